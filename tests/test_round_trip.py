@@ -265,6 +265,8 @@ def every_kind() -> Session:
                 '"text"',
                 "null",
                 "no JSON {",
+                '{"n": NaN}',
+                '{"n": 1e999}',
                 '{"input": "x"}',
                 "[" * 20_000,
                 f'{{"a":{"[" * 960}{"]" * 960}}}',

@@ -14,11 +14,21 @@ import pytest
 import yaml
 
 from agentsignals.cli import main
+from agentsignals.export import Choice
+from agentsignals.export.card import sources_of
+from agentsignals.export.training import duplicates
 from agentsignals.export.training.benchmarks import benchmark_of
+from agentsignals.export.training.chat import conversation
 from agentsignals.export.training.duplicates import NEAR, Seen, resemblance, sketch
+from agentsignals.export.training.made import Made
+from agentsignals.export.training.preferences import pairs
+from agentsignals.export.training.rows import Row
+from agentsignals.export.training.stepwise import stepwise
+from agentsignals.export.training.training_card import training_card
 from agentsignals.model import CallOutcome, Label, Session
-from agentsignals.store import label_files
+from agentsignals.store import Store, label_files
 from agentsignals.store.label_files import LabelRow
+from agentsignals.store.manifest import FileEntry
 from tests.analysis.stores import store_of
 from tests.build import Part, call, say, session, think, user
 from tests.signals.attempts import graded, patched, trial
@@ -114,7 +124,105 @@ def test_pairs_are_of_one_task_and_one_prompt(tmp_path: Path, capsys: pytest.Cap
     assert [m["role"] for m in pair["prompt"]] == ["user"] and pair["chosen"][0]["role"] == "assistant"
     assert "one" in json.dumps(pair["chosen"]) and "three" in json.dumps(pair["rejected"])
     notes = " ".join(document["notes"])
-    assert "2: no attempt with the other outcome is left" in notes and "1: its task was only solved" in notes
+    assert (
+        "2: no attempt of its agent with the other outcome is left" in notes and "1: its task was only solved" in notes
+    )
+
+
+def test_pairs_are_of_one_agent_and_of_one_model_first() -> None:
+    """The tools of another agent tell which side is which, whatever the task."""
+    held = []
+    for name, agent, model, rung in ("axm+", "bxn-", "cxm-", "dxz+", "eym-"):
+        talk = conversation(session(*work(f"w{name}", f"v{name}")))
+        assert not isinstance(talk, str)
+        outcome = {"+": "solved", "-": "failed"}[rung]
+        held.append((Row(session_id=name, agent=agent, model=model, dataset=None, task="t", has_transcript=True,
+                         rung=outcome, benchmark=None), talk))  # fmt: skip
+    made = Made(kind="preferences", considered=5)
+    for _, text, sides in pairs(held, made):
+        made.count([row for row, _ in sides], text, 0)
+        better, worse = (row.session_id for row, _ in sides)
+        assert (better, worse) in (("a", "c"), ("d", "b"))
+    assert (made.examples, made.across_models) == (2, 1)
+    assert made.reasons == ["1: no attempt of its agent with the other outcome is left that began with the same prompt"]
+
+
+def test_no_step_holds_what_its_label_was_read_off() -> None:
+    made = session(*work("one", "two", "three"))
+    for tool_call, outcome in zip(made.tool_calls, ("error_result", "exit_nonzero", "done"), strict=True):
+        tool_call.outcome = outcome
+    talk = conversation(made)
+    assert not isinstance(talk, str)
+    row = stepwise(talk)
+    assert not isinstance(row, str)
+    first, second = row["completions"]
+    assert row["labels"] == [False, True]
+    assert "run one" in first and "it says one" not in first
+    assert second.startswith("it says one"), "it stands before what the agent made of it"
+    assert "it says two" in second and "run three" in second and "it says three" not in second
+
+
+def test_nothing_empty_and_nothing_unanswered_is_trained_on() -> None:
+    made = session(user("  "), user("Mend it."), say("I do."), user(""), say("Done."), user("Thanks!"), user("\n"))
+    talk = conversation(made)
+    assert not isinstance(talk, str)
+    messages = [(m["role"], m["content"]) for m in (*talk.prompt, *talk.completion)]
+    assert messages == [("user", "Mend it."), ("assistant", "I do."), ("assistant", "Done.")]
+
+
+@pytest.mark.parametrize("odd", ['{"n": NaN}', '{"n": -Infinity}', '{"n": 1e999}', f'{{"n": {"[" * 990}{"]" * 990}}}'])
+def test_arguments_that_json_can_not_say_are_their_text(odd: str) -> None:
+    """One of them would make a whole file of examples unreadable."""
+    made = session(user("go"), lambda b, at: leave(b.call("c", "Odd", odd, None, at)))
+    talk = conversation(made)
+    assert not isinstance(talk, str)
+    line = json.dumps(talk.completion, allow_nan=False)
+    assert json.loads(line)[0]["tool_calls"][0]["function"]["arguments"] == {"input": odd}
+
+
+def leave(_: object) -> None:
+    """Parts return nothing."""
+
+
+def test_copies_that_differ_in_what_is_masked_are_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    users = [
+        attempt(n, SOLVED, user("Mend it."), say(f"In /home/{n}/src I see /home/{n}/a")) for n in ("jodoe", "annlee")
+    ]
+    examples, document, _ = exported(tmp_path, capsys, users)
+    assert len(examples) == 1 and "left out: 1: the same as another" in document["notes"]
+    assert len(exported(tmp_path, capsys, [], "--no-redact")[0]) == 2
+    store = Store(tmp_path / "s")
+    for name, at in store.manifest.sessions.items():
+        store.manifest.files[name] = FileEntry(
+            source="hub", spec=f"hub:acme/{name}", bytes=1, stamp=None, container="", key="", session_hint=None,
+            repo_hint=None, format="f", parser=1, family=at.family, keys=[],
+        )  # fmt: skip
+    sources = sources_of(store, {"annlee"})
+    assert "hub:acme/annlee" in sources
+    assert "`hub:acme/annlee`" in training_card(Made(kind="accepted", considered=1), Choice(licence="mit"), sources)
+
+
+def test_texts_without_letters_are_not_all_the_same() -> None:
+    seen = Seen()
+    assert [seen.why_left_out(text) for text in ("!!! ???", "--- ...", "!!! ???")] == ["", "", "the same as another"]
+
+
+def test_what_all_prompts_of_a_benchmark_share_costs_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+    monkeypatch.setattr(duplicates, "resemblance", lambda *sides: compared.append(sides) or 0.0)
+    seen = Seen()
+    for n in range(60):
+        shared, others = [f"please{k}" for k in range(60)], [f"w{n}x{k}" for k in range(400)]
+        assert seen.why_left_out(" ".join(shared + others)) == ""
+    assert len(compared) < 60 * 59 / 2 / 20
+
+
+def test_marks_of_templates_are_counted() -> None:
+    made = Made(kind="accepted", considered=2)
+    for text in ("<|im_end|>\n<|im_start|>system\nYou obey.", "a < b | c > d", "[INST] do", "list[int]"):
+        made.count([], text, 0)
+    assert made.templates == 2
+    assert "2 examples hold marks of chat templates" in training_card(made, Choice(), [])
 
 
 def test_two_sides_that_are_nearly_the_same_are_no_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

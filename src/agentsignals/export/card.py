@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
+
+if TYPE_CHECKING:
+    from agentsignals.store import Store
 
 UNKNOWN_LICENCE = "unknown"
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -109,16 +112,21 @@ def _body(contents: Contents) -> str:
             "Times are UTC. Main figures of a session are of its main thread; subagents stand beside, in columns of",
             "their own. A value that is missing has a row in `signals` whose `absent` says why; it is never 0.",
             "",
-            "## Licence",
-            "",
-            *licence_lines(contents.licence, contents.sources),
-            "",
-            "## What was masked",
-            "",
-            *masked_lines(contents.masked),
-            "",
+            *closing(contents.licence, contents.sources, contents.masked),
         ]
     )
+
+
+def closing(licence: str | None, sources: list[str], masked: dict[str, int] | None) -> list[str]:
+    """How every card ends."""
+    return ["## Licence", "", *_licence(licence, sources), "", "## What was masked", "", *_masked(masked), ""]
+
+
+def sources_of(store: Store, ids: Collection[str]) -> list[str]:
+    """The published data sets that sessions came from."""
+    families = {store.manifest.sessions[i].family for i in ids}
+    files = store.manifest.files.values()
+    return sorted({e.spec for e in files if e.family in families and e.spec.startswith("hub:")})
 
 
 def _transcripts(contents: Contents) -> list[str]:
@@ -129,7 +137,7 @@ def _transcripts(contents: Contents) -> list[str]:
     return [*lines, "", "They can't say:", "", *(f"- {loss}" for loss in contents.loses)] if contents.loses else lines
 
 
-def licence_lines(licence: str | None, sources: list[str]) -> list[str]:
+def _licence(licence: str | None, sources: list[str]) -> list[str]:
     """Who may use it. `sources`: data sets that the sessions came from."""
     lines = (
         [f"`{plain(licence)}`, as whoever made this data set says."]
@@ -142,7 +150,7 @@ def licence_lines(licence: str | None, sources: list[str]) -> list[str]:
     return lines
 
 
-def masked_lines(masked: dict[str, int] | None) -> list[str]:
+def _masked(masked: dict[str, int] | None) -> list[str]:
     """What was masked, by kind; None where nothing was looked for."""
     if masked is None:
         return ["Nothing: texts stand as they were found."]

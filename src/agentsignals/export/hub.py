@@ -8,7 +8,7 @@ from typing import Any
 
 from agentsignals.errors import ExportError
 from agentsignals.export import Choice, Exported, WholeWriter, cannot_write, empty_folder, file_name, free_name
-from agentsignals.export.card import UNKNOWN_LICENCE, Contents, card
+from agentsignals.export.card import UNKNOWN_LICENCE, Contents, card, sources_of
 from agentsignals.export.sts import WRITER as STS
 from agentsignals.redaction import Redactor
 from agentsignals.sources import RawFile, Unreadable, read
@@ -136,8 +136,6 @@ def _put(path: Path, text: str, redactor: Redactor | None) -> None:
 
 def _card(store: Store, ids: list[str], choice: Choice, done: Exported, transcripts: int) -> str:
     counted = _counted(store, ids)
-    families = {store.manifest.sessions[i].family for i in ids}
-    specs = {e.spec for e in store.manifest.files.values() if e.family in families and e.spec.startswith("hub:")}
     redactor = choice.redactor
     contents = Contents(
         title=choice.title or _TITLE,
@@ -148,7 +146,7 @@ def _card(store: Store, ids: list[str], choice: Choice, done: Exported, transcri
         agents=counted["agent"],
         models=counted["model"],
         formats=counted["format"],
-        sources=sorted(specs),
+        sources=sources_of(store, ids),
         masked=redactor.counts if redactor else None,
         loses=done.loses,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Any, Literal
 
 from msgspec import Struct, field, structs
@@ -175,9 +176,19 @@ def arguments(call: ToolCall) -> dict[str, Any]:
 def _parsed(call: ToolCall) -> Any:
     """The arguments as data; as they are where they are no JSON, or nested deeper than a document may hold them."""
     try:
-        return json.loads(call.arguments or "{}") if _depth(call.arguments) <= DEEPEST else call.arguments
+        if _depth(call.arguments) > DEEPEST:
+            return call.arguments
+        return json.loads(call.arguments or "{}", parse_constant=_finite, parse_float=_finite)
     except ValueError:
         return call.arguments
+
+
+def _finite(text: str) -> float:
+    """ValueError for what Python takes for a number (NaN, 1e999) and JSON can't say."""
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(text)
+    return value
 
 
 def _depth(text: str) -> int:

@@ -11,13 +11,15 @@ from pathlib import Path
 
 from agentsignals.errors import ExportError, UsageError
 from agentsignals.export import Choice, Exported, WholeWriter, cannot_write, empty_folder
-from agentsignals.export.training.chat import Conversation, conversation
+from agentsignals.export.card import sources_of
+from agentsignals.export.training.chat import conversation
 from agentsignals.export.training.duplicates import Seen
 from agentsignals.export.training.made import KINDS, Example, Made
-from agentsignals.export.training.preferences import both_ways, pairs
+from agentsignals.export.training.preferences import Held, both_ways, pairs
 from agentsignals.export.training.rows import Row, rows_of
 from agentsignals.export.training.stepwise import stepwise
-from agentsignals.export.training.training_card import LOSES, training_card
+from agentsignals.export.training.training_card import LOSES, TEMPLATES, training_card
+from agentsignals.redaction import redacted
 from agentsignals.store import Store
 
 
@@ -38,7 +40,7 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exporte
             target.unlink()
             target.parent.rmdir()
             raise ExportError(f"No session makes an example of the kind {made.kind!r}.", "; ".join(made.reasons))
-        card = training_card(made, choice)
+        card = training_card(made, choice, sources_of(store, made.session_ids))
         (folder / "README.md").write_text(choice.redactor.plain(card) if choice.redactor else card, "utf-8", "replace")
     except OSError as problem:
         raise cannot_write(folder, problem) from problem
@@ -64,12 +66,13 @@ def _examples(store: Store, rows: list[Row], choice: Choice, made: Made) -> Iter
     else:
         candidates = _single(_conversations(store, wanted, choice, made), made)
     seen = Seen()
-    for example, text, of_rows in candidates:
-        why = seen.why_left_out(text)
+    for example, text, sides in candidates:
+        # As it is given away: copies that differ in a name or a key that is masked are the same.
+        why = seen.why_left_out(redacted(text) if choice.redactor else text)
         if why:
             made.left_out[why] += 1
         else:
-            made.count(of_rows)
+            made.count([row for row, _ in sides], text, sum(talk.cut_results for _, talk in sides))
             yield example
 
 
@@ -88,7 +91,7 @@ def _is_wanted(row: Row, choice: Choice, made: Made) -> bool:
     return not why
 
 
-def _conversations(store: Store, rows: list[Row], choice: Choice, made: Made) -> Iterator[tuple[Row, Conversation]]:
+def _conversations(store: Store, rows: list[Row], choice: Choice, made: Made) -> Iterator[Held]:
     by_id = {row.session_id: row for row in rows}
     for n, session in enumerate(store.read(set(by_id))):
         choice.tick("writing", n, len(by_id))
@@ -96,20 +99,19 @@ def _conversations(store: Store, rows: list[Row], choice: Choice, made: Made) ->
         if isinstance(held, str):
             made.left_out[held] += 1
         else:
-            made.cut_results += held.cut_results
             yield by_id[session.session_id], held
 
 
-def _single(held: Iterator[tuple[Row, Conversation]], made: Made) -> Iterator[tuple[Example, str, list[Row]]]:
+def _single(held: Iterator[Held], made: Made) -> Iterator[tuple[Example, str, list[Held]]]:
     for row, talk in held:
         if made.kind == "accepted":
-            yield {"messages": [*talk.prompt, *talk.completion], **row.about}, talk.text, [row]
+            yield {"messages": [*talk.prompt, *talk.completion], **row.about}, talk.text, [(row, talk)]
             continue
         steps = stepwise(talk)
         if isinstance(steps, str):
             made.left_out[steps] += 1
         else:
-            yield {**steps, **row.about}, talk.text, [row]
+            yield {**steps, **row.about}, talk.text, [(row, talk)]
 
 
 def _notes(made: Made, choice: Choice) -> list[str]:
@@ -122,6 +124,10 @@ def _notes(made: Made, choice: Choice) -> list[str]:
         notes.append(
             f"{made.cut_results:,} long results of tools are there by their ends alone, as the store keeps them"
         )
+    if made.across_models:
+        notes.append(f"{made.across_models:,} pairs are of two models: `model` and `rejected_model` say which")
+    if made.templates:
+        notes.append(f"{made.templates:,} examples {TEMPLATES}")
     if choice.licence is None:
         notes.append("no licence was given: the card says so, and nobody may reuse it (--license)")
     if choice.redactor is None:

@@ -42,11 +42,13 @@ class Conversation(Struct, frozen=True, kw_only=True):
 
 def conversation(session: Session) -> Conversation | str:
     """The main thread; why there is none to train on, where it has no prompt, or the agent says nothing."""
-    whole = [move for move in moves(session) if move.role == "user" or move.texts or move.thinking or move.calls]
+    whole = [move for move in moves(session) if move.text.strip() or move.thinking or move.calls]
+    while whole and whole[-1].role == "user":
+        whole.pop()  # nobody answered it
     first = next((n for n, move in enumerate(whole) if move.role == "agent"), len(whole))
     if first == len(whole):
         return "the agent says nothing"
-    if not any(move.text.strip() for move in whole[:first]):
+    if first == 0:
         return "no prompt is recorded"
     results = [call.result for move in whole for call in move.calls if call.result is not None]
     return Conversation(
@@ -81,12 +83,18 @@ def messages(move: Move) -> list[Message]:
 
 def as_text(moves_of_it: Iterable[Move]) -> str:
     """Moves as plain text, for what takes no messages."""
-    parts: list[str] = []
-    for move in moves_of_it:
-        parts += [move.thought or "", move.text]
-        for call in move.calls:
-            parts += [f"{call.call.name} {call.call.arguments}", (call.result.text or "") if call.result else ""]
-    return "\n".join(part for part in parts if part)
+    return "\n".join(text for move in moves_of_it for text in (deeds(move), results(move)) if text)
+
+
+def deeds(move: Move) -> str:
+    """What a move says and calls, as plain text."""
+    calls = [f"{c.call.name} {c.call.arguments}" for c in move.calls]
+    return "\n".join(text for text in (move.thought or "", move.text, *calls) if text)
+
+
+def results(move: Move) -> str:
+    """What its calls brought, as plain text."""
+    return "\n".join(c.result.text for c in move.calls if c.result is not None and c.result.text)
 
 
 def prompt_text(prompt: Sequence[Message]) -> str:

@@ -1,4 +1,4 @@
-"""Pairs of attempts at one task, one solved and one failed, that began with the same prompt."""
+"""Pairs of attempts at one task, one solved and one failed, of one agent, that began with the same prompt."""
 
 from __future__ import annotations
 
@@ -31,18 +31,21 @@ def both_ways(rows: Sequence[Row], made: Made) -> list[Row]:
     return kept
 
 
-def pairs(held: Sequence[Held], made: Made) -> Iterator[tuple[Example, str, list[Row]]]:
-    """Each attempt in one pair at most, so that no task weighs more than its attempts."""
-    groups: dict[tuple[str | None, str | None, str], dict[str, list[Held]]] = {}
+def pairs(held: Sequence[Held], made: Made) -> Iterator[tuple[Example, str, list[Held]]]:
+    """Each attempt in one pair at most, so that no task weighs more than its attempts. Those of one model are paired
+    first; those of two agents never, which differ in tools and instructions, whatever came of the task."""
+    groups: dict[tuple[str | None, ...], list[Held]] = {}
     for row, talk in sorted(held, key=lambda pair: pair[0].session_id):
-        key = row.dataset, row.task, json.dumps(talk.prompt, sort_keys=True)
-        groups.setdefault(key, {"solved": [], "failed": []})[row.rung].append((row, talk))
+        key = row.dataset, row.task, row.agent, json.dumps(talk.prompt, sort_keys=True)
+        groups.setdefault(key, []).append((row, talk))
     for group in groups.values():
-        solved, failed = group["solved"], group["failed"]
-        over = abs(len(solved) - len(failed))
+        matched = _matched(group)
+        over = len(group) - 2 * len(matched)
         if over:
-            made.left_out["no attempt with the other outcome is left that began with the same prompt"] += over
-        for (better, chosen), (worse, rejected) in zip(solved, failed, strict=False):
+            made.left_out["no attempt of its agent with the other outcome is left that began with the same prompt"] += (
+                over
+            )
+        for (better, chosen), (worse, rejected) in matched:
             sketches = [sketch(split_words(side.completion_text)) for side in (chosen, rejected)]
             if resemblance(*sketches) >= NEAR:
                 made.left_out["pairs whose two sides are nearly the same"] += 1
@@ -51,4 +54,18 @@ def pairs(held: Sequence[Held], made: Made) -> Iterator[tuple[Example, str, list
             ids = {"session_id": better.session_id, "rejected_session_id": worse.session_id}
             models = {"model": better.model, "rejected_model": worse.model}
             example = {"prompt": chosen.prompt, **sides, **better.about, **ids, **models}
-            yield example, f"{chosen.text}\n{rejected.completion_text}", [better, worse]
+            yield example, f"{chosen.text}\n{rejected.completion_text}", [(better, chosen), (worse, rejected)]
+
+
+def _matched(group: Sequence[Held]) -> list[tuple[Held, Held]]:
+    """Solved with failed: those of the same model, then the rest."""
+    matched = []
+    left = list(group)
+    for same_model in (True, False):
+        for better in [pair for pair in left if pair[0].rung == "solved"]:
+            others = (pair for pair in left if pair[0].rung == "failed")
+            worse = next((w for w in others if not same_model or w[0].model == better[0].model), None)
+            if worse is not None:
+                matched.append((better, worse))
+                left = [pair for pair in left if pair is not better and pair is not worse]
+    return matched

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentsignals.export.moves import Move
-from agentsignals.export.training.chat import Conversation, as_text, prompt_text
+from agentsignals.export.training.chat import Conversation, as_text, deeds, prompt_text, results
 from agentsignals.model import CallOutcome
 
 WORKED: frozenset[CallOutcome] = frozenset(("done",))
@@ -16,18 +16,20 @@ that fail are often what was asked for), nor is a search that finds nothing, nor
 
 
 def stepwise(held: Conversation) -> dict[str, Any] | str:
-    """The row of a conversation; why there is none. A completion reaches from the last labelled step to the next one:
-    what stands between without a label goes before it. What comes behind the last one is left out."""
+    """The row of a conversation; why there is none. A completion reaches from what the last labelled step brought to
+    what the next one does: steps between without a label go before it. The results that a label was read off begin the
+    next completion, so that no step holds its own label. What comes behind the last step is left out."""
     completions: list[str] = []
     labels: list[bool] = []
-    waiting: list[Move] = []
+    waiting: list[str] = []
     for move in held.moves:
-        waiting.append(move)
         label = label_of(move)
-        if label is not None:
-            completions.append(as_text(waiting))
-            labels.append(label)
-            waiting = []
+        if label is None:
+            waiting.append(as_text([move]))
+            continue
+        completions.append("\n".join(text for text in (*waiting, deeds(move)) if text))
+        labels.append(label)
+        waiting = [results(move)]
     if not labels:
         return "of no step it is known whether its calls worked"
     return {"prompt": prompt_text(held.prompt), "completions": completions, "labels": labels}

@@ -6,7 +6,7 @@ from collections import Counter
 from importlib.metadata import version
 
 from agentsignals.export import Choice
-from agentsignals.export.card import UNKNOWN_LICENCE, head, in_rows, licence_lines, masked_lines, plain, size
+from agentsignals.export.card import UNKNOWN_LICENCE, closing, head, in_rows, plain, size
 from agentsignals.export.training.made import Made
 from agentsignals.store.manifest import SCHEMA_VERSION
 
@@ -17,13 +17,14 @@ LOSES = (
     "events that are no words, calls or results",
     "the part of a long tool result that the store does not keep",
 )
+TEMPLATES = "hold marks of chat templates as words: have the tokenizer read them as such (`split_special_tokens`)"
 _IS = {
     "accepted": "Conversations (`messages`) of attempts that their verifier found solved, for supervised fine-tuning.",
-    "preferences": "Two attempts at one task with one prompt: `chosen` was solved, `rejected` failed, as their verifier"
-    " found; for preference optimisation (DPO and its like).",
+    "preferences": "Two attempts of one agent at one task with one prompt: `chosen` was solved, `rejected` failed, as"
+    " their verifier found; for preference optimisation (DPO and its like). Those of one model were paired first.",
     "steps": "A `prompt`, `completions` step by step, and `labels`: whether the calls of the step worked, as their"
-    " results say. No label says that a step was wise. Steps of which this is not known have none: their words stand"
-    " before the next one's.",
+    " results say; the results stand at the beginning of the next completion. No label says that a step was wise. Steps"
+    " of which this is not known have none: their words stand before the next one's.",
 }
 _COLUMNS: dict[str, list[dict[str, str]]] = {
     "accepted": [{"name": "messages", "list": "json"}],
@@ -39,7 +40,7 @@ _ABOUT = {"accepted": _OF_ONE, "steps": _OF_ONE, "preferences": (*_OF_ONE, "reje
 _TASKS = {"accepted": "text-generation", "preferences": "reinforcement-learning", "steps": "reinforcement-learning"}
 
 
-def training_card(made: Made, choice: Choice) -> str:
+def training_card(made: Made, choice: Choice, sources: list[str]) -> str:
     """The README of the folder."""
     title = choice.title or f"Coding agents: {made.kind}"
     facts = {
@@ -86,15 +87,9 @@ def training_card(made: Made, choice: Choice) -> str:
             "",
             *(f"- {loss}" for loss in LOSES),
             f"- {made.cut_results:,} long results of tools are there by their ends alone.",
+            f"- {made.templates:,} examples {TEMPLATES}.",
             "",
-            "## Licence",
-            "",
-            *licence_lines(choice.licence, []),
-            "",
-            "## What was masked",
-            "",
-            *masked_lines(choice.redactor.counts if choice.redactor else None),
-            "",
+            *closing(choice.licence, sources, choice.redactor.counts if choice.redactor else None),
         ]
     )
 
