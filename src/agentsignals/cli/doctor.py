@@ -94,9 +94,9 @@ def _agents() -> list[Check]:
     rows = []
     for name, folders in homes().items():
         paths = there.get(name, [])
-        unreadable = [p for p in paths if not os.access(p, os.R_OK | os.X_OK)]
+        unreadable = [p for p in paths if not os.access(p, os.R_OK | (os.X_OK if p.is_dir() else 0))]
         if unreadable:
-            rows.append(Check(name, "problem", str(unreadable[0]), "the folder can't be read: check its permissions"))
+            rows.append(Check(name, "problem", str(unreadable[0]), "it can't be read: check its permissions"))
         elif paths:
             rows.append(Check(name, "ok", ", ".join(map(str, paths)), f"agentsignals analyze {name}"))
         else:

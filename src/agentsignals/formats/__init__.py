@@ -13,6 +13,7 @@ from importlib import import_module
 from msgspec import Struct, field, structs
 
 from agentsignals.errors import AmbiguousFormat, FormatError
+from agentsignals.formats.database import Database
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile
 from agentsignals.formats.records import skip as skip
@@ -101,6 +102,8 @@ class Format(Struct, frozen=True, kw_only=True):
     snapshots: bool = True
     """A file that another one begins with is an earlier snapshot of it and is not read. Not so where files are small
     (a reward of `1`) and say different things in different places."""
+    database: Database | None = None
+    """Of an agent that keeps its sessions in an SQLite database: each comes as a file of this format."""
     of_json: bool = True
     """Its files begin as JSON does; the others (archives, plain text) are asked about what does not."""
 

@@ -16,14 +16,14 @@ READ_AGAIN = -2
 bytes: the next run reads it anew."""
 ABOUT_CONTENT = frozenset(
     (
-        *("empty_file", "blank_file", "unrecognised", "archive", "not_a_trace", "ambiguous_format"),
+        *("empty_file", "blank_file", "unrecognised", "archive", "database", "not_a_trace", "ambiguous_format"),
         *("bad_gzip", "cut_gzip", "bad_bzip2", "cut_bzip2", "bad_xz", "cut_xz", "bad_zstd", "cut_zstd"),
     )
 )
 """Why a file is not read that lies in its bytes: as long as they don't change, neither does the answer."""
 _PASSING = frozenset(
     (
-        *("no_permission", "file_gone", "download_failed", "unreadable", "changed_while_read"),
+        *("no_permission", "file_gone", "download_failed", "unreadable", "changed_while_read", "database_locked"),
         *("internal_error", "worker_died"),
     )
 )

@@ -29,6 +29,7 @@ from agentsignals.ingest.family import (
     sound_id,
 )
 from agentsignals.sources import RawFile, Unreadable, error_text, exclusions, open_source, path_of, read
+from agentsignals.sources.databases import MAGIC
 from agentsignals.sources.packed import most_unpacked
 from agentsignals.store.manifest import FileEntry, Manifest
 
@@ -219,8 +220,8 @@ def _held_by(broken: frozenset[str], manifest: Manifest) -> Iterator[RawFile]:
                 uri=uri,
                 source=e.source,
                 spec=e.spec,
-                bytes=now.st_size,
-                stamp=now.st_mtime_ns,
+                bytes=e.bytes if e.container else now.st_size,
+                stamp=e.stamp if e.container else now.st_mtime_ns,
                 container=e.container,
                 key=e.key,
                 session_hint=e.session_hint,
@@ -305,6 +306,8 @@ def _why_not(head: Head) -> str:
         return "empty_file"
     if not head.data[:512].strip(b"\xef\xbb\xbf \t\r\n"):
         return "blank_file"
+    if head.data.startswith(MAGIC):
+        return "database"
     if head.data.startswith(_ARCHIVES) or head.data[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR:
         return "archive"
     return "unrecognised" if head.looks_like_json else "not_a_trace"

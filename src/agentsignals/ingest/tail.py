@@ -10,6 +10,7 @@ from agentsignals.errors import FormatError
 from agentsignals.formats import Input, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.model import Artifact, Session
+from agentsignals.sources import RawFile, Unreadable, read
 from agentsignals.sources.packed import without_waiting
 
 TAIL_BYTES = 4 * 1024 * 1024
@@ -30,12 +31,24 @@ def session_of(path: Path | str, most_bytes: int = TAIL_BYTES) -> Session:
         data = file.read(most_bytes)
     if skipped:
         data = data.partition(b"\n")[2]
-    identified = identify(Head(head, str(path), len(head) == seen.st_size))
+    return _session(str(path), Head(head, str(path), len(head) == seen.st_size), data)
+
+
+def session_held(file: RawFile) -> Session:
+    """The session that a database holds, whole; FormatError where it can't be read."""
+    data = next(read([file]))
+    if isinstance(data, Unreadable):
+        raise FormatError(f"{file.uri} can't be read: {data.reason}.", "Ask again when its agent has begun.")
+    return _session(file.uri, Head(data[:HEAD_BYTES], file.uri, len(data) <= HEAD_BYTES), data)
+
+
+def _session(path: str, head: Head, data: bytes) -> Session:
+    identified = identify(head)
     if identified is None:
         raise FormatError(f"{path} is of no format that is known.", "`agentsignals doctor` names those there are.")
     trace_format = identified[0]
     artifact = Artifact(
-        artifact_id="tail", source="local", path=str(path), format=trace_format.name, sha256="", bytes=len(data)
+        artifact_id="tail", source="local", path=path, format=trace_format.name, sha256="", bytes=len(data)
     )
     sessions = trace_format.read([Input(data, artifact)]).sessions
     if not sessions:

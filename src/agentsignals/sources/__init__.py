@@ -31,9 +31,9 @@ class RawFile(Struct, frozen=True, kw_only=True):
     stamp: int | None
     """Modification time in nanoseconds; None when the address itself names the content (a Git blob)."""
     container: str = ""
-    """What holds it: a repository's path; nothing for a plain file."""
+    """What holds it: a repository's path, a database's uri; nothing for a plain file."""
     key: str = ""
-    """Its name in the container: a blob id, a path."""
+    """Its name in the container: a blob id, a path, a session's id."""
     session_hint: str | None = None
     repo_hint: str | None = None
 
@@ -76,14 +76,29 @@ def uri_of(path: str) -> str:
     return f"{sound(folder)}//{sound(name)}"
 
 
+def row_uri(uri: str, key: str) -> str | None:
+    """The uri of what a database holds under that name, by the database's: `/home/me/opencode.db///ses_1`. None for a
+    name that no file and no terminal can hold."""
+    return f"{uri}{_IN_DATABASE}{key}" if 0 < len(key) <= _MOST_KEY_CHARS and key.isprintable() else None
+
+
+def key_of(uri: str) -> str | None:
+    """The name in its database that a `row_uri` ends with; None for a file's."""
+    return uri.partition(_IN_DATABASE)[2] or None
+
+
 def path_of(uri: str) -> str:
-    """The path that a `uri_of` stands for."""
+    """The path that a `uri_of` stands for; of a `row_uri` that of the database."""
+    if "//" not in uri[1:]:
+        return uri
+    uri = uri.partition(_IN_DATABASE)[0]
     if "//" not in uri[1:]:
         return uri
     folder, _, name = uri.rpartition("//")
     return _ESCAPE.sub(_unescaped, f"{folder}/{name}")
 
 
+_IN_DATABASE, _MOST_KEY_CHARS = "///", 200
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPE = re.compile(r"\\(?:\\|x([0-9a-f]{2}))")
 

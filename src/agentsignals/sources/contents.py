@@ -47,11 +47,12 @@ def contents(file: RawFile, handle: IO[bytes], size: int, limit: int | None) -> 
             left = size
             while left and (piece := handle.read(min(left, _COPIED_AT_ONCE))):
                 left -= copy.write(piece)
-            data = b"" if left else _mapped(copy)
+            data = b"" if left else mapped(copy)
     return Unreadable(file.uri, file.spec, "changed_while_read", f"{left:,} bytes are gone") if left else data
 
 
-def _mapped(copy: IO[bytes]) -> bytes:
+def mapped(copy: IO[bytes]) -> bytes:
+    """What stands in a file without a name, as long as anyone reads it."""
     copy.flush()
     # A map has what readers use of bytes: find, slices, len.
     return mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)  # type: ignore[return-value]
@@ -66,7 +67,7 @@ def _unpacked(file: RawFile, way: Packing, packed: IO[bytes], size: int, limit: 
         out.seek(0, os.SEEK_END)
         length = out.tell()
         if limit is None and length > IN_MEMORY:
-            data = _mapped(out)
+            data = mapped(out)
         else:
             out.seek(0)
             data = out.read()

@@ -1,8 +1,9 @@
-"""Files and folders on this machine, and the agents' own folders by name."""
+"""Files and folders on this machine, and the agents' own folders by name. A database is as a folder of sessions."""
 
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -10,7 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from agentsignals.formats import homes
-from agentsignals.sources import RawFile, Source, Unreadable, path_of, sound, uri_of
+from agentsignals.sources import RawFile, Source, Unreadable, databases, key_of, path_of, sound, uri_of
 from agentsignals.sources.contents import OF_THE_MACHINE, contents, no_space
 from agentsignals.sources.packed import without_waiting
 
@@ -27,17 +28,23 @@ def accepts(spec: str) -> bool:
 
 def find(spec: str) -> Iterator[RawFile | Unreadable]:
     """Every file under a path, in order of name; an agent's name stands for its folders."""
-    roots = [Path(home).expanduser() for home in homes()[spec]] if _is_agent(spec) else [Path(spec).expanduser()]
-    for root in roots:
+    for root in places(homes()[spec]) if _is_agent(spec) else [Path(spec).expanduser()]:
         if os.path.isdir(root):
             yield from _walk(os.path.abspath(root), sound(spec))
         elif os.path.lexists(root):
-            yield _file(os.path.abspath(root), sound(spec))
+            yield from _files(os.path.abspath(root), sound(spec))
+
+
+def places(patterns: Iterable[str]) -> list[Path]:
+    """The files and folders that are there, of those that an agent's homes name: `~`, `$VARIABLE` and `*` may stand in
+    the name of one."""
+    named = (os.path.expanduser(os.path.expandvars(pattern)) for pattern in patterns)
+    return list(dict.fromkeys(Path(place) for pattern in named for place in sorted(glob.glob(pattern))))
 
 
 def found_homes() -> dict[str, list[Path]]:
-    """The agents whose folders are on this machine."""
-    there = {name: [p for h in folders if (p := Path(h).expanduser()).is_dir()] for name, folders in homes().items()}
+    """The agents whose folders or databases are on this machine."""
+    there = {name: places(patterns) for name, patterns in homes().items()}
     return {name: paths for name, paths in there.items() if paths}
 
 
@@ -51,9 +58,9 @@ def _walk(root: str, spec: str) -> Iterator[RawFile | Unreadable]:
     while left:
         path, is_folder = left.pop()
         if not is_folder:
-            file = _file(path, spec)
-            if not (isinstance(file, Unreadable) and file.reason == "linked_folder" and _inside(path, root)):
-                yield file
+            for file in _files(path, spec):
+                if not (isinstance(file, Unreadable) and file.reason == "linked_folder" and _inside(path, root)):
+                    yield file
             continue
         try:
             with os.scandir(path) as entries:
@@ -85,6 +92,17 @@ def _inside(link: str, root: str) -> bool:
     return os.path.realpath(link).startswith(os.path.realpath(root) + os.sep)
 
 
+def _files(path: str, spec: str) -> Iterator[RawFile | Unreadable]:
+    """A file; of a database the sessions, and nothing of what belongs to it."""
+    if databases.is_beside(path):
+        return
+    file = _file(path, spec)
+    if isinstance(file, RawFile) and databases.is_database(path):
+        yield from databases.listed(file)
+    else:
+        yield file
+
+
 def _file(path: str, spec: str) -> RawFile | Unreadable:
     """A file by what it is: pipes, sockets and devices are never opened, they may wait or give bytes for ever."""
     try:
@@ -100,7 +118,7 @@ def _file(path: str, spec: str) -> RawFile | Unreadable:
 def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable]:
     for file in files:
         try:
-            yield _contents(file, limit)
+            yield databases.contents(file, limit) if file.container else _contents(file, limit)
         except OSError as problem:
             if problem.errno in OF_THE_MACHINE:
                 raise no_space(file.uri, problem) from problem
@@ -133,5 +151,17 @@ SOURCE = Source("local", accepts, find, read)
 
 
 def deleted_files(uris: Iterable[str]) -> set[str]:
-    """Those of these files that are gone."""
-    return {uri for uri in uris if not os.path.lexists(path_of(uri))}
+    """Those of these files, and of these sessions of databases, that are gone."""
+    gone: set[str] = set()
+    held: dict[str, set[str] | None] = {}
+    for uri in uris:
+        path = path_of(uri)
+        if not os.path.lexists(path):
+            gone.add(uri)
+        elif (key := key_of(uri)) is not None:
+            if path not in held:
+                held[path] = databases.session_ids(path)
+            ids = held[path]
+            if ids is not None and key not in ids:
+                gone.add(uri)
+    return gone

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agentsignals.errors import SourceError
 from agentsignals.formats import homes
-from agentsignals.sources import RawFile, local, path_of
+from agentsignals.sources import RawFile, databases, local, path_of
 from agentsignals.store.manifest import Manifest
 
 AT_WORK = 32
@@ -39,8 +39,8 @@ def _names(spec: str, path: str) -> bool:
 
 def _roots(spec: str) -> list[str]:
     """The files and folders that a specification stands for."""
-    places = [spec] if os.path.lexists(spec) else homes().get(spec, (spec,))
-    return [os.path.normpath(Path(place).expanduser().absolute()) for place in places]
+    places = [Path(spec)] if os.path.lexists(spec) or spec not in homes() else local.places(homes()[spec])
+    return [os.path.normpath(place.expanduser().absolute()) for place in places]
 
 
 class Looking:
@@ -66,6 +66,7 @@ class Looking:
         began = time.thread_time()
         specs: set[str] = set()
         latest: list[tuple[int, str, str]] = []
+        held: dict[tuple[str, str], int] = {}
         for spec in self._roots:
             try:
                 for file in local.find(spec):
@@ -73,12 +74,19 @@ class Looking:
                         if self._seen.get(file.uri) != (now := (file.bytes, file.stamp)):
                             self._seen[file.uri] = now
                             specs.add(spec)
-                        _keep(latest, (file.stamp or 0, path_of(file.uri), spec))
+                        if file.container:  # of all its sessions a database stands once
+                            at = path_of(file.uri), spec
+                            held[at] = max(held.get(at, 0), file.stamp or 0)
+                        else:
+                            _keep(latest, (file.stamp or 0, path_of(file.uri), spec))
             except (OSError, SourceError):  # a folder that goes while it is listed is looked at again next time
                 continue
+        for (path, spec), stamp in held.items():
+            _keep(latest, (stamp, path, spec))
         self._hot = {}
         for _, path, spec in latest:
-            for place in (path, *_above(path, self._roots[spec])):
+            log = (f"{path}-wal",) if path.endswith(databases.NAMES) else ()
+            for place in (path, *log, *_above(path, self._roots[spec])):
                 self._hot.setdefault(place, (spec, _state(place)))
         self._next_s = time.monotonic() + (time.thread_time() - began) / SHARE
         return specs

@@ -102,9 +102,7 @@ def _record(reading: Reading, artifact: dict[str, Any], event: dict[str, Any]) -
         return _Record(msgspec.json.decode(line), is_json=True)
     except _UNREADABLE:
         of_document = _of_document(data, event)
-        return (
-            of_document if isinstance(of_document, _Record) else _Record(line.decode("utf-8", "replace"), is_json=False)
-        )
+        return of_document if of_document != "no_line" else _Record(line.decode("utf-8", "replace"), is_json=False)
 
 
 def _data(reading: Reading, artifact: dict[str, Any]) -> bytes | str:
@@ -112,7 +110,15 @@ def _data(reading: Reading, artifact: dict[str, Any]) -> bytes | str:
     entry = reading.store.manifest.files.get(artifact["path"])
     if entry is None or entry.source != "local":
         return "remote"
-    file = RawFile(uri=artifact["path"], source=entry.source, spec=entry.spec, bytes=entry.bytes, stamp=entry.stamp)
+    file = RawFile(
+        uri=artifact["path"],
+        source=entry.source,
+        spec=entry.spec,
+        bytes=entry.bytes,
+        stamp=entry.stamp,
+        container=entry.container,
+        key=entry.key,
+    )
     data = next(by_name("local").read([file], None))
     if isinstance(data, Unreadable):
         return data.reason
@@ -139,14 +145,26 @@ def _of_document(data: bytes, event: dict[str, Any]) -> _Record | str:
         document = msgspec.json.decode(bytes(data))
     except _UNREADABLE:
         return "no_line"
-    lists = [document] if isinstance(document, list) else [v for v in document.values() if isinstance(v, list)]
+    lists = [document] if isinstance(document, list) else [v for v in document.values() if _is_records(v)]
     words = (event["text"] or "").strip()[:60]
+    if not lists and event["line"] == 1:
+        return _Record(document, is_json=True)  # the file is the record
     for records in sorted(lists, key=len, reverse=True):
         if 0 < event["line"] <= len(records):
             record = records[event["line"] - 1]
             if not words or any(words in text for text in _texts(record)):
-                return _Record(record, is_json=True)
+                return _Record(_part(record, words), is_json=True)
     return "no_record"
+
+
+def _is_records(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict | list) for item in value)
+
+
+def _part(record: Any, words: str) -> Any:
+    """The part of a message that has the words, where a message has parts."""
+    parts = record.get("parts") if words and isinstance(record, dict) else None
+    return next((p for p in parts if any(words in t for t in _texts(p))), record) if _is_records(parts) else record
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -1,7 +1,8 @@
-"""OpenCode session exports (design/formats.md#opencode): one pretty-printed JSON document a session.
+"""OpenCode sessions (design/formats.md#opencode): the database, the folder it had before (a file a message and part),
+and exports, one JSON document a session.
 
 A session with `parentID` is a subagent's: its "user" is the parent agent, so it has no human turns. A message's own
-tokens count; the `step-finish` part that repeats them does not. The client's own folder (a file a message) is not read.
+tokens count; the `step-finish` part that repeats them does not.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import re
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.opencode.database import DATABASE
+from agentsignals.formats.opencode.ids import claimed
 from agentsignals.formats.opencode.profile import PROFILE
 
 UNNAMED = (None, "", "REDACTED")
@@ -19,7 +22,10 @@ _BEGINS = re.compile(r'\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:\s*"(ses_\w+)"')
 
 
 def claims(head: Head) -> Claim | None:
-    """`info.id` = `ses_…` and `messages`. The head may end inside `info`, and need not show the messages."""
+    """`info.id` = `ses_…` and `messages`; the head may end inside `info`, and need not show the messages. In the folder
+    ids say what each file is."""
+    if (session_id := claimed(head)) is not None:
+        return Claim(keys=[f"session:{session_id}"])
     info = head.document.get("info")
     if info is CUT:
         cut = _BEGINS.match(head.text)
@@ -27,11 +33,17 @@ def claims(head: Head) -> Claim | None:
     if not isinstance(info, dict) or "messages" not in head.document:
         return None
     session_id = info.get("id")
-    if isinstance(session_id, str) and session_id.startswith("ses_"):
+    is_described = "projectID" in info and "directory" in info
+    if isinstance(session_id, str) and session_id not in UNNAMED and (is_described or session_id.startswith("ses_")):
         return Claim(keys=[f"session:{session_id}"])
-    if session_id in UNNAMED and "projectID" in info and "directory" in info:
-        return Claim(keys=[], beside=True)
-    return None
+    return Claim(keys=[], beside=True) if session_id in UNNAMED and is_described else None
 
 
-FORMAT = Format(name="opencode", version=4, claims=claims, read=read_by("opencode.files"), profile=PROFILE)
+FORMAT = Format(
+    name="opencode",
+    version=5,
+    claims=claims,
+    read=read_by("opencode.files"),
+    database=DATABASE,
+    profile=PROFILE,
+)

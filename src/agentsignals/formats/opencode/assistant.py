@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.figures import amount
@@ -40,7 +41,8 @@ class AgentSide:
         self._model: str | None = None
         self._place: tuple[str | None, str | None] = None, None
 
-    def message(self, message: Message) -> None:
+    def message(self, message: Message, at_record: Callable[[str | None], None] = lambda _: None) -> None:
+        """`at_record` hears which message or part is read."""
         info = message.info
         at = logged_ms(info.time.created) if info.time is not None else None
         self._where(info)
@@ -55,10 +57,14 @@ class AgentSide:
             self._compacted(at, step)
         for part in message.parts:
             if part is not None:
+                at_record(part.id)
                 self._part(part, at, step)
+        at_record(info.id)
         self.runs.close()
         if info.error:
             self._error(info, at, step)
+        elif step is not None and _is_unfinished(message):
+            self.builder.event("meta", "not finished: no answer, no end and no reason is recorded", at, step)
 
     def _step(self, info: MessageInfo, at: int | None) -> Step:
         """Always a step of its own: ids may be REDACTED, and then many messages share one."""
@@ -156,6 +162,13 @@ def _is_model_call(message: Message) -> bool:
         return True
     tokens = message.info.tokens
     return tokens is not None and any((tokens.input, tokens.output, tokens.reasoning))
+
+
+def _is_unfinished(message: Message) -> bool:
+    """A call that was being tried when the client ended: attempts that a provider turned away leave nothing else."""
+    info = message.info
+    ended = info.finish or (info.time is not None and info.time.completed)
+    return not ended and all(p is None or p.type in _UNCOUNTED for p in message.parts)
 
 
 def _version(text: str | None) -> tuple[int, int]:

@@ -1,4 +1,7 @@
-"""The OpenCode exports of one family, and each as a session: the person's side of it, and the order of things."""
+"""The OpenCode sessions of one family, each from its fullest copy: the person's side of it, and the order of things.
+
+An export, the rows of the database (`database`) and the files of the older folder (`storage`) say the same.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.one_document import Snapshot, largest, tally
 from agentsignals.formats.one_document import read as read_document
-from agentsignals.formats.opencode import UNNAMED
+from agentsignals.formats.opencode import UNNAMED, storage
 from agentsignals.formats.opencode.assistant import AgentSide
+from agentsignals.formats.opencode.ids import ids_of
 from agentsignals.formats.opencode.profile import PROFILE
 from agentsignals.formats.opencode.records import Export, Message, Part, SessionInfo, decode
 from agentsignals.model import Artifact, Session
@@ -22,7 +26,12 @@ SHELL_MARK = "The following tool was executed by the user"
 
 def read(inputs: list[Input]) -> Reading:
     """All files of one family; of several snapshots of a session the fullest."""
-    return Reading([_Reader(snapshot).session() for snapshot in largest(_snapshots(inputs))])
+    stored = [(source, ids) for source in inputs if (ids := ids_of(source.data)) is not None]
+    exports = [source for source in inputs if all(source is not s for s, _ in stored)] if stored else inputs
+    folders = storage.snapshots(stored)
+    kept = largest([*_snapshots(exports), *folders])
+    storage.repeated(folders, kept)
+    return Reading([_Reader(snapshot).session() for snapshot in kept])
 
 
 def _snapshots(inputs: list[Input]) -> Iterator[Snapshot[Export]]:
@@ -33,7 +42,7 @@ def _snapshots(inputs: list[Input]) -> Iterator[Snapshot[Export]]:
         _count(source.artifact, export)
         own_id = "" if export.info.id in UNNAMED else export.info.id
         session_id = own_id or source.session_hint or source.artifact.artifact_id
-        yield Snapshot(source, export, session_id, len(export.messages))
+        yield Snapshot(source, export, session_id, storage.size(export))
 
 
 def _count(artifact: Artifact, export: Export) -> None:
@@ -54,19 +63,21 @@ class _Reader:
         self.builder = SessionBuilder(session, PROFILE)
         self.builder.where(info.directory)
         self.agent_side = AgentSide(self.builder, info.version)
+        self.places = self.export.places if isinstance(self.export, storage.Stored) else {}
         self.agent: str | None = None
         self.busy_until: int | None = None
         self.last_completed = 0
 
     def session(self) -> Session:
         for number, message in enumerate(self.export.messages, 1):
-            self.builder.line = number
+            self.builder.line = 1 if self.places else number
             if message is None:
                 continue
+            self.at(message.info.id)
             if message.info.role == "user":
                 self._user(message)
             elif message.info.role == "assistant":
-                self.agent_side.message(message)
+                self.agent_side.message(message, self.at)
                 self.busy_until = self._busy_until(message)
             else:
                 self.builder.event("unknown", f"message of role {message.info.role or 'unknown'}")
@@ -74,6 +85,10 @@ class _Reader:
         if session.ended_at is not None:
             session.ended_at = max(session.ended_at, self.last_completed)
         return session
+
+    def at(self, record_id: str | None) -> None:
+        """What follows stands in the file of this message or part, where each has its own."""
+        self.builder.artifact_id = self.places.get(record_id or "", self.builder.artifact_id)
 
     def _busy_until(self, message: Message) -> int | None:
         """When the agent was done with this message: what the person sent before that had to wait."""
@@ -86,7 +101,10 @@ class _Reader:
         at = logged_ms(info.time.created) if info.time is not None else None
         self._phase(info.agent, at)
         parts = [p for p in message.parts if p is not None]
-        text = "\n".join(p.text for p in parts if _is_said(p) and p.text).strip()
+        said = [p for p in parts if _is_said(p) and p.text]
+        text = "\n".join(_unquoted((p.text or "").strip()) for p in said).strip()
+        if said:
+            self.at(said[0].id)
         model = info.model.modelID if info.model is not None else None
         if self.builder.session.parent_session_id is not None:
             if text:
@@ -94,6 +112,7 @@ class _Reader:
         else:
             self._turn(parts, text, at, model)
         for part in parts:
+            self.at(part.id)
             self._beside(part, at)
 
     def _turn(self, parts: list[Part], text: str, at: int | None, model: str | None) -> None:
@@ -141,6 +160,14 @@ def _describe(session: Session, info: SessionInfo) -> None:
     session.agent_version = info.version
     session.parent_session_id = info.parentID
     session.started_at = logged_ms(info.time.created) if info.time is not None else None
+
+
+def _unquoted(text: str) -> str:
+    """`opencode run` puts marks around words that hold a blank, and a backslash before each mark in them."""
+    inner = text[1:-1]
+    if text[:1] != '"' or text[-1:] != '"' or " " not in inner or '"' in inner.replace('\\"', "") or inner[-1:] == "\\":
+        return text
+    return inner.replace('\\"', '"')
 
 
 def _is_said(part: Part) -> bool:

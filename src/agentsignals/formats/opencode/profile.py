@@ -21,7 +21,11 @@ from agentsignals.formats.tools import (
 
 PROFILE = Profile(
     agent="opencode",
-    homes=("~/.local/share/opencode/export",),
+    homes=tuple(
+        f"{data}/opencode/{place}"
+        for data in ("~/.local/share", "$XDG_DATA_HOME")
+        for place in ("opencode*.db", "storage/session", "storage/message", "storage/part", "export")
+    ),
     tools=named(
         (READ, "read"),
         (SEARCH, "grep lsp"),

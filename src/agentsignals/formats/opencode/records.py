@@ -86,6 +86,7 @@ class State(Struct, gc=False, kw_only=True):
 class Part(Struct, gc=False, kw_only=True):
     """A part of a message, of any type."""
 
+    id: str | None = None
     type: str = ""
     text: str | None = None
     synthetic: bool | None = None

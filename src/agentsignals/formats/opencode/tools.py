@@ -18,6 +18,9 @@ from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import CallStatus, EditOp, Step, ToolCall
 from agentsignals.model.times import logged_ms
 
+INVALID = "invalid"
+"""The tool that answers in place of one that does not exist, or was called with arguments it does not take. It says
+`completed`; what the model wanted is its argument `tool`."""
 REFUSED = "The user rejected permission to use this specific tool call"
 _FEEDBACK = "with the following feedback: "
 _DISMISSED = "The user dismissed this question"
@@ -56,6 +59,7 @@ class Arguments(Struct, frozen=True, gc=False):
     content: str | None = None
     workdir: str | None = None
     command: str | None = None
+    tool: str | None = None
 
 
 _metadata = msgspec.json.Decoder(Metadata).decode
@@ -76,8 +80,9 @@ class Runs:
 
     def add(self, part: Part, at: int | None, step: Step | None) -> None:
         """A tool part: the call, and in the same record its result."""
-        name = part.tool or ""
         state = part.state if part.state is not None else State()
+        is_invalid = part.tool == INVALID
+        name = (arguments(state).tool if is_invalid else None) or part.tool or ""
         tool = PROFILE.tool(name)
         args = arguments(state) if tool is not None and tool.class_ in ("edit", "shell") else _NO_ARGUMENTS
         began = logged_ms(state.time.start) if state.time is not None else None
@@ -92,7 +97,7 @@ class Runs:
             folder=args.workdir,
         )
         if state.status in ("completed", "error"):
-            self._answer(call, state, args)
+            self._answer(call, state, args, is_invalid)
 
     def close(self) -> None:
         """The message is over. Refusing one call rejects all that wait: that is one interruption, not many."""
@@ -105,12 +110,12 @@ class Runs:
             self._builder.event("interrupt", *self._bare)
         self._feedback, self._bare = [], None
 
-    def _answer(self, call: ToolCall, state: State, args: Arguments) -> None:
+    def _answer(self, call: ToolCall, state: State, args: Arguments, is_invalid: bool) -> None:
         ended = logged_ms(state.time.end) if state.time is not None else None
         telling = call.shell_kind is not None or call.class_ == "edit" or state.status == "error"
         metadata = _decoded(state.metadata) if telling else _NO_METADATA
         text = as_text(state.output if state.status == "completed" else state.error)
-        status = outcome(state.status, text, metadata)
+        status = outcome("error" if is_invalid else state.status, text, metadata)
         self._builder.result(call.call_id, text, status, ended, call.thread, whole(metadata.exit))
         if status == "rejected":
             self._refused(text, ended)

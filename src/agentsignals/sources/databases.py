@@ -1,0 +1,315 @@
+"""SQLite databases that agents keep their sessions in, as files of a session each; the one place that opens any.
+
+Its agent may be writing (design/formats.md#databases). Each session is read in a transaction of its own, which sees one
+committed state and lasts as long as copying its rows does; nothing is parsed, and no connection kept, meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from functools import cache, partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
+
+from agentsignals.errors import SourceError
+from agentsignals.formats import formats
+from agentsignals.formats.database import Ask, Database
+from agentsignals.formats.records import MAX_DOCUMENT_BYTES
+from agentsignals.sources import RawFile, Unreadable, path_of, row_uri
+from agentsignals.sources.contents import IN_MEMORY, mapped
+from agentsignals.sources.packed import without_waiting
+
+if TYPE_CHECKING:
+    import sqlite3
+
+MAGIC = b"SQLite format 3\0"
+NAMES = (".db", ".sqlite", ".sqlite3", ".vscdb")
+"""How agents call them: every file would have to be opened to go by its first bytes alone."""
+BESIDE = ("-wal", "-shm", "-journal")
+"""Ends the names of what belongs to a database and is no file of its own."""
+ROW_BYTES = 2048
+"""What a row is taken to weigh before it is read (mean of OpenCode's: 1.9 kB); lengths would cost reading all of it."""
+BUSY_S = 5.0
+"""How long to wait for a writer that lets nobody read: only without a write-ahead log, and then for milliseconds."""
+MOST_S = 60.0
+"""No session's rows take so long; a table made to harm would for ever."""
+_STEPS = 100_000
+_WAL_AT, _WAL = 18, b"\x02"
+"""Where a database says that it has a write-ahead log (sqlite.org/fileformat.html)."""
+
+T = TypeVar("T")
+_State = tuple[tuple[int, int, int] | None, ...]
+
+
+def is_database(path: str) -> bool:
+    """Whether a file is an SQLite database, by its name and its first bytes."""
+    return path.endswith(NAMES) and _head(path)[: len(MAGIC)] == MAGIC
+
+
+def is_beside(path: str) -> bool:
+    """Whether a file belongs to a database next to it."""
+    return path.endswith(BESIDE) and is_database(path.rpartition("-")[0])
+
+
+def listed(file: RawFile) -> Iterator[RawFile | Unreadable]:
+    """The sessions of a database, as files; one that is nobody's known, or can't be read, says why."""
+    path = path_of(file.uri)
+    try:
+        yield from asked(path, partial(_listed, file))
+    except _errors() as problem:
+        yield Unreadable(file.uri, file.spec, reason(problem), str(problem))
+
+
+def contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
+    """The document of a session; its first bytes alone where a limit says so. OSError where there is no space."""
+    path, session_id = path_of(file.container), file.key.encode()
+    try:
+        held = asked(path, partial(_document, session_id=session_id, limit=limit))
+    except _errors() as problem:
+        return Unreadable(file.uri, file.spec, reason(problem), str(problem))
+    return Unreadable(file.uri, file.spec, "file_gone") if held is None else held
+
+
+def session_ids(path: str) -> set[str] | None:
+    """The ids of all sessions of a database; None where it can't say."""
+    try:
+        files = asked(path, partial(_listed, RawFile(uri=path, source="local", spec=path, bytes=0, stamp=None)))
+    except (*_errors(), SourceError):
+        return None
+    return {f.key for f in files if isinstance(f, RawFile)}
+
+
+def asked(path: str, question: Callable[[sqlite3.Connection], T]) -> T:
+    """What a database answers, in one read transaction. Nothing beside it is made or changed, save where it has a log
+    that no program has open: SQLite makes the index (`-shm`) then that it reads a log by, and leaves it.
+
+    sqlite3.Error; OSError.
+    """
+    import sqlite3  # noqa: PLC0415  (loaded where such a file is met)
+
+    log = f"{path}-wal"
+    if _head(path)[_WAL_AT : _WAL_AT + 1] == _WAL and not os.path.lexists(log):
+        # All of it is in the one file. `immutable` makes no files and takes no lock, and is right as long as nobody
+        # writes: whether somebody did is looked at afterwards.
+        before = _state(path)
+        answer: T | sqlite3.Error
+        try:
+            answer = _answer(path, "immutable=1", question)
+        except sqlite3.Error as problem:
+            answer = problem
+        if before == _state(path):
+            if isinstance(answer, sqlite3.Error):
+                raise answer
+            return answer
+    try:
+        return _answer(path, "mode=ro", question)
+    except sqlite3.OperationalError as problem:
+        if _code(problem) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) or not os.path.lexists(log):
+            raise
+    return _in_transaction(_copied(path, _state(path)), question)
+
+
+def reason(problem: sqlite3.Error) -> str:
+    """Why a database, or a session in it, is not read."""
+    import sqlite3  # noqa: PLC0415  (as above)
+
+    reasons = {
+        sqlite3.SQLITE_NOTADB: "bad_database",
+        sqlite3.SQLITE_CORRUPT: "bad_database",
+        sqlite3.SQLITE_BUSY: "database_locked",
+        sqlite3.SQLITE_LOCKED: "database_locked",
+        sqlite3.SQLITE_READONLY: "database_locked",  # a writer died: the next one that opens it mends it
+        sqlite3.SQLITE_INTERRUPT: "database_too_slow",
+        sqlite3.SQLITE_TOOBIG: "document_too_large",
+        sqlite3.SQLITE_ERROR: "unknown_database",
+        sqlite3.SQLITE_AUTH: "unknown_database",
+        sqlite3.SQLITE_PERM: "no_permission",
+    }
+    return reasons.get(_code(problem), "unreadable")
+
+
+def _answer(path: str, how: str, question: Callable[[sqlite3.Connection], T]) -> T:
+    with closing(_connected(path, how)) as connection:
+        return _in_transaction(connection, question)
+
+
+def _connected(path: str, how: str) -> sqlite3.Connection:
+    import sqlite3  # noqa: PLC0415  (as above)
+
+    connection = sqlite3.connect(
+        f"file:{quote(os.fsencode(path))}?{how}", uri=True, timeout=BUSY_S, isolation_level=None
+    )
+    connection.text_factory = bytes
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_DOCUMENT_BYTES)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    return connection
+
+
+def _in_transaction(connection: sqlite3.Connection, question: Callable[[sqlite3.Connection], T]) -> T:
+    until = time.monotonic() + MOST_S
+    connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+    connection.execute("BEGIN")
+    try:
+        return question(connection)
+    finally:
+        with suppress(_errors()):  # an error may have ended it
+            connection.execute("ROLLBACK")
+        connection.set_authorizer(None)
+
+
+_kept_copy: list[tuple[object, sqlite3.Connection]] = []
+"""The last copy that was made: the sessions of one database are asked for one by one."""
+
+
+def _copied(path: str, state: _State) -> sqlite3.Connection:
+    """A copy of a database and its log, of this very state, where SQLite can't read them in their place: its folder is
+    its owner's alone, and gone as soon as it is open. OSError where there is no space."""
+    import sqlite3  # noqa: PLC0415  (as above)
+
+    wanted = (path, state, os.getpid(), threading.get_ident())
+    if _kept_copy and _kept_copy[0][0] == wanted:
+        return _kept_copy[0][1]
+    _kept_copy.clear()
+    folder = tempfile.mkdtemp()
+    try:
+        copy = str(Path(folder) / "copy.db")
+        for end in ("", "-wal"):
+            shutil.copyfile(path + end, copy + end)
+        if _state(path) != state:
+            problem = sqlite3.OperationalError("it was written while it was copied")
+            problem.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise problem
+        connection = _connected(copy, "mode=rw")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens the log, too
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    _kept_copy.append((wanted, connection))
+    return connection
+
+
+def _listed(file: RawFile, connection: sqlite3.Connection) -> list[RawFile | Unreadable]:
+    tables = _tables(connection)
+    database = _kind(tables)
+    if database is None:
+        return [Unreadable(file.uri, file.spec, "unknown_database", f"tables: {', '.join(sorted(tables)) or 'none'}")]
+    ask = _ask(connection, database)
+    files: list[RawFile | Unreadable] = []
+    rows = 0
+    for held in database.sessions(ask):
+        session_id = held.session_id.decode("utf-8", "replace") if isinstance(held.session_id, bytes) else ""
+        uri = row_uri(file.uri, session_id)
+        if uri is None:
+            files.append(Unreadable(file.uri, file.spec, "bad_shape", "a session without an id that can be kept"))
+            continue
+        rows += held.rows
+        # The last change to the millisecond, and how many rows there are: one may have been removed since.
+        stamp = held.changed_ms * 1_000_000 + held.rows % 1_000_000
+        files.append(
+            RawFile(
+                uri=uri,
+                source="local",
+                spec=file.spec,
+                bytes=held.rows * ROW_BYTES,
+                stamp=stamp,
+                container=file.uri,
+                key=session_id,
+            )
+        )
+    if not rows and database.newer in tables and _has_rows(connection, database.newer):
+        return [Unreadable(file.uri, file.spec, "newer_database", f"its sessions are in {database.newer}")]
+    return files or [Unreadable(file.uri, file.spec, "no_sessions")]
+
+
+def _document(connection: sqlite3.Connection, session_id: bytes, limit: int | None) -> bytes | None:
+    database = _kind(_tables(connection))
+    if database is None:
+        return None
+    most = MAX_DOCUMENT_BYTES + 1 if limit is None else limit
+    with tempfile.SpooledTemporaryFile(IN_MEMORY) as out:
+        for piece in database.document(_ask(connection, database), session_id):
+            out.write(piece)
+            if out.tell() >= most:
+                break
+        return _held(out, min(out.tell(), most)) if out.tell() else None
+
+
+def _held(out: IO[bytes], length: int) -> bytes:
+    if length > IN_MEMORY:
+        return mapped(out)
+    out.seek(0)
+    return out.read(length)
+
+
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    """The tables alone: a view of such a name could ask for anything."""
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'")
+    return {name.decode("utf-8", "replace") for (name,) in rows if isinstance(name, bytes)}
+
+
+def _kind(tables: set[str]) -> Database | None:
+    return next((d for d in _databases() if d.columns.keys() <= tables), None)
+
+
+@cache
+def _databases() -> list[Database]:
+    return [f.database for f in formats().values() if f.database is not None]
+
+
+def _has_rows(connection: sqlite3.Connection, table: str) -> bool:
+    connection.set_authorizer(None)
+    return connection.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone() is not None  # noqa: S608  (a format's word)
+
+
+def _ask(connection: sqlite3.Connection, database: Database) -> Ask:
+    """Asks for nothing but the columns that are named."""
+    import sqlite3  # noqa: PLC0415  (as above)
+
+    permitted = {(table, column) for table, columns in database.columns.items() for column in (*columns, "ROWID")}
+    harmless = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_TRANSACTION)
+
+    def allow(action: int, table: str | None, column: str | None, *_: Any) -> int:
+        if action == sqlite3.SQLITE_READ and (table, column) not in permitted:
+            return sqlite3.SQLITE_DENY
+        return sqlite3.SQLITE_OK if action == sqlite3.SQLITE_READ or action in harmless else sqlite3.SQLITE_DENY
+
+    connection.set_authorizer(allow)
+    return lambda query, *values: iter(connection.execute(query, values))
+
+
+def _head(path: str) -> bytes:
+    try:
+        with open(path, "rb", buffering=0, opener=without_waiting) as handle:
+            return handle.read(_WAL_AT + 2)
+    except OSError:  # said when it is looked at as a file
+        return b""
+
+
+def _state(path: str) -> _State:
+    states: list[tuple[int, int, int] | None] = []
+    for name in (path, f"{path}-wal"):
+        try:
+            seen = Path(name).stat()
+        except OSError:
+            states.append(None)
+        else:
+            states.append((seen.st_size, seen.st_mtime_ns, seen.st_ino))
+    return tuple(states)
+
+
+@cache
+def _errors() -> tuple[type[Exception], ...]:
+    import sqlite3  # noqa: PLC0415  (as above)
+
+    return (sqlite3.Error,)
+
+
+def _code(problem: sqlite3.Error) -> int:
+    """The kind of an error, of those that SQLite names (the lower byte: the rest says more of the same)."""
+    return getattr(problem, "sqlite_errorcode", 0) & 0xFF
