@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from agentsignals.errors import SourceError
 from agentsignals.formats import formats
-from agentsignals.formats.database import Ask, Database
+from agentsignals.formats.database import Ask, Database, Held
 from agentsignals.formats.records import MAX_DOCUMENT_BYTES
 from agentsignals.sources import RawFile, Unreadable, path_of, row_uri
 from agentsignals.sources.contents import IN_MEMORY, mapped
@@ -202,7 +202,10 @@ def _listed(file: RawFile, connection: sqlite3.Connection) -> list[RawFile | Unr
     ask = _ask(connection, database)
     files: list[RawFile | Unreadable] = []
     rows = 0
-    for held in database.sessions(ask):
+    for held in _until_damaged(database.sessions(ask)):
+        if isinstance(held, str):
+            files.append(Unreadable(file.uri, file.spec, "bad_database", held))
+            break
         session_id = held.session_id.decode("utf-8", "replace") if isinstance(held.session_id, bytes) else ""
         uri = row_uri(file.uri, session_id)
         if uri is None:
@@ -225,6 +228,18 @@ def _listed(file: RawFile, connection: sqlite3.Connection) -> list[RawFile | Unr
     if not rows and database.newer in tables and _has_rows(connection, database.newer):
         return [Unreadable(file.uri, file.spec, "newer_database", f"its sessions are in {database.newer}")]
     return files or [Unreadable(file.uri, file.spec, "no_sessions")]
+
+
+def _until_damaged(sessions: Iterator[Held]) -> Iterator[Held | str]:
+    """Sessions as far as they can be listed, and what is wrong from there on."""
+    import sqlite3  # noqa: PLC0415  (as above)
+
+    try:
+        yield from sessions
+    except sqlite3.DatabaseError as problem:
+        if _code(problem) != sqlite3.SQLITE_CORRUPT:
+            raise
+        yield str(problem)
 
 
 def _document(connection: sqlite3.Connection, session_id: bytes, limit: int | None) -> bytes | None:

@@ -21,11 +21,17 @@ _CHANGES = "SELECT session_id, count(*), max(time_updated) FROM {} GROUP BY sess
 
 def sessions(ask: Ask) -> Iterator[Held]:
     """Every session, with the last change of any of its rows: its own says nothing of a part that goes on."""
+    import sqlite3  # noqa: PLC0415  (loaded where such a file is met)
+
     rows: dict[bytes, tuple[int, int]] = {}
     for table in ("message", "part"):
-        for session_id, count, changed in ask(_CHANGES.format(table)):
-            before = rows.get(session_id, (0, 0))
-            rows[session_id] = before[0] + count, max(before[1], _ms(changed))
+        try:
+            for session_id, count, changed in ask(_CHANGES.format(table)):
+                before = rows.get(session_id, (0, 0))
+                rows[session_id] = before[0] + count, max(before[1], _ms(changed))
+        except sqlite3.DatabaseError as problem:
+            if type(problem) is not sqlite3.DatabaseError:  # others are of the question; this is of a page
+                raise
     for session_id, changed in ask("SELECT id, time_updated FROM session ORDER BY id"):
         count, last = rows.get(session_id, (0, 0))
         yield Held(session_id, max(last, _ms(changed)), count)

@@ -57,7 +57,8 @@ class _Reader:
 
     def __init__(self, snapshot: Snapshot[Export]) -> None:
         source, info = snapshot.source, snapshot.document.info
-        session = source.session(snapshot.session_id, "opencode", "opencode")
+        is_kilo = "/kilo.db//" in source.artifact.path  # a fork with the same tables: nothing in them names it
+        session = source.session(snapshot.session_id, "opencode", "kilo" if is_kilo else PROFILE.agent)
         _describe(session, info)
         self.export = snapshot.document
         self.builder = SessionBuilder(session, PROFILE)
