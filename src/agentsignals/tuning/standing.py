@@ -8,7 +8,8 @@ from typing import Literal
 from msgspec import Struct
 
 from agentsignals.analysis.compare.candidate import Estimate, estimate
-from agentsignals.stats.paired import Arm, Paired, paired, smallest_seen
+from agentsignals.stats.paired import Arm, Paired, paired
+from agentsignals.stats.power import smallest_shown
 from agentsignals.tuning.plan import Candidate, Value
 from agentsignals.tuning.racing import Drop
 from agentsignals.tuning.search import Search
@@ -142,7 +143,7 @@ def _outcomes(arm: Arm) -> list[float]:
 
 def _confirmed(winner: Arm, default: Arm) -> Confirmed:
     difference = paired(winner, default, yes_or_no=True)
-    power = smallest_seen(difference.tasks, difference.discordance) if difference.discordance else None
+    power = smallest_shown(difference.tasks, difference.discordance) if difference.discordance else None
     shares = [estimate([(t, o) for t, outcomes in arm.items() for o in outcomes], True) for arm in (winner, default)]
     return Confirmed(winner=shares[0], default=shares[1], difference=difference, smallest_seen=power)
 
