@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agentsignals.analysis.alignment import Alignment, align, reference_of
 from agentsignals.analysis.alignment.divergence import NEXT, Divergence, divergence
-from agentsignals.analysis.alignment.facing import facing
+from agentsignals.analysis.alignment.facing import MOST_STEPS, facing
 from agentsignals.analysis.alignment.steps import Step
 from agentsignals.cli import build_parser, main
 from agentsignals.model import Session
@@ -132,7 +133,7 @@ def beside(left: list[Part], right: list[Part]) -> Alignment:
 
 MEND = edit("return round(x)", old="return int(x)")
 RUNS_TESTS = call("Bash", command="pytest -q tests/test_app.py")
-FOUR = tuple(f"step_{k} = {k}" for k in range(4))
+FIVE = tuple(f"step_{k} = {k}" for k in range(5))
 
 
 @pytest.mark.parametrize(
@@ -161,22 +162,48 @@ def test_where_runs_part_is_no_matter_of_order_names_or_looks(
     assert (apart.parts.basis if apart.parts else "") == basis
 
 
-@pytest.mark.parametrize(
-    ("written", "parts", "sure"),
-    [((FOUR[0],), False, None), ((FOUR[0], "a = 1"), False, None), ((FOUR[0], "a = 1", "b = 2"), True, False),
-     ((FOUR[0], *(f"a{k} = {k}" for k in range(4))), True, True)],
-)  # fmt: skip
-def test_a_change_counts_as_shared_from_half_of_its_lines_on_and_as_sure_below_a_quarter(
-    written: tuple[str, ...], parts: bool, sure: bool | None
+@pytest.mark.parametrize(("alike", "sure"), [(4, None), (3, False), (2, False), (1, True)])
+def test_a_change_is_shared_from_four_fifths_of_its_lines_on_and_surely_not_below_a_quarter(
+    alike: int, sure: bool | None
 ) -> None:
-    apart = beside([edit(*FOUR[:1]), edit(*FOUR[1:2])], [edit(*written), edit(*FOUR[1:2])]).divergence
-    assert (apart.parts is not None, apart.parts and apart.parts.sure) == (parts, sure)
-    assert apart.changes_shared == pytest.approx(2 / (1 + len(written)))
+    others = [f"other_{k} = {k}" for k in range(5 - alike)]
+    apart = beside([edit(*FIVE)], [edit(*FIVE[:alike], *others)]).divergence
+    assert (apart.parts and apart.parts.sure) == sure
+    assert apart.changes_shared == pytest.approx(alike / (10 - alike))
 
 
-@pytest.mark.parametrize(("opaque", "sure"), [(1, False), (0, True)])
-def test_where_the_trace_does_not_say_what_steps_were_about_nothing_is_sure(opaque: int, sure: bool) -> None:
-    many = [call("mcp__box__do", what="x")] * opaque + [read()] * (2 - opaque)
+@pytest.mark.parametrize(("files", "strays"), [("a.py b.py", None), ("a.py b.py c.py", (2, 2))])
+def test_any_other_step_is_shared_from_half_of_what_it_does_on(files: str, strays: tuple[int, int] | None) -> None:
+    left, right = (call("Bash", command=f"pytest {named}") for named in ("a.py", files))
+    assert _places(beside([left, MEND], [left, right, MEND]).divergence)[1] == strays
+
+
+def test_lines_that_go_are_nothing_that_two_changes_share() -> None:
+    """One writes the file anew with the line that the other takes out."""
+    anew = call("Write", path=FILE, content="return int(x)\nreturn 2")
+    assert beside([read(), anew], [read(), edit("return 3", old="return int(x)")]).divergence.changes_shared == 0
+
+
+def test_a_patch_of_several_files_changes_the_lines_of_each() -> None:
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x = 0\n+x = 1\n\n*** Add File: b.py\n+x = 2\n*** End Patch"
+    runs = [
+        session(call("apply_patch", patchText=text), session_id=name, format="opencode", cwd="/repo")
+        for name, text in (("a", patch), ("b", patch.replace("x = 2", "x = 3")))
+    ]
+    [made] = align(runs, {})
+    assert made.divergence.changes_shared == pytest.approx(1 / 3), "x = 1 of a.py, of that and two lines of b.py"
+
+
+def test_what_fails_here_and_not_there_is_not_the_same() -> None:
+    works, fails = (call("Bash", command="make all", status=status) for status in ("ok", "error"))  # type: ignore[arg-type]
+    assert [row.how for row in beside([works], [fails]).rows] == ["same", "alike"]
+
+
+@pytest.mark.parametrize(("others", "sure"), [(2, False), (3, True)])
+def test_where_the_trace_does_not_say_what_a_quarter_of_steps_were_about_nothing_is_sure(
+    others: int, sure: bool
+) -> None:
+    many = [call("mcp__box__do", what="x"), *[read()] * others]
     parting = beside([*many, MEND, MEND], [*many, edit("return 1")]).divergence.parts
     assert parting and parting.sure is sure
     assert sure or "does not say" in parting.unsure
@@ -217,6 +244,15 @@ def test_a_thousand_steps_take_well_under_a_second() -> None:
     began = time.process_time()
     divergence(facing(left, right))
     assert time.process_time() - began < 1
+
+
+@pytest.mark.slow
+def test_of_runs_too_long_the_beginnings_are_aligned_and_nothing_is_sure() -> None:
+    short, long = session(read(), MEND, session_id="a"), session(read(), session_id="b")
+    long.tool_calls = [replace(long.tool_calls[0], seq=n) for n in range(MOST_STEPS + 2)]
+    [made] = align([short, long], {})
+    assert made.left_out == (0, 2)
+    assert made.divergence.parts and "too long" in made.divergence.parts.unsure
 
 
 def _attempts() -> list[Session]:
@@ -270,7 +306,9 @@ def test_the_verb_says_it_in_words_and_as_markdown_that_does_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [[], ["s0"], ["s0", "nobody"], ["s0", "s1", "--task", "t"], ["--task", "nothing"]])
+@pytest.mark.parametrize(
+    "words", [[], ["s0"], ["s0", "nobody"], ["s0", "s1", "--task", "t"], ["--task", "nothing"], ["s0"] * 51]
+)
 def test_the_verb_refuses_what_names_no_two_runs(
     store: Path, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -104,7 +104,7 @@ def _report(
     for n, alignment in enumerate(made, 2):
         parting = alignment.divergence.parts
         if parting is None:
-            yield f"{mark}1 × {n}: " + text("they come together again, or never part.")
+            yield f"{mark}1 × {n}: " + text("no step after which one goes where the other never goes.")
             continue
         place = parting.place
         because = _because(alignment)

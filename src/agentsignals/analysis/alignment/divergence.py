@@ -12,8 +12,9 @@ from msgspec import Struct
 from agentsignals.analysis.alignment.facing import Facing
 from agentsignals.analysis.alignment.steps import Deed, Step
 
-HALF = 0.5
-"""A step of whose deeds the other run has less than this share, at any time, is one that the other does not take."""
+HALF, MOST = 0.5, 0.8
+"""A step of whose deeds the other run has less than half, at any time, is one that the other never takes; of a change,
+less than four fifths of its lines."""
 SOME = 0.25
 """From this share on it is not sure that it does not."""
 OPAQUE = 0.25
@@ -145,7 +146,11 @@ def _private(row: Facing, did: Sequence[frozenset[Deed]]) -> dict[str, float]:
     """The sides whose step in this row is one that the other run never takes, with the share that it has of it."""
     shares = {}
     for name, step, other in (("left", row.left, did[1]), ("right", row.right, did[0])):
-        if step is not None and step.deeds and (share := len(step.deeds & other) / len(step.deeds)) < HALF:
+        if (
+            step is not None
+            and step.deeds
+            and (share := len(step.deeds & other) / len(step.deeds)) < (MOST if step.is_change else HALF)
+        ):
             shares[name] = share
     return shares
 

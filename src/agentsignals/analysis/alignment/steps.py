@@ -15,7 +15,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from agentsignals.edits.changed_lines import TRIVIAL_CHARS, lines_by_file
+from agentsignals.edits.changed_lines import TRIVIAL_CHARS
+from agentsignals.edits.texts import edit_texts
 from agentsignals.model import MAIN, RAN, Edit, Session, ToolCall
 from agentsignals.shell import program
 from agentsignals.shell.kinds import KINDS, kind_of, leading_words
@@ -34,6 +35,7 @@ _COMMENT = re.compile(r"(?<=\s)(?:#|//).*")
 _ONLY_COMMENT = ("#", "//", "/*", "*", '"""', "'''", "--")
 _PROSE = re.compile(r"[A-Z][^=(){}\[\];]*\.")
 _FILE = re.compile(r"(?<![\w./-])(?:[\w.-]+/)+[\w.-]+\.[A-Za-z]\w{0,4}\b")
+_HEADER = re.compile(r"(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(.*)")
 _INTERPRETERS = ("python", "node", "ruby", "perl", "php", "deno", "bun", "bash", "sh")
 _TEXT_OPTIONS = frozenset(("-c", "-e", "-", "--eval"))
 _LOOKS = frozenset(("diff", "status", "log", "show", "branch"))
@@ -177,7 +179,7 @@ def _step(call: ToolCall, edits: list[Edit], scratch: set[str], names: Names) ->
         alike, deeds, opaque = (kind, call.name), {("tool", call.name)}, kind == "mcp"
     return Step(
         seq=call.seq, kind=kind, tool=call.name, about=words, status=call.status, error=call.error_class or "",
-        same=same, named=(*alike, *scripts), alike=alike, deeds=frozenset(deeds),
+        same=same if ran else (*same, call.status), named=(*alike, *scripts), alike=alike, deeds=frozenset(deeds),
         files=frozenset(deed[1] for deed in deeds if deed[0] in ("read", "change", "edited")),
         is_change=any(deed[0] in ("change", "edited") for deed in deeds), is_opaque=opaque,
     )  # fmt: skip
@@ -185,11 +187,13 @@ def _step(call: ToolCall, edits: list[Edit], scratch: set[str], names: Names) ->
 
 def _changes(call: ToolCall, edits: list[Edit], path: str, named: Callable[[str], str]) -> set[Deed]:
     """What a call changes, by file and line; the file alone, where the trace does not say which lines."""
-    if call.command is not None:  # a here-document's lines stand in the command
-        by_file = {edit.path: set(map(str.strip, call.command.split("\n")[1:])) for edit in edits}
-    else:
-        by_file = lines_by_file(call.arguments, call.argument_roles)
     whole = sorted({edit.path for edit in edits})
+    if call.command is not None:  # a here-document's lines stand in the command
+        by_file = {path: set(call.command.split("\n")[1:]) for path in whole}
+    else:
+        by_file = _lines_written(call)
+    if edits and all(edit.op == "delete" for edit in edits):
+        return {("change", named(file), "(deleted)") for file in whole}
     if not any(by_file.values()):
         return {("edited", named(file)) for file in whole} or {("edited", path)}
     changed: set[Deed] = set()
@@ -197,6 +201,26 @@ def _changes(call: ToolCall, edits: list[Edit], path: str, named: Callable[[str]
         target = named(file) if file else named(whole[0]) if whole else path
         changed |= {("change", target, line) for raw in lines if (line := _code(raw))}
     return changed
+
+
+def _lines_written(call: ToolCall) -> dict[str, set[str]]:
+    """The lines that an edit adds, by file where it names several, else under ""; those it removes where it adds none.
+    What a change leaves is compared, not what it took away: who writes a file anew names no line that goes."""
+    added: dict[str, set[str]] = defaultdict(set)
+    removed: dict[str, set[str]] = defaultdict(set)
+    for text in edit_texts(call.arguments, call.argument_roles):
+        if text.kind != "patch":
+            old, new = set(text.old.split("\n")), set(text.new.split("\n"))
+            added[""] |= new - old
+            removed[""] |= old - new
+            continue
+        file = ""
+        for line in text.new.split("\n"):
+            if header := _HEADER.match(line):
+                file = header[1].strip()
+            elif line.startswith(("+", "-")) and not line.startswith(("+++", "---")):
+                (added if line[0] == "+" else removed)[file].add(line[1:])
+    return {file: added[file] or removed[file] for file in {*added, *removed}}
 
 
 def _code(line: str) -> str:
