@@ -253,21 +253,23 @@ def plan(context: Context, scope: Scope) -> tuple[Signal, ...]:
 def measure(view: SessionView, inputs: dict[str, Any] | None = None, history: Any = None) -> list[Result]:
     """All signals of one session; with `history`, those that look at the other sessions too, `inputs` being the rest's
     values. Its `vectors` compares texts; without it the embedder that counts words does."""
-    return _measured(view, dict(inputs or {}), history)
+    signals = plan(view.session.context, "history" if history is not None else "session")
+    return _measured(view, dict(inputs or {}), history, signals)
 
 
-def values(view: SessionView, inputs: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What the signals of one session give each other: values by function name, a list over turns where turn-level."""
-    results = dict(inputs or {})
-    _measured(view, results, None)
+def values(view: SessionView, inputs: dict[str, Any] | None = None, among: set[str] | None = None) -> dict[str, Any]:
+    """What the signals of one session give each other: values by function name, a list over turns where turn-level.
+    `among`: names of these signals alone, which are to hold whatever they need."""
+    results, signals = dict(inputs or {}), plan(view.session.context, "session")
+    _measured(view, results, None, signals if among is None else [s for s in signals if s.name in among])
     return results
 
 
-def _measured(view: SessionView, by_name: dict[str, Any], history: Any) -> list[Result]:
+def _measured(view: SessionView, by_name: dict[str, Any], history: Any, signals: Sequence[Signal]) -> list[Result]:
     by_name.update(view=view, why=SILENT, history=history, blind=_is_blind(view))
     by_name.setdefault("vectors", light())
     results: list[Result] = []
-    for signal in plan(view.session.context, "history" if history is not None else "session"):
+    for signal in signals:
         value, detail = _value(signal, by_name), None
         if type(value) is Measured:
             value, detail = value.value, value.detail

@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from agentsignals import catalog
 from agentsignals.ingest import pipeline
+from agentsignals.ingest.explaining import needed
 from agentsignals.store import Store
 from agentsignals.ui import reading
 from agentsignals.ui.reading import Reading
+from agentsignals.views.session import SessionView
 from tests.claude import Log
+from tests.ui.served import EVIL_ID, whole_store
 
 _BOTH = "SELECT session_id, text FROM events WHERE session_id = $session AND text <> '' ORDER BY seq"
 
@@ -44,3 +48,19 @@ def test_few_shards_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for session_id in [*store.manifest.sessions] * 2:
         assert asked.rows_of(session_id, _BOTH)
     assert len(asked._shards) == 1
+
+
+def test_the_session_read_last_stays_and_it_alone(tmp_path: Path) -> None:
+    asked = Reading(whole_store(tmp_path / "s"))
+    fine = asked.session("fine-1")
+    assert asked.session("fine") is fine
+    assert asked.session(EVIL_ID).session_id == EVIL_ID and asked.session("fine-1") is not fine
+
+
+def test_only_what_a_signal_needs_is_computed_to_explain_it(tmp_path: Path) -> None:
+    view = SessionView(Reading(whole_store(tmp_path / "s")).session("fine-1"))
+    everything = catalog.values(view)
+    for signal in catalog.plan("product", "session"):
+        some = catalog.values(view, among=needed(signal))
+        assert {*some} - {"view", "why", "history", "blind", "vectors"} == needed(signal)
+        assert catalog.explain(signal, view, some)[0] == catalog.explain(signal, view, everything)[0], signal.path

@@ -50,7 +50,11 @@ class Explanation(Struct, kw_only=True):
 
 def explain(store: Store, session_id: str, path: str) -> Explanation:
     """Why a session has the value it has. `path` is a signal's, or `sessions.` with a total of tokens or money."""
-    session = store.session(session_id)
+    return explained(store, store.session(session_id), path)
+
+
+def explained(store: Store, session: Session, path: str) -> Explanation:
+    """As `explain`, of a session that was read. Only what the signal needs is computed again."""
     if path.startswith(OF_SESSIONS):
         return _of_total(store, session, path)
     signal = catalog.by_path(path)
@@ -62,8 +66,10 @@ def explain(store: Store, session_id: str, path: str) -> Explanation:
     if signal.scope == "corpus":
         return _over_all(store, session, signal)
     view = SessionView(session)
-    vectors = _vectors(store, view)
-    values, history = catalog.values(view, {"vectors": vectors}), None
+    among = needed(signal)
+    compares = any("vectors" in catalog.catalogue()[name].parameters for name in {signal.name, *among})
+    inputs = {"vectors": _vectors(store, view)} if compares else {}
+    values, history = catalog.values(view, inputs, among), None
     if signal.scope == "history":
         history, across = history_of(store, session.session_id)
         values |= across
@@ -72,6 +78,11 @@ def explain(store: Store, session_id: str, path: str) -> Explanation:
         collected.denominator(session.turns, "searched:")
     is_usd = signal.unit == "USD"
     return _explanation(store, session, signal, value, detail, collected, _bill(session, collected, value, is_usd))
+
+
+def needed(signal: Signal) -> set[str]:
+    """The names of the signals that a signal needs, and of those that these need."""
+    return {*signal.needs}.union(*(needed(catalog.catalogue()[name]) for name in signal.needs))
 
 
 def _explanation(  # noqa: PLR0913  (what an explanation is made of)

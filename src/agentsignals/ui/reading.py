@@ -13,6 +13,7 @@ from agentsignals.store import Store, manifest, parts
 from agentsignals.store.query import Connection, ask, connect
 
 if TYPE_CHECKING:
+    from agentsignals.model import Session
     from agentsignals.ui.gold_form import Annotations
 
 _Made = TypeVar("_Made")
@@ -50,6 +51,7 @@ class Reading:
         self._kept: dict[Hashable, Any] = {}
         self._recent: dict[Hashable, Any] = {}
         self._begun: dict[Hashable, Future[Any]] = {}
+        self._last: Session | None = None
 
     def rows(self, query: str, values: dict[str, Any] | None = None, context: str = "") -> list[dict[str, Any]]:
         """Rows of a question over all sessions, or those of one context. `values` are bound, never part of the text."""
@@ -118,6 +120,18 @@ class Reading:
             for oldest in list(self._recent)[:-MOST_RECENT]:
                 del self._recent[oldest]
         return made
+
+    def session(self, session_id: str) -> Session:
+        """A session with all its rows. The last one read stays, and it alone: a reader asks for one value of it after
+        another, and a long one takes seconds and hundreds of MB."""
+        full = self.store.resolve(session_id)
+        with self._lock:
+            last = self._last
+        if last is None or last.session_id != full:
+            last = self.store.session(full)
+            with self._lock:
+                self._last = last
+        return last
 
     def close(self) -> None:
         """Lets go of the store's files. Whoever still asks is refused (QueryError)."""

@@ -58,9 +58,9 @@ class Line(Struct, kw_only=True):
 
 def page(reading: Reading, query: Query, session_id: str, path: str) -> Page:
     """Why a session has this value of a signal, or this total of tokens or money, or none."""
-    from agentsignals.ingest.explaining import explain  # noqa: PLC0415  (0.2 s, which no other page needs)
+    from agentsignals.ingest.explaining import explained  # noqa: PLC0415  (0.2 s, which no other page needs)
 
-    explanation = explain(reading.store, session_id, path)
+    explanation = explained(reading.store, reading.session(session_id), path)
     about = reading.rows(_TITLE, {"session": explanation.session})[0]
     lines = _lines(reading, explanation)
     roles = [role for role in ROLES if any(line.item.role == role for line in lines)]
