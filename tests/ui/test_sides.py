@@ -14,6 +14,7 @@ from agentsignals.ui.pages.sides import ENDS, MOST_SHOWN, shown
 from agentsignals.ui.server import Server
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
+from tests.signals.attempts import ran
 from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, whole_store
 
 
@@ -120,3 +121,19 @@ def test_a_figure_is_held_against_the_other_unless_it_is_a_lower_bound(
     with serving(store_of(tmp_path / "store", *made)) as running:
         said = " ".join(Elements(page(running, "/sides?a=one&b=two")).said.split())
     assert re.search(rf"tokens out \S*(?:>= )?100 (?:>= )?{output} {re.escape(wanted)}", said), said
+
+
+def test_attempts_at_a_task_are_beside_one_that_solved_it_and_lead_to_each_pair(tmp_path: Path) -> None:
+    made = []
+    for n, reward in enumerate([0.0, 1.0]):
+        edit = call("Edit", path="/testbed/a.py", old_string="", new_string=f"n = {n}")
+        run = ran(call("Read", path="/testbed/a.py"), edit, trial_id=f"t{n}", reward=reward).session
+        run.session_id, run.artifact_id = f"s{n}", f"a{n}"
+        made.append(run)
+    with serving(store_of(tmp_path / "store", *made)) as running:
+        seen = Elements(page(running, "/sides?task=task-1"))
+        assert "one that solved the task" in seen.said and "2, 2" in seen.said
+        [pair] = [link for link in seen.all_of("href") if link.startswith("?a=s1&b=s0")]
+        assert "all of them side by side" in Elements(page(running, f"/sides{pair.partition('#')[0]}")).said
+        assert "Fewer than two" in Elements(page(running, "/sides?trial=t0")).said
+        assert "Fewer than two" in Elements(page(running, f"/sides?task={quote(EVIL)}")).said

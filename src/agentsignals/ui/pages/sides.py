@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agentsignals.analysis.alignment import Facing, align
+from agentsignals.analysis.alignment import FACTS, OF_TASK, OF_TRIAL, Facing, align, reference_of
 from agentsignals.analysis.alignment.divergence import BECAUSE
 from agentsignals.catalog import catalogue
 from agentsignals.ui.page import Page, Query, Route
@@ -13,6 +13,8 @@ from agentsignals.ui.reading import WITH_PROMPT, Reading
 
 MOST_SIGNALS = 60
 """Differences that are listed, those furthest apart first."""
+MOST_RUNS = 20
+"""Attempts at a task that are aligned for a page, first attempts first."""
 MOST_SHOWN = 1500
 """Rows of steps on the page."""
 ENDS = 5
@@ -62,8 +64,10 @@ GROUP BY signal HAVING a_value <> b_value ORDER BY signal
 
 
 def page(reading: Reading, query: Query) -> Page:
-    """The sessions that `a` and `b` name."""
+    """The sessions that `a` and `b` name; or the attempts at a `task`, or of a `trial`, beside one of them."""
     ids = [query.text("a"), query.text("b")]
+    if not any(ids) and (query.text("task") or query.text("trial")):
+        return _of_task(reading, query)
     if not all(ids):
         return Page("pair.html.j2", "Side by side", {"query": query, "near": _near(reading, ids[0]) if ids[0] else []})
     facts = []
@@ -93,6 +97,27 @@ def page(reading: Reading, query: Query) -> Page:
         "others": _others(reading, facts),
     }
     return Page("sides.html.j2", "Side by side", filled)
+
+
+def _of_task(reading: Reading, query: Query) -> Page:
+    """Where each attempt parts from one that solved the task, or from the first attempt of the trial."""
+    task, trial = query.text("task"), query.text("trial")
+    rows = reading.rows(OF_TASK if task else OF_TRIAL, {"name": task or trial})
+    ids = [row["session_id"] for row in rows]
+    facts = {row["session_id"]: row for row in reading.rows(FACTS, {"ids": ids})}
+    sessions = [reading.store.session(session_id) for session_id in ids[:MOST_RUNS]]
+    if task and sessions:
+        reference = reference_of(sessions, facts)
+        sessions = [reference, *(session for session in sessions if session is not reference)]
+    filled = {
+        "of": task or trial,
+        "is_task": bool(task),
+        "alignments": align(sessions, facts) if len(sessions) > 1 else [],
+        "is_cut": len(ids) > MOST_RUNS,
+        "because": BECAUSE,
+        "query": query,
+    }
+    return Page("sides_of_task.html.j2", "Attempts side by side", filled)
 
 
 def _near(reading: Reading, session_id: str) -> list[dict[str, Any]]:
