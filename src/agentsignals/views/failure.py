@@ -31,6 +31,8 @@ FailureClass = Literal[
     "cannot_tell",
 ]
 CLASSES: tuple[FailureClass, ...] = get_args(FailureClass)
+_NAMES, _NAME_CHARS = 2, 80
+"""Tests that a reason names, and how much of each."""
 _LENGTH = frozenset(("length", "max_tokens", "model_length"))
 """How providers say that an answer was cut at the most tokens it might have."""
 
@@ -156,7 +158,10 @@ def _not_applied(case: Case) -> str:
 
 def _incomplete(case: Case) -> str:
     facts = case.facts
-    return case.tests if case.has_counts and 0 < (facts.fixed or 0) < (facts.targets or 0) else ""
+    verified = case.attempt.verification
+    if verified is None or not case.has_counts or not 0 < (facts.fixed or 0) < (facts.targets or 0):
+        return ""
+    return f"{case.tests}; not fixed: {_named(verified.unfixed or verified.still_failing)}"
 
 
 def _wrong_place(case: Case) -> str:
@@ -172,7 +177,16 @@ def _wrong_place(case: Case) -> str:
 
 def _regression(case: Case) -> str:
     facts = case.facts
-    return case.tests if case.has_counts and facts.fixed == facts.targets and facts.broken else ""
+    verified = case.attempt.verification
+    if verified is None or not case.has_counts or facts.fixed != facts.targets or not facts.broken:
+        return ""
+    return f"{case.tests}: {_named(verified.broken)}"
+
+
+def _named(tests: Sequence[str] | None) -> str:
+    """The first tests by name; of a long one its end, which tells it from others."""
+    shown = [name if len(name) <= _NAME_CHARS else f"…{name[1 - _NAME_CHARS :]}" for name in tests or ()]
+    return ", ".join(shown[:_NAMES]) + (", …" if len(shown) > _NAMES else "")
 
 
 def _wrong_fix(case: Case) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agentsignals.catalog import by_path
+from agentsignals.model.attempt import Verification
 from agentsignals.views.failure import CLASSES, RULES, failure_of
 from agentsignals.views.session import SessionView
 from tests.build import call, say
@@ -52,9 +53,9 @@ EDIT = call("Edit", path="src/a.py")
         (unseen(**NEW, gold_patch=[patched("src/n.py", "create")], **FAILED), "cannot_tell", "another name"),
         (ran(say("  "), **FAILED), "gave_up", "no answer"),
         (unseen(verification=graded(patch_applies=False), **WRONG, **GOLD, **FAILED), "not_applied", "could not apply"),
-        (unseen(**REGRESSED), "regression", "2 of 2 tests fixed, 1 broken"),
+        (unseen(**REGRESSED), "regression", "2 of 2 tests fixed, 1 broken: test_broken_0"),
         (unseen(**REGRESSED, **WRONG, **GOLD), "regression", "2 of 2 tests fixed"),
-        (unseen(**PARTLY), "incomplete", "1 of 2 tests fixed, 1 broken"),
+        (unseen(**PARTLY), "incomplete", "1 of 2 tests fixed, 1 broken; not fixed: test_unfixed_0"),
         (unseen(**PARTLY, **WRONG, **GOLD), "incomplete", "1 of 2 tests fixed"),
         (unseen(**NONE_FIXED, **WRONG, **GOLD), "wrong_place", "none of the 1 files"),
         (unseen(**FAILED, **WRONG, **GOLD), "wrong_place", "none of the 1 files"),
@@ -82,6 +83,14 @@ def test_the_first_rule_that_holds_names_the_class(view: SessionView, expected: 
 @pytest.mark.parametrize("facts", [{"reward": 1.0}, {}, {"verification": graded(status="crashed"), "reward": 0.0}])
 def test_what_did_not_fail_has_no_class(facts: dict[str, Any]) -> None:
     assert absent(unseen(**facts), CLASS) == ("not_applicable", "not_failed")
+
+
+def test_the_first_tests_are_named_the_end_of_long_names() -> None:
+    many = unseen(verification=graded(fixed=1, broken=3), reward=0.0)
+    assert detail(many, CLASS)["because"] == "1 of 1 tests fixed, 3 broken: test_broken_0, test_broken_1, …"
+    name = "tests/a.py::" + "x" * 90
+    long = unseen(verification=Verification(fixed=["a"], unfixed=[], kept=[], broken=[name]), reward=0.0)
+    assert detail(long, CLASS)["because"].endswith(f"1 broken: …{'x' * 79}")
 
 
 def test_a_class_opens_on_the_event_and_the_file_that_show_it() -> None:
