@@ -10,6 +10,7 @@ from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
     from agentsignals.analysis.failure_map import FailureMap
+    from agentsignals.store import Store
 
 _LISTED, _WIDEST = 25, 70
 _EXAMPLES = 3
@@ -25,23 +26,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from agentsignals.analysis.failure_map import failure_map, queries
     from agentsignals.cli.output import json_text
-    from agentsignals.errors import StoreError
     from agentsignals.store import Store
+
+    made = made_of(Store(options.store), options.by, options.where)
+    print(json_text(made) if options.json else in_words(made, as_markdown=options.markdown))
+    return 0
+
+
+def made_of(store: Store, by: Sequence[str], where: str) -> FailureMap:
+    """The map of a store. StoreError without attempts; UsageError where no attempt has a column of `by`."""
+    from agentsignals.analysis.failure_map import failure_map, queries
+    from agentsignals.errors import StoreError
     from agentsignals.store.query import rows
 
-    store = Store(options.store)
-    asked = {name: rows(store, sql) for name, sql in queries(options.where).items()}
+    asked = {name: rows(store, sql) for name, sql in queries(where).items()}
     tables = {name: [dict(zip(names, row, strict=True)) for row in values] for name, (names, values) in asked.items()}
     if not tables["attempts"]:
         raise StoreError(
-            "There is no eval attempt" + (" under this condition." if options.where != "true" else "."),
+            "There is no eval attempt" + (" under this condition." if where != "true" else "."),
             "Attempts come from eval runs (Harbor, SWE-bench, Inspect …): `agentsignals analyze RUNS` reads them in.",
         )
-    made = failure_map(tables, options.by)
-    print(json_text(made) if options.json else in_words(made, as_markdown=options.markdown))
-    return 0
+    return failure_map(tables, by)
 
 
 def in_words(made: FailureMap, *, as_markdown: bool = False) -> str:

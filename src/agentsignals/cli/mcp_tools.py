@@ -58,6 +58,7 @@ class Tools:
             "signals",
             "query",
             "search",
+            "failures",
             "compare",
         )
         return {name: getattr(self, name) for name in names}
@@ -185,6 +186,15 @@ class Tools:
         ]
         counts = {"sessions": made.n_sessions, "passages": made.n_passages, "at_least": made.is_lower_bound}
         return self._fenced({**counts, "hits": hits, "notes": made.notes})
+
+    def failures(self, by: list[str] | None = None, where: str = "true") -> str:
+        """Why attempts of eval runs failed: a class for each, by candidate (by: model, agent, run, a knob), with the
+        event and file that show it. `explain(session, "verification.failure_class")` has the rest."""
+        from agentsignals.cli.failures import in_words, made_of
+
+        with self._one_at_a_time:
+            made = made_of(self._store(), by or [], where)
+        return fenced("\n".join(self._mask.plain(line) for line in in_words(made).split("\n")))
 
     def compare(  # noqa: PLR0913  (the options of the verb)
         self,
