@@ -55,6 +55,8 @@ def cell(tasks: int, attempts: int, gain: float, experiments: int) -> tuple[str,
     else:
         normal = NormalDist()
         error, often = normal.inv_cdf(1 - LEVEL / 2), normal.inv_cdf(POWER)
+        if median(smallest) == math.inf:
+            return f"not told / {seen / experiments:.2f}", None
         computed = normal.cdf((error + often) * gap / median(smallest) - error)
     return f"{computed:.2f} / {seen / experiments:.2f}", held / experiments if attempts == 1 else None
 
@@ -71,4 +73,4 @@ def main(experiments: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2_000)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000)

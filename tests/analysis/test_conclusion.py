@@ -9,6 +9,7 @@ import pytest
 
 from agentsignals.analysis.compare import Comparison, compare, outcome_rule
 from agentsignals.analysis.compare.conclusion import gap_text
+from agentsignals.analysis.compare.gate import gate
 from agentsignals.cli.compare_words import as_markdown, in_words
 from agentsignals.errors import UsageError
 from tests.analysis.test_compare import HOSTILE, arm, compared, tried
@@ -105,14 +106,14 @@ def test_tasks_that_tell_nothing_are_named() -> None:
     assert compared(*arm("a", "1 1"), baseline="a").silent.tasks == 0
 
 
-def with_times(times: Mapping[str, Sequence[float | None]], at_least: str = "") -> Comparison:
-    """A time for each first attempt, by candidate; one candidate's may be lower bounds."""
+def with_times(times: Mapping[str, Sequence[float | None]], of_new: str = "{}") -> Comparison:
+    """A time for each first attempt, by candidate, with the detail of one candidate's."""
     made = [entry for name in times for attempts in arm(name, " ".join("1" * len(times[name]))) for entry in attempts]
     values = [value for _, value in made]
     for name, seconds in times.items():
         values += [
             {"session_id": f"{name}/t{n}#0", "signal": "infra.wall_time_s", "value": str(s), "absent": None,
-             "detail": '{"at_least": true}' if name == at_least else None}
+             "detail": of_new if name == "new" else None}
             for n, s in enumerate(seconds) if s is not None
         ]  # fmt: skip
     rows = {"attempts": [row for row, _ in made], "values": values}
@@ -126,8 +127,13 @@ def test_what_it_took_is_held_against_the_baselines_within_tasks() -> None:
     assert (took.tasks, took.more, took.less, took.value) == (7, 6, 1, 2.0) and (took.low, took.high) == (-10.0, 100.0)
     assert took.p == took.p_adjusted == pytest.approx(0.125), "the only measure there is"
     assert made.pairs[0].took["cost_usd"].tasks == 0
-    bounds = with_times({"new": [2.0] * 8, "old": old}, at_least="new").pairs[0].took["wall_time_s"]
+    bounds = with_times({"new": [2.0] * 8, "old": old}, '{"at_least": true}').pairs[0].took["wall_time_s"]
     assert bounds.tasks == 0, "what took that or more is held against nothing"
+    stamped = with_times({"new": [0.0] * 8, "old": old}, '{"method": "timestamps"}')
+    assert stamped.pairs[0].took["wall_time_s"].tasks == 0, "nor is another clock's"
+    assert any("wall times are of several clocks" in w for w in stamped.warnings)
+    assert gate(stamped, ["wall_time_s < baseline"], baseline="old", by_value=True).ending == "cannot tell"
+    assert gate(made, ["wall_time_s < baseline"], baseline="old", by_value=True).ending == "failed"
     three = with_times({"new": [2.0] * 7, "x": [2.0] * 7, "old": [1.0] * 7})
     assert [p.took["wall_time_s"].p_adjusted for p in three.pairs] == [2 / 64, 2 / 64], "of two tests twice 1/64"
 

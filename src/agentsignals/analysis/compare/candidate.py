@@ -9,7 +9,7 @@ from statistics import fmean
 from msgspec import Struct
 
 from agentsignals.analysis.clusters import median_interval as clustered_median_interval
-from agentsignals.analysis.compare.tried import MEASURES, Tried
+from agentsignals.analysis.compare.tried import MEASURES, TIME, Tried
 from agentsignals.stats.estimates import (
     FEWEST_CLUSTERS,
     Interval,
@@ -70,6 +70,8 @@ class Taken(Struct, frozen=True, kw_only=True):
     """Attempts without a value, by reason."""
     at_least: bool = False
     """Whether some of the values, and so the median, are lower bounds."""
+    clocks: list[str] = []
+    """Of wall times: by what they were taken."""
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
@@ -285,4 +287,5 @@ def _taken(first: Sequence[Tried], measure: str, by_dataset: bool) -> Taken:
         n=len(numbers),
         absent=dict(absent.most_common()),
         at_least=any(measure in o.at_least for o, _ in values),
+        clocks=sorted({o.clock for o, _ in values}) if measure == TIME else [],
     )

@@ -9,7 +9,7 @@ from agentsignals.analysis.compare.against import Pair
 from agentsignals.analysis.compare.candidate import Candidate
 from agentsignals.analysis.compare.outcome import OutcomeRule, decoded
 from agentsignals.analysis.compare.treatments import confounded_columns, differing, is_version, values_of
-from agentsignals.analysis.compare.tried import Tried
+from agentsignals.analysis.compare.tried import TIME, Tried
 from agentsignals.analysis.study import Row
 
 MOST_MISSING = 0.05
@@ -35,6 +35,7 @@ def cautions(  # noqa: PLR0913  (what a comparison is made of)
         *_versions(first, by, changing),
         *_pooled(candidates),
         *_rule(rule, values, tried),
+        *_clocks(candidates),
         *_missing(rule, candidates),
         *_odd_trials(tried, candidates),
     ]
@@ -111,6 +112,14 @@ def _rule(rule: OutcomeRule, values: Sequence[Row], tried: Sequence[Tried]) -> l
         labels_text = f"; what there is: {_list([name for name, _ in labels.most_common()])}" if labels else ""
         return [f"no attempt has {rule.name}{labels_text}."]
     return []
+
+
+def _clocks(candidates: Sequence[Candidate]) -> list[str]:
+    clocks = Counter(clock for candidate in candidates for clock in candidate.took[TIME].clocks)
+    if len(clocks) < 2:
+        return []
+    counted = [f"{clock or 'not said'} (in {n} of {len(candidates)})" for clock, n in clocks.most_common()]
+    return [f"wall times are of several clocks, and not alike: {_list(counted)}."]
 
 
 def _missing(rule: OutcomeRule, candidates: Sequence[Candidate]) -> list[str]:

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from agentsignals.analysis.compare import CALLED_BASELINE, Candidate, Comparison, Conclusion, Estimate
 from agentsignals.analysis.compare.against import Pair
 from agentsignals.analysis.compare.candidate import SPENT
-from agentsignals.analysis.compare.tried import MEASURES
+from agentsignals.analysis.compare.tried import MEASURES, TIME
 from agentsignals.errors import UsageError
 
 Verdict = Literal["met", "not met", "cannot tell"]
@@ -313,15 +313,25 @@ def _judged(term: Term, sides: _Sides, by_value: bool) -> tuple[Verdict, str]:
     elif figure.of_candidate is not None:
         asked = figure.of_candidate(sides.candidate)
         if term.factor:
-            if sides.base is None:
-                return "cannot tell", f"{name}: there is no baseline to hold it against"
-            if sides.tasks_differ and name not in _OF_ALL_TASKS:
-                return "cannot tell", f"{name}: no task is shared, and others may be easier or harder"
+            why = _not_alike(name, sides)
+            if why or sides.base is None:
+                return "cannot tell", f"{name}: {why}"
             bound = _scaled(figure.of_candidate(sides.base), term)
             against = _shown(bound)
     if by_value:
         asked, bound = _narrowed(asked), _narrowed(bound)
     return _verdict(term.sign, asked, bound), f"{name} {_shown(asked)}, held against {against}"
+
+
+def _not_alike(name: str, sides: _Sides) -> str:
+    """Why a figure of the candidate can't be held against the baseline's; empty where it can."""
+    if sides.base is None:
+        return "there is no baseline to hold it against"
+    if sides.tasks_differ and name not in _OF_ALL_TASKS:
+        return "no task is shared, and others may be easier or harder"
+    if name.startswith(TIME) and sides.candidate.took[TIME].clocks != sides.base.took[TIME].clocks:
+        return "candidate and baseline were timed by different clocks"
+    return ""
 
 
 def _judged_word(term: Term, conclusion: Conclusion | None) -> tuple[Verdict, str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from agentsignals.analysis.compare.candidate import place
-from agentsignals.analysis.compare.tried import MEASURES, Tried
+from agentsignals.analysis.compare.tried import MEASURES, TIME, Tried
 from agentsignals.stats.estimates import median, median_interval
 from agentsignals.stats.paired import mcnemar
 
@@ -35,21 +35,22 @@ class Measured(Struct, frozen=True, kw_only=True):
 
 
 def measured(attempts: Sequence[Tried], other: Sequence[Tried], by_dataset: bool) -> dict[str, Measured]:
-    """By measure. What the infrastructure broke off took less than it would have, and a lower bound is no measure:
-    both are left out."""
+    """By measure. What the infrastructure broke off took less than it would have, and a lower bound is no measure: both
+    are left out, and so are times taken by another clock than the other side's."""
     return {name: _measured(_of(attempts, name, by_dataset), _of(other, name, by_dataset)) for name in MEASURES}
 
 
-def _of(attempts: Sequence[Tried], measure: str, by_dataset: bool) -> dict[str, float]:
-    by_task: dict[str, list[float]] = {}
+def _of(attempts: Sequence[Tried], measure: str, by_dataset: bool) -> dict[tuple[str, str], float]:
+    """By task, and clock of times."""
+    by_task: dict[tuple[str, str], list[float]] = {}
     for o in attempts:
         value = o.measures[measure]
         if o.task is not None and isinstance(value, float) and measure not in o.at_least and o.rung != "infrastructure":
-            by_task.setdefault(place(o, by_dataset), []).append(value)
+            by_task.setdefault((place(o, by_dataset), o.clock if measure == TIME else ""), []).append(value)
     return {task: median(values) or 0.0 for task, values in by_task.items()}
 
 
-def _measured(left: dict[str, float], right: dict[str, float]) -> Measured:
+def _measured(left: dict[tuple[str, str], float], right: dict[tuple[str, str], float]) -> Measured:
     gaps = [left[task] - right[task] for task in sorted(left.keys() & right.keys())]
     if not gaps:
         return Measured(tasks=0, value=None)

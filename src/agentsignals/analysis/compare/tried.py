@@ -35,6 +35,7 @@ COLUMNS = (
     "agent_version",
 )
 """Columns of attempts and their sessions by which candidates may be told apart; any knob may, too."""
+TIME = "wall_time_s"
 _LONGEST = 160
 _NOT_EVALUATED = "nothing of this candidate was evaluated"
 
@@ -62,6 +63,8 @@ class Tried(Struct, frozen=True, gc=False, kw_only=True):
     """By the name in MEASURES: the number, or why there is none."""
     at_least: frozenset[str] = frozenset()
     """Those of them that are lower bounds."""
+    clock: str = ""
+    """By what the wall time was taken: the harness's, or first to last time stamp, which is another time."""
 
 
 def queries(rule: OutcomeRule, where: str = "true") -> dict[str, str]:
@@ -111,6 +114,7 @@ def _tried(rule: OutcomeRule, row: Row, values: Mapping[str, Row]) -> Tried:
         why=outcome if isinstance(outcome, str) else "",
         measures=measures,
         at_least=frozenset(name for name, (path, _) in MEASURES.items() if _details(values.get(path)).get("at_least")),
+        clock=str(_details(values.get(MEASURES[TIME][0])).get("method", ""))[:_LONGEST],
         rung=rung,
         reason=reason,
         inferred=inferred,
