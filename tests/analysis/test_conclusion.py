@@ -64,6 +64,12 @@ def test_many_candidates_take_more() -> None:
     assert {c.candidate: c.word for c in apart.conclusions}["new"] == "better", "who shares no task is tested with none"
 
 
+def test_one_model_under_two_names_is_asked_about() -> None:
+    made = compared(*arm("m-1", "1 0"), *arm("provider/models/M-1", "_ _ 1 1"), *arm("other/m-2", "1 1"), by=["model"])
+    (asked,) = [w for w in made.warnings if "under several names" in w]
+    assert asked.startswith("m-1 and provider/models/M-1 end alike")
+
+
 def test_missing_outcomes_that_could_undo_it_are_said() -> None:
     lacking = against("1 1 1 1 1 1 1 - - 1", "0 0 0 0 0 0 0 1 1 -")
     (pair,) = lacking.pairs

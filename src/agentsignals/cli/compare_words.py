@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from agentsignals.analysis.compare import MEASURES, Candidate, Comparison, Estimate, Pair
-from agentsignals.analysis.compare.conclusion import gap_text, worth
+from agentsignals.analysis.compare.conclusion import gap_text, without_tasks, worth
 from agentsignals.analysis.compare.gate import Gate
 from agentsignals.analysis.figures import formatted, signed
 from agentsignals.cli.output import printable, table
@@ -79,7 +79,11 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
     shown, pairs = comparison.candidates[:_LISTED], comparison.pairs[:_LISTED]
     yield Part("", lines=list(_head(comparison)))
     if comparison.conclusions:
-        lines = [f"{c.word.upper()}: {c.sentence}" for c in comparison.conclusions[:_LISTED]]
+        concluded = {conclusion.candidate: conclusion for conclusion in comparison.conclusions}
+        tested = [concluded[pair.candidate] for pair in pairs if pair.paired.tasks]
+        lines = [f"{c.word.upper()}: {c.sentence}" for c in tested]
+        nothing = without_tasks(comparison.pairs)
+        lines += [f"NOTHING SHARED: {nothing}"] if nothing else []
         if comparison.unlike:
             lines.append("These candidates are not alike (see above): what tells them apart may be that.")
         yield Part(f"what can be concluded, against {printable(comparison.baseline or '')}", lines=lines, before="  ")
@@ -90,7 +94,7 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
     if matched:
         yield _paired(matched, comparison)
         yield _power(matched, yes)
-    if any(t.tasks for pair in matched for t in pair.took.values()):
+    if any(t.p is not None for pair in matched for t in pair.took.values()):
         yield _took_within(matched, comparison)
     if comparison.silent.tasks:
         yield Part("tasks that tell the candidates not apart", lines=list(_silent(comparison)), before="  ")
@@ -175,11 +179,11 @@ def _paired(pairs: Sequence[Pair], comparison: Comparison) -> Part:
         row = (pair.candidate, p.tasks, gap_text(p.value, yes), _ends(p.low, p.high, yes), p.gained, p.lost, p.p,
                pair.p_adjusted, p.test, even)  # fmt: skip
         rows.append((*row, w.p if w else None, pair.weighed_p_adjusted) if weighted else row)
+    able = sum(pair.p_adjusted is not None for pair in comparison.pairs)
     names = ("candidate", "tasks", "difference", "95%", "better", "worse", "p", "adjusted", "test", "break-even")
     lines = [
-        f"  adjusted: Holm's, of {sum(pair.paired.p is not None for pair in comparison.pairs):,} compared with the"
-        " baseline. break-even: gains for each regression, with its 95% interval: the candidate is better unless a"
-        " regression costs more."
+        f"  adjusted: Holm's, of the {able:,} with six tasks or more in common with the baseline. break-even: gains for"
+        " each regression, with its 95% interval: the candidate is better unless a regression costs more."
     ]
     return Part(
         "against the baseline, first attempts within matched tasks",
@@ -226,7 +230,7 @@ def _took_within(pairs: Sequence[Pair], comparison: Comparison) -> Part:
     for pair in pairs:
         for name, t in pair.took.items():
             kind = MEASURES[name][1]
-            if t.tasks:
+            if t.p is not None:
                 ends = "" if t.low is None else f"{signed(t.low, kind)} to {signed(t.high, kind)}"
                 row = (
                     pair.candidate,
@@ -240,7 +244,9 @@ def _took_within(pairs: Sequence[Pair], comparison: Comparison) -> Part:
                 )
                 rows.append((*row, t.p_adjusted))
     names = ("candidate", "measure", "tasks", "median difference", "95%", "more", "less", "p", "adjusted")
-    lines = [f"  p: sign test. adjusted: Holm's, over all {family:,} of candidates and measures."]
+    lines = [
+        f"  p: sign test. adjusted: Holm's, over all {family:,} of candidates and measures with six tasks or more."
+    ]
     return Part("what first attempts took, against the baseline within matched tasks", names, rows, lines)
 
 

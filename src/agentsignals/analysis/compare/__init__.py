@@ -31,6 +31,7 @@ from agentsignals.analysis.compare.tried import MEASURES, Tried, evaluated, quer
 from agentsignals.analysis.study import Row
 from agentsignals.catalog import caption
 from agentsignals.errors import UsageError
+from agentsignals.stats.estimates import FEWEST_CLUSTERS
 
 __all__ = [
     "CALLED_BASELINE",
@@ -170,14 +171,14 @@ def compare(
 
 
 def _pairs(whole: Arms, base: str | None, changing: Sequence[str], *, yes_or_no: bool, weight: float) -> list[Pair]:
-    """Every candidate against `base`. Those that share a task with it share the level."""
+    """Every candidate against `base`. Those that have enough tasks in common with it to be tested share the level."""
     if base is None:
         return []
     tasks = {
         name: tasks_of((attempt for attempt in attempts if attempt.outcome is not None), whole.by_dataset)
         for name, attempts in whole.first.items()
     }
-    tests = sum(name != base and bool(each & tasks[base]) for name, each in tasks.items())
+    tests = sum(name != base and len(each & tasks[base]) >= FEWEST_CLUSTERS for name, each in tasks.items())
     return adjusted(
         [
             pair(

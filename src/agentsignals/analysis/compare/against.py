@@ -12,6 +12,7 @@ from agentsignals.analysis.compare.candidate import Estimate, Value, estimate, t
 from agentsignals.analysis.compare.measured import Measured, measured
 from agentsignals.analysis.compare.tried import Tried
 from agentsignals.stats.break_even import Weighed, weighed
+from agentsignals.stats.estimates import FEWEST_CLUSTERS
 from agentsignals.stats.paired import Arm, Paired, apart, differences, holm, paired
 from agentsignals.stats.power import LEVEL, Power, power_of
 
@@ -52,9 +53,10 @@ class Pair(Struct, frozen=True, kw_only=True):
     baseline: str
     paired: Paired
     p_adjusted: float | None = None
-    """p among those of all candidates (Holm); None where there is no p."""
+    """p among those of all candidates with six matched tasks or more (Holm): of fewer nothing can be significant, and
+    they take no part. None where there is no p."""
     least_p: float | None = None
-    """The smallest that `p_adjusted` can be of so few tasks, beside what the other candidates' are."""
+    """The smallest that `p_adjusted` (of fewer tasks p) can be of so few tasks, beside the other candidates'."""
     weighed: Weighed | None
     """None of no matched task."""
     weighed_p_adjusted: float | None = None
@@ -82,7 +84,7 @@ def pair(  # noqa: PLR0913  (what is compared, named at the call)
 ) -> Pair:
     """First attempts of two candidates, those with an outcome. One without a task stands for itself, never matched.
 
-    `weight`: what a regression counts, a gain counting 1. `tests`: how many candidates are held against the baseline.
+    `weight`: what a regression counts, a gain counting 1. `tests`: how many candidates share the level.
     """
     left, right = _arm(attempts, by_dataset), _arm(other, by_dataset)
     both = left.keys() & right.keys()
@@ -137,15 +139,18 @@ def _undone(left: Arm, right: Arm, tried: Iterable[str], *, weight: float, level
 def adjusted(pairs: Sequence[Pair]) -> list[Pair]:
     """The pairs with what their p are worth among so many: of outcomes one family, over candidates; of what attempts
     took another one, over candidates and measures."""
-    tests: dict[str, float] = {c.candidate: c.paired.p for c in pairs if c.paired.p is not None}
-    weighted = {c.candidate: c.weighed.p for c in pairs if c.weighed is not None and c.weighed.p is not None}
+    able = [c for c in pairs if c.paired.tasks >= FEWEST_CLUSTERS]
+    tests: dict[str, float] = {c.candidate: c.paired.p for c in able if c.paired.p is not None}
+    weighted = {c.candidate: c.weighed.p for c in able if c.weighed is not None and c.weighed.p is not None}
     took = {(c.candidate, m): t.p for c in pairs for m, t in c.took.items() if t.p is not None}
     p, weighted_p, took_p = _holm(tests), _holm(weighted), _holm(took)
     return [
         replace(
             c,
             p_adjusted=p.get(c.candidate),
-            least_p=None if c.paired.least_p is None else _holm({**tests, c.candidate: c.paired.least_p})[c.candidate],
+            least_p=_holm({**tests, c.candidate: c.paired.least_p})[c.candidate]
+            if c.candidate in tests and c.paired.least_p is not None
+            else c.paired.least_p,
             weighed_p_adjusted=weighted_p.get(c.candidate),
             took={m: replace(t, p_adjusted=took_p.get((c.candidate, m))) for m, t in c.took.items()},
         )

@@ -32,6 +32,7 @@ def cautions(  # noqa: PLR0913  (what a comparison is made of)
         *_single(candidates, by, changing),
         *_confounded(first, by, changing),
         *_apart(pairs, {c for group in confounded_columns(first, changing) if set(group) & set(by) for c in group}),
+        *_names(candidates),
         *_versions(first, by, changing),
         *_pooled(candidates),
         *_rule(rule, values, tried),
@@ -72,6 +73,19 @@ def _apart(pairs: Sequence[Pair], named_columns: Collection[str]) -> list[str]:
     return (
         [*sentences, f"{left:,} more candidates differ from the baseline in other columns, too."] if left else sentences
     )
+
+
+def _names(candidates: Sequence[Candidate]) -> list[str]:
+    """Providers and routers put folders before a model's name."""
+    alike: dict[str, list[str]] = {}
+    for candidate in candidates:
+        alike.setdefault(candidate.name.lower().rpartition("/")[2], []).append(candidate.name)
+    return [
+        f"{' and '.join(_cut(name) for name in names[:_LISTED])} end alike: one under several names? Then its tasks are"
+        " split between them."
+        for names in alike.values()
+        if len(names) > 1
+    ][:_SENTENCES]
 
 
 def _versions(first: Sequence[Tried], by: Sequence[str], changing: Sequence[str]) -> list[str]:

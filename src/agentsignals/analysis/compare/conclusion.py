@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -12,7 +13,7 @@ from agentsignals.stats.paired import Paired
 from agentsignals.stats.power import FEWEST_OF_SEVERAL, LEVEL, TELLING_GAP, Power, least_one_way
 
 Word = Literal["better", "worse", "higher", "lower", "undecided", "too few"]
-_LONGEST = 80
+_LONGEST, _LISTED = 80, 12
 _MOST_TASKS = 1000
 """Of fewer tasks the least that can tell is sought; no level of a comparison takes as many."""
 
@@ -38,6 +39,18 @@ def concluded(pair: Pair, *, yes_or_no: bool, good: bool) -> Conclusion:
     else:
         sentence = _decided(pair, names, yes_or_no, word)
     return Conclusion(candidate=pair.candidate, word=word, sentence=sentence)
+
+
+def without_tasks(pairs: Sequence[Pair]) -> str:
+    """Of all that share no task with the baseline; empty where each does."""
+    names = [_cut(pair.candidate) for pair in pairs if not pair.paired.tasks]
+    if not names:
+        return ""
+    more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+    return (
+        f"Without a task that has an outcome of both, nothing can be said of {len(names):,} against"
+        f" {_cut(pairs[0].baseline)}: {', '.join(names[:_LISTED])}{more}."
+    )
 
 
 def gap_text(value: float | None, yes_or_no: bool, *, signed: bool = True) -> str:
@@ -74,7 +87,7 @@ def _too_few(pair: Pair, names: tuple[str, str]) -> str:
         )
     level = pair.power.level if pair.power is not None else LEVEL
     least = next(tasks for tasks in range(1, _MOST_TASKS) if least_one_way(tasks, level) is not None)
-    many = " among so many candidates" if level < LEVEL else ""
+    many = " among so many candidates" if (pair.least_p or 0.0) > (pair.paired.least_p or 0.0) else ""
     return (
         f"{_tasks(n)} {'is' if n == 1 else 'are'} too few to tell {names[0]} from {names[1]}: whatever came of"
         f" {'it' if n == 1 else 'them'}, p would be {pair.least_p:.2g} at least{many}; it takes {least:,} or more."

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from agentsignals.analysis.compare.candidate import place
 from agentsignals.analysis.compare.tried import MEASURES, TIME, Tried
-from agentsignals.stats.estimates import median, median_interval
+from agentsignals.stats.estimates import FEWEST_CLUSTERS, median, median_interval
 from agentsignals.stats.paired import mcnemar
 
 
@@ -29,7 +29,7 @@ class Measured(Struct, frozen=True, kw_only=True):
     """Tasks where the candidate took more."""
     less: int = 0
     p: float | None = None
-    """The sign test's, exact and two-sided; equal tasks tell nothing."""
+    """The sign test's, exact and two-sided; equal tasks tell nothing. None under six tasks."""
     p_adjusted: float | None = None
     """Among those of all candidates and measures (Holm)."""
 
@@ -57,5 +57,11 @@ def _measured(left: dict[tuple[str, str], float], right: dict[tuple[str, str], f
     more, less = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
     low, high = median_interval(gaps) or (None, None)
     return Measured(
-        tasks=len(gaps), value=median(gaps), low=low, high=high, more=more, less=less, p=mcnemar(more, less)
+        tasks=len(gaps),
+        value=median(gaps),
+        low=low,
+        high=high,
+        more=more,
+        less=less,
+        p=mcnemar(more, less) if len(gaps) >= FEWEST_CLUSTERS else None,
     )

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from agentsignals.analysis.compare import MEASURES, Arms, Comparison, compare, outcome_rule
 from agentsignals.analysis.compare.candidate import place
-from agentsignals.analysis.compare.conclusion import gap_text, worth
+from agentsignals.analysis.compare.conclusion import gap_text, without_tasks, worth
 from agentsignals.analysis.compare.treatments import available
 from agentsignals.analysis.figures import formatted, signed
 from agentsignals.report.drill_down import arms_of, compare_key, rows_of
@@ -45,9 +45,10 @@ def page(reading: Reading, query: Query) -> Page:
         "shown": shown,
         "more": len(comparison.candidates) - len(shown),
         "pairs": pairs,
-        "took": [(p.candidate, measure, t) for p in pairs for measure, t in p.took.items() if t.tasks],
+        "took": [(p.candidate, measure, t) for p in pairs for measure, t in p.took.items() if t.p is not None],
         "took_family": sum(t.p is not None for p in comparison.pairs for t in p.took.values()),
         "most_tasks": MOST_TASKS,
+        "nothing_shared": without_tasks(pairs),
         "names": [c.name for c in comparison.candidates],
         "columns": available(whole.everyone),
         "by": comparison.by if by else [],
