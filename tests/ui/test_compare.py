@@ -63,10 +63,19 @@ def test_each_number_of_a_comparison_opens_as_many_attempts(store: Store) -> Non
     assert arms_of(store, "reward", ["model_id"]).columns == ["model_id"]
 
 
-def test_the_page_says_what_the_verb_says_and_its_links_open(server: Server) -> None:
+def test_a_regression_may_count_more_and_what_is_no_weight_is_refused(server: Server) -> None:
+    assert "--regression-weight 2.5" in page(server, "/compare?by=model&a=old&weight=2.5")
+    for weight in ("0", "-1", "nan", "much", EVIL):
+        assert ask(server, f"/compare?by=model&a=old&weight={quote(weight)}").status == 404, weight
+
+
+def test_the_page_says_what_the_verb_says_and_its_links_open(server: Server, store: Store) -> None:
+    agreed = compare(outcome_rule("reward"), rows_of(store, "reward"), ["model"], "old")
     told = page(server, "/compare?by=model&a=old&b=new")
     said = " ".join(Elements(told).said.split())
     assert "66.7%" in said and "exact McNemar" in said
+    (conclusion,) = [c for c in agreed.conclusions if c.candidate == "new"]
+    assert conclusion.sentence in said and "Tasks that tell the candidates not apart" in said
     links = [link for link in dict.fromkeys(Elements(told).all_of("href")) if link.startswith(("/behind?", "/sides?"))]
     assert len([link for link in links if link.startswith("/sides?")]) == 3 and len(links) > 8
     for link in links:

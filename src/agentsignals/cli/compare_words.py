@@ -12,6 +12,7 @@ from agentsignals.analysis.compare.gate import Gate
 from agentsignals.analysis.figures import formatted, signed
 from agentsignals.cli.output import printable, table
 from agentsignals.report.markdown import escaped, table_of
+from agentsignals.stats.estimates import FEWEST_CLUSTERS
 
 _LISTED = 25
 """Candidates in the tables; --json has all."""
@@ -80,8 +81,8 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
     yield Part("", lines=list(_head(comparison)))
     if comparison.conclusions:
         concluded = {conclusion.candidate: conclusion for conclusion in comparison.conclusions}
-        tested = [concluded[pair.candidate] for pair in pairs if pair.paired.tasks]
-        lines = [f"{c.word.upper()}: {c.sentence}" for c in tested]
+        sharing = [concluded[pair.candidate] for pair in pairs if pair.paired.tasks]
+        lines = [f"{c.word.upper()}: {c.sentence}" for c in sharing]
         nothing = without_tasks(comparison.pairs)
         lines += [f"NOTHING SHARED: {nothing}"] if nothing else []
         if comparison.unlike:
@@ -93,7 +94,9 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
     matched = [pair for pair in pairs if pair.paired.tasks]
     if matched:
         yield _paired(matched, comparison)
-        yield _power(matched, yes)
+    tested = [pair for pair in matched if pair.paired.tasks >= FEWEST_CLUSTERS]
+    if tested:
+        yield _power(tested, yes)
     if any(t.p is not None for pair in matched for t in pair.took.values()):
         yield _took_within(matched, comparison)
     if comparison.silent.tasks:
@@ -179,8 +182,9 @@ def _paired(pairs: Sequence[Pair], comparison: Comparison) -> Part:
         row = (pair.candidate, p.tasks, gap_text(p.value, yes), _ends(p.low, p.high, yes), p.gained, p.lost, p.p,
                pair.p_adjusted, p.test, even)  # fmt: skip
         rows.append((*row, w.p if w else None, pair.weighed_p_adjusted) if weighted else row)
+    up_down = ("better", "worse") if comparison.more_is_better else ("higher", "lower")
     able = sum(pair.p_adjusted is not None for pair in comparison.pairs)
-    names = ("candidate", "tasks", "difference", "95%", "better", "worse", "p", "adjusted", "test", "break-even")
+    names = ("candidate", "tasks", "difference", "95%", *up_down, "p", "adjusted", "test", "break-even")
     lines = [
         f"  adjusted: Holm's, of the {able:,} with six tasks or more in common with the baseline. break-even: gains for"
         " each regression, with its 95% interval: the candidate is better unless a regression costs more."

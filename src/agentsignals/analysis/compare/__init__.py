@@ -60,6 +60,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     validation: str
     """How often the signal is right, where it claims a meaning."""
     yes_or_no: bool
+    more_is_better: bool
+    """Whether that is sure of the outcome: else a higher one is only called higher."""
     by: list[str]
     """The columns whose values make a candidate."""
     attempts: int
@@ -155,6 +157,7 @@ def compare(
         signal=rule.signal,
         validation=caption(rule.signal, (rule.value,)),
         yes_or_no=rule.yes_or_no,
+        more_is_better=rule.more_is_better,
         by=columns,
         attempts=len(everyone),
         baseline=base,

@@ -10,7 +10,9 @@ from agentsignals.analysis.compare.candidate import place
 from agentsignals.analysis.compare.conclusion import gap_text, without_tasks, worth
 from agentsignals.analysis.compare.treatments import available
 from agentsignals.analysis.figures import formatted, signed
+from agentsignals.errors import UsageError
 from agentsignals.report.drill_down import arms_of, compare_key, rows_of
+from agentsignals.stats.estimates import FEWEST_CLUSTERS
 from agentsignals.ui.page import Page, Query, Route, address
 from agentsignals.ui.reading import Reading
 
@@ -29,9 +31,12 @@ def page(reading: Reading, query: Query) -> Page:
     outcome = query.text("outcome_by") or "reward"
     by = [column for column in query.text("by").split(",") if column]
     base, other = query.text("a"), query.text("b")
+    weight = _weight(query.text("weight"))
     whole = reading.kept(("arms", outcome, *by), lambda: arms_of(reading.store, outcome, by))
     base = base if base in whole.groups else ""  # one of other columns may still stand in the address
-    comparison = reading.kept(("compare", outcome, *by, "|", base), lambda: _made(reading, outcome, by, base))
+    comparison = reading.kept(
+        ("compare", outcome, *by, "|", base, f"{weight:g}"), lambda: _made(reading, outcome, by, base, weight)
+    )
     shown = [c for c in comparison.candidates if not other or c.name in (other, comparison.baseline)][:MOST_CANDIDATES]
     tasks = _tasks(whole, comparison, other) if other in whole.groups and other != comparison.baseline else []
 
@@ -47,6 +52,7 @@ def page(reading: Reading, query: Query) -> Page:
         "pairs": pairs,
         "took": [(p.candidate, measure, t) for p in pairs for measure, t in p.took.items() if t.p is not None],
         "took_family": sum(t.p is not None for p in comparison.pairs for t in p.took.values()),
+        "tested": [pair for pair in pairs if pair.paired.tasks >= FEWEST_CLUSTERS and pair.power is not None],
         "most_tasks": MOST_TASKS,
         "nothing_shared": without_tasks(pairs),
         "names": [c.name for c in comparison.candidates],
@@ -72,8 +78,16 @@ def page(reading: Reading, query: Query) -> Page:
     return Page("compare.html.j2", "Compare", filled)
 
 
-def _made(reading: Reading, outcome: str, by: list[str], base: str) -> Comparison:
-    return compare(outcome_rule(outcome), rows_of(reading.store, outcome), by, base or None)
+def _made(reading: Reading, outcome: str, by: list[str], base: str, weight: float) -> Comparison:
+    return compare(outcome_rule(outcome), rows_of(reading.store, outcome), by, base or None, regression_weight=weight)
+
+
+def _weight(text: str) -> float:
+    """What a regression counts. UsageError of what is no number."""
+    try:
+        return float(text or 1)
+    except ValueError as problem:
+        raise UsageError(f"{text[:80]!r} is no weight of a regression.", "1 counts it as much as a gain.") from problem
 
 
 def _tasks(whole: Arms, comparison: Comparison, other: str) -> list[dict[str, Any]]:
