@@ -150,6 +150,13 @@ def test_of_code_that_its_stamp_does_not_know_nothing_is_kept_for_others(
         assert (kept_findings.read(store, "product") is not None) is is_kept
 
 
+def test_what_was_made_of_a_state_that_is_gone_is_not_kept(store: Store) -> None:
+    """A page computes for seconds; meanwhile a session is forgotten, and findings name sessions."""
+    forget(store.folder, [min(store.manifest.sessions)])
+    findings(store)
+    assert not list(store.folder.glob("findings.*"))
+
+
 def test_former_findings_go_after_an_hour(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     former = store.folder / "findings.former.product.json"
     former.write_text("")

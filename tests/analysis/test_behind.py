@@ -254,7 +254,7 @@ def test_a_number_of_files_says_why_it_opens_nothing(store: Store) -> None:
 
 def test_a_finding_opens_the_sessions_of_its_evidence(demo_folder: Path) -> None:
     store = Store(demo_folder / "store")
-    answers = findings.findings(store, keep=False).answers
+    answers = findings.findings(store).answers
     assert answers
     for answer in answers:
         parts = behind(store, f"finding:{answer.id}").parts

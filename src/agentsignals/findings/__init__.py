@@ -51,15 +51,13 @@ def findings(
     context: str | None = None,
     bounds: Bounds | None = None,
     *,
-    keep: bool = True,
     reader: Reader | None = None,
 ) -> Findings:
     """What is worth saying of a store, ranked. `context`: `product` or `eval`; without one, people's sessions when
     there are any. `bounds`: below which nothing is said. `reader`: one that knows of `asking`. Keys in names are
     masked, also in SQL.
 
-    With the usual bounds it is computed once for each state of the store, and kept there as its table `findings`
-    unless `keep` is false."""
+    With the usual bounds it is computed once for each state of the store, and kept there as its table `findings`."""
     bounds = bounds or Bounds()
     context = context or main_context(store.manifest)
     is_usual = bounds == Bounds()
@@ -67,7 +65,7 @@ def findings(
         return kept
     candidates, frame = _candidates(store, context, questions(), reader)
     made: Findings = without_keys_in(replace(frame, answers=standing_out(candidates, bounds), bounds=bounds))
-    if is_usual and keep:
+    if is_usual:
         kept_findings.keep(store, context, msgspec.json.encode(made))
     return made
 

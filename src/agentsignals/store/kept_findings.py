@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from agentsignals.errors import StoreError
 from agentsignals.store import files as disk
 from agentsignals.store import parts
 from agentsignals.store.code_stamp import code_stamp
-from agentsignals.store.manifest import contexts
+from agentsignals.store.manifest import contexts, load
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
@@ -97,9 +98,13 @@ def shortly_before(store: Store, context: str) -> tuple[bytes, int] | None:
 
 
 def keep(store: Store, context: str, made: bytes) -> None:
-    """Keeps a context's findings, where the folder can be written; those of former states go after an hour."""
+    """Keeps a context's findings, where the folder can be written; those of former states go after an hour. Not those
+    of a state that was former when they were made: sessions may have been forgotten meanwhile."""
     kept = path(store, context)
-    with suppress(OSError):
+    with suppress(OSError, StoreError):
+        now, _ = load(store.folder)
+        if now is None or now.shards.keys() != store.manifest.shards.keys():
+            return
         disk.replace(kept.with_suffix(_OF), msgspec.msgpack.encode(_files(store)))
         disk.replace(kept, made)
         for former in store.folder.glob(_PATTERN):

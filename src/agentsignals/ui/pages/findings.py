@@ -16,10 +16,10 @@ MOST_ROWS = 200
 
 
 def of(reading: Reading, context: str) -> Findings:
-    """What is said of the sessions of a context. Nothing is written: where nobody kept it, it is kept in memory."""
+    """What is said of the sessions of a context, as it is kept in the store for its present state."""
     n = sum(entry.context == context for entry in reading.store.manifest.sessions.values())
     return of_too_few(n, context) or reading.kept(
-        ("findings", context), lambda: findings.findings(reading.store, context, keep=False)
+        ("findings", context), lambda: findings.findings(reading.store, context)
     )
 
 
