@@ -27,6 +27,7 @@ def drive(search: Search, began: Callable[[Run], None] = lambda run: None) -> No
     """
     search.folder.mkdir(parents=True, exist_ok=True)
     with locked(search.folder, _LOCK, wait_s=0):
+        search.look()  # another program may have driven it meanwhile
         for lost in [run for run in search.runs if run.state == "running"]:
             search.interrupted(lost)  # of a program that is gone
         if ended := [past for past in search.runs if past.state == "ended"]:

@@ -84,7 +84,9 @@ class History:
     def _write(self, line: _Line) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab") as file:
+            with self.path.open("a+b") as file:
+                file.seek(0)
+                file.truncate(file.read().rfind(b"\n") + 1)  # what a crash has torn
                 file.write(msgspec.json.encode(line) + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
@@ -92,11 +94,11 @@ class History:
             raise StoreError(f"{self.path} can't be written: {problem.strerror}.", "Name another --out.") from problem
 
     def _lines(self) -> Iterator[_Line]:
-        """A last line that a crash has torn is no line."""
+        """A last line that is not whole is no line: a crash has torn it, or it is just being written."""
         if not self.path.exists():
             return
         decoder = msgspec.json.Decoder(_Line)
-        *lines, torn = self.path.read_bytes().split(b"\n")
+        *lines, _ = self.path.read_bytes().split(b"\n")
         for number, line in enumerate(lines, 1):
             try:
                 yield decoder.decode(line)
@@ -104,6 +106,3 @@ class History:
                 raise StoreError(
                     f"Line {number} of {self.path} is none of a search: {problem}", "Name another --out."
                 ) from problem
-        if torn:
-            with self.path.open("r+b") as file:
-                file.truncate(sum(len(line) + 1 for line in lines))

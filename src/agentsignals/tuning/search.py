@@ -37,8 +37,17 @@ class Search:
         self.plan = plan
         self.folder = folder.resolve()
         self.store = store or self.folder / "store"
-        self.history = History(self.folder, plan)
+        self.look()
         self.tasks, self.held_out = plan.parted()
+
+    def look(self) -> None:
+        """Takes in what its folder holds now."""
+        self.history = History(self.folder, self.plan)
+        self._forget()
+
+    def _forget(self) -> None:
+        """What was read from the store is asked for again."""
+        self.__dict__.pop("results", None)
         self._modelled = (0, Effects())
 
     @property
@@ -79,7 +88,7 @@ class Search:
         from agentsignals.ingest import pipeline  # noqa: PLC0415  (asking needs none of it)
 
         pipeline.ingested([str(self.place(run)) for run in runs], self.store, jobs=1)
-        self.__dict__.pop("results", None)
+        self._forget()
 
     def interrupted(self, run: Run, wall_time_s: float = 0.0) -> None:
         """A run was broken off: what it has left is never read, and its task is asked for again."""
