@@ -71,7 +71,7 @@ def _chosen(store: Store, options: argparse.Namespace) -> tuple[list[Any], dict[
     ids = list(dict.fromkeys(ids)) if not options.sessions else ids
     if not 2 <= len(ids) <= MOST_RUNS:
         raise UsageError(
-            f"{len(ids)} runs came; from 2 to {MOST_RUNS} that have calls are aligned.",
+            f"{'One run' if len(ids) == 1 else f'{len(ids)} runs'} with calls came; 2 to {MOST_RUNS} are aligned.",
             '`agentsignals query "SELECT task_id, count(*) FROM attempts GROUP BY 1"` says what there is.',
         )
     facts = {row["session_id"]: row for row in ask(connection, FACTS, {"ids": ids})}
@@ -104,7 +104,6 @@ def _report(
     for n, alignment in enumerate(made, 2):
         parting = alignment.divergence.parts
         if parting is None:
-            yield f"{mark}1 × {n}: " + text("no step after which one goes where the other never goes.")
             continue
         place = parting.place
         because = _because(alignment)
@@ -114,6 +113,10 @@ def _report(
             if side.next:
                 names = ("call", "event", "tool", "about", "status")
                 yield table(names, without_keys_in([_step(at + k, step) for k, step in enumerate(side.next)]))
+
+
+    if together := [str(n) for n, alignment in enumerate(made, 2) if alignment.divergence.parts is None]:
+        yield f"{mark}1 × {', '.join(together)}: " + text("no step after which one goes where the other never goes.")
 
 
 def _because(alignment: Alignment) -> str:
