@@ -172,6 +172,8 @@ def test_rates_of_other_tasks_are_not_held_against_each_other() -> None:
         ("", "is no condition", "FIGURE"),
         ("p < 0.05 and", "is no condition", "FIGURE"),
         ("not worse than", "No condition can ask for 'not'", "There are"),
+        ("solve_rate < " + "9" * 20_000 + "x", "characters is too long", "several"),
+        ("solve_rate < \u0663", "is no condition", "FIGURE"),
         ("wrose", "No condition can ask for 'wrose'", "worse"),
     ],
 )

@@ -162,11 +162,13 @@ _LEAST: dict[str, Callable[[Pair], float | None]] = {
     "p_adjusted": lambda pair: pair.least_p,
 }
 """The smallest that a figure can be of so few tasks, whatever comes of them."""
-_OF_ALL_TASKS = ("attempts", "not_judged", "infrastructure")
+_COUNTS = ("attempts", "not_judged", "infrastructure")
 """What may be held against the baseline's although the tasks are others."""
 
 
-_NUMBER = r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_LONGEST = 500
+"""Characters of a condition: patterns go back and forth over longer ones for minutes."""
+_NUMBER = r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _TERM = re.compile(
     rf"\s*(?P<name>[A-Za-z_]\w*)\s*(?P<sign><=|>=|<|>)\s*"
     rf"(?:(?P<number>{_NUMBER})|(?:(?P<before>{_NUMBER})\s*\*\s*)?baseline(?:\s*\*\s*(?P<after>{_NUMBER}))?"
@@ -182,6 +184,10 @@ _SHAPE = (
 
 def parsed(condition: str) -> list[Term]:
     """The terms of a condition, all of which must hold. UsageError names what there is."""
+    if len(condition) > _LONGEST:
+        raise UsageError(
+            f"A condition of {len(condition):,} characters is too long.", f"{_LONGEST} are the most; name several."
+        )
     return [_term(part) for part in re.split(r"\band\b", condition)]
 
 
@@ -327,7 +333,7 @@ def _not_alike(name: str, sides: _Sides) -> str:
     """Why a figure of the candidate can't be held against the baseline's; empty where it can."""
     if sides.base is None:
         return "there is no baseline to hold it against"
-    if sides.tasks_differ and name not in _OF_ALL_TASKS:
+    if sides.tasks_differ and name not in _COUNTS:
         return "no task is shared, and others may be easier or harder"
     if name.startswith(TIME) and sides.candidate.took[TIME].clocks != sides.base.took[TIME].clocks:
         return "candidate and baseline were timed by different clocks"

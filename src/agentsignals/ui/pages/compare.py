@@ -34,9 +34,10 @@ def page(reading: Reading, query: Query) -> Page:
     weight = _weight(query.text("weight"))
     whole = reading.kept(("arms", outcome, *by), lambda: arms_of(reading.store, outcome, by))
     base = base if base in whole.groups else ""  # one of other columns may still stand in the address
-    comparison = reading.kept(
-        ("compare", outcome, *by, "|", base, f"{weight:g}"), lambda: _made(reading, outcome, by, base, weight)
-    )
+    if weight == 1:
+        comparison = reading.kept(("compare", outcome, *by, "|", base), lambda: _made(reading, outcome, by, base, 1.0))
+    else:  # any number may be typed: not each is kept
+        comparison = _made(reading, outcome, by, base, weight)
     shown = [c for c in comparison.candidates if not other or c.name in (other, comparison.baseline)][:MOST_CANDIDATES]
     tasks = _tasks(whole, comparison, other) if other in whole.groups and other != comparison.baseline else []
 
