@@ -204,16 +204,24 @@ class Tools:
         where: str = "true",
         anyway: bool = False,
         fail_if: list[str] | None = None,
+        regression_weight: float = 1.0,
     ) -> str:
-        """Candidates of eval runs (by: model, agent, run, a knob) against a baseline, within matched tasks, with
-        intervals and what speaks against it. fail_if: conditions of a gate, as "solve_rate < baseline - 0.05"."""
+        """Candidates of eval runs (by: model, agent, run, a knob) against a baseline, within matched tasks: what can be
+        concluded, with intervals, power and what speaks against it. fail_if: conditions of a gate, as
+        "solve_rate < baseline - 0.05" or "worse". regression_weight: what a regression counts, a gain counting 1."""
         import agentsignals
         from agentsignals.analysis.compare.gate import gate
         from agentsignals.cli.compare_words import in_words
 
         with self._one_at_a_time:
             made = agentsignals.compare(
-                self._store(), by or [], baseline=baseline, outcome=outcome, where=where, anyway=anyway
+                self._store(),
+                by or [],
+                baseline=baseline,
+                outcome=outcome,
+                where=where,
+                anyway=anyway,
+                regression_weight=regression_weight,
             )
         text = in_words(made, gate(made, fail_if, baseline=baseline) if fail_if else None)
         return fenced("\n".join(self._mask.plain(line) for line in text.split("\n")))
