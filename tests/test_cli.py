@@ -359,6 +359,8 @@ def test_a_verb_that_is_none_is_answered_with_the_nearest(capsys: pytest.Capture
     assert "Did you mean sessions?" in refused(capsys, "sesions")[1]["hint"]
     assert "Did you mean" not in refused(capsys, "zzz")[1]["hint"]
     assert "Did you mean eval?" in refused(capsys, "findings", "--context", "evil")[1]["hint"]
+    for words in (("search", "-word"), ("search", "a", "-word")):
+        assert "agentsignals search -- -word" in refused(capsys, *words)[1]["hint"]
 
 
 def test_show_says_cost_patterns_and_changed_lines(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from agentsignals import report
 from agentsignals.cli import main
-from agentsignals.cli.doctor import EXTRAS
+from agentsignals.cli.doctor import EXTRAS, _others
 from agentsignals.errors import StoreError
 from agentsignals.store import Store
 from agentsignals.ui.page import Query
@@ -20,6 +21,7 @@ from agentsignals.ui.reading import Reading
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
 
+ROOT = Path(__file__).parents[1]
 IMPORTED_AS = {"charts": "vl_convert", "frames": "polars"}
 
 
@@ -93,6 +95,16 @@ def test_doctor_names_extras_that_are_not_there(
     assert main(["doctor", "--store", str(store.folder)]) == 0
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("charts"))
     assert "missing" in line and "pip install 'agentsignals[charts]'" in line
+
+
+def test_doctor_lists_every_extra_that_the_package_declares() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    needs = [f"{need}; extra == '{name}'" for name, of in declared.items() for need in of]
+    listed = _others([*needs, "pytest; extra == 'is-there'", "no-such-package>=1; extra == 'is-not'"]).finding
+    installed, _, missing = listed.partition("; not: ")
+    names = set(re.findall(r"[\w-]+", listed))
+    assert {name for name in declared if name != "docs" and not name.endswith("dev")} <= names | EXTRAS.keys()
+    assert "is-there" in installed and "is-not" in missing and "dev" not in names and "mcp" in names
 
 
 @pytest.mark.slow

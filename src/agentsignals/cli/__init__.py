@@ -28,6 +28,8 @@ class _Parser(argparse.ArgumentParser):
         hint = f"See `{self.prog} --help`."
         if near := self._near(message):
             hint = f"Did you mean {near}? {hint}"
+        elif message.startswith("unrecognized arguments: -") or self.prog.endswith(" search"):
+            hint = f"What begins with - and is no option goes behind --, as in `agentsignals search -- -word`. {hint}"
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", hint)
 
     @staticmethod

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
+from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
 
@@ -43,6 +45,8 @@ EXTRAS = {
     "frames": ("polars", "Python gets no frames; `store.sql(…)` does without them"),
 }
 """Extras of everyday use: the package that makes each, and what is not there without it."""
+_OF_EXTRA = re.compile(r"([\w.-]+).*\bextra == ['\"]([\w-]+)['\"]")
+_OF_DEVELOPERS = re.compile(r"dev|docs|.*-dev")
 
 
 def _program() -> list[Check]:
@@ -53,6 +57,7 @@ def _program() -> list[Check]:
         Check("libraries", "ok", versions),
         Check("price table", "ok", f"version {prices.VERSION}, of {prices.DATE}"),
         *(_extra(name, *of) for name, of in EXTRAS.items()),
+        _others(metadata.requires("agentsignals") or []),
     ]
 
 
@@ -61,6 +66,29 @@ def _extra(name: str, package: str, without: str) -> Check:
         return Check(name, "ok", f"{package} {metadata.version(package)}")
     except metadata.PackageNotFoundError:
         return Check(name, "missing", f"no {package}: {without}", f"pip install 'agentsignals[{name}]'")
+
+
+def _others(requirements: Iterable[str]) -> Check:
+    """Which of the other extras are there whole: `requirements` is what the package says it needs."""
+    packages: dict[str, list[str]] = {}
+    for package, name in filter(None, map(_of_extra, requirements)):
+        packages.setdefault(name, []).append(package)
+    there = [name for name, needed in packages.items() if all(map(_is_installed, needed))]
+    rest = [name for name in packages if name not in there]
+    installed, missing = (", ".join(sorted(names)) or "none" for names in (there, rest))
+    advice = "pip install 'agentsignals[NAME]'" if rest else ""
+    return Check("other extras", "ok", f"installed: {installed}; not: {missing}", advice)
+
+
+def _of_extra(requirement: str) -> tuple[str, str] | None:
+    match = _OF_EXTRA.match(requirement)
+    if match is None or match[2] in EXTRAS or _OF_DEVELOPERS.fullmatch(match[2]):
+        return None
+    return match[1], match[2]
+
+
+def _is_installed(package: str) -> bool:
+    return any(metadata.distributions(name=package))
 
 
 def _added() -> list[Check]:
