@@ -143,7 +143,28 @@ def opencode(question: str) -> dict[str, Any]:
 
 
 def gemini(question: str) -> dict[str, Any]:
-    output, status = {
+    output, status = gemini_says(question)
+    response = {"functionResponse": {"id": "c", "name": "run_shell_command", "response": {"output": output}}}
+    call = {"id": "c", "name": "run_shell_command", "args": {"command": QUESTIONS[question][0]}, "status": status,
+            "timestamp": AT, "result": [response]}  # fmt: skip
+    message = {"id": "m", "timestamp": AT, "type": "gemini", "content": "", "model": "m", "toolCalls": [call]}
+    return {"sessionId": "s", "projectHash": "0" * 64, "startTime": AT, "lastUpdated": AT, "messages": [message]}
+
+
+def qwen(question: str) -> list[dict[str, Any]]:
+    """It began as Gemini CLI, and says the same in records of its own."""
+    output, status = gemini_says(question)
+    call = {"functionCall": {"id": "c", "name": "run_shell_command", "args": {"command": QUESTIONS[question][0]}}}
+    response = {"error" if status in ("error", "cancelled") else "output": output}
+    back = {"functionResponse": {"id": "c", "name": "run_shell_command", "response": response}}
+    shared = {"sessionId": "s", "timestamp": AT, "cwd": "/w", "version": "0.15.10"}
+    asked = {"type": "assistant", "uuid": "1", "parentUuid": None, "message": {"role": "model", "parts": [call]}}
+    came = {"type": "tool_result", "uuid": "2", "parentUuid": "1", "message": {"role": "user", "parts": [back]}}
+    return [{**shared, **asked}, {**shared, **came, "toolCallResult": {"callId": "c", "status": status}}]
+
+
+def gemini_says(question: str) -> tuple[str, str]:
+    return {
         "worked": ("Output: 3 passed\nExit Code: 0", "success"),
         "error": ("params must have required property 'command'", "error"),
         "exit": ("Output: 1 failed\nExit Code: 1\nProcess Group PGID: 7", "success"),
@@ -155,11 +176,6 @@ def gemini(question: str) -> dict[str, Any]:
         "refused": ("[Operation Cancelled] Reason: User denied execution.", "cancelled"),
         "cancelled": ("[Operation Cancelled] Reason: Operation cancelled", "cancelled"),
     }[question]
-    response = {"functionResponse": {"id": "c", "name": "run_shell_command", "response": {"output": output}}}
-    call = {"id": "c", "name": "run_shell_command", "args": {"command": QUESTIONS[question][0]}, "status": status,
-            "timestamp": AT, "result": [response]}  # fmt: skip
-    message = {"id": "m", "timestamp": AT, "type": "gemini", "content": "", "model": "m", "toolCalls": [call]}
-    return {"sessionId": "s", "projectHash": "0" * 64, "startTime": AT, "lastUpdated": AT, "messages": [message]}
 
 
 def sharegpt(question: str) -> dict[str, Any]:
@@ -362,6 +378,7 @@ WRITES = {
     "gemini-cli": gemini, "kiro": kiro, "mini-swe-agent": mini, "opencode": opencode, "pi": pi, "sharegpt": sharegpt,
     "sts": sts, "claude-stream": claude_stream, "swival": swival, "cursor-agent": cursor, "atif": atif,
     "inspect-json": inspect, "otel-genai": otel, "swe-agent": swe_agent, "opentraces": opentraces,
+    "qwen-code": qwen,
 }  # fmt: skip
 CANNOT_SAY = {
     **{("sts", question): "nothing is written of how a call ended" for question in QUESTIONS},

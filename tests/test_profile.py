@@ -137,6 +137,7 @@ HAND_INS = {
     "gemini-cli": ("exit_plan_mode",),
     "opencode": ("plan_exit",),
     "pi": ("plannotator_submit_plan", "exit_plan_mode"),
+    "qwen-code": ("exit_plan_mode",),
 }
 """Which tools show the person a plan and wait (design/formats.md)."""
 

@@ -4,6 +4,7 @@ files."""
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.claude_code.profile import PROFILE
@@ -31,7 +32,7 @@ def claims(head: Head) -> Claim | None:
     if about is not None and b'"agentType"' in head.data:
         return Claim(keys=[f"session:{about[1]}"] if about[1] else [])
     records = head.records
-    if any("harness" in r for r in records):
+    if any("harness" in r for r in records) or not _may_be_ours(records):
         return None
     if not records:
         return _claims_long_line(head.data)
@@ -48,6 +49,12 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=list(dict.fromkeys(keys)))
 
 
+def _may_be_ours(records: list[dict[str, Any]]) -> bool:
+    """Others have `parentUuid` and `sessionId`, too; a message with `content` only Claude Code has beside them."""
+    messages = [m for r in records if isinstance(m := r.get("message"), dict) and m]
+    return any("content" in m for m in messages) or not (messages or any("systemPayload" in r for r in records))
+
+
 def _claims_long_line(data: bytes) -> Claim | None:
     """A first record that is longer than the window: a pasted image, a huge prompt."""
     if not _LONG_FIRST_LINE.match(data) or b'"harness":' in data:
@@ -59,7 +66,7 @@ def _claims_long_line(data: bytes) -> Claim | None:
 read = read_by("claude_code.family")
 FORMAT = Format(
     name="claude-code",
-    version=7,
+    version=8,
     claims=claims,
     read=read,
     profile=PROFILE,

@@ -1,0 +1,35 @@
+"""Qwen Code chats (design/formats.md#qwen-code): `~/.qwen/projects/<cwd>/chats/<session>.jsonl`, a line a record,
+appended to. Its records have the ids of Claude Code's and the messages of Gemini's API.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import Head
+from agentsignals.formats.qwen_code.profile import PROFILE
+
+_LONG_FIRST_LINE = re.compile(
+    rb'\{"uuid": ?"[^"]{1,64}", ?"parentUuid": ?(?:null|"[^"]{1,64}"), ?"sessionId": ?"([^"]{1,100})", ?'
+    rb'[^{}]{1,4000}"message": ?\{"role": ?"(?:user|model)", ?"parts": ?\['
+)
+"""A first record that is longer than the window: a huge prompt."""
+
+
+def claims(head: Head) -> Claim | None:
+    """Records with `parentUuid` and `sessionId` whose messages have `parts`, or that tell of the program's state."""
+    named = [r for r in head.records if "parentUuid" in r and isinstance(r.get("sessionId"), str)]
+    if any(_has_parts(r) or ("systemPayload" in r and r.get("type") == "system") for r in named):
+        return Claim(keys=list(dict.fromkeys(f"session:{r['sessionId']}" for r in named)))
+    long = _LONG_FIRST_LINE.match(head.data) if not head.records else None
+    return Claim(keys=[f"session:{long[1].decode('utf-8', 'replace')}"]) if long else None
+
+
+def _has_parts(record: dict[str, Any]) -> bool:
+    message = record.get("message")
+    return isinstance(message, dict) and isinstance(message.get("parts"), list) and "content" not in message
+
+
+FORMAT = Format(name="qwen-code", version=1, claims=claims, read=read_by("qwen_code.files"), profile=PROFILE)

@@ -1,0 +1,169 @@
+"""The traps of Qwen Code's chats, one test each (design/formats.md#qwen-code)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsignals.formats import Input, identify
+from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.qwen_code import FORMAT
+from agentsignals.model import ABANDONED, MAIN, REPLAYED, Artifact, Session
+
+CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "native" / "qwen"
+
+
+class Chat:
+    """The lines of a chat, each with the one before it as its parent."""
+
+    def __init__(self, session_id: str = "s1") -> None:
+        self.session_id = session_id
+        self.rows: list[dict[str, Any]] = []
+
+    def row(self, type_: str, *parts: dict[str, Any], **more: Any) -> str:
+        name = f"u{len(self.rows)}"
+        base = {"uuid": name, "parentUuid": self.rows[-1]["uuid"] if self.rows else None, "sessionId": self.session_id}
+        message = {"message": {"role": "model" if type_ == "assistant" else "user", "parts": list(parts)}}
+        at = {"timestamp": f"2026-05-04T09:00:{len(self.rows):02d}.000Z", "type": type_}
+        self.rows.append({**base, **at, "cwd": "/w", "version": "0.15.10", **(message if parts else {}), **more})
+        return name
+
+    def system(self, subtype: str, **payload: Any) -> str:
+        return self.row("system", subtype=subtype, systemPayload=payload)
+
+    def telemetry(self, name: str, **facts: Any) -> str:
+        return self.system("ui_telemetry", uiEvent={"event.name": f"qwen-code.{name}", **facts})
+
+    def read(self) -> Session:
+        data = "".join(f"{json.dumps(row)}\n" for row in self.rows).encode()
+        artifact = Artifact(artifact_id="a", source="t", path="a", format="qwen-code", sha256="", bytes=len(data))
+        (session,) = FORMAT.read([Input(data, artifact)]).sessions
+        return session
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"text": words}
+
+
+def claimant(*rows: object) -> str | None:
+    data = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    claim = identify(Head(data[:HEAD_BYTES], "x", len(data) <= HEAD_BYTES))
+    return claim and claim[0].name
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"type": "user", "message": {"role": "user", "parts": [text("hi")]}}, "qwen-code"),
+        ({"type": "user", "message": {"role": "user", "parts": [text("hi" * HEAD_BYTES)]}}, "qwen-code"),
+        ({"type": "system", "subtype": "custom_title", "systemPayload": {}}, "qwen-code"),
+        ({"type": "user", "message": {"role": "user", "content": "hi"}}, "claude-code"),
+        ({"isSidechain": False, "type": "user", "message": {"role": "user", "content": "hi" * HEAD_BYTES}}, None),
+        ({"type": "user", "message": {"role": "user", "words": "hi"}}, None),
+    ],
+)
+def test_each_asks_for_what_only_it_writes(more: dict[str, Any], expected: str | None) -> None:
+    """`parentUuid` and `sessionId` have several agents: Qwen's chats were Claude Code's sessions without a turn."""
+    head = {"uuid": "u1", "parentUuid": None, "sessionId": "s1", "timestamp": "2026-05-04T09:00:00.000Z"}
+    assert claimant({**head, **more}) == expected
+
+
+def test_usage_stands_twice_and_counts_once() -> None:
+    chat = Chat()
+    chat.row("user", text("go"))
+    chat.telemetry("api_response", input_token_count=201, output_token_count=40, cached_content_token_count=64)
+    usage = {"promptTokenCount": 201, "candidatesTokenCount": 40, "cachedContentTokenCount": 64}
+    chat.row("assistant", text("done"), usageMetadata=usage)
+    (step,) = chat.read().steps
+    assert (step.input_tokens, step.output_tokens, step.cache_read_tokens) == (137, 40, 64)
+
+
+@pytest.mark.parametrize(("total", "output"), [(241, 40), (249, 48), (None, 40)])
+def test_thoughts_are_part_of_the_output_or_beside_it_as_the_total_says(total: int | None, output: int) -> None:
+    chat = Chat()
+    usage = {"promptTokenCount": 201, "candidatesTokenCount": 40, "thoughtsTokenCount": 8, "totalTokenCount": total}
+    chat.row("assistant", text("done"), usageMetadata=usage)
+    (step,) = chat.read().steps
+    assert (step.output_tokens, step.reasoning_tokens) == (output, 8)
+
+
+def test_calls_of_a_subagent_are_in_the_telemetry_alone() -> None:
+    chat = Chat()
+    chat.row("user", text("go"))
+    for n in range(2):
+        chat.telemetry("api_response", subagent_name="Explore", prompt_id=f"s1#Explore-7f#{n}", response_id=f"r{n}",
+                       input_token_count=90, output_token_count=20)  # fmt: skip
+    session = chat.read()
+    assert [(s.thread, s.input_tokens, s.output_tokens) for s in session.steps] == [("Explore-7f", 90, 20)] * 2
+
+
+@pytest.mark.parametrize(
+    ("status", "response", "expected"),
+    [
+        ("success", {"output": "Command: x\nExit Code: 3"}, ("error", "exit_nonzero", 3)),
+        ("success", {"output": "Command: x\nExit Code: 0"}, ("ok", "done", 0)),
+        ("error", {"error": "no such tool"}, ("error", "error_result", None)),
+        ("cancelled", {"error": "Reason: User did not allow tool call"}, ("rejected", "refused", None)),
+        (None, {"error": "gone"}, ("error", "error_result", None)),
+    ],
+)
+def test_a_result_says_success_of_commands_that_failed(
+    status: str | None, response: dict[str, str], expected: tuple[str, str, int | None]
+) -> None:
+    chat = Chat()
+    chat.row("assistant", {"functionCall": {"id": "c", "name": "run_shell_command", "args": {"command": "x"}}})
+    answer = {"functionResponse": {"id": "c", "name": "run_shell_command", "response": response}}
+    chat.row("tool_result", answer, **({"toolCallResult": {"callId": "c", "status": status}} if status else {}))
+    (call,) = chat.read().tool_calls
+    assert (call.status, call.outcome, call.exit_code) == expected
+
+
+def test_what_a_rewind_went_back_from_was_paid_for_and_is_no_turn() -> None:
+    chat = Chat()
+    chat.row("user", text("go"))
+    kept = chat.row("assistant", text("here"), usageMetadata={"candidatesTokenCount": 1})
+    chat.row("user", text("wrong"))
+    chat.row("assistant", text("there"), usageMetadata={"candidatesTokenCount": 2})
+    chat.row("user", text("right"), parentUuid=kept)
+    session = chat.read()
+    assert [t.text for t in session.turns] == ["go", "right"]
+    assert [(s.thread, s.output_tokens) for s in session.steps] == [(MAIN, 1), (ABANDONED, 2)]
+
+
+def test_a_lost_line_abandons_nothing() -> None:
+    chat = Chat()
+    chat.row("user", text("go"))
+    chat.row("assistant", text("here"))
+    chat.row("user", text("on"), parentUuid="a line that was never written")
+    assert [t.text for t in chat.read().turns] == ["go", "on"]
+
+
+def test_a_branch_begins_with_copies_of_another_session() -> None:
+    chat = Chat()
+    fork = {"forkedFrom": {"sessionId": "s0", "messageUuid": "x"}}
+    chat.row("user", text("go"), **fork)
+    chat.row("assistant", text("here"), usageMetadata={"candidatesTokenCount": 1}, **fork)
+    chat.row("user", text("mine"))
+    session = chat.read()
+    assert ([t.text for t in session.turns], session.parent_session_id) == (["mine"], "s0")
+    assert {s.thread for s in session.steps} == {REPLAYED}
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="../shared/corpus/native/qwen is not there")
+def test_what_the_agent_itself_wrote_is_read_whole() -> None:
+    files = sorted(CORPUS.rglob("*.jsonl"))
+    inputs = [
+        Input(f.read_bytes(), Artifact(artifact_id=f.name, source="t", path=f.name, format="", sha256="", bytes=0))
+        for f in files
+    ]
+    sessions = FORMAT.read(inputs).sessions
+    assert [i.artifact.skipped for i in inputs] == [0, 0]
+    assert not [e for s in sessions for e in s.events if e.kind == "unknown"]
+    assert [(len(s.turns), len(s.tool_calls), len(s.edits)) for s in sessions] == [(1, 4, 2), (2, 2, 0)]
+    # The scripted model sent 200+n prompt tokens with 64 cached, and 40 of output: of each call n of a session.
+    for session in sessions:
+        assert [s.input_tokens for s in session.steps] == [137 + n for n in range(len(session.steps))]
+        assert {(s.output_tokens, s.cache_read_tokens) for s in session.steps} == {(40, 64)}
