@@ -124,17 +124,16 @@ def _tried(search: Search) -> list[Tried]:
                 solved=round(sum(outcomes)),
                 trials=len(outcomes),
                 expected=search.effects.estimate(candidate),
-                dropped=_why(search, lost[candidate]) if candidate in lost else "",
+                dropped=_why(lost[candidate]) if candidate in lost else "",
             )
         )
     return sorted(rows, key=lambda row: (bool(row.dropped), -row.expected))
 
 
-def _why(search: Search, drop: Drop | None) -> str:
+def _why(drop: Drop | None) -> str:
     if drop is None:
         return "its runs left no outcome"
-    leader = "the default" if drop.leader == search.plan.start else words(search.plan.treatment(drop.leader))
-    return f"better than {leader}: {drop.probability:.1%}"
+    return f"{drop.probability:.1%} likely to be better than the first"
 
 
 def _outcomes(arm: Arm) -> list[float]:
