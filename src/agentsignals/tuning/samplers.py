@@ -69,18 +69,16 @@ def _optuna(race: Race) -> Candidate:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     sampler = optuna.samplers.TPESampler(seed=_chance(race).getrandbits(32))
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    # Places instead of values: a category of Optuna's storage holds a word or a number, and 1 and true would be one.
-    values = list(race.plan.knobs.values())
-    space = {name: optuna.distributions.CategoricalDistribution(range(len(v))) for name, v in race.plan.knobs.items()}
+    space: dict[str, optuna.distributions.BaseDistribution] = {
+        name: optuna.distributions.CategoricalDistribution(choices) for name, choices in race.plan.knobs.items()
+    }
     for candidate, arm in race.arms.items():
         outcomes = [outcome for task in arm.values() for outcome in task]
-        places = {name: v.index(value) for (name, v), value in zip(race.plan.knobs.items(), candidate, strict=True)}
-        study.add_trial(
-            optuna.trial.create_trial(params=places, distributions=space, value=sum(outcomes) / len(outcomes))
-        )
+        mean, treatment = sum(outcomes) / len(outcomes), race.plan.treatment(candidate)
+        study.add_trial(optuna.trial.create_trial(params=treatment, distributions=space, value=mean))
     for _ in range(_DRAWS):
         asked = study.ask(space)
-        candidate = tuple(values[n][asked.params[name]] for n, name in enumerate(space))
+        candidate = tuple(asked.params[name] for name in space)
         if candidate in race.open and race.runs.get(candidate, 0) < FULL:
             return candidate
     return _random(race)
