@@ -34,13 +34,13 @@ NAMES = (".db", ".sqlite", ".sqlite3", ".vscdb")
 """How agents call them: every file would have to be opened to go by its first bytes alone."""
 BESIDE = ("-wal", "-shm", "-journal")
 """Ends the names of what belongs to a database and is no file of its own."""
-ROW_BYTES = 2048
-"""What a row is taken to weigh before it is read (mean of OpenCode's: 1.9 kB); lengths would cost reading all of it."""
 BUSY_S = 5.0
 """How long to wait for a writer that lets nobody read: only without a write-ahead log, and then for milliseconds."""
 MOST_S = 60.0
 """No session's rows take so long; a table made to harm would for ever."""
 _STEPS = 100_000
+_LAST_MS = 2**43
+"""The year 2248: in nanoseconds it is the last that 64 bits hold."""
 _WAL_AT, _WAL = 18, b"\x02"
 """Where a database says that it has a write-ahead log (sqlite.org/fileformat.html)."""
 
@@ -199,35 +199,38 @@ def _listed(file: RawFile, connection: sqlite3.Connection) -> list[RawFile | Unr
     database = _kind(tables)
     if database is None:
         return [Unreadable(file.uri, file.spec, "unknown_database", f"tables: {', '.join(sorted(tables)) or 'none'}")]
-    ask = _ask(connection, database)
     files: list[RawFile | Unreadable] = []
-    rows = 0
-    for held in _until_damaged(database.sessions(ask)):
-        if isinstance(held, str):
-            files.append(Unreadable(file.uri, file.spec, "bad_database", held))
-            break
-        session_id = held.session_id.decode("utf-8", "replace") if isinstance(held.session_id, bytes) else ""
-        uri = row_uri(file.uri, session_id)
-        if uri is None:
+    held: list[Held] = []
+    for session in _until_damaged(database.sessions(_ask(connection, database))):
+        if isinstance(session, str):
+            files.append(Unreadable(file.uri, file.spec, "bad_database", session))
+        elif row_uri(file.uri, _text(session.session_id)) is None:
             files.append(Unreadable(file.uri, file.spec, "bad_shape", "a session without an id that can be kept"))
-            continue
-        rows += held.rows
-        # The last change to the millisecond, and how many rows there are: one may have been removed since.
-        stamp = held.changed_ms * 1_000_000 + held.rows % 1_000_000
-        files.append(
-            RawFile(
-                uri=uri,
-                source="local",
-                spec=file.spec,
-                bytes=held.rows * ROW_BYTES,
-                stamp=stamp,
-                container=file.uri,
-                key=session_id,
-            )
-        )
+        else:
+            held.append(session)
+    rows = sum(session.rows for session in held)
     if not rows and database.newer in tables and _has_rows(connection, database.newer):
         return [Unreadable(file.uri, file.spec, "newer_database", f"its sessions are in {database.newer}")]
+    # Lengths would cost reading all of it: a row is taken to be of the mean size, which only shares out work.
+    row_bytes = sum(seen[0] for seen in _state(path_of(file.uri)) if seen is not None) // max(rows, 1)
+    files += (
+        RawFile(
+            uri=row_uri(file.uri, _text(session.session_id)) or "",
+            source="local",
+            spec=file.spec,
+            bytes=session.rows * row_bytes,
+            # The last change to the millisecond, and how many rows there are: one may have been removed since.
+            stamp=min(max(session.changed_ms, 0), _LAST_MS) * 1_000_000 + session.rows % 1_000_000,
+            container=file.uri,
+            key=_text(session.session_id),
+        )
+        for session in held
+    )
     return files or [Unreadable(file.uri, file.spec, "no_sessions")]
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
 
 
 def _until_damaged(sessions: Iterator[Held]) -> Iterator[Held | str]:
