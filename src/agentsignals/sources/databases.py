@@ -63,7 +63,7 @@ def listed(file: RawFile) -> Iterator[RawFile | Unreadable]:
     path = path_of(file.uri)
     try:
         yield from asked(path, partial(_listed, file))
-    except _errors() as problem:
+    except _error() as problem:
         yield Unreadable(file.uri, file.spec, reason(problem), str(problem))
 
 
@@ -72,7 +72,7 @@ def contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
     path, session_id = path_of(file.container), file.key.encode()
     try:
         held = asked(path, partial(_document, session_id=session_id, limit=limit))
-    except _errors() as problem:
+    except _error() as problem:
         return Unreadable(file.uri, file.spec, reason(problem), str(problem))
     return Unreadable(file.uri, file.spec, "file_gone") if held is None else held
 
@@ -81,7 +81,7 @@ def session_ids(path: str) -> set[str] | None:
     """The ids of all sessions of a database; None where it can't say."""
     try:
         files = asked(path, partial(_listed, RawFile(uri=path, source="local", spec=path, bytes=0, stamp=None)))
-    except (*_errors(), SourceError):
+    except (_error(), SourceError):
         return None
     return {f.key for f in files if isinstance(f, RawFile)}
 
@@ -159,7 +159,7 @@ def _in_transaction(connection: sqlite3.Connection, question: Callable[[sqlite3.
     try:
         return question(connection)
     finally:
-        with suppress(_errors()):  # an error may have ended it
+        with suppress(_error()):  # an error may have ended it
             connection.execute("ROLLBACK")
         connection.set_authorizer(None)
 
@@ -321,11 +321,10 @@ def _state(path: str) -> _State:
     return tuple(states)
 
 
-@cache
-def _errors() -> tuple[type[Exception], ...]:
+def _error() -> type[sqlite3.Error]:
     import sqlite3  # noqa: PLC0415  (as above)
 
-    return (sqlite3.Error,)
+    return sqlite3.Error
 
 
 def _code(problem: sqlite3.Error) -> int:

@@ -164,7 +164,7 @@ def _is_records(value: Any) -> bool:
 def _part(record: Any, words: str) -> Any:
     """The part of a message that has the words, where a message has parts."""
     parts = record.get("parts") if words and isinstance(record, dict) else None
-    return next((p for p in parts if any(words in t for t in _texts(p))), record) if _is_records(parts) else record
+    return next((p for p in parts or () if any(words in text for text in _texts(p))), record)
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -44,7 +44,7 @@ def snapshots(files: Iterable[tuple[Input, Ids]]) -> list[Snapshot[Export]]:
         folder.inputs.append(source)
         folder.places[ids.id] = source.artifact.artifact_id
         _take(folder, source, ids)
-    made = []
+    made: list[Snapshot[Export]] = []
     for session_id, folder in folders.items():
         messages: list[Message | None] = [
             Message(info, [folder.parts[message_id][part_id] for part_id in sorted(folder.parts.get(message_id, ()))])
