@@ -13,9 +13,12 @@ from importlib import import_module
 from msgspec import Struct, field, structs
 
 from agentsignals.errors import AmbiguousFormat, FormatError
+from agentsignals.formats.database import Ask as Ask
 from agentsignals.formats.database import Database
+from agentsignals.formats.database import Held as Held
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile
+from agentsignals.formats.records import MAX_DOCUMENT_BYTES as MAX_DOCUMENT_BYTES
 from agentsignals.formats.records import skip as skip
 from agentsignals.formats.soundness import VERSION, make_sound, sound_claim
 from agentsignals.formats.soundness import refuse as refuse

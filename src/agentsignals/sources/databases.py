@@ -19,9 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from agentsignals.errors import SourceError
-from agentsignals.formats import formats
-from agentsignals.formats.database import Ask, Database, Held
-from agentsignals.formats.records import MAX_DOCUMENT_BYTES
+from agentsignals.formats import MAX_DOCUMENT_BYTES, Ask, Database, Held, formats
 from agentsignals.sources import RawFile, Unreadable, path_of, row_uri
 from agentsignals.sources.contents import IN_MEMORY, mapped
 from agentsignals.sources.packed import without_waiting
@@ -63,7 +61,7 @@ def listed(file: RawFile) -> Iterator[RawFile | Unreadable]:
     path = path_of(file.uri)
     try:
         yield from asked(path, partial(_listed, file))
-    except _error() as problem:
+    except _errors() as problem:
         yield Unreadable(file.uri, file.spec, reason(problem), str(problem))
 
 
@@ -72,7 +70,7 @@ def contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
     path, session_id = path_of(file.container), file.key.encode()
     try:
         held = asked(path, partial(_document, session_id=session_id, limit=limit))
-    except _error() as problem:
+    except _errors() as problem:
         return Unreadable(file.uri, file.spec, reason(problem), str(problem))
     return Unreadable(file.uri, file.spec, "file_gone") if held is None else held
 
@@ -81,7 +79,7 @@ def session_ids(path: str) -> set[str] | None:
     """The ids of all sessions of a database; None where it can't say."""
     try:
         files = asked(path, partial(_listed, RawFile(uri=path, source="local", spec=path, bytes=0, stamp=None)))
-    except (_error(), SourceError):
+    except (*_errors(), SourceError):
         return None
     return {f.key for f in files if isinstance(f, RawFile)}
 
@@ -99,15 +97,14 @@ def asked(path: str, question: Callable[[sqlite3.Connection], T]) -> T:
         # All of it is in the one file. `immutable` makes no files and takes no lock, and is right as long as nobody
         # writes: whether somebody did is looked at afterwards.
         before = _state(path)
-        answer: T | sqlite3.Error
         try:
             answer = _answer(path, "immutable=1", question)
-        except sqlite3.Error as problem:
-            answer = problem
-        if before == _state(path):
-            if isinstance(answer, sqlite3.Error):
-                raise answer
-            return answer
+        except _errors():
+            if before == _state(path):
+                raise
+        else:
+            if before == _state(path):
+                return answer
     try:
         return _answer(path, "mode=ro", question)
     except sqlite3.OperationalError as problem:
@@ -116,10 +113,12 @@ def asked(path: str, question: Callable[[sqlite3.Connection], T]) -> T:
     return _in_transaction(_copied(path, _state(path)), question)
 
 
-def reason(problem: sqlite3.Error) -> str:
+def reason(problem: sqlite3.Error | UnicodeDecodeError) -> str:
     """Why a database, or a session in it, is not read."""
     import sqlite3  # noqa: PLC0415  (as above)
 
+    if isinstance(problem, UnicodeDecodeError):
+        return "bad_database"
     reasons = {
         sqlite3.SQLITE_NOTADB: "bad_database",
         sqlite3.SQLITE_CORRUPT: "bad_database",
@@ -159,7 +158,7 @@ def _in_transaction(connection: sqlite3.Connection, question: Callable[[sqlite3.
     try:
         return question(connection)
     finally:
-        with suppress(_error()):  # an error may have ended it
+        with suppress(*_errors()):  # an error may have ended it
             connection.execute("ROLLBACK")
         connection.set_authorizer(None)
 
@@ -321,10 +320,11 @@ def _state(path: str) -> _State:
     return tuple(states)
 
 
-def _error() -> type[sqlite3.Error]:
+def _errors() -> tuple[type[sqlite3.Error], type[UnicodeDecodeError]]:
+    """What goes wrong with a database; Python can't put a message that quotes a damaged one into words."""
     import sqlite3  # noqa: PLC0415  (as above)
 
-    return sqlite3.Error
+    return sqlite3.Error, UnicodeDecodeError
 
 
 def _code(problem: sqlite3.Error) -> int:

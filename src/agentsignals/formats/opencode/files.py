@@ -102,10 +102,10 @@ class _Reader:
         at = logged_ms(info.time.created) if info.time is not None else None
         self._phase(info.agent, at)
         parts = [p for p in message.parts if p is not None]
-        said = [p for p in parts if _is_said(p) and p.text]
-        text = "\n".join(_unquoted((p.text or "").strip()) for p in said).strip()
-        if said:
-            self.at(said[0].id)
+        typed = [p for p in parts if _is_said(p) and p.text]
+        text = "\n".join(_unquoted((p.text or "").strip()) for p in typed).strip()
+        if typed:
+            self.at(typed[0].id)
         model = info.model.modelID if info.model is not None else None
         if self.builder.session.parent_session_id is not None:
             if text:

@@ -9,7 +9,7 @@ from agentsignals.formats.head import Head
 from agentsignals.formats.records import UNREADABLE
 
 
-class Ids(Struct, gc=False):
+class Ids(Struct, gc=False, kw_only=True):
     """What a file of the folder is, and where it belongs."""
 
     id: str = ""
