@@ -19,6 +19,7 @@ from agentsignals.ingest.tail import session_held
 from agentsignals.model import Session
 from agentsignals.sources import RawFile, Unreadable, databases, local
 from agentsignals.store import Store
+from agentsignals.ui.looking import Looking
 from agentsignals.ui.raw_line import raw_line
 from agentsignals.ui.reading import Reading
 from tests import opencode_database as oc
@@ -132,13 +133,17 @@ def test_only_the_session_that_changed_is_read_again(home: Path, tmp_path: Path)
     with oc.made(tmp_path / "opencode.db", wal=True) as db:
         oc.add(db, "ses_1", OLD)
         oc.add(db, "ses_2", OLD)
-        first = pipeline.ingest([str(tmp_path)], tmp_path / "s", jobs=1)
+        path = str(tmp_path / "opencode.db")
+        first, store = pipeline.ingested([path], tmp_path / "s", jobs=1)
+        looking = Looking([path], store.manifest)
+        assert looking.changed() == set()
         seen = (tmp_path / "opencode.db").stat()
         oc.say(db, "ses_2", 2, oc.user("and another"))
         assert (tmp_path / "opencode.db").stat().st_mtime_ns == seen.st_mtime_ns, "the log alone grew"
-        second = pipeline.ingest([str(tmp_path / "opencode.db")], tmp_path / "s", jobs=1)
+        assert looking.changed() == {path}
+        second = pipeline.ingest([path], tmp_path / "s", jobs=1)
         db.execute("DELETE FROM session WHERE id = 'ses_1'")
-        third = pipeline.ingest([str(tmp_path / "opencode.db")], tmp_path / "s", jobs=1)
+        third = pipeline.ingest([path], tmp_path / "s", jobs=1)
     db.close()
     assert (first.parsed, first.unchanged, first.prompts) == (2, 0, 2)
     assert (second.parsed, second.unchanged, second.prompts) == (1, 1, 3)

@@ -175,6 +175,8 @@ def _copied(path: str, state: _State) -> sqlite3.Connection:
     wanted = (path, state, os.getpid(), threading.get_ident())
     if _kept_copy and _kept_copy[0][0] == wanted:
         return _kept_copy[0][1]
+    for _, former in _kept_copy:
+        former.close()
     _kept_copy.clear()
     folder = tempfile.mkdtemp()
     try:

@@ -36,10 +36,11 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
 
 
 def places(patterns: Iterable[str]) -> list[Path]:
-    """The files and folders that are there, of those that an agent's homes name: `~`, `$VARIABLE` and `*` may stand in
-    the name of one."""
-    named = (os.path.expanduser(os.path.expandvars(pattern)) for pattern in patterns)
-    return list(dict.fromkeys(Path(place) for pattern in named for place in sorted(glob.glob(pattern))))
+    """The files and folders that are there, of those that an agent's homes name: `~` and `$VARIABLE` may stand for
+    folders, and `*` in the last name."""
+    named = (os.path.split(os.path.expanduser(os.path.expandvars(pattern))) for pattern in patterns)
+    there = (sorted(glob.glob(os.path.join(glob.escape(folder), name))) for folder, name in named)
+    return list(dict.fromkeys(Path(place) for group in there for place in group))
 
 
 def found_homes() -> dict[str, list[Path]]:
