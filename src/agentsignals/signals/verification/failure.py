@@ -28,6 +28,7 @@ from agentsignals.views.session import SessionView
     pitfalls="The first rule that holds, of those whose evidence is recorded; `because` says which. A wrong place is"
     " one by the gold patch: a fix elsewhere that fixes a test is none.",
     why="What to mend differs: a budget, a prompt, the search for the place, the checks before the end.",
+    hindsight="the verdict",
 )
 def failure_class(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
     """Why a failed attempt failed: one class of eleven, by ordered rules."""
@@ -57,6 +58,7 @@ def failure_class(view: SessionView, why: Evidence, touched_files: list[str] | A
     pitfalls="Against the gold patch, which is one fix of several. Functions are known where both diffs show them (the"
     " heading of a hunk may name the class alone); lines are compared by what stands on them.",
     why="Whether it failed to find the place, or to mend it.",
+    hindsight="the gold patch",
 )
 def patch_localization(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
     """The finest place that the patch has in common with the gold patch: a line, a function, a file, or none."""
