@@ -367,8 +367,7 @@ def validation(signal: Signal, classes: Sequence[str] = (), *, brief: bool = Fal
 
 
 def caption(path: str, classes: Sequence[str] = ()) -> str:
-    """What stands beside each number of a signal (of the `classes` it counts, if any): its basis, how often it was
-    right. Empty for what only counts, and a path of no signal."""
+    """What stands beside a signal's numbers (of these `classes`): basis, how often right; empty of what only counts."""
     words = next((validation(s, classes, brief=True) for s in catalogue().values() if s.path == path), "")
     return f"{by_path(path).basis}, {words}" if words else ""
 
@@ -380,8 +379,7 @@ def inventory(
     status: str | None = None,
     computed: Collection[str] = (),
 ) -> list[dict[str, Any]]:
-    """The catalogue as plain rows, filtered by words, context, mark and status. `computed`: paths of signals that a
-    store has values of; what they waited for is there, and their status is `computed`."""
+    """The catalogue as plain rows, filtered. `computed`: paths of signals that a store has values of."""
     if status is not None and status not in get_args(Status):
         raise CatalogError(f"There is no status {status!r}.", f"The statuses: {', '.join(get_args(Status))}.")
     wanted = text.lower()

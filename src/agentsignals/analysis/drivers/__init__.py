@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from agentsignals.analysis import compare
 from agentsignals.analysis.compare.candidate import place
-from agentsignals.analysis.compare.outcome import REWARD, OutcomeRule
+from agentsignals.analysis.compare.outcome import OutcomeRule
+from agentsignals.analysis.compare.treatments import differing, is_version, pooled
 from agentsignals.analysis.compare.tried import Tried
 from agentsignals.analysis.drivers import models
 from agentsignals.analysis.drivers.contrasts import Contrast, Judged, Within, centred, contrast, mixed_tasks
@@ -112,7 +113,7 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     """
     if not rule.yes_or_no:
         raise UsageError(f"{rule.name} is a number; drivers are those of a yes or no.", f"--outcome '{rule.name}>=0.5'")
-    paths, excluded = eligible(REWARD if rule.name == "resolved" else rule.signal, keep)
+    paths, excluded = eligible(rule.signal, keep)
     arms = compare.arms(rule, rows, by)
     attempts, left_out = _judged(arms)
     mixed: dict[Within, int] = {kind: mixed_tasks(attempts, kind) for kind in ("treatment", "task")}
@@ -229,9 +230,9 @@ def _answer(made: Drivers) -> list[str]:
     shares = "one task under one treatment" if made.within == "treatment" else "one task, treatments' means taken off"
     if made.mixed[made.within] < FEWEST_CLUSTERS:
         return [
-            f"It can't be told which signals go with success: of {made.tasks:,} tasks {made.mixed['treatment']:,} were"
-            f" both solved and failed under one treatment, {made.mixed['task']:,} at all. {FEWEST_CLUSTERS} are the"
-            " least; some 30 show a link as strong as three pairs in four.",
+            f"It can't be told which signals go with success: tasks both solved and failed, of {made.tasks:,}:"
+            f" {made.mixed['treatment']:,} under one treatment, {made.mixed['task']:,} at all. {FEWEST_CLUSTERS} are"
+            " the least; some 30 show a link as strong as three pairs in four.",
             *_of_models(made),
         ]
     tested = [c for c in made.contrasts if c.p is not None]
@@ -286,6 +287,13 @@ def _warnings(attempts: Sequence[Judged], arms: compare.Arms, within: Within) ->
             "pairs are of one task but of different treatments: their means are taken off, what a treatment does at"
             " some tasks alone is not"
         )
+    tried = [attempt for group in arms.first.values() for attempt in group]
+    changing = differing(tried)
+    inside = {c for group in arms.groups.values() for c in pooled(group, arms.columns, changing)}
+    hidden = sorted(c for c in inside if not is_version(c) and c != "effective_tool_cap")
+    if hidden and within == "treatment":
+        listed = ", ".join(hidden[:_LISTED]) + (" …" if len(hidden) > _LISTED else "")
+        warnings.append(f"attempts under one treatment differ in {listed} all the same: --by tells these apart")
     if not enough(attempts):
         warnings.append(f"fewer than {FEWEST} solved or failed: a signal that copies the outcome can't be told")
     reasons = Counter(t.reason for ts in arms.first.values() for t in ts if t.outcome == 0 and t.reason in _STOPS)
@@ -296,3 +304,4 @@ def _warnings(attempts: Sequence[Judged], arms: compare.Arms, within: Within) ->
 
 
 _STOPS = ("time", "budget")
+_LISTED = 5
