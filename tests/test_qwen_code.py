@@ -11,7 +11,11 @@ import pytest
 from agentsignals.formats import Input, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.qwen_code import FORMAT
+from agentsignals.ingest.summary import summary_of
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, Artifact, Session
+from agentsignals.store import Store
+from agentsignals.store.damage import FOLDER
+from agentsignals.store.manifest import FileEntry, SessionEntry
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "native" / "qwen"
 
@@ -167,3 +171,26 @@ def test_what_the_agent_itself_wrote_is_read_whole() -> None:
     for session in sessions:
         assert [s.input_tokens for s in session.steps] == [137 + n for n in range(len(session.steps))]
         assert {(s.output_tokens, s.cache_read_tokens) for s in session.steps} == {(40, 64)}
+
+
+def test_sessions_in_which_nobody_says_anything_are_named(tmp_path: Path) -> None:
+    """So a file that was taken for another agent's is seen; one that was not measured yet is not called silent."""
+    (tmp_path / FOLDER).mkdir()
+    store = Store(tmp_path)
+    figures: dict[str, Any] = dict.fromkeys(SessionEntry.__struct_fields__)
+    for name, facts in {
+        "silent": {"n_turns": 0, "n_tool_calls": 0},
+        "asked": {"n_turns": 1, "n_tool_calls": 0},
+        "works": {"n_turns": 0, "n_tool_calls": 2},
+        "paid": {"n_turns": 0, "n_tool_calls": 0, "output_tokens": 3},
+        "unmeasured": {},
+        "attempt": {"n_turns": 0, "n_tool_calls": 0, "context": "eval"},
+    }.items():
+        session = {**figures, "shard": "1", "family": name, "context": "product", **facts}
+        store.manifest.sessions[name] = SessionEntry(**session)
+        store.manifest.files[name] = FileEntry(
+            source="local", spec=name, bytes=1, stamp=1, container="", key="", session_hint=None, repo_hint=None,
+            format="claude-code", parser=1, family=name, keys=[], shard="1",
+        )  # fmt: skip
+    summary = summary_of(store, set(store.manifest.files))
+    assert summary.silent_sessions == {"claude-code": 1}

@@ -98,6 +98,9 @@ def _summary_text(summary: Summary) -> str:
         ("skipped", skipped + (f"; {summary.other_files:,} files that are no traces" if summary.other_files else "")),
         ("store", summary.store),
     ]
+    if summary.silent_sessions:
+        silent = ", ".join(f"{n:,} {name}" for name, n in sorted(summary.silent_sessions.items()))
+        rows.append(("silent", f"{silent}: sessions without a prompt, a call or a token; another agent's, perhaps"))
     if summary.lower_bounds:
         rows.append(
             (

@@ -45,6 +45,9 @@ class Summary(Struct, kw_only=True):
     """Sessions whose output is logged in mid-stream: their output tokens and cost are at least what is counted."""
     visible_output_tokens: int = 0
     """What the visible text of these comes to (`views.ledger.VISIBLE_ERROR`)."""
+    silent_sessions: dict[str, int] = field(default_factory=dict)
+    """Sessions of people, by format, with neither prompt nor call nor tokens: their files were read, and perhaps for
+    another agent's than they are."""
     formats: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
     internal_errors: dict[str, int] = field(default_factory=dict)
@@ -81,7 +84,12 @@ def summary_of(store: Store, uris: set[str]) -> Summary:
         summary.internal_errors = {
             f"{uri}: {e.error}": 1 for uri in uris if (e := files.get(uri)) and e.shard and e.error
         }
-    _add(summary, [session for session in store.manifest.sessions.values() if session.family in families])
+    sessions = [session for session in store.manifest.sessions.values() if session.family in families]
+    _add(summary, sessions)
+    silent = Counter(session.family for session in sessions if _is_silent(session))
+    formats = {entry.family: entry.format for entry in read if entry.format and entry.family in silent}
+    for family, name in formats.items():
+        summary.silent_sessions[name] = summary.silent_sessions.get(name, 0) + silent[family]
     for shard in store.manifest.shards.values():
         for what, n in shard.internal_errors.items():
             summary.internal_errors[what] = summary.internal_errors.get(what, 0) + n
@@ -89,6 +97,12 @@ def summary_of(store: Store, uris: set[str]) -> Summary:
     summary.stored_sessions, summary.deleted_files = len(store.manifest.sessions), len(deleted)
     summary.deleted_sessions = len(only_in(store.manifest, deleted)) if deleted else 0
     return summary
+
+
+def _is_silent(session: SessionEntry) -> bool:
+    """None is not known: a session that was not measured is not silent."""
+    nothing = session.n_turns == 0 and session.n_tool_calls == 0
+    return nothing and session.context == "product" and not (session.input_tokens or session.output_tokens)
 
 
 def _add(summary: Summary, sessions: list[SessionEntry]) -> None:
