@@ -12,12 +12,14 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.errors import ExportError
+from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from agentsignals.redaction import Redactor
 from agentsignals.store import Store
 from agentsignals.ui import shared_session
 from tests.analysis.stores import store_of
 from tests.build import call, event, say, session, think, user
+from tests.claude import SESSION, Log
 from tests.ui.browser import browsing, needs_browser, overflow_px, serious
 from tests.ui.served import EVIL, EVIL_ID, Elements, whole_store
 
@@ -137,6 +139,31 @@ def test_the_verb_writes_a_new_page_and_nothing_else(tmp_path: Path, capsys: pyt
     assert main(["share", "talk-1", "--out", str(tmp_path / "no" / "t.html"), *common]) == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["s.html", "store"]
     assert isinstance(Store(store.folder).session("talk-1"), Session)
+
+
+def test_pictures_are_put_in_when_they_are_asked_for_and_the_top_says_that_nothing_looked_into_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(200)).decode()
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+    log = Log(SESSION)
+    log.user([{"type": "text", "text": 'like this [Image #1] <img src="picture-0:0">'}, picture])
+    trace = tmp_path / "traces" / "project" / f"{SESSION}.jsonl"
+    trace.parent.mkdir(parents=True)
+    trace.write_text("".join(f"{line}\n" for line in log.lines))
+    pipeline.ingest([str(tmp_path / "traces")], tmp_path / "store", jobs=1)
+    asked = ["share", SESSION, "--store", str(tmp_path / "store"), "--json", "--out"]
+    assert main([*asked, str(tmp_path / "without.html")]) == 0
+    plain = (tmp_path / "without.html").read_text()
+    assert json.loads(capsys.readouterr().out)["pictures"] == 0 and data not in plain and "img-src" not in plain
+    assert main([*asked, str(tmp_path / "with.html"), "--pictures"]) == 0
+    assert json.loads(capsys.readouterr().out)["pictures"] == 1
+    shown = Elements((tmp_path / "with.html").read_text())
+    assert shown.all_of("src") == [f"data:image/png;base64,{data}"]
+    assert "nothing looks into pictures" in shown.said and "img-src data:" in shown.all_of("content")[0]
+    trace.unlink()
+    assert main([*asked, str(tmp_path / "gone.html"), "--pictures"]) == 0
+    assert json.loads(capsys.readouterr().out)["pictures"] == 0
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("session", metavar="SESSION", nargs="?", help="its id, or the beginning of it")
     add("-o", "--out", metavar="FILE", help="a new file: .html; for a team also .json")
+    add("--pictures", action="store_true", help="of a session its pictures, too: what they show can't be masked")
     add("--team", action="store_true", help="instead: counts, costs, failures, outcomes and signals; no text at all")
     add("--check", metavar="FILE", help="instead: look whether a team's file holds no text, word by word")
 
@@ -27,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text
 
     asked = [bool(options.session), options.team, options.check is not None]
-    if sum(asked) != 1 or (options.check is None) == (options.out is None):
+    if sum(asked) != 1 or (options.check is None) == (options.out is None) or (options.pictures and not asked[0]):
         raise UsageError("A session, --team or --check FILE is shared, each by itself.", f"For example: {VERB.example}")
     if options.session:
         done = _session(options)
@@ -43,10 +44,14 @@ def _session(options: argparse.Namespace) -> Shared:
     from agentsignals.store import Store
     from agentsignals.store.pseudonym_key import pseudonym_key
     from agentsignals.ui import shared_session
+    from agentsignals.ui.reading import Reading
+    from agentsignals.ui.shared_pictures import pictures_of
 
     path = shared_session.free_path(options.out, ".html")
-    session = Store(options.store).session(options.session)
-    return shared_session.write(session, path, Redactor(pseudonym_key()))
+    store = Store(options.store)
+    session = store.session(options.session)
+    pictures = pictures_of(Reading(store), session) if options.pictures else None
+    return shared_session.write(session, path, Redactor(pseudonym_key()), pictures=pictures)
 
 
 def _team(options: argparse.Namespace) -> tuple[Team, Path]:
@@ -82,6 +87,8 @@ def _text(done: Shared) -> str:
         ("written", f"{done.entries:,} entries, {done.bytes / 1e6:.1f} MB, to {done.file}"),
         ("masked", counts or "nothing that looks like a secret"),
         ("left out", done.left_out and f"{done.left_out:,} entries at its end, for which there was no room"),
+        ("pictures", done.pictures and f"{done.pictures:,}, not masked: nothing looks into them"),
+        ("left out", done.pictures_left_out and f"{done.pictures_left_out:,} pictures, for which there was no room"),
         ("mind", "patterns know the shapes of secrets, not their meaning: look through it before you hand it on"),
     ]
     return "\n".join(f"{name:10}  {value}" for name, value in rows if value)

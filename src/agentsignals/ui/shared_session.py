@@ -37,6 +37,8 @@ from agentsignals.views.call_words import about
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+    from agentsignals.ui.shared_pictures import Pictures
+
 MOST_BYTES = 12 << 20
 """Of the file's conversation: it is mailed and opened on a phone. What comes after is counted."""
 MOST_CHARS = 20_000
@@ -57,6 +59,9 @@ class Shared(Struct, kw_only=True):
     entries: int
     left_out: int
     """Entries for which there was no room."""
+    pictures: int = 0
+    """Those that are in it, into which nothing looked."""
+    pictures_left_out: int = 0
 
 
 class Entry(Struct, kw_only=True):
@@ -82,17 +87,27 @@ class Block(Struct):
     entries: list[Entry]
 
 
-def write(session: Session, path: Path, redactor: Redactor, most_bytes: int = MOST_BYTES) -> Shared:
+def write(
+    session: Session,
+    path: Path,
+    redactor: Redactor,
+    most_bytes: int = MOST_BYTES,
+    pictures: Pictures | None = None,
+) -> Shared:
     """Writes a session's file. ExportError, and no file, when it would hold a secret all the same or can't be
-    written."""
+    written. `pictures`: those to put in; what they show is not masked."""
     masked = _masked(session, redactor)
     blocks, n_entries, left_out = _within(masked, most_bytes)
     done = Shared(file=str(path), bytes=0, masked=dict(redactor.counts), entries=n_entries, left_out=left_out)
-    document = html(_page(masked, blocks, done), "")
+    if pictures is not None:
+        done.pictures, done.pictures_left_out = len(pictures.each), pictures.left_out
+    document = html(_page(masked, blocks, done, pictures), "")
     draft = path.with_name(f".{path.name}.tmp")
     try:
         draft.write_text(document, "utf-8", "replace")
         last_look(draft, redactor)
+        if pictures is not None:
+            draft.write_text(pictures.put_into(document), "utf-8", "replace")
         done.bytes = draft.stat().st_size
         draft.replace(path)
     except OSError as problem:
@@ -118,7 +133,7 @@ def _masked(session: Session, redactor: Redactor) -> Session:
     return again
 
 
-def _page(session: Session, blocks: list[Block], done: Shared) -> Page:
+def _page(session: Session, blocks: list[Block], done: Shared, pictures: Pictures | None) -> Page:
     asked = [turn for turn in session.turns if turn.text.strip()]
     prompt = next((turn.text for turn in asked if turn.kind in ("prompt", "queued_prompt")), "")
     filled = {
@@ -127,6 +142,7 @@ def _page(session: Session, blocks: list[Block], done: Shared) -> Page:
         "turns": [(turn.turn, words.cut(turn.text, 90)) for turn in asked],
         "masked": sorted(done.masked.items()),
         "left_out": done.left_out,
+        "pictures": pictures,
         **style(),
         "began": (to_iso(session.started_at) or "")[:16].replace("T", " "),
         "failed": sum(call.status == "error" for call in session.tool_calls),

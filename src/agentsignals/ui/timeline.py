@@ -34,8 +34,8 @@ FAILED_CHARS = 700
 _ASIDE = frozenset(("thinking", "meta", "harness", "notification", "command_output", "hook_block", "unknown"))
 _PROSE = frozenset(("human_turn", "text", "thinking", "compaction"))
 _THREADS = {ABANDONED: "a branch that was given up", REPLAYED: "a history copied from another session"}
-_IMAGE = re.compile(r"\[Image\b|<image\b", re.IGNORECASE)
-_IMAGE_FILE = re.compile(r"\.(?:png|jpe?g|gif|webp)$", re.IGNORECASE)
+IMAGE = re.compile(r"\[Image\b|<image\b", re.IGNORECASE)
+IMAGE_FILE = re.compile(r"\.(?:png|jpe?g|gif|webp)$", re.IGNORECASE)
 _MARKS = re.compile(r"[*`#]+")
 """Of Markdown, in a beginning that is shown as it was written."""
 _STATES = {"completed": "✓", "in_progress": "▸", "cancelled": "✗"}
@@ -169,7 +169,7 @@ class Teller:
             entry = self._event(events[seq])
             entry.turn = turns.get(seq)
             is_attached = entry.turn is not None and entry.turn["kind"] == "attachment"
-            if is_attached or _IMAGE.search(events[seq]["text"] or ""):
+            if is_attached or IMAGE.search(events[seq]["text"] or ""):
                 entry.pictures = seq
             if seq in calls:
                 self._add_call(entry, calls[seq], events, edits.get(seq, []))
@@ -233,7 +233,7 @@ class Teller:
         if result is not None:
             entry.result = self._event(result)
             entry.result.text = _result(call, result, entry.failed)
-            if _IMAGE_FILE.search(call["path"] or "") or (call["class"] in ("mcp", "other") and not result["n_chars"]):
+            if IMAGE_FILE.search(call["path"] or "") or (call["class"] in ("mcp", "other") and not result["n_chars"]):
                 entry.pictures = result["seq"]
 
     def _near(self, text: str) -> str:
