@@ -33,6 +33,7 @@ def half(up: int, down: int, same: int) -> tuple[str, str]:
         (1, 8, 11, {}, "worse", "new is worse than old: -35.0 points"),
         (8, 2, 10, {}, "undecided", "8 better, 2 worse; p 0.11): the difference is +30.0 points; anything from"),
         (6, 0, 0, {}, "better", "No task regressed; at 95% one may cost up to 1.18 gains."),
+        (0, 6, 0, {}, "worse", "No task improved; at 95% one may count for 1.18 regressions."),
         (5, 0, 0, {}, "too few", "p would be 0.062 at least; it takes 6 or more"),
         (1, 0, 0, {}, "too few", "1 matched task is too few"),
         (0, 0, 20, {}, "undecided", "10 points take about"),
@@ -146,12 +147,15 @@ def test_what_it_took_is_held_against_the_baselines_within_tasks() -> None:
 
 def test_text_and_markdown_say_the_same_and_neither_obeys_a_trace() -> None:
     made = compared(
-        *arm(HOSTILE + "|*[x](y)", f"1 {ALL}"), *arm("old", f"1 {NONE}"), baseline="old", regression_weight=2
+        *arm(HOSTILE + "\u202e\udc80|*[x](y)", f"1 {ALL}"),
+        *arm("old", f"1 {NONE}"),
+        baseline="old",
+        regression_weight=2,
     )
     text, markdown = in_words(made), as_markdown(made)
     assert made.pairs[0].power is not None
     plain = markdown.replace("\\", "")
-    assert "\x1b" not in text + markdown and "<script>" not in markdown.replace("\\<", "")
+    assert not set("\x1b\u202e\udc80") & set(text + markdown) and "<script>" not in markdown.replace("\\<", "")
     for figure in (
         "BETTER",
         "+95.2 points",

@@ -13,6 +13,7 @@ from agentsignals.analysis.figures import formatted, signed
 from agentsignals.cli.output import printable, table
 from agentsignals.report.markdown import escaped, table_of
 from agentsignals.stats.estimates import FEWEST_CLUSTERS
+from agentsignals.words.text import visible
 
 _LISTED = 25
 """Candidates in the tables; --json has all."""
@@ -60,7 +61,7 @@ def as_markdown(comparison: Comparison, checked: Gate | None = None) -> str:
             parts.append(table_of(part.names, align, cells))
         if part.lines:
             parts.append("\n".join(f"- {escaped(' '.join(printable(line).split()))}" for line in part.lines))
-    return "\n\n".join(parts)
+    return visible("\n\n".join(parts))
 
 
 def _cell(value: Any) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf, sqrt
-from statistics import fmean, stdev
+from math import fsum, inf, sqrt
+from statistics import fmean
 
 from msgspec import Struct
 
@@ -78,21 +78,31 @@ def _ends(gaps: Sequence[float]) -> tuple[float | None, float | None]:
     """Weights that Student's interval of the weighted mean does not exclude (Fieller 1954)."""
     if len(gaps) < FEWEST_CLUSTERS:
         return None, None
-    far = t_quantile(len(gaps) - 1)
-    low = _last(lambda weight: _errors(gaps, weight) >= far, 0.0, _MOST_WEIGHT)
-    high = _last(lambda weight: _errors(gaps, weight) > -far, 0.0, _MOST_WEIGHT)
+    far, errors = t_quantile(len(gaps) - 1), _errors(gaps)
+    low = _last(lambda weight: errors(weight) >= far, 0.0, _MOST_WEIGHT)
+    high = _last(lambda weight: errors(weight) > -far, 0.0, _MOST_WEIGHT)
     return low, high if high < _MOST_WEIGHT * (1 - 1e-6) else None
 
 
 def _tested(gaps: Sequence[float], weight: float) -> float | None:
-    return two_sided(_errors(gaps, weight), len(gaps) - 1) if len(gaps) >= FEWEST_CLUSTERS else None
+    return two_sided(_errors(gaps)(weight), len(gaps) - 1) if len(gaps) >= FEWEST_CLUSTERS else None
 
 
-def _errors(gaps: Sequence[float], weight: float) -> float:
-    """How many standard errors the weighted mean lies above 0."""
-    values = [g if g > 0 else weight * g for g in gaps]
-    mean, error = fmean(values), stdev(values) / sqrt(len(values))
-    return mean / error if error else inf if mean > 0 else -inf if mean < 0 else 0.0
+def _errors(gaps: Sequence[float]) -> Callable[[float], float]:
+    """How many standard errors the weighted mean lies above 0, by weight."""
+    n, ups, downs = len(gaps), [max(g, 0.0) for g in gaps], [max(-g, 0.0) for g in gaps]
+    up, down = fsum(ups) / n, fsum(downs) / n
+    of_ups, of_downs, both = (
+        fsum((x - a) * (y - b) for x, y in zip(left, right, strict=True)) / (n - 1)
+        for left, a, right, b in ((ups, up, ups, up), (downs, down, downs, down), (ups, up, downs, down))
+    )
+
+    def errors(weight: float) -> float:
+        mean = up - weight * down
+        error = sqrt(max(0.0, of_ups - 2 * weight * both + weight * weight * of_downs) / n)
+        return mean / error if error else inf if mean > 0 else -inf if mean < 0 else 0.0
+
+    return errors
 
 
 def _last(holds: Callable[[float], bool], low: float, high: float) -> float:

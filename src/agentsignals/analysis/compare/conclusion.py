@@ -154,6 +154,10 @@ def _decided(pair: Pair, names: tuple[str, str], yes_or_no: bool, word: Word) ->
 
 def _unless(weighed: Weighed, word: Word) -> str:
     """Up to which weight of a regression the word stands."""
+    if word == "worse" and not weighed.break_even:
+        return "No task improved" + (
+            f"; at 95% one may count for {worth(1 / weighed.high)} regressions." if weighed.high else "."
+        )
     if word == "worse":
         sure = f" (95%: {worth(weighed.high)})" if weighed.high is not None else ""
         return f"It is, unless a regression costs less than {worth(weighed.break_even)} gains{sure}."
