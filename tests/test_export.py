@@ -13,7 +13,7 @@ from opentraces_schema.models import TraceRecord
 from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.export import WRITERS, Writer, file_name
-from agentsignals.export.moves import iso, moves, prompt_tokens, threads
+from agentsignals.export.moves import iso, moves, threads
 from agentsignals.formats import Input, formats, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
@@ -99,49 +99,33 @@ def tokens(session: Session) -> list[tuple[Any, ...]]:
     return [tuple(t or 0 for t in row) for row in rows if any(row)]
 
 
+def for_others(text: str) -> str:
+    """What other programs see of a written file: the format's own fields."""
+    if text.count("\n") > 1 and text.startswith('{"type"'):
+        return "".join(f"{json.dumps(bare(json.loads(line)))}\n" for line in text.splitlines())
+    return json.dumps(bare(json.loads(text)))
+
+
+def bare(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: bare(inner) for name, inner in value.items() if name != "agentsignals"}
+    return [bare(inner) for inner in value] if isinstance(value, list) else value
+
+
 @pytest.mark.parametrize("name", READ_BACK)
 @pytest.mark.parametrize("session", SESSIONS)
-def test_words_calls_and_results_come_back(session: Session, name: str) -> None:
+def test_other_programs_see_words_calls_results_and_tokens(session: Session, name: str) -> None:
+    """What comes back to us beside these is `test_round_trip`'s."""
     if not comparable(session) or not moves(session):
         pytest.skip("calls whose arguments are no object, or nothing said: there is nothing to compare")
     writer = writer_of(name)
-    again = read_again(writer.text(session), f"x{writer.suffix}")
+    again = read_again(for_others(writer.text(session)), f"x{writer.suffix}")
     assert said(again) == said(session)
     assert (again.session_id, again.agent) == (session.session_id, session.agent or "unknown")
-
-
-@pytest.mark.parametrize("session", SESSIONS)
-def test_opentraces_carries_tokens_times_and_places(session: Session) -> None:
-    if not moves(session):
-        pytest.skip("nothing said")
-    again = read_again(writer_of("opentraces").text(session), "x.jsonl")
-    assert tokens(again) == tokens(session)
-    assert [m.at for m in moves(again)] == [m.at for m in moves(session)]
-    assert (again.cwd, again.branch, again.model) == (session.cwd, session.branch, session.model)
-    assert [c.status for c in again.tool_calls if c.thread == MAIN] == [
-        c.status for m in moves(session) for c in (one.call for one in m.calls)
-    ]
-
-
-@pytest.mark.parametrize("session", SESSIONS)
-def test_atif_carries_tokens_times_models_and_subagents(session: Session) -> None:
-    if not moves(session):
-        pytest.skip("nothing said")
-    again = read_again(writer_of("atif").text(session), "x.trajectory.json")
-    known = [m.step for m in moves(session) if m.step is not None]
-    found = [m.step for m in moves(again) if m.step is not None]
-    shown = [s for s in known if prompt_tokens(s) is not None or s.output_tokens is not None]
-    assert [prompt_tokens(s) for s in found if prompt_tokens(s) is not None] == [
-        prompt_tokens(s) for s in shown if prompt_tokens(s) is not None
-    ]
-    assert [s.output_tokens for s in found if s.output_tokens is not None] == [
-        s.output_tokens for s in shown if s.output_tokens is not None
-    ]
-    assert [m.at for m in moves(again)] == [m.at for m in moves(session)]
-    assert threads(again) == threads(session)
-    for thread in threads(session):
-        if comparable(session):
-            assert said(again, thread) == said(session, thread)
+    if name != "sts":  # it has no field for what is written to the cache
+        assert tokens(again) == tokens(session)
+        assert [m.at for m in moves(again)] == [m.at for m in moves(session)]
+        assert threads(again) == threads(session)
 
 
 @pytest.mark.parametrize("session", SESSIONS)
