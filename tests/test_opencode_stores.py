@@ -152,14 +152,16 @@ def test_only_the_session_that_changed_is_read_again(home: Path, tmp_path: Path)
     )
 
 
-@pytest.mark.parametrize("wal", [False, True])
-def test_reading_a_database_at_rest_leaves_nothing_beside_it(wal: bool, tmp_path: Path) -> None:
-    db = oc.made(tmp_path / "opencode.db", wal)
+@pytest.mark.parametrize("log", ["never", "folded in", "left"])
+def test_reading_a_database_at_rest_leaves_nothing_beside_it(log: str, tmp_path: Path) -> None:
+    db = oc.made(tmp_path / "opencode.db", wal=log != "never")
     oc.add(db, "ses_1", OLD)
+    place = oc.copied(tmp_path / "opencode.db", tmp_path / "crashed").parent if log == "left" else tmp_path
     db.close()
-    before = {p.name: p.stat().st_mtime_ns for p in tmp_path.iterdir()}
-    assert before.keys() == {"opencode.db"} and len(_contents(tmp_path)) == 1
-    assert {p.name: p.stat().st_mtime_ns for p in tmp_path.iterdir()} == before
+    before = {p.name: p.stat().st_mtime_ns for p in place.iterdir()}
+    assert before.keys() == {"opencode.db", *(["opencode.db-wal"] if log == "left" else [])}
+    assert len(_contents(place)) == 1
+    assert {p.name: p.stat().st_mtime_ns for p in place.iterdir()} == before
 
 
 def test_where_no_index_of_the_log_can_be_made_a_copy_is_read(
@@ -167,6 +169,7 @@ def test_where_no_index_of_the_log_can_be_made_a_copy_is_read(
 ) -> None:
     """As on media that can't be written. The copy's own folder does not outlive its opening."""
     path = oc.copied(home / "opencode.db", tmp_path / "in")
+    monkeypatch.setattr(databases, "COPIED_BYTES", 0)
     path.with_name("opencode.db-shm").symlink_to("/nowhere/at/all")  # SQLite follows no link here
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from agentsignals.errors import SourceError
 from agentsignals.formats import MAX_DOCUMENT_BYTES, Ask, Database, Held, formats
 from agentsignals.sources import RawFile, Unreadable, path_of, row_uri
-from agentsignals.sources.contents import IN_MEMORY, mapped
+from agentsignals.sources.contents import IN_MEMORY, OF_THE_MACHINE, mapped, no_space
 from agentsignals.sources.packed import without_waiting
 
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ NAMES = (".db", ".sqlite", ".sqlite3", ".vscdb")
 """How agents call them: every file would have to be opened to go by its first bytes alone."""
 BESIDE = ("-wal", "-shm", "-journal")
 """Ends the names of what belongs to a database and is no file of its own."""
+COPIED_BYTES = 256 * 1024 * 1024
+"""A database with a log that nobody has open is copied up to here: it takes 0.2 s, once a run and worker."""
 BUSY_S = 5.0
 """How long to wait for a writer that lets nobody read: only without a write-ahead log, and then for milliseconds."""
 MOST_S = 60.0
@@ -60,9 +61,14 @@ def listed(file: RawFile) -> Iterator[RawFile | Unreadable]:
     """The sessions of a database, as files; one that is nobody's known, or can't be read, says why."""
     path = path_of(file.uri)
     try:
-        yield from asked(path, partial(_listed, file))
+        files = asked(path, partial(_listed, file))
     except _errors() as problem:
-        yield Unreadable(file.uri, file.spec, reason(problem), str(problem))
+        files = [Unreadable(file.uri, file.spec, reason(problem), str(problem))]
+    except OSError as problem:
+        if problem.errno in OF_THE_MACHINE:
+            raise no_space(file.uri, problem) from problem
+        files = [Unreadable(file.uri, file.spec, "unreadable", str(problem))]
+    yield from files
 
 
 def contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
@@ -79,38 +85,46 @@ def session_ids(path: str) -> set[str] | None:
     """The ids of all sessions of a database; None where it can't say."""
     try:
         files = asked(path, partial(_listed, RawFile(uri=path, source="local", spec=path, bytes=0, stamp=None)))
-    except (*_errors(), SourceError):
+    except (*_errors(), OSError):
         return None
     return {f.key for f in files if isinstance(f, RawFile)}
 
 
 def asked(path: str, question: Callable[[sqlite3.Connection], T]) -> T:
-    """What a database answers, in one read transaction. Nothing beside it is made or changed, save where it has a log
-    that no program has open: SQLite makes the index (`-shm`) then that it reads a log by, and leaves it.
+    """What a database answers, in one read transaction. Nothing beside it is made or changed, save where one of more
+    than `COPIED_BYTES` has a log that no program has open: SQLite makes the index (`-shm`) then that it reads a log
+    by, and leaves it.
 
-    sqlite3.Error; OSError.
+    sqlite3.Error; UnicodeDecodeError; OSError.
     """
     import sqlite3  # noqa: PLC0415  (loaded where such a file is met)
 
-    log = f"{path}-wal"
-    if _head(path)[_WAL_AT : _WAL_AT + 1] == _WAL and not os.path.lexists(log):
+    state, log = _state(path), os.path.lexists(f"{path}-wal")
+    if _head(path)[_WAL_AT : _WAL_AT + 1] != _WAL:
+        return _answer(path, "mode=ro", question)
+    if not log:
         # All of it is in the one file. `immutable` makes no files and takes no lock, and is right as long as nobody
         # writes: whether somebody did is looked at afterwards.
-        before = _state(path)
         try:
             answer = _answer(path, "immutable=1", question)
         except _errors():
-            if before == _state(path):
+            if _state(path) == state:
                 raise
         else:
-            if before == _state(path):
+            if _state(path) == state:
                 return answer
+    elif not os.path.lexists(f"{path}-shm") and sum(seen[0] for seen in state if seen is not None) <= COPIED_BYTES:
+        with suppress(OSError):  # it is read in its place then
+            if (copy := _copied(path, state)) is not None:
+                return _in_transaction(copy, question)
     try:
         return _answer(path, "mode=ro", question)
     except sqlite3.OperationalError as problem:
-        if _code(problem) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) or not os.path.lexists(log):
+        if not log or _code(problem) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise
-    return _in_transaction(_copied(path, _state(path)), question)
+        if (copy := _copied(path, _state(path))) is None:
+            raise
+        return _in_transaction(copy, question)
 
 
 def reason(problem: sqlite3.Error | UnicodeDecodeError) -> str:
@@ -143,7 +157,11 @@ def _connected(path: str, how: str) -> sqlite3.Connection:
     import sqlite3  # noqa: PLC0415  (as above)
 
     connection = sqlite3.connect(
-        f"file:{quote(os.fsencode(path))}?{how}", uri=True, timeout=BUSY_S, isolation_level=None
+        f"file:{quote(os.fsencode(path))}?{how}",
+        uri=True,
+        timeout=BUSY_S,
+        isolation_level=None,
+        check_same_thread=False,
     )
     connection.text_factory = bytes
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_DOCUMENT_BYTES)
@@ -167,11 +185,9 @@ _kept_copy: list[tuple[object, sqlite3.Connection]] = []
 """The last copy that was made: the sessions of one database are asked for one by one."""
 
 
-def _copied(path: str, state: _State) -> sqlite3.Connection:
-    """A copy of a database and its log, of this very state, where SQLite can't read them in their place: its folder is
-    its owner's alone, and gone as soon as it is open. OSError where there is no space."""
-    import sqlite3  # noqa: PLC0415  (as above)
-
+def _copied(path: str, state: _State) -> sqlite3.Connection | None:
+    """A copy of a database and its log, of this very state; None where they were written meanwhile. Its folder is its
+    owner's alone, and gone as soon as it is open. OSError where there is no space."""
     wanted = (path, state, os.getpid(), threading.get_ident())
     if _kept_copy and _kept_copy[0][0] == wanted:
         return _kept_copy[0][1]
@@ -184,9 +200,7 @@ def _copied(path: str, state: _State) -> sqlite3.Connection:
         for end in ("", "-wal"):
             shutil.copyfile(path + end, copy + end)
         if _state(path) != state:
-            problem = sqlite3.OperationalError("it was written while it was copied")
-            problem.sqlite_errorcode = sqlite3.SQLITE_BUSY
-            raise problem
+            return None
         connection = _connected(copy, "mode=rw")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens the log, too
     finally:
