@@ -14,7 +14,7 @@ from msgspec import Struct, field, structs
 
 from agentsignals.errors import AmbiguousFormat, FormatError
 from agentsignals.formats.database import Ask as Ask
-from agentsignals.formats.database import Database
+from agentsignals.formats.database import Database as Database
 from agentsignals.formats.database import Held as Held
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile
