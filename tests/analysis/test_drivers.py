@@ -133,7 +133,10 @@ def coin(n: int, of: int) -> tuple[list[Judged], dict[str, float]]:
     return attempts, {a.session_id: float(a.solved != (int(a.session_id) < n)) for a in attempts}
 
 
-@pytest.mark.parametrize(("wrong", "of", "refused"), [(0, 20, True), (0, 18, False), (4, 100, True), (6, 100, False)])
+@pytest.mark.parametrize(
+    ("wrong", "of", "refused"),
+    [(0, 20, True), (0, 18, False), (2, 38, False), (2, 40, True), (8, 100, True), (12, 100, False)],
+)
 def test_a_near_copy_is_told_by_its_auc_and_from_ten_of_each_on(wrong: int, of: int, refused: bool) -> None:
     assert (near_copy(CAUSE, *coin(wrong, of)) is not None) == refused
 

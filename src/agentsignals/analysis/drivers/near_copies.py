@@ -13,10 +13,11 @@ from msgspec import Struct
 from agentsignals.analysis.drivers.contrasts import Judged
 from agentsignals.stats.estimates import SEED
 
-SUSPICIOUS_AUC = 0.95
-"""No trait of a run that was measured before its verdict tells outcomes so well (design/statistics.md#drivers)."""
 FEWEST = 10
-"""Solved, and failed, attempts below which chance alone comes near that."""
+"""Solved, and failed, attempts below which chance alone comes near a copy."""
+SUSPICIOUS_AUC = ((20, 0.9), (FEWEST, 0.95))
+"""From so many of each on: no trait of a run that was measured before its verdict tells outcomes so well
+(design/statistics.md#drivers)."""
 _BINS = 12
 
 
@@ -36,9 +37,7 @@ def enough(attempts: Sequence[Judged]) -> bool:
     return min(solved, len(attempts) - solved) >= FEWEST
 
 
-def near_copy(
-    signal: str, attempts: Sequence[Judged], values: Mapping[str, float], *, least: float = SUSPICIOUS_AUC
-) -> NearCopy | None:
+def near_copy(signal: str, attempts: Sequence[Judged], values: Mapping[str, float]) -> NearCopy | None:
     """The signal as a near copy of the outcome; None where it is none, or too few attempts say so."""
     measured = [a for a in attempts if a.session_id in values]
     ways: list[tuple[float, str, int]] = []
@@ -52,7 +51,13 @@ def near_copy(
             (auc(_rates(attempts, values), [a.solved for a in attempts]), "by which values it has", len(attempts))
         )
     top = max(ways, default=None)
-    return NearCopy(signal, *top) if top is not None and top[0] >= least else None
+    return NearCopy(signal, *top) if top is not None and top[0] >= _suspicious(attempts) else None
+
+
+def _suspicious(attempts: Sequence[Judged]) -> float:
+    solved = sum(a.solved for a in attempts)
+    least = min(solved, len(attempts) - solved)
+    return next((bound for n, bound in SUSPICIOUS_AUC if least >= n), 1.0)
 
 
 def auc(scores: Sequence[float], solved: Sequence[bool]) -> float:
