@@ -127,6 +127,7 @@ def test_what_was_recorded_is_a_line_and_what_rounding_leaves_is_one(store: Stor
     assert [line.usd for line in explained.bill if line.kind == "output"] == [None]
 
 
+@pytest.mark.slow
 def test_every_signal_of_tokens_or_money_has_a_bill(store: Store) -> None:
     for signal in catalog.catalogue().values():
         counts = signal.unit in ("tokens", "USD", "tokens per step") and signal.path.startswith(("tokens.", "corpus."))

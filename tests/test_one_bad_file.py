@@ -24,6 +24,7 @@ from agentsignals.model import Session
 from agentsignals.sources import contents, local, path_of, sound, uri_of
 from agentsignals.store import Store, shards
 from tests.claude import Log
+from tests.quick import some
 
 GOOD = ("good-1", "good-2")
 TABLES = ("sessions", "turns", "steps", "events", "tool_calls", "edits", "signals")
@@ -173,7 +174,7 @@ IN_A_FOLDER: list[tuple[Callable[[Path], str], str]] = [
 
 
 @pytest.mark.parametrize(("make", "reason"), IN_A_FOLDER, ids=[m.__name__ for m, _ in IN_A_FOLDER])
-@pytest.mark.parametrize("named", [False, True], ids=["in_folder", "named"])
+@pytest.mark.parametrize("named", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["in_folder", "named"])
 def test_what_is_no_readable_file_is_counted(
     folder: Path, clean: Rows, make: Callable[[Path], str], reason: str, named: bool
 ) -> None:
@@ -301,7 +302,7 @@ def test_sessions_written_behind_each_other_are_as_many(
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-@pytest.mark.parametrize("shard_bytes", [1, 10_000_000])
+@pytest.mark.parametrize("shard_bytes", some([1, 10_000_000], 2))
 def test_a_session_that_another_file_tells_of_too_loses_nothing(
     folder: Path, clean: Rows, at_once: bool, shard_bytes: int
 ) -> None:

@@ -126,6 +126,7 @@ def test_estimates_carry_an_interval(demo_store: Store) -> None:
     assert bare == {"worth.cost_share", "worth.error_share", "models.largest_place"}
 
 
+@pytest.mark.slow
 def test_tables_and_charts_say_n_and_charts_say_what_they_show(demo_store: Store) -> None:
     for found in outcomes(demo_store.folder).values():
         ids = [exhibit.id for exhibit in (*found.tables, *found.charts)]
@@ -285,6 +286,7 @@ def test_models_are_told_with_what_speaks_against_their_figures(tmp_path: Path) 
     assert any("2 of 3 models have more than half" in limit for limit in found.limits)
 
 
+@pytest.mark.slow
 def test_the_row_of_all_agents_says_what_the_other_studies_say(demo_store: Store) -> None:
     table = outcome(demo_store, "agents").tables[0]
     assert [row[0] for row in table.rows] == ["all agents", "claude-code", "codex", "gemini-cli", "pi"]
