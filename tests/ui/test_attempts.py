@@ -85,6 +85,20 @@ def test_a_name_that_is_none_counts_nothing(server: Server, query: str, n: int) 
     assert (f"1–{n} of {n} attempts" if n else "No attempts fit") in said
 
 
+@pytest.mark.parametrize(
+    ("query", "n"),
+    [("text=t1", 2), ("text=t1&context=product", 2), ("text=t1&step=solved", 1), ("outcome=infrastructure", 1),
+     ("outcome=solved&text=t", 3), ("missing=outcome", 0), ("agent=nobody", 0), ("dataset=none", 10)],
+)  # fmt: skip
+def test_the_filter_of_all_pages_chooses_attempts_as_it_does_sessions(server: Server, query: str, n: int) -> None:
+    listed = " ".join(Elements(page(server, f"/attempts?{query}")).said.split())
+    assert (f"1–{n} of {n} attempts" if n else "No attempts fit") in listed
+    assert '<select name="context"' not in page(server, f"/attempts?{query}")
+    if "step" not in query and "context" not in query:
+        sessions = " ".join(Elements(page(server, f"/sessions?{query}")).said.split())
+        assert (f"1–{n} of {n} sessions" if n else "No sessions fit") in sessions
+
+
 def test_without_retries_it_says_that_there_is_nothing_to_recover(tmp_path: Path) -> None:
     made = [view.session for view in trial({**SOLVED, "trial_id": "only"})]
     with serving(store_of(tmp_path / "s", *made, session(user("hello")))) as running:

@@ -103,6 +103,11 @@ def _said(text: str) -> str:
     return " ".join(Elements(text).said.split())
 
 
+def test_that_it_has_no_filter_of_sessions_is_said_where_one_came_along(server: Server) -> None:
+    note = "The filter chooses sessions"
+    assert note in page(server, "/code?agent=codex") and note not in page(server, "/code?context=product")
+
+
 def test_the_unknown_share_stands_beside_every_bar(server: Server) -> None:
     told = page(server, "/code")
     bars = told.count('<svg class="owners"')

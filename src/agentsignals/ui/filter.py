@@ -59,6 +59,7 @@ _MISSING = {
     " AND value IS NOT NULL UNION ALL SELECT session_id FROM attempts WHERE outcome IS NOT NULL)",
 }
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_TASK = "SELECT session_id FROM attempts"
 _FIRST_PROMPT = (
     "SELECT session_id FROM (SELECT session_id, arg_min(text, turn) AS prompt FROM turns"
     " WHERE kind IN ('prompt', 'queued_prompt') GROUP BY session_id)"
@@ -232,7 +233,8 @@ class _Asked:
         if "text" in words:
             title = "contains(lower(concat_ws(' ', s.title, s.session_id)), lower($text))"
             prompt = f"s.session_id IN ({_FIRST_PROMPT} WHERE contains(lower(prompt), lower($text)))"
-            self.where.add(f"({title} OR {prompt})", text=words["text"])
+            task = f"s.session_id IN ({_TASK} WHERE contains(lower(concat_ws(' ', task_id, trial_id)), lower($text)))"
+            self.where.add(f"({title} OR {prompt} OR {task})", text=words["text"])
         if self._there("outcome"):
             of_people = f"SELECT session_id FROM signals WHERE signal = '{OUTCOME}' AND value = $outcome_json"  # noqa: S608  (a path of ours)
             of_runs = "SELECT session_id FROM attempts WHERE outcome = $outcome"

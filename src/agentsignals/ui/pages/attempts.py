@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentsignals.ui.filter import filtered
 from agentsignals.ui.page import Page, Query, Route, Where, part_of
 from agentsignals.ui.reading import Reading
 from agentsignals.ui.treatments import ATTEMPTS, PASSES, RUNGS, candidates, narrowed, treatments
@@ -17,7 +18,7 @@ COLUMNS = {
     "cost_usd": "cost",
 }
 """What the list can be ordered by, and its heading."""
-FILTERS = {"agent": "agent_type", "model": "model_id", "outcome": "outcome", "dataset": "dataset"}
+_DATA_SETS = "SELECT dataset AS v FROM attempts WHERE dataset <> '' GROUP BY 1 ORDER BY count(*) DESC, 1"
 _FROM = " ".join(
     (
         "FROM",
@@ -34,13 +35,16 @@ SELECT session_id, trial_id, attempt_index, is_last, task_id, agent_type, model_
 
 
 def page(reading: Reading, query: Query) -> Page:
-    """Attempts that fit the filter, and above them the treatments there are."""
-    offered = reading.kept("attempts:offered", lambda: _offered(reading))
-    chosen = {name: query.choice(name, offered[name]) for name in FILTERS}
+    """Attempts whose sessions fit the filter, and above them the treatments there are."""
+    # Attempts are all of eval runs: whose sessions the pages before showed is no choice among them.
+    choice = filtered(Query(query.with_(context="").removeprefix("?")), reading)
+    choice = choice._replace(offered={**choice.offered, "context": []})
+    data_sets = [row["v"] for row in reading.kept("attempts:data sets", lambda: reading.rows(_DATA_SETS))]
+    dataset = query.choice("dataset", data_sets)
     where = Where()
-    for name, column in FILTERS.items():
-        where.equals(column, name, chosen[name])
-    where.contains("concat_ws(' ', task_id, trial_id)", "text", query.text("text"))
+    where.equals("dataset", "dataset", dataset)
+    if choice.words:
+        where.add(f"session_id IN ({choice.sessions})", **choice.where.values)
     step = query.choice("step", {**RUNGS, **PASSES})
     treatment = narrowed(reading, where, query.text("treatment"), step)
     order = query.choice("order", COLUMNS, "task_id")
@@ -57,25 +61,16 @@ def page(reading: Reading, query: Query) -> Page:
         "passes": PASSES,
         "step": {**RUNGS, **PASSES}.get(step),
         "treatment": treatment,
-        "offered": offered,
-        "chosen": chosen,
+        "filter": choice,
+        "data_sets": data_sets,
+        "dataset": dataset,
         "columns": COLUMNS,
         "order": order,
         "upward": upward,
-        "text": query.text("text"),
         "part": part,
         "query": query,
     }
     return Page("attempts.html.j2", "Attempts", filled)
-
-
-def _offered(reading: Reading) -> dict[str, list[str]]:
-    return {name: _values(reading, column) for name, column in FILTERS.items()}
-
-
-def _values(reading: Reading, column: str) -> list[str]:
-    asked = f"SELECT {column} AS v FROM attempts WHERE {column} <> '' GROUP BY 1 ORDER BY count(*) DESC, 1"  # noqa: S608  (a column of FILTERS)
-    return [row["v"] for row in reading.rows(asked)]
 
 
 PAGES = (Route(("attempts",), page, "Attempts", 30),)
