@@ -160,7 +160,9 @@ def _models(models: Models) -> Iterator[_Part]:
         f" {models.folds} folds of tasks, {models.repeats} times; gain over {models.best_baseline}"
     )
     yield _Part(title, ("by", "model", "Brier", "AUC", "gain", "95%"), scores)
-    rows = [(", ".join(i.signals), i.model, f"{i.value:+.4f}", _ends(i.low, i.high, "+.4f")) for i in models.importance]
+    worth = [("all of them", models.jointly)] if models.jointly else []
+    worth += [(", ".join(i.signals), i) for i in models.importance]
+    rows = [(name, i.model, f"{i.value:+.4f}", _ends(i.low, i.high, "+.4f")) for name, i in worth]
     names = ("signals", "model", "rise of Brier", "95%")
     if rows:
         yield _Part("what foretelling loses where values are dealt out anew", names, rows[:_WORTH])

@@ -264,10 +264,20 @@ def _of_models(made: Drivers) -> list[str]:
     added, baseline = made.models.judged, made.models.best_baseline
     ends = "" if added.low is None or added.high is None else f" ({added.low:+.3f} to {added.high:+.3f})"
     if made.models.adds:
-        return [
+        first = (
             "Signals foretell outcomes at tasks that the model had not seen better than the best baseline,"
-            f" {baseline}: the Brier score is {added.brier:.3f}, lower by {added.gain:.3f}{ends}. They were measured"
-            " over the whole attempt, so this is a correlation too."
+            f" {baseline}: the Brier score is {added.brier:.3f}, lower by {added.gain:.3f}{ends}"
+        )
+        inside = made.models.jointly
+        if inside is None or inside.low is None or inside.high is None or inside.low <= 0:
+            return [
+                f"{first}. That they do so by what differs between attempts of one task can't be shown: they may tell"
+                " but how hard the task is."
+            ]
+        return [
+            f"{first}; where all their values are dealt out anew within tasks it rises by {inside.value:.3f}"
+            f" ({inside.low:+.3f} to {inside.high:+.3f}), so it is not the task alone. They were measured over the"
+            " whole attempt: this is a correlation too."
         ]
     return [
         f"No signal beats the baselines: with all of them the Brier score at tasks that the model had not seen is"

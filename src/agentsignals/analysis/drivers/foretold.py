@@ -66,6 +66,9 @@ class Models(Struct, frozen=True, kw_only=True):
     without_others: int
     """Attempts whose task nobody else tried: their difficulty is not there."""
     scores: list[Scored]
+    jointly: Importance | None
+    """Of all signals at once, by the logistic regression: what they say beyond how hard the task is. None where too few
+    strata are mixed."""
     importance: list[Importance]
     reliability: list[Range]
     """Of the logistic regression on baselines and signals."""

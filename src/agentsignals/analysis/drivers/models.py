@@ -75,6 +75,8 @@ def _fit(
     }
     foretold[_ALL, "boosted"] = study.foretell(sets[_ALL], "boosted")
     importance: list[Importance] = []
+    jointly = tuple(p.signal for p in signals)
+    groups = [*(g for g in groups if g != jointly), jointly] if groups else []
     every = [*sets[_ALL], *(c for p in signals for c in study.columns[p.signal])]
     kinds: tuple[Kind, ...] = ("logistic", "boosted")
     for kind in kinds:
@@ -99,7 +101,8 @@ def _fit(
         best_baseline=f"{best.features} ({best.model})",
         without_others=study.alone,
         scores=scores,
-        importance=sorted(importance, key=lambda entry: -entry.value),
+        jointly=next((i for i in importance if i.signals == jointly and i.model == "logistic"), None),
+        importance=sorted((i for i in importance if i.signals != jointly), key=lambda entry: -entry.value),
         reliability=study.reliability(foretold["signals added", "logistic"].of),
     )
 
