@@ -114,7 +114,6 @@ def _report(
                 names = ("call", "event", "tool", "about", "status")
                 yield table(names, without_keys_in([_step(at + k, step) for k, step in enumerate(side.next)]))
 
-
     if together := [str(n) for n, alignment in enumerate(made, 2) if alignment.divergence.parts is None]:
         yield f"{mark}1 × {', '.join(together)}: " + text("no step after which one goes where the other never goes.")
 

@@ -24,10 +24,7 @@ _PLACE = "verification.patch_localization"
 MOST_EXAMPLES = 5
 """Of each class; the verb's JSON and the page have all."""
 _NEAR = {"line": "a line", "function": "a function", "file": "a file alone", "elsewhere": "nothing"}
-_CLASSED = (
-    f"FROM signals WHERE signal = '{SIGNAL}' AND absent IS NULL"
-    " AND coalesce(attempt_index, 0) = 0"
-)
+_CLASSED = f"FROM signals WHERE signal = '{SIGNAL}' AND absent IS NULL AND coalesce(attempt_index, 0) = 0"
 _FAILED = "first attempts that failed or were broken off"
 
 
