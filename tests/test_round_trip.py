@@ -425,4 +425,4 @@ def test_real_sessions_come_back(corpus_folder: Path, name: str) -> None:
         before, after = without_lost(session, writer), without_lost(returned(session, writer), writer)
         assert list(differences(before, after)) == [], session.session_id
         compared += 1
-    assert compared >= 50
+    assert compared >= 40
