@@ -48,6 +48,7 @@ print(len(made))
 """Prints every pattern of the program that repeats a group possessively, and how many patterns there are."""
 
 
+@pytest.mark.slow
 def test_no_pattern_repeats_a_group_possessively() -> None:
     """Python 3.11.0 to 3.11.4 match such a repeat wrongly (CPython gh-106052): `(?>(?:…)*)` says the same in all."""
     command = [sys.executable, "-W", "ignore", "-c", ALL_PATTERNS]

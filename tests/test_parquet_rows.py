@@ -206,6 +206,7 @@ def test_rows_are_taken_out_again_when_the_cache_lost_them(hub: Hub) -> None:
     assert next(read([row])) == text, "also where the index is still there"
 
 
+@pytest.mark.slow
 def test_a_long_table_is_read_in_linear_time(hub: Hub) -> None:
     hub.sets["ann/table"] = DataSet({"a.parquet": table(messages=[messages("x" * 1000)] * 2000)})
     started = time.process_time()

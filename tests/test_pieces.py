@@ -61,6 +61,7 @@ def test_of_records_of_one_session_the_youngest_counts_wherever_it_stands(tmp_pa
         assert {str(t).split()[0] for t in frame["text"].to_list()} == {"look", "new"}
 
 
+@pytest.mark.slow
 def test_no_session_outlives_its_shard_while_the_collector_is_off(tmp_path: Path) -> None:
     source = traces(tmp_path / "t.jsonl", 30)
     gc.collect()

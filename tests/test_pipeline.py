@@ -198,6 +198,7 @@ def test_a_newer_signal_is_computed_again_without_reading_a_file(corpus: Path, t
     assert_same(before, tables(tmp_path / "s"))
 
 
+@pytest.mark.slow
 def test_a_run_over_nothing_new_loads_neither_parsers_nor_signals(corpus: Path, tmp_path: Path) -> None:
     pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
     findings.findings(Store(tmp_path / "s"))

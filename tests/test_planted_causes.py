@@ -54,6 +54,7 @@ def says(answers: list[Answer], plant: causes.Plant) -> bool:
     return first.question in plant.questions and named and behind
 
 
+@pytest.mark.slow
 def test_a_planted_cause_is_said_first(tmp_path: Path) -> None:
     store, plant = planted("a_loop", 0, tmp_path, FEWER)
     assert says(agentsignals.find(store).answers, plant)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import agentsignals
 from agentsignals.formats import soundness
 from agentsignals.ingest import family
@@ -41,6 +43,7 @@ def given() -> set[str]:
     return counted | soundness.REASONS | family.ABOUT_CONTENT | family._PASSING | set(local._REASONS.values())
 
 
+@pytest.mark.slow
 def test_every_reason_stands_in_the_table_and_no_other() -> None:
     listed = re.findall(r"^\| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(listed) == len(set(listed))

@@ -236,6 +236,7 @@ def runs(tasks: int) -> Iterator[Session]:
             yield made
 
 
+@pytest.mark.slow
 def test_the_verb_asks_a_store_and_says_it_in_each_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = store_of(tmp_path / "s", session(user("hello"), session_id="person"), *runs(8))
     command = ["drivers", "--store", str(store.folder), "--keep", CAUSE]

@@ -39,7 +39,7 @@ from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
 
 MEASURED = {signal.path for signal in catalogue().values() if caption(signal.path)}
-STORES = ("demo", "single", "empty")
+STORES = (pytest.param("demo", marks=pytest.mark.slow), "single", "empty")
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +139,7 @@ def test_every_interval_says_what_it_is_drawn_over(of_store: dict[str, Outcome])
     assert bare == []
 
 
+@pytest.mark.slow
 def test_one_title_has_one_number(of_store: dict[str, Outcome], spread: dict[int, dict[str, Outcome]]) -> None:
     for outcomes in (of_store, *spread.values()):
         numbers: dict[str, dict[tuple[Any, ...], str]] = {}
@@ -147,6 +148,7 @@ def test_one_title_has_one_number(of_store: dict[str, Outcome], spread: dict[int
         assert {title: list(by.values()) for title, by in numbers.items() if len(by) > 1} == {}
 
 
+@pytest.mark.slow
 def test_one_rule_draws_every_interval_of_a_report(spread: dict[int, dict[str, Outcome]]) -> None:
     """Places where there are enough of them; of two places it speaks of sessions, and says so."""
     for places, rule in ((12, r"the interval (is over|draws) \d+ places"), (2, "of no other place")):
@@ -155,6 +157,7 @@ def test_one_rule_draws_every_interval_of_a_report(spread: dict[int, dict[str, O
         assert [name for name, caveat in drawn.items() if not re.search(rule, caveat)] == []
 
 
+@pytest.mark.slow
 def test_rows_and_marks_follow_the_rule_of_the_findings(spread: dict[int, dict[str, Outcome]]) -> None:
     """The same sessions in other places: the ends of rows and marks lie elsewhere."""
     at_8, at_12 = ({**_row_ends(spread[places]), **_mark_ends(spread[places])} for places in (8, 12))
