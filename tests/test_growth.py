@@ -42,7 +42,9 @@ def test_a_square_is_steep_and_a_line_with_noise_is_not() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize(
+    "name", [pytest.param(f, marks=pytest.mark.nightly if n % 2 else ()) for n, f in enumerate(sorted(FORMATS))]
+)
 def test_eight_times_the_turns_take_some_eight_times_as_long(name: str) -> None:
     assert steep(lambda times: spent(name, TURNS * times)[ALL], MOST, 0.02) == []
 
