@@ -130,6 +130,7 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 $(VENV)/.dev: pyproject.toml requirements/dev.txt | $(BIN)/python
 	$(BIN)/python $(LOCKED) requirements/dev.txt
 	$(BIN)/python $(OURS)
+	@$(BIN)/python -m compileall -q -j 0 src # once, and not by each of the tests' processes
 	@touch $(VENV)/.core $@
 
 $(VENV)/.docs: requirements/docs.txt $(VENV)/.dev
