@@ -48,20 +48,7 @@ class Tools:
     @property
     def all(self) -> dict[str, Callable[..., str]]:
         """The tools by name."""
-        names = (
-            "overview",
-            "findings",
-            "sessions",
-            "show",
-            "event",
-            "explain",
-            "signals",
-            "query",
-            "search",
-            "failures",
-            "compare",
-        )
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in vars(Tools) if not name.startswith("_") and name != "all"}
 
     def overview(self) -> str:
         """What the store holds: sessions by context (product: people's work; eval: attempts of eval runs) and agent,

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from msgspec.structs import asdict
 
 from agentsignals.catalog import Measured, signal
+from agentsignals.edits.localization import Level
 from agentsignals.model import Absent
 from agentsignals.views.evidence import Evidence
-from agentsignals.views.failure import failure_of, located
+from agentsignals.views.failure import CLASSES, failure_of, located
 from agentsignals.views.session import SessionView
 
 
 @signal(
     "verification.failure_class",
     type="enum",
-    unit="infrastructure|stuck|limit_reached|gave_up|not_applied|regression|incomplete|wrong_place|wrong_fix"
-    "|wrong_answer|cannot_tell",
+    unit="|".join(CLASSES),
     context="eval",
     level="attempt",
     origin="this project",
@@ -50,7 +50,7 @@ def failure_class(view: SessionView, why: Evidence, touched_files: list[str] | A
 @signal(
     "verification.patch_localization",
     type="enum",
-    unit="line|function|file|elsewhere",
+    unit="|".join(get_args(Level)),
     context="eval",
     level="attempt",
     origin="this project",
