@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from agentsignals.store import Store
 from agentsignals.store.query import rows as ask
 from agentsignals.ui.server import Server
 from tests.analysis.stores import outcome, store_of
+from tests.build import call, session
 from tests.signals.attempts import graded, patched, trial
 from tests.ui.served import EVIL, Elements, page, serving
 from tests.ui.served import ask as fetch
@@ -208,3 +209,47 @@ def test_the_page_of_findings_names_the_class_that_most_share(tmp_path: Path) ->
     lost = store_of(tmp_path / "s", *(s for n, run in enumerate(runs) for s in attempts(n, *run)))
     sentences = {made.id: made.sentence for made in find(lost, "eval").answers}
     assert sentences["why-failed.failed"] == "30 of 40 attempts (75.0%) failed for one reason: wrong place."
+
+
+@pytest.mark.parametrize(("where", "differ"), [(range(6), True), ([0] * 6, False)])
+def test_failures_at_one_task_are_no_six(where: Sequence[int], differ: bool, tmp_path: Path) -> None:
+    """None of six attempts in a wrong place says much where they are at six tasks, and little where they are at one."""
+    runs = [("A", f"t{n}", [ELSEWHERE]) for n in range(6)] + [("B", f"t{n}", [SOLVED]) for n in range(6)]
+    runs += [("B", f"t{n}", [BUDGET]) for n in where]
+    sessions = (s for n, (model, task, facts) in enumerate(runs) for s in attempts(n, model, task, facts))
+    differences = {(d.more, d.name) for d in mapped(store_of(tmp_path / "s", *sessions)).differences}
+    assert (("A", "wrong_place") in differences) is differ
+
+
+KEY = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
+
+
+@pytest.fixture(scope="module")
+def handed_on(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Runs whose candidates and tasks are named by a key and by what turns text around."""
+    runs = [
+        (f"{name} {KEY}", f"t{n} {KEY}\u202e|x", [facts])
+        for name, facts in (("A", SOLVED), ("B", WRONG))
+        for n in range(7)
+    ]
+    sessions = []
+    for n, (model, task, [facts]) in enumerate(runs):
+        knobs = {"model_id": model, f"k {KEY}": model}
+        for made in attempts(n, model, task, [{**facts, "knobs": knobs}]):
+            made.tool_calls = [*session(call("Bash", command=f"echo {n}"), call("Read", path=f"{n}.py")).tool_calls]
+            sessions.append(made)
+    return store_of(tmp_path_factory.mktemp("keys") / "s", *sessions)
+
+
+@pytest.mark.parametrize("form", ["", "--markdown", "--json"])
+@pytest.mark.parametrize(
+    "verb", ["failures", "drivers --by KNOB", "compare --baseline BASE --fail-if worse", "compare --baseline BASE"]
+)
+def test_what_is_made_for_a_pull_request_holds_no_key_and_nothing_unseen(
+    verb: str, form: str, handed_on: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [{"BASE": f"A {KEY}", "KNOB": f"k {KEY}"}.get(word, word) for word in verb.split()]
+    main([*words, *([form] if form else []), "--store", str(handed_on.folder)])
+    text = capsys.readouterr().out
+    assert "key" in text, "a knob is named, and but for drivers the candidates"
+    assert KEY not in text and KEY[4:20] not in text and "\u202e" not in text

@@ -222,7 +222,8 @@ def _differences(
         for name in CLASSES:
             if name != UNKNOWN and any(name in side for side in shares):
                 looked_at += 1
-                a, b = (side.get(name) or _none_of(name, of) for side, of in zip(shares, sides, strict=True))
+                a, b = (share.get(name) or Share(name=name, n=0, value=0.0, **_interval(name, of, tried))
+                        for share, of in zip(shares, sides, strict=True))  # fmt: skip
                 differences += _difference(name, (left, a), (right, b))
     return sorted(differences, key=lambda d: (-d.low, d.more, d.less, d.name)), looked_at
 
@@ -237,12 +238,6 @@ def _difference(name: str, left: tuple[str, Share], right: tuple[str, Share]) ->
     low, high = apart(a.value, (a.low, a.high), b.value, (b.low, b.high))
     made = Difference(name=name, more=more, less=less, value=a.value - b.value, low=low, high=high)
     return [made] if low > 0 else []
-
-
-def _none_of(name: str, first: Sequence[Failed]) -> Share:
-    """The share of a class that a candidate has none of: as many tasks as attempts."""
-    low, high = rate_interval([(0.0, 1.0)] * len(first)) or (None, None)
-    return Share(name=name, n=0, value=0.0, low=low, high=high)
 
 
 def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Difference], looked_at: int) -> list[str]:

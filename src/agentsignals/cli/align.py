@@ -43,13 +43,19 @@ def run(options: argparse.Namespace) -> int:
         print(json_text(without_keys_in({"alignments": [_plain(alignment) for alignment in made]})))
         return 0
     if options.markdown:
-        from agentsignals.report.markdown import escaped
+        from agentsignals.report.markdown import plain_lines, plain_table
 
-        print("\n\n".join(_report(made, _markdown_table, escaped, "## ")))
+        def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+            return plain_table(names, rows, _WIDEST)
+
+        print("\n\n".join(_report(made, table, lambda text: plain_lines([text], ""), "## ")))
     else:
-        from agentsignals.cli.output import printable, table
+        from agentsignals.cli import output
 
-        print("\n\n".join(_report(made, lambda names, rows: table(names, rows, _WIDEST), printable, "")))
+        def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+            return output.table(names, rows, _WIDEST)
+
+        print("\n\n".join(_report(made, table, output.printable, "")))
     return 0
 
 
@@ -157,14 +163,6 @@ def _place(place: Place | None) -> str:
 
 def _step(call: int, step: Step) -> tuple[Any, ...]:
     return call, step.seq, step.tool, step.about, step.error or step.status
-
-
-def _markdown_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    from agentsignals.cli.output import printable
-    from agentsignals.report.markdown import escaped
-
-    cells = [["" if v is None else escaped(printable(str(v))[:_WIDEST]) for v in row] for row in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (names, ["---"] * len(names), *cells))
 
 
 def _plain(alignment: Alignment) -> dict[str, Any]:

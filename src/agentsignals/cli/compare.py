@@ -40,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.compare_words import as_markdown, in_words
     from agentsignals.cli.output import json_text
     from agentsignals.errors import UsageError
+    from agentsignals.redaction import without_keys_in
     from agentsignals.store import Store
 
     for condition in options.fail_if:
@@ -58,10 +59,12 @@ def run(options: argparse.Namespace) -> int:
     )
     render = as_markdown if options.markdown else in_words
     if not options.fail_if:
+        comparison = without_keys_in(comparison)
         print(json_text(comparison) if options.json else render(comparison))
         return 0
     by_value = options.decide_by == "value"
-    checked = gate(comparison, options.fail_if, baseline=options.baseline, by_value=by_value)
+    checked = without_keys_in(gate(comparison, options.fail_if, baseline=options.baseline, by_value=by_value))
+    comparison = without_keys_in(comparison)
     if options.junit:
         from agentsignals.cli import junit
 

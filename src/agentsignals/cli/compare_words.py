@@ -11,7 +11,7 @@ from agentsignals.analysis.compare.conclusion import gap_text, without_tasks, wo
 from agentsignals.analysis.compare.gate import Gate
 from agentsignals.analysis.figures import formatted, signed
 from agentsignals.cli.output import printable, table
-from agentsignals.report.markdown import escaped, table_of
+from agentsignals.report.markdown import escaped, plain_lines, plain_table
 from agentsignals.stats.estimates import FEWEST_CLUSTERS
 from agentsignals.words.text import visible
 
@@ -56,24 +56,10 @@ def as_markdown(comparison: Comparison, checked: Gate | None = None) -> str:
         if part.title or part.before:
             parts.append(f"## {escaped(part.title or 'What speaks against it').capitalize()}")
         if part.names:
-            align = ["---", *["---:"] * (len(part.names) - 1)]
-            cells = [[escaped(_cell(value)) for value in row] for row in part.rows]
-            parts.append(table_of(part.names, align, cells))
+            parts.append(plain_table(part.names, part.rows))
         if part.lines:
-            parts.append("\n".join(f"- {escaped(' '.join(printable(line).split()))}" for line in part.lines))
+            parts.append(plain_lines(" ".join(line.split()) for line in part.lines))
     return visible("\n\n".join(parts))
-
-
-def _cell(value: Any) -> str:
-    return (
-        ""
-        if value is None
-        else f"{value:,}"
-        if isinstance(value, int)
-        else f"{value:.4g}"
-        if isinstance(value, float)
-        else str(value)
-    )
 
 
 def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:

@@ -40,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
     import agentsignals
     from agentsignals.cli.output import json_text
     from agentsignals.errors import UsageError
+    from agentsignals.redaction import without_keys_in
     from agentsignals.store import Store
 
     if not 0 < options.false_discoveries < 1:
@@ -55,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
         models=not options.no_models,
         where=options.where,
     )
+    made = without_keys_in(made)
     print(json_text(made) if options.json else in_words(made, markdown=options.markdown))
     return 0
 
@@ -87,28 +89,15 @@ def in_words(made: Drivers, *, markdown: bool = False) -> str:
     if made.without_models:
         foot.insert(0, f"no models: {made.without_models}")
     if markdown:
-        from agentsignals.report.markdown import escaped
+        from agentsignals.report.markdown import plain_lines, plain_table
 
-        lines = ["# What goes with success", *(f"**{escaped(line)}**" for line in made.answer)]
-        lines.append("\n".join(f"- {escaped(line)}" for line in head))
-        lines += [_as_markdown(part) for part in _parts(made)]
-        return "\n\n".join([*lines, "\n".join(f"- {escaped(line)}" for line in foot)])
+        lines = ["# What goes with success", plain_lines(made.answer), plain_lines(head)]
+        for part in _parts(made):
+            lines += [plain_lines([part.title.capitalize()], "## "), plain_table(part.names, part.rows)]
+        return "\n\n".join([*lines, plain_lines(foot)])
     blocks = ["\n".join(printable(line) for line in made.answer), "\n".join(printable(line) for line in head)]
     blocks += [f"{part.title}\n{table(part.names, part.rows, part.widest)}" for part in _parts(made)]
     return "\n\n".join([*blocks, "\n".join(printable(line) for line in foot)])
-
-
-def _as_markdown(part: _Part) -> str:
-    from agentsignals.report.markdown import escaped
-
-    lines = [part.names, ("---",) * len(part.names), *part.rows]
-    return (
-        "\n".join([f"## {escaped(part.title.capitalize())}", ""])
-        + "\n"
-        + "\n".join(
-            f"| {' | '.join(cell if cell == '---' else escaped(str(cell)) for cell in line)} |" for line in lines
-        )
-    )
 
 
 def _parts(made: Drivers) -> Iterator[_Part]:

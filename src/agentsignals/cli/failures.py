@@ -27,9 +27,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text
+    from agentsignals.redaction import without_keys_in
     from agentsignals.store import Store
 
-    made = made_of(Store(options.store), options.by, options.where)
+    made = without_keys_in(made_of(Store(options.store), options.by, options.where))
     print(json_text(made) if options.json else in_words(made, as_markdown=options.markdown))
     return 0
 
@@ -69,34 +70,32 @@ def in_words(made: FailureMap, *, as_markdown: bool = False) -> str:
         for share in made.classes
         for entry in [entry for entry in made.listed if entry.name == share.name][:_EXAMPLES]
     ]
-    parts: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = [
+    tables: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = [
         ("", ("class", "first attempts, share of what failed"), classes),
         ("by candidate", ("candidate", "first attempts", "not judged", "failed", "by"), candidates),
         ("examples", ("class", "because", "where to look", "session", "event"), examples),
     ]
-    shown = [_part(title, names, rows, as_markdown) for title, names, rows in parts if rows]
+    part = _as_markdown if as_markdown else _as_text
+    shown = [part(title, names, rows) for title, names, rows in tables if rows]
     left = len(made.candidates) - len(candidates)
     sentences = [*made.sentences, *([f"and {left} more candidates (--json has all)"] if left else [])]
-    lines = (f"{'- ' if as_markdown else ''}{_text(sentence, as_markdown)}" for sentence in sentences)
-    return "\n\n".join(part for part in (printable(head), *shown, "\n".join(lines)) if part)
+    if as_markdown:
+        from agentsignals.report.markdown import plain_lines
+
+        return "\n\n".join(part for part in (plain_lines([head], ""), *shown, plain_lines(sentences)) if part)
+    return "\n\n".join(part for part in (printable(head), *shown, "\n".join(map(printable, sentences))) if part)
 
 
-def _part(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]], as_markdown: bool) -> str:
+def _as_text(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     from agentsignals.cli.output import table
 
-    if not as_markdown:
-        return f"{title}\n{table(names, rows, _WIDEST)}".lstrip()
-    lines = [names, ["---"] * len(names), *([_text(str(cell), True) for cell in row] for row in rows)]
-    heading = f"### {title}\n\n" if title else ""
-    return heading + "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{title}\n{table(names, rows, _WIDEST)}".lstrip()
 
 
-def _text(text: str, as_markdown: bool) -> str:
-    """Trace text on one line, as Markdown where that is asked for."""
-    from agentsignals.cli.output import printable
-    from agentsignals.report.markdown import escaped
+def _as_markdown(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    from agentsignals.report.markdown import plain_table
 
-    return escaped(printable(text)) if as_markdown else printable(text)
+    return (f"### {title}\n\n" if title else "") + plain_table(names, rows)
 
 
 VERB = Verb(

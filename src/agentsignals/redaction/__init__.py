@@ -10,7 +10,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from agentsignals.redaction import encoded, keys, logins, named, personal, unsee
 from agentsignals.redaction.pseudonyms import KEY_BYTES, Pseudonyms, word
 from agentsignals.redaction.spans import Span, bytewise, masked, merged, new
 
+_T = TypeVar("_T")
 _KEPT_CHARS = 4_000_000
 """Texts of so many characters are remembered with what became of them: a trace says the same again and again."""
 _SECRET = "secret"  # noqa: S105  (a kind)
@@ -103,10 +104,11 @@ def without_keys(text: str) -> str:
     return masked(text, merged(hits), word) if hits else text
 
 
-def without_keys_in(value: Any) -> Any:
+def without_keys_in(value: _T) -> _T:
     """The same value without keys in any of its texts, names and fields: what is said of a store is handed on, and
     names of tools, models, files and places may hold one."""
-    return with_texts(value, without_keys)
+    made: _T = with_texts(value, without_keys)
+    return made
 
 
 def with_texts(value: Any, mask: Callable[[str], str]) -> Any:

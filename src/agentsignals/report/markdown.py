@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentsignals.analysis.figures import MISSING, formatted
@@ -86,6 +86,27 @@ def _cell(value: Any, column: Column, short_ids: Mapping[str, str]) -> str:
 def table_of(head: Sequence[str], align: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table of cells that are Markdown already."""
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, align, *rows))
+
+
+def plain_table(head: Sequence[str], rows: Sequence[Sequence[Any]], most_chars: int | None = None) -> str:
+    """A table of figures and of texts that are no Markdown; numbers stand to the right, and texts are cut where
+    `most_chars` says so."""
+    numeric = [all(isinstance(row[n], int | float | None) for row in rows) for n in range(len(head))]
+    cells = [[escaped(_plain_cell(value)[:most_chars]) for value in row] for row in rows]
+    return visible(table_of([escaped(name) for name in head], ["---:" if right else "---" for right in numeric], cells))
+
+
+def _plain_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def plain_lines(lines: Iterable[str], mark: str = "- ") -> str:
+    """Sentences that are no Markdown, one a line."""
+    return visible("\n".join(f"{mark}{escaped(line)}" for line in lines))
 
 
 def escaped(text: str) -> str:

@@ -247,10 +247,14 @@ def _answer(made: Drivers) -> list[str]:
     if not lines:
         widths = [(c.high - c.low) / 2 for c in tested if c.low is not None and c.high is not None]
         unseen = f"; shares of pairs are sure to ±{median(widths):.0%} in the middle" if widths else ""
-        lines = [
-            f"None of {len(tested):,} signals can be shown to go with success: correlations within"
-            f" {made.mixed[made.within]:,} tasks, q <= {made.false_discoveries:g}{unseen}."
-        ]
+        lines = (
+            ["It can't be told: no signal has values at six such tasks."]
+            if not tested
+            else [
+                f"None of {len(tested):,} signals can be shown to go with success: correlations within"
+                f" {made.mixed[made.within]:,} tasks, q <= {made.false_discoveries:g}{unseen}."
+            ]
+        )
     return [*lines, *_of_models(made)]
 
 
