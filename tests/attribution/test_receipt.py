@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from agentsignals.attribution.receipt import Receipt
@@ -112,6 +114,7 @@ def test_a_receipt_says_what_ran_what_changed_after_and_what_did_not_run(story: 
     assert page.weaknesses is None
     (session,) = page.sessions
     assert (session.prompts, session.other_commits) == (1, 0)
+    assert (page.sessions_priced, page.cost_usd, page.cost_at_least) == (1, 0.00965, True), "logged in mid-stream"
 
 
 @pytest.mark.slow
@@ -122,6 +125,42 @@ def test_revisions_name_commits(story: tuple[Story, str]) -> None:
     for wrong in ("--help", "nowhere", "HEAD..", "a..b", "\0"):
         with pytest.raises(SourceError):
             made(story[0], wrong)
+
+
+@pytest.mark.slow
+def test_a_branch_is_held_against_the_default_branch_whatever_is_checked_out(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.human("app.py", block("old", 3))
+    story.commit("base")
+    story.git("switch", "-q", "-c", "feature")
+    made_here = []
+    for name in ("a", "b"):
+        agent = story.agent(name)
+        agent.prompt()
+        agent.write(f"{name}.py", block(name, 3))
+        agent.say()
+        made_here.append(story.commit(name, agent))
+    story.publish()
+    assert made(story, "feature").commits == made_here
+    assert made(story, "HEAD").commits == made_here[1:]
+
+
+@pytest.mark.slow
+def test_a_scan_that_found_nothing_is_a_scan(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    shas = []
+    for name in ("safe.py", "words.txt"):
+        agent = story.agent(name)
+        agent.prompt()
+        agent.write(name, block("some", 3))
+        agent.say()
+        shas.append(story.commit(name, agent))
+    story.publish()
+    assert main(["scan", str(story.root), "--store", str(story.folder / "store"), "--quiet"]) == 0
+    assert [(page.weaknesses, page.commits_scanned) for page in (made(story, sha) for sha in shas)] == [
+        ([], 1),
+        (None, 0),
+    ]
 
 
 @pytest.mark.slow

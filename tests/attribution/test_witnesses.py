@@ -172,6 +172,17 @@ def test_notes_of_commits_that_are_not_in_the_clone_are_counted(tmp_path: Path) 
     assert sha
 
 
+def test_notes_that_git_cannot_read_are_no_notes_and_are_counted(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    feature(story)
+    oid = story.git("rev-parse", "refs/notes/ai")
+    path = story.root / ".git/objects" / oid[:2] / oid[2:]
+    path.chmod(0o600)
+    path.write_bytes(b"no object")
+    compared = one(read(story))
+    assert (compared.records, compared.problems) == (0, {"unreadable_notes": 1})
+
+
 def test_a_repository_without_sessions_still_has_witnesses(tmp_path: Path) -> None:
     story = Story(tmp_path)
     story.human("app.py", block("old", 3))
@@ -258,8 +269,13 @@ def test_agent_trace_records_come_to_the_commit_whose_lines_they_count(tmp_path:
     compared = one(read(story))
     assert compared.witness == agent_trace.WITNESS.name
     assert compared.owners == {"agent": {"agent": 2, "person": 2, "mixed": 1, "not_stated": 1}}
-    assert compared.problems == {"not_placed": 2, "bad_record": 1, "no_revision": 1}
+    assert compared.problems == {"not_placed": 1, "revision_not_here": 1, "bad_record": 1, "no_revision": 1}
+    assert (compared.sessions_same, compared.sessions_other) == (0, 0), "abc-1 is no session of the store"
     assert compared.reasons == {"stated_a_persons": 2, "not_recorded": 1}
+    (story.root / ".agent-trace/link.json").symlink_to("/etc/hostname")
+    (story.root / ".agent-trace/folder.json").mkdir()
+    assert one(read(story)).problems["no_plain_file"] == 2
+    (story.root / ".agent-trace/link.json").unlink()
     story.git("add", ".agent-trace")
     story.git("commit", "-q", "-m", "records")
     bare = tmp_path / "bare"

@@ -6,35 +6,24 @@ It says what transcripts show and never more: a check that no transcript has may
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct, field
 
 from agentsignals.attribution.commit_figures import share_of
-from agentsignals.attribution.operations import operations
+from agentsignals.attribution.session_work import MOST_LISTED, CheckRun, FailedCommand, Work, checks_of
 from agentsignals.git import commits as git
 from agentsignals.git.commits import Commit
-from agentsignals.git.worktrees import Naming, Tree
-from agentsignals.model import Session, ToolCall
-from agentsignals.shell.checks import Check, checks, tells_its_end
+from agentsignals.git.worktrees import Tree
+from agentsignals.model import Session
 from agentsignals.store import Store, repositories
+from agentsignals.views.ledger import cost_of, is_lower_bound, unpriced_parts
 
-MOST_LISTED = 20
 MOST_OTHERS = 40
 """The last sessions of the repository's other commits: what they run is what is usual there."""
 _SECOND_US = 1_000_000
-
-Result = Literal["passed", "failed", "hidden", "unknown"]
-"""How a check ended. `hidden`: it ended within a line whose own end says nothing of it (a pipe, `|| true`)."""
-
-
-class Place(Struct, frozen=True):
-    """Where in the store it stands: a session's event."""
-
-    session_id: str
-    seq: int
 
 
 class Owners(Struct, kw_only=True):
@@ -67,34 +56,11 @@ class ReceiptSession(Struct, kw_only=True):
     refused: int
     """Calls that the person did not allow."""
     cost_usd: float | None
-    """Of the whole session."""
+    """Of the whole session; None where a call of it that used tokens has no price."""
+    cost_at_least: bool
+    """Its output was logged in mid-stream, or a part of it has no price: the true cost is higher."""
     other_commits: int
     """Other commits of the repository that the session had a part in: its cost is theirs, too."""
-
-
-class CheckRun(Struct, kw_only=True):
-    """A check, and the last time that it ran before the commit."""
-
-    name: str
-    kind: str
-    runs: int
-    result: Result
-    is_part: bool
-    """The last run was asked about some files or some tests alone."""
-    place: Place
-    command: str
-    """Of the last run."""
-    edits_after: int
-    """Changes of the commits' files by the agents after that run."""
-    files_after: list[str] = field(default_factory=list)
-
-
-class FailedCommand(Struct, kw_only=True):
-    """A command that failed, and that no later run of the same words mended."""
-
-    command: str
-    place: Place
-    error_class: str | None
 
 
 class Receipt(Struct, kw_only=True):
@@ -111,6 +77,11 @@ class Receipt(Struct, kw_only=True):
     sessions_missing: list[str]
     """Sessions that are named and whose transcript is not in the store."""
     cost_usd: float | None
+    """Of the `sessions_priced` sessions together."""
+    sessions_priced: int
+    """Sessions whose cost is known."""
+    cost_at_least: bool
+    """The sessions cost more than that: one has no cost or a lower bound, or its transcript is not here."""
     checks: list[CheckRun]
     not_run: list[str]
     """Checks that other sessions of this repository ran, and these did not."""
@@ -126,7 +97,8 @@ class Receipt(Struct, kw_only=True):
     """Files of the commits that no call of these sessions changed: by hand, by a command, or by a session not here."""
     committed_not_changed_n: int
     weaknesses: list[dict[str, Any]] | None
-    """Those that a scan found introduced; None: nobody scanned."""
+    """Those that a scan found introduced; None: no scan has looked at any of these commits."""
+    commits_scanned: int
 
 
 def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
@@ -149,14 +121,15 @@ def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
     head = git.head(git_dir)
     tree = Tree(files | (git.files_at(git_dir, head) if head else set()))
     sessions = sorted(store.read(named), key=lambda s: (s.started_at or 0, s.session_id))
-    work = _Work(sessions, tree, files, until)
+    work = Work(sessions, tree, files, until)
     left = work.changed.keys() - files - _committed(git_dir, history, work.changed, until)
     unchanged = files & tree.paths - work.changed.keys() if sessions else set()
     usual = Counter(name for s in store.read(set(elsewhere)) for name in _names(s))
     parts = [_session(s, until, others) for s in sessions]
+    missing = sorted(named - {s.session_id for s in sessions})
     costs = [part.cost_usd for part in parts if part.cost_usd is not None]
     ran = [run.name for run in work.checks]
-    findings = [r for r in repositories.rows(store.folder, name, "weaknesses") if r["commit_sha"] in wanted]
+    scanned = {r["commit_sha"] for r in repositories.rows(store.folder, name, "scans")} & wanted
     return Receipt(
         repo=name,
         commits=shas,
@@ -166,8 +139,10 @@ def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
         added=sum(row["added"] for row in attributed),
         owners=_owners(lines),
         sessions=parts,
-        sessions_missing=sorted(named - {s.session_id for s in sessions}),
+        sessions_missing=missing,
         cost_usd=sum(costs) if costs else None,
+        sessions_priced=len(costs),
+        cost_at_least=bool(missing) or any(part.cost_usd is None or part.cost_at_least for part in parts),
         checks=work.checks,
         not_run=[check for check, _ in usual.most_common() if check not in ran][:MOST_LISTED],
         kinds_not_run=[kind for kind in ("test", "build") if kind not in {run.kind for run in work.checks}],
@@ -178,13 +153,8 @@ def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
         changed_not_committed_n=len(left),
         committed_not_changed=sorted(unchanged)[:MOST_LISTED],
         committed_not_changed_n=len(unchanged),
-        weaknesses=[
-            {key: r[key] for key in ("rule", "severity", "path", "line", "commit_sha") if key in r}
-            for r in findings
-            if r["change"] == "introduced"
-        ]
-        if repositories.rows(store.folder, name, "weaknesses")
-        else None,
+        weaknesses=_introduced(repositories.rows(store.folder, name, "weaknesses"), wanted) if scanned else None,
+        commits_scanned=len(scanned),
     )
 
 
@@ -194,6 +164,11 @@ def _committed(git_dir: str, history: list[Commit], changed: dict[str, int], unt
     made = {c.sha: c.committed_at for c in history if since <= c.committed_at + _SECOND_US - 1 <= until}
     taken = ((f.path, made[sha]) for sha, files in git.changes(git_dir, list(made)) for f in files)
     return {path for path, at in taken if at + _SECOND_US - 1 >= changed.get(path, until + 1)}
+
+
+def _introduced(weaknesses: list[dict[str, Any]], wanted: set[str]) -> list[dict[str, Any]]:
+    new = [r for r in weaknesses if r["commit_sha"] in wanted and r["change"] == "introduced"]
+    return [{key: r[key] for key in ("rule", "severity", "path", "line", "commit_sha") if key in r} for r in new]
 
 
 def _owners(lines: Iterable[dict[str, Any]]) -> Owners:
@@ -216,7 +191,6 @@ def _owners(lines: Iterable[dict[str, Any]]) -> Owners:
 
 
 def _session(session: Session, until: int, others: list[dict[str, Any]]) -> ReceiptSession:
-    costs = [step.cost_usd for step in session.steps if step.cost_usd is not None]
     return ReceiptSession(
         session_id=session.session_id,
         agent=session.agent,
@@ -225,133 +199,11 @@ def _session(session: Session, until: int, others: list[dict[str, Any]]) -> Rece
         prompts=sum(turn.is_prompt and (turn.timestamp or 0) <= until for turn in session.turns),
         interrupts=sum(e.kind == "interrupt" and (e.timestamp or 0) <= until for e in session.events),
         refused=sum(call.status == "rejected" and (call.started_at or 0) <= until for call in session.tool_calls),
-        cost_usd=sum(costs) if costs else None,
+        cost_usd=cost_of(session.steps),
+        cost_at_least=is_lower_bound(session) or unpriced_parts(session.steps) is not None,
         other_commits=sum(session.session_id in row["session_ids"] for row in others),
     )
 
 
 def _names(session: Session) -> Iterator[str]:
-    yield from {check.name for call in session.tool_calls if call.command for check in checks(call.command)}
-
-
-class _Work:
-    """What sessions did until a moment, their calls in order of time."""
-
-    def __init__(self, sessions: list[Session], tree: Tree, files: set[str], until: int) -> None:
-        self.read: set[str] = set()
-        self.changed: dict[str, int] = {}
-        """Files that calls changed, with the last time, microseconds."""
-        self.checks: list[CheckRun] = []
-        self.failed: list[FailedCommand] = []
-        edits: list[tuple[int, str]] = []
-        calls: list[tuple[int, Session, ToolCall]] = []
-        folders = {s.cwd or "" for s in sessions}
-        for session in sessions:
-            made = operations(session)
-            looked = [c.path for c in session.tool_calls if c.class_ == "read" and c.path and c.status == "ok"]
-            naming = Naming(tree, session.cwd, [p for o in made for p in (o.path, o.to) if p] + looked, folders)
-            for operation in made:
-                path = naming.of(operation.path)
-                if path is not None and operation.at <= until:
-                    self.changed[path] = max(operation.at, self.changed.get(path, 0))
-                    if path in files:
-                        edits.append((operation.at, path))
-            clocks: dict[str, int] = {}  # of each thread: a subagent works while the call that started it is open
-            for call in session.tool_calls:
-                clock = clocks.get(call.thread, session.started_at or 0)
-                clock = clocks[call.thread] = max(clock, call.ended_at or call.started_at or clock)
-                if clock > until or call.thread in ("abandoned", "replayed"):
-                    continue
-                calls.append((clock, session, call))
-                if call.class_ == "read" and call.path and call.status == "ok":
-                    path = naming.of(call.path)
-                    if path is not None and path in tree.paths:
-                        self.read.add(path)
-        calls.sort(key=lambda entry: (entry[0], entry[1].session_id, entry[2].seq))
-        self._check(calls, edits)
-        self._fail(calls)
-
-    def _check(self, calls: list[tuple[int, Session, ToolCall]], edits: list[tuple[int, str]]) -> None:
-        runs: dict[str, list[tuple[int, Session, ToolCall, Check]]] = defaultdict(list)
-        for at, session, call in calls:
-            if call.command and call.status not in ("rejected", "cancelled"):
-                for check in checks(call.command):
-                    runs[check.name].append((at, session, call, check))
-        for name, ran in runs.items():
-            at, session, call, check = ran[-1]
-            after = [path for moment, path in edits if moment > at]
-            self.checks.append(
-                CheckRun(
-                    name=name,
-                    kind=check.kind,
-                    runs=len(ran),
-                    result=_result(call),
-                    is_part=check.is_part,
-                    place=Place(session.session_id, call.seq),
-                    command=(call.command or "")[:300],
-                    edits_after=len(after),
-                    files_after=sorted(set(after))[:MOST_LISTED],
-                )
-            )
-        self.checks.sort(key=lambda run: (run.kind != "test", run.name))
-
-    def _fail(self, calls: list[tuple[int, Session, ToolCall]]) -> None:
-        last: dict[str, tuple[Session, ToolCall]] = {}
-        for _, session, call in calls:
-            if call.command and call.status in ("ok", "error"):
-                last[" ".join(call.command.split())] = (session, call)
-        results = {run.name: run.result for run in self.checks}
-        for command, (session, call) in last.items():
-            if call.status != "error" or call.shell_kind not in ("test", "build", "run"):
-                continue
-            ends = {results[check.name] for check in checks(call.command or "")}
-            if not ends or "failed" in ends:  # of a check that went on otherwise its own row tells
-                place = Place(session.session_id, call.seq)
-                self.failed.append(FailedCommand(command=command[:300], place=place, error_class=call.error_class))
-        del self.failed[MOST_LISTED:]
-
-
-def _result(call: ToolCall) -> Result:
-    if call.status == "error":
-        return "failed"
-    if call.status != "ok":
-        return "unknown"
-    return "passed" if tells_its_end(call.command or "") else "hidden"
-
-
-def chosen(git_dir: str, commits: list[Commit], revision: str) -> list[str] | None:
-    """The commits that a revision names, oldest first, merges left out: a commit, `A..B`, or a branch, which stands for
-    what it has and the default branch has not (the branch's last commit where that is nothing). None: it names nothing.
-    """
-    there = {c.sha: c for c in commits}
-    first, dots, last = revision.partition("..")
-    if dots:
-        ends = (git.resolved(git_dir, first or "HEAD"), git.resolved(git_dir, last.lstrip(".") or "HEAD"))
-        if ends[0] is None or ends[1] is None:
-            return None
-        return _between(there, ends[1], ends[0])
-    sha = git.resolved(git_dir, revision)
-    if sha is None:
-        return None
-    head = git.head(git_dir)
-    if git.is_branch(git_dir, revision) and head is not None and head != sha and (some := _between(there, sha, head)):
-        return some
-    return [sha]
-
-
-def _between(there: dict[str, Commit], last: str, without: str) -> list[str]:
-    gone = _reached(there, without)
-    shas = [sha for sha in _reached(there, last) if sha not in gone and sha in there and not there[sha].is_merge]
-    return sorted(shas, key=lambda sha: (there[sha].committed_at, sha))
-
-
-def _reached(there: dict[str, Commit], sha: str) -> set[str]:
-    met = {sha}
-    ahead = [sha]
-    while ahead:
-        commit = there.get(ahead.pop())
-        for parent in commit.parents if commit is not None else ():
-            if parent not in met:
-                met.add(parent)
-                ahead.append(parent)
-    return met
+    yield from {check.name for call in session.tool_calls for check in checks_of(call)}

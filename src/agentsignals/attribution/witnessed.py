@@ -67,7 +67,8 @@ class Compared(Struct, kw_only=True):
     """Of the share of them on which both agree; commits are the units."""
     sessions_same: int = 0
     sessions_other: int = 0
-    """Lines that both give to an agent, by whether to the same session; the rest has none on one side."""
+    """Lines that both give to an agent, by whether to the same session, where the witness names one of the store's:
+    others have ids of their own, and two kinds of ids are no contradiction."""
     reasons: dict[str, int] = field(default_factory=dict)
     """Lines on which they differ, by the most likely cause (design/attribution.md#why-witnesses-differ)."""
     examples: list[Line] = field(default_factory=list)
@@ -110,7 +111,7 @@ def witnessed(store: Store, git_dir: str, name: str, folder: Path | None) -> Wit
     compared = []
     for witness in WITNESSES.all().values():
         testimony = witness.testimony(ground)
-        if testimony.records:
+        if testimony.records or testimony.problems:
             compared.append(_compared(witness, testimony, ground, replayed, set(store.manifest.sessions)))
     return Witnessed(repo=name, commits=len(commits), commits_replayed=len(replayed), witnesses=compared)
 
@@ -166,7 +167,12 @@ def _beside(
             if ours in ("agent", "person") and theirs in ("agent", "person"):
                 compared += 1
                 same += ours == theirs
-            if ours == theirs == "agent" and statement is not None and statement.session_id and row["session_id"]:
+            if (
+                ours == theirs == "agent"
+                and statement is not None
+                and statement.session_id in sessions
+                and row["session_id"]
+            ):
                 is_same = statement.session_id == row["session_id"]
                 result.sessions_same += is_same
                 result.sessions_other += not is_same

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from agentsignals.attribution.receipt import CheckRun, Place, Receipt
+    from agentsignals.attribution.receipt import Receipt
+    from agentsignals.attribution.session_work import CheckRun, Place
 
 _WIDEST = 70
 
@@ -76,14 +77,29 @@ def _says(made: Receipt) -> Iterator[str]:
         yield f"{len(made.sessions_missing)} sessions had a part whose transcripts are not here."
     if made.sessions:
         yield from _checked(made)
-    if made.cost_usd is not None:
-        shared = sum(s.other_commits > 0 for s in made.sessions)
-        rest = f"; {shared} of them also made other commits" if shared else ""
-        yield f"The sessions cost {made.cost_usd:,.2f} USD as a whole{rest}."
+    if made.sessions:
+        yield _cost(made)
     if made.weaknesses is None:
-        yield "Nobody scanned these commits for weaknesses (`agentsignals scan`)."
+        yield "No scan has looked at these commits (`agentsignals scan` reads those of sessions, in its languages)."
     else:
-        yield f"A scan found {len(made.weaknesses):,} weaknesses introduced."
+        part = "" if made.commits_scanned == len(made.commits) else f" of {made.commits_scanned} of the commits"
+        yield f"A scan{part} found {len(made.weaknesses):,} weaknesses introduced."
+
+
+def _cost(made: Receipt) -> str:
+    n, missing = len(made.sessions), len(made.sessions_missing)
+    if made.cost_usd is None:
+        return "What the sessions cost is not known: model calls that used tokens have no price."
+    whose = (
+        "The sessions"
+        if made.sessions_priced == n
+        else f"{made.sessions_priced} of {n} sessions, the others without a price,"
+    )
+    least = " at least" if any(s.cost_at_least for s in made.sessions if s.cost_usd is not None) else ""
+    shared = sum(s.other_commits > 0 for s in made.sessions)
+    rest = f"; {shared} of them also made other commits" if shared else ""
+    rest += f"; {missing} whose transcripts are not here cost more" if missing else ""
+    return f"{whose} cost{least} {made.cost_usd:,.2f} USD as a whole{rest}."
 
 
 def _checked(made: Receipt) -> Iterator[str]:

@@ -15,7 +15,7 @@ import msgspec
 
 from agentsignals.errors import ExportError
 from agentsignals.export import Choice, Exported, WholeWriter, cannot_write, empty_folder
-from agentsignals.store import Store
+from agentsignals.store import Store, repositories
 
 VERSION = "0.1.0"
 NAMESPACE = uuid.UUID("6f3a1d52-9b7e-5c0e-8d1f-2a4b6c8e0f13")
@@ -58,7 +58,7 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exporte
                 if row["commit_sha"] in wanted:
                     by_commit[row["commit_sha"]].append(row)
             records = [_record(repo, commit, by_commit[sha], mask) for sha, commit in wanted.items()]
-            place = folder / f"{n}-{_plain(repo)}".rstrip("-") if len(commits) > 1 else folder
+            place = folder / repositories.folder_of(folder, repo).name if len(commits) > 1 else folder
             place.mkdir(exist_ok=True)
             (place / "traces.jsonl").write_bytes(b"".join(msgspec.json.encode(r) + b"\n" for r in records))
             done.files += 1
@@ -126,11 +126,6 @@ def _ranges(numbers: Iterable[int]) -> Iterator[dict[str, int]]:
         last = n
     if start:
         yield {"start_line": start, "end_line": last}
-
-
-def _plain(repo: str) -> str:
-    words = "-".join(repo.rstrip("/").split("/")[-2:])
-    return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in words).strip(".-")[:60]
 
 
 WRITER = WholeWriter(

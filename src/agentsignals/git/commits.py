@@ -226,6 +226,16 @@ def head(git_dir: str) -> str | None:
     return None
 
 
+def default_tip(git_dir: str) -> str | None:
+    """The commit that the default branch ends with: the remote's, the HEAD of a bare repository, `main` or `master`,
+    else where the repository stands. What a working tree stands at says nothing: reviewers check the branch out."""
+    is_bare = run(f"--git-dir={git_dir}", "rev-parse", "--is-bare-repository").strip() == b"true"
+    for name in ("refs/remotes/origin/HEAD", *(("HEAD",) if is_bare else ()), "refs/heads/main", "refs/heads/master"):
+        if (sha := resolved(git_dir, name)) is not None:
+            return sha
+    return head(git_dir)
+
+
 def files_at(git_dir: str, sha: str) -> set[str]:
     """The paths of a commit's files."""
     output = run(f"--git-dir={git_dir}", "ls-tree", "-r", "-z", "--name-only", sha)

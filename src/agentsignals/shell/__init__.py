@@ -6,7 +6,6 @@ A path with a variable, glob or substitution in it is not resolved and not repor
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Literal
@@ -17,14 +16,13 @@ from agentsignals.model import ShellKind
 from agentsignals.shell.diffs import diff_writes, strip_of
 from agentsignals.shell.kinds import DIRECT, ENTERS, KINDS, Kind, kind_of, leading_words
 from agentsignals.shell.outputs import Output, printed
+from agentsignals.shell.programs import program, shell_text
 from agentsignals.shell.python import script
 from agentsignals.shell.sed import script_files
 from agentsignals.shell.tokens import PATCH, Heredoc, Simple, Target, split
 from agentsignals.shell.writes import WRITERS, patched_files, written_by
 from agentsignals.shell.writing import UNRESOLVED, WHOLE_TREE, Write, names, operands
 
-_SHELLS = names("bash sh zsh dash ksh pwsh powershell")
-_RUNS_TEXT = re.compile(r"-(?:[a-z]*c|-?command)$", re.IGNORECASE).match
 _PATTERN_FIRST = names("rg grep egrep fgrep zgrep ag ack select-string")
 _PATTERN_GIVEN = names("-e -f --regexp --file --files")
 _NAMES_NO_FILE = names("find fd fdfind which whereis locate")
@@ -217,7 +215,7 @@ class _Reading:
             return direct(words), words[0], words
         words = leading_words(words)
         name = program(words[0]) if words else ""
-        if not words or (name in _SHELLS and self.nested(words, substituted)):
+        if not words or self.nested(words, substituted):
             return "", "", words
         return kind_of(words, name), name, words
 
@@ -250,17 +248,15 @@ class _Reading:
 
     def nested(self, words: list[str], substituted: bool) -> bool:
         """`bash -lc 'TEXT'`."""
-        for n, word in enumerate(words[1:-1], 1):
-            if _RUNS_TEXT(word):
-                inner = parse(words[n + 1])
-                self.did(inner.kind, substituted)
-                self.wrote(inner.writes)
-                if inner.path is not None and inner.kind in ("read", "search"):
-                    self.sources.append((self.folders[-1], _themselves, [inner.path], ""))
-                return True
-            if not word.startswith("-"):
-                return False
-        return False
+        text = shell_text(words)
+        if text is None:
+            return False
+        inner = parse(text)
+        self.did(inner.kind, substituted)
+        self.wrote(inner.writes)
+        if inner.path is not None and inner.kind in ("read", "search"):
+            self.sources.append((self.folders[-1], _themselves, [inner.path], ""))
+        return True
 
     def wrote(self, writes: Iterable[Write], surely: bool = False) -> None:
         """Files are written; of `surely` the line goes on whatever comes later."""
@@ -337,16 +333,6 @@ class _Reading:
                     return None
                 resolved = joined
         return resolved
-
-
-def program(word: str) -> str:
-    """The name of a program: no folder, no `.exe`, PowerShell's cmdlets in lower case."""
-    if word.isalnum():
-        return word
-    name = word[max(word.rfind("/"), word.rfind("\\")) + 1 :]
-    if name.endswith((".exe", ".cmd", ".bat", ".EXE")):
-        name = name[:-4]
-    return name.lower() if "-" in name and name[:1].isupper() else name
 
 
 def _files_read(words: list[str], name: str) -> list[str]:

@@ -8,8 +8,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from agentsignals.shell import program
 from agentsignals.shell.kinds import KINDS, kind_of, leading_words
+from agentsignals.shell.programs import program, shell_text
 from agentsignals.shell.tokens import simple_commands
 
 _WORD = re.compile(r"[A-Za-z][\w:.-]*")
@@ -22,8 +22,6 @@ _PART = re.compile(
     r"^(?:-k|-m|-run|--run|-t|--filter|--grep|--testNamePattern|--tests|--only)\b|::|[\w*]\.[A-Za-z]{1,5}$"
 )
 """An option that chooses tests, a test by its name, a file."""
-_SHELLS = frozenset(("bash", "sh", "zsh", "dash", "ksh"))
-_RUNS_TEXT = re.compile(r"-[a-z]*c")
 _TASKS = 3
 """Words of a check's name: `npm run test:unit`, `cargo nextest run`."""
 
@@ -43,10 +41,11 @@ def checks(command: str) -> tuple[Check, ...]:
     made: dict[Check, None] = {}
     for line, _, _, _ in simple_commands(command):
         words = leading_words(line)
-        name = program(words[0]) if words else ""
-        if name in _SHELLS and (text := _text_run(words)):
+        text = shell_text(words) if words else None
+        if text is not None and len(text) < len(command):
             made.update(dict.fromkeys(checks(text)))
             continue
+        name = program(words[0]) if words else ""
         kind = (KINDS.get(name) or kind_of([name, *words[1:]], name)) if name else ""
         if kind in ("test", "build"):
             made[Check(_name(name, words[1:]), kind, any(map(_PART.search, words[1:])))] = None
@@ -56,12 +55,6 @@ def checks(command: str) -> tuple[Check, ...]:
 def tells_its_end(command: str) -> bool:
     """Whether the exit code of the line is that of its check: where it is 0 all commands joined by `&&` succeeded."""
     return _HIDES.search(_QUIET.sub("", command.strip())) is None
-
-
-def _text_run(words: list[str]) -> str:
-    """What `bash -c TEXT` runs, `bash -lc` as well."""
-    at = next((n for n, word in enumerate(words) if _RUNS_TEXT.fullmatch(word)), len(words))
-    return words[at + 1] if at + 1 < len(words) and len(words[at + 1]) < sum(map(len, words)) else ""
 
 
 def _name(program_name: str, words: list[str]) -> str:

@@ -9,8 +9,8 @@ import re
 from functools import lru_cache
 from typing import Literal
 
-from agentsignals.shell import program
 from agentsignals.shell.kinds import leading_words
+from agentsignals.shell.programs import program
 from agentsignals.shell.tokens import Simple, simple_commands, simples
 from agentsignals.shell.writing import names
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from agentsignals.shell import program
 from agentsignals.shell.kinds import leading_words
+from agentsignals.shell.programs import program
 from agentsignals.shell.tokens import simple_commands
 from agentsignals.shell.writing import names
 

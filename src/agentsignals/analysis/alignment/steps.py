@@ -18,8 +18,8 @@ from msgspec import Struct
 from agentsignals.edits.changed_lines import TRIVIAL_CHARS
 from agentsignals.edits.texts import edit_texts
 from agentsignals.model import MAIN, RAN, Edit, Session, ToolCall
-from agentsignals.shell import program
 from agentsignals.shell.kinds import KINDS, kind_of, leading_words
+from agentsignals.shell.programs import program
 from agentsignals.shell.tokens import simple_commands
 from agentsignals.views.call_words import about
 

@@ -70,7 +70,7 @@ _decode = msgspec.json.Decoder(_Record).decode
 def testimony(ground: Ground) -> Testimony:
     """The records of a repository, each range to the commit that added its lines."""
     result = Testimony()
-    records = [r for data in _files(ground) for r in _records(data, result.problems)]
+    records = [r for data in _files(ground, result.problems) for r in _records(data, result.problems)]
     result.records = len(records)
     if not records:
         return result
@@ -80,6 +80,9 @@ def testimony(ground: Ground) -> Testimony:
         revision = record.vcs.revision if record.vcs is not None and record.vcs.type == "git" else None
         if revision is None or not _SHA.fullmatch(revision):
             result.problems["no_revision"] += 1
+            continue
+        if not places.has(revision):
+            result.problems["revision_not_here"] += 1
             continue
         for file in record.files:
             for ranges in _ranges(file, record, result.problems):
@@ -93,13 +96,21 @@ def testimony(ground: Ground) -> Testimony:
     return result
 
 
-def _files(ground: Ground) -> Iterator[bytes]:
-    """The files of the working tree, which has the newest; else those of the head."""
+def _files(ground: Ground, problems: Counter[str]) -> Iterator[bytes]:
+    """The files of the working tree, which has the newest; else those of the head. Links are not followed: they
+    may lead anywhere."""
     folder = ground.folder / FOLDER if ground.folder is not None else None
     if folder is not None and folder.is_dir():
-        for path in sorted(folder.iterdir()):
-            if path.suffix in _ENDS and path.is_file() and not path.is_symlink() and path.stat().st_size <= MOST_BYTES:
-                yield path.read_bytes()
+        for path in sorted(p for p in folder.iterdir() if p.suffix in _ENDS):
+            try:
+                if path.is_symlink() or not path.is_file():
+                    problems["no_plain_file"] += 1
+                elif path.stat().st_size > MOST_BYTES:
+                    problems["file_too_large"] += 1
+                else:
+                    yield path.read_bytes()
+            except OSError:
+                problems["unreadable_file"] += 1
         return
     head = git.head(ground.git_dir)
     if head is None:
@@ -111,6 +122,8 @@ def _files(ground: Ground) -> Iterator[bytes]:
             data = objects.get(f"{head}:{name}")
             if data is not None:
                 yield data
+            else:
+                problems["unreadable_file"] += 1
     finally:
         objects.close()
 
@@ -172,10 +185,11 @@ class _Places:
             for path in self._added.get(commit.sha, ()):
                 self._touching[path].append(n)
 
+    def has(self, revision: str) -> bool:
+        return revision in self._after
+
     def of(self, revision: str, path: str, lines: Range) -> str | None:
         """The commit itself when it added some of these lines; else the next that changed the file, if it did."""
-        if revision not in self._after:
-            return None
         if self._adds(revision, path, lines):
             return revision
         after = next((n for n in self._touching.get(path, ()) if n > self._after[revision]), None)

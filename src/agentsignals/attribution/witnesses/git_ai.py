@@ -9,10 +9,11 @@ import msgspec
 from msgspec import Struct, field
 
 from agentsignals.attribution.witnesses import Account, Ground, Range, Statement, Testimony, Witness
-from agentsignals.git.objects import GitError, contents, run
+from agentsignals.git.objects import GitError, contents, refs, run
 
 MOST_BYTES = 64 * 1024 * 1024
 """Of a note: its attestations come first, and its transcripts, of older versions, are not needed."""
+_REF = "refs/notes/ai"
 _DIVIDER = re.compile(rb"(?:\A|\n)---\r?(?:\n|\Z)")
 _SCHEMA = "authorship/3."
 _ENTRY = re.compile(r"  (\S+) (\S+)")
@@ -47,7 +48,9 @@ def testimony(ground: Ground) -> Testimony:
     result = Testimony()
     try:
         listed = run(f"--git-dir={ground.git_dir}", "notes", "--ref=ai", "list").decode("ascii", "replace").split("\n")
-    except GitError:  # no such ref, or none that holds notes
+    except GitError:
+        if any(name == _REF for name, _ in refs(ground.git_dir)):
+            result.problems["unreadable_notes"] += 1
         return result
     pairs = [words for line in listed if len(words := line.split()) == 2]
     for (_, sha), data in zip(pairs, contents(ground.git_dir, [oid for oid, _ in pairs], MOST_BYTES), strict=True):

@@ -24,6 +24,7 @@ from agentsignals.errors import AgentSignalsError, SourceError
 from agentsignals.git import commits as git
 from agentsignals.git import objects
 from agentsignals.git.objects import GitError
+from agentsignals.git.revisions import commits_of
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.collection import machine_prompts
 from agentsignals.ingest.collection.addresses import Candidate, candidates
@@ -290,11 +291,11 @@ def witnessed(place: str, store_folder: Path | str | None = None, *, jobs: int |
 def receipt(
     place: str, revision: str = "HEAD", store_folder: Path | str | None = None, *, jobs: int | None = None
 ) -> receipts.Receipt:
-    """What agents did for the commits that a revision names (`receipts.chosen`), whose lines are attributed first where
-    that is not up to date. SourceError where `place` is no repository, or `revision` no commit of it.
+    """What agents did for the commits that a revision names (`git.revisions.commits_of`), whose lines are attributed
+    first where that is not up to date. SourceError where `place` is no repository, or `revision` no commit of it.
     """
     at = open_repository(place)
-    shas = receipts.chosen(at.git_dir, git.commits(at.git_dir), revision)
+    shas = commits_of(at.git_dir, git.commits(at.git_dir), revision)
     if shas is None:
         raise SourceError(f"{revision!r} names no commit of {at.name}.", "Name a commit, a branch, or A..B.")
     if not shas:
