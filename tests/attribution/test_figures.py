@@ -192,6 +192,25 @@ def test_the_document_has_what_the_contract_names(tmp_path: Path, capsys: pytest
     assert "1 of 1 linked to commits" in capsys.readouterr().out
 
 
+def test_unknown_lines_are_in_the_bounds_and_the_estimate_says_how_they_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story = Story(tmp_path)
+    agent = story.agent("works")
+    agent.prompt()
+    agent.write("app.py", block("new", 6))
+    agent.bash("./run-something")
+    story.put("typed.py", block("typed", 4))
+    agent.say()
+    story.commit("both", agent)
+    share = story.attributed().share
+    assert (share.n, share.unknown, share.low, share.high, share.likely) == (10, 4, 0.6, 1.0, 0.8)
+    assert main(["attribute", str(story.root), "--store", str(tmp_path / "store"), "--quiet"]) == 0
+    page = capsys.readouterr().out
+    assert "60.0 to 100.0 % of 10 authored lines; 40.0 % unknown" in page
+    assert "80.0 % with an unknown line counted for half; no comparable commit here tells how far off it is" in page
+
+
 @pytest.mark.parametrize("given", ["nowhere", "--help-me", "git:"])
 def test_what_is_no_repository_is_said_in_a_sentence(
     given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from agentsignals.attribution import session_labels, survival
 from agentsignals.attribution.agreement import Agreement, agreement
 from agentsignals.attribution.checkpoints import Attributed, Recorded, counted, unlinked
-from agentsignals.attribution.commit_figures import OfCommit, of_commit, recorded_mode
+from agentsignals.attribution.commit_figures import OfCommit, Share, authored, of_commit, recorded_mode, share_of
 from agentsignals.attribution.commit_sessions import row as commit_row
 from agentsignals.attribution.replay import AddedLine, Replay, Replayed
 from agentsignals.attribution.repository import Point, Repository, Worktree, opened, points, worktrees
@@ -43,6 +43,8 @@ class Attribution(Struct, kw_only=True):
     """Sessions that checkpoints name and whose transcript is not in the store."""
     lines: dict[str, int] = field(default_factory=dict)
     """Added lines by tag."""
+    share: Share = field(default_factory=Share)
+    """The agents' share of the lines that have an author, not the blank ones: bounds, and the estimate between them."""
     modes: dict[str, dict[str, int]] = field(default_factory=dict)
     """Commits by coding mode, `replayed` and `recorded`; and `sessions`, by the replay."""
     agreement_with_record: Agreement = field(default_factory=Agreement)
@@ -117,6 +119,7 @@ def _summary(
         commits=len(commit_points),
         commits_seen=len(repository.commits),
         lines=dict(sorted(Counter(line.tag for added_lines in lines.values() for line in added_lines).items())),
+        share=share_of(sum((authored(added_lines) for added_lines in lines.values()), Counter())),
         survival=survived,
         edits_not_found=sum(replayed.not_found for _, replayed in done),
     )

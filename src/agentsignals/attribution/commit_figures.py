@@ -26,6 +26,8 @@ class Share(Struct):
     likely: float | None = None
     n: int = 0
     """Added lines that are not blank and have an author."""
+    unknown: int = 0
+    """Of these, lines that nothing explains."""
 
 
 class OfCommit(Struct):
@@ -66,7 +68,7 @@ def share_of(tags: Counter[str]) -> Share:
     likely = sum(tags[t] for t in AGENT)
     # Nobody knows whose the unknown lines are: left out, they would seem to be shared as the others are.
     estimate = (likely + tags["unknown"] / 2) / n if likely + human else None
-    return Share(sure / n, (n - human) / n, estimate, n)
+    return Share(sure / n, (n - human) / n, estimate, n, tags["unknown"])
 
 
 def mode_of(low: float | None, high: float | None) -> str:

@@ -9,6 +9,7 @@ from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
     from agentsignals.attribution.attribute import Attribution
+    from agentsignals.attribution.commit_figures import Share
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +38,8 @@ def _text(result: Attribution) -> str:
         ("checkpoints", linked + _reasons(result.unlinked)),
         ("commits", f"{result.commits:,} attributed of {result.commits_seen:,}"),
         ("sessions", f"{result.sessions:,}{missing}"),
-        ("agent's", _bounds(result.lines)),
+        ("agent's", _bounds(result.share)),
+        ("estimate", _estimate(result)),
         ("lines", ", ".join(f"{n:,} {tag}" for tag, n in sorted(result.lines.items(), key=lambda p: -p[1])) or "none"),
         ("modes", "; ".join(f"{basis}: {_counts(modes)}" for basis, modes in result.modes.items())),
         ("record", f"mean difference {_number(record.mae, ' points')} on {record.n:,} comparable commits,"
@@ -62,15 +64,26 @@ def _counts(modes: dict[str, int]) -> str:
     return ", ".join(f"{n:,} {mode}" for mode, n in modes.items()) or "none"
 
 
-def _bounds(lines: dict[str, int]) -> str:
+def _bounds(share: Share) -> str:
     """The agents' share of the lines that somebody wrote, as bounds: never one number that leaves out the unknown."""
-    authored = {tag: n for tag, n in lines.items() if tag not in ("moved", "preexisting", "generated")}
-    n = sum(authored.values())
-    if not n:
+    if share.low is None or share.high is None:
         return "no line has an author"
-    sure = sum(authored.get(tag, 0) for tag in ("agent_exact", "agent_ws", "agent_other_session"))
-    high, unknown = n - authored.get("human_observed", 0), authored.get("unknown", 0)
-    return f"{100 * sure / n:.1f} to {100 * high / n:.1f} % of {n:,} authored lines; {100 * unknown / n:.1f} % unknown"
+    unknown = f"{100 * share.unknown / share.n:.1f} % unknown"
+    return f"{100 * share.low:.1f} to {100 * share.high:.1f} % of {share.n:,} authored lines; {unknown}"
+
+
+def _estimate(result: Attribution) -> str:
+    share, record = result.share, result.agreement_with_record
+    if share.likely is None:
+        return "none: no line is seen to be an agent's or a person's"
+    if not share.unknown:
+        return f"{100 * share.likely:.1f} %: no line is unknown"
+    error = (
+        f"{record.unknown_mae:.1f} points off the record on {record.unknown_n:,} such commits here"
+        if record.unknown_mae is not None
+        else "no comparable commit here tells how far off it is"
+    )
+    return f"{100 * share.likely:.1f} % with an unknown line counted for half; {error}"
 
 
 def _number(value: float | None, unit: str) -> str:
