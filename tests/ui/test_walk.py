@@ -48,7 +48,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.mark.slow
 @needs_browser
-@pytest.mark.parametrize(("dark", "phone"), [(False, False), (True, True)])
+@pytest.mark.parametrize(("dark", "phone"), [(True, True), pytest.param(False, False, marks=pytest.mark.nightly)])
 def test_no_page_keeps_anybody_out_or_runs_what_a_trace_says(server: Server, dark: bool, phone: bool) -> None:
     problems: list[str] = []
     with browsing(dark, phone) as page:
