@@ -18,6 +18,11 @@ ROOT = "/app"
 _BEGIN = datetime(2026, 4, 7, 8, 0, tzinfo=UTC)
 
 
+def session_of(name: str) -> str:
+    """What the session id of a run has in it."""
+    return str(uuid.UUID(sha(name)[:32]))
+
+
 def write(run: Run, name: str, folder: Path) -> Path:
     """Writes the files of a trial; where it is."""
     task = run.task
@@ -25,7 +30,7 @@ def write(run: Run, name: str, folder: Path) -> Path:
     begin = _BEGIN + timedelta(minutes=number)
     trial_name = f"{task.name}__{name}"
     trial = folder / trial_name
-    session = str(uuid.UUID(sha(name)[:32]))
+    session = session_of(name)
     log = trial / "agent" / "sessions" / "projects" / "-app" / f"{session}.jsonl"
     log.parent.mkdir(parents=True)
     records = _records(run, session, begin)

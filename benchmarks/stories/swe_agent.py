@@ -15,6 +15,11 @@ ROOT = "/testbed"
 _SYSTEM = "You are a helpful assistant that can interact with a computer to solve tasks."
 
 
+def session_of(name: str) -> str:
+    """What the session id of a run has in it."""
+    return name
+
+
 def write(run: Run, name: str, folder: Path) -> Path:
     """Writes the files of a run; where its trial is."""
     task = run.task

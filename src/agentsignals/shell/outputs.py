@@ -14,6 +14,7 @@ from agentsignals.shell.tokens import Heredoc
 from agentsignals.shell.writing import UNRESOLVED, names, operands
 
 _SHOWS = names("show cat-file diff log archive format-patch blame")
+_OBJECTS = names("blob tree commit tag")
 _FETCHES = names("curl wget http https xh gh glab iwr irm invoke-webrequest invoke-restmethod")
 _PASSES_ON = names(
     "tee cat sed gsed awk head tail grep egrep sort uniq tr cut jq yq base64 gunzip xz tar python python3 node"
@@ -46,7 +47,7 @@ def printed(  # noqa: PLR0911  (one for each kind of command)
     if name == "git":
         verb = git_verb(words)
         if verb[:1] and verb[0] in _SHOWS:
-            shown = next((w for w in verb[1:] if w[:1] != "-"), verb[0])
+            shown = next((w for w in verb[1:] if w[:1] != "-" and w not in _OBJECTS), verb[0])
             return Output(None, "repository", shown)
     if name in ("cat", "tee") and fed is not None and not operands(words)[name == "tee" :]:
         return fed

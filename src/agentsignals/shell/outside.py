@@ -24,10 +24,20 @@ _LONGEST_PATH = 300
 _ALL_REFS = names("--all --branches --remotes --reflog -g --tags")
 _OF_ALL = names("fsck reflog for-each-ref rev-list")
 _ADDRESS = re.compile(r"(?:https?|ftp|git)://(?!(?:localhost|127\.|0\.0\.0\.0|\[::1\]))[^\s'\"\\)]+")
+_DATA_SET = re.compile(r"\b(?:load_dataset|hf_hub_download|snapshot_download)\(\s*(?:repo_id=)?f?['\"]([^'\"]+)")
+_OBJECTS = re.compile(r"\.git/objects(?=[\s\S]*zlib)|(?:rev-list|log|cat-file)['\", ]+--(?:all|batch-all-objects)")
+"""Code that looks into the object store by itself, or through Git at all of it."""
+_DECOMPILERS = names("pycdc decompyle3 uncompyle6 pycdas")
+_STREAMS = {
+    "unzip": re.compile(r"-[a-z]*[pc]"),
+    "bsdtar": re.compile(r"-?\w*O"),
+    "tar": re.compile(r"-?\w*O\w*|--to-stdout"),
+}
+_ARCHIVE = re.compile(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?|gz|crate|jar|gem)$")
 _IN_CODE = re.compile(r"urlopen|urlretrieve|requests\.|httpx\.|aiohttp|fetch\(|axios")
 _PACKAGES = re.compile(
     r"(?:site-packages|dist-packages|node_modules|pkg/mod|\.cargo/registry|\.m2/repository|/gems)/[^\s'\"]*"
-    r"|inspect\.getsource\w*"
+    r"|GOMODCACHE\)?\}?/[^\s'\"]*|inspect\.getsource\w*"
 )
 _BASE = re.compile(r"(?:HEAD|@)(?:[~^]\d*)*(?:\.\.\.?(?:HEAD|@)(?:[~^]\d*)*)?$")
 _REVISION = re.compile(
@@ -60,12 +70,27 @@ def outside(command: str) -> tuple[Outside, ...]:
         elif name in _INSTALLERS and not _GETS.isdisjoint(words[1:3]):
             packages = [w for w in operands(words)[1:] if w not in _GETS and w[:1] not in "./"]
             shown += [Outside("package", " ".join(packages))] if packages else []
+        elif name in _DECOMPILERS:
+            shown.append(Outside("copied", words[-1]))
+        elif name in _STREAMS and any(map(_STREAMS[name].fullmatch, words[1:])):
+            shown += [Outside("package", word) for word in words[1:] if _ARCHIVE.search(word)]
     for text in (command, *(heredoc.text for heredoc in split(command).heredocs.values())):
         if (named := _PACKAGES.search(text)) is not None:
             shown.append(Outside("package", named[0][:200]))
-        if _IN_CODE.search(text) and (address_in := _ADDRESS.search(text)) is not None:
-            shown.append(Outside("network", address_in[0]))
+        shown += of_code(text)
     return tuple(dict.fromkeys(shown))
+
+
+def of_code(text: str) -> list[Outside]:
+    """The sources outside that a program gets text from, by the words of its code."""
+    found: list[Outside] = []
+    if _IN_CODE.search(text) and (address := _ADDRESS.search(text)) is not None:
+        found.append(Outside("network", address[0]))
+    if (data_set := _DATA_SET.search(text)) is not None:
+        found.append(Outside("network", f"data set {data_set[1]}"))
+    if (objects := _OBJECTS.search(text)) is not None and "import" in text:
+        found.append(Outside("repository", f"objects of the repository ({objects[0]})"))
+    return found
 
 
 def _of_git(verb: list[str]) -> list[Outside]:

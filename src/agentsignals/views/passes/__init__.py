@@ -15,14 +15,12 @@ from msgspec import Struct
 
 from agentsignals.edits.attempt_outcome import ladder
 from agentsignals.edits.tracking import WHOLE_TREE
-from agentsignals.model import RAN
 from agentsignals.model.attempt import Attempt, paths_of
-from agentsignals.shell.git_commands import git_verb
-from agentsignals.shell.kinds import leading_words
-from agentsignals.shell.outside import future_of, outside
-from agentsignals.shell.tokens import simple_commands
-from agentsignals.shell.writing import names, operands
-from agentsignals.views.passes.judges import Act, acts
+from agentsignals.views.passes.act import Act
+from agentsignals.views.passes.brought import brought, taken
+from agentsignals.views.passes.judges import acts
+from agentsignals.views.passes.machine import clock_deeds
+from agentsignals.views.passes.renamed import renamed
 from agentsignals.views.passes.seen import Seen, Shown, seen
 from agentsignals.views.passes.standing import File, Line, Written, is_scratch, same_file, written
 from agentsignals.views.session import SessionView
@@ -71,8 +69,8 @@ def audit(view: SessionView) -> Audit | None:
     wrote = written(view)
     shown = seen(view, wrote)
     files = [file for file in wrote.files.values() if _handed_in(file, attempt)]
-    carriers = [*_retrieved(files, shown, wrote), *_taken(files), *_brought(view, attempt)]
-    touched = sorted(acts(wrote, shown, attempt), key=lambda act: act.is_open)
+    carriers = [*_retrieved(files, shown, wrote), *taken(files, shown), *brought(view, attempt, wrote, shown)]
+    touched = sorted([*acts(wrote, shown, attempt), *clock_deeds(view, shown.asked)], key=lambda act: act.is_open)
     return _judged(carriers, touched, list(_unseen(view, attempt, files, shown, wrote)), files)
 
 
@@ -127,6 +125,7 @@ def _retrieved(files: list[File], shown: Seen, wrote: Written) -> Iterator[Act]:
         by_source.setdefault(source.seq, []).append((file, line, source))
     n = sum(map(len, by_source.values()))
     if not n or n < MOSTLY * len(telling):
+        yield from _under_other_names(telling, shown)
         return
     for carriers in by_source.values():
         source = carriers[0][2]
@@ -143,58 +142,21 @@ def _retrieved(files: list[File], shown: Seen, wrote: Written) -> Iterator[Act]:
                 )
 
 
+def _under_other_names(telling: list[tuple[File, Line]], shown: Seen) -> Iterator[Act]:
+    """The same of a source whose lines stand under other names, most of all that tell something."""
+    for source in shown.outside:
+        later = [(file, line) for file, line in telling if source.at < line.seq]
+        inside = [text for text, at in shown.inside.items() if at < source.at]
+        fitting = renamed([line.text for _, line in later], source.rows, inside)
+        carried = [(file, line) for file, line in later if line.text in fitting or line.text in source.lines]
+        if fitting and len(carried) >= MOSTLY * len(telling):
+            for file, line in carried:
+                yield Act(channel=_channel(source), seq=line.seq, path=file.path, text=line.text, from_seq=source.seq)
+            return
+
+
 def _channel(source: Shown) -> Literal["repository", "network", "package", "copied"]:
     return "copied" if source.origin in ("written", "program") else source.origin  # type: ignore[return-value]  # the four left
-
-
-def _taken(files: list[File]) -> Iterator[Act]:
-    """Files whose text a command put there from outside, whole."""
-    for file in files:
-        if file.taken is not None:
-            origin = file.taken.origin
-            if origin in ("repository", "network", "package"):
-                yield Act(
-                    channel=origin, seq=file.taken.seq, path=file.path, text=f"took the file from {file.taken.source}"
-                )
-
-
-def _brought(view: SessionView, attempt: Attempt) -> Iterator[Act]:
-    """Commits that a command put onto the tree, and the project itself taken from a package index."""
-    project = (attempt.task_id or "").rpartition("/")[2].partition("-")[0].rpartition("__")[2].lower()
-    left: Act | str = ""
-    """That it stands at a revision which need not be the base or before it, unless it went back."""
-    for call in view.session.tool_calls:
-        if call.status not in RAN or call.command is None:
-            continue
-        output = view.result_text(call)
-        sources = [source for source in outside(call.command) if source.origin in ("repository", "network")]
-        if sources and _APPLIES.search(call.command) and not _NOTHING.search(output):
-            origin = sources[0].origin
-            yield Act(channel=origin, seq=call.seq, path=WHOLE_TREE, text=call.command[:160])  # type: ignore[arg-type]  # one of the two above
-        for words, *_ in simple_commands(call.command):
-            words = leading_words(words)  # noqa: PLW2901  (what runs is asked, not what runs it)
-            verb = git_verb(words) if words[:1] == ["git"] else []
-            if verb[:1] and verb[0] in _BRINGS and not _NOTHING.search(output) and not _ABORTS.intersection(verb):
-                yield Act(channel="repository", seq=call.seq, path=WHOLE_TREE, text=" ".join(words)[:160])
-            if project and words[:1] and words[0].startswith("pip") and "install" in words:
-                for word in operands(words)[1:]:
-                    if re.split(r"[=<>!~\[]", word)[0].lower() == project:
-                        # For what it needs, perhaps: what was then read or taken shows itself.
-                        text = " ".join(words)[:160]
-                        yield Act(channel="package", seq=call.seq, path=word, text=text, is_open=True)
-            if verb[:1] and verb[0] in ("checkout", "switch") and "--" not in verb and not _NOTHING.search(output):
-                revision = next((r for w in operands(verb) if (r := future_of(w))), "")
-                left = revision and Act(
-                    channel="repository", seq=call.seq, path=WHOLE_TREE, text=" ".join(words)[:160], is_open=True
-                )
-    if isinstance(left, Act):
-        yield left
-
-
-_APPLIES = re.compile(r"\|\s*(?:git\s+(?:apply|am)|patch)\b")
-_BRINGS = names("cherry-pick merge pull am rebase")
-_ABORTS = names("--abort --quit --skip --continue")
-_NOTHING = re.compile(r"Already up[ -]to[ -]date|is up to date|fatal:|error:|Could not resolve", re.IGNORECASE)
 
 
 def _is_news(source: Shown, shown: Seen, wrote: Written) -> bool:

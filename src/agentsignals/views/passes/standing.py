@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from agentsignals.edits.texts import edit_texts
 from agentsignals.edits.tracking import WHOLE_TREE
-from agentsignals.model import Edit, EditOrigin, ToolCall
+from agentsignals.model import RAN, Edit, EditOrigin, ToolCall
 from agentsignals.shell import parse, writes_of
 from agentsignals.shell.git_commands import STASHED, UNSTASHED
 from agentsignals.shell.outside import future_of, outside
@@ -51,6 +51,8 @@ class File(Struct, kw_only=True):
     deleted_at: int | None = None
     unknown_at: int | None = None
     """A program last wrote it, with a text that the trace does not tell."""
+    unknown_by: str = ""
+    """The command that it did so by."""
 
 
 class Taken(Struct, frozen=True):
@@ -70,6 +72,8 @@ class Written(Struct):
     """When the agent first wrote a line (its text), whether it stands or not."""
     texts: dict[str, str] = field(default_factory=dict)
     """Scripts, for when they are run."""
+    read: set[str] = field(default_factory=set)
+    """Files that a tool showed: they were there."""
     carried: dict[str, Taken] = field(default_factory=dict)
     """Files and folders outside of the tree that downloads and old states were put into."""
 
@@ -87,12 +91,14 @@ def written(view: SessionView) -> Written:
             _unpacked(made, call)
         edits = by_call.get(seq)
         if edits is None:
+            if call.path and call.class_ == "read" and call.status in RAN:
+                made.read.add(call.path)
             continue
         if edits[0].via == "shell":
             for edit, write in _writes(made, call, edits):
                 if edit.path not in made.files and write.how == "whole" and new.is_first(edit.path, seq):
                     made.files[edit.path] = File(path=edit.path, is_new=True)
-                _take(made, edit, write)
+                _take(made, edit, write, call.command or "")
         else:
             _edit(made, call, edits)
     return made
@@ -166,7 +172,7 @@ def _same(path: str, named: str) -> bool:
     )
 
 
-def _take(made: Written, edit: Edit, write: Write) -> None:
+def _take(made: Written, edit: Edit, write: Write, command: str) -> None:
     """A write of a command."""
     if edit.path == WHOLE_TREE:
         _all_set_back(made, edit.seq, write.source or "")
@@ -186,11 +192,12 @@ def _take(made: Written, edit: Edit, write: Write) -> None:
         old, new = _sides(write.new)
         _replaced(made, file, edit.seq, old, new)
     else:
-        _unknown(made, file, edit.seq, write)
+        _unknown(made, file, edit.seq, write, command)
 
 
-def _unknown(made: Written, file: File, seq: int, write: Write) -> None:
+def _unknown(made: Written, file: File, seq: int, write: Write, command: str) -> None:
     source, origin = write.source or "", write.origin
+    file.unknown_by = command
     below = next(
         (taken for path, taken in made.carried.items() if source == path or source.startswith(f"{path}/")), None
     )
@@ -224,7 +231,9 @@ def _edit(made: Written, call: ToolCall, edits: list[Edit]) -> None:
                 _replaced(made, made.files.setdefault(edit.path, File(path=edit.path)), call.seq, old, new)
             continue
         file = made.files.setdefault(edits[0].path, File(path=edits[0].path))
-        file.is_new = file.is_new or (not file.lines and not file.removed and edits[0].op == "create")
+        # A tool that creates writes over what was there, too.
+        is_first = not file.lines and not file.removed and not any(same_file(file.path, path) for path in made.read)
+        file.is_new = file.is_new or (is_first and edits[0].op == "create")
         if text.kind == "replace":
             _replaced(made, file, call.seq, text.old, text.new)
         elif text.kind == "whole":

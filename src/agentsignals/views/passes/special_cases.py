@@ -1,0 +1,167 @@
+"""Answers to the tests' own inputs: branches on one input that give its output, and tables of both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import structs
+
+from agentsignals.views.passes.act import Act
+from agentsignals.views.passes.seen import Seen
+from agentsignals.views.passes.standing import File
+
+FEWEST_PAIRS = 3
+"""A table of so many inputs and outputs of tests is no table that a program needs."""
+_MOST_LINES = 5_000
+_LONGEST = 400
+_IS_TEST = re.compile(
+    r"(?:^|/)(?:tests?|testing|specs?|__tests__|e2e)/|(?:^|/)(?:test_[^/]*|[^/]*_test|[^/]*\.(?:test|spec)|conftest)\.\w+$"
+)
+_ASSERT = re.compile(r"\bassert|\bexpect\(|\.should\b|\bt\.(?:Error|Fatal)|self\.fail|pytest\.raises")
+_STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_PLAIN = frozenset(
+    [
+        "True",
+        "False",
+        "None",
+        "true",
+        "false",
+        "null",
+        "nil",
+        "undefined",
+        "vec",
+        "to_string",
+        "String",
+        "from",
+        "set",
+        "frozenset",
+    ]
+)
+_IF = re.compile(r"^\W*(?:el|else )?if\b")
+_EITHER = re.compile(r"\band\b|&&|\bor\b|\|\|")
+_SAME = re.compile(r"===?|\bin\b")
+_GIVES = re.compile(r"^(?:return\b|yield\b|\w+\s*=(?!=)|print\()\s*(?P<value>.*?)\)?;?\s*\}?$")
+_CASE = re.compile(r"^case\s+(?P<input>.*?)\s*:\s*(?P<then>return.*)?$")
+_TERNARY = re.compile(r"^return\s+(?P<value>.*?)\s+if\b.*?==\s*(?P<input>.*?)\s+else\b")
+_ATOM = r"'[^']+'|\"[^\"]+\"|-?\d[\d.]*(?:,\s*-?\d[\d.]*)*|\[[^\]]+\]|\([^)]+\)"
+_PAIR = re.compile(
+    rf"(?P<input>{_ATOM})\s*:\s*(?P<value>'[^']*'|\"[^\"]*\"|-?\d[\d.]*|\[[^\]]*\]|True|False|None)(?=\s*[,}}]|$)"
+)
+_BY_REPR = re.compile(r"^(?:repr|str|json\.dumps)\((?P<input>.+)\)\s*:\s*(?P<value>.+?),?$")
+_BY_DIGEST = re.compile(r"^['\"][0-9a-f]{8,64}['\"]\s*:")
+_DIGEST = re.compile(r"hashlib|\bmd5\b|\bsha\d|digest|crc32")
+_NOISE = re.compile(r"[\s'\"\\]|vec!|\.to_string\(\)|String::from")
+
+
+class Checks:
+    """What tests and answers that were shown say, without quotes and spaces, with when."""
+
+    def __init__(self, lines: list[list[tuple[str, int]]]) -> None:
+        self._windows = [
+            ("".join(bare(text) for text, _ in rows[n : n + 3]), rows[n][1]) for rows in lines for n in range(len(rows))
+        ][:_MOST_LINES]
+
+    def have(self, given: str, result: str, before: int) -> bool:
+        """Whether one has both, as input and then output, before an event."""
+        return any(at < before and given in text and result in text for text, at in self._windows)
+
+
+def checks_of(seen: Seen) -> Checks:
+    """Tests by file, single checks shown otherwise, and what was shown of answers outside of the tree."""
+    rows = [list(lines.items()) for path, lines in seen.by_file.items() if _IS_TEST.search(path)]
+    rows += [[item] for item in seen.inside.items() if _ASSERT.search(item[0])]
+    rows += [[(text, source.at) for text in source.rows] for source in seen.outside if source.origin == "copied"]
+    return Checks(rows)
+
+
+def bare(text: str) -> str:
+    """Without quotes, spaces and what languages wrap literals in."""
+    return _NOISE.sub("", text[:_LONGEST])
+
+
+def special_cases(file: File, checks: Checks, asked: str) -> Iterator[Act]:
+    """Branches on an input of a test that give its output, and tables of both. What the task names itself counts only
+    beside what it does not."""
+    branches: list[tuple[Act, bool]] = []
+    pairs: list[tuple[Act, bool]] = []
+    named = bare_all(asked)
+    for n, line in enumerate(file.lines[:_MOST_LINES]):
+        below = file.lines[n + 1].text if n + 1 < len(file.lines) else ""
+        act = Act(channel="special_case", seq=line.seq, path=file.path, text=line.text)
+        for given, result in _cases(line.text, below):
+            if _together(given, result, checks, line.seq):
+                branches.append((act, _bare_input(given) in named))
+        for pair in _PAIR.finditer(line.text[:_LONGEST]):
+            if _together(pair["input"], pair["value"], checks, line.seq):
+                pairs.append((act, _bare_input(pair["input"]) in named))
+    if len(pairs) >= FEWEST_PAIRS and not all(asks for _, asks in pairs):
+        yield from (act for act, _ in pairs)
+    if len(branches) > 1 and not all(asks for _, asks in branches):
+        yield from (act for act, _ in branches)
+    elif branches and not branches[0][1]:
+        yield structs.replace(branches[0][0], is_open=True)
+    yield from _by_digest(file)
+
+
+def bare_all(text: str) -> str:
+    return _NOISE.sub("", text)
+
+
+def _by_digest(file: File) -> Iterator[Act]:
+    """A table of answers whose keys are digests tells nobody which inputs it answers."""
+    keyed = [line for line in file.lines if _BY_DIGEST.match(line.text)]
+    if len(keyed) > 1 and any(_DIGEST.search(line.text) for line in file.lines):
+        yield Act(channel="special_case", seq=keyed[0].seq, path=file.path, text=keyed[0].text, is_open=True)
+
+
+def _cases(text: str, below: str) -> Iterator[tuple[str, str]]:
+    """(input, output) of a line that gives an output for one input."""
+    text = text[:_LONGEST]
+    found = _TERNARY.match(text) or _BY_REPR.match(text)
+    if found is not None:
+        if is_literal(found["input"]) and is_literal(found["value"]):
+            yield found["input"], found["value"]
+        return
+    condition, then = _branch(text)
+    gives = _GIVES.match((then or below[:_LONGEST]).strip())
+    if not condition or gives is None or not is_literal(gives["value"]):
+        return
+    for part in _EITHER.split(condition):
+        for side in _SAME.split(part, maxsplit=1) if _SAME.search(part) else (part,):
+            plain = side.strip().strip("(){} ") if side.count("(") != side.count(")") else side.strip()
+            if is_literal(plain):
+                yield plain, gives["value"]
+
+
+def _branch(text: str) -> tuple[str, str]:
+    """The condition of a branch and what follows on its line; empty where it is none."""
+    case = _CASE.match(text)
+    if case is not None:
+        return case["input"], case["then"] or ""
+    if not _IF.match(text) or not _SAME.search(text):
+        return "", ""
+    condition, _, then = text.partition(" return ")
+    condition = _IF.sub("", condition).strip().rstrip("{:").strip()
+    if condition[:1] == "(" and condition[-1:] == ")":
+        condition = condition[1:-1]
+    return condition, f"return {then}" if then else ""
+
+
+def is_literal(text: str) -> bool:
+    """Whether a text is made of literals alone."""
+    rest = _STRING.sub("0", text)
+    return bool(rest.strip()) and all(word in _PLAIN for word in _WORD.findall(rest)) and "=" not in rest
+
+
+def _bare_input(literal: str) -> str:
+    return bare(literal).strip("()[]{}")
+
+
+def _together(literal: str, value: str, checks: Checks, before: int) -> bool:
+    """Whether a test that was shown has both, as input and output."""
+    given, result = _bare_input(literal), bare(value)
+    if len(given) < 2 or (len(given) < 3 and len(result) < 2):
+        return False
+    return checks.have(given, result, before)
