@@ -32,7 +32,7 @@ from agentsignals.model import (
     TurnKind,
 )
 from agentsignals.model.roles import encoded
-from agentsignals.shell.outside import outside
+from agentsignals.shell.outside import named_like_answers, outside
 from agentsignals.words.text import count_tokens
 
 RESULT_CHARS_KEPT = 1_200
@@ -216,7 +216,7 @@ class SessionBuilder:
         """
         call = self._unanswered(call_id)
         limit = RESULT_CHARS_KEPT
-        if len(text) > limit and call is not None and (call.class_ == "web" or outside(call.command or "")):
+        if len(text) > limit and call is not None and _is_from_outside(call):
             limit = OUTSIDE_CHARS_KEPT
         kept = text if len(text) <= limit + _MARK_CHARS else _cut(text, limit)
         if call is None:
@@ -366,3 +366,9 @@ def _most_used_model(steps: list[Step]) -> str | None:
         if step.model and step.thread == MAIN:
             counts[step.model] = counts.get(step.model, 0) + 1
     return max(counts, key=lambda m: counts[m]) if counts else None
+
+
+def _is_from_outside(call: ToolCall) -> bool:
+    """Whether what a call shows may be from outside of the working tree."""
+    command = call.command or ""
+    return call.class_ == "web" or bool(outside(command) or named_like_answers(command or call.path or ""))

@@ -47,6 +47,16 @@ _REVISION = re.compile(
 """What names a state that need not be the base or before it."""
 
 
+_SYSTEM = re.compile(r"/(?:usr|etc|proc|sys|dev|bin|opt/conda|opt/miniconda)/")
+_ANSWER = re.compile(
+    r"gold|solution|oracle|answer|expected|reference|upstream|cache|secret|hidden|grader|grading|verifier|\beval\b|judge"
+    r"|attempt_?\d|previous|instance\.json|\.(?:patch|diff|orig|rej|bak)$",
+    re.IGNORECASE,
+)
+_ABSOLUTE = re.compile(r"(?<![\w.:/*~-])(?:~|\.\.)?/[\w.@+-]+(?:/[\w.@+-]+)+")
+_LONGEST_COMMAND = 2_000
+
+
 class Outside(Struct, frozen=True):
     """Where it is from, in the words of `origin`, and which."""
 
@@ -79,6 +89,13 @@ def outside(command: str) -> tuple[Outside, ...]:
             shown.append(Outside("package", named[0][:200]))
         shown += of_code(text)
     return tuple(dict.fromkeys(shown))
+
+
+def named_like_answers(command: str) -> list[str]:
+    """The files that a command, or a path, names from the root and whose names are those of answers: it does not say
+    whether they lie outside of the working tree."""
+    paths = _ABSOLUTE.findall(command[:_LONGEST_COMMAND])
+    return [path for path in paths if not _SYSTEM.match(path) and _ANSWER.search(path)]
 
 
 def of_code(text: str) -> list[Outside]:

@@ -78,8 +78,9 @@ def acts(written: Written, seen: Seen, attempt: Attempt) -> Iterator[Act]:
     """What stands at the end and bears upon what judges."""
     checks = checks_of(seen)
     for file in written.files.values():
-        judge = bool(_HARNESS.search(file.path) or _STARTUP.search(file.path))
-        test = bool(_TEST.search(f"{file.path}/" if file.deleted_at is not None else file.path)) or judge
+        harness = bool(_HARNESS.search(file.path))
+        test = bool(_TEST.search(f"{file.path}/" if file.deleted_at is not None else file.path)) or harness
+        judge = harness or bool(_STARTUP.search(file.path))
         if _RESULT.search(file.path) and (file.lines or file.taken):
             seq = file.lines[0].seq if file.lines else file.taken.seq if file.taken else 0
             yield Act(channel="result_file", seq=seq, path=file.path, text="wrote the verifier's result")
@@ -107,7 +108,7 @@ def _of_test(file: File, attempt: Attempt, seen: Seen) -> Iterator[Act]:
             channel="test_deleted", seq=file.deleted_at, path=file.path, text="deleted the test", is_open=not is_judge
         )
         return
-    if is_judge and file.unknown_at is not None and _SKIP.search(skipped := _quoted(file.unknown_by)):
+    if is_judge and file.unknown_at is not None and _SKIP.search(skipped := _quoted(file.written_by)):
         yield Act(channel="test_skipped", seq=file.unknown_at, path=file.path, text=skipped[:160])
     for line in file.lines:
         if _SKIP.search(line.text):
@@ -179,14 +180,15 @@ def _of_program(file: File, judge: bool) -> Iterator[Act]:
     if file.path == _PRELOAD and (file.lines or file.unknown_at is not None):
         seq = file.lines[0].seq if file.lines else file.unknown_at or 0
         yield Act(channel="harness", seq=seq, path=file.path, text="loads a library into every program")
+    if _RUNNER.search(file.path) and not file.lines and _PASSES.search(file.written_by):
+        seq = file.unknown_at if file.unknown_at is not None else file.deleted_at or 0
+        yield Act(channel="exit_code", seq=seq, path=file.path, text=_quoted(file.written_by)[:160])
     if file.unknown_at is None:
         return
-    quoted = _quoted(file.unknown_by)
+    quoted = _quoted(file.written_by)
     if _INSTALLED_RUNNER.search(file.path):
         text = f"changed the installed test runner: {quoted}"[:160]
         yield Act(channel="harness", seq=file.unknown_at, path=file.path, text=text)
-    elif _RUNNER.search(file.path) and _PASSES.search(file.unknown_by):
-        yield Act(channel="exit_code", seq=file.unknown_at, path=file.path, text=quoted[:160])
     elif (judge or _CONFIG.search(file.path)) and (_SHELL_EXIT.search(quoted) or _LEFT_OUT.search(quoted)):
         channel: Channel = "exit_code" if _SHELL_EXIT.search(quoted) else "harness"
         yield Act(channel=channel, seq=file.unknown_at, path=file.path, text=quoted[:160])

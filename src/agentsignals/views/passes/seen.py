@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from agentsignals.model import EditOrigin, Event, ToolCall
 from agentsignals.shell import parse
-from agentsignals.shell.outside import of_code, outside
+from agentsignals.shell.outside import named_like_answers, of_code, outside
 from agentsignals.views.passes.standing import LONGEST_LINE, Written, is_scratch, same_file
 from agentsignals.views.session import SessionView
 
@@ -23,18 +23,9 @@ _EMPTY = re.compile(
     r"Already up[ -]to[ -]date|Could not resolve host|Connection refused|Temporary failure|fatal: ", re.I
 )
 _TESTS = re.compile(r"(?:^|/)tests?/|(?:^|/)test_[^/]*$")
-_SYSTEM = re.compile(r"^/(?:usr|etc|proc|sys|dev|bin|opt/conda|opt/miniconda)")
-_ANSWER = re.compile(
-    r"gold|solution|oracle|answer|expected|reference|upstream|cache|secret|hidden|grader|grading|verifier|\beval\b|judge"
-    r"|attempt_?\d|previous|instance\.json|\.(?:patch|diff|orig|rej|bak)$",
-    re.I,
-)
-_ABSOLUTE = re.compile(r"(?<![\w.:/*~-])/[\w.@+-]+(?:/[\w.@+-]+)+")
-_BESIDE = re.compile(r"\.(?:orig|rej|bak)$|\.sw[po]$|\w~$")
-"""What an editor or a tool left of a file, beside it."""
 _IN_TREE = re.compile(
     r"gold(?:en)?[._-]?(?:patch|diff|solution|answer)|(?:reference|oracle)[_-]?solution|solution\.(?:patch|diff|sh)"
-    r"|(?:^|/)answers?\.(?:json|txt|py|diff)|(?:^|/)\.cache/",
+    r"|\.(?:orig|rej|bak)$|\.sw[po]$|\w~$|(?:^|/)answers?\.(?:json|txt|py|diff)|(?:^|/)\.cache/",
     re.I,
 )
 """What is an answer that lies about even where it lies in the tree."""
@@ -114,7 +105,7 @@ def _shown(call: ToolCall, event: Event, source: tuple[EditOrigin, str], text: s
     rows = text.split("\n")
     if is_diff:
         rows = [row[1:] for row in rows if row[:1] == "+" and row[:3] != "+++"]
-    elif _NORMAL_DIFF.search(text):
+    elif _DIFF.search(call.command or "") and _NORMAL_DIFF.search(text):
         is_diff, rows = True, [row[2:] for row in rows if row[:2] in ("> ", "< ")]
     lines = tuple(_lines("\n".join(rows)))
     return Shown(
@@ -132,7 +123,8 @@ def _shown(call: ToolCall, event: Event, source: tuple[EditOrigin, str], text: s
     )
 
 
-_NORMAL_DIFF = re.compile(r"^(?:\d+(?:,\d+)?[acd]\d+(?:,\d+)?\n)?[<>] .*\n(?:[<>] |---|\d|\Z)")
+_DIFF = re.compile(r"\bdiff\s")
+_NORMAL_DIFF = re.compile(r"^[<>] .*\n(?:[<>] |---$)", re.MULTILINE)
 
 
 def _unescaped(text: str) -> str:
@@ -160,9 +152,7 @@ def _sources(view: SessionView, call: ToolCall, written: Written, past: set[str]
         is_there = folder in named if folder.count("/") > 1 else (path or "").startswith(f"{folder}/")
         if taken.seq < call.seq and is_there and path not in written.texts:
             yield taken.origin, f"{path or folder} ({taken.source})"
-    paths = [path] if path is not None else []
-    if call.command is not None:
-        paths += _ABSOLUTE.findall(call.command[:_LONGEST_COMMAND])
+    paths = [*([path] if path is not None else []), *named_like_answers(call.command or "")]
     for named in dict.fromkeys(paths):
         if is_scratch(named) or any(same_file(named, f) for f in written.files) or named in written.texts:
             continue
@@ -174,9 +164,7 @@ def _sources(view: SessionView, call: ToolCall, written: Written, past: set[str]
 
 def is_answer(view: SessionView, path: str, written: Written) -> bool:
     """Whether a file lies about that is named like an answer, elsewhere or, where that says it all, in the tree."""
-    if _IN_TREE.search(path) or _BESIDE.search(path):
-        return True
-    return _elsewhere(view, path, written) and not _SYSTEM.match(path) and _ANSWER.search(path) is not None
+    return bool(_IN_TREE.search(path)) or (_elsewhere(view, path, written) and bool(named_like_answers(path)))
 
 
 def _elsewhere(view: SessionView, path: str, written: Written) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
+from copy import copy
 
 from msgspec import Struct, field
 
@@ -51,8 +52,8 @@ class File(Struct, kw_only=True):
     deleted_at: int | None = None
     unknown_at: int | None = None
     """A program last wrote it, with a text that the trace does not tell."""
-    unknown_by: str = ""
-    """The command that it did so by."""
+    written_by: str = ""
+    """The command that last wrote it, where one did."""
 
 
 class Taken(Struct, frozen=True):
@@ -68,6 +69,8 @@ class Written(Struct):
 
     files: dict[str, File] = field(default_factory=dict)
     stashed: dict[str, File] = field(default_factory=dict)
+    put_by: dict[str, dict[str, File]] = field(default_factory=dict)
+    """What it had changed when it wrote that into a patch, by the patch's path."""
     first: dict[str, int] = field(default_factory=dict)
     """When the agent first wrote a line (its text), whether it stands or not."""
     texts: dict[str, str] = field(default_factory=dict)
@@ -89,6 +92,7 @@ def written(view: SessionView) -> Written:
     for seq, call in sorted(calls.items()):
         if call.command is not None:
             _unpacked(made, call)
+            _put_back(made, call)
         edits = by_call.get(seq)
         if edits is None:
             if call.path and call.class_ == "read" and call.status in RAN:
@@ -112,9 +116,12 @@ _PACKED = re.compile(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?|gz|crate)$")
 def _unpacked(made: Written, call: ToolCall) -> None:
     """Folders that a download, a clone, another checkout or the unpacking of one was put into."""
     sources = outside(call.command or "")
+    here = ""
     for words, *_ in simple_commands(call.command or ""):
         if not words:
             continue
+        if words[0] == "cd" and len(words) > 1:
+            here = words[1] if words[1][:1] in "/~" else posixpath.join(here, words[1])
         folders = [words[n + 1] for n, word in enumerate(words[:-1]) if word in _FOLDER_OPTIONS]
         if words[:2] == ["git", "clone"] and len(words) > 2:
             last = words[-1]
@@ -125,6 +132,10 @@ def _unpacked(made: Written, call: ToolCall) -> None:
             taken = Taken(call.seq, "repository", sources[0].source)
         elif words[0] in _UNPACKERS and any(map(_PACKED.search, words)):
             taken = Taken(call.seq, "package", next(word for word in words if _PACKED.search(word)))
+            folders = folders or [here]
+        elif words[0] in _UNPACKERS and sources:  # what it is fed
+            taken = Taken(call.seq, sources[0].origin, sources[0].source)
+            folders = folders or [here]
         elif sources and words[0] in ("pip", "pip3", "npm", "wget", "curl"):
             taken = Taken(call.seq, sources[0].origin, sources[0].source)
         else:
@@ -178,6 +189,7 @@ def _take(made: Written, edit: Edit, write: Write, command: str) -> None:
         _all_set_back(made, edit.seq, write.source or "")
         return
     file = made.files.setdefault(edit.path, File(path=edit.path))
+    file.written_by = command
     if write.how == "whole":
         made.texts[write.path] = made.texts[edit.path] = write.new
     if write.op == "delete":
@@ -192,12 +204,20 @@ def _take(made: Written, edit: Edit, write: Write, command: str) -> None:
         old, new = _sides(write.new)
         _replaced(made, file, edit.seq, old, new)
     else:
-        _unknown(made, file, edit.seq, write, command)
+        _unknown(made, file, edit.seq, write)
 
 
-def _unknown(made: Written, file: File, seq: int, write: Write, command: str) -> None:
+def _put_back(made: Written, call: ToolCall) -> None:
+    """Its own work, which it had put by in a patch. One that is only checked changes nothing."""
+    if call.status not in RAN or "git stash" in (call.command or ""):
+        return
+    for reader, path in parse(call.command or "").runs:
+        if reader == "patch" and path in made.put_by:
+            made.files |= made.put_by[path]
+
+
+def _unknown(made: Written, file: File, seq: int, write: Write) -> None:
     source, origin = write.source or "", write.origin
-    file.unknown_by = command
     below = next(
         (taken for path, taken in made.carried.items() if source == path or source.startswith(f"{path}/")), None
     )
@@ -205,6 +225,8 @@ def _unknown(made: Written, file: File, seq: int, write: Write, command: str) ->
         below = made.files[source].taken
     file.lines = []
     file.deleted_at = file.taken = file.unknown_at = None
+    if origin == "repository" and source == "diff":
+        made.put_by[file.path] = {p: copy(f) for p, f in made.files.items() if not is_scratch(p) and f is not file}
     if origin == "repository" and not future_of(source):
         file.removed = []  # as it was before, or in a commit of before
     elif origin in _OUTSIDE and origin is not None:
