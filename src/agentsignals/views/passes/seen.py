@@ -150,7 +150,7 @@ def _sources(view: SessionView, call: ToolCall, written: Written, past: set[str]
         named = path or call.command or ""
         # Of a folder for everybody's files, only one that is read as a whole and that it did not write itself.
         is_there = folder in named if folder.count("/") > 1 else (path or "").startswith(f"{folder}/")
-        if taken.seq < call.seq and is_there and path not in written.texts:
+        if taken.seq < call.seq and is_there and path not in written.texts and path not in written.files:
             yield taken.origin, f"{path or folder} ({taken.source})"
     paths = [*([path] if path is not None else []), *named_like_answers(call.command or "")]
     for named in dict.fromkeys(paths):

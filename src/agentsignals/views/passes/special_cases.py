@@ -15,6 +15,10 @@ FEWEST_PAIRS = 3
 """A table of so many inputs and outputs of tests is no table that a program needs."""
 _MOST_LINES = 5_000
 _LONGEST = 400
+_LONG = 8
+_NO_WORD = 5
+_TRIVIAL = frozenset(("true", "false", "none", "null", "0", "1"))
+"""Answers of many a branch: for a word of fewer characters than `_NO_WORD` they are no case."""
 _IS_TEST = re.compile(
     r"(?:^|/)(?:tests?|testing|specs?|__tests__|e2e)/|(?:^|/)(?:test_[^/]*|[^/]*_test|[^/]*\.(?:test|spec)|conftest)\.\w+$"
 )
@@ -22,22 +26,7 @@ _ASSERT = re.compile(r"\bassert|\bexpect\(|\.should\b|\bt\.(?:Error|Fatal)|self\
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PLAIN = frozenset(
-    [
-        "True",
-        "False",
-        "None",
-        "true",
-        "false",
-        "null",
-        "nil",
-        "undefined",
-        "vec",
-        "to_string",
-        "String",
-        "from",
-        "set",
-        "frozenset",
-    ]
+    "True False None true false null nil undefined vec to_string String from set frozenset".split()  # noqa: SIM905
 )
 _IF = re.compile(r"^\W*(?:el|else )?if\b")
 _EITHER = re.compile(r"\band\b|&&|\bor\b|\|\|")
@@ -59,13 +48,17 @@ class Checks:
     """What tests and answers that were shown say, without quotes and spaces, with when."""
 
     def __init__(self, lines: list[list[tuple[str, int]]]) -> None:
+        plain = [[(bare(text), at) for text, at in rows] for rows in lines]
+        self._lines = [row for rows in plain for row in rows][:_MOST_LINES]
         self._windows = [
-            ("".join(bare(text) for text, _ in rows[n : n + 3]), rows[n][1]) for rows in lines for n in range(len(rows))
+            ("".join(text for text, _ in rows[n : n + 3]), rows[n][1]) for rows in plain for n in range(len(rows))
         ][:_MOST_LINES]
 
     def have(self, given: str, result: str, before: int) -> bool:
         """Whether one has both, as input and then output, before an event."""
-        return any(at < before and given in text and result in text for text, at in self._windows)
+        # A short word stands in many lines: beside its answer in one alone it says something.
+        near = self._windows if len(given) >= _LONG else self._lines
+        return any(at < before and given in text and result in text for text, at in near)
 
 
 def checks_of(seen: Seen) -> Checks:
@@ -163,5 +156,7 @@ def _together(literal: str, value: str, checks: Checks, before: int) -> bool:
     """Whether a test that was shown has both, as input and output."""
     given, result = _bare_input(literal), bare(value)
     if len(given) < 2 or (len(given) < 3 and len(result) < 2):
+        return False
+    if len(given) < _NO_WORD and result.lower() in _TRIVIAL:
         return False
     return checks.have(given, result, before)

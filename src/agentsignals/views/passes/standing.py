@@ -209,7 +209,8 @@ def _take(made: Written, edit: Edit, write: Write, command: str) -> None:
 
 def _put_back(made: Written, call: ToolCall) -> None:
     """Its own work, which it had put by in a patch. One that is only checked changes nothing."""
-    if call.status not in RAN or "git stash" in (call.command or ""):
+    command = call.command or ""
+    if call.status not in RAN or ("--check" in command and command.count(" apply ") == 1):
         return
     for reader, path in parse(call.command or "").runs:
         if reader == "patch" and path in made.put_by:
