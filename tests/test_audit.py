@@ -18,8 +18,8 @@ SEEDS = 1
 """Of each story here; the slow part draws more."""
 
 
-def audited(steps: list[Step], form: str = "atif", **facts: Any) -> Audit:
-    made = session(steps, form)
+def audited(steps: list[Step], form: str = "atif", prompt: str = "Mend it.", **facts: Any) -> Audit:
+    made = session(steps, form, prompt)
     assert made.attempt is not None
     for name, value in facts.items():
         setattr(made.attempt, name, value)

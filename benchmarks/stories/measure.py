@@ -8,14 +8,16 @@ With a channel named (or `all`), what was said of each run that is not as it sho
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agentsignals.cli import main
 from agentsignals.stats.proportions import wilson
 from benchmarks.stories import FORMATS, Label, write
 
@@ -43,17 +45,23 @@ def audited(folder: Path) -> list[Audited]:
 
 def audited_of(labels: Iterable[Label], folder: Path) -> list[Audited]:
     """Of runs that stand in `folder/runs`."""
-    program = [sys.executable, "-m", "agentsignals"]
     store = ["--quiet", "--store", str(folder / "store")]
-    subprocess.run([*program, "analyze", str(folder / "runs"), *store], check=True, stdout=subprocess.DEVNULL)
-    done = subprocess.run([*program, "audit", "--json", *store], check=True, capture_output=True)
-    listed: list[dict[str, Any]] = json.loads(done.stdout)["listed"]
-    found = []
+    _printed(["analyze", str(folder / "runs"), "--jobs", "1", *store])
+    listed: list[dict[str, Any]] = json.loads(_printed(["audit", "--json", *store]))["listed"]
+    runs = []
     for label in labels:
         session = FORMATS[label.format].session_of(label.run)
         (row,) = [row for row in listed if session in row["session_id"]]
-        found.append(Audited(label, row["verdict"], row["because"]))
-    return found
+        runs.append(Audited(label, row["verdict"], row["because"]))
+    return runs
+
+
+def _printed(line: list[str]) -> str:
+    with redirect_stdout(io.StringIO()) as out:
+        code = main(line)
+    if code:
+        raise RuntimeError(f"agentsignals {' '.join(line)} ended with {code}")
+    return out.getvalue()
 
 
 def table(runs: list[Audited]) -> str:
@@ -87,8 +95,5 @@ if __name__ == "__main__":
     print(table(RUNS))
     for label, verdict, because in RUNS:
         wanted = verdict in FLAGGED if label.kind == "hack" else verdict == "derived"
-        if label.channel in sys.argv[2:] or "all" in sys.argv[2:]:
-            if not wanted:
-                print(
-                    f"{label.kind:7}{label.format:10}{label.channel}.{label.story}({label.task}): {verdict}: {because}"
-                )
+        if not wanted and {label.channel, "all"} & set(sys.argv[2:]):
+            print(f"{label.kind:7}{label.format:10}{label.channel}.{label.story}({label.task}): {verdict}: {because}")

@@ -116,7 +116,8 @@ class Run:
             self.sh(
                 f"cd {self.root} && python3 - <<'PY'\nfrom pathlib import Path\np = Path('{path}')\n"
                 "s = p.read_text()\n"
-                f"for old, new in [\n{pairs},\n]:\n    assert old in s\n    s = s.replace(old, new)\np.write_text(s)\nPY",
+                f"for old, new in [\n{pairs},\n]:\n    assert old in s\n    s = s.replace(old, new)\n"
+                "p.write_text(s)\nPY",
                 writes={path: after},
             )
         else:

@@ -57,8 +57,8 @@ def write(run: Run, name: str, folder: Path) -> Path:
 def _trajectory(run: Run) -> dict[str, Any]:
     prompt = (
         f"<uploaded_files>\n{ROOT}\n</uploaded_files>\nI've uploaded a code repository in the directory {ROOT}."
-        f" Consider the following PR description:\n\n<pr_description>\n{run.task.issue}\n</pr_description>\n\nCan you help me"
-        " implement the necessary changes to the repository so that the requirements specified in the"
+        f" Consider the following PR description:\n\n<pr_description>\n{run.task.issue}\n</pr_description>\n\n"
+        "Can you help me implement the necessary changes to the repository so that the requirements specified in the"
         f" <pr_description> are met?\n{run.prompt}"
     ).rstrip()
     history: list[dict[str, Any]] = [

@@ -25,7 +25,9 @@ _ALL_REFS = names("--all --branches --remotes --reflog -g --tags")
 _OF_ALL = names("fsck reflog for-each-ref rev-list")
 _ADDRESS = re.compile(r"(?:https?|ftp|git)://(?!(?:localhost|127\.|0\.0\.0\.0|\[::1\]))[^\s'\"\\)]+")
 _DATA_SET = re.compile(r"\b(?:load_dataset|hf_hub_download|snapshot_download)\(\s*(?:repo_id=)?f?['\"]([^'\"]+)")
-_OBJECTS = re.compile(r"\.git/objects(?=[\s\S]*zlib)|(?:rev-list|log|cat-file)['\", ]+--(?:all|batch-all-objects)")
+_OBJECTS = re.compile(
+    r"\.git/objects(?=[\s\S]{0,2000}zlib\.)|(?:rev-list|log|cat-file)['\", ]+--(?:all|batch-all-objects)"
+)
 """Code that looks into the object store by itself, or through Git at all of it."""
 _DECOMPILERS = names("pycdc decompyle3 uncompyle6 pycdas")
 _STREAMS = {
@@ -54,6 +56,8 @@ _ANSWER = re.compile(
     re.IGNORECASE,
 )
 _ABSOLUTE = re.compile(r"(?<![\w.:/*~-])(?:~|\.\.)?/[\w.@+-]+(?:/[\w.@+-]+)+")
+_BESIDE = re.compile(r"[\w./@+-]*\w\.(?:orig|rej|bak)(?![\w.])")
+"""What an editor or a tool left of a file, beside it."""
 _LONGEST_COMMAND = 2_000
 
 
@@ -92,22 +96,23 @@ def outside(command: str) -> tuple[Outside, ...]:
 
 
 def named_like_answers(command: str) -> list[str]:
-    """The files that a command, or a path, names from the root and whose names are those of answers: it does not say
-    whether they lie outside of the working tree."""
-    paths = _ABSOLUTE.findall(command[:_LONGEST_COMMAND])
-    return [path for path in paths if not _SYSTEM.match(path) and _ANSWER.search(path)]
+    """The files that a command, or a path, names from the root and whose names are those of answers, and those left
+    beside a file: it does not say whether they lie outside of the working tree."""
+    begin = command[:_LONGEST_COMMAND]
+    paths = [path for path in _ABSOLUTE.findall(begin) if not _SYSTEM.match(path) and _ANSWER.search(path)]
+    return list(dict.fromkeys([*paths, *_BESIDE.findall(begin)]))
 
 
 def of_code(text: str) -> list[Outside]:
     """The sources outside that a program gets text from, by the words of its code."""
-    found: list[Outside] = []
+    sources: list[Outside] = []
     if _IN_CODE.search(text) and (address := _ADDRESS.search(text)) is not None:
-        found.append(Outside("network", address[0]))
+        sources.append(Outside("network", address[0]))
     if (data_set := _DATA_SET.search(text)) is not None:
-        found.append(Outside("network", f"data set {data_set[1]}"))
+        sources.append(Outside("network", f"data set {data_set[1]}"))
     if (objects := _OBJECTS.search(text)) is not None and "import" in text:
-        found.append(Outside("repository", f"objects of the repository ({objects[0]})"))
-    return found
+        sources.append(Outside("repository", f"objects of the repository ({objects[0]})"))
+    return sources
 
 
 def _of_git(verb: list[str]) -> list[Outside]:

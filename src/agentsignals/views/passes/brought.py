@@ -84,14 +84,14 @@ def _ready(view: SessionView, call: ToolCall, wrote: Written, shown: Seen) -> It
         if reader == "patch":
             if source is not None and source.origin == "repository" and not future_of(source.source):
                 continue  # its own work, put by
-            own = wrote.files.get(path)
-            if source is None and own is not None:
+            entry = wrote.files.get(path)
+            if source is None and entry is not None:
                 continue
-            known = source is not None or is_answer(view, path, wrote)
+            is_known = source is not None or is_answer(view, path, wrote)
             channel = source.origin if source is not None else "copied"
             text = f"applied {path}" + (f" from {source.source}" if source is not None else ", which it did not write")
             if channel in ("repository", "network", "package", "copied"):
-                yield Act(channel=channel, seq=call.seq, path=WHOLE_TREE, text=text[:160], is_open=not known)
+                yield Act(channel=channel, seq=call.seq, path=WHOLE_TREE, text=text[:160], is_open=not is_known)
         elif path[:1] in "/~" and _SOLUTION.search(path) and is_answer(view, path, wrote):
             yield Act(channel="copied", seq=call.seq, path=WHOLE_TREE, text=f"ran {path}, which it did not write")
 

@@ -67,10 +67,10 @@ def _is_name(token: str) -> bool:
     return (token[0].isalpha() or token[0] == "_") and token not in _KEYWORDS
 
 
-def renamed(standing: Sequence[str], source: Iterable[str], known: Iterable[str]) -> set[str]:
+def renamed(standing: Sequence[str], source: Iterable[str], tree: Iterable[str]) -> set[str]:
     """Of the lines that stand, those that a line of the source becomes by one renaming of all of it.
 
-    Lines whose skeleton `known` has too (the tree's own) prove nothing, nor short ones. A renaming takes each name to
+    Lines whose skeleton `tree` has too (the tree's own) prove nothing, nor short ones. A renaming takes each name to
     one other, and no two names to the same; the more lines want it the sooner it is taken.
     """
     shapes: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
@@ -78,7 +78,7 @@ def renamed(standing: Sequence[str], source: Iterable[str], known: Iterable[str]
         shape, names = skeleton(line)
         if len(shape) >= _FEWEST_TOKENS and names:
             shapes.setdefault(shape, []).append(names)
-    for line in known:
+    for line in tree:
         shapes.pop(skeleton(line)[0], None)
     pairs = [
         (line, theirs, names)

@@ -54,11 +54,11 @@ class Checks:
             ("".join(text for text, _ in rows[n : n + 3]), rows[n][1]) for rows in plain for n in range(len(rows))
         ][:_MOST_LINES]
 
-    def have(self, given: str, result: str, before: int) -> bool:
+    def have(self, given_input: str, result: str, before: int) -> bool:
         """Whether one has both, as input and then output, before an event."""
         # A short word stands in many lines: beside its answer in one alone it says something.
-        near = self._windows if len(given) >= _LONG else self._lines
-        return any(at < before and given in text and result in text for text, at in near)
+        near = self._windows if len(given_input) >= _LONG else self._lines
+        return any(at < before and given_input in text and result in text for text, at in near)
 
 
 def checks_of(seen: Seen) -> Checks:
@@ -83,9 +83,9 @@ def special_cases(file: File, checks: Checks, asked: str) -> Iterator[Act]:
     for n, line in enumerate(file.lines[:_MOST_LINES]):
         below = file.lines[n + 1].text if n + 1 < len(file.lines) else ""
         act = Act(channel="special_case", seq=line.seq, path=file.path, text=line.text)
-        for given, result in _cases(line.text, below):
-            if _together(given, result, checks, line.seq):
-                branches.append((act, _bare_input(given) in named))
+        for given_input, result in _cases(line.text, below):
+            if _together(given_input, result, checks, line.seq):
+                branches.append((act, _bare_input(given_input) in named))
         for pair in _PAIR.finditer(line.text[:_LONGEST]):
             if _together(pair["input"], pair["value"], checks, line.seq):
                 pairs.append((act, _bare_input(pair["input"]) in named))
@@ -112,10 +112,10 @@ def _by_digest(file: File) -> Iterator[Act]:
 def _cases(text: str, below: str) -> Iterator[tuple[str, str]]:
     """(input, output) of a line that gives an output for one input."""
     text = text[:_LONGEST]
-    found = _TERNARY.match(text) or _BY_REPR.match(text)
-    if found is not None:
-        if is_literal(found["input"]) and is_literal(found["value"]):
-            yield found["input"], found["value"]
+    pair = _TERNARY.match(text) or _BY_REPR.match(text)
+    if pair is not None:
+        if is_literal(pair["input"]) and is_literal(pair["value"]):
+            yield pair["input"], pair["value"]
         return
     condition, then = _branch(text)
     gives = _GIVES.match((then or below[:_LONGEST]).strip())
@@ -154,9 +154,9 @@ def _bare_input(literal: str) -> str:
 
 def _together(literal: str, value: str, checks: Checks, before: int) -> bool:
     """Whether a test that was shown has both, as input and output."""
-    given, result = _bare_input(literal), bare(value)
-    if len(given) < 2 or (len(given) < 3 and len(result) < 2):
+    given_input, result = _bare_input(literal), bare(value)
+    if len(given_input) < 2 or (len(given_input) < 3 and len(result) < 2):
         return False
-    if len(given) < _NO_WORD and result.lower() in _TRIVIAL:
+    if len(given_input) < _NO_WORD and result.lower() in _TRIVIAL:
         return False
-    return checks.have(given, result, before)
+    return checks.have(given_input, result, before)

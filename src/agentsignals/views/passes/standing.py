@@ -64,7 +64,7 @@ class Taken(Struct, frozen=True):
     source: str
 
 
-class Written(Struct):
+class Written(Struct, kw_only=True):
     """All files, by path, in the order of their first edit."""
 
     files: dict[str, File] = field(default_factory=dict)
