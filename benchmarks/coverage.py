@@ -2,8 +2,8 @@
 
     python -m benchmarks.coverage [EXPERIMENTS]
 
-Prints the tables of docs/design/statistics.md: paired differences of tasks, shares, ratios and
-kappas over clusters, and AUROCs over groups.
+Prints the tables of docs/design/statistics.md: paired differences of tasks, shares, ratios,
+kappas and other coefficients over clusters, and AUROCs over groups.
 """
 
 from __future__ import annotations
@@ -12,14 +12,29 @@ import math
 import random
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import NormalDist
 
-from agentsignals.stats.coefficients import kappa_estimate
+from agentsignals.labels.comparison import weighted_back
+from agentsignals.stats import jackknife
+from agentsignals.stats.coefficients import (
+    Estimate,
+    ac1,
+    alpha,
+    coincidences,
+    icc,
+    kappa_estimate,
+    spearman,
+    weighted_kappa,
+)
 from agentsignals.stats.estimates import clustered, ratio_interval
 from agentsignals.stats.paired import paired
 
 SIZES = (6, 8, 12, 20, 50)
 Interval = tuple[float | None, float | None]
+Coefficient = Callable[[list[tuple[int, list[str]]]], Estimate | None]
+_ALL = 50_000
+"""So many things stand for all that there are."""
 Sample = Callable[[random.Random, int, float], Interval]
 
 
@@ -126,6 +141,95 @@ def kappas(experiments: int, alike: float) -> None:
     clusters(experiments, f"kappa of {truth.value:.2f}", a_kappa, truth.value)
 
 
+def graded(chance: random.Random, n: int, spread: float, alike: float) -> list[tuple[int, list[str]]]:
+    """Three labellers' words of three classes with an order, by session: each gives the real one `alike` often, which
+    differs by session, else one that it guesses."""
+    things = []
+    for session in range(n):
+        mood, agree = chance.betavariate(3, 5), chance.betavariate(8 * alike, 8 * (1 - alike))
+        for _ in range(_size(chance, spread)):
+            real = sum(chance.random() < mood for _ in range(2))
+            labels = [real if chance.random() < agree else chance.randrange(3) for _ in range(3)]
+            things.append((session, [str(label) for label in labels]))
+    return things
+
+
+def an_ac1(things: list[tuple[int, list[str]]]) -> Estimate | None:
+    return jackknife.of_pairs(((at, (a, b), 1.0) for at, (a, b, _) in things), partial(ac1, labels=3))
+
+
+def a_weighted_kappa(things: list[tuple[int, list[str]]]) -> Estimate | None:
+    return jackknife.of_pairs(((at, (a, b), 1.0) for at, (a, b, _) in things), partial(weighted_kappa, order="012"))
+
+
+def an_alpha(things: list[tuple[int, list[str]]]) -> Estimate | None:
+    cells = ((at, pair, n) for at, labels in things for pair, n in coincidences(labels).items())
+    return jackknife.of_pairs(cells, partial(alpha, order="012"))
+
+
+def a_weighted_back(things: list[tuple[int, list[str]]]) -> Estimate | None:
+    """Of a sample that is even over the first's labels, at most twenty of each, weighed back to all."""
+    strata: dict[str, list[tuple[int, list[str]]]] = {}
+    for thing in things:
+        strata.setdefault(thing[1][0], []).append(thing)
+    chance, drawn = random.Random(len(things)), []  # noqa: S311  (draws, no secret)
+    for stratum in strata.values():
+        some = chance.sample(stratum, min(20, len(stratum))) if len(things) < _ALL else stratum
+        drawn += [(f"{at}", a, b, len(stratum) / len(some)) for at, (a, b, _) in some]
+    found = weighted_back(drawn)
+    return None if found is None else found.kappa
+
+
+def coefficients(experiments: int) -> None:
+    """Coverage of the other coefficients of classes over sessions; the truth is that of very many."""
+    for name, coefficient in (
+        ("AC1", an_ac1),
+        ("weighted kappa", a_weighted_kappa),
+        ("ordinal alpha of three", an_alpha),
+        ("kappa weighted back", a_weighted_back),
+    ):
+        truth = coefficient(graded(random.Random(1), 10_000, 0.0, 0.7))  # noqa: S311  (draws, no secret)
+        if truth is None:
+            raise ValueError(f"no {name}")
+
+        def ends(chance: random.Random, n: int, spread: float, of: Coefficient = coefficient) -> Interval:
+            found = of(graded(chance, n, spread, 0.7))
+            return (found.low, found.high) if found is not None else (None, None)
+
+        clusters(experiments, f"{name} of {truth.value:.2f}", ends, truth.value)
+        print()
+
+
+def scored(chance: random.Random, n: int, noise: float, form: str) -> list[tuple[float, float]]:
+    """Two labellers' scores of a session each, a fifth of a standard deviation apart: `normal`, leaning to the right
+    (`exponential`), or in `steps`."""
+    pairs = []
+    for _ in range(n):
+        real = chance.expovariate(1) if form == "exponential" else chance.gauss(0, 1)
+        pair = real + chance.gauss(0, noise), real + 0.2 + chance.gauss(0, noise)
+        pairs.append((float(round(pair[0])), float(round(pair[1]))) if form == "steps" else pair)
+    return pairs
+
+
+def scores(experiments: int) -> None:
+    """Coverage of ICC and Spearman's, one score a session."""
+    forms = ("normal", "exponential", "steps")
+    print(f"| sessions | {' | '.join(f'{name}, {form}' for name in ('ICC', 'Spearman') for form in forms)} |")
+    print(f"|{'---|' * 7}")
+    truths = {form: scored(random.Random(1), 100_000, 0.6, form) for form in forms}  # noqa: S311  (draws, no secret)
+    for n in SIZES:
+        cells = []
+        for of in (icc, spearman):
+            for form in forms:
+                chance = random.Random(f"{n} {form}")  # noqa: S311  (draws, no secret)
+                ends = []
+                for _ in range(experiments):
+                    found = jackknife.estimate(scored(chance, n, 0.6, form), [1.0] * n, of)
+                    ends.append((found.low, found.high) if found is not None else (None, None))
+                cells.append(_held(ends, of(truths[form]) or 0.0))
+        print(f"| {n} | {' | '.join(cells)} |", flush=True)
+
+
 def an_auroc(seed: int, groups: int, target: float, spread: float, experiments: int) -> str:
     """Scores of two classes in each group: groups lie at different heights (half a standard deviation) and part the
     classes more or less well (likewise); about four texts a class and group, by a lognormal of that spread."""
@@ -166,6 +270,9 @@ def main(experiments: int) -> None:
     for alike in (0.5, 0.85):
         print()
         kappas(experiments, alike)
+    print()
+    coefficients(experiments)
+    scores(experiments)
     print()
     aurocs(experiments)
 

@@ -72,16 +72,13 @@ def test_two_labellers_are_compared_where_both_judged(store: Store, capsys: pyte
     assert found["chance"] == (2 * 2 + 1 * 2) / 16
     assert found["kappa"] == {"value": pytest.approx((0.5 - 0.375) / 0.625), "low": None, "high": None}
     assert found["confusion"]["NEUTRAL"] == {"POSITIVE": 1, "NEUTRAL": 1, "NEGATIVE": 0}
-    assert found["per_class"]["NEGATIVE"] == {"n": 0, "said": 1, "precision": 0.0, "recall": None, "f1": 0.0}
-    assert found["per_class"]["POSITIVE"] == {
-        "n": 2,
-        "said": 1,
-        "precision": 1.0,
-        "recall": 0.5,
-        "f1": pytest.approx(2 / 3),
-    }
+    two_sessions = dict.fromkeys(("precision_interval", "recall_interval", "f1_interval"))
+    negative = {"n": 0, "said": 1, "precision": 0.0, "recall": None, "f1": 0.0}
+    positive = {"n": 2, "said": 1, "precision": 1.0, "recall": 0.5, "f1": pytest.approx(2 / 3)}
+    assert found["per_class"]["NEGATIVE"] == negative | two_sessions
+    assert found["per_class"]["POSITIVE"] == positive | two_sessions
     assert found["left_out"] == {"no_label": 1, "only_ann": 1, "only_openai:m": 1}
-    assert found["warnings"] == []
+    assert [w.split(" labels")[0] for w in found["warnings"]] == ["1 of 6"]
 
 
 def test_disagreements_are_shown_with_their_messages(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,6 +92,55 @@ def test_disagreements_are_shown_with_their_messages(store: Store, capsys: pytes
     out = capsys.readouterr().out
     assert "NEGATIVE → NEUTRAL: 1 (25.0%)\n    “this is wrong”" in out
     assert "agreement   50.0%, by chance 37.5%" in out
+
+
+def by_session(session: int, pairs: str) -> list[Both]:
+    """Things that two labelled, a pair of letters each."""
+    names = {"c": "correction", "r": "rejection", "n": "non_pushback"}
+    said = ((names[a], names[b]) for a, b in pairs.split())
+    return [Both(session_id=f"s{session}", turn=at, a=a, b=b) for at, (a, b) in enumerate(said)]
+
+
+def test_every_figure_has_its_interval_over_sessions() -> None:
+    sessions = ["cc nn nn", "cn nn rr", "nn nc cc", "nn nn cc", "rn nn nn cc", "cc nc nn", "nn nn", "cn cc"]
+    found = compare(task("pushback"), "a", "b", [b for n, said in enumerate(sessions) for b in by_session(n, said)])
+    of = found.per_class["correction"]
+    # F1 lies between precision and recall; each end is Student's over the sessions that have the class.
+    for value, ends in (
+        (of.precision, of.precision_interval),
+        (of.recall, of.recall_interval),
+        (of.f1, of.f1_interval),
+    ):
+        assert value is not None and ends is not None and 0.3 < ends[0] < value < ends[1] < 1
+    assert found.per_class["rejection"].precision_interval is None, "two sessions have it"
+    assert found.agreement_interval is not None and found.agreement is not None
+    assert found.agreement_interval[0] < found.agreement < found.agreement_interval[1]
+    assert found.ac1 is not None and found.ac1.low is not None and found.ac1.low < found.ac1.value
+    assert found.weighted_kappa is None, "these classes have no order"
+    fewer = compare(task("pushback"), "a", "b", [b for n in range(5) for b in by_session(n, sessions[n])])
+    assert fewer.agreement_interval is None and fewer.ac1 is not None and fewer.ac1.low is None
+
+
+def test_ordered_classes_and_scores_have_intervals_too() -> None:
+    scores = [(3, 4), (0, 0), (2, 2), (4, 4), (1, 2), (4, 3), (0, 1), (3, 3)]
+    both = [
+        Both(session_id=f"s{n}", turn=None, a=str(a), b=str(b), score_a=a / 4, score_b=b / 4)
+        for n, (a, b) in enumerate(scores)
+    ]
+    found = compare(task("goal_alignment_at_close"), "a", "b", both)
+    assert found.scores is not None and found.scores.mean_difference_interval is not None
+    for estimate in (found.weighted_kappa, found.scores.icc, found.scores.spearman):
+        assert estimate is not None and estimate.low is not None and estimate.high is not None
+        assert 0 < estimate.low < estimate.value < estimate.high < 1
+    low, high = found.scores.mean_difference_interval
+    assert low < found.scores.mean_difference < high
+
+
+def test_classes_that_are_not_the_tasks_are_shouted_about(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    give(store, "other", {(0, n): ("NEUTRAL", "happy", "sad")[min(n, 2)] for n in range(2)} | {(1, 0): "sad"})
+    found = told(capsys, "sentiment", "ann", "other", "--store", store.folder)
+    (warning,) = [w for w in found["warnings"] if "other" in w]
+    assert "2 of 3" in warning and "'happy'" in warning and "'sad'" in warning and "POSITIVE, NEUTRAL" in warning
 
 
 def test_secrets_are_masked_before_an_excerpt_is_cut() -> None:
@@ -122,10 +168,10 @@ def test_three_labellers_have_an_alpha_and_three_pairs(tmp_path: Path, capsys: p
         give(made, name, {(0, turn): values[one] for turn, one in enumerate(said) if one in values})
     found = told(capsys, "sentiment", "a", "b", "c", "--store", made.folder)
     # Units PPP, PNP, NN: disagreement seen 2·2·1/2 = 2 (of 8); 5 P and 3 N: blind 2·5·3 = 30.
-    assert found["n"] == 3 and found["alpha"] == pytest.approx(1 - 7 * 2 / 30)
+    assert found["n"] == 3 and found["alpha"]["value"] == pytest.approx(1 - 7 * 2 / 30)
     assert [(p["a"], p["b"], p["n"]) for p in found["pairs"]] == [("a", "b", 3), ("a", "c", 2), ("b", "c", 2)]
     assert main(["agree", "sentiment", "a", "b", "c", "--store", str(made.folder)]) == 0
-    assert "Krippendorff's alpha 0.53" in capsys.readouterr().out
+    assert found["alpha_of"] == "ordinal" and "Krippendorff's alpha (ordinal) 0.53" in capsys.readouterr().out
 
 
 def test_a_labeller_nobody_knows_shares_nothing(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,10 +201,10 @@ def test_gold_of_another_codebook_asks_for_validation(
 ) -> None:
     row = {"session_id": session_id(0), "turn": 1, "label": "NEUTRAL", "annotator": "human:eva"}
     path = gold_file(tmp_path, {**row, "prompt_hash": "0ld"})
-    (warning,) = told(capsys, "sentiment", "openai:m", "--gold", path, "--store", store.folder)["warnings"]
+    (warning,) = told(capsys, "sentiment", "openai:m", "--gold", path, "--store", store.folder)["warnings"][1:]
     assert "another version of the codebook" in warning
     path = gold_file(tmp_path, {**row, "prompt_hash": task("sentiment").prompt_hash})
-    assert told(capsys, "sentiment", "openai:m", "--gold", path, "--store", store.folder)["warnings"] == []
+    assert told(capsys, "sentiment", "openai:m", "--gold", path, "--store", store.folder)["warnings"][1:] == []
 
 
 def test_gold_is_found_in_the_store_by_session_turn_and_text(
@@ -179,7 +225,7 @@ def test_gold_is_found_in_the_store_by_session_turn_and_text(
     assert found["left_out"] == {
         "repeated": 1, "no_such_turn": 1, "session_not_in_store": 1, "no_label": 2, "no_such_class": 1,
     }  # fmt: skip
-    assert "not people's" in found["warnings"][0]
+    assert "not people's" in found["warnings"][-1]
 
 
 def test_rules_read_a_gold_files_own_texts_without_a_store(
@@ -212,7 +258,8 @@ def test_scores_are_compared_as_scores(tmp_path: Path, capsys: pytest.CaptureFix
     found = told(capsys, "session_success", "human:a", "human:b", "--store", made.folder)
     assert found["agreement"] is None and found["confusion"] == {} and found["n"] == 3
     scores = found["scores"]
-    assert scores["spearman"] == pytest.approx(1) and scores["mean_difference"] == -10 and 0.9 < scores["icc"] < 1
+    assert scores["spearman"]["value"] == pytest.approx(1) and 0.9 < scores["icc"]["value"] < 1
+    assert scores["mean_difference"] == -10 and scores["mean_difference_interval"] is None, "three sessions"
     assert main(["agree", "session_success", "human:a", "human:b", "--store", str(made.folder)]) == 0
     assert "mean difference -10.00 (n 3)" in capsys.readouterr().out
 
@@ -226,7 +273,8 @@ def test_steps_that_nobody_gave_still_lie_between() -> None:
     ]
     found = compare(task("goal_alignment_at_close"), "a", "b", both)
     # Seen: 16 of 3 things. Blind: 2 of 0 and 1 of 1 against 4, 0, 1.
-    assert found.weighted_kappa == pytest.approx(1 - 16 * 3 / (2 * 16 + 2 * 0 + 2 * 1 + 9 + 1 + 0))
+    assert found.weighted_kappa is not None
+    assert found.weighted_kappa.value == pytest.approx(1 - 16 * 3 / (2 * 16 + 2 * 0 + 2 * 1 + 9 + 1 + 0))
     assert (
         compare(
             task("pushback"), "a", "b", [Both(session_id="s", turn=1, a="correction", b="rejection")]

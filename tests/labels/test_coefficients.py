@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Hashable
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Sequence
 
 import pytest
 
+from agentsignals.stats import jackknife
 from agentsignals.stats.agreement import agreement
-from agentsignals.stats.coefficients import ac1, alpha, icc, kappa_estimate, spearman, weighted_kappa
+from agentsignals.stats.coefficients import (
+    Estimate,
+    Pair,
+    ac1,
+    alpha,
+    coincidences,
+    icc,
+    kappa_estimate,
+    spearman,
+    weighted_kappa,
+)
 
 N, U, P = "NEGATIVE", "NEUTRAL", "POSITIVE"
 
@@ -52,9 +64,9 @@ def test_kappa_by_hand() -> None:
     estimate = kappa_estimate((n, a, b) for n, (a, b) in enumerate(pairs))
     assert estimate is not None and estimate.value == pytest.approx(0.4)
     # AC1: yes is used 55 times of 100, so chance is 2 * .55 * .45 = .495.
-    assert ac1(pairs, 2) == pytest.approx((0.7 - 0.495) / (1 - 0.495))
+    assert ac1(Counter(pairs), 2) == pytest.approx((0.7 - 0.495) / (1 - 0.495))
     # With two classes all disagreements weigh the same.
-    assert weighted_kappa(pairs, "yn") == pytest.approx(0.4)
+    assert weighted_kappa(Counter(pairs), "yn") == pytest.approx(0.4)
 
 
 def test_things_alone_in_their_sessions_have_the_published_standard_error() -> None:
@@ -102,17 +114,17 @@ def test_agreement_without_exception_gives_no_interval() -> None:
 def test_what_is_not_defined_is_none() -> None:
     assert kappa_estimate([]) is None
     assert kappa_estimate([(1, "a", "a"), (2, "a", "a")]) is None
-    assert weighted_kappa([], "ab") is None and weighted_kappa([("a", "a")], "ab") is None
-    assert ac1([], 3) is None and ac1([("a", "a")], 1) is None
+    assert weighted_kappa({}, "ab") is None and weighted_kappa({("a", "a"): 1}, "ab") is None
+    assert ac1({}, 3) is None and ac1({("a", "a"): 1}, 1) is None
     assert spearman([(1, 1)]) is None and spearman([(1, 2), (1, 3)]) is None and spearman([]) is None
     assert icc([(1, 1)]) is None and icc([(1, 1), (1, 1)]) is None
-    assert alpha([]) is None and alpha([["a"], ["b"]]) is None and alpha([["a", "a"]]) is None
+    assert alpha({}) is None and alpha(summed([["a"], ["b"]])) is None and alpha(summed([["a", "a"]])) is None
 
 
 def test_weights_count_how_far_apart() -> None:
     near, far = [("1", "2"), ("1", "1"), ("3", "3")], [("1", "3"), ("1", "1"), ("3", "3")]
-    assert weighted_kappa(near, "123") == pytest.approx(1 - 3 / (2 + 8 + 1 + 4))
-    assert weighted_kappa(far, "123") == pytest.approx(1 - 12 / (8 + 8 + 4))
+    assert weighted_kappa(Counter(near), "123") == pytest.approx(1 - 3 / (2 + 8 + 1 + 4))
+    assert weighted_kappa(Counter(far), "123") == pytest.approx(1 - 12 / (8 + 8 + 4))
 
 
 def test_icc_of_shrout_and_fleiss_for_their_first_two_judges() -> None:
@@ -135,8 +147,9 @@ def test_spearman_shares_ranks_among_ties() -> None:
     assert spearman([(1, 1), (2, 3), (2, 2), (9, 4)]) == pytest.approx(4.5 / (4.5 * 5) ** 0.5)
 
 
-def test_alpha_of_krippendorffs_nominal_example() -> None:
-    """His example C of 2011, four observers with gaps: .743 for names; the last unit has one value."""
+@pytest.mark.parametrize(("order", "value"), [("", 0.743), ("12345", 0.815)])
+def test_alpha_of_krippendorffs_example(order: str, value: float) -> None:
+    """His example C of 2011, four observers with gaps: .743 for names, .815 for ranks; the last unit has one value."""
     observers = (
         ["1", "2", "3", "3", "2", "1", "4", "1", "2", "", "", ""],
         ["1", "2", "3", "3", "2", "2", "4", "1", "2", "5", "", "3"],
@@ -144,7 +157,74 @@ def test_alpha_of_krippendorffs_nominal_example() -> None:
         ["1", "2", "3", "3", "2", "4", "4", "1", "2", "5", "1", ""],
     )
     units = [[value for value in unit if value] for unit in zip(*observers, strict=True)]
-    assert alpha(units) == pytest.approx(0.743, abs=5e-4)
+    assert alpha(summed(units), order) == pytest.approx(value, abs=5e-4)
+
+
+def test_ranks_that_nobody_gave_lie_between_no_others() -> None:
+    cells = summed([["1", "1"], ["1", "3"], ["3", "3"]])
+    assert alpha(cells, "123") == alpha(cells, "13") == alpha(cells)
+
+
+@pytest.mark.parametrize("sessions", [5, 6])
+def test_few_sessions_give_no_interval_of_any_coefficient(sessions: int) -> None:
+    found = jackknifed([Counter(drawn(9, "ab", seed)) for seed in range(sessions)])
+    assert found is not None and (found.low is None) == (sessions < 6)
+
+
+def test_a_coefficient_that_rests_on_one_session_has_no_interval() -> None:
+    """Without it there is one label alone, of which kappa says nothing."""
+    alone = [Counter({("a", "a"): 9, ("b", "b"): 2, ("a", "b"): 1}), *[Counter({("a", "a"): 3})] * 7]
+    found = jackknife.estimate(alone, [12.0] + [3.0] * 7, lambda cells: weighted_kappa(merged(cells), "ab"))
+    assert found is not None and found.value > 0.5 and found.low is None
+
+
+def test_kappas_two_intervals_agree() -> None:
+    """The linearised error and leaving sessions out are two roads to the same."""
+    sessions = [Counter(drawn(12, "abc", seed)) for seed in range(40)]
+    linear = kappa_estimate((n, a, b) for n, cells in enumerate(sessions) for a, b in cells.elements())
+    left_out = jackknife.estimate(sessions, [12.0] * 40, lambda cells: _kappa(merged(cells)))
+    assert linear is not None and left_out is not None
+    assert (linear.value, linear.low, linear.high) == pytest.approx(
+        (left_out.value, left_out.low, left_out.high), abs=0.01
+    )
+
+
+def test_many_sessions_are_left_out_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly the same ends for a fifth of the work."""
+    sessions = [Counter(drawn(4, "ab", seed)) for seed in range(400)]
+    asked: list[int] = []
+
+    def counted(cells: Sequence[Counter[Pair]]) -> float | None:
+        asked.append(len(cells))
+        return ac1(merged(cells), 2)
+
+    found = jackknife.estimate(sessions, [4.0] * 400, counted)
+    assert asked == [400, *[398] * jackknife.MOST_GROUPS]
+    monkeypatch.setattr(jackknife, "MOST_GROUPS", 400)
+    whole = jackknife.estimate(sessions, [4.0] * 400, counted)
+    assert found is not None and whole is not None and found.value == whole.value
+    assert found.low == pytest.approx(whole.low, abs=0.01) and found.low != whole.low
+
+
+def jackknifed(sessions: Sequence[Counter[Pair]]) -> Estimate | None:
+    return jackknife.estimate(sessions, [float(of.total()) for of in sessions], lambda some: ac1(merged(some), 2))
+
+
+def merged(cells: Sequence[Counter[Pair]]) -> Counter[Pair]:
+    return sum(cells, Counter[Pair]())
+
+
+def _kappa(cells: Counter[Pair]) -> float | None:
+    found = agreement(cells.elements())
+    return None if found is None else found.kappa
+
+
+def summed(units: Sequence[Sequence[str]]) -> dict[Pair, float]:
+    whole: dict[Pair, float] = defaultdict(float)
+    for unit in units:
+        for pair, n in coincidences(unit).items():
+            whole[pair] += n
+    return whole
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -156,7 +236,7 @@ def test_sklearn_says_the_same(seed: int) -> None:
     assert estimate is not None
     assert estimate.value == pytest.approx(metrics.cohen_kappa_score(first, second), abs=1e-12)
     quadratic = metrics.cohen_kappa_score(first, second, labels=list("abcd"), weights="quadratic")
-    assert weighted_kappa(pairs, "abcd") == pytest.approx(quadratic, abs=1e-12)
+    assert weighted_kappa(Counter(pairs), "abcd") == pytest.approx(quadratic, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -347,11 +347,17 @@ def test_what_makes_no_sense_is_refused(arguments: list[str]) -> None:
 
 
 def test_weights_give_back_what_strata_took() -> None:
-    found = weighted_back([("a", "a", 8.0), ("b", "b", 1.0), ("a", "b", 1.0)])
+    things = [("a", "a", 8.0), ("b", "b", 1.0), ("a", "b", 1.0)]
+    found = weighted_back([("s", *thing) for thing in things])
     # First: a 9, b 1. Second: a 8, b 2. Chance: .9 * .8 + .1 * .2 = .74.
     assert found is not None and (found.things, found.agreement) == (10, 0.9)
-    assert found.chance == pytest.approx(0.74) and found.kappa == pytest.approx(0.16 / 0.26)
-    alone = weighted_back([("a", "a", 2.0)])
+    assert found.chance == pytest.approx(0.74) and found.kappa is not None and found.kappa.low is None
+    assert found.kappa.value == pytest.approx(0.16 / 0.26)
+    spread = [(f"s{n}", *things[n % 3][:2], things[n % 3][2] + n) for n in range(12)]
+    over = weighted_back(spread)
+    assert over is not None and over.kappa is not None and over.kappa.low is not None and over.kappa.high is not None
+    assert over.kappa.low < over.kappa.value < over.kappa.high
+    alone = weighted_back([("s", "a", "a", 2.0)])
     assert alone is not None and alone.kappa is None and weighted_back([]) is None
 
 

@@ -11,6 +11,7 @@ from agentsignals.errors import UsageError
 if TYPE_CHECKING:
     from agentsignals.labels.comparison import Comparison, Several
     from agentsignals.labels.task import Task
+    from agentsignals.stats.coefficients import Estimate
 
 _SHOWN_PATTERNS = 12
 _EXCERPT = 100
@@ -76,11 +77,9 @@ def _several(result: Several) -> str:
     from agentsignals.cli.output import printable, table
 
     names = ("first", "second", "n", "agreement", "kappa", "AC1")
-    pairs = [
-        (p.a, p.b, p.n, _figure(p.agreement), _figure(p.kappa.value if p.kappa else None), _figure(p.ac1))
-        for p in result.pairs
-    ]
-    head = f"{result.task}: {result.n:,} labelled by two or more; Krippendorff's alpha {_figure(result.alpha)}"
+    pairs = [(p.a, p.b, p.n, _figure(p.agreement), _estimate(p.kappa), _estimate(p.ac1)) for p in result.pairs]
+    of = f"Krippendorff's alpha ({result.alpha_of})"
+    head = f"{result.task}: {result.n:,} labelled by two or more; {of} {_estimate(result.alpha)}"
     mind = dict.fromkeys(f"mind: {warning}" for p in result.pairs for warning in p.warnings)
     return "\n\n".join([printable(head), table(names, pairs), *map(printable, mind)])
 
@@ -99,22 +98,20 @@ def _text(comparison: Comparison) -> str:
         ("left out", ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in comparison.left_out.items())),
     ]
     if comparison.agreement is not None and comparison.chance is not None:
-        rows.append(("agreement", f"{comparison.agreement:.1%}, by chance {comparison.chance:.1%}"))
-        figure = f"{kappa.value:.2f}{_interval(kappa.low, kappa.high)}" if kappa else "not defined: chance explains all"
-        rows.append(
-            ("kappa", f"{figure}{_beside('weighted', comparison.weighted_kappa)}{_beside('AC1', comparison.ac1)}")
-        )
+        within = _interval(comparison.agreement_interval, "{:.0%}")
+        rows.append(("agreement", f"{comparison.agreement:.1%}{within}, by chance {comparison.chance:.1%}"))
+        rows.append(("kappa", _estimate(kappa) if kappa else "not defined: chance explains all"))
+        rows += [("weighted", comparison.weighted_kappa and _estimate(comparison.weighted_kappa))]
+        rows += [("AC1", comparison.ac1 and _estimate(comparison.ac1))]
     if comparison.weighted_back is not None:
-        back, weighted_kappa = comparison.weighted_back, comparison.weighted_back.kappa
+        back = comparison.weighted_back
         rows.append(
-            (
-                "of all",
-                f"agreement {back.agreement:.1%}, kappa {_figure(weighted_kappa)} of {back.things:,.0f} weighted",
-            )
+            ("of all", f"agreement {back.agreement:.1%}, kappa {_estimate(back.kappa)} of {back.things:,.0f} weighted")
         )
     if scores is not None:
-        figure = f"ICC {_figure(scores.icc)}, Spearman {_figure(scores.spearman)}"
-        rows.append(("scores", f"{figure}, mean difference {scores.mean_difference:+.2f} (n {scores.n:,})"))
+        apart = f"{scores.mean_difference:+.2f}{_interval(scores.mean_difference_interval, '{:+.2f}')}"
+        figure = f"ICC {_estimate(scores.icc)}, Spearman {_estimate(scores.spearman)}"
+        rows.append(("scores", f"{figure}, mean difference {apart} (n {scores.n:,})"))
     rows += [("mind", warning) for warning in comparison.warnings]
     parts = ["\n".join(f"{name:10}  {printable(str(value))}" for name, value in rows if value)]
     if comparison.confusion:
@@ -122,7 +119,15 @@ def _text(comparison: Comparison) -> str:
         parts.append(table(["", *names], [[a, *(comparison.confusion[a][b] for b in names)] for a in names]))
         columns = ("class", f"n by {comparison.b}", f"n by {comparison.a}", "precision", "recall", "F1")
         per_class = [
-            (k, c.n, c.predicted, *map(_figure, (c.precision, c.recall, c.f1))) for k, c in comparison.per_class.items()
+            (
+                k,
+                c.n,
+                c.predicted,
+                f"{_figure(c.precision)}{_interval(c.precision_interval)}",
+                f"{_figure(c.recall)}{_interval(c.recall_interval)}",
+                f"{_figure(c.f1)}{_interval(c.f1_interval)}",
+            )
+            for k, c in comparison.per_class.items()
         ]
         parts.append(table(columns, per_class))
     if comparison.patterns:
@@ -141,12 +146,12 @@ def _patterns(comparison: Comparison) -> list[str]:
     return [*lines, f"and {hidden} rarer patterns (--json has all)"] if hidden > 0 else lines
 
 
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
+def _interval(ends: tuple[float | None, float | None] | None, form: str = "{:.2f}") -> str:
+    return "" if ends is None or ends[0] is None else f" [{form.format(ends[0])}, {form.format(ends[1])}]"
 
 
-def _beside(name: str, value: float | None) -> str:
-    return "" if value is None else f", {name} {value:.2f}"
+def _estimate(estimate: Estimate | None) -> str:
+    return "–" if estimate is None else f"{estimate.value:.2f}{_interval((estimate.low, estimate.high))}"
 
 
 def _figure(value: float | None) -> str:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from itertools import combinations
+from types import MappingProxyType
 from typing import NamedTuple
 
 from agentsignals.labels.answers import Outcome
-from agentsignals.labels.comparison import Both, Comparison, Several, alpha_of, compare, fitting, weighted_back
+from agentsignals.labels.comparison import (
+    Both,
+    Comparison,
+    Several,
+    alpha_of,
+    classes,
+    compare,
+    fitting,
+    ordered,
+    weighted_back,
+)
 from agentsignals.labels.gold import Gold, GoldRow
 from agentsignals.labels.labellers.rules import Rules
 from agentsignals.labels.published import PublishedRow, turn_of, turns_of
@@ -52,6 +63,8 @@ class Labels(NamedTuple):
 
     by_place: dict[Place, ComparedLabel]
     left_out: dict[str, int]
+    unknown: Mapping[str, int] = MappingProxyType({})
+    """Values that are none of the task's classes, and how often."""
 
 
 def between(store: Store, task: Task, a: str, b: str) -> Comparison:
@@ -72,11 +85,16 @@ def among(store: Store, task: Task, names: Sequence[str], only: Container[str] |
     for labelled_by in by_labeller.values():
         for place, label in labelled_by.by_place.items():
             things.setdefault(place, []).append(label.value)
-    shared = [labels for labels in things.values() if len(labels) > 1]
+    shared = [(session_id, labels) for (session_id, _), labels in things.items() if len(labels) > 1]
     texts = {name: _texts(store, task, name) for name in by_labeller}
     pairs = [_of_two(task, a, b, texts[a[0]]) for a, b in combinations(by_labeller.items(), 2)]
     return Several(
-        task=task.name, labellers=list(by_labeller), n=len(shared), alpha=alpha_of(task, shared), pairs=pairs
+        task=task.name,
+        labellers=list(by_labeller),
+        n=len(shared),
+        alpha=alpha_of(task, shared),
+        alpha_of="ordinal" if ordered(task) else "nominal",
+        pairs=pairs,
     )
 
 
@@ -115,7 +133,7 @@ def with_gold(task: Task, a: str, gold: Gold, store: Store | None = None) -> Com
     shared = first.by_place.keys() & meant.keys()
     if task.values and shared <= weights.keys():
         comparison.weighted_back = weighted_back(
-            [(first.by_place[p].value, meant[p].value, weights[p]) for p in shared]
+            [(p[0], first.by_place[p].value, meant[p].value, weights[p]) for p in shared]
         )
     comparison.gold = ", ".join(gold.by) or None
     comparison.warnings += _versions(task, a, first) + _of_gold(task, gold, {s.version for s in meant.values()})
@@ -130,15 +148,15 @@ def judges_texts(a: str, gold: Gold) -> bool:
 def said_by(store: Store, task: Task, labeller: str) -> Labels:
     """A labeller's labels in a store, of people's sessions; those that are none of the task's are left out."""
     by_place: dict[Place, ComparedLabel] = {}
-    left_out: Counter[str] = Counter()
+    unknown: Counter[str] = Counter()
     _, judged = rows(store, _LABELS, "product", [task.name, labeller])
     for session_id, turn, value, number, version, model in judged:
         label = fitting(task, value)
         if label is None:
-            left_out["no_label"] += 1
+            unknown[str(value)] += 1
         else:
             by_place[session_id, turn] = ComparedLabel(label, number, version, model)
-    return Labels(by_place, dict(left_out))
+    return Labels(by_place, {"no_label": unknown.total()} if unknown else {}, dict(unknown))
 
 
 def _texts(store: Store, task: Task, labeller: str) -> dict[Place, str]:
@@ -247,6 +265,12 @@ def _versions(task: Task, name: str, labels: Labels) -> list[str]:
     versions = {label.version for label in labels.by_place.values() if label.version}
     models = {label.model for label in labels.by_place.values() if label.model}
     warnings = []
+    if labels.unknown:
+        n, allowed = sum(labels.unknown.values()), ", ".join(classes(task)) or "its numbers"
+        frequent = ", ".join(f"{value!r} {count} times" for value, count in Counter(labels.unknown).most_common(3))
+        warnings.append(
+            f"{n} of {n + len(labels.by_place)} labels of {name} are none of {allowed} and are left out: {frequent}"
+        )
     if len(versions) > 1:
         warnings.append(f"labels of {name} are of {len(versions)} versions of the prompt; the figures mix them")
     if len(models) > 1:

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import fsum
 
 from msgspec import Struct, field
 
 from agentsignals.labels.task import Task
 from agentsignals.redaction import redacted
+from agentsignals.stats import jackknife
 from agentsignals.stats.agreement import agreement
-from agentsignals.stats.coefficients import Estimate, ac1, alpha, icc, kappa_estimate, spearman, weighted_kappa
+from agentsignals.stats.coefficients import (
+    Estimate,
+    Pair,
+    ac1,
+    alpha,
+    coincidences,
+    icc,
+    kappa_estimate,
+    spearman,
+    weighted_kappa,
+)
+from agentsignals.stats.estimates import FEWEST_CLUSTERS, Interval, clustered, sums_interval
 
 SCALES = {name: tuple("01234") for name in ("task_paraphrase_accuracy", "goal_alignment_at_close")}
 """Scores with few steps, which are compared as classes, too."""
@@ -42,7 +55,8 @@ class Both(Struct, frozen=True, kw_only=True):
 
 
 class OfClass(Struct, frozen=True):
-    """One class, with the second labeller's word taken as the truth."""
+    """One class, with the second labeller's word taken as the truth. Intervals at 95 percent, over sessions; None under
+    six with the class."""
 
     n: int
     """How often the second gave it."""
@@ -51,6 +65,9 @@ class OfClass(Struct, frozen=True):
     precision: float | None
     recall: float | None
     f1: float | None
+    precision_interval: Interval | None = None
+    recall_interval: Interval | None = None
+    f1_interval: Interval | None = None
 
 
 class Example(Struct, frozen=True):
@@ -76,11 +93,12 @@ class Scores(Struct, frozen=True):
     """Two labellers' scores of the same things."""
 
     n: int
-    icc: float | None
+    icc: Estimate | None
     """ICC(2,1): absolute agreement."""
-    spearman: float | None
+    spearman: Estimate | None
     mean_difference: float
     """The first's less the second's."""
+    mean_difference_interval: Interval | None = None
 
 
 class WeightedBack(Struct, frozen=True):
@@ -89,12 +107,13 @@ class WeightedBack(Struct, frozen=True):
     things: float
     agreement: float
     chance: float
-    kappa: float | None
+    kappa: Estimate | None
+    """The interval is over sessions, and takes the strata for chance: it is a little wide."""
 
 
 class Comparison(Struct, kw_only=True):
     """What came of comparing. Coefficients are None where they are not defined; so are all figures of classes where
-    the task's verdict is a score of many values."""
+    the task's verdict is a score of many values. Intervals are by sessions: messages of one are alike."""
 
     task: str
     a: str
@@ -102,12 +121,13 @@ class Comparison(Struct, kw_only=True):
     n: int
     sessions: int
     agreement: float | None = None
+    agreement_interval: Interval | None = None
     chance: float | None = None
     kappa: Estimate | None = None
-    """Cohen's, with an interval by drawing sessions anew."""
-    weighted_kappa: float | None = None
+    """Cohen's."""
+    weighted_kappa: Estimate | None = None
     """With quadratic weights, where the classes have an order."""
-    ac1: float | None = None
+    ac1: Estimate | None = None
     """Gwet's, which a frequent class does not press down."""
     confusion: dict[str, dict[str, int]] = field(default_factory=dict)
     """Rows: the first; columns: the second."""
@@ -131,8 +151,10 @@ class Several(Struct, kw_only=True):
     labellers: list[str]
     n: int
     """Things with labels of at least two."""
-    alpha: float | None
-    """Krippendorff's for names, over those things; None where it is not defined, and for scores of many values."""
+    alpha: Estimate | None
+    """Krippendorff's over those things; None where it is not defined, and for scores of many values."""
+    alpha_of: str
+    """`ordinal` where the classes go from one end to the other, else `nominal`."""
     pairs: list[Comparison]
     """Each two of them, on what both labelled."""
 
@@ -140,11 +162,9 @@ class Several(Struct, kw_only=True):
 def compare(task: Task, a: str, b: str, both: Sequence[Both]) -> Comparison:
     """Compares what `a` and `b` said of the same things."""
     comparison = Comparison(task=task.name, a=a, b=b, n=len(both), sessions=len({pair.session_id for pair in both}))
-    scored = [(pair.score_a, pair.score_b) for pair in both if pair.score_a is not None and pair.score_b is not None]
-    score_pairs = [(x, y) for x, y in scored if x is not None and y is not None]
-    if not task.values and score_pairs:
-        apart = fsum(x - y for x, y in score_pairs) / len(score_pairs)
-        comparison.scores = Scores(len(score_pairs), icc(score_pairs), spearman(score_pairs), apart)
+    scored = [(p.session_id, p.score_a, p.score_b) for p in both if p.score_a is not None and p.score_b is not None]
+    if not task.values and scored:
+        comparison.scores = _scores(scored)
     if task.name != _CONTINUOUS:
         _of_classes(
             comparison, task, classes(task) or sorted({name for pair in both for name in (pair.a, pair.b)}), both
@@ -152,24 +172,64 @@ def compare(task: Task, a: str, b: str, both: Sequence[Both]) -> Comparison:
     return comparison
 
 
-def alpha_of(task: Task, things: Sequence[Sequence[str]]) -> float | None:
-    """Krippendorff's alpha where the verdicts are classes: each thing as the labels it has."""
-    return None if task.name == _CONTINUOUS else alpha(things)
+def _scores(scored: Sequence[tuple[str, float, float]]) -> Scores:
+    sessions: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for session_id, a, b in scored:
+        sessions[session_id].append((a, b))
+    pairs, sizes = list(sessions.values()), [float(len(of)) for of in sessions.values()]
+
+    def over(coefficient: Callable[[Sequence[tuple[float, float]]], float | None]) -> Estimate | None:
+        return jackknife.estimate(pairs, sizes, lambda some: coefficient([pair for of in some for pair in of]))
+
+    apart = [(fsum(a - b for a, b in of), float(len(of))) for of in pairs]
+    return Scores(
+        len(scored),
+        over(icc),
+        over(spearman),
+        fsum(d for d, _ in apart) / len(scored),
+        sums_interval(apart) if len(apart) >= FEWEST_CLUSTERS else None,
+    )
 
 
-def weighted_back(things: Sequence[tuple[str, str, float]]) -> WeightedBack | None:
-    """The figures over (first's label, second's, weight); None of nothing."""
-    first, second = defaultdict[str, float](float), defaultdict[str, float](float)
-    for a, b, weight in things:
-        first[a] += weight
-        second[b] += weight
-    whole = fsum(weight for _, _, weight in things)
+def ordered(task: Task) -> bool:
+    """Whether a task's classes, as declared, go from one end to the other."""
+    return task.name in _ORDERED
+
+
+def alpha_of(task: Task, things: Sequence[tuple[str, Sequence[str]]]) -> Estimate | None:
+    """Krippendorff's alpha where the verdicts are classes, over things (session, the labels it has)."""
+    if task.name == _CONTINUOUS:
+        return None
+    of_thing = ((session_id, pair, n) for session_id, labels in things for pair, n in coincidences(labels).items())
+    return jackknife.of_pairs(of_thing, partial(alpha, order=classes(task) if ordered(task) else ()))
+
+
+def weighted_back(things: Sequence[tuple[str, str, str, float]]) -> WeightedBack | None:
+    """The figures over (session, first's label, second's, weight); None of nothing."""
+    cells = jackknife.together({(a, b): weight} for _, a, b, weight in things)
+    whole = fsum(cells.values())
     if not whole:
         return None
-    same = fsum(weight for a, b, weight in things if a == b) / whole
-    chance = fsum(first[name] * second[name] for name in first.keys() & second.keys()) / whole**2
-    alone = len(first) == len(second) == 1 and first.keys() == second.keys()
-    return WeightedBack(whole, same, chance, None if alone else (same - chance) / (1 - chance))
+    same, chance = _same_and_chance(cells)
+    estimate = jackknife.of_pairs(((session_id, (a, b), weight) for session_id, a, b, weight in things), _weighted_back)
+    return WeightedBack(whole, same, chance, estimate)
+
+
+def _weighted_back(cells: Mapping[Pair, float]) -> float | None:
+    if not cells or len({name for pair in cells for name in pair}) == 1:
+        return None
+    same, chance = _same_and_chance(cells)
+    return (same - chance) / (1 - chance)
+
+
+def _same_and_chance(cells: Mapping[Pair, float]) -> tuple[float, float]:
+    first, second = defaultdict[str, float](float), defaultdict[str, float](float)
+    for (a, b), weight in cells.items():
+        first[a] += weight
+        second[b] += weight
+    whole = fsum(cells.values())
+    same = fsum(weight for (a, b), weight in cells.items() if a == b) / whole
+    return same, fsum(first[name] * second[name] for name in first.keys() & second.keys()) / whole**2
 
 
 def classes(task: Task) -> tuple[str, ...]:
@@ -207,22 +267,28 @@ def _of_classes(comparison: Comparison, task: Task, labels: Sequence[str], both:
         measured.confusion,
     )
     comparison.kappa = kappa_estimate((pair.session_id, pair.a, pair.b) for pair in both)
-    comparison.ac1 = ac1(pairs, len(labels))
-    if task.name in _ORDERED:
-        comparison.weighted_kappa = weighted_kappa(pairs, labels)
-    comparison.per_class = {name: _of_class(name, measured.confusion) for name in labels}
+    by_session = [(pair.session_id, (pair.a, pair.b), 1.0) for pair in both]
+    comparison.agreement_interval = clustered((at, a == b, 1) for at, (a, b), _ in by_session).interval
+    comparison.ac1 = jackknife.of_pairs(by_session, partial(ac1, labels=len(labels)))
+    if ordered(task):
+        comparison.weighted_kappa = jackknife.of_pairs(by_session, partial(weighted_kappa, order=labels))
+    comparison.per_class = {name: _of_class(name, both) for name in labels}
     comparison.patterns = _patterns(both)
 
 
-def _of_class(name: str, confusion: dict[str, dict[str, int]]) -> OfClass:
-    hits = confusion[name][name]
-    predicted, n = sum(confusion[name].values()), sum(row[name] for row in confusion.values())
+def _of_class(name: str, both: Sequence[Both]) -> OfClass:
+    """F1 is a ratio of sums, too: twice the hits over how often either gave the class."""
+    parts = [(pair.session_id, pair.a == name, pair.b == name) for pair in both]
+    hits, predicted, n = (sum(column) for column in zip(*((a and b, a, b) for _, a, b in parts), strict=True))
     return OfClass(
         n,
         predicted,
         hits / predicted if predicted else None,
         hits / n if n else None,
         2 * hits / (predicted + n) if predicted + n else None,
+        clustered((at, a and b, a) for at, a, b in parts).interval,
+        clustered((at, a and b, b) for at, a, b in parts).interval,
+        clustered((at, 2 * (a and b), a + b) for at, a, b in parts).interval,
     )
 
 

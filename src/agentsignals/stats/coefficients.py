@@ -5,8 +5,8 @@ Formulas: Cohen 1960 and 1968, Gwet 2008 (AC1), Shrout & Fleiss 1979 (ICC), Krip
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import atanh, fsum, sqrt, tanh
 from statistics import fmean
 from typing import NamedTuple
@@ -92,24 +92,37 @@ class _Sums(NamedTuple):
         return (of_agreement * (1 - chance) - of_chance * (1 - agreement)) / ((1 - chance) ** 2 * self.n)
 
 
-def weighted_kappa(pairs: Sequence[Pair], order: Sequence[str]) -> float | None:
-    """Cohen's with quadratic weights: labels far apart in `order` disagree more. Every label stands in `order`."""
+def weighted_kappa(cells: Mapping[Pair, float], order: Sequence[str]) -> float | None:
+    """Cohen's with quadratic weights, of how often each pair of labels was given: labels far apart in `order` disagree
+    more. Every label stands in `order`.
+    """
     at = {name: n for n, name in enumerate(order)}
-    first, second = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
-    seen = sum((at[a] - at[b]) ** 2 for a, b in pairs) * len(pairs)
-    blind = sum(n * m * (at[a] - at[b]) ** 2 for a, n in first.items() for b, m in second.items())
+    first, second = _margins(cells)
+    seen = fsum(n * (at[a] - at[b]) ** 2 for (a, b), n in cells.items()) * fsum(cells.values())
+    blind = fsum(n * m * (at[a] - at[b]) ** 2 for a, n in first.items() for b, m in second.items())
     return 1 - seen / blind if blind else None
 
 
-def ac1(pairs: Sequence[Pair], labels: int) -> float | None:
-    """Gwet's: chance agreement by how evenly the labels are used, so that a frequent one does not explain all.
-    `labels`: how many could be given.
+def ac1(cells: Mapping[Pair, float], labels: int) -> float | None:
+    """Gwet's, of how often each pair of labels was given: chance agreement by how evenly the labels are used, so that a
+    frequent one does not explain all. `labels`: how many could be given.
     """
-    if not pairs or labels < 2:
+    n = fsum(cells.values())
+    if not n or labels < 2:
         return None
-    used = Counter(name for pair in pairs for name in pair)
-    chance = fsum(s * (1 - s) for s in (n / (2 * len(pairs)) for n in used.values())) / (labels - 1)
-    return (sum(a == b for a, b in pairs) / len(pairs) - chance) / (1 - chance)
+    first, second = _margins(cells)
+    used = [(first.get(name, 0) + second.get(name, 0)) / (2 * n) for name in first.keys() | second.keys()]
+    chance = fsum(share * (1 - share) for share in used) / (labels - 1)
+    return (fsum(m for (a, b), m in cells.items() if a == b) / n - chance) / (1 - chance)
+
+
+def _margins(cells: Mapping[Pair, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """How often the first gave each label, and how often the second did."""
+    first, second = defaultdict[str, float](float), defaultdict[str, float](float)
+    for (a, b), n in cells.items():
+        first[a] += n
+        second[b] += n
+    return dict(first), dict(second)
 
 
 def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
@@ -146,13 +159,27 @@ def icc(pairs: Sequence[tuple[float, float]]) -> float | None:
     return (things - error) / below if below else None
 
 
-def alpha(things: Iterable[Sequence[str]]) -> float | None:
-    """Krippendorff's for names, over any number of labellers: each thing as the labels it has. Things with one label
-    say nothing. None where all labels are one.
+def coincidences(labels: Sequence[str]) -> dict[Pair, float]:
+    """How often any two labellers of one thing gave each two labels, each pair both ways, over how many others there
+    are: what Krippendorff's alpha sums up. Nothing of a thing with one label."""
+    counted, others = Counter(labels), len(labels) - 1
+    both = {(a, b): n * (m - (a == b)) for a, n in counted.items() for b, m in counted.items()}
+    return {pair: n / others for pair, n in both.items() if n and others}
+
+
+def alpha(cells: Mapping[Pair, float], order: Sequence[str] = ()) -> float | None:
+    """Krippendorff's, of the coincidences of all things. `order`: the labels from one end to the other, where they have
+    ends: then labels disagree the more the more others lie between. None where all labels are one.
     """
-    paired = [Counter(labels) for labels in things if len(labels) > 1]
-    used: Counter[str] = sum(paired, Counter())
-    n = used.total()
-    apart = sum((labels.total() ** 2 - sum(k * k for k in labels.values())) / (labels.total() - 1) for labels in paired)
-    blind = n * n - sum(k * k for k in used.values())
-    return 1 - (n - 1) * apart / blind if blind else None
+    used, _ = _margins(cells)
+    n = fsum(used.values())
+    names = [name for name in order or sorted(used) if name in used]
+    apart = dict.fromkeys(((a, b) for a in names for b in names if a != b), 1.0)
+    for at, a in enumerate(names if order else ()):
+        between = used[a] / 2
+        for b in names[at + 1 :]:
+            apart[a, b] = apart[b, a] = (between + used[b] / 2) ** 2
+            between += used[b]
+    seen = fsum(m * apart[pair] for pair, m in cells.items() if pair in apart)
+    blind = fsum(used[a] * used[b] * weight for (a, b), weight in apart.items())
+    return 1 - (n - 1) * seen / blind if blind else None
