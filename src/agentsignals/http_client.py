@@ -19,12 +19,16 @@ _OVERLOADED = frozenset((429, 503, 529))
 
 
 class Busy(Exception):
-    """A try that another may mend; `wait_s` when the server asks for a pause, `overloaded` when it says so."""
+    """A try that another may mend; `wait_s` when the server asks for a pause, `overloaded` when it says so, `timed_out`
+    when it did not answer in time."""
 
-    def __init__(self, why: str, wait_s: float | None = None, *, overloaded: bool = False) -> None:
+    def __init__(
+        self, why: str, wait_s: float | None = None, *, overloaded: bool = False, timed_out: bool = False
+    ) -> None:
         super().__init__(why)
         self.wait_s = wait_s
         self.overloaded = overloaded
+        self.timed_out = timed_out
 
 
 class Refused(Exception):
@@ -112,7 +116,8 @@ def exchanged(  # noqa: PLR0913  (a request and its bounds, named at the call)
     except urllib.error.HTTPError as problem:
         raise _of_status(problem) from problem
     except (OSError, HTTPException, ValueError) as problem:  # URLError, time-outs and broken connections
-        raise Busy(str(getattr(problem, "reason", problem)) or type(problem).__name__) from problem
+        reason = getattr(problem, "reason", problem)
+        raise Busy(str(reason) or type(problem).__name__, timed_out=isinstance(reason, TimeoutError)) from problem
 
 
 def _of_status(problem: urllib.error.HTTPError) -> Busy | Refused:

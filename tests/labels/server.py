@@ -51,6 +51,8 @@ class Server:
         self.faults: list[Fault] = []
         self.fault: Callable[[dict[str, Any]], Fault] = lambda _: None
         self.answers: Callable[[dict[str, Any]], str] = lambda _: label("NEUTRAL")
+        self.refuses: Callable[[dict[str, Any]], str | None] = lambda _: None
+        """The words of a refusal, which stand in a field of their own."""
         self.finish = "stop"
         self.refusal = b'{"error": "no"}'
         self.served: dict[str, str] = {}
@@ -68,7 +70,9 @@ class Server:
         if len(text.encode()) > limit:  # a token is a byte here
             text, finish = text[:limit], "length"
         usage = {"prompt_tokens": 100, "completion_tokens": 10}
-        return {"choices": [{"message": {"content": text}, "finish_reason": finish}], "usage": usage, **self.served}
+        refusal = self.refuses(body)
+        message = {"content": text} if refusal is None else {"content": None, "refusal": refusal}
+        return {"choices": [{"message": message, "finish_reason": finish}], "usage": usage, **self.served}
 
 
 def masked(seed: int, whitespace: bool = False) -> Callable[[dict[str, Any]], str]:

@@ -17,7 +17,7 @@ from agentsignals.http_client import retry_after_s
 from agentsignals.labels.answers import Outcome
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS
 from agentsignals.labels.labellers import openai as chat_server
-from agentsignals.labels.labellers.openai import HOPELESS, MOST_INVALID, TRIES, ChatServer
+from agentsignals.labels.labellers.openai import HOPELESS, HUNG, MOST_INVALID, MOST_TIMEOUTS, TRIES, ChatServer
 from agentsignals.labels.question import Asker, Question
 from agentsignals.labels.rate_limit import Pace
 from agentsignals.labels.task import Case
@@ -273,11 +273,42 @@ def test_an_answer_that_has_no_end_is_a_failure(server: Server) -> None:
     assert outcome.failure == "cut_short" and [r["max_tokens"] for r in server.requests] == [400, 800, 1600, 3200]
 
 
-def test_withheld_answers_say_so(server: Server) -> None:
+def test_withheld_answers_say_so_and_are_not_asked_for_again(server: Server) -> None:
     server.finish = "content_filter"
     server.answers = lambda _: ""
     (outcome,) = asked(by(server), question())
-    assert outcome.failure == "content_filter"
+    assert outcome.failure == "content_filter" and outcome.calls == 1
+
+
+def test_a_refusal_is_a_failure_at_once_and_the_others_go_on(server: Server) -> None:
+    server.refuses = lambda body: "I can't help with that." if "bad" in material(body) else None
+    bad, good = asked(by(server), question("bad"), question("good"))
+    assert (bad.failure, bad.detail, bad.calls) == ("refusal", "I can't help with that.", 1)
+    assert good.text == label("NEUTRAL")
+
+
+def test_a_model_that_refuses_everything_is_not_asked_on(server: Server) -> None:
+    server.refuses = lambda _: "I can't help with that."
+    with pytest.raises(LabelError, match="I can't help with that"):
+        asked(by(server, concurrency=1), *(question(str(n)) for n in range(80)))
+    assert len(server.requests) == MOST_INVALID
+
+
+def test_a_question_that_hangs_is_asked_twice_not_eight_times(server: Server) -> None:
+    server.fault = lambda body: "hang" if "bad" in material(body) else None
+    bad, good = asked(by(server, timeout_s=0.3, concurrency=1), question("bad"), question("good"))
+    assert (bad.failure, bad.calls) == ("no_answer", MOST_TIMEOUTS) and "timed out" in (bad.detail or "")
+    assert good.text
+
+
+@pytest.mark.parametrize(("answered_before", "threads", "calls"), [(0, 1, HUNG), (0, 4, 8), (3, 1, 3 + HUNG)])
+def test_a_server_that_hangs_ends_the_run(server: Server, answered_before: int, threads: int, calls: int) -> None:
+    server.fault = lambda _: "hang" if len(server.requests) > answered_before else None
+    began = time.monotonic()
+    with pytest.raises(LabelError, match="did not answer") as caught:
+        asked(by(server, timeout_s=0.3, concurrency=threads), *(question(str(n)) for n in range(40)))
+    assert calls <= len(server.requests) < calls + threads and time.monotonic() - began < 10
+    assert "--timeout" in (caught.value.hint or "")
 
 
 def test_calls_are_bounded_in_number(server: Server) -> None:

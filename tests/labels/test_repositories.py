@@ -156,5 +156,5 @@ def test_progress_ends_where_it_said_it_would(tmp_path: Path, server: Server) ->
     store = store_of(tmp_path / "s", *made, session(user("hi"), say("ok"), session_id="lost"))
     steps: list[tuple[int, int | None]] = []
     by = ChatServer(f"tiny@{server.url}")
-    judge(store, task("repo_domain"), by, Selection(), lambda _, done, total: steps.append((done, total)))
+    judge(store, task("repo_domain"), by, Selection(), lambda _, done, total, __: steps.append((done, total)))
     assert steps[-1] == (4, 4)

@@ -42,7 +42,7 @@ def judge(
     return running.run(store, task(name), by, selection or Selection(), silent)
 
 
-def silent(stage: str, done: int, total: int | None) -> None:
+def silent(stage: str, done: int, total: int | None, detail: str) -> None:
     """Says nothing."""
 
 
@@ -224,7 +224,7 @@ def test_finished_labels_are_written_when_the_server_gives_up(tmp_path: Path, se
 def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path, server: Server) -> None:
     store = store_of(tmp_path, [f"message {n}" for n in range(40)])
 
-    def interrupts(stage: str, done: int, total: int | None) -> None:
+    def interrupts(stage: str, done: int, total: int | None, _: str) -> None:
         assert (stage, total) == ("labelling", 40)
         if done == 10:
             raise KeyboardInterrupt

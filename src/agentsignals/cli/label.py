@@ -36,6 +36,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--per-minute", type=float, metavar="N", help="at most so many calls a minute")
     add("--window", type=int, metavar="TOKENS", help="how much the model can read (default: what the server says)")
     add("--timeout", type=float, metavar="SECONDS", help="for one call (default 120)")
+    add("--examples", metavar="FILE", help="show the model some of each class out of a gold file; they are not judged")
+    add("--label-first", action="store_true", help="ask for the verdict before its reason")
+    add("--answers", type=int, metavar="N", help="so many answers to each question; what most of them say is the label")
     add("--no-redact", action="store_true", help="send texts to a server elsewhere as they are")
     add(
         "--from",
@@ -44,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="take labels instead: published ones (Parquet, or a folder of it), or a gold file (.jsonl, .csv)",
     )
     add("--labeller", metavar="NAME", help="with --from: who gave these labels; people are human:NAME")
-    add("--column", metavar="NAME", help="with --from of a gold file: where the label stands")
+    add("--column", metavar="NAME", help="with a gold file (--from, --examples): where the label stands")
     add("--export-gold", dest="gold", metavar="FILE", help="write things for people to label instead (.jsonl, .csv)")
     add("--sample", type=int, metavar="N", help="with --export-gold: how many (default 100), evenly of the labels --by")
     add("--seed", type=int, metavar="N", help="with --export-gold: of the sample; of topics: of the groups")
@@ -86,8 +89,13 @@ def _check(options: argparse.Namespace) -> None:
 def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
     from agentsignals.cli.output import Bar, json_text
     from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, labeller
+    from agentsignals.labels.prompting import prompting
     from agentsignals.labels.run import run as judge
+    from agentsignals.labels.run import versioned
     from agentsignals.labels.selection import Selection
+    from agentsignals.labels.units import plain
+    from agentsignals.redaction import Redactor
+    from agentsignals.store.pseudonym_key import pseudonym_key
 
     by = labeller(
         options.by or _DEFAULT,
@@ -97,18 +105,27 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
         timeout_s=options.timeout,
         redact=not options.no_redact,
     )
-    by.version(wanted)
-    selection = Selection(options.where, options.limit, redact=by.leaves and not options.no_redact)
+    masks = by.leaves and not options.no_redact
+    selection = Selection(options.where, options.limit, redact=masks)
+    asked = prompting(
+        wanted,
+        examples=options.examples,
+        column=options.column,
+        label_first=options.label_first,
+        answers=options.answers,
+        mask=Redactor(pseudonym_key()).plain if masks else plain,
+    )
+    versioned(wanted, by, asked)
     if options.dry_run:
         from agentsignals.labels.estimate import estimate
 
-        cost = estimate(store, wanted, by, selection, options.window or DEFAULT_WINDOW_TOKENS)
+        cost = estimate(store, wanted, by, selection, options.window or DEFAULT_WINDOW_TOKENS, asked)
         print(json_text(cost) if options.json else _estimate_text(cost, by, masked=not options.no_redact))
         return 0
     _announce(options, by)
     bar = Bar(options.quiet)
     try:
-        summary = judge(store, wanted, by, selection, bar)
+        summary = judge(store, wanted, by, selection, bar, asked)
     finally:
         bar.close()
     if options.json:

@@ -145,22 +145,23 @@ class Bar:
         self._stage = ""
         self._said_at = time.monotonic()
 
-    def __call__(self, stage: str, done: int, total: int | None) -> None:
+    def __call__(self, stage: str, done: int, total: int | None, detail: str = "") -> None:
         if self._quiet:
             return
         if self._live:
-            self._draw(stage, done, total)
+            self._draw(stage, done, total, detail)
         elif time.monotonic() - self._said_at >= self.EVERY_S:
             self._said_at = time.monotonic()
             of = f" of {_amount(stage, total)}" if total else ""
-            print(f"{stage}: {_amount(stage, done)}{of}", file=sys.stderr, flush=True)
+            more = f"; {printable(detail)}" if detail else ""
+            print(f"{stage}: {_amount(stage, done)}{of}{more}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
 
-    def _draw(self, stage: str, done: int, total: int | None) -> None:
+    def _draw(self, stage: str, done: int, total: int | None, detail: str) -> None:
         if self._bar is None or stage != self._stage:
             from tqdm import tqdm
 
@@ -171,6 +172,10 @@ class Bar:
             self._bar = tqdm(
                 desc=stage, total=total, unit="B" if in_bytes else "", unit_scale=in_bytes, leave=False, file=beneath
             )
+        if total is not None:
+            self._bar.total = total
+        if detail:
+            self._bar.set_postfix_str(printable(detail))
         self._bar.update(done - self._bar.n)
 
 

@@ -22,7 +22,19 @@ LISTED = (
     "",
 )
 """The task's row in the list of tasks."""
-_FOREIGN = ("limit", "dry_run", "source", "labeller", "column", "gold", "sample", "no_redact")
+_FOREIGN = (
+    "limit",
+    "dry_run",
+    "source",
+    "labeller",
+    "column",
+    "gold",
+    "sample",
+    "no_redact",
+    "examples",
+    "label_first",
+    "answers",
+)
 """Options of `label` that mean nothing here."""
 
 

@@ -275,7 +275,7 @@ def _versions(task: Task, name: str, labels: Labels) -> list[str]:
         warnings.append(f"labels of {name} are of {len(versions)} versions of the prompt; the figures mix them")
     if len(models) > 1:
         warnings.append(f"labels of {name} are by {len(models)} models; the figures mix them")
-    older = versions - {Rules().version(task) if name == RULES else task.prompt_hash}
+    older = {of.partition("+")[0] for of in versions} - {Rules().version(task) if name == RULES else task.prompt_hash}
     if older:
         what = "rules" if name == RULES else "prompt"
         warnings.append(f"labels of {name} are of an earlier version of the {what}: label again, and validate again")

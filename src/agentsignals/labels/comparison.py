@@ -54,7 +54,7 @@ class Both(Struct, frozen=True, kw_only=True):
     """The message."""
 
 
-class OfClass(Struct, frozen=True):
+class OfClass(Struct, frozen=True, kw_only=True):
     """One class, with the second labeller's word taken as the truth. Intervals at 95 percent, over sessions; None under
     six with the class."""
 
@@ -281,14 +281,14 @@ def _of_class(name: str, both: Sequence[Both]) -> OfClass:
     parts = [(pair.session_id, pair.a == name, pair.b == name) for pair in both]
     hits, predicted, n = (sum(column) for column in zip(*((a and b, a, b) for _, a, b in parts), strict=True))
     return OfClass(
-        n,
-        predicted,
-        hits / predicted if predicted else None,
-        hits / n if n else None,
-        2 * hits / (predicted + n) if predicted + n else None,
-        clustered((at, a and b, a) for at, a, b in parts).interval,
-        clustered((at, a and b, b) for at, a, b in parts).interval,
-        clustered((at, 2 * (a and b), a + b) for at, a, b in parts).interval,
+        n=n,
+        predicted=predicted,
+        precision=hits / predicted if predicted else None,
+        recall=hits / n if n else None,
+        f1=2 * hits / (predicted + n) if predicted + n else None,
+        precision_interval=clustered((at, a and b, a) for at, a, b in parts).interval,
+        recall_interval=clustered((at, a and b, b) for at, a, b in parts).interval,
+        f1_interval=clustered((at, 2 * (a and b), a + b) for at, a, b in parts).interval,
     )
 
 

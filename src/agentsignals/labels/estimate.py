@@ -8,7 +8,9 @@ from msgspec import Struct, field
 
 from agentsignals.labels.answers import Answers
 from agentsignals.labels.labellers import Labeller
+from agentsignals.labels.prompting import AS_IT_IS, Prompting
 from agentsignals.labels.question import NOTES, NOTES_TOKENS, Asker, Question
+from agentsignals.labels.run import EXAMPLE, versioned
 from agentsignals.labels.selection import Selection
 from agentsignals.labels.task import Task
 from agentsignals.labels.units import NotAsked, Unit
@@ -41,17 +43,26 @@ class Estimate(Struct, kw_only=True):
     window: int = 0
 
 
-def estimate(store: Store, task: Task, by: Labeller, selection: Selection, window: int) -> Estimate:
+def estimate(  # noqa: PLR0913  (as `run`)
+    store: Store,
+    task: Task,
+    by: Labeller,
+    selection: Selection,
+    window: int,
+    prompting: Prompting = AS_IT_IS,
+) -> Estimate:
     """What `run` would ask. `window`: tokens of the labeller's model."""
-    by.version(task)
-    totals = Estimate(task=task.name, labeller=by.name, window=window)
+    versioned(task, by, prompting)
+    name = by.name + prompting.suffix
+    totals = Estimate(task=task.name, labeller=name, window=window)
     folder = store.folder / label_files.FOLDER
     answers = Answers(folder) if by.keeps and folder.is_dir() else None
-    asker = Asker(task, by.name)
+    asker = Asker(task, name, prompting)
     seen: set[str] = set()
     for unit in selection.units(store, task, window):
-        if isinstance(unit, NotAsked):
-            totals.not_asked[unit.reason] = totals.not_asked.get(unit.reason, 0) + 1
+        if isinstance(unit, NotAsked) or prompting.shows(unit):
+            why = unit.reason if isinstance(unit, NotAsked) else EXAMPLE
+            totals.not_asked[why] = totals.not_asked.get(why, 0) + 1
             continue
         totals.units += 1
         totals.long += len(unit.parts) > 1
@@ -76,4 +87,4 @@ def estimate(store: Store, task: Task, by: Labeller, selection: Selection, windo
 def _questions(asker: Asker, unit: Unit) -> Iterator[Question]:
     """The questions about a unit; notes that are not there yet are taken to be as long as they may be."""
     yield from asker.notes(unit)
-    yield asker.question(unit, ["n" * 4 * NOTES_TOKENS] * (len(unit.parts) - 1))
+    yield from asker.questions(unit, ["n" * 4 * NOTES_TOKENS] * (len(unit.parts) - 1))

@@ -1,7 +1,8 @@
 """One question on its way to a valid answer, whoever is asked: when to ask again, and how.
 
 An answer that was cut gets twice the tokens; one that is none otherwise is asked for a little warmer, since at
-temperature 0 the same would come. What is wrong then is a failure with its reason, never bent into shape.
+temperature 0 the same would come. A refusal is one at once. What is wrong then is a failure with its reason, never bent
+into shape.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Inquiry(Struct, kw_only=True):
 
     @property
     def temperature(self) -> float:
-        return self.invalid * WARMER
+        return self.question.temperature + self.invalid * WARMER
 
     def spent(self, input_tokens: int | None, output_tokens: int | None) -> None:
         """Adds what a call used."""
@@ -59,8 +60,11 @@ class Inquiry(Struct, kw_only=True):
             self.is_formless = False
             self.question.read(answer)
         except Unfit as problem:
-            self.wrong = problem.reason
-            return self._cut() if finish_reason == "length" else self._invalid(problem, finish_reason, refusal)
+            withheld = "refusal" if refusal else "content_filter" if finish_reason == "content_filter" else ""
+            self.wrong = withheld or problem.reason
+            if withheld:  # the same would come again, and cost again
+                return self.failed(withheld, refusal or "the server withheld the answer")
+            return self._cut() if finish_reason == "length" else self._invalid(problem)
         self.wrong = ""
         return self._outcome(answer, cut_chars=len(text) - len(answer))
 
@@ -70,15 +74,9 @@ class Inquiry(Struct, kw_only=True):
         self.limit *= 2
         return None
 
-    def _invalid(self, problem: Unfit, finish_reason: str | None, refusal: str | None) -> Outcome | None:
+    def _invalid(self, problem: Unfit) -> Outcome | None:
         self.invalid += 1
-        if self.invalid < ANSWERS:
-            return None
-        if refusal:
-            return self.failed("refusal", refusal)
-        if finish_reason == "content_filter":
-            return self.failed("content_filter", "the server withheld the answer")
-        return self.failed(problem.reason, str(problem))
+        return self.failed(problem.reason, str(problem)) if self.invalid >= ANSWERS else None
 
     def failed(self, reason: str, detail: str) -> Outcome:
         """The end of it without an answer."""

@@ -7,8 +7,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
+from agentsignals.labels.prompting import AS_IT_IS, Prompting
 from agentsignals.labels.task import Case, Task, Unfit, Verdict, mark, prompt, read_as, schema_of, sections
 from agentsignals.labels.units import Unit
 from agentsignals.model import Absent, Turn
@@ -38,23 +40,38 @@ class Question(Struct, frozen=True, kw_only=True):
     read: Callable[[str], Verdict | Absent | str]
     """What an answer says: of notes their text, else the verdict. Unfit when it is none."""
     message: Turn | None = None
+    temperature: float = 0.0
+    """Of its first answer, where the server takes one."""
 
 
 class Asker:
     """Makes the questions of one task for one labeller."""
 
-    def __init__(self, task: Task, labeller: str) -> None:
+    def __init__(self, task: Task, labeller: str, prompting: Prompting = AS_IT_IS) -> None:
         self.task = task
         self._labeller = labeller
+        self._prompting = prompting
+        self._instructions = prompting.instructions(task)
         self._notes_prompt = prompt(NOTES).replace("{about}", task.says)
 
+    def questions(self, unit: Unit, notes: list[str] | None = None) -> list[Question]:
+        """The questions about a unit: the same as often as answers are wanted. About its last part, with the notes on
+        those before."""
+        question = self.question(unit, notes)
+        return [_again(question, nth) for nth in range(self._prompting.answers)]
+
     def question(self, unit: Unit, notes: list[str] | None = None) -> Question:
-        """The question about a unit: about its last part, with the notes on those before."""
+        """The first of them."""
         n = len(unit.parts)
         before = [(f"notes-on-part-{i + 1}-of-{n}", note) for i, note in enumerate(notes or ())]
         shown = sections([*before, (f"part-{n}-of-{n}", unit.parts[-1])]) if notes else unit.parts[-1]
         task = self.task
-        return self._made(task.prompt, shown, task.answer, task.answer_tokens, _Reader(task, unit.case), unit.message)
+        asked = self._made(
+            self._instructions, shown, task.answer, task.answer_tokens, _Reader(task, unit.case), unit.message
+        )
+        return msgspec.structs.replace(
+            asked, schema=self._prompting.schema(asked.schema), temperature=self._prompting.temperature
+        )
 
     def notes(self, unit: Unit) -> list[Question]:
         """The questions for notes on all parts but the last."""
@@ -71,6 +88,15 @@ class Asker:
     ) -> Question:
         name = NOTES if answer is Notes else self.task.name
         return made(self._labeller, name, instructions, shown, answer, tokens, read, message)
+
+
+def _again(question: Question, nth: int) -> Question:
+    """The same question, to be answered another time."""
+    return (
+        msgspec.structs.replace(question, key=hashlib.sha256(f"{question.key} {nth}".encode()).hexdigest())
+        if nth
+        else question
+    )
 
 
 def made(  # noqa: PLR0913  (the fields of a question)

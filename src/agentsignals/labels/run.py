@@ -9,13 +9,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
+from agentsignals.errors import UsageError
 from agentsignals.labels.answers import Answers, Outcome, now
+from agentsignals.labels.consensus import consensus
 from agentsignals.labels.labellers import Labeller
+from agentsignals.labels.live import Meter, Progress, beating
+from agentsignals.labels.prompting import AS_IT_IS, Prompting
 from agentsignals.labels.question import Asker, Question
 from agentsignals.labels.selection import Selection
 from agentsignals.labels.task import Task, Unfit, Verdict, is_strict, mark
@@ -29,12 +33,8 @@ from agentsignals.store.label_files import LabelRow
 
 MOST_FAILURES = 50
 """Failures that a summary names one by one; all are counted."""
-
-
-class Progress(Protocol):
-    """Told how far a run is."""
-
-    def __call__(self, stage: str, done: int, total: int | None) -> None: ...
+EXAMPLE = "shown_as_example"
+"""Why a message is not asked about that the model was shown with its label, or one that says the same."""
 
 
 class Summary(Struct, kw_only=True):
@@ -48,9 +48,9 @@ class Summary(Struct, kw_only=True):
     sessions: int = 0
     """Those with a label of this run."""
     kept: int = 0
-    """Labels out of answers of an earlier run."""
+    """Answers of an earlier run that labels rest on: one a label, where not several were asked for."""
     repeated: int = 0
-    """Labels out of the answer to the same question in this run."""
+    """The same of answers to the same question in this run."""
     not_asked: dict[str, int] = field(default_factory=dict)
     """Messages or sessions that the task is not about, by reason."""
     no_verdict: dict[str, int] = field(default_factory=dict)
@@ -80,26 +80,54 @@ class Summary(Struct, kw_only=True):
     file: str = ""
 
 
-def run(store: Store, task: Task, by: Labeller, selection: Selection, progress: Progress) -> Summary:
-    """Labels what was selected, and writes the labels into the store: also when interrupted, with what there is."""
-    return _Run(store, task, by, selection, progress).through()
+def run(  # noqa: PLR0913  (what is judged by whom, how, and who is told)
+    store: Store,
+    task: Task,
+    by: Labeller,
+    selection: Selection,
+    progress: Progress,
+    prompting: Prompting = AS_IT_IS,
+) -> Summary:
+    """Labels what was selected, and writes the labels into the store: also when interrupted, with what there is.
+
+    UsageError where a labeller that reads no prompt is to be prompted otherwise.
+    """
+    return _Run(store, task, by, selection, progress, prompting).through()
+
+
+class _Poll(Struct):
+    """A unit, and what came of the questions about it so far."""
+
+    unit: Unit
+    heard: list[tuple[Verdict | Absent, Outcome]] = field(default_factory=list)
+    failed: list[Outcome] = field(default_factory=list)
 
 
 class _Run:
-    def __init__(self, store: Store, task: Task, by: Labeller, selection: Selection, progress: Progress) -> None:
+    def __init__(  # noqa: PLR0913  (as `run`)
+        self,
+        store: Store,
+        task: Task,
+        by: Labeller,
+        selection: Selection,
+        progress: Progress,
+        prompting: Prompting,
+    ) -> None:
         self._store, self._task, self._by, self._selection, self._progress = store, task, by, selection, progress
-        self._version = by.version(task)
-        self._asker = Asker(task, by.name)
+        self._prompting, self._name = prompting, by.name + prompting.suffix
+        self._version = versioned(task, by, prompting)
+        self._asker = Asker(task, self._name, prompting)
         self._answers = Answers(store.folder / label_files.FOLDER) if by.keeps else None
         self._lock = threading.RLock()
-        self._waiting: dict[str, list[Unit | None]] = {}
+        self._waiting: dict[str, list[_Poll | None]] = {}
         self._failed_now: dict[str, Outcome] = {}
         self._long: set[str] = set()
         self._rows: dict[tuple[str, int], LabelRow] = {}
-        self._settled = 0
+        self._open = self._settled = 0
+        self._meter = Meter()
         self.summary = Summary(
             task=task.name,
-            labeller=by.name,
+            labeller=self._name,
             model=by.model,
             prompt_hash=self._version,
             measured=rules_measured(task.name) if by.name == RULES else "",
@@ -108,9 +136,10 @@ class _Run:
     def through(self) -> Summary:
         started = now()
         try:
-            self._by.ask(self._short_questions(), self._done)
-            if self._long:
-                self._by.ask(self._long_questions(), self._done)
+            with beating(self._beat):
+                self._by.ask(self._short_questions(), self._done)
+                if self._long:
+                    self._by.ask(self._long_questions(), self._done)
         finally:
             self._finish(started)
         return self.summary
@@ -120,13 +149,13 @@ class _Run:
     def _short_questions(self) -> Iterator[Question]:
         """The questions about what is shown in one part, and those for notes on what is not."""
         for unit in self._selection.units(self._store, self._task, self._by.window()):
-            if isinstance(unit, NotAsked):
-                _count(self.summary.not_asked, unit.reason)
-                self._tick()
+            why = unit.reason if isinstance(unit, NotAsked) else EXAMPLE if self._prompting.shows(unit) else ""
+            if why or isinstance(unit, NotAsked):
+                with self._lock:
+                    _count(self.summary.not_asked, why)
+                    self._tick()
             elif len(unit.parts) == 1:
-                question = self._asker.question(unit)
-                if self._is_new(question, unit):
-                    yield question
+                yield from self._new(self._asker.questions(unit), unit)
             else:
                 self._long.add(unit.session_id)
                 yield from (q for q in self._asker.notes(unit) if self._is_new(q, None))
@@ -141,11 +170,12 @@ class _Run:
             if failed is not None:
                 self._fail(unit, "notes_" + (failed.failure or "missing"), failed.detail)
                 continue
-            question = self._asker.question(unit, notes)
+            questions = self._asker.questions(unit, notes)
+            question = questions[0]
             if tokens(question.instructions) + tokens(question.shown) + question.tokens > window:
                 self._fail(unit, "too_long", f"notes on {len(notes)} parts and the last part fill {window:,} tokens")
-            elif self._is_new(question, unit):
-                yield question
+            else:
+                yield from self._new(questions, unit)
 
     def _notes(self, unit: Unit) -> tuple[list[str], Outcome | None]:
         """The notes on all parts but the last; what failed when one is missing."""
@@ -157,28 +187,37 @@ class _Run:
             notes.append(str(self._by.read(question, outcome.text)))
         return notes, None
 
-    def _is_new(self, question: Question, unit: Unit | None) -> bool:
+    def _new(self, questions: list[Question], unit: Unit) -> Iterator[Question]:
+        """Those of the questions about a unit that must be asked."""
+        poll = _Poll(unit)
+        with self._lock:
+            self._open += 1
+            new = [question for question in questions if self._is_new(question, poll)]
+        yield from new
+
+    def _is_new(self, question: Question, poll: _Poll | None) -> bool:
         """Whether a question must be asked. If not, its unit has its answer now, or will with the question's."""
         with self._lock:
             if question.key in self._waiting:
-                self._waiting[question.key].append(unit)
-                self.summary.repeated += unit is not None
+                self._waiting[question.key].append(poll)
+                self.summary.repeated += poll is not None
                 return False
             kept = self._failed_now.get(question.key) or (self._answers.get(question.key) if self._answers else None)
             if kept is not None and (kept.text is not None or question.key in self._failed_now):
                 with suppress(Unfit):  # what an older version of this code took for an answer is asked again
-                    self._settle(question, unit, kept)
-                    self.summary.kept += unit is not None and kept.text is not None
+                    self._settle(question, poll, kept)
+                    self.summary.kept += poll is not None and kept.text is not None
                     return False
-            self._waiting[question.key] = [unit]
+            self._waiting[question.key] = [poll]
             return True
 
     # -- answers -------------------------------------------------------------------------------------------------
 
     def _done(self, question: Question, outcome: Outcome) -> None:
         if self._answers is not None:
-            self._answers.put(question.key, self._by.name, question.task, outcome)
+            self._answers.put(question.key, self._name, question.task, outcome)
         with self._lock:
+            self._meter.answered()
             summary = self.summary
             summary.calls += outcome.calls
             summary.input_tokens += outcome.input_tokens
@@ -188,21 +227,35 @@ class _Run:
             elif self._by.keeps:
                 summary.loosely_parsed += not is_strict(outcome.text)
                 summary.unwrapped += outcome.cut_chars > 0
-            for unit in self._waiting.pop(question.key, []):
-                self._settle(question, unit, outcome)
+            for poll in self._waiting.pop(question.key, []):
+                self._settle(question, poll, outcome)
 
-    def _settle(self, question: Question, unit: Unit | None, outcome: Outcome) -> None:
-        """Gives a unit what came of its question. Unfit when a kept answer is none any more."""
-        if unit is None:
+    def _settle(self, question: Question, poll: _Poll | None, outcome: Outcome) -> None:
+        """Gives a unit what came of a question about it, and with the last one its verdict. Unfit when a kept answer is
+        none any more."""
+        if poll is None:
             return
         if outcome.text is None:
-            self._fail(unit, outcome.failure or "no_answer", outcome.detail)
+            poll.failed.append(outcome)
+        else:
+            answer = self._by.read(question, outcome.text)
+            if isinstance(answer, Verdict | Absent):
+                poll.heard.append((answer, outcome))
+        if len(poll.heard) + len(poll.failed) == self._prompting.answers:
+            self._open -= 1
+            self._decide(poll)
+
+    def _decide(self, poll: _Poll) -> None:
+        """The verdict of a unit: of what more than half of the answers say something of."""
+        if len(poll.heard) <= len(poll.failed):
+            why = poll.failed[0]
+            self._fail(poll.unit, why.failure or "no_answer", why.detail)
             return
-        answer = self._by.read(question, outcome.text)
-        if isinstance(answer, Verdict):
-            self._label(unit, answer, outcome)
-        elif isinstance(answer, Absent):
-            _count(self.summary.no_verdict, answer.detail or answer.reason)
+        verdict = consensus(self._task, [answer for answer, _ in poll.heard])
+        if isinstance(verdict, Verdict):
+            self._label(poll.unit, verdict, poll.heard[-1][1])
+        else:
+            _count(self.summary.no_verdict, verdict.detail or verdict.reason)
         self._tick()
 
     def _label(self, unit: Unit, verdict: Verdict, outcome: Outcome) -> None:
@@ -211,7 +264,7 @@ class _Run:
             detail["parts"] = len(unit.parts)
         made = Label(
             task=self._task.name,
-            labeller=self._by.name,
+            labeller=self._name,
             turn=unit.turn,
             value=verdict.value,
             reason=verdict.reason,
@@ -237,7 +290,15 @@ class _Run:
 
     def _tick(self) -> None:
         self._settled += 1
-        self._progress("labelling", self._settled, self._selection.total)
+        self._beat()
+
+    def _beat(self) -> None:
+        """Tells how far it is. There may be more than was counted before, where what is not asked about is no part of a
+        limit."""
+        with self._lock:
+            total, begun = self._selection.total, self._settled + self._open
+            words = self._meter.words(self.summary, len(self._waiting))
+            self._progress("labelling", self._settled, None if total is None else max(total, begun), words)
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -254,8 +315,8 @@ class _Run:
                 return [rows[place] for place in sorted(rows)]
 
             folder, name = self._store.folder, self._task.name
-            if rows or label_files.of_task(folder, name, self._by.name):
-                summary.file = str(label_files.update(folder, name, self._by.name, with_standing))
+            if rows or label_files.of_task(folder, name, self._name):
+                summary.file = str(label_files.update(folder, name, self._name, with_standing))
             summary.labelled = len(self._rows)
             summary.sessions = len({session_id for session_id, _ in self._rows})
             summary.redacted = self._selection.redacted
@@ -265,6 +326,16 @@ class _Run:
             if self._answers is not None:
                 record = msgspec.to_builtins(summary) | {"schema": mark(str(self._task.schema))}
                 self._answers.note_run(started, record)
+
+
+def versioned(task: Task, by: Labeller, prompting: Prompting) -> str:
+    """The version of a labeller's labels. UsageError where it reads no prompt that could be another."""
+    version = by.version(task)
+    if prompting.suffix and version != task.prompt_hash:
+        raise UsageError(
+            f"{by.name} reads no prompt.", "--examples, --label-first and --answers are for language models."
+        )
+    return version + prompting.suffix
 
 
 def _place(session_id: str, turn: int | None) -> tuple[str, int]:

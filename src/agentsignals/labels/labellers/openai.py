@@ -37,6 +37,11 @@ TIMEOUT_S = 120.0
 """For one call, from asking to the last byte."""
 TRIES = 8
 """Of one call to a server that is busy or failing."""
+MOST_TIMEOUTS = 2
+"""Of one question: a server that hangs is waited for so often, not `TRIES` times."""
+HUNG = 4
+"""So many calls in a row that ran into the time limit, and two of each thread at least: the server hangs, whatever is
+asked."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
 HOPELESS = 20
 """So many failures in a row, and no answer at all between them: the server is gone or refuses everything."""
@@ -129,7 +134,7 @@ class ChatServer:
         self._lock = threading.Lock()
         self._counts: dict[str, int] = {}
         self._format = 0
-        self._hopeless = self._invalid = 0
+        self._hopeless = self._invalid = self._timeouts = 0
         self._most_invalid = MOST_INVALID
 
     def version(self, task: Task) -> str:
@@ -190,7 +195,7 @@ class ChatServer:
             try:
                 choice = self._tried(body, inquiry)
             except Busy as problem:
-                return inquiry.failed("no_answer", f"{TRIES} tries: {problem}")
+                return inquiry.failed("no_answer", f"{inquiry.calls:,} calls, the last: {problem}")
             except _Refused as problem:
                 if self._knows_less(problem, wanted):
                     continue
@@ -209,21 +214,41 @@ class ChatServer:
 
     def _tried(self, body: bytes, inquiry: Inquiry) -> _Choice | None:
         """The answer of one call, tried until it comes. None when the run ends before."""
+        timeouts = 0
         for tried in range(1, TRIES + 1):
             if not self._pace.wait():
                 return None
             try:
-                return self._once(body, inquiry)
+                choice = self._once(body, inquiry)
             except Busy as problem:
                 self._count("retries")
-                if tried == TRIES:
+                timeouts += problem.timed_out
+                self._hang(problem)
+                if tried == TRIES or timeouts == MOST_TIMEOUTS:
                     raise
                 grown = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (tried - 1)) * random.uniform(0.5, 1)  # noqa: S311  (jitter)
                 if problem.overloaded and problem.wait_s is not None:
                     self._pace.pause(min(problem.wait_s, LONGEST_WAIT_S))
-                else:
+                elif not problem.timed_out:  # it had its time
                     self._wait(min(problem.wait_s or grown, LONGEST_WAIT_S))
+            except _Refused:
+                self._hang(None)
+                raise
+            else:
+                self._hang(None)
+                return choice
         raise AssertionError("the last try returns or raises")
+
+    def _hang(self, problem: Busy | None) -> None:
+        """LabelError where one call after the other runs into the time limit. `problem`: what became of a call."""
+        with self._lock:
+            timed_out = problem is not None and problem.timed_out
+            self._timeouts = self._timeouts + 1 if timed_out else 0
+            if self._timeouts >= max(2 * self._concurrency, HUNG):
+                raise LabelError(
+                    f"{self.url} did not answer {self._timeouts} calls in a row within {self._timeout_s:g} s.",
+                    "See whether it runs; --timeout gives it longer, --concurrency 1 asks for one answer at a time.",
+                )
 
     def _once(self, body: bytes, inquiry: Inquiry) -> _Choice:
         inquiry.calls += 1

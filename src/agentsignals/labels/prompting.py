@@ -1,0 +1,169 @@
+"""How a language model is asked beyond a task's prompt: examples, the order of its answer, several answers.
+
+Every choice enters the name and the version of the labels: each way of asking is a labeller of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from agentsignals.errors import UsageError
+from agentsignals.labels import gold
+from agentsignals.labels.gold import GoldRow
+from agentsignals.labels.task import Task, mark, sections
+from agentsignals.labels.transcript import Mask, shortened
+from agentsignals.labels.units import Unit, plain
+from agentsignals.redaction import redacted
+from agentsignals.redaction.spans import without_pseudonyms
+from agentsignals.stats.estimates import SEED
+
+PER_CLASS = 2
+"""Examples of each class."""
+LEAST_CHARS = 20
+"""A shorter message recurs ("go on"), and all that are like an example are not judged."""
+MOST_CHARS = 1_500
+"""Of an example, and of what stood before it."""
+MOST_ANSWERS = 25
+SPREAD = 0.7
+"""The temperature at which one question is answered several times (Wang et al. 2023, self-consistency)."""
+_REASON_FIRST, _REASON_LAST = ", before all else", ", after all else"
+_INTRODUCTION = (
+    "Examples that were judged before, each part between marks. They show what the classes mean. They are material,"
+    " too: judge none of them."
+)
+
+
+class Example(Struct, frozen=True, kw_only=True):
+    """A message with its label, as a model is shown it."""
+
+    session_id: str
+    turn: int
+    """From 0."""
+    text: str
+    label: str
+    before: str | None = None
+    reason: str | None = None
+
+
+class Prompting(Struct, frozen=True, dict=True, kw_only=True):
+    """The settings of one run."""
+
+    examples: tuple[Example, ...] = ()
+    label_first: bool = False
+    """The verdict before its reason, as prompts had it before November 2026."""
+    answers: int = 1
+    """To each question; what most of them say is the label."""
+
+    @property
+    def suffix(self) -> str:
+        """What the name and the version of the labels end in; empty for the prompt as it is."""
+        shown = [(_line(e.before or ""), _line(e.text), e.label, _line(e.reason or "")) for e in self.examples]
+        named = (
+            f"examples-{mark(json.dumps(shown))}" if self.examples else "",
+            "label-first" if self.label_first else "",
+            f"answers-{self.answers}" if self.answers > 1 else "",
+        )
+        return "".join(f"+{name}" for name in named if name)
+
+    @property
+    def temperature(self) -> float:
+        return SPREAD if self.answers > 1 else 0.0
+
+    def instructions(self, task: Task) -> str:
+        """The task's prompt, with the examples before what it says of the answer's form."""
+        about, _, form = task.prompt.rpartition("\n\n")
+        if self.label_first:
+            form = form.replace(_REASON_FIRST, _REASON_LAST)
+        parts = [part for n, example in enumerate(self.examples, 1) for part in _parts(n, example)]
+        return "\n\n".join([about, *([_INTRODUCTION, sections(parts)] if parts else []), form])
+
+    def schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """The answer's schema, in the order that its fields are to be written in."""
+        if not self.label_first:
+            return schema
+        names = sorted(schema["properties"], key="reason".__eq__)
+        return schema | {"properties": {name: schema["properties"][name] for name in names}, "required": names}
+
+    def shows(self, unit: Unit) -> bool:
+        """Whether a message is one of the examples, or says the same: what a model was shown with its label it can't
+        judge."""
+        if unit.message is None or not self.examples:
+            return False
+        return (unit.session_id, unit.turn) in self._places or _line(unit.message.text) in self._texts
+
+    @cached_property
+    def _places(self) -> frozenset[tuple[str, int]]:
+        return frozenset((example.session_id, example.turn) for example in self.examples)
+
+    @cached_property
+    def _texts(self) -> frozenset[str]:
+        return frozenset(_line(example.text) for example in self.examples)
+
+
+AS_IT_IS = Prompting()
+"""The task's prompt and nothing else."""
+
+
+def prompting(  # noqa: PLR0913  (what a person can set at the command line)
+    task: Task,
+    *,
+    examples: Path | str | None = None,
+    column: str | None = None,
+    label_first: bool = False,
+    answers: int | None = None,
+    mask: Mask = plain,
+) -> Prompting:
+    """The settings as a person gives them. `examples`: a gold file. UsageError for what makes no sense."""
+    if answers is not None and not 1 <= answers <= MOST_ANSWERS:
+        raise UsageError(f"--answers {answers} is not within 1 and {MOST_ANSWERS}.", "An odd number has a majority.")
+    drawn = examples_of(task, gold.read(examples, task, column).rows, mask) if examples is not None else ()
+    return Prompting(examples=drawn, label_first=label_first, answers=answers or 1)
+
+
+def examples_of(task: Task, rows: list[GoldRow], mask: Mask) -> tuple[Example, ...]:
+    """A few of each class, those that their annotator was sure of, drawn by a fixed seed: no class stands last, which
+    models lean to. UsageError where the file has none."""
+    if task.level != "turn" or not task.values:
+        raise UsageError(f"{task.name} takes no examples.", "They are for tasks that judge messages by classes.")
+    fit = [row for row in rows if not row.unsure and row.turn and len((row.text or "").strip()) >= LEAST_CHARS]
+    chance = random.Random(SEED)  # noqa: S311  (draws, no secret)
+    chance.shuffle(fit)
+    drawn = [row for name in task.values for row in [row for row in fit if row.label == name][:PER_CLASS]]
+    if not drawn:
+        raise UsageError(
+            "The file has no labelled message that could be an example.",
+            f"Rows need a text of at least {LEAST_CHARS} characters, a turn and a label.",
+        )
+    chance.shuffle(drawn)
+    return tuple(
+        Example(
+            session_id=row.session_id,
+            turn=(row.turn or 1) - 1,
+            text=shortened(mask(row.text or ""), MOST_CHARS),
+            label=row.label or "",
+            before=mask(row.before)[-MOST_CHARS:] if row.before and task.shows == "exchange" else None,
+            reason=shortened(mask(row.reason), MOST_CHARS) if row.reason else None,
+        )
+        for row in drawn
+    )
+
+
+def _parts(n: int, example: Example) -> list[tuple[str, str]]:
+    parts = (
+        (f"before-example-{n}", example.before),
+        (f"example-{n}", example.text),
+        (f"label-of-example-{n}", example.label),
+        (f"reason-of-example-{n}", example.reason),
+    )
+    return [(name, text) for name, text in parts if text]
+
+
+def _line(text: str) -> str:
+    """A text however it was broken into lines and whoever masked it."""
+    return " ".join(without_pseudonyms(redacted(text)).split())
