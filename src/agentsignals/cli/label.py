@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from agentsignals.cli import topics
+from agentsignals.cli import label_batch, topics
 from agentsignals.cli.verb import Verb
 from agentsignals.errors import UsageError
 
@@ -51,6 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--export-gold", dest="gold", metavar="FILE", help="write things for people to label instead (.jsonl, .csv)")
     add("--sample", type=int, metavar="N", help="with --export-gold: how many (default 100), evenly of the labels --by")
     add("--seed", type=int, metavar="N", help="with --export-gold: of the sample; of topics: of the groups")
+    label_batch.arguments(parser)
     topics.arguments(parser)
 
 
@@ -62,13 +63,14 @@ def run(options: argparse.Namespace) -> int:
         return _list(options)
     if topics.is_about(options):
         return topics.run(options)
+    in_files = label_batch.is_about(options)
     _check(options)
     wanted = task(options.task)
     if options.source is not None:
         return _take(options, wanted)
     if options.gold is not None:
         return _export(options, wanted)
-    return _judge(options, wanted, Store(options.store))
+    return _judge(options, wanted, Store(options.store), in_files=in_files)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -86,7 +88,7 @@ def _check(options: argparse.Namespace) -> None:
             raise UsageError(f"--{name.replace('_', '-')} {number:g} is not above 0.", "Give a positive number.")
 
 
-def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
+def _judge(options: argparse.Namespace, wanted: Task, store: Store, *, in_files: bool) -> int:
     from agentsignals.cli.output import Bar, json_text
     from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, labeller
     from agentsignals.labels.prompting import prompting
@@ -105,7 +107,7 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
         timeout_s=options.timeout,
         redact=not options.no_redact,
     )
-    masks = by.leaves and not options.no_redact
+    masks = (by.leaves or in_files) and not options.no_redact
     selection = Selection(options.where, options.limit, redact=masks)
     asked = prompting(
         wanted,
@@ -122,10 +124,14 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
         cost = estimate(store, wanted, by, selection, options.window or DEFAULT_WINDOW_TOKENS, asked)
         print(json_text(cost) if options.json else _estimate_text(cost, by, masked=not options.no_redact))
         return 0
-    _announce(options, by)
+    if not in_files:
+        _announce(options, by)
     bar = Bar(options.quiet)
     try:
-        summary = judge(store, wanted, by, selection, bar, asked)
+        if in_files:
+            summary = label_batch.judged(options, store, wanted, by, selection, bar, asked)
+        else:
+            summary = judge(store, wanted, by, selection, bar, asked)
     finally:
         bar.close()
     if options.json:
@@ -219,6 +225,8 @@ def _summary_text(summary: Summary) -> str:
         ("not asked", _counts(summary.not_asked)),
         ("no verdict", _counts(summary.no_verdict)),
         ("failed", _counts(summary.failed) and f"{_counts(summary.failed)}; run again to ask again"),
+        *label_batch.lines(summary),
+        ("unanswered", summary.unanswered and f"{summary.unanswered:,}"),
         ("calls", summary.calls and _spent(summary)),
         ("answered", _counts(summary.served_models)),
         ("masked", _counts(summary.redacted)),

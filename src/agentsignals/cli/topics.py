@@ -33,6 +33,10 @@ _FOREIGN = (
     "no_redact",
     "examples",
     "label_first",
+    "export_batch",
+    "import_batch",
+    "batch_form",
+    "again",
     "answers",
 )
 """Options of `label` that mean nothing here."""

@@ -11,6 +11,7 @@ import sqlite3
 import threading
 import time
 import weakref
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, labeller TEXT, task TEXT, text TEXT, failure TEXT,
   detail TEXT, input_tokens INTEGER, output_tokens INTEGER, calls INTEGER, created_at INTEGER, model TEXT,
   cut_chars INTEGER DEFAULT 0) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS batches (key TEXT PRIMARY KEY, file TEXT, created_at INTEGER) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS runs (started_at INTEGER, ended_at INTEGER, told TEXT);
 """
 
@@ -88,18 +90,33 @@ class Answers:
     def put(self, key: str, labeller: str, task: str, outcome: Outcome) -> None:
         """Keeps what came of a question."""
         row = (key, labeller, task, *msgspec.structs.astuple(outcome))
-        try:
-            with self._lock, self._db:
-                self._db.execute(f"INSERT OR REPLACE INTO answers VALUES ({','.join('?' * len(row))})", row)  # noqa: S608  (marks)
-        except sqlite3.Error as problem:
-            raise StoreError(f"{self.path} can't be written: {problem}.", "Free some space.") from problem
+        self._write(f"INSERT OR REPLACE INTO answers VALUES ({','.join('?' * len(row))})", [row])  # noqa: S608  (marks)
 
     def note_run(self, started_at: int, summary: dict[str, Any]) -> None:
         """Keeps what a run was: labeller, address, prompt and schema versions, figures."""
         row = (started_at, now(), msgspec.json.encode(summary).decode())
+        self._write("INSERT INTO runs VALUES (?, ?, ?)", [row])
+
+    def waiting(self) -> dict[str, str]:
+        """Questions that stand in a batch file without a result so far, and in which."""
+        try:
+            with self._lock:
+                return dict(self._db.execute("SELECT key, file FROM batches").fetchall())
+        except sqlite3.Error as problem:
+            raise self._unreadable(problem) from problem
+
+    def wait_for(self, keys: Iterable[str], file: str) -> None:
+        """Keeps that questions stand in a batch file."""
+        self._write("INSERT OR REPLACE INTO batches VALUES (?, ?, ?)", [(key, file, now()) for key in keys])
+
+    def wait_no_more(self, keys: Iterable[str]) -> None:
+        """A result of these came, whatever it says."""
+        self._write("DELETE FROM batches WHERE key = ?", [(key,) for key in keys])
+
+    def _write(self, statement: str, written: list[tuple[Any, ...]]) -> None:
         try:
             with self._lock, self._db:
-                self._db.execute("INSERT INTO runs VALUES (?, ?, ?)", row)
+                self._db.executemany(statement, written)
         except sqlite3.Error as problem:
             raise StoreError(f"{self.path} can't be written: {problem}.", "Free some space.") from problem
 

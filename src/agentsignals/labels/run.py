@@ -58,6 +58,8 @@ class Summary(Struct, kw_only=True):
     failed: dict[str, int] = field(default_factory=dict)
     """Those without a valid answer, by reason; the next run asks again."""
     failures: list[dict[str, Any]] = field(default_factory=list)
+    unanswered: int = 0
+    """Those asked about of which nothing came: they stand in a batch file, or the run was ended before."""
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -167,6 +169,10 @@ class _Run:
             if isinstance(unit, NotAsked) or len(unit.parts) == 1:
                 continue
             notes, failed = self._notes(unit)
+            if failed is not None and failed.failure == "missing" and self._waiting:  # they stand in a batch file
+                with self._lock:
+                    self._open += 1
+                continue
             if failed is not None:
                 self._fail(unit, "notes_" + (failed.failure or "missing"), failed.detail)
                 continue
@@ -317,7 +323,7 @@ class _Run:
             folder, name = self._store.folder, self._task.name
             if rows or label_files.of_task(folder, name, self._name):
                 summary.file = str(label_files.update(folder, name, self._name, with_standing))
-            summary.labelled = len(self._rows)
+            summary.labelled, summary.unanswered = len(self._rows), self._open
             summary.sessions = len({session_id for session_id, _ in self._rows})
             summary.redacted = self._selection.redacted
             summary.run_figures = self._by.run_figures()

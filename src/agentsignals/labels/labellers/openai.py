@@ -31,6 +31,7 @@ from agentsignals.model import Absent
 from agentsignals.redaction.guard import Guard
 
 DEFAULT_URL = "https://api.openai.com/v1"
+ENDPOINT = "/chat/completions"
 URL_VARIABLE, KEY_VARIABLE = "OPENAI_BASE_URL", "OPENAI_API_KEY"
 CONCURRENCY = 8
 TIMEOUT_S = 120.0
@@ -70,7 +71,9 @@ class _Usage(Struct):
     completion_tokens: int | None = None
 
 
-class _Completion(Struct):
+class Completion(Struct):
+    """What a chat server answers."""
+
     choices: list[_Choice]
     usage: _Usage | None = None
     model: str | None = None
@@ -189,7 +192,8 @@ class ChatServer:
         inquiry = Inquiry.at(question)
         while True:
             wanted = self._format
-            body = self._body(inquiry, wanted)
+            asked = self.request(inquiry.question, inquiry.limit, inquiry.temperature, _FORMATS[wanted])
+            body = msgspec.json.encode(asked)
             if self._guard and (kind := self._guard.kind(body.decode())):
                 return inquiry.failed("held_back", f"it would have sent a {kind}")
             try:
@@ -253,7 +257,7 @@ class ChatServer:
     def _once(self, body: bytes, inquiry: Inquiry) -> _Choice:
         inquiry.calls += 1
         try:
-            completion = msgspec.json.decode(self._sent("/chat/completions", body), type=_Completion)
+            completion = msgspec.json.decode(self._sent(ENDPOINT, body), type=Completion)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             raise Busy(f"an answer that is no completion ({str(problem)[:100]})") from problem
         if completion.usage is not None:
@@ -288,9 +292,10 @@ class ChatServer:
             self._format = max(self._format, wanted + 1)
             return True
 
-    def _body(self, inquiry: Inquiry, wanted: int) -> bytes:
-        question = inquiry.question
-        instructions, form = question.instructions, _FORMATS[wanted]
+    def request(self, question: Question, tokens: int, temperature: float, form: str = _FORMATS[0]) -> dict[str, Any]:
+        """The body of the call that asks a question. `tokens`: what the answer gets at most; `form`: what the server is
+        asked to hold it to."""
+        instructions = question.instructions
         if form != "json_schema":
             schema = msgspec.json.encode(question.schema).decode()
             instructions += f"\n\nThe answer is one JSON object of this JSON Schema, and nothing else: {schema}"
@@ -303,13 +308,11 @@ class ChatServer:
             asked["response_format"] = {"type": form, form: held_to}
         elif form == "json_object":
             asked["response_format"] = {"type": form}
-        if self._openai:
-            asked["max_completion_tokens"] = (
-                inquiry.limit
-            )  # its newer models take neither the older name nor a temperature
+        if self._openai:  # its newer models take neither the older name nor a temperature
+            asked["max_completion_tokens"] = tokens
         else:
-            asked |= {"max_tokens": inquiry.limit, "temperature": inquiry.temperature}
-        return msgspec.json.encode(asked)
+            asked |= {"max_tokens": tokens, "temperature": temperature}
+        return asked
 
     def _told_window(self) -> int | None:
         """What the server says its model can read (vLLM, OpenRouter, llama.cpp say it in their lists of models)."""

@@ -1,0 +1,251 @@
+"""Batch files instead of calls: what has no answer yet is written as requests, and results come in as answers.
+
+A request's `custom_id` is its question's key, so results find their questions in any order, in any number of files, and
+taken twice they are taken once. What stands in a batch without a result is not written again. No server is asked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from agentsignals.errors import LabelError, SourceError, UsageError
+from agentsignals.labels.answers import Answers
+from agentsignals.labels.batch_forms import FORMS, Form, Result, result
+from agentsignals.labels.inquiry import MOST_GROWTH, Inquiry
+from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done
+from agentsignals.labels.labellers.openai import ChatServer
+from agentsignals.labels.live import Progress
+from agentsignals.labels.prompting import AS_IT_IS, Prompting
+from agentsignals.labels.question import Question
+from agentsignals.labels.run import Summary, run
+from agentsignals.labels.selection import Selection
+from agentsignals.labels.task import Task, Verdict
+from agentsignals.model import Absent
+from agentsignals.redaction.guard import Guard
+from agentsignals.store import Store, label_files
+
+_CLAUDE = "claude"
+
+
+class _Offline:
+    """A chat server's labeller that asks no server."""
+
+    leaves = True
+    keeps = True
+
+    def __init__(self, by: ChatServer, window: int | None) -> None:
+        self._by, self._window = by, window
+        self.name, self.model = by.name, by.model
+        self.figures: dict[str, Any] = {}
+
+    def version(self, task: Task) -> str:
+        return self._by.version(task)
+
+    def window(self) -> int:
+        return self._window or DEFAULT_WINDOW_TOKENS
+
+    def read(self, question: Question, text: str) -> Verdict | Absent | str:
+        return question.read(text)
+
+    def run_figures(self) -> dict[str, Any]:
+        return self.figures
+
+
+class _Requests(_Offline):
+    """Writes questions down; none of them is answered now."""
+
+    def __init__(self, by: ChatServer, window: int | None, path: Path, form: Form, answers: Answers) -> None:
+        super().__init__(by, window)
+        self._path, self._form, self._answers = path, form, answers
+        self.waiting = answers.waiting()
+        self._guard = Guard()
+        self._out: BinaryIO | None = None
+        self._bytes = 0
+        self._keys: list[str] = []
+        self.figures = {"files": [], "requests": 0, "waiting": 0}
+
+    def ask(self, questions: Iterable[Question], done: Done) -> None:
+        for question in questions:
+            if question.key in self.waiting:
+                self.figures["waiting"] += 1
+                continue
+            # It can't grow when an answer is cut: it gets at once what that would end at.
+            body = self._by.request(question, question.tokens * MOST_GROWTH, question.temperature)
+            line = msgspec.json.encode(self._form.request(question, body))
+            if kind := self._guard.kind(line.decode()):
+                done(question, Inquiry.at(question).failed("held_back", f"it would have held a {kind}"))
+                continue
+            full = len(self._keys) == self._form.most_requests or self._bytes + len(line) > self._form.most_bytes
+            if self._keys and full:
+                self.close()
+            self._put(question.key, line)
+
+    @property
+    def _name(self) -> Path:
+        n = len(self.figures["files"]) + 1
+        return self._path if n == 1 else self._path.with_name(f"{self._path.stem}-{n}{self._path.suffix}")
+
+    @property
+    def _draft(self) -> Path:
+        return self._path.with_name(f".{self._path.name}.part")
+
+    def _put(self, key: str, line: bytes) -> None:
+        if self._name.exists():
+            raise UsageError(f"{self._name} is there already.", "Name a new file.")
+        try:
+            if self._out is None:
+                self._out = self._draft.open("wb")
+                self._out.write(self._form.around[0])
+            self._out.write((self._form.around[1] if self._keys else b"") + line + b"\n")
+        except OSError as problem:
+            raise SourceError(f"{self._name} can't be written: {problem.strerror}.", "Name another file.") from problem
+        self._keys.append(key)
+        self._bytes += len(line) + 2
+
+    def close(self, *, whole: bool = True) -> None:
+        """Ends a file. It is there only when it is whole."""
+        if self._out is None:
+            return
+        try:
+            if whole:
+                self._out.write(self._form.around[2])
+            self._out.close()
+            if whole:
+                # Before the file is there: a question that is lost can be asked again, one asked twice is paid twice.
+                self._answers.wait_for(self._keys, str(self._name))
+                self._draft.rename(self._name)
+        except OSError as problem:
+            raise SourceError(f"{self._name} can't be written: {problem.strerror}.", "Free some space.") from problem
+        finally:
+            self._draft.unlink(missing_ok=True)
+        if whole:
+            self.figures["requests"] += len(self._keys)
+            self.figures["files"].append(str(self._name))
+        self._out, self._keys, self._bytes = None, [], 0
+
+
+class _Results(_Offline):
+    """Answers questions by what stands in files of results; a question without one stays unanswered."""
+
+    def __init__(self, by: ChatServer, window: int | None, results: dict[str, Result]) -> None:
+        super().__init__(by, window)
+        self._results = results
+        self.used: set[str] = set()
+        self.settled: set[str] = set()
+        """Questions that have an answer, from here or from before."""
+
+    def read(self, question: Question, text: str) -> Verdict | Absent | str:
+        self.settled.add(question.key)
+        return super().read(question, text)
+
+    def ask(self, questions: Iterable[Question], done: Done) -> None:
+        for question in questions:
+            received = self._results.get(question.key)
+            if received is None:
+                continue
+            self.used.add(question.key)
+            inquiry = Inquiry.at(question)
+            inquiry.calls, inquiry.model = int(not received.failure), received.model
+            inquiry.spent(received.input_tokens, received.output_tokens)
+            if received.failure:
+                done(question, inquiry.failed(received.failure, received.detail))
+                continue
+            outcome = inquiry.took(received.text, received.finish_reason, received.refusal)
+            cut = received.finish_reason == "length"
+            done(question, outcome or inquiry.failed("cut_short" if cut else inquiry.wrong, received.text))
+
+
+def form_of(by: ChatServer, name: str | None) -> str:
+    """The form that is named, else the one that the model's provider takes."""
+    return name or ("anthropic" if (by.model or "").startswith(_CLAUDE) else "openai")
+
+
+def write(  # noqa: PLR0913  (as `run`, and where to)
+    store: Store,
+    task: Task,
+    by: ChatServer,
+    selection: Selection,
+    progress: Progress,
+    path: Path | str,
+    *,
+    form: str | None = None,
+    window: int | None = None,
+    prompting: Prompting = AS_IT_IS,
+    again: bool = False,
+) -> Summary:
+    """Writes what has no answer yet into a new file, or several where one would be too large (NAME-2 …). `again`: what
+    stands in an earlier file without a result, too. Labels that kept answers give are written into the store.
+    """
+    target = Path(path)
+    if target.exists():
+        raise UsageError(f"{target} is there already.", "Name a new file.")
+    answers = Answers(store.folder / label_files.FOLDER)
+    try:
+        requests = _Requests(by, window, target, FORMS[form_of(by, form)], answers)
+        if again:
+            requests.waiting.clear()
+        try:
+            summary = run(store, task, requests, selection, progress, prompting)
+            requests.close()
+        finally:
+            requests.close(whole=False)
+    finally:
+        answers.close()
+    return summary
+
+
+def take(  # noqa: PLR0913  (as `run`, and where from)
+    store: Store,
+    task: Task,
+    by: ChatServer,
+    selection: Selection,
+    progress: Progress,
+    paths: Iterable[Path | str],
+    *,
+    window: int | None = None,
+    prompting: Prompting = AS_IT_IS,
+) -> Summary:
+    """Labels by files of results. `run_figures` says how many lines were taken, answered before, of no question here
+    (another task, model or way of asking), or no result. LabelError where none is of a question here.
+    """
+    results, skipped = _read(paths)
+    answers = Answers(store.folder / label_files.FOLDER)
+    try:
+        taking = _Results(by, window, results)
+        summary = run(store, task, taking, selection, progress, prompting)
+        answers.wait_no_more(taking.used)
+    finally:
+        answers.close()
+    before = (results.keys() & taking.settled) - taking.used
+    counts = Counter(taken=len(taking.used), answered_before=len(before), **skipped)
+    counts["of_no_question"] = len(results.keys() - taking.used - before)
+    summary.run_figures = {name: n for name, n in counts.items() if n}
+    if results and not taking.used and not before:
+        raise LabelError(
+            f"None of {len(results):,} results is of a question of {task.name} by {summary.labeller}.",
+            "Name the task, the model, --examples, --answers and --no-redact as they were when the batch was written.",
+        )
+    return summary
+
+
+def _read(paths: Iterable[Path | str]) -> tuple[dict[str, Result], Counter[str]]:
+    """The results by their keys: of several about one question the one with an answer."""
+    results: dict[str, Result] = {}
+    skipped: Counter[str] = Counter()
+    for path in paths:
+        try:
+            with Path(path).open("rb") as lines:
+                for line in lines:
+                    received = result(line) if line.strip() else None
+                    if received is None:
+                        skipped["unreadable"] += bool(line.strip())
+                    elif received.key not in results or results[received.key].failure:
+                        results[received.key] = received
+        except OSError as problem:
+            raise SourceError(f"{path} can't be read: {problem.strerror}.", "Name a file of results.") from problem
+    return results, skipped
