@@ -89,17 +89,10 @@ def store(planted: Path, tmp_path: Path) -> Store:
     return Store(tmp_path / "s")
 
 
-@pytest.fixture
-def without_umap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "umap", None)
-
-
 @pytest.fixture(params=[METHODS[0], pytest.param(METHODS[1], marks=pytest.mark.slow)])
-def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def method(request: pytest.FixtureRequest) -> str:
     """Each way of grouping: UMAP compiles itself for some seconds."""
-    if request.param == METHODS[0]:
-        monkeypatch.setitem(sys.modules, "umap", None)
-    elif not has_umap():
+    if request.param == METHODS[1] and not has_umap():
         pytest.skip("umap-learn is not installed (extra topics)")
     return str(request.param)
 
@@ -136,7 +129,7 @@ def by_theme(store: Store) -> list[tuple[int, int]]:
 
 @pytest.mark.slow
 def test_planted_topics_are_found_and_strays_are_in_none(store: Store, method: str) -> None:
-    summary = label_topics(store)
+    summary = label_topics(store, method=method)
     assert summary.method == method and summary.embedder == "tf-idf"
     pairs = by_theme(store)
     inside = [(theme, topic) for theme, topic in pairs if theme >= 0 and topic >= 0]
@@ -147,7 +140,7 @@ def test_planted_topics_are_found_and_strays_are_in_none(store: Store, method: s
 
 @pytest.mark.slow
 def test_topics_are_named_by_words_of_their_own(store: Store, method: str) -> None:
-    summary = label_topics(store)
+    summary = label_topics(store, method=method)
     sets = [set(words.split()) for words in THEMES]
     assert summary.topics and all(any(set(topic.words) <= theme for theme in sets) for topic in summary.topics)
     found = {r.label.number: r.label.value for r in label_files.of_task(store.folder, "topic", "clusters")}
@@ -155,13 +148,14 @@ def test_topics_are_named_by_words_of_their_own(store: Store, method: str) -> No
 
 
 def test_every_prompt_is_in_a_topic_or_in_none_or_left_out_with_its_reason(store: Store, method: str) -> None:
-    summary = label_topics(store)
+    summary = label_topics(store, method=method)
     counted = Counter(numbers(store).values())
     assert [topic.n for topic in summary.topics] == [counted[n] for n in range(len(summary.topics))]
     assert counted[-1] == summary.noise >= STRAYS / 2
     assert sum(t.n for t in summary.topics) + summary.noise == summary.compared == len(numbers(store))
     assert summary.noise_share == summary.noise / summary.compared
     assert summary.compared + sum(summary.left_out.values()) == summary.prompts
+    assert summary.left_out_share == 1 - summary.compared / summary.prompts
     assert [t.n for t in summary.topics] == sorted((t.n for t in summary.topics), reverse=True)
     (row, *_) = label_files.of_task(store.folder, "topic", "clusters")
     detail = json.loads(row.label.detail or "")
@@ -171,11 +165,11 @@ def test_every_prompt_is_in_a_topic_or_in_none_or_left_out_with_its_reason(store
 
 @pytest.mark.slow
 def test_the_same_seed_says_the_same_and_another_is_another_version(store: Store, method: str) -> None:
-    first = label_topics(store, seed=3)
+    first = label_topics(store, seed=3, method=method)
     kept = numbers(store)
-    again = label_topics(store, seed=3)
+    again = label_topics(store, seed=3, method=method)
     assert numbers(store) == kept and structs.replace(again, file=first.file) == first
-    other = label_topics(store, seed=4)
+    other = label_topics(store, seed=4, method=method)
     assert other.version != first.version
     assert {
         json.loads(r.label.detail or "")["seed"] for r in label_files.of_task(store.folder, "topic", "clusters")
@@ -190,14 +184,14 @@ def test_where_there_is_nothing_to_find_the_seed_decides(tmp_path: Path, method:
     store = store_of(tmp_path / "s", *sessions(said))
     found = []
     for seed in (1, 2):
-        label_topics(store, seed=seed)
+        label_topics(store, seed=seed, method=method)
         found.append(numbers(store))
     assert found[0] != found[1]
     assert all(-1 in of.values() for of in found), "much of it lies between topics"
 
 
 @pytest.mark.slow
-def test_a_run_replaces_the_one_before(store: Store, without_umap: None) -> None:
+def test_a_run_replaces_the_one_before(store: Store) -> None:
     whole = label_topics(store)
     part = label_topics(store, "session_id < 's050'")
     assert part.compared < whole.compared
@@ -206,7 +200,7 @@ def test_a_run_replaces_the_one_before(store: Store, without_umap: None) -> None
 
 
 @pytest.mark.slow
-def test_prompts_of_eval_runs_are_nobodys(tmp_path: Path, without_umap: None) -> None:
+def test_prompts_of_eval_runs_are_nobodys(tmp_path: Path) -> None:
     made = sessions(prompts())
     for one in made[:10]:
         one.context = "eval"
@@ -214,6 +208,33 @@ def test_prompts_of_eval_runs_are_nobodys(tmp_path: Path, without_umap: None) ->
     summary = label_topics(store)
     assert summary.prompts == 3 * (len(made) - 10), "they are not even left out"
     assert not {f"s{n:03}" for n in range(10)} & {session_id for session_id, _ in numbers(store)}
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_method_is_the_same_whatever_is_installed(
+    store: Store, monkeypatch: pytest.MonkeyPatch, installed: bool
+) -> None:
+    """What would say otherwise is never loaded; where it is asked for and missing, nothing else takes its place."""
+    if not installed:
+        monkeypatch.setitem(sys.modules, "umap", None)
+        with pytest.raises(LabelError, match="umap-learn is not installed") as caught:
+            label_topics(store, method="umap+hdbscan")
+        assert "agentsignals[topics]" in caught.value.hint and numbers(store) == {}
+    assert label_topics(store).method == "k-means"
+
+
+def test_the_prompts_in_the_middle_of_a_topic_are_shown(store: Store) -> None:
+    summary = label_topics(store)
+    found = {(r.session_id, r.label.turn): r.label for r in label_files.of_task(store.folder, "topic", "clusters")}
+    for topic in summary.topics:
+        assert len(topic.examples) == len({one.session for one in topic.examples}) == 3
+        shown = [found[one.session, one.turn - 1] for one in topic.examples]
+        assert {label.number for label in shown} == {topic.number}
+        fits = sorted(
+            (json.loads(r.detail or "")["fit"] for r in found.values() if r.number == topic.number), reverse=True
+        )
+        assert json.loads(shown[0].detail or "")["fit"] == fits[0]
+        assert all(one.excerpt.startswith("please could you") for one in topic.examples)
 
 
 def test_too_few_prompts_are_said_to_be(tmp_path: Path) -> None:
@@ -231,7 +252,7 @@ def test_without_numpy_it_says_what_to_install(store: Store, monkeypatch: pytest
     assert "agentsignals[topics]" in caught.value.hint
 
 
-def test_an_embedder_with_a_model_is_asked_once(store: Store, without_umap: None) -> None:
+def test_an_embedder_with_a_model_is_asked_once(store: Store) -> None:
     with embedding() as server:
         spec = f"openai:letters@{server.url}"
         summary = label_topics(store, embedder=spec)
@@ -247,7 +268,7 @@ def test_an_embedder_with_a_model_is_asked_once(store: Store, without_umap: None
 
 
 @pytest.mark.slow
-def test_labels_make_the_signal(store: Store, without_umap: None) -> None:
+def test_labels_make_the_signal(store: Store) -> None:
     asked = (
         "SELECT session_id, turn, number, absent, absent_detail FROM signals WHERE signal = 'chat.prompt_topic_cluster'"
     )
@@ -273,7 +294,7 @@ def named(store: Store, server: Server) -> Summary:
 
 
 @pytest.mark.slow
-def test_a_model_names_each_topic_once(store: Store, server: Server, without_umap: None) -> None:
+def test_a_model_names_each_topic_once(store: Store, server: Server) -> None:
     summary = named(store, server)
     assert summary.naming is not None
     n = len(summary.topics)
@@ -292,9 +313,7 @@ def test_a_model_names_each_topic_once(store: Store, server: Server, without_uma
 @pytest.mark.parametrize(
     "said", some(["Tests", "", " ".join(["word"] * 13), "\n"], 4), ids=["one word", "nothing", "a sentence", "a blank"]
 )
-def test_what_is_no_name_is_a_failure_and_the_topics_stand(
-    store: Store, server: Server, without_umap: None, said: str
-) -> None:
+def test_what_is_no_name_is_a_failure_and_the_topics_stand(store: Store, server: Server, said: str) -> None:
     server.answers = lambda _: answer(said)
     summary = named(store, server)
     assert summary.naming is not None and summary.naming.failed == {"invalid_answer": len(summary.topics)}
@@ -309,7 +328,7 @@ def test_a_name_is_one_line() -> None:
 
 
 @pytest.mark.slow
-def test_topics_are_written_when_the_server_gives_up(store: Store, server: Server, without_umap: None) -> None:
+def test_topics_are_written_when_the_server_gives_up(store: Store, server: Server) -> None:
     server.fault = lambda _: 401
     with pytest.raises(LabelError):
         named(store, server)
@@ -318,7 +337,7 @@ def test_topics_are_written_when_the_server_gives_up(store: Store, server: Serve
 
 @pytest.mark.slow
 def test_nothing_that_topics_are_made_of_or_that_a_namer_is_shown_holds_a_secret(
-    tmp_path: Path, server: Server, without_umap: None
+    tmp_path: Path, server: Server
 ) -> None:
     hidden = ("marjolein", "xample", "hunter")
     begins = "in /home/marjolein/parser mail jo@example.org the password: hunter22 of"
@@ -327,7 +346,8 @@ def test_nothing_that_topics_are_made_of_or_that_a_namer_is_shown_holds_a_secret
     summary = named(held, server)
     asked = [material(request) for request in server.requests]
     told = [row.label.value for row in label_files.of_task(held.folder, "topic", "clusters")]
-    for text in (repr(summary.topics), repr(told), *asked):
+    shown = [(topic.words, [one.excerpt for one in topic.examples]) for topic in summary.topics]
+    for text in (repr(shown), repr(told), *asked):
         assert not [part for part in hidden if part in text.lower()]
     assert summary.compared > EACH * len(THEMES) and "Messages:" in asked[0]
     _, kept = kept_prompts(held, "true")
@@ -343,9 +363,7 @@ def test_rules_name_nothing(store: Store) -> None:
 
 
 @pytest.mark.slow
-def test_the_verb_says_what_it_found(
-    store: Store, server: Server, without_umap: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_verb_says_what_it_found(store: Store, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     folder = ["--store", str(store.folder)]
     assert main(["label", "topic", "--json", *folder]) == 0
     found = msgspec.json.decode(capsys.readouterr().out, type=Summary)
@@ -353,7 +371,8 @@ def test_the_verb_says_what_it_found(
     assert main(["label", "topic", "--by", "clusters", "--names", f"openai:tiny@{server.url}", *folder]) == 0
     out = capsys.readouterr().out
     assert f"{found.noise:,}, {found.noise_share:.1%} of those compared" in out
-    assert "Resolving differences between two lines of work" in out and "umap-learn is not installed" in out
+    assert "Resolving differences between two lines of work" in out
+    assert out.startswith("left out ") and "in the middle of each" in out and "    0  “please could you" in out
     assert f"{len(found.topics)} by openai:tiny" in out
     assert main(["label", "--json"]) == 0
     assert "topic" in {row["task"] for row in json.loads(capsys.readouterr().out)}
@@ -369,6 +388,8 @@ def test_the_verb_says_what_it_found(
         ["topic", "--no-redact"],
         ["topic", "--names", "hf:m"],
         ["topic", "--embedder", "nonsense"],
+        ["topic", "--method", "magic"],
+        ["sentiment", "--method", "k-means"],
         ["sentiment", "--by", "clusters"],
         ["sentiment", "--names", "openai:tiny"],
     ],

@@ -10,7 +10,7 @@ from agentsignals.errors import UsageError
 
 if TYPE_CHECKING:
     from agentsignals.labels.labellers import Labeller
-    from agentsignals.topics import Summary
+    from agentsignals.topics import Summary, Topic
     from agentsignals.topics.naming import Named
 
 _TASK, _LABELLER = "topic", "clusters"
@@ -46,6 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `label` that topics alone have."""
     add = parser.add_argument
     add("--names", metavar="LABELLER", help="with topic: the model that names them, as openai:MODEL[@URL]")
+    add("--method", metavar="NAME", help="with topic: k-means (default), or umap+hdbscan (extra topics)")
     add("--embedder", metavar="NAME[:MODEL]", help="with topic: what compares prompts (default: the store's)")
 
 
@@ -62,8 +63,8 @@ def is_about(options: argparse.Namespace) -> bool:
                 flag = {"source": "from", "gold": "export-gold"}.get(name, name.replace("_", "-"))
                 raise UsageError(f"--{flag} has no meaning for topics.", "Leave it out.")
         return True
-    if options.by == _LABELLER or options.names is not None or options.embedder is not None:
-        flags = f"--by {_LABELLER}, --names and --embedder"
+    if options.by == _LABELLER or options.names or options.embedder or options.method:
+        flags = f"--by {_LABELLER}, --names, --method and --embedder"
         raise UsageError(f"{flags} belong to the task {_TASK}.", f"label {_TASK} --by {_LABELLER}")
     return False
 
@@ -80,6 +81,7 @@ def run(options: argparse.Namespace) -> int:
         Store(options.store),
         options.where,
         embedder=options.embedder,
+        method=options.method,
         seed=SEED if options.seed is None else options.seed,
         namer=namer,
         tell=_say,
@@ -117,10 +119,13 @@ def _text(summary: Summary) -> str:
 
     left = sum(summary.left_out.values())
     listed: list[tuple[str, Any]] = [
+        (
+            "left out",
+            left and f"{summary.left_out_share:.1%} of {summary.prompts:,} prompts: {_counts(summary.left_out)}",
+        ),
+        ("compared", f"{summary.compared:,}"),
         ("task", f"{summary.task}, by {summary.labeller}, version {summary.version}"),
-        ("method", f"{summary.method} over {summary.embedder}, seed {summary.seed}{_without_umap(summary.method)}"),
-        ("compared", f"{summary.compared:,} of {summary.prompts:,} prompts"),
-        ("left out", left and _counts(summary.left_out)),
+        ("method", f"{summary.method} over {summary.embedder}, seed {summary.seed}"),
         ("no topic", f"{summary.noise:,}, {summary.noise_share:.1%} of those compared"),
         ("named", summary.naming and _named(summary.naming)),
         ("next", "`agentsignals measure` makes chat.prompt_topic_cluster of them"),
@@ -131,11 +136,14 @@ def _text(summary: Summary) -> str:
     if summary.naming is not None:
         names.append("name")
         rows = [row if len(row) == len(names) else [*row, ""] for row in rows]
-    return "\n".join([*lines, "", table(names, rows, 90)])
+    shown = [line for topic in summary.topics for line in _examples(topic)]
+    return "\n".join([*lines, "", table(names, rows, 90), *(["", "in the middle of each", *shown] if shown else [])])
 
 
-def _without_umap(method: str) -> str:
-    return "; umap-learn is not installed (pip install 'agentsignals[topics]')" if method == "k-means" else ""
+def _examples(topic: Topic) -> list[str]:
+    from agentsignals.cli.output import printable
+
+    return [f"{topic.number:>5}  “{printable(example.excerpt)}”" for example in topic.examples]
 
 
 def _named(naming: Named) -> str:

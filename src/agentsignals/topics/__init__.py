@@ -1,7 +1,7 @@
 """What prompts are about, over a store: alike prompts in groups, kept as labels of the task `topic` by `clusters`.
 
-Prompts become points (by the words they share, or by a model's vectors), points become groups (UMAP and HDBSCAN where
-umap-learn is installed, else k-means), groups get names (the words that tell them apart, and a model's on request).
+Prompts become points (by the words they share, or by a model's vectors), points become groups (k-means, wherever it
+runs; UMAP and HDBSCAN on request), groups get names (the words that tell them apart, and a model's on request).
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ import msgspec
 from msgspec import Struct, field
 
 from agentsignals.analysis.prompt_words import Kept, Prompt
-from agentsignals.errors import LabelError
+from agentsignals.errors import LabelError, UsageError
 from agentsignals.labels.answers import now
 from agentsignals.labels.labellers import Labeller
 from agentsignals.labels.task import mark
 from agentsignals.model import Absent, Label
+from agentsignals.stats import density, grouping
 from agentsignals.stats.estimates import SEED
-from agentsignals.stats.grouping import INSTALL, MISSING, NOISE, naming_words, words_of
+from agentsignals.stats.grouping import NOISE, naming_words, words_of
 from agentsignals.store import Store, label_files
 from agentsignals.store.label_files import LabelRow
-from agentsignals.topics.clusters import Clusters, clustered
+from agentsignals.topics.clusters import K_MEANS, METHODS, Clusters, clustered
 from agentsignals.topics.naming import Named, Naming
 from agentsignals.topics.prompts import kept_prompts
 
@@ -34,9 +35,19 @@ FEWEST = 40
 """Prompts that are grouped at all (as the study of topics has it)."""
 NO_TOPIC = "no topic"
 _WORDS = 4
+EXAMPLES = 3
+EXCERPT_CHARS = 160
 
 
-class Topic(Struct):
+class Example(Struct, frozen=True):
+    """A prompt in the middle of its topic, secrets masked. The turn is counted from 1."""
+
+    session: str
+    turn: int
+    excerpt: str
+
+
+class Topic(Struct, kw_only=True):
     """A group of prompts."""
 
     number: int
@@ -44,6 +55,8 @@ class Topic(Struct):
     sessions: int
     words: list[str]
     """Those that tell it from the others, by class-based tf-idf."""
+    examples: list[Example]
+    """The prompts that fit best, of different sessions."""
     name: str | None = None
     """A model's, if one was asked."""
 
@@ -61,8 +74,11 @@ class Summary(Struct, kw_only=True):
     version: str
     prompts: int
     compared: int
+    left_out_share: float
+    """Of the prompts: those that were not compared."""
     noise: int
     noise_share: float
+    """Of those compared."""
     topics: list[Topic]
     left_out: dict[str, int] = field(default_factory=dict)
     naming: Named | None = None
@@ -74,14 +90,19 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
     where: str = "true",
     *,
     embedder: str | None = None,
+    method: str | None = None,
     seed: int = SEED,
     namer: Labeller | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Summary:
     """Groups the prompts of the sessions that meet an SQL condition over `sessions`, and replaces the store's labels of
     topics. `embedder`: another than the store's; one that counts words leaves it to tf-idf. Words, names and vectors
-    are made of prompts that were masked. LabelError without NumPy, and with too few prompts.
+    are made of prompts that were masked. `method`: one of `METHODS`, else k-means. LabelError without NumPy, without umap-learn where
+    it is asked for, and with too few prompts.
     """
+    method = method or K_MEANS
+    if method not in METHODS:
+        raise UsageError(f"There is no method {method!r}.", f"The methods are: {', '.join(METHODS)}.")
     naming = None if namer is None else Naming(store, namer)
     n_prompts, kept = kept_prompts(store, where)
     if len(kept.prompts) < FEWEST:
@@ -90,10 +111,10 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
             f"Left out: {_counts(kept.left_out)}." if kept.left_out else "Take more sessions in.",
         )
     spec = store.manifest.embedder if embedder is None else embedder
-    made = clustered(store, [prompt.text for prompt in kept.prompts], spec, seed, tell)
+    made = clustered(store, [prompt.text for prompt in kept.prompts], spec, seed, tell, method=method)
     if isinstance(made, Absent):
-        reason = "NumPy is not installed" if made == MISSING else made.detail
-        raise LabelError(f"There are no topics: {reason}.", INSTALL if made == MISSING else "Take more sessions in.")
+        reason, advice = _MISSING.get(made.detail or "", (made.detail, "Take more sessions in."))
+        raise LabelError(f"There are no topics: {reason}.", advice)
     summary = _summary(kept, made, n_prompts, seed)
     try:
         if naming is not None and summary.topics:
@@ -104,11 +125,29 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
     return summary
 
 
+_MISSING = {
+    grouping.MISSING.detail: ("NumPy is not installed", grouping.INSTALL),
+    density.MISSING.detail: (
+        "umap-learn is not installed",
+        f"pip install 'agentsignals[topics]', or leave --method out: {K_MEANS} needs no more than NumPy.",
+    ),
+}
+
+
 def _summary(kept: Kept, made: Clusters, prompts: int, seed: int) -> Summary:
     kept_prompts = kept.prompts
     sessions = [{p.row["session_id"] for p in _of(kept_prompts, made, n)} for n in range(made.count)]
     words = _words(kept_prompts, made.of) if made.count else []
-    topics = [Topic(n, made.of.count(n), len(sessions[n]), words[n]) for n in range(made.count)]
+    topics = [
+        Topic(
+            number=n,
+            n=made.of.count(n),
+            sessions=len(sessions[n]),
+            words=words[n],
+            examples=_examples(kept_prompts, made, n),
+        )
+        for n in range(made.count)
+    ]
     noise = made.of.count(NOISE)
     how = [VERSION, made.method, made.embedder, seed, made.smallest]
     return Summary(
@@ -121,6 +160,7 @@ def _summary(kept: Kept, made: Clusters, prompts: int, seed: int) -> Summary:
         version=mark(msgspec.json.encode(how).decode()),
         prompts=prompts,
         compared=len(kept_prompts),
+        left_out_share=1 - len(kept_prompts) / prompts,
         noise=noise,
         noise_share=noise / len(kept_prompts),
         topics=topics,
@@ -138,9 +178,26 @@ def _words(prompts: list[Prompt], of: list[int]) -> list[list[str]]:
     return naming_words([prompt.text for prompt in prompts], of, _WORDS, vocabulary)
 
 
+def _central(made: Clusters) -> list[int]:
+    """Which prompts fit their topics best, the best first."""
+    return sorted(range(len(made.fit)), key=lambda n: (-made.fit[n], n))
+
+
+def _examples(prompts: list[Prompt], made: Clusters, number: int) -> list[Example]:
+    of_session: dict[str, Example] = {}
+    for prompt in (prompts[n] for n in _central(made) if made.of[n] == number):
+        session = str(prompt.row["session_id"])
+        line = " ".join(prompt.text.split())
+        excerpt = line if len(line) <= EXCERPT_CHARS else f"{line[: EXCERPT_CHARS - 1]}…"
+        of_session.setdefault(session, Example(session, int(prompt.row["turn"]) + 1, excerpt))
+        if len(of_session) == EXAMPLES:
+            break
+    return list(of_session.values())
+
+
 def _name(naming: Naming, summary: Summary, prompts: list[Prompt], made: Clusters) -> None:
     """Gives topics their names by what lies in their middle."""
-    central = sorted(range(len(prompts)), key=lambda n: (-made.fit[n], n))
+    central = _central(made)
     shown = [(t.words, [prompts[n].text for n in central if made.of[n] == t.number]) for t in summary.topics]
     for topic, name in zip(summary.topics, naming.names(shown), strict=True):
         topic.name = name

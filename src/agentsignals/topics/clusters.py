@@ -12,10 +12,13 @@ from agentsignals.embedding import NONE, is_model, parsed
 from agentsignals.embedding.vectors import Dense
 from agentsignals.ingest.store_vectors import vectors_of
 from agentsignals.model import Absent
-from agentsignals.stats.density import MISSING, dense_groups
+from agentsignals.stats.density import dense_groups
 from agentsignals.stats.grouping import NOISE, point_groups, settled, text_points
 from agentsignals.store import Store
 
+K_MEANS, DENSITY = "k-means", "umap+hdbscan"
+METHODS = (K_MEANS, DENSITY)
+"""How points become groups: the first unless another is asked for, whatever is installed."""
 TFIDF = "tf-idf"
 """What stands for an embedder where prompts are compared by the words they share."""
 SMALLEST = 8
@@ -33,7 +36,7 @@ class Clusters(Struct, frozen=True):
     """Which topic each prompt has: 0 is the largest, -1 none."""
 
     method: str
-    """`umap+hdbscan` or `k-means`."""
+    """One of `METHODS`."""
     embedder: str
     of: list[int]
     fit: list[float]
@@ -45,8 +48,14 @@ class Clusters(Struct, frozen=True):
         return max(self.of, default=NOISE) + 1
 
 
-def clustered(
-    store: Store, texts: Sequence[str], spec: str, seed: int, tell: Callable[[str], None] | None = None
+def clustered(  # noqa: PLR0913  (what is grouped, how, and who is told)
+    store: Store,
+    texts: Sequence[str],
+    spec: str,
+    seed: int,
+    tell: Callable[[str], None] | None = None,
+    *,
+    method: str = K_MEANS,
 ) -> Clusters | Absent:
     """The groups of these texts by the vectors of an embedder, kept in the store, or by the words they share. Texts
     without a word that another has are in no group. Absent where nothing can be grouped."""
@@ -58,10 +67,10 @@ def clustered(
     with_words = [n for n, point in enumerate(points) if any(point)]
     if not with_words:
         return Absent("not_computable", "no word in two texts")
-    grouped = _grouped([points[n] for n in with_words], seed)
+    grouped = (_by_density if method == DENSITY else _by_means)([points[n] for n in with_words], seed)
     if isinstance(grouped, Absent):
         return grouped
-    method, groups, fits, smallest = grouped
+    groups, fits, smallest = grouped
     of, fit = [NOISE] * len(texts), [0.0] * len(texts)
     for n, group, near in zip(with_words, groups, fits, strict=True):
         of[n], fit[n] = group, near
@@ -79,15 +88,19 @@ def _points(
     return vectors.embedder.id, [list(vector.values) for vector in dense]
 
 
-def _grouped(points: Sequence[Sequence[float]], seed: int) -> tuple[str, list[int], list[float], int | None] | Absent:
+_Grouped = tuple[list[int], list[float], int | None]
+"""Groups, how well each thing fits its own, and the fewest things of a group."""
+
+
+def _by_density(points: Sequence[Sequence[float]], seed: int) -> _Grouped | Absent:
     smallest = max(SMALLEST, round(SHARE * len(points)))
     dense = dense_groups(points, smallest, seed)
-    if dense != MISSING:
-        if isinstance(dense, Absent):
-            return dense
-        return "umap+hdbscan", dense.of, dense.probability, smallest
+    return dense if isinstance(dense, Absent) else (dense.of, dense.probability, smallest)
+
+
+def _by_means(points: Sequence[Sequence[float]], seed: int) -> _Grouped | Absent:
     wanted = min(MOST, max(2, round(math.sqrt(len(points) / 2))))
     groups = point_groups(points, wanted, seed)
     if isinstance(groups, Absent):
         return groups
-    return "k-means", settled(groups.of, groups.fit, SMALLEST_OF_KMEANS), groups.fit, None
+    return settled(groups.of, groups.fit, SMALLEST_OF_KMEANS), groups.fit, None
