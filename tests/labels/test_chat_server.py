@@ -122,6 +122,16 @@ def test_a_model_that_gives_no_answers_is_not_asked_on(server: Server, valid_bef
     assert "neutral" in str(caught.value) and "\x1b" not in str(caught.value), "one of them is shown, as text"
 
 
+def test_a_model_that_has_answered_before_gets_more_tries(server: Server) -> None:
+    """Of a run that goes on only what failed may be left."""
+    server.answers = lambda _: "rather neutral"
+    labeller = by(server, concurrency=1)
+    labeller.read(question(), label("NEUTRAL"))
+    with pytest.raises(LabelError, match="answers in a row that are none"):
+        asked(labeller, *(question(str(n)) for n in range(80)))
+    assert len(server.requests) == 3 * MOST_INVALID
+
+
 def test_a_model_that_is_wrong_in_content_alone_is_asked_on(server: Server) -> None:
     server.answers = lambda _: json.dumps({"reason": "r", "beyond": True, "turn": 7})
     outcomes = asked(by(server), *(question(str(n), "conflation_turn") for n in range(10)))

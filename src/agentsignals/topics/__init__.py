@@ -97,8 +97,8 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
 ) -> Summary:
     """Groups the prompts of the sessions that meet an SQL condition over `sessions`, and replaces the store's labels of
     topics. `embedder`: another than the store's; one that counts words leaves it to tf-idf. Words, names and vectors
-    are made of prompts that were masked. `method`: one of `METHODS`, else k-means. LabelError without NumPy, without umap-learn where
-    it is asked for, and with too few prompts.
+    are made of prompts that were masked. `method`: one of `METHODS`, else k-means. LabelError without NumPy, without
+    umap-learn where it is asked for, and with too few prompts.
     """
     method = method or K_MEANS
     if method not in METHODS:

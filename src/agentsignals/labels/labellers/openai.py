@@ -47,7 +47,8 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
 HOPELESS = 20
 """So many failures in a row, and no answer at all between them: the server is gone or refuses everything."""
 MOST_INVALID = 20
-"""So many answers without the wanted form before any that has it, or thrice as many in a row later: the model can't."""
+"""So many answers without the wanted form before any that has it, now or in an earlier run, or thrice as many in a row
+later: the model can't."""
 _MOST_BYTES = 16 * 2**20
 _FORMATS = ("json_schema", "json_object", "text")
 """What a server may be asked to hold an answer to; each knows what comes after."""
@@ -149,7 +150,10 @@ class ChatServer:
         return self._window
 
     def read(self, question: Question, text: str) -> Verdict | Absent | str:
-        return question.read(text)
+        answer = question.read(text)
+        with self._lock:  # a kept one shows, too, that the model can: what is left may be what it can't
+            self._most_invalid = 3 * MOST_INVALID
+        return answer
 
     def run_figures(self) -> dict[str, Any]:
         paused_s = round(self._pace.paused_s, 1)
