@@ -18,10 +18,10 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.errors import LabError
 from agentsignals.lab import coding_tasks
+from agentsignals.lab.conditions import BASELINE
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow
 from agentsignals.lab.run_setup import chosen_tasks, read_conditions, served
 from agentsignals.lab.runs import Run
-from agentsignals.lab.steering import BASELINE
 from tests.lab.evaluation.test_legacy import made
 from tests.lab.test_retry import fenced
 from tests.lab.test_served import Server, said, server  # noqa: F401  (a fixture)
@@ -63,7 +63,7 @@ def agent(capsys: pytest.CaptureFixture[str], server: Server, out: Path, *more: 
 
 def test_what_there_is_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     found = ask(capsys, "list", "--tasks", "times")
-    assert set(found) == {"experiments", "families", "wordings", "evaluators", "sandbox", "tasks"}
+    assert set(found) == {"experiments", "families", "wordings", "evaluators", "sandbox", "not_installed", "tasks"}
     assert found["families"]["times"] == len(found["tasks"])
     assert "parse_duration@1" in found["tasks"]
     assert main(["lab", "--json", "list", "--tasks", "times"]) == 0

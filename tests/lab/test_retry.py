@@ -8,10 +8,10 @@ import pytest
 
 from agentsignals.errors import LabError
 from agentsignals.lab import coding_tasks
+from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
 from agentsignals.lab.retry.loop import Done, Plan, episodes
 from agentsignals.lab.retry.wording import PlainWording, TinyWording, wording
-from agentsignals.lab.steering import BASELINE, Condition
 from agentsignals.lab.tiny.tasks import drawn
 
 TASK = coding_tasks.task("parse_duration")

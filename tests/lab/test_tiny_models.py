@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from agentsignals.lab import directions, geometry, residual, separation, steering, tiny
+from agentsignals.lab.conditions import BASELINE, Condition, Where, over_steered
 from agentsignals.lab.directions import DirectionSet, Origin
 from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.residual.interface import (
@@ -30,7 +31,6 @@ from agentsignals.lab.residual.interface import (
 )
 from agentsignals.lab.retry.loop import Plan, Steered, episodes
 from agentsignals.lab.retry.wording import TinyWording
-from agentsignals.lab.steering import BASELINE, Condition
 from agentsignals.lab.tiny import world
 from agentsignals.lab.tiny.tasks import drawn
 
@@ -93,7 +93,7 @@ def from_stories(seed: int) -> DirectionSet:
     )
 
 
-def steered(seed: int, name: str, dose: float, layer: int, where: steering.Where = "feedback") -> float:
+def steered(seed: int, name: str, dose: float, layer: int, where: Where = "feedback") -> float:
     does = steering.edits(
         Condition(name="c", direction=name, dose=dose, layers=(layer,), where=where),
         from_stories(seed),
@@ -225,5 +225,5 @@ def test_too_much_of_a_direction_breaks_the_answers_and_is_seen_as_that() -> Non
     ):
         done = list(episodes(model(0), plan, condition, work, held))
         invalid[condition.name] = sum(not d.attempts[0].valid_python for d in done) / len(done)
-    assert steering.over_steered(invalid["far"], invalid["none"])
-    assert not steering.over_steered(invalid["none"], invalid["none"])
+    assert over_steered(invalid["far"], invalid["none"])
+    assert not over_steered(invalid["none"], invalid["none"])

@@ -15,6 +15,7 @@ import pytest
 import agentsignals
 from agentsignals.errors import LabError
 from agentsignals.lab import coding_tasks
+from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
 from agentsignals.lab.retry.loop import Plan
 from agentsignals.lab.retry.retry_runs import Ran, run_loop
@@ -22,7 +23,6 @@ from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow
 from agentsignals.lab.retry.trace import name_of
 from agentsignals.lab.retry.wording import PlainWording
 from agentsignals.lab.runs import Config, Manifest, Run
-from agentsignals.lab.steering import BASELINE, Condition
 from agentsignals.store.query import rows
 from tests.golden import read_files
 from tests.lab.test_retry import Scripted, fenced

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
     from agentsignals.report.document import Document, Section
 
 _SHOWN = 44
+_EXTRA = ("torch", "transformers", "tokenizers", "numpy", "sklearn")
+"""Packages of the extra `lab`, as they are imported."""
+_BROUGHT = (
+    'pip install "agentsignals[lab]" brings a model into this process: `lab run`, and `lab agent` with --model,'
+    " --directions and steering. All else runs without, `lab agent --server` too."
+)
 
 
 def inventory(families: str | None) -> dict[str, Any]:
@@ -36,30 +43,24 @@ def inventory(families: str | None) -> dict[str, Any]:
     from agentsignals.lab.run_setup import chosen_tasks
 
     listed: dict[str, Any] = {
-        "experiments": {name: _says(name) for name in experiments.NAMES},
+        "experiments": experiments.NAMES,
         "families": dict(Counter(task.family for task in tasks())),
         "wordings": list(WORDINGS),
         "evaluators": list(EVALUATORS),
         "sandbox": list(sandbox.tiers()),
+        "not_installed": [name for name in _EXTRA if find_spec(name) is None],
     }
     if families is not None:
         listed["tasks"] = {task.key: task.says for task in chosen_tasks(families)}
     return listed
 
 
-def _says(name: str) -> str:
-    from agentsignals.lab import experiments
-
-    try:
-        return experiments.experiment(name).SAYS
-    except ImportError as problem:
-        return f"not to be had here: {problem}"
-
-
 def text_of_inventory(listed: dict[str, Any]) -> str:
     lines = [table(("experiment", "what it asks"), listed["experiments"].items(), 110), ""]
     lines.append(table(("family", "tasks"), listed["families"].items()))
     lines += ["", *(f"{name:<12}{', '.join(listed[name])}" for name in ("wordings", "evaluators", "sandbox"))]
+    if listed["not_installed"]:
+        lines += ["", f"{', '.join(listed['not_installed'])}: not installed. {_BROUGHT}"]
     if "tasks" in listed:
         lines += ["", table(("task", "says"), listed["tasks"].items(), 110)]
     return "\n".join(lines)

@@ -14,9 +14,9 @@ from msgspec import Struct
 from agentsignals.analysis.study import Column, Kind, Outcome, Table
 from agentsignals.errors import LabError
 from agentsignals.lab import statistics
+from agentsignals.lab.conditions import BASELINE
 from agentsignals.lab.retry.rows import EpisodeRow
 from agentsignals.lab.runs import Run
-from agentsignals.lab.steering import BASELINE
 from agentsignals.stats.estimates import Interval, rate_interval
 
 RETRY_LOOP = "retry_loop"

@@ -7,22 +7,25 @@ import tomllib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
 from agentsignals.errors import LabError
-from agentsignals.lab import directions, sandbox, texts
+from agentsignals.lab import sandbox, texts
 from agentsignals.lab.coding_tasks import PUBLISHED, Task, Variant, task, tasks, variant
+from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.residual.interface import Calibration, Loading, Prompt, ResidualModel, Writer
 from agentsignals.lab.retry.loop import Plan, Steered
 from agentsignals.lab.retry.wording import wording
 from agentsignals.lab.runs import Config, Manifest, Row, Run, packages
 from agentsignals.lab.sandbox import Tier
-from agentsignals.lab.steering import BASELINE, Condition, edits, manipulation
+
+if TYPE_CHECKING:
+    from agentsignals.lab.directions import DirectionSet
 
 EVALUATOR = "1"
 TINY = "tiny:"
@@ -231,6 +234,9 @@ def _digest(path: Path | None) -> str | None:
 
 def steered(model: ResidualModel, begun: Begun, path: Path | None) -> Steered:
     """The model with directions and calibrated doses, and what each condition does to it as rows of the run."""
+    from agentsignals.lab import directions  # noqa: PLC0415  (NumPy is of an extra)
+    from agentsignals.lab.steering import edits  # noqa: PLC0415  (as above)
+
     of = directions.read(path) if path is not None else None
     if of is not None and of.vectors.shape[2] != model.card.width:
         raise LabError(f"{path} is of a model of width {of.vectors.shape[2]}.", f"This one has {model.card.width}.")
@@ -252,8 +258,10 @@ def _check(
     begun: Begun,
     prompts: list[Prompt],
     norms: Calibration,
-    of: directions.DirectionSet | None,
+    of: DirectionSet | None,
 ) -> None:
+    from agentsignals.lab.steering import manipulation  # noqa: PLC0415  (as above)
+
     table = begun.run.table("manipulation", ManipulationRow)
     for condition in begun.conditions:
         if not condition.steers or (condition.name,) in table:

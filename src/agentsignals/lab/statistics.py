@@ -5,19 +5,17 @@ Samples of one task are alike, so what counts is how tasks differ, never samples
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import fsum, isfinite, nan
+from statistics import fmean
 
-import numpy as np
 from msgspec import Struct
-from numpy.typing import ArrayLike, NDArray
 
 from agentsignals.errors import LabError
 from agentsignals.stats import paired
 from agentsignals.stats.estimates import Interval, sums_interval
 
 __all__ = ["Difference", "McNemar", "Mean", "benjamini_hochberg", "mcnemar", "mean", "paired_difference"]
-
-_DRAWS = 2000
 
 
 class Mean(Struct, frozen=True):
@@ -40,8 +38,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     """At 95 %, over tasks: Tango's score interval of one yes or no a side and task, else Student's; NaN with fewer than
     two tasks."""
     p: float
-    """Two-sided, of a sign flip of whole tasks: the share of flips with a mean at least as far from 0, the real one
-    counted among them. 1 with fewer than two tasks."""
+    """Two-sided, of a sign flip of whole tasks (`stats.paired.sign_flip`). 1 with fewer than two tasks."""
     n: int
     tasks: int
 
@@ -58,37 +55,35 @@ class McNemar(Struct, frozen=True):
     n: int
 
 
-def mean(values: ArrayLike, tasks: Sequence[str]) -> Mean:
+def mean(values: Iterable[float], tasks: Sequence[str]) -> Mean:
     """The mean of `values` with its interval over tasks. LabError when there are none, or not one task a value."""
     finite = _finite(values, tasks)
-    sums, counts = _by_task(finite, tasks)
-    low, high = _interval(sums, counts)
-    return Mean(float(finite.mean()), low, high, len(finite), len(sums))
+    parts = _by_task(finite, tasks)
+    low, high = _interval(parts)
+    return Mean(fmean(finite), low, high, len(finite), len(parts))
 
 
-def paired_difference(
-    treatment: ArrayLike, control: ArrayLike, tasks: Sequence[str], *, draws: int = _DRAWS, seed: int = 0
-) -> Difference:
+def paired_difference(treatment: Iterable[float], control: Iterable[float], tasks: Sequence[str]) -> Difference:
     """Mean of treatment less control; entry i of both is the same task and sample, and `tasks[i]` names the task.
 
     LabError when lengths differ, nothing is given, or a value is not finite: pairs with a side missing are left out,
     and counted, by the caller.
     """
-    high, low = np.asarray(treatment, np.float64), np.asarray(control, np.float64)
-    if high.shape != low.shape:
-        raise LabError(f"{len(high)} treated and {len(low)} control values are no pairs.", "Give one each a pair.")
-    differences = _finite(high - low, tasks)
-    sums, counts = _by_task(differences, tasks)
-    single = counts.max() == 1 and len(sums) > 1 and set(high) | set(low) <= {0.0, 1.0}
-    gained, lost = int((differences > 0).sum()), int((differences < 0).sum())
-    below, above = paired.tango(gained, lost, len(sums)) if single else _interval(sums, counts)
+    treated, plain = list(map(float, treatment)), list(map(float, control))
+    if len(treated) != len(plain):
+        raise LabError(f"{len(treated)} treated and {len(plain)} control values are no pairs.", "Give one each a pair.")
+    gaps = _finite((t - c for t, c in zip(treated, plain, strict=True)), tasks)
+    parts = _by_task(gaps, tasks)
+    single = 1 < len(parts) == len(gaps) and {*treated, *plain} <= {0.0, 1.0}
+    gained, lost = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
+    below, above = paired.tango(gained, lost, len(parts)) if single else _interval(parts)
     return Difference(
-        value=float(differences.mean()),
+        value=fmean(gaps),
         low=below,
         high=above,
-        p=_flip_p(sums, len(differences), draws, seed),
-        n=len(differences),
-        tasks=len(sums),
+        p=paired.sign_flip([total for total, _ in parts]),
+        n=len(gaps),
+        tasks=len(parts),
     )
 
 
@@ -112,29 +107,25 @@ def benjamini_hochberg(p: Sequence[float]) -> list[float]:
         raise LabError("A p value is not within 0 and 1.", "Leave hypotheses out that were not tested.") from problem
 
 
-def _finite(values: ArrayLike, tasks: Sequence[str]) -> NDArray[np.float64]:
-    numbers = np.asarray(values, np.float64)
-    if not len(numbers) or len(numbers) != len(tasks):
+def _finite(values: Iterable[float], tasks: Sequence[str]) -> list[float]:
+    numbers = list(map(float, values))
+    if not numbers or len(numbers) != len(tasks):
         raise LabError(
             f"{len(numbers)} values of {len(tasks)} tasks.", "Give one task a value, and one value at least."
         )
-    if not np.isfinite(numbers).all():
+    if not all(map(isfinite, numbers)):
         raise LabError("A value is not finite.", "Leave out the pairs that have no value, and count them.")
     return numbers
 
 
-def _by_task(values: NDArray[np.float64], tasks: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _by_task(values: Sequence[float], tasks: Sequence[str]) -> list[tuple[float, int]]:
     """Sum and count of each task's values."""
-    _, member = np.unique(np.asarray(tasks), return_inverse=True)
-    return np.asarray(np.bincount(member, values), np.float64), np.bincount(member)
+    by_task: dict[str, list[float]] = {}
+    for value, task in zip(values, tasks, strict=True):
+        by_task.setdefault(task, []).append(value)
+    return [(fsum(of_task), len(of_task)) for of_task in by_task.values()]
 
 
-def _interval(sums: NDArray[np.float64], counts: NDArray[np.int64]) -> Interval:
+def _interval(parts: Sequence[tuple[float, int]]) -> Interval:
     """Of one task there is none: that it is like itself is no certainty."""
-    return sums_interval(list(zip(sums.tolist(), counts.tolist(), strict=True))) or (float("nan"), float("nan"))
-
-
-def _flip_p(sums: NDArray[np.float64], n: int, draws: int, seed: int) -> float:
-    signs = np.random.default_rng(seed).choice((-1.0, 1.0), (draws, len(sums)))
-    far = np.abs(signs @ sums / n) >= abs(float(sums.sum()) / n) - 1e-12
-    return float((1 + int(far.sum())) / (1 + draws))
+    return sums_interval(parts) or (nan, nan)

@@ -9,17 +9,15 @@ something and the output stayed valid (b 8).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from msgspec import Struct
 
 from agentsignals.errors import LabError
 from agentsignals.lab import directions
+from agentsignals.lab.conditions import Condition, Where
 from agentsignals.lab.directions import Array, DirectionSet
 from agentsignals.lab.residual.interface import Ablate, Add, Calibration, Edit, Positions, Prompt, ResidualModel
-
-Where = Literal["all", "prompt", "feedback", "last", "generated"]
 
 _POSITIONS: dict[Where, Positions] = {
     "all": Positions("all"),
@@ -28,33 +26,6 @@ _POSITIONS: dict[Where, Positions] = {
     "last": Positions("last"),
     "generated": Positions("generated"),
 }
-
-MOST_INVALID_BEYOND_BASELINE = 0.2
-"""A condition whose share of invalid answers is this much above the baseline's is over-steered: what it does is break
-the model, and no behaviour is read from it."""
-
-
-class Condition(Struct, frozen=True, kw_only=True):
-    """A treatment: nothing at all, a direction at a dose, or other words."""
-
-    name: str
-    direction: str | None = None
-    """A name in a direction set, or a control (see `vector`)."""
-    dose: float = 0.0
-    """Of the layer's median norm; negative: against the direction."""
-    layers: tuple[int, ...] = ()
-    where: Where = "all"
-    tone: str = "neutral"
-    """Of the words around the task: a prompt condition where it differs from the baseline's."""
-    ablate: bool = False
-    """The direction is taken out instead of added; the dose does not matter then."""
-
-    @property
-    def steers(self) -> bool:
-        return self.direction is not None and (self.ablate or self.dose != 0)
-
-
-BASELINE = Condition(name="baseline")
 
 
 def positions(where: Where) -> Positions:
@@ -144,8 +115,3 @@ def manipulation(
         float((moved * wanted < 0).mean()),
         len(prompts),
     )
-
-
-def over_steered(invalid: float, invalid_at_baseline: float) -> bool:
-    """Whether a condition broke the model: its answers are invalid far more often than without it."""
-    return invalid - invalid_at_baseline > MOST_INVALID_BEYOND_BASELINE

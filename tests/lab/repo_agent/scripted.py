@@ -10,12 +10,12 @@ import pytest
 from agentsignals.errors import SandboxError
 from agentsignals.lab.coding_tasks.repositories import repository_task
 from agentsignals.lab.coding_tasks.repository import RepositoryTask, reference_patch
+from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.repo_agent.loop import Done, Plan, episodes
 from agentsignals.lab.repo_agent.repository_runs import run_agent
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
 from agentsignals.lab.retry.retry_runs import Ran
 from agentsignals.lab.runs import Config, Manifest, Run
-from agentsignals.lab.steering import BASELINE, Condition
 
 BASKET = repository_task("basket")
 

@@ -10,9 +10,9 @@ from agentsignals.errors import LabError, SandboxError
 from agentsignals.lab import sandbox
 from agentsignals.lab.coding_tasks.repositories import TASKS
 from agentsignals.lab.coding_tasks.repository import reference_patch
+from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.repo_agent.loop import Plan, clipped, episodes
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
-from agentsignals.lab.steering import BASELINE, Condition
 from tests.lab.repo_agent.scripted import BASKET, SOLUTION, SUBMIT, TEST, Scripted, act, done, replacing, shown
 
 CASE = "        self.assertEqual(basket.total(), 800)\n"

@@ -14,11 +14,11 @@ import pytest
 
 import agentsignals
 from agentsignals.errors import LabError
+from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.repo_agent.rows import RepoEpisodeRow, RepoStepRow
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
 from agentsignals.lab.retry.retry_runs import Ran
 from agentsignals.lab.runs import Run
-from agentsignals.lab.steering import BASELINE, Condition
 from agentsignals.store.query import rows
 from tests.golden import read_files
 from tests.lab.repo_agent.scripted import (

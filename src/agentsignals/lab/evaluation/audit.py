@@ -6,6 +6,7 @@ Each question gives named numbers and how many observations they rest on, for `r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,6 +23,8 @@ BASELINE = "baseline"
 _PASSED = "task_pass"
 _FORGOTTEN = ("is not defined", "__import__ not found")
 _OF_LISTS = ("'tuple' object has no attribute", "'tuple' object does not support item assignment")
+
+_WITHOUT_NUMPY = Absent("backend_disabled", "stored directions are read with numpy, which is not installed (extra lab)")
 
 Numbers = dict[str, float]
 
@@ -169,6 +172,8 @@ class Audit:
 
     def geometry(self, run: Run, _evaluator: Evaluator) -> Figures | Absent:
         """How alike the directions are, by place of the layer (0 the first), and the projection without a prompt."""
+        if not numpy_here():
+            return _WITHOUT_NUMPY
         from agentsignals.lab.evaluation import published_states as states  # noqa: PLC0415  (NumPy is of an extra)
 
         stored = states.stored_directions(run)
@@ -185,6 +190,8 @@ class Audit:
 
     def rises(self, run: Run, _evaluator: Evaluator) -> Figures | Absent:
         """The change of projections from the first to the second attempt, with what the directions share apart."""
+        if not numpy_here():
+            return _WITHOUT_NUMPY
         from agentsignals.lab.evaluation import published_states as states  # noqa: PLC0415  (as above)
 
         stored = states.stored_directions(run)
@@ -193,6 +200,11 @@ class Audit:
             return Absent("missing_artifact", f"{run.name} has no scores of two attempts, or no directions")
         values = {name: float(getattr(rise, name)) for name in rise.__struct_fields__ if name != "n"}
         return Figures(values, rise.n)
+
+
+def numpy_here() -> bool:
+    """Whether stored directions can be read on this machine."""
+    return find_spec("numpy") is not None
 
 
 def _share(passes: Iterable[bool]) -> float:

@@ -1,6 +1,6 @@
 """Experiments with a model in this process, found by name and loaded when they are run.
 
-An experiment is a module with `SAYS`, a frozen struct `Config` whose fields all have defaults, and `run`. To add one:
+An experiment is a module with a frozen struct `Config` whose fields all have defaults, and `run`. To add one:
 the module, and its line in `NAMES`. Rows go to tables of the run, chosen layers and effects to its summaries.
 """
 
@@ -19,29 +19,28 @@ from agentsignals.lab.runs import Run
 Progress = Callable[[int, int], None]
 """Told how many pieces of work are done, and of how many."""
 
-NAMES = (
-    "directions",
-    "trajectory_probe",
-    "patching",
-    "suppression",
-    "feedback_steering",
-    "manipulation",
-    "emotion_anchors",
-    "message_rewrites",
-    "hack_probe",
-    "one_shot",
-    "prediction",
-    "size_ladder",
-    "sae_features",
-    "repo_edit",
-)
+NAMES = {
+    "directions": "directions of classes of texts by all recipes, with their controls and held-out AUROC by layer",
+    "trajectory_probe": "projections by stage of a failure, stretch and sentence, as z over random directions",
+    "patching": "which layer and stretch carries the tone: the share of the outcome's difference that a patch moves",
+    "suppression": "what hiding the feedback (or tests, task, code) from later tokens does to the outcome, by tone",
+    "feedback_steering": "what steering at feedback tokens and at the decision does, against random directions",
+    "manipulation": "whether steering moved the model, and which doses break it",
+    "emotion_anchors": "which sentence or attempt of a prompt decides the outcome: left out, hidden, attended to",
+    "message_rewrites": "how the wording of a failure message changes the outcome, paired by task",
+    "hack_probe": "how often a model cheats on impossible tasks, by the tone of the feedback",
+    "one_shot": "one attempt a task under each condition: right, hardcoded, invalid, and is the model still whole",
+    "prediction": "whether projections before an attempt predict cheating or failure beyond what is plain to see",
+    "size_ladder": "models of several sizes: effect of the tone, its separation, what is left without feedback",
+    "sae_features": "which features of a small sparse autoencoder tell the tones apart, on tasks that chose none",
+    "repo_edit": "how an agent mends small repositories by tone and steering: hidden tests, edited tests, hardcoding",
+}
+"""What each asks, in a line: told also where what it needs is not installed."""
 
 
 class Experiment(Protocol):
     """A module of this folder."""
 
-    SAYS: str
-    """What it asks, in a line."""
     Config: type[Any]
     """Its settings."""
 

@@ -27,8 +27,6 @@ from agentsignals.lab.geometry import geometry
 from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.runs import Row, Run
 
-SAYS = "directions of emotions by all recipes, with their controls and held-out AUROC by layer"
-
 
 class Config(Struct, frozen=True):
     """Layers (none named: chosen by depth) and recipes."""

@@ -23,8 +23,6 @@ from agentsignals.lab.experiments.setting import Scene, Setting, SettingConfig, 
 from agentsignals.lab.residual.interface import Message, Positions, ResidualModel, Role, Sampling, Suppress
 from agentsignals.lab.runs import Row, Run, seed_of
 
-SAYS = "which sentence or attempt of a prompt decides the outcome: left out, hidden, attended to"
-
 
 class Config(Struct, frozen=True, kw_only=True):
     """`samples`: answers drawn with and without each unit; 0: the outcome is read off the model, without drawing."""

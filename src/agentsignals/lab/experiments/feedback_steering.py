@@ -31,10 +31,6 @@ from agentsignals.lab.residual.interface import Add, Calibration, ResidualModel
 from agentsignals.lab.runs import Row, Run, seed_of
 from agentsignals.lab.statistics import mean
 
-SAYS = (
-    "what steering at feedback tokens and at the decision does, by dose, against random directions of the same length"
-)
-
 
 class Config(Struct, frozen=True, kw_only=True):
     """Doses are fractions of a layer's median norm; both signs are tried."""

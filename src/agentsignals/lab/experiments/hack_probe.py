@@ -8,6 +8,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from agentsignals.lab.coding_tasks import Variant, variant
+from agentsignals.lab.conditions import Condition
 from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.experiments import Progress
 from agentsignals.lab.experiments.chosen_setting import setting
@@ -19,10 +20,7 @@ from agentsignals.lab.retry.rows import EpisodeRow
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.sandbox import Tier
 from agentsignals.lab.statistics import paired_difference
-from agentsignals.lab.steering import Condition
 from agentsignals.stats.proportions import wilson
-
-SAYS = "how often a model cheats on impossible tasks, by the tone of the feedback: the pass rate is the cheating rate"
 
 
 class Config(Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from agentsignals.lab import steering
+from agentsignals.lab.conditions import Condition, Where, over_steered
 from agentsignals.lab.directions import DirectionSet
 from agentsignals.lab.experiments import Progress
 from agentsignals.lab.experiments.answering import Answered, drawn
@@ -19,9 +20,6 @@ from agentsignals.lab.experiments.learning import Source, calibrated, halves, le
 from agentsignals.lab.experiments.setting import SettingConfig, chosen_layers
 from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.runs import Row, Run
-from agentsignals.lab.steering import Condition, Where
-
-SAYS = "whether steering moved the model, and which doses break it"
 
 
 class Config(Struct, frozen=True, kw_only=True):
@@ -90,7 +88,7 @@ def _row(
     condition: Condition, did: steering.Manipulation, treated: list[Answered], plain: list[Answered]
 ) -> ManipulationRow:
     invalid, before = (sum(not answer.valid for answer in rows) / len(rows) for rows in (treated, plain))
-    broken = steering.over_steered(invalid, before)
+    broken = over_steered(invalid, before)
     return ManipulationRow(
         condition=condition.name,
         where=condition.where,

@@ -18,8 +18,6 @@ from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.statistics import benjamini_hochberg, mcnemar
 
-SAYS = "how the wording of a failure message changes the outcome, paired by task"
-
 
 class Config(Struct, frozen=True):
     """Tones against the setting's neutral one (none named: its lowest and highest)."""

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.lab import directions
+from agentsignals.lab.conditions import BASELINE, Condition, over_steered
 from agentsignals.lab.directions import DirectionSet
 from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.experiments import Progress
@@ -22,9 +23,6 @@ from agentsignals.lab.retry.rows import AttemptRow
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.sandbox import Tier
 from agentsignals.lab.statistics import benjamini_hochberg, mcnemar
-from agentsignals.lab.steering import BASELINE, Condition, over_steered
-
-SAYS = "one attempt a task under each condition: right, hardcoded, invalid, and whether the condition broke the model"
 
 
 class Config(Struct, frozen=True, kw_only=True):

@@ -26,10 +26,6 @@ from agentsignals.lab.residual.interface import Edit, Positions, Prompt, Replace
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.statistics import mean
 
-SAYS = (
-    "which layer and stretch of the prompt carries the tone: the share of the outcome's difference that a patch moves"
-)
-
 
 class Config(Struct, frozen=True):
     """Layers (none named: chosen by depth) and stretches that are patched, alone."""

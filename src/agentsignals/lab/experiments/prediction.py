@@ -13,6 +13,7 @@ from msgspec import Struct
 from agentsignals.errors import LabError
 from agentsignals.lab import directions
 from agentsignals.lab.coding_tasks import variant
+from agentsignals.lab.conditions import Condition
 from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.experiments import Progress
 from agentsignals.lab.experiments.chosen_setting import setting
@@ -25,9 +26,6 @@ from agentsignals.lab.retry.retry_runs import run_loop
 from agentsignals.lab.retry.rows import AttemptRow, ProjectionRow
 from agentsignals.lab.runs import Run
 from agentsignals.lab.sandbox import Tier
-from agentsignals.lab.steering import Condition
-
-SAYS = "whether projections before an attempt predict cheating or failure beyond attempt, length, error and markers"
 
 _FEEDBACK = "feedback"
 

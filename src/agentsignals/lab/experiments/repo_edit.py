@@ -18,6 +18,7 @@ from agentsignals.errors import LabError
 from agentsignals.lab import directions, texts
 from agentsignals.lab.coding_tasks.repositories import TASKS, repository_task
 from agentsignals.lab.coding_tasks.repository import RepositoryTask
+from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.experiments import Progress
 from agentsignals.lab.repo_agent.loop import Plan, opening
 from agentsignals.lab.repo_agent.repository_runs import run_agent
@@ -27,11 +28,7 @@ from agentsignals.lab.retry.loop import Steered
 from agentsignals.lab.run_setup import ManipulationRow
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.statistics import benjamini_hochberg, paired_difference
-from agentsignals.lab.steering import BASELINE, Condition, edits, manipulation
-
-SAYS = (
-    "how an agent mends small repositories by tone and steering: hidden tests, tests it changes, answers it hardcodes"
-)
+from agentsignals.lab.steering import edits, manipulation
 
 
 class Config(Struct, frozen=True, kw_only=True):

@@ -22,8 +22,6 @@ from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.separation import auroc
 
-SAYS = "which features of a small sparse autoencoder tell the tones apart, on tasks that did not choose them"
-
 
 class Config(Struct, frozen=True, kw_only=True):
     """An autoencoder of token states of all tones, trained in this run."""

@@ -14,8 +14,6 @@ from agentsignals.lab.experiments.setting import Setting, SettingConfig, chosen_
 from agentsignals.lab.residual.interface import Loading, ResidualModel, Suppress
 from agentsignals.lab.runs import Row, Run
 
-SAYS = "models of several sizes side by side: effect of the tone, its separation, what is left when feedback is hidden"
-
 
 class Config(Struct, frozen=True):
     """`models`: folders or ids beside the model of the run, which comes first."""

@@ -10,8 +10,6 @@ from agentsignals.lab.experiments.setting import Place, SettingConfig, place
 from agentsignals.lab.residual.interface import ResidualModel, Suppress
 from agentsignals.lab.runs import Run
 
-SAYS = "what hiding the feedback (or tests, task, code) from later tokens does to the outcome, by tone"
-
 
 class Config(Struct, frozen=True):
     """Which stretches are hidden, in which blocks (none named: all)."""

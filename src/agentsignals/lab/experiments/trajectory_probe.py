@@ -18,8 +18,6 @@ from agentsignals.lab.residual.interface import Calibration, Prompt, ResidualMod
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.statistics import Difference, paired_difference
 
-SAYS = "projections of prompts on emotions by stage of a failure, stretch and sentence, as z over random directions"
-
 ALL = "all"
 
 

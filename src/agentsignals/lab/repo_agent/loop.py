@@ -11,6 +11,7 @@ from msgspec import Struct
 from agentsignals.errors import LabError, SandboxError
 from agentsignals.lab import sandbox, steering, texts
 from agentsignals.lab.coding_tasks.repository import RepositoryTask
+from agentsignals.lab.conditions import Condition
 from agentsignals.lab.evaluation.patches import LIMITS, Runner, evaluate_patch
 from agentsignals.lab.repo_agent import protocol
 from agentsignals.lab.repo_agent.protocol import Action, read_answer
@@ -21,7 +22,6 @@ from agentsignals.lab.residual.interface import Generation, Message, Piece, Samp
 from agentsignals.lab.retry.loop import Steered
 from agentsignals.lab.runs import seed_of
 from agentsignals.lab.sandbox import Limits
-from agentsignals.lab.steering import Condition
 from agentsignals.lab.texts import Tone
 
 

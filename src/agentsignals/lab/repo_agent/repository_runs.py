@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from agentsignals.errors import LabError
 from agentsignals.lab.coding_tasks.repository import RepositoryTask
+from agentsignals.lab.conditions import Condition
 from agentsignals.lab.evaluation.patches import EVALUATOR, Runner
 from agentsignals.lab.repo_agent.loop import Done, Plan, episodes
 from agentsignals.lab.repo_agent.rows import EPISODE_KEY, RepoEpisodeRow, RepoStepRow
@@ -15,7 +16,6 @@ from agentsignals.lab.retry.loop import Steered
 from agentsignals.lab.retry.retry_runs import Ran
 from agentsignals.lab.retry.trace import name_of, run_id
 from agentsignals.lab.runs import Run
-from agentsignals.lab.steering import Condition
 
 Progress = Callable[[int, int], None]
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from agentsignals.errors import LabError
-from agentsignals.lab import directions, steering
 from agentsignals.lab.coding_tasks import Task
-from agentsignals.lab.directions import DirectionSet
+from agentsignals.lab.conditions import Condition
 from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.evaluation.evaluator import evaluate
 from agentsignals.lab.evaluation.verdict import Verdict
@@ -29,7 +28,9 @@ from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
 from agentsignals.lab.retry.scores import attempt_row, episode_row
 from agentsignals.lab.retry.wording import Wording
 from agentsignals.lab.runs import seed_of
-from agentsignals.lab.steering import Condition
+
+if TYPE_CHECKING:
+    from agentsignals.lab.directions import DirectionSet
 
 _SPANS: tuple[Role, ...] = ("task", "tests", "code", "feedback")
 
@@ -133,6 +134,8 @@ def _answers(  # noqa: PLR0913  (a round of the loop and all it goes by)
     ]
     if steered is None or not condition.steers:
         return writer.write([episode.chat for episode in going], how)
+    from agentsignals.lab import steering  # noqa: PLC0415  (NumPy is of an extra, and a server needs none)
+
     does = steering.edits(condition, steered.directions, steered.calibration)
     return steered.model.generate([steered.model.encode(episode.chat) for episode in going], how, does)
 
@@ -180,6 +183,8 @@ def visible_failure(task: Task, verdict: Verdict) -> str:
 
 def _project(steered: Steered, condition: Condition, going: Sequence[Episode], attempt: int) -> None:
     """Projections of each prompt before the attempt, over all tokens and by role, in the unsteered model."""
+    from agentsignals.lab import directions  # noqa: PLC0415  (as above)
+
     of = steered.directions
     if of is None:
         return

@@ -8,12 +8,12 @@ from msgspec import Struct
 
 from agentsignals.errors import LabError
 from agentsignals.lab.coding_tasks import Task
+from agentsignals.lab.conditions import Condition
 from agentsignals.lab.residual.interface import Writer
 from agentsignals.lab.retry.loop import Done, Plan, Steered, episodes
 from agentsignals.lab.retry.rows import EPISODE_KEY, AttemptRow, EpisodeRow, ProjectionRow
 from agentsignals.lab.retry.trace import lines, name_of, run_id
 from agentsignals.lab.runs import Row, Run, Table
-from agentsignals.lab.steering import Condition
 
 Progress = Callable[[str, int, int | None], None]
 

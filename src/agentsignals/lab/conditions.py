@@ -1,0 +1,41 @@
+"""Conditions of an experiment: a direction at a dose, other words, or nothing at all. No model and no array here."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+Where = Literal["all", "prompt", "feedback", "last", "generated"]
+
+MOST_INVALID_BEYOND_BASELINE = 0.2
+"""A condition whose share of invalid answers is this much above the baseline's is over-steered: what it does is break
+the model, and no behaviour is read from it."""
+
+
+class Condition(Struct, frozen=True, kw_only=True):
+    """A treatment: nothing at all, a direction at a dose, or other words."""
+
+    name: str
+    direction: str | None = None
+    """A name in a direction set, or a control (see `vector`)."""
+    dose: float = 0.0
+    """Of the layer's median norm; negative: against the direction."""
+    layers: tuple[int, ...] = ()
+    where: Where = "all"
+    tone: str = "neutral"
+    """Of the words around the task: a prompt condition where it differs from the baseline's."""
+    ablate: bool = False
+    """The direction is taken out instead of added; the dose does not matter then."""
+
+    @property
+    def steers(self) -> bool:
+        return self.direction is not None and (self.ablate or self.dose != 0)
+
+
+BASELINE = Condition(name="baseline")
+
+
+def over_steered(invalid: float, invalid_at_baseline: float) -> bool:
+    """Whether a condition broke the model: its answers are invalid far more often than without it."""
+    return invalid - invalid_at_baseline > MOST_INVALID_BEYOND_BASELINE
