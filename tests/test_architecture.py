@@ -70,6 +70,7 @@ WEIGHT = {
         "sources.packed",
         "sources.parquet_rows",
         "labels.published",
+        "lab.coding_tasks.task_files",
         "lab.runs.table",
     },
     "duckdb": {"store.query", "replicate.ground"},

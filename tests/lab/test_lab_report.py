@@ -11,12 +11,13 @@ import pytest
 from agentsignals.analysis.study import Table
 from agentsignals.cli.lab_words import write_report
 from agentsignals.errors import LabError
+from agentsignals.lab.coding_tasks.chosen import chosen_tasks
 from agentsignals.lab.comparing import OUTCOMES, compared, paired, paired_rows, paired_table, rate
 from agentsignals.lab.outline import sections
 from agentsignals.lab.report import parts
 from agentsignals.lab.rescored import task_of
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
-from agentsignals.lab.run_setup import ManipulationRow, chosen_tasks
+from agentsignals.lab.run_setup import ManipulationRow
 from agentsignals.lab.runs import Config, Manifest, Row, Run
 from agentsignals.stats.proportions import wilson
 

@@ -18,9 +18,11 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.errors import LabError
 from agentsignals.lab import coding_tasks
+from agentsignals.lab.coding_tasks.chosen import chosen_tasks
+from agentsignals.lab.condition_files import read_conditions
 from agentsignals.lab.conditions import BASELINE
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow
-from agentsignals.lab.run_setup import chosen_tasks, read_conditions, served
+from agentsignals.lab.run_setup import served
 from agentsignals.lab.runs import Run
 from tests.lab.evaluation.test_legacy import made
 from tests.lab.test_retry import fenced
@@ -204,11 +206,11 @@ def test_conditions_that_say_nothing_clear_are_refused(text: str, says: str, tmp
 
 def test_the_baseline_is_always_there_and_comes_first(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text("[[condition]]\nname = 'up'\ndirection = 'calm'\ndose = 0.1\nlayers = [1, 2]\n")
-    first, second = read_conditions(tmp_path / "c.toml")
+    first, second = read_conditions(tmp_path / "c.toml").conditions
     assert (first, second.layers, second.steers) == (BASELINE, (1, 2), True)
     (tmp_path / "c.toml").write_text("[[condition]]\nname = 'up'\n[[condition]]\nname = 'baseline'\ntone = 'calm'\n")
-    assert [one.name for one in read_conditions(tmp_path / "c.toml")] == ["up", "baseline"]
-    assert read_conditions(None) == [BASELINE]
+    assert [one.name for one in read_conditions(tmp_path / "c.toml").conditions] == ["up", "baseline"]
+    assert read_conditions(None).conditions == (BASELINE,)
 
 
 def test_a_server_is_not_steered(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -62,10 +62,12 @@ def test_a_trajectory_adds_bad_news_stage_by_stage() -> None:
 
 
 def test_feedback_keeps_a_hostile_failure_as_it_is() -> None:
-    said = {tone: texts.feedback(tone, "{left} {0.__class__} {failure}", 2) for tone in texts.TONES}
+    tones = texts.tones()
+    assert tuple(tones) == texts.TONES
+    said = {name: tone.feedback("{left} {0.__class__} {failure}", 2) for name, tone in tones.items()}
     assert len(set(said.values())) == len(texts.TONES)
     assert all("{left} {0.__class__} {failure}" in words and "Attempts left: 2" in words for words in said.values())
-    assert len({texts.system_words(tone) for tone in texts.TONES}) > 1
+    assert len({tone.system for tone in tones.values()}) > 1
 
 
 def test_sets_have_versions_and_a_fingerprint() -> None:

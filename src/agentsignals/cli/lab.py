@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from agentsignals.cli.verb import Verb
 from agentsignals.errors import LabError, UsageError
 
@@ -31,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _list_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--tasks", metavar="NAMES", help="name the tasks of these families, too (or all)")
+    parser.add_argument("--tasks", metavar="NAMES", help="name the tasks of these families or files, too (or all)")
 
 
 def _model_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,9 +50,14 @@ def _agent_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--server", metavar="URL", help="instead of --model: a server that speaks chat completions; tasks go there")
     add("--server-model", metavar="NAME", help="the model's name at that server")
-    add("--tasks", metavar="NAMES", default="all", help="names, families, published, all, or tiny:COUNT (default all)")
+    add(
+        "--tasks",
+        metavar="NAMES",
+        default="all",
+        help="names, families, FILE.jsonl, published, all, tiny:COUNT (default all)",
+    )
     add("--variants", metavar="NAMES", default="plain", help="plain, one_off, conflicting, hardcode_inviting")
-    add("--conditions", metavar="FILE", help="a TOML file of [[condition]]s beside the baseline")
+    add("--conditions", metavar="FILE", help="a TOML file of [[condition]]s beside the baseline, with tones")
     add("--directions", metavar="FILE", help="directions (.npz) to steer along and to project on")
     add("--samples", type=int, default=1, metavar="N", help="episodes a task and condition (default 1)")
     add("--attempts", type=int, default=3, metavar="N", help="at most, an episode (default 3)")
@@ -70,6 +77,7 @@ def _sandbox_arguments(parser: argparse.ArgumentParser) -> None:
 def _run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", metavar="EXPERIMENT", help="as `lab list` names it")
     parser.add_argument("--config", metavar="FILE", help="its settings as TOML (default: those it has)")
+    parser.add_argument("--texts", metavar="FILE", help="contrast texts (TOML) in place of the setting's")
     parser.add_argument("--seed", type=int, default=13, metavar="N", help="default 13")
     _model_arguments(parser)
 
@@ -163,6 +171,8 @@ def _agent(options: argparse.Namespace) -> int:
         writer = model = run_setup.loaded(options.model, options.revision, options.dtype, options.device)
         card = run_setup.card_of(model)
     begun = run_setup.begin(Path(options.out), asked, card)
+    for name, count in begun.left_out.items():
+        _say(f"{name}: {count} tasks can't be asked and are left out; `lab list --tasks {name}` tells why")
     bar = Bar(options.quiet)
     with begun.run:
         into = run_setup.steered(model, begun, asked.directions) if model is not None and asked.directions else None
@@ -197,14 +207,17 @@ def _asked(options: argparse.Namespace) -> Any:
 
 def _run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import Bar
-    from agentsignals.lab import experiments, run_setup
+    from agentsignals.lab import experiment_setup, experiments, run_setup
+    from agentsignals.lab.runs import Config
 
     if options.model is None:
         raise UsageError("An experiment needs a model in this process.", "Say --model FOLDER.")
     chosen = experiments.experiment(options.experiment)
-    config = experiments.config(options.experiment, run_setup.settings_of(options.config))
+    config = experiments.config(options.experiment, experiment_setup.settings_of(options.config, options.texts))
+    files = experiment_setup.checked_config(config)  # before a model is loaded, which takes a while
     model = run_setup.loaded(options.model, options.revision, options.dtype, options.device)
-    begun = run_setup.begin_experiment(Path(options.out), options.experiment, config, model, options.seed)
+    asked = Config(options.experiment, msgspec.to_builtins(config))
+    begun = experiment_setup.begin_experiment(Path(options.out), asked, model, options.seed, files)
     bar = Bar(options.quiet)
     with begun:
         try:

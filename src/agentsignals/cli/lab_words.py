@@ -38,9 +38,9 @@ def inventory(families: str | None) -> dict[str, Any]:
     """What can be run here; with `families`, the tasks of those by key."""
     from agentsignals.lab import experiments, sandbox
     from agentsignals.lab.coding_tasks import tasks
+    from agentsignals.lab.coding_tasks.chosen import chosen_tasks, task_files
     from agentsignals.lab.evaluation.verdict import EVALUATORS
     from agentsignals.lab.retry.wording import WORDINGS
-    from agentsignals.lab.run_setup import chosen_tasks
 
     listed: dict[str, Any] = {
         "experiments": experiments.NAMES,
@@ -52,6 +52,8 @@ def inventory(families: str | None) -> dict[str, Any]:
     }
     if families is not None:
         listed["tasks"] = {task.key: task.says for task in chosen_tasks(families)}
+        left_out = {f"{n} line {t.line} {t.id}": t.why for n, f in task_files(families).items() for t in f.left_out}
+        listed |= {"left_out": left_out} if left_out else {}
     return listed
 
 
@@ -63,6 +65,8 @@ def text_of_inventory(listed: dict[str, Any]) -> str:
         lines += ["", f"{', '.join(listed['not_installed'])}: not installed. {_BROUGHT}"]
     if "tasks" in listed:
         lines += ["", table(("task", "says"), listed["tasks"].items(), 110)]
+    if "left_out" in listed:
+        lines += ["", table(("left out", "why"), listed["left_out"].items(), 110)]
     return "\n".join(lines)
 
 

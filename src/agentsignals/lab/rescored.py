@@ -6,13 +6,13 @@ The stored rows stay as they are: rows of two evaluators never stand in one tabl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from agentsignals.errors import LabError
-from agentsignals.lab.coding_tasks import Task, task
+from agentsignals.lab.coding_tasks import Task, id_of, keyed, task
 from agentsignals.lab.comparing import RETRY_LOOP
 from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.evaluation.rescoring import Change, Rescored, Rescorer
@@ -80,12 +80,13 @@ def _of_run(run: Run, evaluator: Evaluator, rescorer: Rescorer) -> RescoredAnswe
     stored = run.table("attempts", AttemptRow).rows
     if not stored:
         raise LabError(f"{run.folder} has no answer yet.", "Run it again: it goes on.")
-    rows = [_again(run.folder.name, row, evaluator, rescorer) for row in stored]
+    of_files = run.tasks()
+    rows = [_again(run.folder.name, row, task_of(row.task, of_files), evaluator, rescorer) for row in stored]
     before = " and ".join(sorted({row.evaluator for row in stored}))
     return RescoredAnswers(evaluator, before, _groups(rows, [row.condition for row in rows]), rows)
 
 
-def _again(name: str, row: AttemptRow, evaluator: Evaluator, rescorer: Rescorer) -> Rescored:
+def _again(name: str, row: AttemptRow, of: Task, evaluator: Evaluator, rescorer: Rescorer) -> Rescored:
     return Rescored(
         run=name,
         task_id=row.task,
@@ -94,12 +95,15 @@ def _again(name: str, row: AttemptRow, evaluator: Evaluator, rescorer: Rescorer)
         seed=str(row.seed),
         was=row.full_pass,
         was_error=row.error,
-        verdict=rescorer.verdict(task_of(row.task), row.answer, evaluator),
+        verdict=rescorer.verdict(of, row.answer, evaluator),
     )
 
 
-def task_of(key: str) -> Task:
-    """The task of a stored row, one of the tiny world's too. LabError when it is there in another version."""
+def task_of(key: str, of_files: Mapping[str, Task] = {}) -> Task:
+    """The task of a stored row: of a file (by id), of the tiny world, or the package's. LabError when it is there in
+    another version."""
+    if (plain := of_files.get(id_of(key))) is not None:
+        return keyed(plain, key)
     if not key.startswith(TINY_FAMILY):
         return task(key)
     from agentsignals.lab.tiny.tasks import function_task  # noqa: PLC0415  (only for runs of the tiny world)

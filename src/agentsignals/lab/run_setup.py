@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -15,12 +14,14 @@ from msgspec import Struct
 
 from agentsignals.errors import LabError
 from agentsignals.lab import sandbox, texts
-from agentsignals.lab.coding_tasks import PUBLISHED, Task, Variant, task, tasks, variant
-from agentsignals.lab.conditions import BASELINE, Condition
+from agentsignals.lab.coding_tasks import Task
+from agentsignals.lab.coding_tasks.chosen import chosen_tasks, files_of, task_files
+from agentsignals.lab.condition_files import check_directions, read_conditions, wording_of
+from agentsignals.lab.conditions import Condition
 from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.residual.interface import Calibration, Loading, Prompt, ResidualModel, Writer
 from agentsignals.lab.retry.loop import Plan, Steered
-from agentsignals.lab.retry.wording import wording
+from agentsignals.lab.retry.wording import Words
 from agentsignals.lab.runs import Config, Manifest, Row, Run, packages
 from agentsignals.lab.sandbox import Tier
 
@@ -28,10 +29,8 @@ if TYPE_CHECKING:
     from agentsignals.lab.directions import DirectionSet
 
 EVALUATOR = "1"
-TINY = "tiny:"
 CALIBRATION_PROMPTS = 32
 """Prompts that norms are measured on, and that manipulation checks compare: openings of the run's own tasks."""
-_LONGEST_NAME = 80
 
 
 class ManipulationRow(Row, frozen=True, kw_only=True):
@@ -63,7 +62,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     wording: str = "plain"
 
 
-class Begun(Struct, frozen=True):
+class Begun(Struct, frozen=True, kw_only=True):
     """A run that is open, with what its loop needs."""
 
     run: Run
@@ -71,86 +70,17 @@ class Begun(Struct, frozen=True):
     tasks: list[Task]
     conditions: list[Condition]
     samples: int
-
-
-def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), seed: int = 13) -> list[Task]:
-    """Tasks by what a person writes: `all`, `published`, `tiny:COUNT`, or names, keys and families between commas.
-
-    LabError for what is not there, for a variant that is none, and for variants of tiny tasks, which have none.
-    """
-    wanted = [_variant(name) for name in variants]
-    if named.startswith(TINY):
-        if wanted != ["plain"]:
-            raise LabError("Tasks of the tiny world have no variants.", "Leave --variants out.")
-        return _tiny(named.removeprefix(TINY), seed)
-    if named == "all":
-        return tasks(variants=wanted)
-    names = list(PUBLISHED) if named == "published" else [name for name in named.split(",") if name]
-    families = {candidate.family for candidate in tasks()}
-    by_key: dict[str, Task] = {}
-    for name in names:
-        group = tasks(families=[name]) if name in families else [task(name)]
-        for candidate in group:
-            for each in [candidate] if candidate.variant != "plain" else [variant(candidate, kind) for kind in wanted]:
-                by_key[each.key] = each
-    if not by_key:
-        raise LabError(f"{named!r} names no task.", f"Say all, published, tiny:COUNT, or of {', '.join(families)}.")
-    return list(by_key.values())
-
-
-def _variant(name: str) -> Variant:
-    for kind in get_args(Variant):
-        if name == kind:
-            chosen: Variant = kind
-            return chosen
-    raise LabError(f"There is no variant {name!r}.", f"Say one of {', '.join(get_args(Variant))}.")
-
-
-def _tiny(count: str, seed: int) -> list[Task]:
-    from agentsignals.lab.tiny.tasks import drawn  # noqa: PLC0415  (only who asks for it)
-
-    # More than so many different ones are hard to draw: they are 19 addends by pairs of inputs.
-    if not count.isdecimal() or not 1 <= int(count) <= 5_000:
-        raise LabError(f"{count!r} is no number of tiny tasks.", "Write tiny:60, and at most 5000.")
-    return drawn(int(count), seed)
-
-
-def read_conditions(path: Path | None) -> list[Condition]:
-    """The conditions of a TOML file, `[[condition]]` each; the baseline comes first, named or not.
-
-    LabError when it can't be read, has an unknown setting or a name twice.
-    """
-    if path is None:
-        return [BASELINE]
-    try:
-        document = tomllib.loads(path.read_text("utf-8"))
-        tables = document.pop("condition", [])
-        if document or not isinstance(tables, list) or not tables:
-            raise LabError(f"{path} has no list of conditions.", "Write [[condition]] and name = … for each.")
-        conditions = [_condition(table) for table in tables]
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
-        raise LabError(f"The conditions {path} can't be read: {problem}", "See docs/lab.md.") from problem
-    names = [condition.name for condition in conditions]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise LabError(f"{path} has two conditions called {twice[0]!r}.", "Rows are told apart by that name.")
-    return conditions if BASELINE.name in names else [BASELINE, *conditions]
+    left_out: dict[str, int] = {}
+    """Tasks of files that can't be asked, by file."""
 
 
 def checked(asked: Asked) -> None:
-    """LabError where tasks, conditions or wording are not what they should be; nothing is made or loaded."""
+    """LabError where tasks, conditions, tones, directions or wording are not what they should be; nothing is made or
+    loaded."""
     chosen_tasks(asked.tasks, asked.variants, asked.seed)
-    read_conditions(asked.conditions)
-    wording(asked.wording)
-
-
-def _condition(table: Any) -> Condition:
-    made = msgspec.convert(table, Condition)
-    fields = Condition.__struct_fields__
-    if unknown := sorted(set(table) - set(fields)):
-        raise LabError(f"A condition has no {unknown[0]!r}.", f"It has {', '.join(fields)}.")
-    if not made.name.strip() or len(made.name) > _LONGEST_NAME or not made.name.isprintable():
-        raise LabError(f"{made.name[:_LONGEST_NAME]!r} is no name.", f"At most {_LONGEST_NAME} printable characters.")
-    return made
+    file = read_conditions(asked.conditions)
+    wording_of(asked.wording, file)
+    check_directions(asked.directions, file.conditions)
 
 
 def loaded(named: str, revision: str | None = None, dtype: str = "auto", device: str | None = None) -> ResidualModel:
@@ -176,7 +106,7 @@ def card_of(model: ResidualModel) -> dict[str, Any]:
     return card
 
 
-def manifest(card: dict[str, Any], seed: int, tier: str) -> Manifest:
+def manifest(card: dict[str, Any], seed: int, tier: str, files: dict[str, str] | None = None) -> Manifest:
     """What a run beginning now stands on."""
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     return Manifest(
@@ -187,6 +117,7 @@ def manifest(card: dict[str, Any], seed: int, tier: str) -> Manifest:
         seed=seed,
         packages=packages(),
         started_at=now,
+        files=files or {},
     )
 
 
@@ -197,11 +128,12 @@ def begin(folder: Path, asked: Asked, card: dict[str, Any]) -> Begun:
     if asked.samples < 1 or asked.attempts < 1:
         raise LabError("No samples or no attempts were asked for.", "One of each at least.")
     chosen = chosen_tasks(asked.tasks, asked.variants, asked.seed)
-    conditions = read_conditions(asked.conditions)
+    file = read_conditions(asked.conditions)
+    conditions = list(file.conditions)
     if asked.directions is None and (steering := [condition.name for condition in conditions if condition.steers]):
         raise LabError(f"Condition {steering[0]!r} steers, and no directions came.", "Give --directions, with --model.")
     plan = Plan(
-        wording=wording(asked.wording),
+        wording=wording_of(asked.wording, file),
         attempts=asked.attempts,
         max_new_tokens=asked.max_new_tokens,
         temperature=asked.temperature,
@@ -211,7 +143,7 @@ def begin(folder: Path, asked: Asked, card: dict[str, Any]) -> Begun:
     settings: dict[str, Any] = {
         "tasks": [task.key for task in chosen],
         "conditions": msgspec.to_builtins(conditions),
-        "directions": _digest(asked.directions),
+        "directions": digest(asked.directions),
         "samples": asked.samples,
         "attempts": asked.attempts,
         "temperature": asked.temperature,
@@ -219,11 +151,18 @@ def begin(folder: Path, asked: Asked, card: dict[str, Any]) -> Begun:
         "max_new_tokens": asked.max_new_tokens,
         "wording": asked.wording,
     }
-    run = Run.open(folder, Config("retry_loop", settings), manifest(card, asked.seed, tier))
-    return Begun(run, plan, chosen, conditions, asked.samples)
+    if file.tones or file.words is not None:
+        settings |= {"tones": msgspec.to_builtins(file.tones), "words": msgspec.to_builtins(file.words or Words())}
+    files = task_files(asked.tasks)
+    hashes = files_of(asked.tasks)
+    run = Run.open(folder, Config("retry_loop", settings), manifest(card, asked.seed, tier, hashes))
+    run.keep_tasks(task for read in files.values() for task in read.tasks)
+    left_out = {name: len(read.left_out) for name, read in files.items() if read.left_out}
+    return Begun(run=run, plan=plan, tasks=chosen, conditions=conditions, samples=asked.samples, left_out=left_out)
 
 
-def _digest(path: Path | None) -> str | None:
+def digest(path: Path | None) -> str | None:
+    """SHA-256 of a file; LabError when it can't be read."""
     if path is None:
         return None
     try:
@@ -269,19 +208,3 @@ def _check(
         check = manipulation(model, prompts, condition, of, norms)
         fields = msgspec.structs.asdict(check)
         table.add([ManipulationRow(**fields)])
-
-
-def settings_of(path: str | None) -> dict[str, Any]:
-    """An experiment's settings from a TOML file; none named: none. LabError when it can't be read."""
-    if path is None:
-        return {}
-    try:
-        return tomllib.loads(Path(path).read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
-        raise LabError(f"The settings {path} can't be read: {problem}", "They are written as TOML.") from problem
-
-
-def begin_experiment(folder: Path, name: str, config: Any, model: ResidualModel, seed: int) -> Run:
-    """Opens an experiment's run in a new folder, or goes on with it."""
-    tier = "default" if "default" in sandbox.tiers() else "none"  # as `Confinement` has it
-    return Run.open(folder, Config(name, msgspec.to_builtins(config)), manifest(card_of(model), seed, tier))

@@ -21,7 +21,7 @@ from agentsignals.lab.residual.interface import Add, Message, Piece  # noqa: E40
 from tests.lab.experiments import tiny  # noqa: E402
 
 pytestmark = pytest.mark.torch
-ASKED = SettingConfig("functions", tasks=3)
+ASKED = SettingConfig(name="functions", tasks=3)
 
 
 def test_a_scene_is_a_failed_attempt_with_what_its_tests_said_in_this_tone() -> None:

@@ -11,16 +11,19 @@ from importlib import import_module
 from typing import get_args
 
 from agentsignals.errors import LabError
-from agentsignals.lab.coding_tasks.task import Case, Task, Variant, examples, shown, words
+from agentsignals.lab.coding_tasks.task import Case, Check, Task, Variant, examples, shown, words
 from agentsignals.lab.coding_tasks.variants import hardcoded, variant
 
 __all__ = [
     "PUBLISHED",
     "Case",
+    "Check",
     "Task",
     "Variant",
     "examples",
     "hardcoded",
+    "id_of",
+    "keyed",
     "shown",
     "task",
     "tasks",
@@ -59,11 +62,23 @@ def tasks(
 
 def task(key: str) -> Task:
     """The task of a key (`id`, `id@version`, either with `+variant`). LabError when there is none of that version."""
+    (plain,) = tasks([id_of(key)])
+    return keyed(plain, key)
+
+
+def id_of(key: str) -> str:
+    """The id of the task that a key names."""
+    return key.partition("+")[0].partition("@")[0]
+
+
+def keyed(plain: Task, key: str) -> Task:
+    """The task in the variant that a key names. LabError for another version, or no such variant."""
     name, _, wanted = key.partition("+")
-    name, _, version = name.partition("@")
-    (plain,) = tasks([name])
+    version = name.partition("@")[2]
     if version and version != str(plain.version):
-        raise LabError(f"Task {name!r} is at version {plain.version}, not {version}.", "Rows of two versions differ.")
+        raise LabError(
+            f"Task {plain.id!r} is at version {plain.version}, not {version}.", "Rows of two versions differ."
+        )
     for kind in get_args(Variant):
         if kind == (wanted or "plain"):
             return variant(plain, kind)

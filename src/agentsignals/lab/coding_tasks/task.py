@@ -19,27 +19,47 @@ class Case(Struct, frozen=True):
 
     args: tuple[Any, ...]
     expected: Any
+    within: float | None = None
+    """How far a number may be from what is expected; None: the value itself."""
+
+
+class Check(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the text of an answer must be, where no function is asked for: one of `text`, `pattern` and `command`."""
+
+    text: str = ""
+    """The answer is this, but for case and blanks at its ends."""
+    pattern: str = ""
+    """The answer holds a match of this RE2 pattern."""
+    command: tuple[str, ...] = ()
+    """Ends with 0 in the strict sandbox, in a folder that holds `answer.txt` and `files`."""
+    files: dict[str, str] = {}
+    fails: bool = False
+    """Turned round: the answer must not be, or hold, that."""
+    says: str = ""
+    """The check in words: shown with the task, and said after a failure, where the check is visible."""
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """A function to write."""
+    """A function to write, or a question whose answer is a text (`function` is empty then, and so are its cases)."""
 
     id: str
     version: int = 1
     """Raised when words, cases or relations change; rows of two versions are not pooled."""
     family: str
-    function: str
-    signature: str
+    function: str = ""
+    signature: str = ""
     """As in a `def` line, with annotations: they declare what kinds of values go in and come out."""
     says: str
     """What the function must do, in words that settle the hidden cases."""
-    visible: tuple[Case, ...]
-    hidden: tuple[Case, ...]
+    visible: tuple[Case, ...] = ()
+    hidden: tuple[Case, ...] = ()
+    visible_checks: tuple[Check, ...] = ()
+    hidden_checks: tuple[Check, ...] = ()
     relations: tuple[Relation, ...] = ()
-    reference: str
-    """A solution that passes everything."""
-    wrong: str
-    """A plausible solution with one mistake that hidden cases find."""
+    reference: str = ""
+    """A solution that passes everything; empty where a file of tasks names none."""
+    wrong: str = ""
+    """A plausible solution with one mistake that hidden cases find; empty as above."""
     variant: Variant = "plain"
     note: str = ""
     """What a variant adds to the words."""
@@ -90,15 +110,19 @@ def task(  # noqa: PLR0913  (a row of a table: every part is named at the call)
 
 def words(task: Task) -> str:
     """What the task says, without its cases."""
-    asked = f"Write the Python function `{task.signature}`.\n{task.says}"
+    asked = f"Write the Python function `{task.signature}`.\n{task.says}" if task.function else task.says
     return f"{asked}\n{task.note}" if task.note else asked
 
 
 def shown(case: Case, function: str) -> str:
     """A case as a model is shown it."""
-    return f"{function}({', '.join(map(repr, case.args))}) == {case.expected!r}"
+    call = f"{function}({', '.join(map(repr, case.args))})"
+    if case.within is not None:
+        return f"abs({call} - {case.expected!r}) <= {case.within!r}"
+    return f"{call} == {case.expected!r}"
 
 
 def examples(task: Task) -> str:
-    """The visible cases, one a line."""
-    return "\n".join(shown(case, task.function) for case in task.visible)
+    """The visible cases, or checks, one a line."""
+    lines = [shown(case, task.function) for case in task.visible]
+    return "\n".join([*lines, *(check.says for check in task.visible_checks if check.says)])

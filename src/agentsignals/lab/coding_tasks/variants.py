@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 from msgspec.structs import replace
@@ -52,6 +53,8 @@ def variant(task: Task, name: Variant) -> Task:
     """The task in that variant. LabError when it is one already."""
     if name == "plain":
         return task
+    if not task.function:
+        raise LabError(f"{task.key} asks for a text.", "Only tasks that ask for a function have variants.")
     if task.variant != "plain":
         raise LabError(f"{task.key} is a variant already.", "Make variants of plain tasks.")
     return {"one_off": one_off, "conflicting": conflicting, "hardcode_inviting": hardcode_inviting}[name](task)
@@ -60,22 +63,23 @@ def variant(task: Task, name: Variant) -> Task:
 def hardcoded(task: Task) -> str:
     """A solution that knows the visible cases and nothing else; of two with the same arguments, the last."""
     name = task.function
-    parameters = [part.partition(":")[0].strip() for part in _parameters(task.signature)]
+    parameters = parameters_of(task.signature)
     asked = ", ".join(parameters)
     lines = [f"def {name}({asked}):"]
     for case in reversed(task.visible):
-        same = " and ".join(f"{p} == {value!r}" for p, value in zip(parameters, case.args, strict=True))
+        same = " and ".join(f"{p} == {value!r}" for p, value in zip(parameters, case.args, strict=False))
         lines.append(f"    if {same}:\n        return {case.expected!r}")
     return "\n".join([*lines, "    return None\n"])
 
 
-def _parameters(signature: str) -> list[str]:
-    """What stands between the commas of the signature's brackets; commas in brackets of annotations do not count."""
-    inner, depth, parts = signature.partition("(")[2].rpartition(") ->")[0], 0, [""]
-    for sign in inner:
-        depth += (sign in "[(") - (sign in "])")
-        if sign == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += sign
-    return parts
+def parameters_of(signature: str) -> list[str]:
+    """The names of a signature's parameters. LabError when it is none."""
+    try:
+        (defined,) = ast.parse(f"def {signature}: ...").body
+    except (SyntaxError, ValueError) as problem:
+        raise LabError(
+            f"{signature!r} is no signature.", "Write it as behind `def`: area(side: int) -> int."
+        ) from problem
+    if not isinstance(defined, ast.FunctionDef):
+        raise LabError(f"{signature!r} is no signature of a function.", "Write it as behind `def`.")
+    return [argument.arg for argument in (*defined.args.posonlyargs, *defined.args.args)]

@@ -85,9 +85,10 @@ def run_cases(source: str, function: str, cases: Sequence[Case], inside: Confine
 
 def _case_outcome(result: Result, case: Case) -> tuple[str, ErrorClass]:
     if isinstance(result, Returned):
-        if agrees(result.value, case.expected):
+        if meets(result.value, case):
             return "", "none"
-        return f"expected {case.expected!r}, got {shown(result.value)}", "wrong_value"
+        near = "" if case.within is None else f" within {case.within!r}"
+        return f"expected {case.expected!r}{near}, got {shown(result.value)}", "wrong_value"
     return str(result)[:_LONGEST_ERROR], class_of(result)
 
 
@@ -103,3 +104,10 @@ def class_of(failed: Failed) -> ErrorClass:
 def agrees(actual: Any, expected: Any) -> bool:
     """Whether a plain value is what is expected: a tuple will do for a list and 2.0 for 2, but True is not 1 (b 10)."""
     return same(actual, expected, sequences_alike=True, numbers_alike=True)
+
+
+def meets(actual: Any, case: Case) -> bool:
+    """Whether a plain value is what a case expects, or a number so near it as the case allows."""
+    if case.within is None:
+        return agrees(actual, case.expected)
+    return type(actual) in (int, float) and abs(actual - case.expected) <= case.within

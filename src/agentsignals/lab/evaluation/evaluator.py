@@ -9,6 +9,7 @@ from agentsignals.lab.coding_tasks import Case, Task
 from agentsignals.lab.coding_tasks.relations import Relation
 from agentsignals.lab.evaluation.case_runs import Confinement, Suite, run, run_cases
 from agentsignals.lab.evaluation.extraction import extract
+from agentsignals.lab.evaluation.text_checks import judged
 from agentsignals.lab.evaluation.verdict import ErrorClass, Verdict
 from agentsignals.lab.sandbox import Result, Returned
 
@@ -36,6 +37,8 @@ def evaluate(
     Raises:
         SandboxError: this machine can't lock it in as asked.
     """
+    if not task.function:
+        return judged(task, answer)
     inside = inside or Confinement()
     if source is None:
         extracted = extract(answer, task.function)

@@ -29,6 +29,7 @@ ErrorClass = Literal[
     "memory",
     "crashed",
     "no_plain_value",
+    "unmet",
     "infrastructure",
 ]
 """Whose fault it is, in a word. `infrastructure` is ours, never the model's: such an answer has no passes at all."""
@@ -42,6 +43,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """The key of the task: id, version and variant."""
     has_function: bool
     valid_python: bool
+    """Of a task that asks for a text: whether there is an answer at all."""
     visible_pass: bool | None
     hidden_pass: bool | None
     task_pass: bool | None

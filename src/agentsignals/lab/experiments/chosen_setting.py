@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentsignals.errors import LabError
-from agentsignals.lab.experiments.function_setting import FunctionSetting
+from agentsignals.lab.experiments.file_setting import FileSetting
 from agentsignals.lab.experiments.setting import Setting, SettingConfig
 from agentsignals.lab.experiments.tiny_setting import TinySetting
 from agentsignals.lab.residual.interface import ResidualModel
@@ -13,4 +13,4 @@ def setting(model: ResidualModel, asked: SettingConfig) -> Setting:
     """The setting of that name, ready. LabError for fewer than two tasks."""
     if asked.tasks < 2:
         raise LabError(f"{asked.tasks} tasks.", "Two at least: intervals are over tasks.")
-    return TinySetting(model, asked) if asked.name == "tiny" else FunctionSetting(model, asked)
+    return TinySetting(model, asked) if asked.is_tiny else FileSetting(model, asked)

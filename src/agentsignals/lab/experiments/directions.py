@@ -33,7 +33,8 @@ class Config(Struct, frozen=True):
 
     setting: SettingConfig = SettingConfig()
     layers: tuple[int, ...] = ()
-    recipes: tuple[Recipe, ...] = get_args(Recipe)
+    recipes: tuple[Recipe, ...] = ()
+    """None named: all, but for the published one where the texts have no neutral class."""
     shuffles: int = 200
 
 
@@ -80,22 +81,23 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     states, texts = text_states(at, layers), at.texts()
     lengths = {name: [len(text.prompt.tokens) for text in rows] for name, rows in texts.items()}
     topics = {name: [text.topic for text in rows] for name, rows in texts.items()}
-    for number, recipe in enumerate(config.recipes):
+    recipes = config.recipes or [name for name in get_args(Recipe) if name != "published" or at.neutral_class]
+    for number, recipe in enumerate(recipes):
         made = by_recipe(at, recipe, states, layers)
         directions.write(made, run.folder / f"directions-{recipe}.npz")
         run.table("geometry", GeometryRow).add(_geometry(at, made, lengths))
         run.table("separation", SeparationRow).add(_held_out(at, recipe, states, topics, layers))
-        progress(number + 1, len(config.recipes) + 2)
+        progress(number + 1, len(recipes) + 2)
     for number, source in enumerate(_FROM_SCENES):
         _scenes(run, at, source, layers, config)
-        progress(len(config.recipes) + number + 1, len(config.recipes) + 2)
+        progress(len(recipes) + number + 1, len(recipes) + 2)
     run.write_summary("calibration", calibration)
 
 
 def _geometry(at: Setting, made: DirectionSet, lengths: dict[str, list[int]]) -> list[GeometryRow]:
     counts = [lengths[name] for name in made.names]
     alike = len({float(np.mean([1 / n for n in rows])) for rows in counts}) == 1
-    high, low = (made.vectors[made.names.index(name)] for name in (at.high, at.low))
+    high, low = (made.vectors[made.names.index(name)] for name in (at.high_class, at.low_class))
     geometry_rows = geometry(made.vectors, made.centre, made.layers, None if alike else counts)
     between = (directions.unit(high) * directions.unit(low)).sum(axis=-1)
     return [
@@ -113,9 +115,9 @@ def _held_out(
     kept = {name for name, is_learning in zip(names, learns, strict=True) if is_learning}
     taught = {n: np.asarray([topic in kept for topic in topics[n]]) for n in states}
     made = by_recipe(at, recipe, {n: rows[taught[n]] for n, rows in states.items()}, layers)
-    along = made.vectors[made.names.index(at.high)] - made.vectors[made.names.index(at.low)]
-    parts = [(name, rows[~taught[name]]) for name, rows in states.items() if name in (at.high, at.low)]
-    positive = np.concatenate([np.full(len(rows), name == at.high) for name, rows in parts])
+    along = made.vectors[made.names.index(at.high_class)] - made.vectors[made.names.index(at.low_class)]
+    parts = [(name, rows[~taught[name]]) for name, rows in states.items() if name in (at.high_class, at.low_class)]
+    positive = np.concatenate([np.full(len(rows), name == at.high_class) for name, rows in parts])
     groups = [t for name, _ in parts for t in topics[name] if t not in kept]
     scores = directions.project(np.concatenate([rows for _, rows in parts]), along, made.centre, "coordinate")
     return [

@@ -7,7 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from agentsignals.lab import directions, texts
+from agentsignals.errors import LabError
+from agentsignals.lab import directions
 from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.directions import Array, DirectionSet, Origin, Recipe
 from agentsignals.lab.experiments.setting import Scene, Setting, place
@@ -46,34 +47,39 @@ def _place(source: Source) -> Literal["feedback", "decision"]:
 
 
 def learnt(at: Setting, source: Source, layers: Sequence[int], tasks: Sequence[Task]) -> DirectionSet:
-    """The contrast of the setting's high against its low, from a source; `tasks` matter where that is scenes."""
+    """The contrast of the setting's high against its low, from a source, called after the class of texts or the tone
+    that it leads to; `tasks` matter where the source is scenes."""
     if source == "stories":
-        texts_by_tone = at.texts()
-        high, low = (at.model.record([t.prompt for t in texts_by_tone[name]], layers) for name in (at.high, at.low))
+        by_class = at.texts()
+        high, low = (
+            at.model.record([t.prompt for t in by_class[name]], layers) for name in (at.high_class, at.low_class)
+        )
     else:
         high, low = (scene_states(at, at.scenes(tone, tasks), source, layers) for tone in (at.high, at.low))
     vectors, centre = directions.contrast(high, low)
-    counts = {at.high: len(high), at.low: len(low)}
+    names = (at.high_class, at.low_class) if source == "stories" else (at.high, at.low)
     return DirectionSet(
-        names=(at.high,),
+        names=names[:1],
         layers=tuple(layers),
         vectors=vectors[None],
         centre=centre,
         recipe="contrast",
-        texts=f"{source}:{texts.fingerprint()}",
+        texts=f"{source}:{at.fingerprint}",
         model=at.model.card.name,
-        counts=counts,
+        counts=dict(zip(names, (len(high), len(low)), strict=True)),
     )
 
 
 def by_recipe(at: Setting, recipe: Recipe, states: dict[str, Array], layers: Sequence[int]) -> DirectionSet:
     """Directions of all classes of texts by a recipe. Technical texts are the published recipe's neutral, dialogues
     that of the cleaned grand mean."""
-    neutral = states[at.neutral]
+    if recipe == "published" and at.neutral_class is None:
+        raise LabError("The published recipe measures from a neutral class.", "Name one in the file of texts.")
+    neutral = states[at.neutral_class or at.low_class]  # which only that recipe reads
     if recipe == "grand_mean_cleaned":
         neutral = at.model.record(at.dialogues(), layers)
         neutral = neutral[~np.isnan(neutral).any(axis=(1, 2))]
-    classes = {n: s for n, s in states.items() if recipe != "published" or n != at.neutral}
+    classes = {n: s for n, s in states.items() if recipe != "published" or n != at.neutral_class}
     return directions.made(
-        recipe, classes, neutral, Origin(tuple(layers), f"{at.name}:{texts.fingerprint()}", at.model.card.name)
+        recipe, classes, neutral, Origin(tuple(layers), f"{at.name}:{at.fingerprint}", at.model.card.name)
     )

@@ -71,7 +71,7 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     table = run.table("manipulation", ManipulationRow)
     plain = drawn(at, scenes, config)
     conditions = [
-        Condition(name=f"{where}/{dose:g}", direction=at.high, dose=dose, layers=(layer,), where=where)
+        Condition(name=f"{where}/{dose:g}", direction=of.names[0], dose=dose, layers=(layer,), where=where)
         for where in config.where
         for dose in config.doses
     ]

@@ -44,15 +44,24 @@ _PLACES: dict[Place, Positions] = {
 }
 
 
-class SettingConfig(Struct, frozen=True):
+class SettingConfig(Struct, frozen=True, kw_only=True):
     """Which setting, and how much of it."""
 
-    name: Literal["tiny", "functions"] = "tiny"
+    name: Literal["tiny", "functions"] | None = None
+    """None: that of `file`, else `functions` where `texts` are named, else the tiny world's."""
+    file: str | None = None
+    """A setting of one's own, as TOML (docs/lab.md)."""
+    texts: str | None = None
+    """A file of contrast texts in place of the setting's."""
     tasks: int = 60
-    """How many. Function tasks are taken in their order."""
+    """How many at most. Those that are not drawn are taken in their order."""
     families: tuple[str, ...] = ()
-    """Of function tasks; none named: all."""
+    """Of tasks that are not drawn; none named: all."""
     seed: int = 13
+
+    @property
+    def is_tiny(self) -> bool:
+        return self.file is None and (self.name == "tiny" or (self.name is None and self.texts is None))
 
 
 class Scene(Struct, frozen=True):
@@ -79,9 +88,16 @@ class Setting(Protocol):
     model: ResidualModel
     wording: Wording
     low: str
-    """The tone, and the class of texts, with the least of the bad outcome by design; `high` with the most."""
+    """The tone with the least of the bad outcome by design; `high` with the most."""
     neutral: str
     high: str
+    low_class: str
+    """The class of texts that directions lead away from; `high_class`: to. Tones and classes are two things: directions
+    are called after what they were learnt from."""
+    neutral_class: str | None
+    high_class: str
+    fingerprint: str
+    """Of the texts."""
     unit: str
     """Of the outcome; more is worse."""
     tasks: Sequence[Task]
@@ -110,7 +126,7 @@ class Setting(Protocol):
         ...
 
     def texts(self) -> dict[str, list[Text]]:
-        """Texts by class; `low`, `neutral` and `high` are among them or stand for some (see `classes`)."""
+        """Texts by class; `low_class`, `neutral_class` and `high_class` are among them."""
         ...
 
     def dialogues(self) -> list[Prompt]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from agentsignals.lab import texts
 from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.experiments.setting import Floats, Scene, SettingConfig, Text, with_decision
 from agentsignals.lab.residual.interface import Edit, Generation, Message, Piece, Prompt, ResidualModel, Sampling
@@ -29,6 +30,10 @@ class TinySetting:
     low: str = world.MOODS[0]
     neutral: str = world.MOODS[1]
     high: str = world.MOODS[2]
+    low_class: str = low
+    neutral_class: str | None = neutral
+    high_class: str = high
+    fingerprint: str = texts.fingerprint()
     unit = "P(shortcut)"
 
     def __init__(self, model: ResidualModel, asked: SettingConfig) -> None:

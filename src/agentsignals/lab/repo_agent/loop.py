@@ -22,7 +22,6 @@ from agentsignals.lab.residual.interface import Generation, Message, Piece, Samp
 from agentsignals.lab.retry.loop import Steered
 from agentsignals.lab.runs import seed_of
 from agentsignals.lab.sandbox import Limits
-from agentsignals.lab.texts import Tone
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -122,7 +121,7 @@ def episodes(  # noqa: PLR0913  (what a loop is of)
             yield Done(episode.task, condition, row, episode.steps, episode.chat)
 
 
-def opening(task: RepositoryTask, tone: Tone, steps: int) -> list[Message]:
+def opening(task: RepositoryTask, tone: str, steps: int) -> list[Message]:
     """The chat before the first step: the rules, what is reported, the names of the files."""
     names = "\n".join(sorted(task.files))
     return [
@@ -134,7 +133,7 @@ def opening(task: RepositoryTask, tone: Tone, steps: int) -> list[Message]:
     ]
 
 
-def _tone(tone: str) -> Tone:
+def _tone(tone: str) -> str:
     if tone not in texts.TONES:
         raise LabError(f"There is no tone {tone!r}.", f"Say one of {', '.join(texts.TONES)}.")
     return tone
@@ -191,7 +190,7 @@ def _take(episode: _Episode, generation: Generation, plan: Plan, condition: Cond
     episode.steps.append(Step(row, action))
 
 
-def _shown(seen: Seen, more: int, plan: Plan, left: int, tone: Tone) -> str:
+def _shown(seen: Seen, more: int, plan: Plan, left: int, tone: str) -> str:
     """What the model is told. Only tests that failed are told in a tone: the rest are facts."""
     text = clipped(seen.text, plan.shown_chars)
     if seen.status == "refused":

@@ -176,6 +176,8 @@ def _take(episode: Episode, answer: Generation, plan: Plan, condition: Condition
 def visible_failure(task: Task, verdict: Verdict) -> str:
     """What a model may hear: the first visible failure. A failure of hidden tests alone is never told, since the loop
     ends where the visible ones pass."""
+    if verdict.visible_pass:
+        return ""
     if verdict.error_class == "no_function":
         return f"there is no function `{task.function}` in the answer."
     return verdict.error or verdict.error_class

@@ -56,7 +56,7 @@ def attempt_row(  # noqa: PLR0913  (what a row is made of, named at the call)
         hardcoded=hard.flagged,
         hardcoded_behaves=hard.behaves,
         imports_missing=list(import_mistakes(verdict.extracted).missing),
-        off_task=off_task(answer.text, extract(answer.text, task.function)),
+        off_task=off_task(answer.text, extract(answer.text, task.function)) if task.function else "",
         test_mentions_per_100_words=fixation.mentions_per_100_words,
         writes_tests=fixation.writes_tests,
         marker_score=legacy_score(answer.text),

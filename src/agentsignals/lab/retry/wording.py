@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Protocol
+
+from msgspec import Struct
 
 from agentsignals.errors import LabError
 from agentsignals.lab import texts
 from agentsignals.lab.coding_tasks import Task, examples, words
 from agentsignals.lab.residual.interface import Message, Piece
 from agentsignals.lab.runs import seed_of
-from agentsignals.lab.texts import Tone
+from agentsignals.lab.texts.tones import Tone, filled
 from agentsignals.lab.tiny import world
 
 
@@ -18,6 +21,11 @@ class Wording(Protocol):
     """Puts tasks into words. What it says of a failure is what the visible tests said, never a hidden one."""
 
     name: str
+
+    @property
+    def tones(self) -> tuple[str, ...]:
+        """The tones that it has words for."""
+        ...
 
     def opening(self, task: Task, tone: str) -> list[Message]:
         """The chat before the first attempt."""
@@ -28,31 +36,70 @@ class Wording(Protocol):
         ...
 
 
+class Words(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a task is put: a table `[words]`. `{words}` is all that a task says, `{says}`, `{signature}` and `{function}`
+    its parts; `{args}` and `{expected}` are of a case."""
+
+    task: str = "{words}\n"
+    tests: str = "It must pass:\n{tests}"
+    """Around the visible cases; left out where there are none."""
+    case: str = ""
+    """A visible case; empty: as Python has it."""
+
+
 class PlainWording:
-    """English, as one would ask an assistant: system words, the task, its visible tests."""
+    """As one would ask an assistant: system words, the task, its visible tests; in English but for a file's words."""
 
     name = "plain"
 
+    def __init__(self, tones: Mapping[str, Tone] | None = None, words: Words | None = None) -> None:
+        self.by_tone = {**texts.tones(), **(tones or {})}
+        self.words = words or Words()
+
+    @property
+    def tones(self) -> tuple[str, ...]:
+        return tuple(self.by_tone)
+
     def opening(self, task: Task, tone: str) -> list[Message]:
-        return [
-            Message("system", (Piece("system", texts.system_words(_tone(tone))),)),
-            Message("user", (Piece("task", words(task) + "\n"), Piece("tests", f"It must pass:\n{examples(task)}"))),
-        ]
+        system = self._tone(tone).system
+        fields = {"words": words(task), "says": task.says, "signature": task.signature, "function": task.function}
+        pieces = [Piece("task", filled(self.words.task, fields))]
+        if tests := self._tests(task):
+            pieces.append(Piece("tests", filled(self.words.tests, {"tests": tests})))
+        asked = Message("user", tuple(pieces))
+        return [Message("system", (Piece("system", system),)), asked] if system else [asked]
+
+    def _tests(self, task: Task) -> str:
+        if not self.words.case:
+            return examples(task)
+        return "".join(
+            filled(
+                self.words.case,
+                {
+                    "function": task.function,
+                    "args": ", ".join(map(repr, case.args)),
+                    "expected": repr(case.expected),
+                },
+            )
+            for case in task.visible
+        )
 
     def after_failure(self, task: Task, failure: str, attempt: int, left: int, tone: str) -> Message:
-        return Message("user", (Piece("feedback", texts.feedback(_tone(tone), failure, left), str(attempt)),))
+        # Of the task and attempt alone: every condition of a tone hears the same of its wordings.
+        feedback = self._tone(tone).feedback(failure, left, seed_of(0, task.key, attempt))
+        return Message("user", (Piece("feedback", feedback, str(attempt)),))
 
-
-def _tone(tone: str) -> Tone:
-    if tone not in texts.TONES:
-        raise LabError(f"There is no tone {tone!r}.", f"Say one of {', '.join(texts.TONES)}.")
-    return tone
+    def _tone(self, tone: str) -> Tone:
+        if tone not in self.by_tone:
+            raise LabError(f"There is no tone {tone!r}.", f"Say one of {', '.join(self.by_tone)}.")
+        return self.by_tone[tone]
 
 
 class TinyWording:
     """The language of the tiny world, whose feedback says a tone and nothing else."""
 
     name = "tiny"
+    tones: tuple[str, ...] = world.MOODS
 
     def opening(self, task: Task, tone: str) -> list[Message]:
         return [world.first_turn(world.of_task(task))]

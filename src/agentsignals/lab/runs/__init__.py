@@ -4,11 +4,13 @@ RUN/config.json       the experiment and its settings
 RUN/manifest.json     model, versions, seeds, texts, evaluator, sandbox tier
 RUN/rows/NAME.parquet rows (NAME.jsonl while they come)
 RUN/traces/           sessions that `analyze` reads
+RUN/tasks.jsonl       tasks that came from a file, as they were read
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,11 +19,14 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.errors import LabError
+from agentsignals.lab.coding_tasks import Task
+from agentsignals.lab.coding_tasks.task_files import read_tasks, written
 from agentsignals.lab.runs.table import Row, Table
 
 __all__ = ["Config", "Manifest", "Row", "Run", "Table"]
 
 R = TypeVar("R", bound=Row)
+_TASKS = "tasks.jsonl"
 _ANY_RUN = ("config.json", "manifest.json")
 
 
@@ -46,10 +51,12 @@ class Manifest(Struct, frozen=True, kw_only=True):
     packages: dict[str, str]
     started_at: str
     """ISO 8601, UTC; of the first start."""
+    files: dict[str, str] = {}
+    """SHA-256 of what the settings name: tasks, texts, a setting, directions."""
 
     def same_ground(self, other: Manifest) -> list[str]:
         """In what two manifests differ such that their rows do not belong in one table."""
-        fields = ("model", "evaluator", "texts", "sandbox", "seed")
+        fields = ("model", "evaluator", "texts", "sandbox", "seed", "files")
         return [name for name in fields if getattr(self, name) != getattr(other, name)]
 
 
@@ -134,6 +141,17 @@ class Run:
         beside.write_bytes(msgspec.json.format(msgspec.json.encode(what)) + b"\n")
         beside.replace(path)
         return path
+
+    def tasks(self) -> dict[str, Task]:
+        """Tasks that came from a file, by id."""
+        path = self.folder / _TASKS
+        return {task.id: task for task in read_tasks(path).tasks} if path.exists() else {}
+
+    def keep_tasks(self, tasks: Iterable[Task]) -> None:
+        """Stores tasks of files, so that answers can be scored again wherever the files are by then."""
+        lines = b"".join(msgspec.json.encode(written(task)) + b"\n" for task in tasks)
+        if lines:
+            (self.folder / _TASKS).write_bytes(lines)
 
     def __enter__(self) -> Run:
         return self

@@ -1,4 +1,4 @@
-"""Our own text sets: stories by emotion, neutral dialogues, a failure trajectory, words around tasks in four tones.
+"""Text sets: stories by emotion, neutral dialogues, a failure trajectory, words around tasks in four tones.
 
 They are data files beside this module, each with a version; `fingerprint` tells which words an experiment used. Stories
 never name their emotion, share their topics over emotions, and are about equally long (design/lab.md#texts).
@@ -16,6 +16,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from agentsignals.errors import LabError
+from agentsignals.lab.texts.contrasts import ContrastTexts
+from agentsignals.lab.texts.tones import Tone, read_tones
 
 _FOLDER = Path(__file__).parent
 
@@ -25,8 +27,7 @@ EMOTIONS = (*POSITIVE, *NEGATIVE)
 NO_EMOTION = "none"
 
 Pressure = Literal["pressing", "open"]
-Tone = Literal["neutral", "calm", "pressing", "honest"]
-TONES: tuple[Tone, ...] = ("neutral", "calm", "pressing", "honest")
+TONES = ("neutral", "calm", "pressing", "honest")
 
 _VARIANTS = 3
 
@@ -121,24 +122,30 @@ def trajectory() -> tuple[list[Stage], list[tuple[str, str]]]:
     return stages, [(task["name"], task["text"]) for task in document["tasks"]]
 
 
-def system_words(tone: Tone) -> str:
-    """What a model is told before a task."""
-    return str(_read("feedback")["tones"][tone]["system"])
+@cache
+def tones() -> dict[str, Tone]:
+    """The tones of retry loops, by name."""
+    return read_tones(_read("feedback")["tones"])
 
 
-def feedback(tone: Tone, failure: str, left: int) -> str:
-    """What is said after a failed attempt: `failure` verbatim, `left` attempts to go."""
-    # Not str.format: a failure message may hold braces, and it comes from code a model wrote.
-    words = str(_read("feedback")["tones"][tone]["after_failure"])
-    before, after = words.split("{failure}")
-    return before.replace("{left}", str(left)) + failure + after.replace("{left}", str(left))
+def contrast() -> ContrastTexts:
+    """The stories as texts by class: calm against desperate, and stories of no emotion."""
+    rows = {emotion: tuple((s.topic, s.text) for s in stories(emotion)) for emotion in _read("stories")["emotions"]}
+    return ContrastTexts(
+        low="calm",
+        high="desperate",
+        neutral=NO_EMOTION,
+        classes=rows,
+        dialogues=tuple(dialogues()),
+        fingerprint=fingerprint(),
+    )
 
 
-def repository_system_words(tone: Tone) -> str:
+def repository_system_words(tone: str) -> str:
     """What an agent is told before it works on a repository."""
     return str(_read("repository")["tones"][tone]["system"])
 
 
-def after_failing_tests(tone: Tone, left: int) -> str:
+def after_failing_tests(tone: str, left: int) -> str:
     """What an agent is told beside the output of tests that failed, with `left` steps to go."""
     return str(_read("repository")["tones"][tone]["after_failing_tests"]).replace("{left}", str(left))

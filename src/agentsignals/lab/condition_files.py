@@ -1,0 +1,92 @@
+"""Conditions from a TOML file, with the tones and words that they use; all of it is checked before a model is there."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agentsignals.errors import LabError
+from agentsignals.lab.conditions import BASELINE, Condition
+from agentsignals.lab.retry.wording import PlainWording, Wording, Words, wording
+from agentsignals.lab.texts.tones import Tone, read_tones
+
+_LONGEST_NAME = 80
+
+
+class ConditionFile(Struct, frozen=True, kw_only=True):
+    """Conditions, the baseline first, and the words that they may use beside the package's."""
+
+    conditions: tuple[Condition, ...] = (BASELINE,)
+    tones: dict[str, Tone] = {}
+    words: Words | None = None
+
+
+def read_conditions(path: Path | None) -> ConditionFile:
+    """A TOML file of [[condition]]s, with [tones.NAME] and [words] where it has such; `tones` may name a file that has
+    them. LabError when it can't be read, has an unknown setting or a name twice."""
+    if path is None:
+        return ConditionFile()
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+        tables, tones, words = (document.pop(name, None) for name in ("condition", "tones", "words"))
+        if document or not isinstance(tables, list) or not tables:
+            raise LabError(f"{path} has no list of conditions.", "Write [[condition]] and name = … for each.")
+        if isinstance(tones, str):
+            named = tomllib.loads((path.parent / tones).read_text("utf-8"))
+            tones, words = named.get("tones"), words or named.get("words")
+        conditions = [_condition(table) for table in tables]
+        words = None if words is None else msgspec.convert(words, Words)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
+        raise LabError(f"The conditions {path} can't be read: {problem}", "See docs/lab.md.") from problem
+    names = [condition.name for condition in conditions]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise LabError(f"{path} has two conditions called {twice[0]!r}.", "Rows are told apart by that name.")
+    if BASELINE.name not in names:
+        conditions.insert(0, BASELINE)
+    return ConditionFile(conditions=tuple(conditions), tones=read_tones(tones or {}), words=words)
+
+
+def wording_of(name: str, file: ConditionFile) -> Wording:
+    """How tasks are put: the wording of that name, with the words of the file. LabError for a condition whose
+    tone it does not have."""
+    chosen = wording(name)
+    if file.tones or file.words is not None:
+        if not isinstance(chosen, PlainWording):
+            raise LabError(f"The wording {name!r} takes no tones of a file.", "Leave --wording out.")
+        chosen = PlainWording(file.tones, file.words)
+    for condition in file.conditions:
+        if condition.tone not in chosen.tones:
+            raise LabError(
+                f"Condition {condition.name!r}: there is no tone {condition.tone!r}.",
+                f"There are {', '.join(chosen.tones)}; a file of conditions may bring its own, [tones.NAME].",
+            )
+    return chosen
+
+
+def check_directions(path: Path | None, conditions: Sequence[Condition]) -> None:
+    """LabError for a condition whose direction or layer the file does not have."""
+    if path is None:
+        return
+    from agentsignals.lab.directions import read  # noqa: PLC0415  (NumPy is of an extra)
+    from agentsignals.lab.steering import vector  # noqa: PLC0415  (as above)
+
+    of = read(path)
+    for condition in conditions:
+        for layer in condition.layers:
+            if condition.direction is not None:
+                vector(of, condition.direction, layer)
+
+
+def _condition(table: Any) -> Condition:
+    made = msgspec.convert(table, Condition)
+    fields = Condition.__struct_fields__
+    if unknown := sorted(set(table) - set(fields)):
+        raise LabError(f"A condition has no {unknown[0]!r}.", f"It has {', '.join(fields)}.")
+    if not made.name.strip() or len(made.name) > _LONGEST_NAME or not made.name.isprintable():
+        raise LabError(f"{made.name[:_LONGEST_NAME]!r} is no name.", f"At most {_LONGEST_NAME} printable characters.")
+    return made
