@@ -77,9 +77,11 @@ class Begun(Struct, frozen=True, kw_only=True):
 def checked(asked: Asked) -> None:
     """LabError where tasks, conditions, tones, directions or wording are not what they should be; nothing is made or
     loaded."""
-    chosen_tasks(asked.tasks, asked.variants, asked.seed)
+    chosen = chosen_tasks(asked.tasks, asked.variants, asked.seed)
     file = read_conditions(asked.conditions)
-    wording_of(asked.wording, file)
+    words = wording_of(asked.wording, file)
+    for task in chosen:
+        words.opening(task, file.conditions[0].tone)
     check_directions(asked.directions, file.conditions)
 
 

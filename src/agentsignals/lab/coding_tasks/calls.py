@@ -12,6 +12,7 @@ from typing import Any
 
 from agentsignals.errors import LabError
 from agentsignals.lab.coding_tasks.task import Case
+from agentsignals.lab.sandbox.inside import wire
 
 STAND_IN = "candidate"
 """What HumanEval calls the function under test."""
@@ -27,8 +28,11 @@ def read_case(line: str, function: str) -> Case:
     try:
         (statement,) = ast.parse(line.strip()).body
         test = statement.test if isinstance(statement, ast.Assert) else statement.value  # type: ignore[attr-defined]
-        return _case(test, function)
+        case = _case(test, function)
+        wire.encode([*case.args, case.expected])  # an ellipsis is a literal, and no value that comes out of the sandbox
+        return case
     except (
+        wire.Refused,
         SyntaxError,
         ValueError,
         TypeError,

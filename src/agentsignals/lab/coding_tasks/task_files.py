@@ -85,6 +85,11 @@ def read_tasks(path: Path) -> TaskFile:
                 raise LabError(f"Line {number} of {path} is no task: {problem}", _SHAPES_SAID) from problem
             left_out.append(LeftOut(number, str(record.get("task_id"))[:_LONGEST_ID], str(problem)))
             continue
+        if not task.id.strip() or len(task.id) > _LONGEST_ID or not task.id.isprintable() or set("+@,") & set(task.id):
+            raise LabError(
+                f"Line {number} of {path}: {task.id[:_LONGEST_ID]!r} is no id.",
+                f"At most {_LONGEST_ID} printable characters without `+`, `@` and commas.",
+            )
         if task.id in by_id:
             raise LabError(f"{path} has two tasks called {task.id!r}.", "Rows are told apart by that name.")
         by_id[task.id] = task
@@ -130,8 +135,6 @@ def _shape(record: dict[str, Any]) -> tuple[Callable[[dict[str, Any]], Task], bo
 
 def _written(record: dict[str, Any]) -> Task:
     line = msgspec.convert(record, Line)
-    if not line.id.strip() or len(line.id) > _LONGEST_ID or not line.id.isprintable() or set("+@,") & set(line.id):
-        raise LabError(f"{line.id[:_LONGEST_ID]!r} is no id: printable characters without `+`, `@` and commas")
     if not line.hidden:
         raise LabError(f"{line.id!r} has nothing hidden: who passes what is visible may know that alone")
     task = Task(

@@ -57,6 +57,8 @@ class Rescorer:
 
     def verdict(self, task: Task, answer: str, evaluator: Evaluator, form: bool = False) -> Verdict:
         """By that evaluator. `form` tells apart tasks of one id whose cases have another form."""
+        if not task.function and evaluator != "1":
+            raise LabError(f"{task.key} asks for a text, and {evaluator} scores functions.", "Say --evaluator 1.")
         key = (evaluator, task.key, form, answer)
         if key not in self._verdicts:
             self._verdicts[key] = (
