@@ -114,15 +114,16 @@ def read_setting(asked: SettingConfig) -> ReadSetting:
         check_fields(path, document, task)
     files = {} if asked.file is None else {"setting": hashlib.sha256(raw).hexdigest()}
     files |= files_of(document.tasks, path.parent)
+    contrast = texts.contrast() if text_file is None else read_contrast(text_file)
     if text_file is not None:
-        files["texts"] = hashlib.sha256(text_file.read_bytes()).hexdigest()
+        files["texts"] = contrast.fingerprint
     return ReadSetting(
         name="functions" if asked.file is None else path.stem,
         low=document.low,
         neutral=neutral,
         high=document.high,
         tasks=chosen[: asked.tasks],
-        texts=texts.contrast() if text_file is None else read_contrast(text_file),
+        texts=contrast,
         wording=PlainWording(tones, document.words),
         scene=document.scene,
         outcome=document.outcome,

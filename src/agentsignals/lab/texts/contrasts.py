@@ -32,6 +32,7 @@ class ContrastTexts(Struct, frozen=True, kw_only=True):
     dialogues: tuple[tuple[str, str], ...]
     """Questions and answers that are of no class; the cleaned grand mean takes out what they vary in."""
     fingerprint: str
+    """SHA-256 of the file; of the package's, that of all its text sets, shortened."""
 
 
 class TextsDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,14 +63,13 @@ def read_contrast(path: Path) -> ContrastTexts:
         name: tuple((topic, text) for topic, texts in topics.items() for text in texts)
         for name, topics in document.classes.items()
     }
-    digest = hashlib.sha256(raw).hexdigest()[:12]
     return ContrastTexts(
         low=document.low,
         high=document.high,
         neutral=document.neutral,
         classes=classes,
         dialogues=document.dialogues,
-        fingerprint=digest,
+        fingerprint=hashlib.sha256(raw).hexdigest(),
     )
 
 
