@@ -213,6 +213,15 @@ def test_no_prompt_of_a_benchmark_shows_a_hidden_case(tmp_path: Path) -> None:
             assert f"{task.function}({','.join(map(repr, case.args))})".replace(" ", "") not in told
 
 
+def test_blanks_in_a_text_tell_two_cases_apart_and_blanks_around_it_do_not(tmp_path: Path) -> None:
+    words_of = {**DOUBLE, "signature": "double(t: str) -> str", "visible": ["double('a b  c') == ''"]}
+    hidden = {**words_of, "hidden": ["double('a  b c') == ''"]}
+    assert read_tasks(file_of(tmp_path, hidden)).tasks
+    for leak in ("Of double( 'a  b c' ) that is ''.", 'As double("a  b c"), (say).'):
+        with pytest.raises(LabError, match="is shown"):
+            read_tasks(file_of(tmp_path, {**hidden, "says": leak}))
+
+
 def test_what_was_read_is_written_and_read_the_same(tmp_path: Path) -> None:
     import msgspec  # noqa: PLC0415
 

@@ -1,17 +1,21 @@
 """Function tasks with visible and hidden cases, their variants, and small repositories to mend.
 
-A family is a module with `TASKS`; one line here switches it on.
+The function tasks are a file of tasks as anybody writes one (`functions.jsonl`), with relations of their own beside.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from importlib import import_module
+from pathlib import Path
 from typing import get_args
 
+from msgspec.structs import replace
+
 from agentsignals.errors import LabError
+from agentsignals.lab.coding_tasks.function_relations import RELATIONS
 from agentsignals.lab.coding_tasks.task import Case, Check, Task, Variant, examples, shown, words
+from agentsignals.lab.coding_tasks.task_files import read_tasks
 from agentsignals.lab.coding_tasks.variants import hardcoded, variant
 
 __all__ = [
@@ -31,7 +35,7 @@ __all__ = [
     "words",
 ]
 
-_FAMILIES = ("times", "ranges", "wording", "amounts", "parsing", "gathering", "grids", "sequences")
+_FUNCTIONS = Path(__file__).with_name("functions.jsonl")
 
 PUBLISHED = (
     "parse_duration", "merge_intervals", "stable_top_words", "mask_tokens",
@@ -42,8 +46,7 @@ PUBLISHED = (
 
 @cache
 def _all() -> dict[str, Task]:
-    all_tasks = [task for name in _FAMILIES for task in import_module(f"{__name__}.{name}").TASKS]
-    return {task.id: task for task in all_tasks}
+    return {task.id: replace(task, relations=RELATIONS.get(task.id, ())) for task in read_tasks(_FUNCTIONS).tasks}
 
 
 def tasks(
@@ -51,9 +54,10 @@ def tasks(
 ) -> list[Task]:
     """The tasks of these names or families (none named: all), each in each variant. LabError for what is not there."""
     by_id = _all()
-    unknown = sorted(set(names) - set(by_id)) + sorted(set(families) - set(_FAMILIES))
+    there = dict.fromkeys(task.family for task in by_id.values())
+    unknown = sorted(set(names) - set(by_id)) + sorted(set(families) - set(there))
     if unknown:
-        raise LabError(f"There is no task or family {unknown[0]!r}.", f"Families: {', '.join(_FAMILIES)}.")
+        raise LabError(f"There is no task or family {unknown[0]!r}.", f"Families: {', '.join(there)}.")
     chosen = [
         task for task in by_id.values() if (not names and not families) or task.id in names or task.family in families
     ]

@@ -75,39 +75,6 @@ class Task(Struct, frozen=True, kw_only=True):
         return self.variant not in ("one_off", "conflicting")
 
 
-Example = tuple[tuple[Any, ...], Any]
-"""A case as written in the tables: the arguments, then what is expected."""
-
-
-def task(  # noqa: PLR0913  (a row of a table: every part is named at the call)
-    signature: str,
-    says: str,
-    *,
-    family: str,
-    visible: list[Example],
-    hidden: list[Example],
-    relations: tuple[Relation, ...],
-    reference: str,
-    wrong: str,
-    version: int = 1,
-) -> Task:
-    """A row of a family's table. The task is called like its function."""
-    name = signature.partition("(")[0]
-    return Task(
-        id=name,
-        version=version,
-        family=family,
-        function=name,
-        signature=signature,
-        says=" ".join(says.split()),
-        visible=tuple(Case(args, expected) for args, expected in visible),
-        hidden=tuple(Case(args, expected) for args, expected in hidden),
-        relations=relations,
-        reference=reference.strip("\n") + "\n",
-        wrong=wrong.strip("\n") + "\n",
-    )
-
-
 def words(task: Task) -> str:
     """What the task says, without its cases."""
     asked = f"Write the Python function `{task.signature}`.\n{task.says}" if task.function else task.says

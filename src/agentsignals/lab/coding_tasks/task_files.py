@@ -26,6 +26,7 @@ from agentsignals.lab.coding_tasks.variants import parameters_of
 
 ENDING = ".jsonl"
 _LONGEST_ID = 120
+_LONGEST_CALL = 500
 
 
 class LeftOut(Struct, frozen=True):
@@ -197,12 +198,20 @@ def _cases(parts: Iterable[str | Check], function: str) -> tuple[Case, ...]:
 
 def is_shown(case: Case, task: Task) -> bool:
     """Whether a case's call stands in the task's words or among its visible cases."""
-    call = _bare(f"{task.function}({', '.join(map(repr, case.args))})")
-    return call in _bare(words(task)) or any(_bare(repr(case.args)) == _bare(repr(v.args)) for v in task.visible)
+    return repr(case.args) in {*calls_in(words(task), task.function), *(repr(v.args) for v in task.visible)}
 
 
-def _bare(text: str) -> str:
-    return re.sub(r"\s", "", text).replace('"', "'")
+def calls_in(text: str, function: str) -> set[str]:
+    """The arguments, as Python writes them, of calls of the function with literals that stand in a text."""
+    arguments: set[str] = set()
+    for begun in re.finditer(rf"\b{re.escape(function)}\s*\(", text):
+        for ended in re.finditer(r"\)", text[begun.start() : begun.start() + _LONGEST_CALL]):
+            try:
+                arguments.add(repr(read_case(text[begun.start() : begun.start() + ended.end()], function).args))
+            except LabError:
+                continue  # the bracket closes something inside the call, or it is one of names
+            break
+    return arguments
 
 
 # -- benchmarks --------------------------------------------------------------------------------------------------------
