@@ -31,7 +31,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     (FACE, "topics", "tuning", "ui"),
     ("ingest",),
     ("replicate", "scanning"),
-    ("attribution", "export", "lab", "labels", "report", "studies"),
+    ("attribution", "export", "instructions", "lab", "labels", "report", "studies"),
     ("findings", "fulltext"),
     ("analysis", "signals", "store"),
     ("catalog",),

@@ -23,6 +23,13 @@ class Profile(Struct, frozen=True, kw_only=True, dict=True):
     """Where it keeps its sessions on a machine: folders and databases (`~` is the home folder; `$NAME` a variable, of
     which nothing is looked for where it is not set, first; `*` may stand in the names below it, and `..` for what lies
     beside a folder that is there), and `FILE.json:KEY/BELOW`: BELOW in each folder that FILE lists as KEY."""
+    instructions: tuple[str, ...] = ()
+    """Instruction files of a repository that it reads, in the root or in a folder, as Git's globs."""
+    instructions_perhaps: tuple[str, ...] = ()
+    """Those that it reads in some versions or settings, or where it finds none of the others."""
+    instructions_logged: tuple[tuple[str, str], ...] = ()
+    """Of an agent that logs what it was given: a file's name, and the pattern of a machine-written text whose group
+    `text` is what stands in all files of that name, from the root down."""
     tools: Mapping[str, Tool] = {}
     """Its tools by name."""
     tools_like: Mapping[str, Tool] = {}

@@ -9,6 +9,8 @@ from agentsignals.formats.tools import ASIDE, EDIT, FIND, MCP, PLAN, READ, SEARC
 
 PROFILE = Profile(
     agent="amp",
+    instructions=("AGENTS.md",),
+    instructions_perhaps=("CLAUDE.md",),
     homes=("~/.local/share/amp/threads", "$XDG_DATA_HOME/amp/threads", "$LOCALAPPDATA/amp/threads"),
     tools=named(
         (READ, "Read look_at"),

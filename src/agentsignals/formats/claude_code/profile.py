@@ -37,6 +37,8 @@ entry point of its own."""
 
 PROFILE = Profile(
     agent="claude-code",
+    instructions=("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", ".claude/rules/**/*.md"),
+    instructions_perhaps=("AGENTS.md", ".claude/AGENTS.md"),
     aliases=("claude_code", "claudecode"),
     homes=("~/.claude/projects", "~/.config/claude/projects", "$CLAUDE_CONFIG_DIR/projects"),
     tools=named(

@@ -54,6 +54,8 @@ _SHOWN = structs.replace(EDIT, roles=Roles(patch=("diff", "content")))
 
 PROFILE = Profile(
     agent="cline",
+    instructions=(".clinerules", ".clinerules/**/*.md"),
+    instructions_perhaps=("AGENTS.md", ".cursorrules", ".windsurfrules"),
     homes=(
         *_tasks("saoudrizwan.claude-dev"),
         *(
@@ -96,5 +98,17 @@ PROFILE = Profile(
         ("not_found", ("file not found", "nosuchtoolerror", "unavailable tool")),
     ),
 )
-ROO = structs.replace(PROFILE, agent="roo-code", homes=_tasks("rooveterinaryinc.roo-cline"))
-KILO = structs.replace(PROFILE, agent="kilo", homes=_tasks("kilocode.kilo-code"))
+ROO = structs.replace(
+    PROFILE,
+    agent="roo-code",
+    homes=_tasks("rooveterinaryinc.roo-cline"),
+    instructions=(".roo/rules/**/*.md", ".roorules"),
+    instructions_perhaps=("AGENTS.md", ".clinerules"),
+)
+KILO = structs.replace(
+    PROFILE,
+    agent="kilo",
+    homes=_tasks("kilocode.kilo-code"),
+    instructions=(".kilocode/rules/**/*.md",),
+    instructions_perhaps=("AGENTS.md",),
+)

@@ -40,6 +40,11 @@ _INJECTED = (
 
 PROFILE = Profile(
     agent="codex",
+    instructions=("AGENTS.md", "AGENTS.override.md"),
+    instructions_logged=(
+        ("AGENTS.md", r"# AGENTS\.md instructions[^\n]*\n+<INSTRUCTIONS>\n(?P<text>.*?)(?:\n</INSTRUCTIONS>|\Z)"),
+        ("AGENTS.md", r"<user_instructions>\n+(?P<text>.*?)(?:\n</user_instructions>|\Z)"),
+    ),
     homes=tuple(
         f"{home}/{place}" for home in ("~/.codex", "$CODEX_HOME") for place in ("sessions", "archived_sessions")
     ),

@@ -22,6 +22,8 @@ from agentsignals.formats.tools import (
 
 PROFILE = Profile(
     agent="copilot-cli",
+    instructions=(".github/copilot-instructions.md", ".github/instructions/**/*.instructions.md", "AGENTS.md"),
+    instructions_perhaps=("CLAUDE.md", "GEMINI.md"),
     aliases=("copilot",),
     homes=tuple(
         f"{home}/{place}"

@@ -9,6 +9,14 @@ from agentsignals.formats.tools import ASIDE, EDIT, FIND, MCP, PLAN, READ, SEARC
 
 PROFILE = Profile(
     agent="crush",
+    instructions_perhaps=(
+        "CRUSH.md",
+        "AGENTS.md",
+        "CLAUDE.md",
+        "GEMINI.md",
+        ".cursorrules",
+        ".github/copilot-instructions.md",
+    ),
     homes=tuple(
         f"{data}/projects.json:data_dir/crush.db"
         for data in ("~/.local/share/crush", "$XDG_DATA_HOME/crush", "$LOCALAPPDATA/crush", "$CRUSH_GLOBAL_DATA")

@@ -12,6 +12,8 @@ _LOOKED_IN = (*SEARCH.path, "target_directory", "targetDirectory")
 
 PROFILE = Profile(
     agent="cursor-agent",
+    instructions=(".cursor/rules/**/*.mdc", "AGENTS.md"),
+    instructions_perhaps=(".cursorrules", "CLAUDE.md"),
     aliases=("cursor",),
     homes=(
         "~/.cursor/projects",

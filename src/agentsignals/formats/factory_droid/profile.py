@@ -7,6 +7,7 @@ from agentsignals.formats.tools import ASK, EDIT, FIND, HAND_IN, PLAN, READ, SEA
 
 PROFILE = Profile(
     agent="factory-droid",
+    instructions=("AGENTS.md",),
     aliases=("droid",),
     homes=("~/.factory/sessions",),
     tools=named(

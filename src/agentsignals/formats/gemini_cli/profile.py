@@ -23,6 +23,8 @@ from agentsignals.formats.tools import (
 
 PROFILE = Profile(
     agent="gemini-cli",
+    instructions=("GEMINI.md",),
+    instructions_perhaps=("AGENTS.md",),
     aliases=("gemini",),
     homes=("~/.gemini/tmp", "$GEMINI_CLI_HOME/.gemini/tmp"),
     tools=named(

@@ -12,6 +12,8 @@ _BEFORE_EDIT = structs.replace(EDIT, roles=structs.replace(EDIT_ROLES, replace=(
 
 PROFILE = Profile(
     agent="goose",
+    instructions=(".goosehints",),
+    instructions_perhaps=("AGENTS.md",),
     homes=(
         "~/.local/share/goose/sessions",
         "$XDG_DATA_HOME/goose/sessions",

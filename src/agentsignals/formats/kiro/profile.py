@@ -7,6 +7,8 @@ from agentsignals.formats.tools import ASIDE, FIND, MCP, PLAN, READ, SEARCH, SHE
 
 PROFILE = Profile(
     agent="kiro",
+    instructions=(".kiro/steering/**/*.md",),
+    instructions_perhaps=("AGENTS.md",),
     homes=("~/.kiro/sessions",),
     tools=named(
         (READ, "fs_read read"),

@@ -23,6 +23,8 @@ from agentsignals.formats.tools import (
 
 PROFILE = Profile(
     agent="opencode",
+    instructions=("AGENTS.md",),
+    instructions_perhaps=("CLAUDE.md",),
     homes=tuple(
         f"{data}/opencode/{place}"
         for data in ("~/.local/share", "$XDG_DATA_HOME")

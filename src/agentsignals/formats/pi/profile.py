@@ -24,6 +24,8 @@ from agentsignals.formats.tools import (
 
 PROFILE = Profile(
     agent="pi",
+    instructions=("AGENTS.md",),
+    instructions_perhaps=("CLAUDE.md",),
     homes=("~/.pi/agent/sessions", "$PI_CODING_AGENT_DIR/sessions"),
     tools=named(
         (READ, "read"),
@@ -55,6 +57,8 @@ PROFILE = Profile(
 OPENCLAW = structs.replace(
     PROFILE,
     agent="openclaw",
+    instructions=(),
+    instructions_perhaps=("AGENTS.md",),
     aliases=("clawdbot", "moltbot"),
     homes=(
         *("~/.openclaw/agents", "$OPENCLAW_STATE_DIR/agents"),

@@ -25,6 +25,8 @@ from agentsignals.formats.tools import (
 PROFILE = structs.replace(
     gemini_cli.PROFILE,
     agent="qwen-code",
+    instructions=("QWEN.md",),
+    instructions_perhaps=("AGENTS.md",),
     aliases=("qwen",),
     homes=("~/.qwen/projects", "~/.qwen/tmp"),
     tools=named(

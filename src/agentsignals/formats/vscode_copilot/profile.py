@@ -29,6 +29,8 @@ _TESTS = Tool(class_="test")
 
 PROFILE = Profile(
     agent="vscode-copilot",
+    instructions=(".github/copilot-instructions.md", ".github/instructions/**/*.instructions.md"),
+    instructions_perhaps=("AGENTS.md", "CLAUDE.md"),
     aliases=("copilot-chat", "github-copilot-chat"),
     homes=tuple(
         f"{user}/{place}"

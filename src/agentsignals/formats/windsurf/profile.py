@@ -9,6 +9,8 @@ from agentsignals.formats.tools import EDIT, FIND, MCP, READ, SEARCH, SHELL
 
 PROFILE = Profile(
     agent="windsurf",
+    instructions=(".windsurf/rules/**/*.md", ".windsurfrules"),
+    instructions_perhaps=("AGENTS.md",),
     homes=("~/.windsurf/transcripts",),
     tools=named(
         (READ, "view_file"),

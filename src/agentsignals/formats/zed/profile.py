@@ -25,6 +25,16 @@ _ROLES = structs.replace(EDIT_ROLES, replace=(*EDIT_ROLES.replace, ("old_text", 
 
 PROFILE = Profile(
     agent="zed",
+    instructions_perhaps=(
+        ".rules",
+        ".cursorrules",
+        ".windsurfrules",
+        ".clinerules",
+        ".github/copilot-instructions.md",
+        "AGENTS.md",
+        "CLAUDE.md",
+        "GEMINI.md",
+    ),
     homes=(
         "~/.local/share/zed/threads/threads.db",
         "$XDG_DATA_HOME/zed/threads/threads.db",

@@ -1,0 +1,50 @@
+"""The sessions that worked in a repository, for its rules: those of its checkpoints, and those of the store that lie in
+its folder or name it."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from agentsignals.analysis.rows import WHERE_EACH_LIES
+from agentsignals.attribution.commit_sessions import gather
+from agentsignals.errors import SourceError
+from agentsignals.git import objects
+from agentsignals.ingest import pipeline
+from agentsignals.ingest.collection import Opened, open_repository
+from agentsignals.instructions.measured import of_repository, of_traces
+from agentsignals.instructions.rule_report import RulesReport
+from agentsignals.store import Store
+from agentsignals.store.query import rows
+
+_OWNER = re.compile(r"[:/]([^/:]+/[^/:]+?)(?:\.git)?/?$")
+
+
+def rules(
+    place: str | None, store_folder: Path | str | None = None, *, file: str | None = None, jobs: int | None = None
+) -> RulesReport:
+    """The mechanical rules of a repository (a path or an address), whose checkpoints are read into the store first;
+    without one those that the store's traces show. SourceError where `place` is no repository."""
+    if place is None:
+        store = Store(store_folder)
+        places = dict(rows(store, WHERE_EACH_LIES)[1])
+        return of_traces(store.read(set(places)), places)
+    at = open_repository(place)
+    with suppress(SourceError):  # no checkpoints: the sessions of its folder will do, if there are any
+        pipeline.ingest([at.spec], store_folder, jobs=jobs)
+    store = Store(store_folder, create=True)
+    return of_repository(at.git_dir, at.name, store.read(_sessions(store, at)), file)
+
+
+def _sessions(store: Store, at: Opened) -> set[str]:
+    recorded = {record.session_id for record in gather(at.git_dir, at.spec).recorded}
+    address = _OWNER.search(objects.origin(at.git_dir) or at.name)
+    owner = address[1].lower() if address else None
+    folder = at.name.rstrip("/")
+    lying = {
+        session_id
+        for session_id, repo, cwd in rows(store, "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id")[1]
+        if (repo and owner and repo.lower() == owner) or (cwd and (cwd == folder or cwd.startswith(f"{folder}/")))
+    }
+    return (recorded & store.manifest.sessions.keys()) | lying

@@ -1,0 +1,109 @@
+"""An interrupted time series: whether a level changed at a moment, beside a trend that ran through it.
+
+Segmented regression with a common trend (Wagner et al. 2002), one value a session in order of time. The error of the
+change is widened by the residuals' autocorrelation, corrected for the bias it has in short series (Marriott and Pope
+1954): of so few values no test of autocorrelation can be relied upon, and unwidened intervals are too narrow (Turner et
+al. 2021, doi:10.1186/s12874-021-01364-0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import fsum, sqrt
+
+from msgspec import Struct
+
+from agentsignals.stats.paired import apart
+from agentsignals.stats.proportions import Interval, wilson
+from agentsignals.stats.student import t_quantile, two_sided
+
+FEWEST = 8
+"""Values on either side, of fewer nothing is estimated (Penfold and Zhang 2013)."""
+_MOST_AUTOCORRELATION = 0.9
+_PRIOR = 2.0
+"""Successes and failures that are added where values do not differ at all (Agresti and Coull 1998): a variance of none
+would make any change certain."""
+
+
+class LevelChange(Struct, frozen=True, kw_only=True):
+    """Shares before and after, and the change at the moment. All None but n where there are too few values."""
+
+    n_before: int
+    n_after: int
+    before: float | None = None
+    after: float | None = None
+    difference: Interval | None = None
+    """Of the plain difference of the two means, at 95 percent (Newcombe 1998, method 10)."""
+    level: float | None = None
+    """The change of level beside the trend."""
+    level_interval: Interval | None = None
+    p: float | None = None
+    trend: float | None = None
+    """A value's step from one session to the next."""
+    autocorrelation: float | None = None
+    """Of neighbouring residuals, corrected."""
+
+
+def level_change(before: Sequence[float], after: Sequence[float]) -> LevelChange:
+    """The change of shares (0..1) between two runs of sessions. ValueError for a value outside."""
+    values = [*before, *after]
+    if any(not 0 <= value <= 1 for value in values):
+        raise ValueError("a share is not within 0 and 1")
+    n, m = len(before), len(after)
+    if min(n, m) < FEWEST:
+        return LevelChange(n_before=n, n_after=m)
+    times = [at - (n + m - 1) / 2 for at in range(n + m)]
+    steps = [0.0] * n + [1.0] * m
+    # The step beside a constant and a trend: what of it the trend does not explain (Frisch and Waugh 1933).
+    share = m / (n + m)
+    slope = _over(steps, times)
+    alone = [step - share - slope * time for step, time in zip(steps, times, strict=True)]
+    weight = fsum(a * a for a in alone)
+    level = fsum(a * value for a, value in zip(alone, values, strict=True)) / weight
+    flat = [value - level * step for value, step in zip(values, steps, strict=True)]
+    mean = fsum(flat) / (n + m)
+    trend = _over(flat, times)
+    rest = [value - mean - trend * time for value, time in zip(flat, times, strict=True)]
+    squares = fsum(e * e for e in rest)
+    freedom = n + m - 3
+    r = _autocorrelation(rest, squares)
+    variance = max(squares / freedom, _least_variance(before, after))
+    error = sqrt(variance / weight * (1 + r) / (1 - r))
+    half = t_quantile(freedom) * error
+    first, second = fsum(before) / n, fsum(after) / m
+    ends = wilson(fsum(after), m), wilson(fsum(before), n)
+    return LevelChange(
+        n_before=n,
+        n_after=m,
+        before=first,
+        after=second,
+        difference=apart(second, ends[0], first, ends[1]) if ends[0] and ends[1] else None,
+        level=level,
+        level_interval=(level - half, level + half),
+        p=two_sided(level / error, freedom),
+        trend=trend,
+        autocorrelation=r,
+    )
+
+
+def _over(values: Sequence[float], times: Sequence[float]) -> float:
+    """The slope of values over centred times."""
+    return fsum(v * t for v, t in zip(values, times, strict=True)) / fsum(t * t for t in times)
+
+
+def _autocorrelation(rest: Sequence[float], squares: float) -> float:
+    if squares < 1e-12:
+        return 0.0
+    r = fsum(a * b for a, b in pairwise(rest)) / squares
+    return min(_MOST_AUTOCORRELATION, max(0.0, r + (1 + 3 * r) / len(rest)))
+
+
+def _least_variance(before: Sequence[float], after: Sequence[float]) -> float:
+    shares = [(fsum(part) + _PRIOR) / (len(part) + 2 * _PRIOR) for part in (before, after)]
+    return (
+        fsum(p * (1 - p) * len(part) for p, part in zip(shares, (before, after), strict=True))
+        / (len(before) + len(after))
+        if len({*before}) == 1 and len({*after}) == 1
+        else 0.0
+    )
