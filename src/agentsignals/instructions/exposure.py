@@ -238,7 +238,7 @@ class Files:
             return Exposure("unknown", f"{session.agent} reads {name} in some versions or settings only")
         if scope == "perhaps":
             return Exposure(
-                "unknown", "worked on files of the folder: whether its rules were loaded is not in the trace"
+                "unknown", "it worked in the folder: whether the folder's rules were loaded is not in the trace"
             )
         if stated.is_optional:
             return Exposure("unknown", "the file's head leaves it to the agent whether it is read")
@@ -253,6 +253,8 @@ class Where(Struct, frozen=True):
     touched: frozenset[str]
     """Files that it read or changed."""
     edited: frozenset[str]
+    cwd: str
+    """The working folder as the trace names it."""
 
     def changed(self, path: str) -> bool:
         """Whether it changed a file."""
@@ -265,7 +267,8 @@ class Where(Struct, frozen=True):
             return "yes" if any(matching(stated.globs, path[len(stated.folder) :]) for path in inside) else "no"
         if not stated.folder or self.folder.startswith(stated.folder):
             return "yes"
-        return "perhaps" if any(in_folder(path, stated.folder) for path in self.touched) else "no"
+        is_near = f"{self.cwd}/".endswith(f"/{stated.folder}")
+        return "perhaps" if is_near or any(in_folder(path, stated.folder) for path in self.touched) else "no"
 
 
 def _present(stated: Stated, at: int, until: int, is_changed: bool) -> Exposure:

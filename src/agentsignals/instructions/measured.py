@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import structs
 
+from agentsignals.errors import SourceError
 from agentsignals.git import commits as git
 from agentsignals.git.file_versions import versions
 from agentsignals.git.worktrees import Naming as Names
-from agentsignals.git.worktrees import Tree
+from agentsignals.git.worktrees import Tree, plain_folder
 from agentsignals.instructions.acts import Acts
 from agentsignals.instructions.exposure import (
     Exposure,
@@ -34,11 +35,15 @@ _CAUTIONS = (
 
 
 def of_repository(git_dir: str, name: str, sessions: Iterable[Session], wanted: str | None = None) -> RulesReport:
-    """The rules of the instruction files in a repository's history. `wanted`: of one file alone."""
+    """The rules of the instruction files in a repository's history. `wanted`: of one file alone; SourceError where that
+    is none of them."""
     head = git.head(git_dir)
     commits = git.commits(git_dir)
     history = versions(git_dir, head, patterns(), commits) if head is not None else []
     files, (stated, others) = Files(history), stated_in(history)
+    if wanted is not None and wanted not in others:
+        listed = ", ".join(sorted(others)) or "none"
+        raise SourceError(f"{name} has no instruction file {wanted} in its history.", f"It has: {listed}.")
     stated = [s for s in stated if wanted is None or s.path == wanted]
     paths = git.files_at(git_dir, head) if head is not None else set()
     tree = Tree(paths | {version.path for version in history})
@@ -144,4 +149,5 @@ def _where(session: Session, tree: Tree) -> tuple[Names, Where]:
     def named(paths: Iterable[str]) -> Iterator[str]:
         return (name for path in set(paths) if (name := names.of(path)) is not None)
 
-    return names, Where(names.folder, frozenset(named([*edited, *touched])), frozenset(named(edited)))
+    cwd = plain_folder(session.cwd)
+    return names, Where(names.folder, frozenset(named([*edited, *touched])), frozenset(named(edited)), cwd)

@@ -1,0 +1,367 @@
+"""Rules through a repository's history: in force or not, kept or broken, and what their introduction changed."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from agentsignals.cli import main
+from agentsignals.git import objects
+from agentsignals.instructions.effects import OTHER, Point, Q, effects
+from agentsignals.instructions.exposure import reads
+from agentsignals.instructions.measured import of_repository, of_traces
+from agentsignals.instructions.rule_report import RuleRow, RulesReport
+from agentsignals.model import Session
+from tests import claude
+from tests.build import Part, call, event, say, session, user
+from tests.git_repositories import git, real
+
+DAY_0 = datetime(2026, 1, 1, tzinfo=UTC)
+RULE = "Never edit `gen/`."
+TEST = "Before committing, run `make test`."
+COMMITTED = "[main 1a2b3c4] x"
+
+
+def at(day: float) -> int:
+    return int((DAY_0 + timedelta(days=day)).timestamp() * 1_000_000)
+
+
+class History:
+    """A repository whose commits are made on days."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        git(None, "init", "--quiet", "-b", "main", str(path))
+
+    def commit(self, day: float, written: float | None = None, **files: str | None) -> str:
+        """Files (`__` for `/`) as they are from that day on; None deletes. `written`: the day it was, if earlier."""
+        for name, text in files.items():
+            path = self.path / name.replace("__", "/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            if text is not None:
+                path.symlink_to(text[3:]) if text.startswith("-> ") else path.write_text(text)
+        return self.run(day, written, "add", "-A") and self.run(day, written, "commit", "--quiet", "-m", "x")
+
+    def run(self, day: float, written: float | None, *words: str) -> str:
+        dates = {"GIT_COMMITTER_DATE": day, "GIT_AUTHOR_DATE": day if written is None else written}
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in dates.items():
+                patch.setenv(name, (DAY_0 + timedelta(days=value)).isoformat())
+            git(None, "-C", str(self.path), "-c", "commit.gpgsign=false", *words)
+        return git(None, "-C", str(self.path), "rev-parse", "HEAD") if words[0] != "add" else "added"
+
+    def rules(self, *sessions: Session, file: str | None = None) -> RulesReport:
+        located = objects.locate(self.path)
+        assert located is not None
+        return of_repository(located[0], str(self.path), sessions, file)
+
+    def rule(self, *sessions: Session) -> RuleRow:
+        (row,) = self.rules(*sessions).rules
+        return row
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    made = History(tmp_path / "shop")
+    made.commit(0, src__a="x", gen__a="x", **{"app__b.py": "x"})
+    return made
+
+
+def worked(day: float, *parts: Part, hours: float = 1, **facts: Any) -> Session:
+    """A session that began on a day."""
+    made = session(user("go"), *parts, say("done"), session_id=f"s{day}", **{"cwd": "/work/shop", **facts})
+    made.started_at, made.ended_at = at(day), at(day + hours / 24)
+    return made
+
+
+def edit(path: str) -> Part:
+    return call("Edit", path=f"/work/shop/{path}")
+
+
+def committing(tests: bool) -> list[Part]:
+    ran = [call("Bash", command="make test")] if tests else []
+    return [edit("src/a"), *ran, call("Bash", command="git commit -m x", result=COMMITTED)]
+
+
+def states(row: RuleRow) -> dict[str, str]:
+    return {s.session_id: s.exposure for s in row.sessions}
+
+
+def test_a_rule_is_in_force_from_its_commit_to_the_one_that_takes_it_out(history: History) -> None:
+    first = history.commit(10, **{"CLAUDE.md": f"# Rules\n\n- {RULE}\n"})
+    history.commit(15, **{"CLAUDE.md": f"# Rules\n\nBe kind.\n\n- **{RULE}**\n"})
+    last = history.commit(20, **{"CLAUDE.md": "# Rules\n"})
+    row = history.rule(*[worked(day, edit("gen/a")) for day in (5, 12, 17, 25)])
+    assert states(row) == {"s5": "before", "s12": "exposed", "s17": "exposed", "s25": "withdrawn"}
+    assert (row.since, row.until, row.line, row.exposed, row.broken) == (first, last, 5, 2, 2)
+    assert [s.marks[0].text for s in row.sessions] == ["gen/a"] * 4, "what was done is known of all"
+
+
+@pytest.mark.parametrize(
+    ("began", "written", "merged", "hours", "state"),
+    [(5, 8, 10, 1, "before"), (9, 8, 10, 1, "unknown"), (9.9, 10, 10, 9, "unknown"), (10.1, 8, 10, 1, "exposed")],
+)
+def test_a_change_that_is_under_way_leaves_doubt(
+    history: History, began: float, written: float, merged: float, hours: float, state: str
+) -> None:
+    history.commit(merged, written, **{"CLAUDE.md": RULE})
+    assert list(states(history.rule(worked(began, edit("src/a"), hours=hours))).values()) == [state]
+
+
+def test_a_branch_counts_from_its_merge(history: History) -> None:
+    history.run(1, None, "checkout", "--quiet", "-b", "side")
+    history.commit(5, **{"CLAUDE.md": RULE})
+    history.run(5, None, "checkout", "--quiet", "main")
+    history.run(10, None, "merge", "--quiet", "--no-ff", "-m", "m", "side")
+    row = history.rule(*[worked(day, edit("src/a")) for day in (4, 7, 11)])
+    assert list(states(row).values()) == ["before", "unknown", "exposed"]
+
+
+def test_a_session_that_writes_the_rule_is_not_judged_by_it(history: History) -> None:
+    history.commit(10, **{"CLAUDE.md": RULE})
+    row = history.rule(worked(9, edit("gen/a"), edit("CLAUDE.md")), worked(8, edit("gen/a")))
+    assert states(row) == {"s9": "unknown", "s8": "before"}
+
+
+@pytest.mark.parametrize(
+    ("agent", "path", "level"),
+    [
+        ("claude-code", "CLAUDE.md", "yes"),
+        ("claude-code", "app/CLAUDE.md", "yes"),
+        ("claude-code", ".claude/rules/x.md", "yes"),
+        ("claude-code", "AGENTS.md", "perhaps"),
+        ("claude-code", "GEMINI.md", "no"),
+        ("codex", "AGENTS.md", "yes"),
+        ("codex", "CLAUDE.md", "no"),
+        ("cursor-agent", ".cursor/rules/a/b.mdc", "yes"),
+        ("copilot-cli", ".github/copilot-instructions.md", "yes"),
+        ("nobody", "AGENTS.md", "unknown"),
+    ],
+)
+def test_agents_read_their_own_files(agent: str, path: str, level: str) -> None:
+    assert reads(agent, path) == level
+
+
+@pytest.mark.parametrize(
+    ("files", "agent", "state"),
+    [
+        ({"AGENTS.md": RULE}, "claude-code", "unknown"),
+        ({"AGENTS.md": RULE}, "codex", "exposed"),
+        ({"AGENTS.md": RULE}, "nobody", "unknown"),
+        ({"CLAUDE.md": RULE}, "codex", "elsewhere"),
+        ({"AGENTS.md": RULE, "CLAUDE.md": "See\n@AGENTS.md\n"}, "claude-code", "exposed"),
+        ({"AGENTS.md": RULE, "CLAUDE.md": "-> AGENTS.md"}, "claude-code", "exposed"),
+        ({"AGENTS.md": RULE, "CLAUDE.md": "See `@AGENTS.md`."}, "claude-code", "unknown"),
+        ({".cursor__rules__a.mdc": f"---\nglobs: src/**\n---\n{RULE}"}, "cursor-agent", "exposed"),
+        ({".cursor__rules__a.mdc": f"---\nglobs: app/**\n---\n{RULE}"}, "cursor-agent", "elsewhere"),
+        ({".cursor__rules__a.mdc": f"---\nalwaysApply: false\n---\n{RULE}"}, "cursor-agent", "unknown"),
+    ],
+)
+def test_a_rule_holds_for_who_reads_its_file(history: History, files: dict[str, str], agent: str, state: str) -> None:
+    history.commit(1, **files)
+    row = next(r for r in history.rules(worked(5, edit("src/a"), agent=agent, format=agent)).rules)
+    assert [s.exposure for s in row.sessions] == [state], row.sessions[0].exposed_by
+
+
+def test_a_folders_rules_hold_in_the_folder(history: History) -> None:
+    history.commit(1, **{"app__CLAUDE.md": "Never edit `b.py`, `c.py` or `d/`.\n\n" + TEST})
+    inside = worked(5, call("Edit", path="/work/shop/app/b.py"), cwd="/work/shop/app")
+    below = worked(6, edit("app/c.py"))
+    beside = worked(7, edit("c.py"), edit("src/a"))
+    unplaced = worked(8, call("Edit", path="/other/app/new.py"), cwd="/other/app")
+    made = history.rules(inside, below, beside, unplaced)
+    row = next(r for r in made.rules if r.kind == "never_edit")
+    assert states(row) == {"s5": "exposed", "s6": "unknown", "s7": "elsewhere", "s8": "unknown"}
+    assert [s.verdict for s in row.sessions][:3] == ["broken", "broken", "no_occasion"]
+
+
+def test_another_checkout_is_the_same_repository(history: History) -> None:
+    history.commit(1, **{"CLAUDE.md": RULE})
+    elsewhere = worked(5, call("Edit", path="/work/shop-worktrees/w1/gen/a"), cwd="/work/shop-worktrees/w1")
+    row = history.rule(elsewhere)
+    assert (row.exposed, row.broken) == (1, 1)
+
+
+def test_the_text_in_a_trace_is_believed_before_the_history(history: History) -> None:
+    def logged(text: str) -> Part:
+        return event("meta", f"# AGENTS.md instructions for /work/shop\n\n<INSTRUCTIONS>\n{text}\n</INSTRUCTIONS>")
+
+    history.commit(10, **{"AGENTS.md": RULE})
+    early = worked(5, logged(f"x\n\n- {RULE}"), edit("gen/a"), agent="codex", format="codex")
+    late = worked(15, logged("Be kind."), edit("gen/a"), agent="codex", format="codex")
+    row = history.rule(early, late)
+    assert states(row) == {"s5": "exposed", "s15": "withdrawn"}
+    shown = of_traces([early, late], {"s5": "shop", "s15": "shop"})
+    (row,) = shown.rules
+    assert (row.place, row.line, row.exposed, row.broken) == ("shop", 3, 1, 1)
+    assert shown.files == {"shop: AGENTS.md": {"versions": 2, "rules": 1, "not_mechanical": 0}}
+    assert of_traces([early], {"s5": None}).sessions == 0, "a session that lies nowhere has no history"
+
+
+# -- effect ---------------------------------------------------------------------------------------------------------
+
+
+def series(history: History, kept: Sequence[bool], rule_day: float, **facts: Any) -> RuleRow:
+    """The row of a rule that came on a day, with a session a day."""
+    history.commit(rule_day - 0.5, **{"CLAUDE.md": TEST})
+    return history.rule(*[worked(day, *committing(tests), **facts) for day, tests in enumerate(kept, 1)])
+
+
+def test_a_planted_effect_is_seen(history: History) -> None:
+    row = series(history, [day == 4 for day in range(12)] + [day != 3 for day in range(12)], 13)
+    change = row.effect.change
+    assert row.effect.verdict == "kept_more", row.effect
+    assert change is not None and (change.n_before, change.n_after) == (12, 12)
+    assert (row.exposed, row.kept, row.broken, row.not_exposed) == (12, 11, 1, row.not_exposed)
+    assert sum(row.not_exposed.values()) == 12
+
+
+def test_a_rule_that_does_harm_is_seen_too(history: History) -> None:
+    assert series(history, [True] * 12 + [False] * 12, 13).effect.verdict == "kept_less"
+
+
+@pytest.mark.parametrize(
+    ("kept", "rule_day", "because"),
+    [
+        ([False] * 3 + [True] * 20, 4, "3 sessions with an occasion before it"),
+        ([False] * 20 + [True] * 7, 21, "7 sessions with an occasion after it"),
+        ([day % 2 == 0 for day in range(40)], 21, "may be chance"),
+        ([random.Random(day).random() < day / 40 for day in range(40)], 21, "beside the trend"),  # noqa: S311
+    ],
+)
+def test_most_often_nothing_can_be_told(history: History, kept: list[bool], rule_day: float, because: str) -> None:
+    effect = series(history, kept, rule_day).effect
+    assert effect.verdict == "cannot_tell"
+    assert because in effect.because
+
+
+def test_what_changed_for_other_rules_as_well_is_no_effect_of_this_one(history: History) -> None:
+    history.commit(0.1, **{"CLAUDE.md": RULE})
+    history.commit(12.5, **{"CLAUDE.md": f"{RULE}\n\n{TEST}"})
+    days = [worked(day, *committing(day > 12), *([edit("gen/a")] if day <= 12 else [])) for day in range(1, 25)]
+    effect = next(r for r in history.rules(*days).rules if r.kind == "run").effect
+    assert effect.verdict == "cannot_tell"
+    assert "rules that did not change" in effect.because
+
+
+def test_what_else_changed_is_named(history: History) -> None:
+    history.commit(12.5, **{"CLAUDE.md": f"{TEST}\n\n{RULE}"})
+    days = [worked(d, *committing(d > 12), model="old" if d <= 12 else "new") for d in range(1, 25)]
+    effect = next(r for r in history.rules(*days).rules if r.kind == "run").effect
+    assert effect.meanwhile == [
+        "1 other rules came with the same commit",
+        "model new: 0% of the sessions before, 100% after",
+        "model old: 100% of the sessions before, 0% after",
+    ]
+
+
+def points(seed: int, before: float, after: float) -> list[Point]:
+    chance = random.Random(seed)  # noqa: S311
+    return [
+        Point(
+            session_id=f"s{n}", at=n, is_after=n >= 12, kept=float(chance.random() < (after if n >= 12 else before)),
+            agent="a", model=None, agent_version=None,
+        )
+        for n in range(24)
+    ]  # fmt: skip
+
+
+def test_many_rules_share_their_chance() -> None:
+    """The same series is told of one rule, and not of one among sixty whose others are noise."""
+    planted = points(12, 0.15, 0.95)
+    (alone,) = effects([planted], [[]], [[]])
+    among, *noise = effects([planted, *(points(200 + n, 0.5, 0.5) for n in range(59))], [[]] * 60, [[]] * 60)
+    assert alone.q is not None and among.q is not None and alone.q <= Q < among.q
+    assert (alone.verdict, among.verdict) == ("kept_more", "cannot_tell")
+    assert among.because == "among so many rules the change may be chance"
+    assert {effect.verdict for effect in noise} == {"cannot_tell"}
+
+
+def test_a_share_that_moves_little_is_not_named() -> None:
+    def named(moved: int) -> list[str]:
+        made = [
+            structs.replace(point, model="new" if point.is_after and n < 12 + moved else "old")
+            for n, point in enumerate(points(1, 0.5, 0.5))
+        ]
+        return effects([made], [[]], [[]])[0].meanwhile
+
+    assert OTHER == 0.2
+    assert (len(named(2)), len(named(3))) == (0, 2), "a sixth and a fourth of twelve sessions"
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+def logs(history: History, folder: Path) -> None:
+    folder.mkdir()
+    for n, (day, tests) in enumerate([(2, False), (12, True), (14, False)]):
+        log = claude.Log(session=f"6f1d2c3b-0000-4000-8000-00000000000{n}", cwd=str(history.path))
+        log.now = DAY_0 + timedelta(days=day)
+        log.user("go")
+        log.ran("Bash", "ok", command="echo x > src/a.py")
+        if tests:
+            log.ran("Bash", "ok", command="make test")
+        log.ran("Bash", COMMITTED, command="git commit -m x")
+        log.say("done")
+        (folder / f"{n}.jsonl").write_bytes(log.data())
+
+
+def test_the_command_says_what_became_of_each_rule(
+    history: History, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    history.commit(10, **{"CLAUDE.md": f"# Rules\n\n{TEST}\n\nBe kind, always.\n"})
+    logs(history, tmp_path / "logs")
+    store = ["--store", str(tmp_path / "store")]
+    assert main(["ingest", str(tmp_path / "logs"), *store, "--jobs", "1", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["rules", str(history.path), *store, "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    (row,) = made["rules"]
+    assert (row["exposed"], row["kept"], row["broken"], row["no_occasion"]) == (2, 1, 1, 0)
+    assert made["files"] == {"CLAUDE.md": {"versions": 1, "rules": 1, "not_mechanical": 1}}
+    broken = next(s for s in row["sessions"] if s["exposure"] == "exposed" and s["verdict"] == "broken")
+    mark = broken["marks"][0]
+    assert main(["show", broken["session_id"], *store]) == 0
+    assert "git commit -m x" in capsys.readouterr().out
+    assert (mark["text"], mark["line"]) == ("git commit -m x", 4)
+    assert main(["rules", str(history.path), *store, "--markdown"]) == 0
+    text = capsys.readouterr().out
+    assert "CLAUDE.md:3" in text and "did not run before it" in text and "8 are needed" in text
+    assert main(["rules", *store]) == 0
+    assert "No trace holds the text" in capsys.readouterr().out
+
+
+def test_what_is_asked_wrongly_is_said(history: History, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "--file", "AGENTS.md"]) == 2
+    assert main(["rules", str(tmp_path / "nowhere")]) == 1
+    capsys.readouterr()
+    store = ["--store", str(tmp_path / "store")]
+    assert main(["rules", str(history.path), *store]) == 0
+    assert "No instruction file" in capsys.readouterr().out
+    assert main(["rules", str(history.path), *store, "--file", "AGENTS.md"]) == 1
+    assert "no instruction file AGENTS.md" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_real_repository(tmp_path: Path) -> None:
+    """As docs/rules.md says: read by eye, 2026-11."""
+    from agentsignals.ingest.collection.rule_sessions import rules  # noqa: PLC0415  (the quick tests need none)
+
+    made = rules(str(real("context-evaluator", tmp_path)), tmp_path / "store", jobs=1)
+    by_line = {row.line: row for row in made.rules}
+    assert {line: (r.exposed, r.broken) for line, r in by_line.items()} == {
+        11: (98, 4),
+        18: (98, 3),
+        133: (98, 0),
+        858: (71, 68),
+    }
+    effect = by_line[858].effect
+    assert effect.verdict == "kept_more" and effect.change is not None and effect.change.n_before == 27
