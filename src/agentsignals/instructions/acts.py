@@ -10,7 +10,7 @@ from msgspec import Struct
 from agentsignals.model import ABANDONED, MAIN, RAN, REPLAYED, Edit, Session, ToolCall
 from agentsignals.shell import program
 from agentsignals.shell.git_commands import git_verb
-from agentsignals.shell.kinds import leading_words
+from agentsignals.shell.kinds import ENTERS, leading_words
 from agentsignals.shell.tokens import split
 from agentsignals.shell.writing import names
 from agentsignals.views.session import OF_AGENT
@@ -29,6 +29,8 @@ _NO_CODE = re.compile(
     re.I,
 )
 """Documents, temporary folders, and names without an extension that are rather folders (`Makefile` is a file)."""
+_SCRATCH = re.compile(r"^(?:/private)?/(?:tmp|var/folders)(?:/|$)|^\$")
+"""Where tests and trials are made; `$DIR` is nearly always such a folder."""
 _KEYWORDS = names("do then else elif if while until ! { } time nohup exec command sudo env builtin")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 
@@ -50,6 +52,8 @@ class Did(Struct, frozen=True, kw_only=True):
     """Which command of the call's line."""
     is_piped: bool
     """It reads what the command before it prints."""
+    is_aside: bool
+    """Its line went into a scratch folder before: what it commits is another repository's."""
 
     @property
     def is_sure(self) -> bool:
@@ -96,7 +100,7 @@ class Acts:
     def _commits(self) -> Iterator[Commit]:
         for did in self.commands:
             verb = git_verb(did.words) if did.words[:1] == ("git",) else []
-            if verb[:1] != ["commit"] or "--dry-run" in verb:
+            if verb[:1] != ["commit"] or "--dry-run" in verb or did.is_aside:
                 continue
             self.tried_commits.append(did.at)
             output = self.output(did.call)
@@ -107,7 +111,7 @@ class Acts:
 
     def pushes(self) -> list[Did]:
         """Pushes, and pull requests opened."""
-        return [d for d in self.commands if d.call.status in RAN and _is_push(d.words)]
+        return [d for d in self.commands if d.call.status in RAN and not d.is_aside and _is_push(d.words)]
 
     def prompts_until(self, call: ToolCall) -> str:
         """What the person said until a call, in lower case."""
@@ -159,16 +163,27 @@ def _in_order(session: Session) -> list[ToolCall]:
 
 def _commands(at: int, call: ToolCall, text: str | None = None, deep: int = 0) -> Iterator[Did]:
     parted = split(text if text is not None else call.command or "")
+    is_aside = False
     for n, (raw, _, _, _) in enumerate(parted.commands):
         words = leading_words(raw)
         if not words:
             continue
+        if words[0] in ENTERS:
+            is_aside = bool(_SCRATCH.search(words[-1]))
         option = next((k for k, word in enumerate(raw) if k and _RUNS_TEXT.fullmatch(word)), 0)
         if program(words[0]) in _SHELLS and option and option + 1 < len(raw) and deep < _DEEP:
             yield from _commands(at, call, raw[option + 1], deep + 1)
             continue
         is_piped = n > 0 and parted.ends[n - 1].startswith("|") and parted.ends[n - 1] != "||"
-        yield Did(at=at, call=call, words=(program(words[0]), *words[1:]), head=_head(raw), n=n, is_piped=is_piped)
+        yield Did(
+            at=at,
+            call=call,
+            words=(program(words[0]), *words[1:]),
+            head=_head(raw),
+            n=n,
+            is_piped=is_piped,
+            is_aside=is_aside,
+        )
 
 
 def _head(raw: list[str]) -> str:
@@ -190,5 +205,6 @@ def _message(verb: list[str], command: str) -> str | None:
 def _is_push(words: tuple[str, ...]) -> bool:
     if words[:1] == ("git",):
         verb = git_verb(words)
-        return verb[:1] == ["push"] and not {"--dry-run", "-n", "--delete", "--tags"} & set(verb)
+        is_other = {"--dry-run", "-n", "--delete", "-d", "--tags"} & set(verb) or any(w[:1] == ":" for w in verb)
+        return verb[:1] == ["push"] and not is_other
     return words[:3] == ("gh", "pr", "create")

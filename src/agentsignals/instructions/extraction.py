@@ -130,7 +130,8 @@ def _forbidding(directive: Directive) -> Iterator[Rule]:
             return
     if (match := NEVER_BRANCH.search(text)) and _is_addressed(text, match.start()):
         branches = tuple(_word(directive, part).removeprefix("origin/") for part in match.groups() if part)
-        yield _rule(directive, "never_branch", branches=branches, condition=_condition(text, match))
+        acts = tuple(act for act in ("commit", "push") if act in match[0].lower())
+        yield _rule(directive, "never_branch", commands=acts, branches=branches, condition=_condition(text, match))
         return
     if (
         (match := NEVER_RUN.search(text))

@@ -111,7 +111,6 @@ def _unless_asked(mark: Mark, rule: Rule, acts: Acts) -> Mark:
     call = next((c for c in acts.calls if c.seq == mark.seq), None)
     prompts = acts.prompts_until(call) if call is not None else ""
     words = [*(rule.instead_of or rule.commands), *(posixpath.basename(mark.text.rstrip("/")) if rule.paths else "",)]
-    words += ["push", "commit"] if rule.branches else []
     asked = next((w for w in words if w and re.search(rf"(?<![\w-]){re.escape(w.lower())}(?![\w-])", prompts)), None)
     if asked is None:
         return mark
@@ -134,7 +133,8 @@ def _never_run(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Mark]:
 def _breach(did: Did) -> Mark:
     if not did.is_sure:
         return mark_of("cannot_tell", "the line failed, or has no result: it may not have come to it", did.call)
-    return mark_of("broken", f"`{' '.join(did.words)[:60]}` ran", did.call)
+    words = " ".join(" ".join(did.words).replace("\x02", "").split())
+    return mark_of("broken", f"`{words[:60]}` ran", did.call)
 
 
 def _use(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Mark]:
@@ -185,9 +185,9 @@ def _never_edit(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Mark]:
 
 def _never_branch(rule: Rule, acts: Acts, _: bool | None) -> Iterator[Mark]:
     """Commits by the branch that Git prints; pushes by what Git prints, or by the branch the command names."""
-    if "commit" in rule.text.lower():
+    if "commit" in rule.commands:
         yield from (_on_branch(rule, commit) for commit in acts.commits)
-    for did in acts.pushes():
+    for did in acts.pushes() if "push" in rule.commands else ():
         if did.words[0] != "git":
             continue
         arguments = [w for w in git_verb(did.words)[1:] if w[:1] != "-"]

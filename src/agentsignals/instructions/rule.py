@@ -23,7 +23,8 @@ class Rule(Struct, frozen=True, kw_only=True):
     """The sentence that states it."""
     when: When = ""
     commands: tuple[str, ...] = ()
-    """Any one of which keeps a rule to run or to use, or breaks one that forbids."""
+    """Any one of which keeps a rule to run or to use, or breaks one that forbids; of a branch what is forbidden there
+    (`commit`, `push`); of messages how they must be."""
     instead_of: tuple[str, ...] = ()
     """What a rule to use forbids."""
     paths: tuple[str, ...] = ()
