@@ -31,10 +31,9 @@ def matches(rule: list[str], did: Did, *, exactly: bool) -> str:  # noqa: PLR091
         word = rule[0]
         if ":" in word:
             return "yes" if word in did.words else ""
-        if did.words[0] != word or (exactly and did.head != word and did.head not in _THROUGH):
-            return ""
         if exactly:
-            return "" if did.is_piped and KINDS.get(word) in _SEARCHES else "yes"
+            is_it = did.head == word or (did.words[0] == word and _is_through(did.head))
+            return "" if not is_it or did.is_piped and KINDS.get(word) in _SEARCHES else "yes"
     if did.words[0] != rule[0]:
         return ""
     asked, done = _arguments(rule), _arguments(list(did.words))
@@ -60,6 +59,11 @@ def matches(rule: list[str], did: Did, *, exactly: bool) -> str:  # noqa: PLR091
     return "part" if is_part or lacking or rest or only else "yes"
 
 
+def _is_through(head: str) -> bool:
+    """Whether a program only runs another, named after it (`npx tsc`, `python -m pip`)."""
+    return head in _THROUGH or head.startswith("python")
+
+
 def _arguments(words: list[str]) -> list[str]:
     arguments = operands(words, _VALUED)
     if words[0] in _TASKS:
@@ -81,5 +85,5 @@ def _has(option: str, options: set[str]) -> bool:
 def words_of(command: str) -> list[str]:
     """A rule's command as words that a run must have: no placeholders, and what only runs another left out."""
     lines = simple_commands(command)
-    words = leading_words(lines[0][0]) if lines else []
+    words = (leading_words(lines[0][0]) or lines[0][0]) if lines else []  # `npx` alone is what it says
     return [program(words[0]), *(w for w in words[1:] if not _PLACEHOLDER.match(w))] if words else []

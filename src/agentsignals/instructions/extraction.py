@@ -281,7 +281,7 @@ def _is_command(code: str) -> bool:
     if re.search(r"[|()=]|^-|^@|^\.?/?$", code) or "\n" in code:
         return False
     lines = simple_commands(code)
-    words = leading_words(lines[0][0]) if len(lines) == 1 else []
+    words = (leading_words(lines[0][0]) or lines[0][0]) if len(lines) == 1 else []
     if not words:
         return False
     name = program(words[0])
