@@ -199,11 +199,13 @@ def test_the_text_in_a_trace_is_believed_before_the_history(history: History) ->
     late = worked(15, logged("Be kind."), edit("gen/a"), agent="codex", format="codex")
     row = history.rule(early, late)
     assert states(row) == {"s5": "exposed", "s15": "withdrawn"}
-    shown = of_traces([early, late], {"s5": "shop", "s15": "shop"})
+    sessions = {"s5": early, "s15": late}
+    shown = of_traces(lambda ids: [sessions[i] for i in sorted(ids)], {"s5": "shop", "s15": "shop"})
     (row,) = shown.rules
     assert (row.place, row.line, row.exposed, row.broken) == ("shop", 3, 1, 1)
     assert shown.files == {"shop: AGENTS.md": {"versions": 2, "rules": 1, "not_mechanical": 0}}
-    assert of_traces([early], {"s5": None}).sessions == 0, "a session that lies nowhere has no history"
+    nowhere = of_traces(lambda ids: [sessions[i] for i in ids], {"s5": None})
+    assert nowhere.sessions == 0, "a session that lies nowhere has no history"
 
 
 # -- effect ---------------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ def matches(rule: list[str], did: Did, *, exactly: bool) -> str:  # noqa: PLR091
             return "yes" if word in did.words else ""
         if exactly:
             is_it = did.head == word or (did.words[0] == word and _is_through(did.head))
-            return "" if not is_it or did.is_piped and KINDS.get(word) in _SEARCHES else "yes"
+            return "" if not is_it or (did.is_piped and KINDS.get(word) in _SEARCHES) else "yes"
     if did.words[0] != rule[0]:
         return ""
     asked, done = _arguments(rule), _arguments(list(did.words))

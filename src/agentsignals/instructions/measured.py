@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import structs
 
@@ -72,36 +72,33 @@ def of_repository(git_dir: str, name: str, sessions: Iterable[Session], wanted: 
     return rules_report(name, n, counted, list(zip(stated, cases, strict=True)), _CAUTIONS)
 
 
-def of_traces(sessions: Iterable[Session], places: Mapping[str, str | None]) -> RulesReport:
-    """The rules of the instruction files that traces themselves show. `places`: where each session lies; rules of one
-    place are no others'."""
-    read: list[tuple[str, Session, list[Shown], Acts]] = []
-    for session in sessions:
-        shown = shown_in(session)
-        place = places.get(session.session_id)
-        if place is not None:
-            read.append((place, _slim(session), shown, Acts(session, _plain)))
+def of_traces(read: Callable[[set[str]], Iterable[Session]], places: Mapping[str, str | None]) -> RulesReport:
+    """The rules of the instruction files that traces themselves show. `read` gives the sessions of these ids, one after
+    the other, and is asked twice; `places`: where each lies. Rules of one place are no others'."""
+    lying = {session_id: place for session_id, place in places.items() if place is not None}
+    shown = {session.session_id: (session.started_at or 0, shown_in(session)) for session in read(set(lying))}
     stated: dict[tuple[str, str, str], Stated] = {}
+    first: dict[tuple[str, str, str], int] = {}
     files: dict[str, dict[str, int]] = {}
-    for place, _, shown, _ in sorted(read, key=lambda entry: entry[1].started_at or 0):
-        for text in shown:
+    for session_id, (at, texts) in sorted(shown.items(), key=lambda item: item[1][0]):
+        place = lying[session_id]
+        for text in texts:
             counts = files.setdefault(f"{place}: {text.name}", {"versions": 0, "rules": 0, "not_mechanical": 0})
             counts["versions"] += text.is_whole
             counts["not_mechanical"] = max(counts["not_mechanical"], text.others)
             for key, rule in text.keys.items():
-                new = Stated(path=text.name, key=key, rule=rule, place=place)
-                stated.setdefault((place, text.name, key), new).rule = rule
-    measured = []
-    for (place, name, key), of in stated.items():
-        files[f"{place}: {name}"]["rules"] += 1
-        there = [entry for entry in read if entry[0] == place]
-        first = min(s.started_at or 0 for _, s, shown, _ in there if _showing(shown, name, key))
-        cases = [
-            Case(of.rule, session, _by_trace(of, session, shown, first), follow(of.rule, acts))
-            for _, session, shown, acts in there
-        ]
-        measured.append((of, cases))
-    return rules_report(None, len(read), files, measured, _CAUTIONS)
+                name = (place, text.name, key)
+                counts["rules"] += name not in stated
+                stated.setdefault(name, Stated(path=text.name, key=key, rule=rule, place=place)).rule = rule
+                first.setdefault(name, at)
+    ruled = {place for place, _, _ in stated}
+    cases: dict[tuple[str, str, str], list[Case]] = {name: [] for name in stated}
+    for session in read({session_id for session_id in shown if lying[session_id] in ruled}):
+        slim, acts, texts = _slim(session), Acts(session, _plain), shown[session.session_id][1]
+        for name, of in stated.items():
+            if name[0] == lying[session.session_id]:
+                cases[name].append(Case(of.rule, slim, _by_trace(of, slim, texts, first[name]), follow(of.rule, acts)))
+    return rules_report(None, len(shown), files, [(of, cases[name]) for name, of in stated.items()], _CAUTIONS)
 
 
 def _showing(shown: Iterable[Shown], name: str, key: str) -> Shown | None:

@@ -1,5 +1,5 @@
-"""The sessions that worked in a repository, for its rules: those of its checkpoints, and those of the store that lie in
-its folder or name it."""
+"""The sessions that worked in a repository, for its rules: those of its checkpoints, those of the store that lie in its
+folder or name it, and those that lie where these do (clones, worktrees)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rules(
     if place is None:
         store = Store(store_folder)
         places = dict(rows(store, WHERE_EACH_LIES)[1])
-        return of_traces(store.read(set(places)), places)
+        return of_traces(store.read, places)
     at = open_repository(place)
     with suppress(SourceError):  # no checkpoints: the sessions of its folder will do, if there are any
         pipeline.ingest([at.spec], store_folder, jobs=jobs)
@@ -46,5 +46,7 @@ def _sessions(store: Store, at: Opened) -> set[str]:
         session_id
         for session_id, repo, cwd in rows(store, "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id")[1]
         if (repo and owner and repo.lower() == owner) or (cwd and (cwd == folder or cwd.startswith(f"{folder}/")))
-    }
-    return (recorded & store.manifest.sessions.keys()) | lying
+    } | (recorded & store.manifest.sessions.keys())
+    places = dict(rows(store, WHERE_EACH_LIES)[1])
+    here = {place for session_id in lying if (place := places.get(session_id)) is not None}
+    return lying | {session_id for session_id, place in places.items() if place in here}
