@@ -18,7 +18,7 @@ from agentsignals.analysis.drivers.predictors import hindsight_of
 from agentsignals.catalog import Signal, catalogue, validation
 from agentsignals.cli import build_parser
 from agentsignals.labels.validating import never_validated
-from agentsignals.validation import figures, share_text
+from agentsignals.validation import figures, planted_recall, share_text
 from docs import columns, partly, pictures
 
 HERE = Path(__file__).parent
@@ -106,8 +106,23 @@ def validation_page() -> str:
         classes = dict.fromkeys(one.value for one in figures() if one.signal == path and one.misleads)
         lines.append(f"| `{path}` | {', '.join(classes) or 'none below one half'} | {_text(_DEEDS[path])} |")
     never = ", ".join(f"`{path}`" for path in never_validated())
-    lines += ["", "## Never validated", "", f"They claim a meaning, and say so wherever they stand: {never}."]
-    return "\n".join(lines) + "\n"
+    lines += ["", "## Never validated", "", f"They claim a meaning, and say so wherever they stand: {never}.", ""]
+    return "\n".join([*lines, *_planted_weaknesses()]) + "\n"
+
+
+def _planted_weaknesses() -> Iterator[str]:
+    """What the rules of `scan` find of planted weak code, by language."""
+    measured = planted_recall.figures()
+    yield from (
+        "## Rules of `scan` on planted weak code",
+        "",
+        f"Scanner `{measured.scanner}`, version {measured.version}.",
+        "",
+    )
+    yield f"{planted_recall.CAVEAT} `python -m benchmarks.weaknesses --read` prints each that was missed or flagged."
+    yield from ("", "| language | recall | precision | none found of |", "| --- | --- | --- | --- |")
+    for one in measured.languages:
+        yield f"| {one.language} | {one.recall} | {one.precision} | {', '.join(one.missed) or '–'} |"
 
 
 def cli_page() -> str:

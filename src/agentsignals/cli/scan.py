@@ -12,7 +12,7 @@ from agentsignals.errors import UsageError
 if TYPE_CHECKING:
     from agentsignals.analysis.weakness_rates import Rate
     from agentsignals.scanning.sarif import Imported
-    from agentsignals.scanning.scan import Scan
+    from agentsignals.scanning.scan import OfLanguage, Scan
 
 _SHOWN = 12
 
@@ -69,7 +69,15 @@ def _text(summary: Scan) -> str:
     heads = ("attribution", "by", "group", "files", "lines", "introduced", "per 1 000", "95 % interval", "fixed")
     shown = [_line(rate) for rate in summary.rates]
     notes = "Findings of a static scanner are not confirmed weaknesses. Rates of different rule sets don't compare."
-    return "\n".join(f"{n:<12}{text}" for n, text in rows) + f"\n\n{table(heads, shown)}\n{notes}"
+    planted = ("language", "files", "introduced", "recall on planted code", "precision on planted code")
+    languages = table(planted, [_language_line(entry) for entry in summary.languages])
+    head = "\n".join(f"{n:<12}{text}" for n, text in rows)
+    return f"{head}\n\n{languages}\n{summary.recall_caveat}\n\n{table(heads, shown)}\n{notes}"
+
+
+def _language_line(entry: OfLanguage) -> tuple[object, ...]:
+    measured = ("unknown", "unknown") if entry.planted is None else (entry.planted.recall, entry.planted.precision)
+    return (entry.language, entry.files, entry.introduced, *measured)
 
 
 def _line(rate: Rate) -> tuple[object, ...]:

@@ -17,11 +17,13 @@ from agentsignals.git import objects
 from agentsignals.git.commits import FileChange
 from agentsignals.scanning import session_labels
 from agentsignals.scanning.commits import Changed, changed
-from agentsignals.scanning.languages import place_of
+from agentsignals.scanning.languages import language_of, place_of
 from agentsignals.scanning.owners import Lines, owner_of
 from agentsignals.scanning.scanner import ScanFinding, Scanned, Scanner, SourceFile
 from agentsignals.store import Store, repositories
 from agentsignals.store.tables import FindingRow, ScanRow
+from agentsignals.validation import planted_recall
+from agentsignals.validation.planted_recall import CAVEAT, Figure
 
 Progress = Callable[[str, int, int | None], None]
 _KEPT_EVERY_S = 5.0
@@ -33,6 +35,17 @@ _TAGS = {
     "unknown_lines": ("unknown",),
     "nobody_lines": ("preexisting", "moved", "generated"),
 }
+
+
+class OfLanguage(Struct, kw_only=True):
+    """What was scanned of a language, and how far its silence can be trusted."""
+
+    language: str
+    """`other` for files of a language that none of our rules is about."""
+    files: int
+    introduced: int
+    planted: Figure | None
+    """What this version of the scanner finds of planted weak code; None where that was not measured: recall unknown."""
 
 
 class Scan(Struct, kw_only=True):
@@ -60,6 +73,8 @@ class Scan(Struct, kw_only=True):
     rules: dict[str, int] = field(default_factory=dict)
     cwes: dict[str, int] = field(default_factory=dict)
     """Introduced findings by rule and by weakness."""
+    languages: list[OfLanguage] = field(default_factory=list)
+    recall_caveat: str = CAVEAT
     rates: list[Rate] = field(default_factory=list)
     sessions: int = 0
     """Sessions that got a rate of their own."""
@@ -243,9 +258,25 @@ def scan(store: Store, at: tuple[str, str], scanner: Scanner, progress: Progress
     looked = {_key(*content) for files in changes.values() for content in _contents(files)} & run.kept.answers.keys()
     summary.files = len(looked)
     summary.skipped = dict(sorted(Counter(why for key in looked if (why := run.kept.answers[key].skipped)).items()))
+    summary.languages = _languages(scanner, (key.partition(":")[2] for key in looked), findings)
     _summarise(summary, findings, [_with_modes(s, commits) for s in scans])
     summary.sessions = session_labels.write(store, scanner.id, commits, findings, scans)
     return summary
+
+
+def _languages(scanner: Scanner, paths: Iterable[str], findings: list[FindingRow]) -> list[OfLanguage]:
+    files = Counter(language_of(path) or "other" for path in paths)
+    new = Counter(language_of(row.path) or "other" for row in findings if row.change == "introduced")
+    measured = planted_recall.figures()
+    return [
+        OfLanguage(
+            language=name,
+            files=n,
+            introduced=new[name],
+            planted=measured.of(scanner.id, scanner.version, name),
+        )
+        for name, n in sorted(files.items(), key=lambda item: (-item[1], item[0]))
+    ]
 
 
 def _key(oid: str, path: str) -> str:
