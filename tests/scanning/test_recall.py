@@ -78,6 +78,6 @@ def test_scan_says_recall_beside_the_count_and_where_it_is_unknown(
     assert main(["scan", str(story.root), *at]) == 0
     lines = capsys.readouterr().out.splitlines()
     [shown] = [line for line in lines if line.startswith("python ")]
-    assert f"{python['planted']['found']}/{python['planted']['weak']} " in shown
+    assert f"{python['planted']['detected']}/{python['planted']['weak']} " in shown
     assert any(line.startswith("rust ") and line.count("unknown") == 2 for line in lines)
     assert any("no share of real code" in line for line in lines)
