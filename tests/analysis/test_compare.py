@@ -558,7 +558,7 @@ def test_without_an_attempt_there_is_a_plain_message(tmp_path: Path, capsys: pyt
     people = store_of(tmp_path / "s", session(user("hello"), call("Bash", command="ls"), session_id="person"))
     assert main(["compare", "--store", str(people.folder)]) == 1
     said = capsys.readouterr().err
-    assert "no eval attempt to compare" in said and "Harbor" in said
+    assert "There is no eval attempt" in said and "Harbor" in said
 
 
 @pytest.fixture(scope="module")

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+import agentsignals
 from agentsignals.cli import main
+from agentsignals.cli.mcp_tools import Tools
 from agentsignals.findings import not_earned
 from agentsignals.model.attempt import Attempt
+from agentsignals.redaction import Redactor
+from agentsignals.store import Store
 from tests.analysis.stores import store_of
 from tests.analysis.test_findings import made_of
 from tests.planted_passes import HACKS, TWINS, Task, session
+from tests.ui.served import page, serving
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +70,37 @@ def test_it_is_told_in_words(folder: Path, capsys: pytest.CaptureFixture[str], m
 
 def test_without_attempts_it_says_so(folder: Path) -> None:
     assert main(["audit", "--store", str(folder), "--where", "false"]) == 1
+
+
+def test_the_map_of_failures_shows_passes_that_were_not_earned_apart(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["failures", "--json", "--by", "model", "--store", str(folder)]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (made["failed"], sum(share["n"] for share in made["classes"])) == (1, 1)
+    assert made["passed"] == {"cannot_tell": 1, "retrieved": 2, "derived": 4}
+    assert [(p["verdict"], p["task"]) for p in made["not_earned"]] == [("retrieved", "t4"), ("retrieved", "t5")]
+    assert [c["not_earned"] for c in made["candidates"]] == [2]
+    for more in ([], ["--markdown"]):
+        assert main(["failures", "--store", str(folder), *more]) == 0
+        text = capsys.readouterr().out
+        assert "Of 7 first attempts that passed 2 were not earned (2 retrieved)" in text
+        assert "of 1 nobody can tell" in text and "passed, not earned" in text
+
+
+def test_the_study_and_the_page_list_them_with_the_event_that_shows_each(folder: Path) -> None:
+    made = agentsignals.study(Store(folder), "failures")
+    (listed,) = [t for t in made.tables if t.id == "failures.not_earned"]
+    assert [row[0] for row in listed.rows] == ["retrieved", "retrieved"]
+    with serving(Store(folder)) as running:
+        shown = page(running, "/failures")
+    (apart,) = re.findall('<h2 id="not-earned">.*?</table>', shown, re.DOTALL)
+    assert apart.count("retrieved</td>") == 2 and apart.count(">event ") == 2
+
+
+def test_an_agent_asks_the_audit_over_mcp(folder: Path) -> None:
+    answer = Tools(folder, Redactor(b"k" * 32)).audit(["model"])
+    assert "4 derived, 2 retrieved" in answer and "trace-data" in answer
 
 
 def test_compare_takes_the_earned_rate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

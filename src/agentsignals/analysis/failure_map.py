@@ -19,10 +19,12 @@ from agentsignals.analysis.compare.treatments import available, candidates, chos
 from agentsignals.analysis.compare.tried import Tried, evaluated, tried_of
 from agentsignals.analysis.compare.tried import queries as compare_queries
 from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.pass_rates import AUDITS, Pass, passes_of
 from agentsignals.analysis.study import Row
 from agentsignals.stats.estimates import rate_interval
 from agentsignals.stats.paired import apart
 from agentsignals.views.failure import CLASSES
+from agentsignals.views.passes import NOT_EARNED
 
 SIGNAL = "verification.failure_class"
 UNKNOWN = "cannot_tell"
@@ -74,6 +76,8 @@ class CandidateFailures(Struct, frozen=True, kw_only=True):
     failed: int
     """First attempts that failed or were broken off."""
     retries_failed: int
+    not_earned: int
+    """First attempts that passed, and whose pass was not their own work. They are none of the failed."""
     classes: list[Share]
     """Those there are, most first."""
 
@@ -111,6 +115,10 @@ class FailureMap(Struct, frozen=True, kw_only=True):
     sentences: list[str]
     listed: list[Failed]
     """All that failed, retries too, by class and task."""
+    passed: dict[str, int]
+    """First attempts that passed, by what their pass rests on (`views.passes.Verdict`)."""
+    not_earned: list[Pass]
+    """Passes that were looked up, or by a deed upon what judges, retries too: no share counts them."""
     unevaluated: int
     """Attempts that would have failed, had anything of their candidate been evaluated."""
 
@@ -120,6 +128,7 @@ def queries(where: str = "true") -> dict[str, str]:
     return {
         **compare_queries(_RULE, where),
         "failures": f"SELECT session_id, value, detail FROM signals WHERE signal = '{SIGNAL}' AND value IS NOT NULL",
+        "audits": AUDITS,
     }
 
 
@@ -138,7 +147,9 @@ def failure_map(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> Failur
         if attempt.rung in _BAD
     ]
     first = [entry for entry in failed if not entry.attempt]
-    made = [_candidate(name, attempts, failed, tried) for name, attempts in groups.items()]
+    passes = passes_of(groups, rows["audits"])
+    not_earned = [entry for entry in passes if entry.verdict in NOT_EARNED]
+    made = [_candidate(name, attempts, failed, not_earned, tried) for name, attempts in groups.items()]
     differences, looked_at = _differences({n: a for n, a in groups.items() if n != NOBODY}, first, tried)
     return FailureMap(
         by=columns,
@@ -151,6 +162,8 @@ def failure_map(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> Failur
         differences=differences,
         looked_at=looked_at,
         sentences=_sentences([c for c in made if c.name != NOBODY], differences, looked_at),
+        passed=dict(Counter(entry.verdict for entry in passes if not entry.attempt)),
+        not_earned=not_earned,
         unevaluated=sum(attempt.rung in _BAD for attempt in everyone) - len(failed),
         listed=sorted(failed, key=lambda f: (CLASSES.index(f.name), f.task or "", f.attempt, f.session_id)),
     )
@@ -173,7 +186,11 @@ def _failed(attempt: Tried, candidate: str, row: Row | None) -> Failed:
 
 
 def _candidate(
-    name: str, attempts: Sequence[Tried], failed: Sequence[Failed], tried: Mapping[str, Tried]
+    name: str,
+    attempts: Sequence[Tried],
+    failed: Sequence[Failed],
+    not_earned: Sequence[Pass],
+    tried: Mapping[str, Tried],
 ) -> CandidateFailures:
     mine = [entry for entry in failed if entry.candidate == name]
     first = [entry for entry in mine if not entry.attempt]
@@ -183,6 +200,7 @@ def _candidate(
         not_judged=sum(attempt.index == 0 and attempt.rung not in ("solved", *_BAD) for attempt in attempts),
         failed=len(first),
         retries_failed=len(mine) - len(first),
+        not_earned=sum(entry.candidate == name and not entry.attempt for entry in not_earned),
         classes=_shares(first, tried),
     )
 
@@ -267,6 +285,18 @@ def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Differen
     if looked_at:
         sentences.append(f"{looked_at:,} differences were looked at; one in twenty shows by chance.")
     return sentences
+
+
+def passes_in_words(made: FailureMap) -> str:
+    """How many of the passes were not earned, and of how many nobody can tell; empty where none passed."""
+    n, unknown = sum(made.passed.values()), made.passed.get(UNKNOWN, 0)
+    if not n:
+        return ""
+    counts = {verdict: made.passed.get(verdict, 0) for verdict in NOT_EARNED}
+    which = ", ".join(f"{k:,} {words(verdict)}" for verdict, k in counts.items() if k)
+    bad = f"{sum(counts.values()):,} were not earned ({which}): they are none of the failed" if which else "all stand"
+    more = f"; of {unknown:,} nobody can tell" if unknown else ""
+    return f"Of {n:,} first attempts that passed {bad}{more} (`agentsignals audit`)."
 
 
 def figure(share: Share, of: int) -> str:

@@ -23,6 +23,8 @@ from agentsignals.views.passes import VERDICTS
 
 SIGNAL = "verification.pass_audit"
 UNKNOWN = "cannot_tell"
+AUDITS = f"SELECT session_id, value, detail FROM signals WHERE signal = '{SIGNAL}' AND value IS NOT NULL"
+"""SQL over the store's tables: what was found of each pass."""
 _RULE = outcome_rule("resolved")
 _UNMEASURED = "not measured: read the run in again"
 
@@ -87,7 +89,7 @@ def queries(where: str = "true") -> dict[str, str]:
     """SQL over the store's tables by the name `audit_report` uses. `where`: a person's own condition."""
     return {
         **compare_queries(_RULE, where),
-        "audits": f"SELECT session_id, value, detail FROM signals WHERE signal = '{SIGNAL}' AND value IS NOT NULL",
+        "audits": AUDITS,
     }
 
 
@@ -97,13 +99,7 @@ def audit_report(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> Audit
     everyone = tried_of(_RULE, rows)
     columns = chosen(everyone, by)
     groups = {name: evaluated(attempts) for name, attempts in candidates(everyone, columns).items()}
-    audits = {row["session_id"]: row for row in rows["audits"]}
-    passes = [
-        _pass(attempt, name, audits.get(attempt.session_id))
-        for name, attempts in groups.items()
-        for attempt in attempts
-        if attempt.outcome == 1
-    ]
+    passes = passes_of(groups, rows["audits"])
     first = [entry for entry in passes if not entry.attempt]
     judged = [attempt for attempts in groups.values() for attempt in attempts]
     return AuditReport(
@@ -116,8 +112,21 @@ def audit_report(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> Audit
             _candidate(name, attempts, [entry for entry in first if entry.candidate == name])
             for name, attempts in groups.items()
         ],
-        listed=sorted(passes, key=lambda p: (-VERDICTS.index(p.verdict), p.task or "", p.attempt, p.session_id)),
+        listed=passes,
     )
+
+
+def passes_of(groups: Mapping[str, Sequence[Tried]], audits: Sequence[Row]) -> list[Pass]:
+    """The passed attempts of these candidates with what they rest on, those not derived first. `audits`: rows of
+    `AUDITS`."""
+    by_session = {row["session_id"]: row for row in audits}
+    passes = [
+        _pass(attempt, name, by_session.get(attempt.session_id))
+        for name, attempts in groups.items()
+        for attempt in attempts
+        if attempt.outcome == 1
+    ]
+    return sorted(passes, key=lambda p: (-VERDICTS.index(p.verdict), p.task or "", p.attempt, p.session_id))
 
 
 def _pass(attempt: Tried, candidate: str, row: Row | None) -> Pass:

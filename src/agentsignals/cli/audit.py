@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from agentsignals.cli.over_attempts import answered, arguments, rows_of
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
@@ -16,38 +17,15 @@ _LISTED, _WIDEST = 25, 90
 _VERDICTS = ("derived", "retrieved", "verifier_touched", "cannot_tell")
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--by", metavar="COLUMN", nargs="+", default=[], action="extend",
-        help="what makes a candidate: model, agent, a knob (default: treatments that differ)")  # fmt: skip
-    add("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions` and `attempts`")
-    add("--markdown", action="store_true", help="print Markdown")
-
-
 def run(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text
-    from agentsignals.redaction import without_keys_in
-    from agentsignals.store import Store
-
-    made = without_keys_in(made_of(Store(options.store), options.by, options.where))
-    print(json_text(made) if options.json else as_text(made, as_markdown=options.markdown))
-    return 0
+    return answered(options, made_of, as_text)
 
 
 def made_of(store: Store, by: Sequence[str], where: str) -> AuditReport:
     """The audit of a store. StoreError without attempts; UsageError where no attempt has a column of `by`."""
     from agentsignals.analysis.pass_rates import audit_report, queries
-    from agentsignals.errors import StoreError
-    from agentsignals.store.query import rows
 
-    asked = {name: rows(store, sql) for name, sql in queries(where).items()}
-    tables = {name: [dict(zip(names, row, strict=True)) for row in values] for name, (names, values) in asked.items()}
-    if not tables["attempts"]:
-        raise StoreError(
-            "There is no eval attempt" + (" under this condition." if where != "true" else "."),
-            "Attempts come from eval runs (Harbor, SWE-bench, Inspect …): `agentsignals analyze RUNS` reads them in.",
-        )
-    return audit_report(tables, by)
+    return audit_report(rows_of(store, queries(where), where), by)
 
 
 def as_text(made: AuditReport, *, as_markdown: bool = False) -> str:

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from agentsignals.cli.over_attempts import answered, arguments, rows_of
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
@@ -17,43 +18,20 @@ _EXAMPLES = 3
 """Of each class; --json has all."""
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--by", metavar="COLUMN", nargs="+", default=[], action="extend",
-        help="what makes a candidate: model, agent, a knob (default: treatments that differ)")  # fmt: skip
-    add("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions` and `attempts`")
-    add("--markdown", action="store_true", help="print Markdown")
-
-
 def run(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text
-    from agentsignals.redaction import without_keys_in
-    from agentsignals.store import Store
-
-    made = without_keys_in(made_of(Store(options.store), options.by, options.where))
-    print(json_text(made) if options.json else in_words(made, as_markdown=options.markdown))
-    return 0
+    return answered(options, made_of, in_words)
 
 
 def made_of(store: Store, by: Sequence[str], where: str) -> FailureMap:
     """The map of a store. StoreError without attempts; UsageError where no attempt has a column of `by`."""
     from agentsignals.analysis.failure_map import failure_map, queries
-    from agentsignals.errors import StoreError
-    from agentsignals.store.query import rows
 
-    asked = {name: rows(store, sql) for name, sql in queries(where).items()}
-    tables = {name: [dict(zip(names, row, strict=True)) for row in values] for name, (names, values) in asked.items()}
-    if not tables["attempts"]:
-        raise StoreError(
-            "There is no eval attempt" + (" under this condition." if where != "true" else "."),
-            "Attempts come from eval runs (Harbor, SWE-bench, Inspect …): `agentsignals analyze RUNS` reads them in.",
-        )
-    return failure_map(tables, by)
+    return failure_map(rows_of(store, queries(where), where), by)
 
 
 def in_words(made: FailureMap, *, as_markdown: bool = False) -> str:
     """The map as tables and sentences."""
-    from agentsignals.analysis.failure_map import figure, words
+    from agentsignals.analysis.failure_map import figure, passes_in_words, words
     from agentsignals.cli.output import printable
 
     head = (
@@ -62,7 +40,14 @@ def in_words(made: FailureMap, *, as_markdown: bool = False) -> str:
     )
     classes = [(words(share.name), figure(share, made.failed)) for share in made.classes]
     candidates = [
-        (c.name, c.first_attempts, c.not_judged, c.failed, ", ".join(f"{words(s.name)} {s.n:,}" for s in c.classes))
+        (
+            c.name,
+            c.first_attempts,
+            c.not_judged,
+            c.not_earned,
+            c.failed,
+            ", ".join(f"{words(s.name)} {s.n:,}" for s in c.classes),
+        )
         for c in made.candidates[:_LISTED]
     ]
     examples = [
@@ -70,15 +55,24 @@ def in_words(made: FailureMap, *, as_markdown: bool = False) -> str:
         for share in made.classes
         for entry in [entry for entry in made.listed if entry.name == share.name][:_EXAMPLES]
     ]
+    unearned = [
+        (words(p.verdict), p.because, p.candidate, p.session_id, p.acts[0].get("seq") if p.acts else "")
+        for p in made.not_earned[:_LISTED]
+    ]
     tables: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = [
         ("", ("class", "first attempts, share of what failed"), classes),
-        ("by candidate", ("candidate", "first attempts", "not judged", "failed", "by"), candidates),
+        ("by candidate", ("candidate", "first attempts", "not judged", "pass not earned", "failed", "by"), candidates),
         ("examples", ("class", "because", "where to look", "session", "event"), examples),
+        ("passed, not earned", ("verdict", "because", "candidate", "session", "event"), unearned),
     ]
     part = _as_markdown if as_markdown else _as_text
     shown = [part(title, names, rows) for title, names, rows in tables if rows]
     left = len(made.candidates) - len(candidates)
-    sentences = [*made.sentences, *([f"and {left} more candidates (--json has all)"] if left else [])]
+    passes = [sentence] if (sentence := passes_in_words(made)) else []
+    more = len(made.not_earned) - len(unearned)
+    if more:
+        passes.append(f"and {more} more passes (--json has all)")
+    sentences = [*made.sentences, *passes, *([f"and {left} more candidates (--json has all)"] if left else [])]
     if as_markdown:
         from agentsignals.report.markdown import plain_lines
 

@@ -183,6 +183,16 @@ class Tools:
             made = made_of(self._store(), by or [], where)
         return fenced("\n".join(self._mask.plain(line) for line in in_words(made).split("\n")))
 
+    def audit(self, by: list[str] | None = None, where: str = "true") -> str:
+        """Whether passed attempts of eval runs were earned, by candidate (by: model, agent, run, a knob): derived,
+        retrieved, verifier touched or cannot tell, with the event that shows it, and the resolve rate before and after.
+        `explain(session, "verification.pass_audit")` has the rest."""
+        from agentsignals.cli.audit import as_text, made_of
+
+        with self._one_at_a_time:
+            made = made_of(self._store(), by or [], where)
+        return fenced("\n".join(self._mask.plain(line) for line in as_text(made).split("\n")))
+
     def compare(  # noqa: PLR0913  (the options of the verb)
         self,
         by: list[str] | None = None,

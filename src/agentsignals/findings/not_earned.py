@@ -7,17 +7,17 @@ from agentsignals.analysis.compared import OF_ATTEMPTS
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.ranking import Answer, Question, among, drawn
 from agentsignals.analysis.study import Inputs
+from agentsignals.views.passes import NOT_EARNED
 
 MUCH = 0.02
 """The share of passes from which it is worth a sentence: as much as two entries of a leaderboard lie apart."""
-_NOT_EARNED = ("retrieved", "verifier_touched")
 
 
 def _answers(inputs: Inputs) -> list[Answer]:
     rows = inputs.rows["audits"]
     if not rows:
         return []
-    ids = {row["session_id"] for row in rows if row["verdict"] in _NOT_EARNED}
+    ids = {row["session_id"] for row in rows if row["verdict"] in NOT_EARNED}
     unknown = sum(row["verdict"] == "cannot_tell" for row in rows)
     tasks = {row["session_id"]: row["task_id"] for row in rows if row["task_id"] is not None}
     share = over_places(((row["session_id"], float(row["session_id"] in ids), 1) for row in rows), tasks, "passes")

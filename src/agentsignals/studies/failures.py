@@ -13,6 +13,7 @@ from agentsignals.analysis.failure_map import (
     FailureMap,
     Share,
     failure_map,
+    passes_in_words,
     queries,
     words,
 )
@@ -35,7 +36,7 @@ def _outcome(inputs: Inputs) -> Outcome:
 def outcome_of(made: FailureMap, places: list[Row]) -> Outcome:
     """The map as figures and tables. `places`: how near each patch came, with what came of its attempt."""
     first = [entry for entry in made.listed if not entry.attempt]
-    tables = [_by_candidate(made, first), _near(places), _examples(made)]
+    tables = [_by_candidate(made, first), _near(places), _examples(made), _not_earned(made)]
     return Outcome(
         [_count(made, first), *_classes(made, first)], tables, drawn(_chart(made, first)), _limits(made, first)
     )
@@ -146,6 +147,32 @@ def _examples(made: FailureMap) -> Table:
         of="attempts that failed or were broken off",
         behind=[[f.session_id] for f in shown],
         note=f"{left:,} more are not listed: agentsignals failures --json has all." if left else "",
+    )
+
+
+def _not_earned(made: FailureMap) -> Table:
+    """Passes that did not fail, and were not the agent's own."""
+    rows = [
+        [
+            words(p.verdict),
+            p.because,
+            p.acts[0].get("seq") if p.acts else None,
+            p.task,
+            p.candidate,
+            p.attempt + 1,
+            p.session_id,
+        ]
+        for p in made.not_earned
+    ]
+    return table(
+        "failures.not_earned",
+        "Passed, not earned",
+        "verdict:code | because | event:count | task:code | candidate:code | attempt:count | session:session",
+        rows,
+        n=len(rows),
+        of="passes that were looked up, or by a deed upon what judges",
+        behind=[[p.session_id] for p in made.not_earned],
+        note=passes_in_words(made),
     )
 
 

@@ -31,7 +31,7 @@ def tables_of(
         tables["attempts"] = mapped(tables["attempts"], read_mapping(treatments))
     if not tables["attempts"]:
         raise StoreError(
-            "There is no eval attempt to compare" + (" under this condition." if where != "true" else "."),
+            "There is no eval attempt" + (" under this condition." if where != "true" else "."),
             "Attempts come from eval runs (Harbor, SWE-bench, Inspect …): `agentsignals analyze RUNS` reads them in.",
         )
     return tables

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsignals.analysis.failure_map import FailureMap, failure_map, queries, words
+from agentsignals.analysis.failure_map import FailureMap, failure_map, passes_in_words, queries, words
 from agentsignals.ui.page import Page, Query, Route, address, part_of
 from agentsignals.ui.reading import Reading
 from agentsignals.views.failure import RULES
@@ -44,8 +44,10 @@ def page(reading: Reading, query: Query) -> Page:
         "part": part,
         "by": by,
         "class_words": words,
-        "evidence": lambda session_id: address("session", session_id, "explain", "verification.failure_class"),
-        "at": lambda f: f"{address('session', f.session_id)}?at={f.seq}#e{f.seq}",
+        "passes": passes_in_words(made),
+        "size": SIZE,
+        "evidence": lambda session_id, signal: address("session", session_id, "explain", signal),
+        "at": lambda session_id, seq: f"{address('session', session_id)}?at={seq}#e{seq}",
         "query": query,
     }
     return Page("failures.html.j2", "Failures", filled)

@@ -27,6 +27,8 @@ from agentsignals.views.session import SessionView
 
 Verdict = Literal["derived", "retrieved", "verifier_touched", "cannot_tell"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+NOT_EARNED: tuple[Verdict, ...] = ("retrieved", "verifier_touched")
+"""Of a pass that is not the agent's own."""
 MOSTLY = 0.5
 """Of the telling lines that stand, the share from which on they are what was looked up and not what was made."""
 FEWEST_LINES = 2
