@@ -154,7 +154,12 @@ def edits(*commands: tuple[str, CallStatus, str]) -> list[Edit]:
         ("sed -i '7s/a/b/' f", [(7, 7, 1, 1, False)]),
         ("sed -i '7,9d' f", [(7, 7, 0, 3, False)]),
         ("sed -i '7i x' f", [(7, 7, 1, 0, False)]),
-        ("sed -i 's/a/b/g' f", [(None, None, None, None, True)]),
+        ("sed -i 's/a/b/g' f", [(None, None, None, None, False)]),
+        ("sed -i 's/a.*/b/g' f", [(None, None, None, None, True)]),
+        (
+            PYTHON.format("s = open('f').read()\nopen('f','w').write(s.replace('a', 'c\\nd'))"),
+            [(None, None, None, None, True)],
+        ),
         (f"git apply <<'E'\n{DIFF}E", [(4, 5, 2, 1, False), (1, 1, 1, 0, True)]),
         (
             PYTHON.format("s = open('f').read()\nopen('f','w').write(s.replace('a\\nb', 'c\\nb\\nd'))"),

@@ -93,6 +93,32 @@ def test_a_patch_is_shown_by_file_and_place_with_numbers_only_where_they_fit(tmp
         assert lines(page(server, "/session/other"))[:2] == [("", "", " ", "first"), ("", "", "-", "old")]
 
 
+def test_what_a_command_writes_is_a_diff_beside_the_command(tmp_path: Path) -> None:
+    command = (
+        "cat > new.py <<'E'\nx = <1>\nE\n"
+        "sed -i 's/old_name/new_name/' a.py && sed -i '7i import os' b.py && make > c.txt"
+    )
+    failed = "cat > d.txt <<'E'\nfirst line\nE\npytest && echo 'not written' >> d.txt"
+    parts = [
+        call("Bash", command=command),
+        call("Bash", command="sed -i 's/same/same/' a.py"),
+        call("Bash", command=failed, status="error", result="1 failed"),
+        call("Bash", command="echo y > e.txt", status="error", result="e.txt: Permission denied"),
+    ]
+    with serving(store_of(tmp_path / "s", session(user("go"), *parts, session_id="s1"))) as server:
+        text = page(server, "/session/s1")
+    assert lines(text) == [
+        ("", "1", "+", "x = &lt;1&gt;"),
+        ("", "", "-", "old_name"),
+        ("", "", "+", "new_name"),
+        ("", "7", "+", "import os"),
+        ("", "1", "+", "first line"),
+    ]
+    assert "not made" not in words(text)
+    assert [name for name in ("new.py", "a.py", "b.py") if f"{name}" in words(text)] == ["new.py", "a.py", "b.py"]
+    assert "whole command" in words(text) and "cat &gt; new.py" in text, "the command itself stays to be read"
+
+
 def test_a_failed_edit_says_that_nothing_was_made_and_a_new_file_is_all_new(tmp_path: Path) -> None:
     failed = call("Edit", path="a.py", old_string="a", new_string="b", status="error", result="no such text")
     made = call("Write", path="b.txt", content="one\ntwo\n", creates=True)

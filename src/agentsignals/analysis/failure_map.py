@@ -294,7 +294,11 @@ def passes_in_words(made: FailureMap) -> str:
         return ""
     counts = {verdict: made.passed.get(verdict, 0) for verdict in NOT_EARNED}
     which = ", ".join(f"{k:,} {words(verdict)}" for verdict, k in counts.items() if k)
-    bad = f"{sum(counts.values()):,} were not earned ({which}): they are none of the failed" if which else "all stand"
+    bad = (
+        f"{sum(counts.values()):,} were not earned ({which}): they are none of the failed"
+        if which
+        else "none is known not to be earned"
+    )
     more = f"; of {unknown:,} nobody can tell" if unknown else ""
     return f"Of {n:,} first attempts that passed {bad}{more} (`agentsignals audit`)."
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from agentsignals.edits.texts import edit_texts
+from agentsignals.edits.texts import EditText, edit_texts
 
 TRIVIAL_CHARS = 3
 """Lines no longer than this (brackets, `end`) come and go without meaning (design/signals.md#regions)."""
@@ -28,9 +29,14 @@ NOTHING = Changed(frozenset(), frozenset())
 
 def changed_lines(arguments: str, argument_roles: str | None) -> Changed:
     """The lines that a call with these arguments (JSON) replaces; nothing when they don't say."""
+    return changed_by(edit_texts(arguments, argument_roles))
+
+
+def changed_by(texts: Iterable[EditText]) -> Changed:
+    """The lines that these texts replace."""
     removed: set[str] = set()
     added: set[str] = set()
-    for text in edit_texts(arguments, argument_roles):
+    for text in texts:
         if text.kind in ("replace", "patch"):
             old, new = _sides(text.new) if text.kind == "patch" else (text.old, text.new)
             before, after = _lines(old), _lines(new)
@@ -43,8 +49,13 @@ def lines_by_file(arguments: str, argument_roles: str | None) -> dict[str, set[s
     """The lines that a call with these arguments (JSON) adds, replaces or removes, without their indentation, and all
     lines of a file written whole. By file for the files of a patch, as it names them; the others under "".
     """
+    return lines_of(edit_texts(arguments, argument_roles))
+
+
+def lines_of(texts: Iterable[EditText]) -> dict[str, set[str]]:
+    """The same of texts."""
     by_file: dict[str, set[str]] = {"": set()}
-    for text in edit_texts(arguments, argument_roles):
+    for text in texts:
         if text.kind == "patch":
             _collect_patch(text.new, by_file)
         elif text.kind == "replace":

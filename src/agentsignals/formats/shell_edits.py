@@ -105,6 +105,8 @@ def _hunks(write: Write) -> list[Hunk]:  # noqa: PLR0911  (one for each way of c
         return [Hunk(start_line=write.line, end_line=last, added=added, removed=write.n_old, old_start=write.line)]
     if write.how == "replace" and (not write.everywhere or "\n" in write.old.strip()):  # several lines stand once
         return [replaced(write.old, write.new)]
+    if write.how in ("replace", "substitute") and write.old.count("\n") == write.new.count("\n"):
+        return [Hunk()]  # no line comes or goes: which of them changed is not told, and where the others are stays so
     return [Hunk(whole_file=True)]
 
 

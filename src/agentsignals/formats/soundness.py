@@ -22,7 +22,7 @@ from agentsignals.model.times import EARLIEST, LATEST
 if TYPE_CHECKING:
     from agentsignals.formats import Claim, Input, Reading
 
-VERSION = 6
+VERSION = 7
 """Raise it when a bound changes, another value is looked at, or what all formats share is read otherwise (how a call
 ended): it is part of every format's version."""
 

@@ -1,13 +1,13 @@
 """What an edit changed, as lines: those it took away, those it put in, and those around them.
 
-Made of the call's arguments, which hold the texts; the numbers of the lines come of the store's rows of edits, where
-the trace has any.
+Made of the call's arguments, or the words of its command, which hold the texts; the numbers of the lines come of the
+store's rows of edits, where the trace has any.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from msgspec import Struct
 from agentsignals.attribution.patches import patched
 from agentsignals.edits.texts import EditText, edit_texts
 from agentsignals.ui.prose import coloured_lines
+from agentsignals.views.command_texts import command_texts
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -55,31 +56,40 @@ class Change(Struct, kw_only=True):
 
 
 def changes(
-    arguments: str, argument_roles: str | None, path: str, edits: Sequence[dict[str, Any]], in_colours: bool = True
+    texts: Sequence[tuple[str, EditText]], edits: Sequence[dict[str, Any]], in_colours: bool = True
 ) -> list[Change]:
-    """The changes that a call asked for, in order; none where its tool is no edit tool. `edits`: the rows that the
-    store has of it, none where it failed."""
+    """The changes that a call asked for, by file, in order. `edits`: the rows that the store has of it, none where it
+    failed."""
     made: list[Change] = []
     by_path: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for edit in edits:
         by_path[edit["path"]].append(edit)
-    rows = [row for row in edits if row["via"] == "edit_tool"]
-    texts = edit_texts(arguments, argument_roles)
-    for text in texts:
+    counted = Counter(path for path, _ in texts)
+    for path, text in texts:
         if text.kind == "patch":
             made += _of_patch(text.new, by_path, in_colours)
             continue
+        rows = by_path.get(path) or [row for row in edits if row["via"] == "edit_tool"]
         # Of several texts nobody says which of the places in the file is whose: they stand in another order.
-        row = rows[0] if rows and len(texts) == 1 else {}
+        row = rows[0] if rows and counted[path] == 1 else {}
         shown_as = path if in_colours else ""
         lines = _of_whole(text, rows, shown_as) if text.kind == "whole" else _of_text(text, row, shown_as)
-        if made:
+        if made and made[-1].path == path:
             made[-1].lines += [Line("…", None, None, ""), *lines]
         else:
             made.append(
                 Change(path=path, op=rows[0]["op"] if rows else "create" if text.creates else "modify", lines=lines)
             )
     return list(_bounded(made))
+
+
+def texts_of(call: Mapping[str, Any], edits: Sequence[dict[str, Any]]) -> list[tuple[str, EditText]]:
+    """What a call (a row of `tool_calls`) asked to be written, each text with its file: an edit tool's by its
+    arguments, a command's by its words, of the files that it is recorded to have changed."""
+    if edits and edits[0]["via"] == "shell":
+        paths = dict.fromkeys(edit["path"] for edit in edits)
+        return command_texts(call["command"] or "", paths, has_failed=call["status"] == "error")
+    return [(call["path"] or "", text) for text in edit_texts(call["arguments"], call["argument_roles"])]
 
 
 def _bounded(made: list[Change]) -> Iterator[Change]:

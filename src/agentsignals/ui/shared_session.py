@@ -28,7 +28,7 @@ from agentsignals.redaction import Redactor, texts_in, with_texts
 from agentsignals.redaction.guard import Guard
 from agentsignals.ui import words
 from agentsignals.ui.assets import asset
-from agentsignals.ui.changes import Change, changes
+from agentsignals.ui.changes import Change, changes, texts_of
 from agentsignals.ui.page import Page
 from agentsignals.ui.prose import coloured, file_text, rendered
 from agentsignals.ui.rendering import html
@@ -218,7 +218,7 @@ def _entry(event: Event) -> Entry:
 
 def _of_call(session: Session, event: Event, call: ToolCall, edits: list[dict[str, Any]]) -> Entry:
     entry = Entry(seq=event.seq, kind=event.kind, clock=_clock(event), call=call)
-    entry.changes = changes(call.arguments, call.argument_roles, call.path or "", edits)
+    entry.changes = changes(texts_of(asdict(call), edits), edits)
     entry.about = about(call.class_, call.path, call.command, call.arguments)[:MOST_CHARS]
     if call.result_seq is not None and 0 <= call.result_seq < len(session.events):
         result = session.events[call.result_seq]

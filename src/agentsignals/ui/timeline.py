@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from agentsignals.model import ABANDONED, MAIN, REPLAYED
 from agentsignals.model.roles import decoded
-from agentsignals.ui.changes import Change, changes
+from agentsignals.ui.changes import Change, changes, texts_of
 from agentsignals.ui.conversation import Conversation
 from agentsignals.ui.prose import coloured, file_text, rendered
 from agentsignals.ui.reading import Reading
@@ -225,7 +225,7 @@ class Teller:
         entry.plan = rendered(_plan(call))
         self._coloured_chars += len(call["arguments"])
         in_colours = self._coloured_chars <= MOST_COLOURED_CHARS
-        entry.changes = changes(call["arguments"], call["argument_roles"], call["path"] or "", edits, in_colours)
+        entry.changes = changes(texts_of(call, edits), edits, in_colours)
         for change in entry.changes:
             change.path = self._near(change.path)
         entry.edits = [self._edited(path, [e for e in edits if e["path"] == path]) for path in _each(edits, "path")]

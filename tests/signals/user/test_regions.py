@@ -130,6 +130,37 @@ def test_what_was_removed_hundreds_of_edits_ago_is_not_brought_back(between: int
     assert value(view(user("go"), there, *others, back), TREND) == [label]
 
 
+def applied(*lines: str) -> Part:
+    """A command that applies a diff of line 10 of a file."""
+    diff = "\n".join(("--- a/a.py", "+++ b/a.py", "@@ -10 +10 @@", *lines))
+    return call("Bash", command=f"git apply <<'E'\n{diff}\nE")
+
+
+def test_what_commands_remove_and_bring_back_is_oscillation_too() -> None:
+    there, back = applied("-total = sum(x)", "+total = mean(x)"), applied("-total = mean(x)", "+total = sum(x)")
+    onward = applied("-total = mean(x)", "+total = median(x)")
+    assert value(view(user("go"), there, back), TREND) == ["oscillating"]
+    assert value(view(user("go"), there, onward), TREND) == ["unchanged"]
+    by_tool = edit(hunk(10, 1, 1), old="total = mean(x)", new="total = sum(x)")
+    assert value(view(user("go"), there, by_tool), TREND) == ["oscillating"]
+
+
+def test_of_a_command_that_changes_several_files_each_region_has_its_own_lines() -> None:
+    two = "--- a/a.py\n+++ b/a.py\n@@ -10 +10 @@\n-{0}\n+{1}\n--- a/b.py\n+++ b/b.py\n@@ -10 +10 @@\n-{2}\n+{3}\n"
+    first = call("Bash", command="git apply <<'E'\n" + two.format("alpha", "beta", "gamma", "delta") + "E")
+    # The line that goes from a.py comes in b.py: nothing is brought back.
+    second = call("Bash", command="git apply <<'E'\n" + two.format("beta", "other", "delta", "alpha") + "E")
+    assert value(view(user("go"), first, second), TREND) == ["unchanged", "unchanged"]
+
+
+@pytest.mark.parametrize(
+    ("command", "again"), [("sed -i 's/x/y/g' a.py", 1), ("sed -i 's/x.*/y/' a.py", 0), ("make > a.py", 0)]
+)
+def test_a_command_that_moves_no_line_leaves_regions_where_they_are(command: str, again: int) -> None:
+    one = view(user("go"), edit(hunk(10, 2, 2)), call("Bash", command=command), edit(hunk(11, 1, 1)))
+    assert value(one, COUNT) == again
+
+
 def test_readding_without_taking_away_what_came_since_is_no_oscillation() -> None:
     removed = edit(hunk(10, 1, 1), old="check(user)", new="pass  # later")
     readded = edit(hunk(11, 1, 1), old="unrelated = 1", new="check(user)")

@@ -177,6 +177,30 @@ def test_without_edits_or_texts_or_a_place_there_is_nothing_to_compare() -> None
     assert Absent("not_applicable", "repo_unknown") in [r.value for r in alone if r.signal.path == PATH]
 
 
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (f"cat > a.py <<'E'\nimport os\n{BEFORE}\nE", [BEFORE]),
+        (f"cat >> a.py <<'E'\n{BEFORE}\nE", [BEFORE]),
+        (f"git apply <<'E'\n--- a/a.py\n+++ b/a.py\n@@ -4 +4 @@\n-{BEFORE}\n+{AFTER}\nE", [BEFORE, AFTER]),
+        (f"sed -i '7i {BEFORE}' a.py", [BEFORE]),
+        (f"sed -i 's/{BEFORE}/{AFTER}/' a.py", []),
+        (f"cat > b.md <<'E'\n{BEFORE}\nE\nmake > a.py", None),
+    ],
+)
+def test_lines_that_a_command_tells_are_prints_of_its_file(command: str, told: list[str] | None) -> None:
+    """Of a part of a line there is none."""
+    made = session(call("Bash", command=command))
+    if told:
+        assert set(value(made, PRINTS)) == {"a.py"}
+        assert prior(made, session(edit())) == 1
+        assert all(prints([line]) in value(made, PRINTS)["a.py"] for line in told)
+    elif told is None:
+        assert set(value(made, PRINTS)) == {"b.md"}
+    else:
+        assert absent(made, PRINTS) == ("missing_field", "line_texts")
+
+
 def test_the_value_names_the_sessions_and_their_files() -> None:
     one = session(edit())
     history = histories([outline("before", 0, one), outline("now", 100, one)])["now"]

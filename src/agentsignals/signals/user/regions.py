@@ -6,11 +6,12 @@ from itertools import pairwise
 from typing import Any
 
 from agentsignals.catalog import Measured, Row, signal
-from agentsignals.edits.changed_lines import Changed, changed_lines
+from agentsignals.edits.changed_lines import NOTHING, Changed, changed_by, changed_lines
 from agentsignals.edits.tracking import Region, records
-from agentsignals.model import Absent, Edit
+from agentsignals.model import Absent, Edit, ToolCall
 from agentsignals.model.once import once
 from agentsignals.model.times import to_iso
+from agentsignals.views.command_texts import command_texts
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 
@@ -99,7 +100,7 @@ def region_re_edit_count(view: SessionView, why: Evidence) -> Measured | Absent:
     origin="Agent Signals",
     source="derived",
     priority="P1",
-    version=2,
+    version=3,
     why="Shrinking edits refine; edits that go back and forth are the failure.",
     pitfalls="Two edits of a place say little: half of all re-edited regions have no more.",
 )
@@ -123,20 +124,35 @@ def _edited_again(view: SessionView) -> list[Region]:
     return [r for r in view.regions if len(r.edits) > 1 and r.n_calls > 1]
 
 
-class _Changes(dict[int, Changed]):
-    """The lines that a call changed, by its event number: read off its arguments when first asked for."""
+class _Changes(dict[tuple[int, str], Changed]):
+    """The lines of a file that a call changed, by its event number: read off its words when first asked for. An edit
+    tool's are of all its files."""
 
     def __init__(self, view: SessionView) -> None:
         super().__init__()
         self._view = view
 
-    def __missing__(self, seq: int) -> Changed:
-        changes = self[seq] = changed_lines(*self._arguments.get(seq, ("", None)))
+    def __missing__(self, place: tuple[int, str]) -> Changed:
+        seq, path = place
+        call = self._calls.get(seq)
+        if call is None:
+            changes = NOTHING
+        elif seq in self._by_command:
+            changes = changed_by(
+                text for _, text in command_texts(call.command or "", (path,), has_failed=call.status == "error")
+            )
+        else:
+            changes = changed_lines(call.arguments, call.argument_roles)
+        self[place] = changes
         return changes
 
     @once
-    def _arguments(self) -> dict[int, tuple[str, str | None]]:
-        return {c.seq: (c.arguments, c.argument_roles) for c in self._view.calls}
+    def _by_command(self) -> set[int]:
+        return {edit.seq for edit in self._view.repo_edits if edit.via == "shell"}
+
+    @once
+    def _calls(self) -> dict[int, ToolCall]:
+        return {call.seq: call for call in self._view.calls}
 
 
 def _convergence(region: Region, changes: _Changes) -> tuple[str, list[int], float]:
@@ -146,7 +162,7 @@ def _convergence(region: Region, changes: _Changes) -> tuple[str, list[int], flo
         by_call.setdefault(edit.seq, []).append(edit)
     sizes = [sum([(e.added or 0) + (e.removed or 0) for e in edits]) for edits in by_call.values()]
     rel = trend(sizes)
-    if _may_go_back(by_call) and _goes_back([changes[seq] for seq in by_call]):
+    if _may_go_back(by_call) and _goes_back([changes[seq, region.path] for seq in by_call]):
         return "oscillating", sizes, rel
     if len(sizes) >= 4 and abs(rel) < STEADY_REL:
         steps = [b - a for a, b in pairwise(sizes)]

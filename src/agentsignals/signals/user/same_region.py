@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.edits.changed_lines import lines_by_file
+from agentsignals.edits.changed_lines import lines_by_file, lines_of
 from agentsignals.model import Absent
+from agentsignals.views.command_texts import command_texts
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.history import History, prints
 from agentsignals.views.session import SessionView
@@ -24,22 +25,30 @@ MOST_TOLD = 20
     origin="agentsignals",
     source="derived",
     priority="P2",
-    pitfalls="Prints of 32 bits, eight hexadecimal digits each; they tell nothing of the lines. Files changed through"
-    " the shell have none.",
+    version=2,
+    pitfalls="Prints of 32 bits, eight hexadecimal digits each; they tell nothing of the lines. A file changed through"
+    " the shell has them where the words of the command tell whole lines.",
     why="What user.prior_sessions_same_region compares, so that no session must be read again for it.",
 )
 def edited_line_prints(view: SessionView, why: Evidence) -> dict[str, str] | Absent:
-    """For each file of the repository that edit calls changed, prints of the lines they added, replaced or
-    removed."""
+    """For each file of the repository that was changed, prints of the lines that edit calls and commands added,
+    replaced or removed."""
     if not view.repo_edits:
         return Absent("not_applicable", "no_edit")
-    edits = [e for e in view.repo_edits if e.via == "edit_tool" and e.op != "delete"]
+    edits = [e for e in view.repo_edits if e.op != "delete"]
     why.support(edits)
     paths: dict[int, set[str]] = {}
     for e in edits:
         paths.setdefault(e.seq, set()).add(e.path)
+    by_command = {e.seq for e in edits if e.via == "shell"}
     lines: dict[str, set[str]] = {}
     for call in [c for c in view.calls if c.seq in paths]:
+        if call.seq in by_command:
+            for path, text in command_texts(call.command or "", paths[call.seq], has_failed=call.status == "error"):
+                if text.kind != "replace" or "\n" in text.old:  # a part of a line is no line
+                    for changed in lines_of([text]).values():
+                        lines.setdefault(path, set()).update(changed)
+            continue
         for named, changed in lines_by_file(call.arguments, call.argument_roles).items():
             for path in _meant(named, paths[call.seq]):
                 lines.setdefault(path, set()).update(changed)
@@ -70,7 +79,7 @@ def _meant(named: str, paths: set[str]) -> Iterable[str]:
     "user.prior_sessions_same_region",
     type="int",
     unit="sessions",
-    version=2,
+    version=3,
     origin="Agent Signals",
     source="derived",
     priority="P2",

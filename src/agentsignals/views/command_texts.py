@@ -1,0 +1,47 @@
+"""What a shell command writes into files, as texts of edit tools are read: where the words of the command tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from agentsignals.edits.texts import EditText
+from agentsignals.shell import parse
+from agentsignals.shell.writing import Write
+
+
+def command_texts(command: str, paths: Collection[str], *, has_failed: bool = False) -> list[tuple[str, EditText]]:
+    """Each text that a command puts into a file, in its order, by the name that the session's record gives the file.
+
+    `paths`: the files that it is recorded to have changed; what it would have written elsewhere was not done.
+    `has_failed`: of a line that failed only what came before. A script that an earlier command wrote is not read again.
+    """
+    made: list[tuple[str, EditText]] = []
+    for write in parse(command).writes if paths else ():
+        path = _recorded(write.path, paths)
+        if path is None or (has_failed and not write.is_sure):
+            continue
+        text = _text(write, path)
+        if text is not None and text.old != text.new:
+            made.append((path, text))
+    return made
+
+
+def _recorded(named: str, paths: Collection[str]) -> str | None:
+    plain = named.removeprefix("./")
+    ends = (path for path in paths if path.endswith(f"/{plain}") or plain.endswith(f"/{path}"))
+    return plain if plain in paths else next(ends, None)
+
+
+def _text(write: Write, path: str) -> EditText | None:
+    if write.how == "patch":
+        return EditText(kind="patch", new=f"--- a/{path}\n+++ b/{path}\n{write.new}")
+    if write.how == "whole":
+        return EditText(kind="whole", new=write.new, creates=write.op == "create")
+    lines = write.new.removesuffix("\n")
+    if write.how == "append":
+        return EditText(kind="append", new=lines)
+    if write.how == "insert" and write.line is not None:
+        return EditText(kind="insert", new=lines, line=write.line)
+    if write.old:
+        return EditText(kind="replace", new=write.new, old=write.old, everywhere=write.everywhere)
+    return EditText(kind="part", new=lines) if lines else None  # of lines that are named by number, not by text
