@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from agentsignals.model import ABANDONED, MAIN, RAN, REPLAYED, Edit, Session, ToolCall
-from agentsignals.shell import program
 from agentsignals.shell.git_commands import git_verb
 from agentsignals.shell.kinds import ENTERS, leading_words
+from agentsignals.shell.programs import program
 from agentsignals.shell.tokens import split
 from agentsignals.shell.writing import names
 from agentsignals.views.session import OF_AGENT

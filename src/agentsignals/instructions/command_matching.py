@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from agentsignals.instructions.acts import Did
-from agentsignals.shell import program
 from agentsignals.shell.kinds import KINDS, leading_words
+from agentsignals.shell.programs import program
 from agentsignals.shell.tokens import simple_commands
 from agentsignals.shell.writing import names, operands
 

@@ -40,8 +40,8 @@ from agentsignals.instructions.forms import (
     USE_NOT,
 )
 from agentsignals.instructions.rule import Rule, When
-from agentsignals.shell import program
 from agentsignals.shell.kinds import KINDS, kind_of, leading_words
+from agentsignals.shell.programs import program
 from agentsignals.shell.tokens import simple_commands
 from agentsignals.shell.writing import names
 
