@@ -14,12 +14,14 @@ from msgspec import structs
 
 from agentsignals.cli import main
 from agentsignals.git import objects
+from agentsignals.ingest.collection.rule_sessions import rules
 from agentsignals.instructions.effects import OTHER, Point, Q, effects
 from agentsignals.instructions.exposure import reads
 from agentsignals.instructions.measured import of_repository, of_traces
 from agentsignals.instructions.rule_report import RuleRow, RulesReport
 from agentsignals.model import Session
 from tests import claude
+from tests.attribution.story import Story
 from tests.build import Part, call, event, say, session, user
 from tests.git_repositories import git, real
 
@@ -367,3 +369,19 @@ def test_a_real_repository(tmp_path: Path) -> None:
     }
     effect = by_line[858].effect
     assert effect.verdict == "kept_more" and effect.change is not None and effect.change.n_before == 27
+
+
+@pytest.mark.slow
+def test_sessions_that_came_with_another_repository_are_not_this_one_s(tmp_path: Path) -> None:
+    """Folders of one name are one place where a store has no better name; their checkpoints tell them apart."""
+    made = [Story(tmp_path / name) for name in ("first", "second")]
+    for story in made:
+        story.put("CLAUDE.md", RULE)
+        agent = story.agent(story.folder.name)
+        agent.prompt()
+        agent.write("gen/a.py", "a = 1\n")
+        agent.say()
+        story.commit("written", agent)
+        story.publish()
+    reports = [rules(str(story.root), tmp_path / "store", jobs=1) for story in (*made, made[0])]
+    assert [report.sessions for report in reports] == [1, 1, 1]

@@ -1,5 +1,5 @@
 """The sessions that worked in a repository, for its rules: those of its checkpoints, those of the store that lie in its
-folder or name it, and those that lie where these do (clones, worktrees)."""
+folder or name it, and those that lie where these do (clones, worktrees) and came with no other repository."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.ingest.collection import Opened, open_repository
 from agentsignals.instructions.measured import of_repository, of_traces
 from agentsignals.instructions.rule_report import RulesReport
-from agentsignals.store import Store
+from agentsignals.store import Store, artifact_id
 from agentsignals.store.query import rows
 
 _OWNER = re.compile(r"[:/]([^/:]+/[^/:]+?)(?:\.git)?/?$")
@@ -42,11 +42,16 @@ def _sessions(store: Store, at: Opened) -> set[str]:
     address = _OWNER.search(objects.origin(at.git_dir) or at.name)
     owner = address[1].lower() if address else None
     folder = at.name.rstrip("/")
+    others = {
+        artifact_id(uri) for uri in store.manifest.files if uri[:4] == "git:" and not uri.startswith(f"{at.spec}@")
+    }
+    sessions = rows(store, "SELECT session_id, repo, cwd, artifact_id FROM sessions ORDER BY session_id")[1]
     lying = {
         session_id
-        for session_id, repo, cwd in rows(store, "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id")[1]
+        for session_id, repo, cwd, _ in sessions
         if (repo and owner and repo.lower() == owner) or (cwd and (cwd == folder or cwd.startswith(f"{folder}/")))
     } | (recorded & store.manifest.sessions.keys())
     places = dict(rows(store, WHERE_EACH_LIES)[1])
     here = {place for session_id in lying if (place := places.get(session_id)) is not None}
-    return lying | {session_id for session_id, place in places.items() if place in here}
+    elsewhere = {session_id for session_id, *_, artifact in sessions if artifact in others} - lying
+    return lying | {session_id for session_id, place in places.items() if place in here} - elsewhere
