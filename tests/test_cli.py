@@ -78,8 +78,8 @@ def test_every_verb_has_help_with_an_example(capsys: pytest.CaptureFixture[str])
     assert set(verbs) == {
         "analyze", "ingest", "measure", "inventory", "sessions", "show", "explain", "query", "report", "demo", "doctor",
         "agree", "align", "annotate", "attribute", "audit", "collect", "compare", "completion", "discover", "drivers",
-        "export", "failures", "findings", "forget", "formats", "lab", "label", "mcp", "receipt", "replicate", "scan",
-        "search", "serve", "share", "tune", "validate", "watch", "witness",
+        "export", "failures", "findings", "forget", "formats", "lab", "label", "mcp", "receipt", "replicate", "rules",
+        "scan", "search", "serve", "share", "tune", "validate", "watch", "witness",
     }  # fmt: skip
     for verb in verbs:
         with pytest.raises(SystemExit) as done:

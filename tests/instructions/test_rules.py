@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -304,13 +305,14 @@ def test_a_share_that_moves_little_is_not_named() -> None:
 # -- the command -----------------------------------------------------------------------------------------------------
 
 
-def logs(history: History, folder: Path) -> None:
+def logs(folder: Path, *cwds: Path) -> None:
+    """Three sessions in each folder: one before day 10, one that runs the tests, one that does not."""
     folder.mkdir()
-    for n, (day, tests) in enumerate([(2, False), (12, True), (14, False)]):
-        log = claude.Log(session=f"6f1d2c3b-0000-4000-8000-00000000000{n}", cwd=str(history.path))
+    for n, (cwd, (day, tests)) in enumerate(product(cwds, [(2, False), (12, True), (14, False)])):
+        log = claude.Log(session=f"6f1d2c3b-0000-4000-8000-00000000000{n}", cwd=str(cwd))
         log.now = DAY_0 + timedelta(days=day)
         log.user("go")
-        log.ran("Bash", "ok", command="echo x > src/a.py")
+        log.ran("Bash", "ok", command="echo x > src/shop/a.py && echo x > src/shop/b.py")
         if tests:
             log.ran("Bash", "ok", command="make test")
         log.ran("Bash", COMMITTED, command="git commit -m x")
@@ -322,7 +324,7 @@ def test_the_command_says_what_became_of_each_rule(
     history: History, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     history.commit(10, **{"CLAUDE.md": f"# Rules\n\n{TEST}\n\nBe kind, always.\n"})
-    logs(history, tmp_path / "logs")
+    logs(tmp_path / "logs", history.path)
     store = ["--store", str(tmp_path / "store")]
     assert main(["ingest", str(tmp_path / "logs"), *store, "--jobs", "1", "--quiet"]) == 0
     capsys.readouterr()
@@ -341,6 +343,16 @@ def test_the_command_says_what_became_of_each_rule(
     assert "CLAUDE.md:3" in text and "did not run before it" in text and "8 are needed" in text
     assert main(["rules", *store]) == 0
     assert "No trace holds the text" in capsys.readouterr().out
+
+
+def test_sessions_of_another_clone_count(history: History, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    history.commit(10, **{"CLAUDE.md": TEST})
+    logs(tmp_path / "logs", history.path, tmp_path / "clones" / history.path.name, tmp_path / "clones" / "other")
+    store = ["--store", str(tmp_path / "store")]
+    assert main(["analyze", str(tmp_path / "logs"), *store, "--jobs", "1", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["rules", str(history.path), *store, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sessions"] == 6, "those of a folder of another name are others'"
 
 
 def test_what_is_asked_wrongly_is_said(history: History, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
