@@ -14,6 +14,7 @@ import pytest
 from msgspec import structs
 
 from agentsignals.cli import main
+from agentsignals.cli.rules import as_text
 from agentsignals.git import objects
 from agentsignals.ingest.collection.rule_sessions import rules
 from agentsignals.instructions.effects import OTHER, Point, Q, effects
@@ -364,6 +365,16 @@ def test_what_is_asked_wrongly_is_said(history: History, tmp_path: Path, capsys:
     assert "No instruction file" in capsys.readouterr().out
     assert main(["rules", str(history.path), *store, "--file", "AGENTS.md"]) == 1
     assert "no instruction file AGENTS.md" in capsys.readouterr().err
+
+
+def test_an_instruction_file_is_hostile_text(history: History) -> None:
+    nasty = f"{RULE[:-1]} \x1b[2J<script>alert(1)</script>\u202e.\n"
+    history.commit(1, **{"CLAUDE.md": nasty, "AGENTS.md": "\0\ud7ff`" * 50, "app__CLAUDE.md": "---\nglobs: [\n" * 80})
+    made = history.rules(worked(5, edit("gen/a")))
+    assert [row.file for row in made.rules] == ["CLAUDE.md"]
+    text = as_text(made)
+    assert "\x1b" not in text and "\u202e" not in text
+    assert "<script>" not in as_text(made, as_markdown=True)
 
 
 @pytest.mark.slow
