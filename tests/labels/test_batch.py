@@ -17,9 +17,12 @@ from agentsignals.labels.batch_forms import FORMS, result
 from agentsignals.labels.inquiry import MOST_GROWTH
 from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.labels.prompting import Prompting
+from agentsignals.labels.question import Asker
 from agentsignals.labels.selection import Selection
+from agentsignals.labels.task import Case
 from agentsignals.labels.tasks import task
-from agentsignals.redaction import Redactor
+from agentsignals.labels.units import Unit
+from agentsignals.redaction import Redactor, key_kind
 from agentsignals.store import Store, label_files
 from agentsignals.store.query import rows
 from tests.labels.server import label, material, section
@@ -272,6 +275,20 @@ def test_what_would_hold_a_key_all_the_same_is_held_back(tmp_path: Path, monkeyp
     monkeypatch.setattr(Redactor, "text", lambda _, text, times=1: text)
     summary = write(store, task("sentiment"), by(), Selection(redact=True), silent, path)
     assert summary.failed == {"held_back": 1} and secret not in path.read_text("utf-8")
+
+
+def test_an_id_that_looks_like_a_key_holds_nothing_back(tmp_path: Path) -> None:
+    """One in some hundred and fifty hashes has the shape of an account's id."""
+    asker = Asker(task("sentiment"), "openai:tiny")
+    texts = (f"message {n}" for n in range(5_000))
+    text = next(one for one in texts if key_kind(json.dumps({"custom_id": asker.question(unit(one)).key})))
+    store = store_of(tmp_path, [text])
+    summary = write(store, task("sentiment"), by(), Selection(), silent, tmp_path / "batch.jsonl")
+    assert summary.failed == {} and summary.run_figures["requests"] == 1
+
+
+def unit(text: str) -> Unit:
+    return Unit(session_id="s", turn=0, message=None, parts=(text,), case=Case(1))
 
 
 def test_a_batch_too_large_for_one_file_is_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

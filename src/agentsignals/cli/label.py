@@ -138,7 +138,7 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store, *, in_files:
         print(json_text(summary))
     else:
         print(_summary_text(summary))
-    return 1 if summary.failed and not summary.labelled else 0
+    return 1 if summary.failed and not summary.labelled and not summary.unanswered else 0
 
 
 def _take(options: argparse.Namespace, wanted: Task) -> int:
