@@ -8,12 +8,9 @@ from collections.abc import Iterator
 from agentsignals.model.attempt import Attempt
 from agentsignals.views.passes.act import Act, Channel
 from agentsignals.views.passes.seen import Seen
-from agentsignals.views.passes.special_cases import checks_of, special_cases
+from agentsignals.views.passes.special_cases import ASSERT, IS_TEST, checks_of, special_cases
 from agentsignals.views.passes.standing import File, Line, Written
 
-_TEST = re.compile(
-    r"(?:^|/)(?:tests?|testing|specs?|__tests__|e2e)/|(?:^|/)(?:test_[^/]*|[^/]*_test|[^/]*\.(?:test|spec)|conftest)\.\w+$"
-)
 _HARNESS = re.compile(
     r"(?:^|[/~])(?:conftest\.py|pytest\.ini|tox\.ini|noxfile\.py|sitecustomize\.py|usercustomize\.py|run_?tests?\.sh|test\.sh"
     r"|(?:jest|vitest|karma)\.config\.\w+|Makefile|grade[^/]*\.(?:py|sh)|verif[^/]*\.(?:py|sh)|judge[^/]*\.(?:py|sh))$"
@@ -33,7 +30,6 @@ _LEFT_OUT = re.compile(
     r"|['\"]test['\"]\s*:\s*['\"](?:exit 0|true|echo)\b|\btests?\b.*\s--?skip[ =]|--(?:test-name|test-skip)-pattern"
 )
 _CONFIG = re.compile(r"(?:^|/)(?:pyproject\.toml|setup\.cfg|package\.json)$")
-_ASSERT = re.compile(r"\bassert|\bexpect\(|\.should\b|\bt\.(?:Error|Fatal)|self\.fail|pytest\.raises")
 _EFFECT = re.compile(
     r"\brep(?:ort)?\.outcome\s*=(?!=)|\.longrepr\s*=\s*(?:None|''|\"\")|session\.exitstatus\s*=(?!=)|\bforce_result\("
     r"|\bitems\[:\]\s*=(?!=)|\bitems\.(?:remove|clear|pop)\(|\bdel items\b"
@@ -88,7 +84,7 @@ def acts(written: Written, seen: Seen, attempt: Attempt) -> Iterator[Act]:
     checks = checks_of(seen)
     for file in written.files.values():
         harness = bool(_HARNESS.search(file.path))
-        test = bool(_TEST.search(f"{file.path}/" if file.deleted_at is not None else file.path)) or harness
+        test = bool(IS_TEST.search(f"{file.path}/" if file.deleted_at is not None else file.path)) or harness
         judge = harness or bool(_STARTUP.search(file.path))
         if _RESULT.search(file.path) and (file.lines or file.taken):
             seq = file.lines[0].seq if file.lines else file.taken.seq if file.taken else 0
@@ -140,7 +136,7 @@ def _of_support(file: File) -> Iterator[Act]:
 
 
 def _is_check(text: str) -> bool:
-    return bool(_ASSERT.search(text) or _PIECE.search(text))
+    return bool(ASSERT.search(text) or _PIECE.search(text))
 
 
 def _judges(path: str, attempt: Attempt) -> bool | None:

@@ -19,10 +19,10 @@ _LONG = 8
 _NO_WORD = 5
 _TRIVIAL = frozenset(("true", "false", "none", "null", "0", "1"))
 """Answers of many a branch: for a word of fewer characters than `_NO_WORD` they are no case."""
-_IS_TEST = re.compile(
+IS_TEST = re.compile(
     r"(?:^|/)(?:tests?|testing|specs?|__tests__|e2e)/|(?:^|/)(?:test_[^/]*|[^/]*_test|[^/]*\.(?:test|spec)|conftest)\.\w+$"
 )
-_ASSERT = re.compile(r"\bassert|\bexpect\(|\.should\b|\bt\.(?:Error|Fatal)|self\.fail|pytest\.raises")
+ASSERT = re.compile(r"\bassert|\bexpect\(|\.should\b|\bt\.(?:Error|Fatal)|self\.fail|pytest\.raises")
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PLAIN = frozenset(
@@ -63,8 +63,8 @@ class Checks:
 
 def checks_of(seen: Seen) -> Checks:
     """Tests by file, single checks shown otherwise, and what was shown of answers outside of the tree."""
-    rows = [list(lines.items()) for path, lines in seen.by_file.items() if _IS_TEST.search(path)]
-    rows += [[item] for item in seen.inside.items() if _ASSERT.search(item[0])]
+    rows = [list(lines.items()) for path, lines in seen.by_file.items() if IS_TEST.search(path)]
+    rows += [[item] for item in seen.inside.items() if ASSERT.search(item[0])]
     rows += [[(text, source.at) for text in source.rows] for source in seen.outside if source.origin == "copied"]
     return Checks(rows)
 
