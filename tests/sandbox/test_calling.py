@@ -115,6 +115,7 @@ def test_answers_are_taken_in_their_order_only(line: object, pause_s: float) -> 
     assert kinds(outcome) == ["protocol"] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", ["default", "strict"])
 def test_the_package_may_lie_among_temporary_files(tier: sandbox.Tier, tmp_path: Path) -> None:
     if tier not in sandbox.tiers():

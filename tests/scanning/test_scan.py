@@ -99,7 +99,7 @@ def test_rates_divide_by_the_lines_of_the_same_owner_or_mode_and_name_the_attrib
             ("delete", [("fixed", "listing.py", None)]),
             ("twice", [("introduced", "listing.py", None)]),
         ],
-        3,
+        6,
     ),
 )
 def test_what_moves_is_not_new_and_what_goes_is_fixed(
