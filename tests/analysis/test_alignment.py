@@ -229,6 +229,18 @@ def test_lines_of_a_here_document_are_those_of_an_edit_tool() -> None:
     tool = call("Write", path="/repo/new.py", content=text, creates=True)
     shell = call("Bash", command=f"cat > new.py <<'EOF'\n{text}\nEOF")
     assert beside([tool], [shell]).divergence.parts is None
+    script = "\n".join(
+        (
+            "python3 - <<'EOF'",
+            "from pathlib import Path",
+            f"Path('new.py').write_text({text!r})",
+            "print('written')",
+            "EOF",
+        )
+    )
+    assert beside([tool], [call("Bash", command=script)]).divergence.parts is None, "the script's own lines are none"
+    more = call("Bash", command=f"cat > new.py <<'EOF'\n{text}\nEOF\nmake > other.py")
+    assert beside([tool], [more]).divergence.parts is not None, "a file whose lines are not told is edited, too"
 
 
 def test_the_reference_is_a_run_that_solved_the_task_of_median_length() -> None:

@@ -26,6 +26,12 @@ def command_texts(command: str, paths: Collection[str], *, has_failed: bool = Fa
     return made
 
 
+def lines_told(command: str, paths: Collection[str], *, has_failed: bool = False) -> list[tuple[str, EditText]]:
+    """Those texts that are whole lines: what a substitution puts in may be a part of one."""
+    texts = command_texts(command, paths, has_failed=has_failed)
+    return [(path, text) for path, text in texts if text.kind != "replace" or "\n" in text.old]
+
+
 def _recorded(named: str, paths: Collection[str]) -> str | None:
     plain = named.removeprefix("./")
     ends = (path for path in paths if path.endswith(f"/{plain}") or plain.endswith(f"/{path}"))

@@ -16,12 +16,13 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from agentsignals.edits.changed_lines import TRIVIAL_CHARS
-from agentsignals.edits.texts import edit_texts
+from agentsignals.edits.texts import EditText, edit_texts
 from agentsignals.model import MAIN, RAN, Edit, Session, ToolCall
 from agentsignals.shell.kinds import KINDS, kind_of, leading_words
 from agentsignals.shell.programs import program
 from agentsignals.shell.tokens import simple_commands
 from agentsignals.views.call_words import about
+from agentsignals.views.command_texts import lines_told
 
 SCRATCH = "(its own script)"
 """Stands for every file that a run made only to try something: what it is called is its own affair."""
@@ -188,33 +189,36 @@ def _step(call: ToolCall, edits: list[Edit], scratch: set[str], names: Names) ->
 def _changes(call: ToolCall, edits: list[Edit], path: str, named: Callable[[str], str]) -> set[Deed]:
     """What a call changes, by file and line; the file alone, where the trace does not say which lines."""
     whole = sorted({edit.path for edit in edits})
-    if call.command is not None:  # a here-document's lines stand in the command
-        by_file = {path: set(call.command.split("\n")[1:]) for path in whole}
+    if call.command is not None:
+        by_file = _lines_written(lines_told(call.command, whole, has_failed=call.status == "error"))
     else:
-        by_file = _lines_written(call)
+        by_file = _lines_written([("", text) for text in edit_texts(call.arguments, call.argument_roles)])
     if edits and all(edit.op == "delete" for edit in edits):
         return {("change", named(file), "(deleted)") for file in whole}
     if not any(by_file.values()):
         return {("edited", named(file)) for file in whole} or {("edited", path)}
-    changed: set[Deed] = set()
+    # Of a command that tells the lines of some of its files, the others are edited, too.
+    changed: set[Deed] = {
+        ("edited", named(file)) for file in whole if call.command is not None and not by_file.get(file)
+    }
     for file, lines in by_file.items():
         target = named(file) if file else named(whole[0]) if whole else path
         changed |= {("change", target, line) for raw in lines if (line := _code(raw))}
     return changed
 
 
-def _lines_written(call: ToolCall) -> dict[str, set[str]]:
+def _lines_written(texts: Iterable[tuple[str, EditText]]) -> dict[str, set[str]]:
     """The lines that an edit adds, by file where it names several, else under ""; those it removes where it adds none.
     What a change leaves is compared, not what it took away: who writes a file anew names no line that goes."""
     added: dict[str, set[str]] = defaultdict(set)
     removed: dict[str, set[str]] = defaultdict(set)
-    for text in edit_texts(call.arguments, call.argument_roles):
+    for path, text in texts:
+        file = path
         if text.kind != "patch":
             old, new = set(text.old.split("\n")), set(text.new.split("\n"))
-            added[""] |= new - old
-            removed[""] |= old - new
+            added[file] |= new - old
+            removed[file] |= old - new
             continue
-        file = ""
         for line in text.new.split("\n"):
             if header := _HEADER.match(line):
                 file = header[1].strip()

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from agentsignals.catalog import Measured, signal
 from agentsignals.edits.changed_lines import lines_by_file, lines_of
 from agentsignals.model import Absent
-from agentsignals.views.command_texts import command_texts
+from agentsignals.views.command_texts import lines_told
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.history import History, prints
 from agentsignals.views.session import SessionView
@@ -44,10 +44,10 @@ def edited_line_prints(view: SessionView, why: Evidence) -> dict[str, str] | Abs
     lines: dict[str, set[str]] = {}
     for call in [c for c in view.calls if c.seq in paths]:
         if call.seq in by_command:
-            for path, text in command_texts(call.command or "", paths[call.seq], has_failed=call.status == "error"):
-                if text.kind != "replace" or "\n" in text.old:  # a part of a line is no line
-                    for changed in lines_of([text]).values():
-                        lines.setdefault(path, set()).update(changed)
+            has_failed = call.status == "error"
+            for path, text in lines_told(call.command or "", paths[call.seq], has_failed=has_failed):
+                for changed in lines_of([text]).values():
+                    lines.setdefault(path, set()).update(changed)
             continue
         for named, changed in lines_by_file(call.arguments, call.argument_roles).items():
             for path in _meant(named, paths[call.seq]):
