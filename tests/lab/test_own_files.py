@@ -238,3 +238,25 @@ def test_the_documented_conditions_name_directions_and_tones_that_the_package_ha
     assert {table["direction"] for table in conditions if "direction" in table} <= set(texts.contrast().classes)
     assert {table["tone"] for table in conditions if "tone" in table} <= set(texts.TONES)
     assert any("direction" in table for table in conditions)
+
+
+def test_tasks_of_a_file_are_listed_with_those_that_can_not_be_asked(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    looping = {
+        "task_id": 1,
+        "text": "Halve.",
+        "code": "def half(n): return n / 2",
+        "test_list": ["for n in [2]: half(n)"],
+    }
+    asked = {**looping, "task_id": 2, "test_list": ["assert half(2) == 1", "assert half(4) == 2"]}
+    path = tmp_path / "tasks.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in (looping, asked)))
+    assert main(["lab", "list", "--tasks", str(path), "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert listed["tasks"] == {"mbpp/2@1": "Halve."}
+    ((place, why),) = listed["left_out"].items()
+    assert place.endswith("line 1 1")
+    assert "no case of half" in why
+    assert main(["lab", "list", "--tasks", str(path)]) == 0
+    assert "no case of half" in capsys.readouterr().out

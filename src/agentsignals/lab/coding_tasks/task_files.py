@@ -155,7 +155,8 @@ def _written(record: dict[str, Any]) -> Task:
         raise LabError(f"{shown(odd[0], name)} has more arguments than {line.signature}")
     if not task.visible:
         raise LabError(f"{line.id!r} shows no case")
-    if leaks := [case for case in task.hidden if is_shown(case, task)]:
+    in_sight = shown_arguments(task)
+    if leaks := [case for case in task.hidden if repr(case.args) in in_sight]:
         raise LabError(f"the hidden case {shown(leaks[0], task.function)} is shown by its words or a visible case")
     return task
 
@@ -196,9 +197,9 @@ def _cases(parts: Iterable[str | Check], function: str) -> tuple[Case, ...]:
     return tuple(cases)
 
 
-def is_shown(case: Case, task: Task) -> bool:
-    """Whether a case's call stands in the task's words or among its visible cases."""
-    return repr(case.args) in {*calls_in(words(task), task.function), *(repr(v.args) for v in task.visible)}
+def shown_arguments(task: Task) -> set[str]:
+    """The arguments, as Python writes them, that the task's words and visible cases show."""
+    return {*calls_in(words(task), task.function), *(repr(case.args) for case in task.visible)}
 
 
 def calls_in(text: str, function: str) -> set[str]:
@@ -317,7 +318,8 @@ def _examples(docstring: str, function: str) -> Iterable[Case]:
 def _of_benchmark(task: Task, tests: Sequence[Case]) -> Task:
     """The task with its tests parted: those that are shown anyway are visible, and of none the first is. Where an
     example contradicts a test (HumanEval/47 does), the test counts."""
-    hidden = [case for case in tests if not is_shown(case, task)]
+    in_sight = shown_arguments(task)
+    hidden = [case for case in tests if repr(case.args) not in in_sight]
     by_args = {repr(case.args): case for case in (*task.visible, *(case for case in tests if case not in hidden))}
     visible = list(by_args.values())
     if not visible:
