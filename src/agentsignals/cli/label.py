@@ -26,7 +26,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--by",
         metavar="LABELLER",
-        help="rules (default: no model, no network), openai:MODEL[@URL] (any server that speaks OpenAI's protocol),"
+        help="rules (default: no model, no network), classifier (a small model that is shipped, no network) or"
+        " classifier:FILE (one of your own), openai:MODEL[@URL] (any server that speaks OpenAI's protocol),"
         " vllm:MODEL or local:MODEL (in this process), hf:MODEL (a text classifier); clusters for the task topic",
     )
     add("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions`")
@@ -235,6 +236,7 @@ def _summary_text(summary: Summary) -> str:
             summary.of_earlier_prompts and f"{summary.of_earlier_prompts:,} labels of another prompt still stand",
         ),
         ("measured", summary.measured),
+        *((f"share {name}", share.in_words()) for name, share in summary.shares.items()),
         ("next", summary.labelled and "`agentsignals measure` computes the signals that rest on labels"),
     ]
     return _rows(rows)

@@ -9,23 +9,27 @@ from agentsignals.analysis.ranking import Answer, Question, among, lines_of, slu
 from agentsignals.analysis.rows import LABEL
 from agentsignals.analysis.study import Inputs
 from agentsignals.stats.estimates import FEWEST_CLUSTERS
-from agentsignals.validation import HALF, figures_of
+from agentsignals.validation import HALF, Figure, figures_of, share_text
 
 _SIGNAL = "chat.pushback_type"
 
 
-def _classes() -> dict[str, float]:
-    """The classes of pushback that may be spoken of, with their precision against most things judged."""
+def _classes() -> dict[str, Figure]:
+    """The classes of pushback that may be spoken of, with their figures against most things judged."""
     best = {}
     for figure in sorted(figures_of(_SIGNAL), key=lambda figure: figure.named):
         if figure.precision is not None and figure.value != "non_pushback":
-            best[figure.value] = figure.precision
-    return {value: precision for value, precision in best.items() if precision >= HALF}
+            best[figure.value] = figure
+    return {value: figure for value, figure in best.items() if (figure.precision or 0) >= HALF}
 
 
 def _answers(inputs: Inputs) -> list[Answer]:
     classes = _classes()
-    validity = min(classes.values(), default=0.0)
+    validity = min((figure.precision or 0.0 for figure in classes.values()), default=0.0)
+    recalls = "; ".join(
+        f"{value.replace('_', ' ')} {share_text(figure.recall, figure.recall_interval)}"
+        for value, figure in sorted(classes.items())
+    )
     pushed: dict[str, float] = {}
     parts = []
     for session_id, rows in by(inputs.rows["turns"], "session_id").items():
@@ -38,10 +42,14 @@ def _answers(inputs: Inputs) -> list[Answer]:
     groups = contrasts(parts, inputs.rows["sessions"])
     # Turns that push back are few by nature: how many of them are more than elsewhere is what ranks.
     whole, turns = sum(pushed.values()), sum(n for _, _, n in parts)
-    return [_answer(contrast, pushed, validity, turns, whole) for contrast in groups]
+    return [_answer(contrast, pushed, (validity, recalls), turns, whole) for contrast in groups]
 
 
-def _answer(contrast: Contrast, pushed: dict[str, float], validity: float, turns: float, whole: float) -> Answer:
+def _answer(
+    contrast: Contrast, pushed: dict[str, float], measured: tuple[float, str], turns: float, whole: float
+) -> Answer:
+    """`measured`: how often the patterns are right at least, and how much of each class they find."""
+    validity, recalls = measured
     of = contrast.in_group & pushed.keys()
     rest = formatted(contrast.rest.value, "share")
     return Answer(
@@ -58,7 +66,8 @@ def _answer(contrast: Contrast, pushed: dict[str, float], validity: float, turns
         ),
         do=f"Read what you objected to {contrast.where}, and put it into the instructions there.",
         caveat="Goes with it, and need not be because of it. Judged by word patterns in English, which are right in"
-        f" {formatted(validity, 'share')} of what they find and find a part of it; {contrast.group.note}.",
+        f" {formatted(validity, 'share')} of what they find, and find of all there is: {recalls};"
+        f" {contrast.group.note}.",
         validity=validity,
         at_least=True,
         sessions=behind((session_id, pushed[session_id]) for session_id in of),

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from agentsignals.labels.answers import Outcome
+from agentsignals.labels.classifier.linear_model import classifier_of
 from agentsignals.labels.comparison import (
     Both,
     Comparison,
@@ -21,12 +22,13 @@ from agentsignals.labels.comparison import (
     weighted_back,
 )
 from agentsignals.labels.gold import Gold, GoldRow
+from agentsignals.labels.labellers import labeller
 from agentsignals.labels.labellers.rules import Rules
 from agentsignals.labels.published import PublishedRow, turn_of, turns_of
 from agentsignals.labels.question import Asker, Question
 from agentsignals.labels.task import Case, Task, Verdict
 from agentsignals.labels.units import Unit
-from agentsignals.model import RULES, Turn
+from agentsignals.model import CLASSIFIER, ENCODER, RULES, Turn
 from agentsignals.redaction import redacted
 from agentsignals.redaction.spans import without_pseudonyms
 from agentsignals.store import Store
@@ -43,6 +45,8 @@ _TEXTS = """
 SELECT session_id, turn, text FROM turns JOIN (SELECT DISTINCT session_id, turn FROM labels
 WHERE task = ? AND labeller = ?) USING (session_id, turn)
 """
+SEEN = "seen_in_training"
+"""Why a classifier's label is not compared."""
 Place = tuple[str, int | None]
 """Session and turn, from 0; None for the session."""
 
@@ -146,17 +150,23 @@ def judges_texts(a: str, gold: Gold) -> bool:
 
 
 def said_by(store: Store, task: Task, labeller: str) -> Labels:
-    """A labeller's labels in a store, of people's sessions; those that are none of the task's are left out."""
+    """A labeller's labels in a store, of people's sessions. Left out are those that are none of the task's, and a
+    classifier's in sessions that it was made from: nobody is judged by what they learnt by heart."""
     by_place: dict[Place, ComparedLabel] = {}
     unknown: Counter[str] = Counter()
+    seen = 0
     _, judged = rows(store, _LABELS, "product", [task.name, labeller])
+    classifier = classifier_of(labeller, task.name)
     for session_id, turn, value, number, version, model in judged:
         label = fitting(task, value)
         if label is None:
             unknown[str(value)] += 1
+        elif classifier is not None and classifier.has_seen(session_id):
+            seen += 1
         else:
             by_place[session_id, turn] = ComparedLabel(label, number, version, model)
-    return Labels(by_place, {"no_label": unknown.total()} if unknown else {}, dict(unknown))
+    left_out = {"no_label": unknown.total(), SEEN: seen}
+    return Labels(by_place, {reason: n for reason, n in left_out.items() if n}, dict(unknown))
 
 
 def _texts(store: Store, task: Task, labeller: str) -> dict[Place, str]:
@@ -275,10 +285,17 @@ def _versions(task: Task, name: str, labels: Labels) -> list[str]:
         warnings.append(f"labels of {name} are of {len(versions)} versions of the prompt; the figures mix them")
     if len(models) > 1:
         warnings.append(f"labels of {name} are by {len(models)} models; the figures mix them")
-    older = {of.partition("+")[0] for of in versions} - {Rules().version(task) if name == RULES else task.prompt_hash}
+    kind = name.partition(":")[0]
+    made_by_code = kind in (RULES, CLASSIFIER, ENCODER)
+    todays = labeller(name).version(task) if made_by_code else task.prompt_hash
+    older = {of.partition("+")[0] for of in versions} - {todays}
     if older:
-        what = "rules" if name == RULES else "prompt"
+        what = kind if made_by_code else "prompt"
         warnings.append(f"labels of {name} are of an earlier version of the {what}: label again, and validate again")
+    if seen := labels.left_out.get(SEEN):
+        warnings.append(
+            f"{seen} labels of {name} are in sessions that it was made from, and say nothing: they are left out"
+        )
     return warnings
 
 

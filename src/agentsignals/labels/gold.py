@@ -31,6 +31,7 @@ MOST_ROW_CHARS = 1_000_000
 
 
 NO_SUCH_CLASS = "no_such_class"
+_WORDS = ("reason", "annotator", "prompt_hash", "stratum", "before", "text", "project")
 
 
 class GoldRow(Struct, kw_only=True, omit_defaults=True):
@@ -51,6 +52,8 @@ class GoldRow(Struct, kw_only=True, omit_defaults=True):
     before: str | None = None
     """What the message answers to."""
     text: str | None = None
+    project: str | None = None
+    """Whose messages are left out together where a classifier is judged."""
     unsure: bool = False
     """Whoever labelled it would not be surprised by another label."""
     by_labeller: dict[str, str] = field(name="said", default_factory=dict)
@@ -204,7 +207,7 @@ def _row(raw: dict[str, Any], task: Task, columns: tuple[str, ...], *, unlabelle
     label = fitting(task, str(value)) if isinstance(value, str | int | float) else None
     if label is None and (not unlabelled or value is not None):
         return "no_label" if value is None else NO_SUCH_CLASS
-    words = {n: _words(raw.get(n)) for n in ("reason", "annotator", "prompt_hash", "stratum", "before", "text")}
+    words = {n: _words(raw.get(n)) for n in _WORDS}
     return GoldRow(
         session_id=session,
         turn=turn,

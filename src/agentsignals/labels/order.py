@@ -1,4 +1,5 @@
-"""What to label next: what labellers differ about or were unsure of, then class by class and project by project.
+"""What to label next: what labellers differ about or were unsure of, then class by class and project by project, what
+a classifier is least sure of first, and projects first where people labelled least.
 
 No sample: what is easy to agree on comes late, so figures over these labels say nothing of all messages. A sample
 that does is `human_labels.sample`.
@@ -31,11 +32,14 @@ WHERE s.context <> 'eval' AND s.n_prompts >= $least
 _PLAN = """
 SELECT p.session_id, p.turn FROM ({things}) p LEFT JOIN (
   SELECT session_id, turn, min(value) AS class, count(DISTINCT value) > 1
-    OR bool_or(detail = $unsure) IS TRUE AS contested
+    OR bool_or(detail = $unsure) IS TRUE AS contested, bool_or(starts_with(labeller, 'human:')) AS labelled,
+    min(TRY_CAST(regexp_extract(detail, '"probability": ?([0-9.]+)', 1) AS DOUBLE)) AS sureness
   FROM labels WHERE task = $task AND seq IS NULL GROUP BY 1, 2
 ) l ON l.session_id = p.session_id AND l.turn IS NOT DISTINCT FROM p.turn
 ORDER BY coalesce(contested, false) DESC,
-  row_number() OVER (PARTITION BY coalesce(contested, false), class, repo ORDER BY {drawn}), {drawn} LIMIT $most
+  row_number() OVER (
+    PARTITION BY coalesce(contested, false), class, repo ORDER BY sureness NULLS LAST, {drawn}),
+  count(*) FILTER (labelled) OVER (PARTITION BY repo), {drawn} LIMIT $most
 """
 _DRAWN = "md5(concat_ws('/', p.session_id, p.turn))"
 """An order without meaning that is the same in every run."""

@@ -42,6 +42,8 @@ class Question(Struct, frozen=True, kw_only=True):
     message: Turn | None = None
     temperature: float = 0.0
     """Of its first answer, where the server takes one."""
+    answer_end: str | None = None
+    """As the unit has it."""
 
 
 class Asker:
@@ -70,7 +72,10 @@ class Asker:
             self._instructions, shown, task.answer, task.answer_tokens, _Reader(task, unit.case), unit.message
         )
         return msgspec.structs.replace(
-            asked, schema=self._prompting.schema(asked.schema), temperature=self._prompting.temperature
+            asked,
+            schema=self._prompting.schema(asked.schema),
+            temperature=self._prompting.temperature,
+            answer_end=unit.answer_end,
         )
 
     def notes(self, unit: Unit) -> list[Question]:

@@ -7,6 +7,7 @@ was killed goes on where it stopped: what was answered is not asked again, what 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -16,6 +17,7 @@ from msgspec import Struct, field
 
 from agentsignals.errors import UsageError
 from agentsignals.labels.answers import Answers, Outcome, now
+from agentsignals.labels.classifier.linear_model import classifier_of, corrected_shares
 from agentsignals.labels.consensus import consensus
 from agentsignals.labels.labellers import Labeller
 from agentsignals.labels.live import Meter, Progress, beating
@@ -28,6 +30,7 @@ from agentsignals.labels.units import NotAsked, Unit
 from agentsignals.labels.validating import rules_measured
 from agentsignals.model import RULES, Absent, Label
 from agentsignals.prices import cost_usd
+from agentsignals.stats.prevalence import Corrected
 from agentsignals.store import Store, label_files
 from agentsignals.store.label_files import LabelRow
 
@@ -79,6 +82,8 @@ class Summary(Struct, kw_only=True):
     """What the labeller says of the run: address, retries, pauses."""
     measured: str = ""
     """How good this labeller was found to be at this task; empty where nobody measured."""
+    shares: dict[str, Corrected] = field(default_factory=dict)
+    """By class, of a classifier: the share of this run's labels, and what it stands for."""
     file: str = ""
 
 
@@ -134,6 +139,9 @@ class _Run:
             prompt_hash=self._version,
             measured=rules_measured(task.name) if by.name == RULES else "",
         )
+        self._classifier = classifier_of(by.name, task.name)
+        if self._classifier is not None:
+            self.summary.measured = self._classifier.measured
 
     def through(self) -> Summary:
         started = now()
@@ -324,6 +332,9 @@ class _Run:
             if rows or label_files.of_task(folder, name, self._name):
                 summary.file = str(label_files.update(folder, name, self._name, with_standing))
             summary.labelled, summary.unanswered = len(self._rows), self._open
+            if self._classifier is not None:
+                named = Counter(row.label.value for row in self._rows.values())
+                summary.shares = corrected_shares(self._classifier, named)
             summary.sessions = len({session_id for session_id, _ in self._rows})
             summary.redacted = self._selection.redacted
             summary.run_figures = self._by.run_figures()

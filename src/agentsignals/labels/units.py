@@ -37,6 +37,8 @@ class Unit(Struct, frozen=True, kw_only=True):
     parts: tuple[str, ...]
     """What a language model is shown; where there are several, notes are made of all but the last."""
     case: Case
+    answer_end: str | None = None
+    """The end of the agent's answer before the message, where the task shows it: what classifiers read."""
     also: tuple[str, ...] = ()
     """Other sessions that the label holds for, where a repository is judged."""
 
@@ -106,10 +108,18 @@ def _gate(task: Task, view: SessionView) -> str:
 
 def _message(task: Task, view: SessionView, turn: Turn, mask: Mask) -> Unit:
     shown = _alone(turn, mask)
+    answer_end = None
     if task.shows == "exchange":
-        shown = sections([*_before(view, turn, mask), ("message-to-judge", shown)])
+        parts = _before(view, turn, mask)
+        answer_end = dict(parts).get("end-of-answer", "")
+        shown = sections([*parts, ("message-to-judge", shown)])
     return Unit(
-        session_id=view.session.session_id, turn=turn.turn, message=turn, parts=(shown,), case=Case(len(view.turns))
+        session_id=view.session.session_id,
+        turn=turn.turn,
+        message=turn,
+        parts=(shown,),
+        case=Case(len(view.turns)),
+        answer_end=answer_end,
     )
 
 
@@ -123,6 +133,14 @@ def before(view: SessionView, turn: Turn, mask: Mask) -> str:
     return "\n\n".join(
         f"{_HEADINGS[name]}\n{indent(text, '| ', lambda _: True)}" for name, text in _before(view, turn, mask)
     )
+
+
+def answer_end_in(text: str) -> str:
+    """The end of the agent's answer in what `before` made; a text without its headings is taken whole."""
+    if not text.startswith(tuple(_HEADINGS.values())):
+        return text
+    _, _, quoted = text.partition(f"{_HEADINGS['end-of-answer']}\n")
+    return "\n".join(line.removeprefix("| ") for line in quoted.splitlines())
 
 
 def _before(view: SessionView, turn: Turn, mask: Mask) -> list[tuple[str, str]]:

@@ -23,6 +23,10 @@ SESSION_TOTAL = "session_total"
 """Stop reason of a closing step: no model call, but what the log's totals say beyond the calls it tells of."""
 RULES = "rules"
 """The labeller that needs no model: stands in where nobody else judged, and is never pooled with those who did."""
+CLASSIFIER = "classifier"
+"""The labeller by a small model that the package carries; `classifier:FILE` is by somebody's own."""
+ENCODER = "encoder"
+"""The same with a sentence encoder."""
 NO_SUBAGENT = frozenset((MAIN, ABANDONED, REPLAYED))
 
 Context = Literal["product", "eval"]

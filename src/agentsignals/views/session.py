@@ -13,6 +13,8 @@ from msgspec import Struct
 
 from agentsignals.edits.tracking import Region, track
 from agentsignals.model import (
+    CLASSIFIER,
+    ENCODER,
     MAIN,
     NO_SUBAGENT,
     RULES,
@@ -76,8 +78,14 @@ def _of_agent(events: list[Event]) -> list[Event]:
     return events[start:end]
 
 
-def _standing(labels: list[Label]) -> tuple[bool, int, int, str]:
-    return labels[0].labeller != RULES, len(labels), max(label.created_at or 0 for label in labels), labels[0].labeller
+_LEAST_TRUSTED = {RULES: 0, CLASSIFIER: 1, ENCODER: 2}
+
+
+def _standing(labels: list[Label]) -> tuple[int, int, int, str]:
+    """Rules and classifiers judge everything they are shown, so who judges better has fewer labels, and goes first."""
+    labeller = labels[0].labeller
+    rank = _LEAST_TRUSTED.get(labeller.partition(":")[0], len(_LEAST_TRUSTED))
+    return rank, len(labels), max(label.created_at or 0 for label in labels), labeller
 
 
 class _InRepo(dict[str, bool]):

@@ -56,19 +56,22 @@ class Kind(NamedTuple):
     """Gets what followed the kind's name and a colon, empty where nothing did, and the settings of the command line."""
     model: str = ""
     """How that is written, `MODEL[@URL]`; empty for a kind that takes none."""
+    optional: bool = False
+    """Whether it may be left out."""
 
 
 LABELLERS = Registry[Kind]("labeller", __name__, "LABELLER", lambda unit: isinstance(unit, Kind))
 
 
 def labeller(spec: str, **settings: Any) -> Labeller:
-    """The labeller of a name: `rules`, `openai:MODEL[@URL]`, `vllm:MODEL`, `local:MODEL`, `hf:MODEL` or what is added.
+    """The labeller of a name: `rules`, `classifier[:FILE]`, `openai:MODEL[@URL]`, `vllm:MODEL`, `local:MODEL`,
+    `hf:MODEL` or what is added.
 
     UsageError for what is none; LabelError when something it needs is missing. Settings it has no use for are ignored.
     """
     name, _, model = spec.partition(":")
     kind = LABELLERS.get(name)
-    if bool(model) != bool(kind.model):
+    if bool(model) != bool(kind.model) and not (kind.optional and not model):
         form = f"{name}:{kind.model}" if kind.model else name
         raise UsageError(f"There is no labeller {spec!r}.", f"It is written {form}.")
     return kind.make(model, **settings)

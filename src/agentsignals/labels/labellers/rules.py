@@ -38,10 +38,10 @@ class Rules:
         """Takes no model and no settings."""
 
     def version(self, task: Task) -> str:
-        if task.name not in _RULES:
+        if task.name not in BY_TASK:
             raise UsageError(
                 f"There are no rules for {task.name}.",
-                f"Rules do {', '.join(_RULES)}; a model does the others: --by openai:MODEL@URL.",
+                f"Rules do {', '.join(BY_TASK)}; a model does the others: --by openai:MODEL@URL.",
             )
         return f"rules-{VERSION}"
 
@@ -56,7 +56,7 @@ class Rules:
             turn = question.message
             if turn is None:
                 raise LabelError(f"There are no rules for {question.task}.", "")
-            answer = _RULES[question.task](turn) if is_english(turn.text) else Absent("not_computable", "language")
+            answer = BY_TASK[question.task](turn) if is_english(turn.text) else Absent("not_computable", "language")
             done(question, Outcome(text=written(answer), created_at=now()))
 
     def read(self, question: Question, text: str) -> Verdict | Absent | str:
@@ -83,7 +83,7 @@ def _by_signal(path: str) -> Callable[[Turn], Verdict | Absent]:
     return judge
 
 
-_RULES: dict[str, Callable[[Turn], Verdict | Absent]] = {
+BY_TASK: dict[str, Callable[[Turn], Verdict | Absent]] = {
     "sentiment": _sentiment,
     "pushback": _by_signal("chat.pushback_type"),
     "prompt_intent": _by_signal("chat.prompt_intent"),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
+from agentsignals.errors import SourceError
 from agentsignals.labels import agree
+from agentsignals.labels.classifier.linear_model import classifier_of, corrected_shares
 from agentsignals.labels.comparison import Several
 from agentsignals.labels.tasks import tasks
+from agentsignals.stats.prevalence import Corrected
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Page, Query, Route, part_of
 from agentsignals.ui.reading import Reading
@@ -66,6 +70,7 @@ def page(reading: Reading, query: Query) -> Page:
         "labellers": {name: _by_number(of_task, "labeller").get(name, 0) for name in labellers},
         "classes": classes,
         "counts": {(row["labeller"], row["value"]): row["n"] for row in of_task},
+        "corrected": _corrected(task, of_task),
         "unsure": sum(row["unsure"] for row in of_task),
         "can_annotate": task in tasks() and tasks()[task].level != "repository",
         "query": query,
@@ -77,6 +82,18 @@ def page(reading: Reading, query: Query) -> Page:
         filled["agreement"] = _agreement(reading, filter_, task, list(labellers))
         filled["compared"] = _pair(filled["agreement"], filled["chosen"]["a"], filled["chosen"]["b"])
     return Page("labels.html.j2", "Labels", filled)
+
+
+def _corrected(task: str, of_task: Sequence[dict[str, Any]]) -> dict[str, dict[str, Corrected]]:
+    """What the counts of each classifier stand for, by class; nothing of one whose file is gone."""
+    shares: dict[str, dict[str, Corrected]] = {}
+    for name in _by_number(of_task, "labeller"):
+        with suppress(SourceError):
+            if model := classifier_of(name, task):
+                shares[name] = corrected_shares(
+                    model, _by_number([r for r in of_task if r["labeller"] == name], "value")
+                )
+    return shares
 
 
 def _first(counted: Sequence[dict[str, Any]], names: list[str]) -> str:

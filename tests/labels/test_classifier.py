@@ -1,0 +1,267 @@
+"""The classifier that is shipped, and one made of somebody's own gold: through `label`, `agree` and the training."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from agentsignals.cli import main
+from agentsignals.errors import SourceError, UsageError
+from agentsignals.labels import order
+from agentsignals.labels.classifier import training
+from agentsignals.labels.classifier.features import features
+from agentsignals.labels.classifier.linear_model import Model, read, session_mark, shipped, shipped_tasks
+from agentsignals.labels.tasks import task
+from agentsignals.labels.units import answer_end_in
+from agentsignals.model import Label, Turn
+from agentsignals.store import Store, label_files
+from agentsignals.store.label_files import LabelRow
+from agentsignals.ui.reading import Reading
+from tests.labels.stores import session_id, store_of
+
+MESSAGES = (
+    ["add a parser for dates", "no, that is wrong, I wanted it in the other module", "commit this and push"],
+    ["why does the build fail?", "that still does not work, it crashes", "yes"],
+)
+OBJECTS = ("no that is wrong", "this is not what I wanted", "you missed the second case", "still broken")
+GOES_ON = ("please commit this", "add a test for the parser", "what does this function do", "yes go ahead")
+RARE = "zanzibar"
+"""A word of one project alone."""
+
+
+def message(text: str, turn: int = 1) -> Turn:
+    return Turn(turn=turn, kind="prompt", text=text, n_tokens=len(text) // 4, timestamp=None, model=None, seq=0)
+
+
+def gold_file(path: Path, n_projects: int = 6, **more: Any) -> Path:
+    """Messages of made-up projects, half of which object."""
+    draw = random.Random(7)  # noqa: S311  (draws, no secret)
+    rows = []
+    for project in range(n_projects):
+        for n in range(12):
+            objects = draw.random() < 0.5
+            words = [draw.choice(OBJECTS if objects else GOES_ON), draw.choice(("here", "now", "in main.py", ""))]
+            rows.append(
+                {
+                    "session_id": session_id(100 * project + n // 2 * 2),
+                    "turn": n % 2 + 2,
+                    "text": " ".join([*words, RARE if project == 0 else ""]).strip(),
+                    "label": "correction" if objects else "non_pushback",
+                    "project": f"p{project}",
+                    "stratum": "random",
+                    "annotator": "human:ann",
+                    **more,
+                }
+            )
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return store_of(tmp_path_factory.mktemp("classified"), *MESSAGES)
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of made-up gold, written by the training's own command."""
+    pytest.importorskip("sklearn")
+    folder = tmp_path_factory.mktemp("own")
+    file = folder / "own.json"
+    assert training.main(["pushback", str(gold_file(folder / "gold.jsonl")), "--out", str(file)]) == 0
+    return file
+
+
+def answered(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+    assert main([*map(str, arguments), "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.mark.parametrize("name", ["pushback", "prompt_intent"])
+def test_a_store_is_labelled_by_what_is_shipped(store: Store, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    summary = answered(capsys, "label", name, "--by", "classifier", "--store", store.folder)
+    model = shipped(name)
+    assert model is not None and model.held_out is not None
+    assert summary["prompt_hash"] == f"classifier-{model.version}"
+    assert summary["labelled"] == (4 if name == "pushback" else 6), "a first message objects to nothing"
+    assert f"kappa {model.held_out.kappa:.2f}" in summary["measured"] and "language model" in summary["measured"]
+    assert set(summary["shares"]) == set(task(name).values)
+
+
+def test_what_is_shipped_holds_words_and_no_sentences() -> None:
+    assert shipped_tasks() == ["prompt_intent", "pushback"]
+    for name in shipped_tasks():
+        model = shipped(name)
+        assert model is not None and model.trained_on and model.sessions
+        assert len(msgspec.json.encode(model)) < 1_000_000
+        for feature in model.weights:
+            kind, _, what = feature.partition(":")
+            most = {"w": 2, "b": 3, "e": 1, "p": 1}.get(kind)
+            assert most is None or len(what.split(" ")) <= most, feature
+            assert kind != "c" or len(what) <= 5, feature
+        assert not re.search(r"\d{2}|@\w+\.", " ".join(model.weights)), "numbers and addresses are one sign each"
+
+
+def test_a_model_is_made_of_what_several_projects_write(own: Path) -> None:
+    model = read(own)
+    assert not any(RARE[:4] in name for name in model.weights)
+    assert any(name == "w:wrong" for name in model.weights)
+
+
+def test_the_same_files_give_the_same_model_and_others_another(own: Path, tmp_path: Path) -> None:
+    held = training.examples([own.parent / "gold.jsonl"], task("pushback"))
+    again = training.fitted(held, read(own).strength, task("pushback"))
+    assert again.weights == read(own).weights
+    fewer = training.fitted(held, read(own).strength, task("pushback"), share=0.5)
+    assert fewer.rows < again.rows and fewer.weights != again.weights
+    weaker = training.fitted(held, read(own).strength / 10, task("pushback"))
+    assert abs(weaker.weights["w:wrong"][-1]) < abs(again.weights["w:wrong"][-1])
+
+
+def test_whole_projects_are_left_out(own: Path) -> None:
+    held = training.examples([own.parent / "gold.jsonl"], task("pushback"))
+    groups = training.folds(held, 4)
+    assert len(groups) == 4 and sorted(p for group in groups for p in group) == [f"p{n}" for n in range(6)]
+    judged, curve = training.nested(held, task("pushback"))
+    assert len(judged) == len(held) and set(curve) == set(training.CURVE)
+    found = training.held_out(judged, task("pushback").values)
+    assert found.kappa is not None and found.kappa > 0.8, "such easy words are learnt"
+    drawn = [e for e in held if e.project != "p0"]
+    assert found.random["correction"].true == sum(e.label == "correction" for e in drawn), "all but the first largest"
+
+
+def test_a_model_is_never_judged_by_what_it_was_made_from(
+    store: Store, own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = f"classifier:{own}"
+    answered(capsys, "label", "pushback", "--by", name, "--store", store.folder)
+    gold = tmp_path / "gold.jsonl"
+    rows = [
+        {"session_id": session_id(s), "turn": turn, "text": MESSAGES[s][turn - 1], "label": label}
+        for s, turn, label in ((0, 2, "correction"), (0, 3, "non_pushback"), (1, 2, "correction"))
+    ]
+    gold.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    seen = answered(capsys, "agree", "pushback", name, "--gold", gold, "--store", store.folder)
+    assert seen["n"] == 1, "session 0 was among the examples"
+    assert seen["left_out"]["seen_in_training"] == 2
+    assert any("made from" in warning for warning in seen["warnings"])
+    unseen = read(own)
+    other = tmp_path / "other.json"
+    other.write_bytes(msgspec.json.encode(msgspec.structs.replace(unseen, sessions=[session_mark("another")])))
+    answered(capsys, "label", "pushback", "--by", f"classifier:{other}", "--store", store.folder)
+    found = answered(capsys, "agree", "pushback", f"classifier:{other}", "--gold", gold, "--store", store.folder)
+    assert found["n"] == 3 and "seen_in_training" not in found["left_out"]
+
+
+def test_another_tasks_model_is_refused(store: Store, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for spec, name in ((f"classifier:{own}", "prompt_intent"), ("classifier", "sentiment")):
+        assert main(["label", name, "--by", spec, "--store", str(store.folder)]) == 2
+        assert "can't judge" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda model: {"classes": model["classes"][:1]}, "one weight for each class"),
+        (lambda model: {"features_version": 99}, "features of version 99"),
+        (lambda model: {"weights": "none"}, "no classifier"),
+    ],
+)
+def test_a_file_that_is_no_model_is_named(
+    own: Path, tmp_path: Path, change: Callable[[dict[str, Any]], dict[str, Any]], words: str
+) -> None:
+    model = json.loads(own.read_bytes())
+    broken = tmp_path / "broken.json"
+    broken.write_text(json.dumps(model | change(model)))
+    with pytest.raises(SourceError, match=words):
+        read(broken)
+    with pytest.raises(SourceError, match="can't be read"):
+        read(tmp_path / "nothing.json")
+
+
+def test_no_model_is_made_where_none_can_be_judged(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="too few projects"):
+        training.trained([gold_file(tmp_path / "few.jsonl", 2)], task("pushback"))
+    with pytest.raises(UsageError, match="No classifier"):
+        training.examples([], task("persona"))
+    one = training.examples([gold_file(tmp_path / "one.jsonl", label="correction")], task("pushback"))
+    with pytest.raises(UsageError, match="one class"):
+        training.fitted(one, 1.0, task("pushback"))
+
+
+def test_what_a_message_is_counted_by() -> None:
+    asked = features(message("Yes, do it in src/a/b.py"), "Shall I change the loader?")
+    assert {"w:yes ,", "b:yes", "w:<path>", "p:loader", "h:answers a question", "e:<path>"} <= asked.keys()
+    assert "h:short answer to a question" not in asked
+    assert "h:short answer to a question" in features(message("yes"), "Shall I change the loader?")
+    assert not any(name.startswith("p:") for name in features(message("yes"), None))
+    assert "h:no answer before" in features(message("yes"), "")
+    far = " ".join(["word"] * 200) + " zebra"
+    assert "w:zebra" not in features(message(far), None), "what stands further on is mostly pasted"
+    assert "w:zebra" in features(message(far.replace("word ", "", 1)), None)
+    long_ago = "zebra " + "x" * 394
+    assert "p:zebra" in features(message("yes"), long_ago) and "p:zebra" not in features(message("yes"), long_ago + "x")
+
+
+def test_the_end_of_an_answer_is_found_in_a_gold_file() -> None:
+    shown = "The person's last request:\n| fix it\n\nThe end of the agent's answer:\n| Done.\n| All pass."
+    assert answer_end_in(shown) == "Done.\nAll pass."
+    assert answer_end_in("The person's last request:\n| fix it") == ""
+    assert answer_end_in("Done. All pass.") == "Done. All pass."
+
+
+def test_chances_add_up_and_a_word_moves_them() -> None:
+    model = Model(
+        task="pushback",
+        kind="classifier",
+        features_version=1,
+        classes=["correction", "non_pushback"],
+        intercept=[0.0, 0.0],
+        weights={"w:wrong": [2.0, 1.5, -1.5], "h:short": [1.0, 0.1, 0.0]},
+    )
+    assert model.probabilities({}) == [0.5, 0.5]
+    assert model.probabilities({"w:wrong": 1.0, "w:unknown": 1.0})[0] == pytest.approx(0.952574, abs=1e-6)
+
+
+def test_what_the_classifier_is_least_sure_of_is_labelled_first(tmp_path: Path) -> None:
+    messages = ["start", *(f"do thing {n}" for n in range(6))]
+    made = store_of(tmp_path, messages)
+    chances = {1: 0.9, 2: 0.55, 3: 0.97, 4: 0.6, 5: 0.8, 6: 0.99}
+    rows = [
+        LabelRow(
+            session_id(0),
+            Label(
+                task="pushback",
+                labeller="classifier",
+                turn=turn,
+                value="correction",
+                detail=json.dumps({"probability": chance}),
+            ),
+        )
+        for turn, chance in chances.items()
+    ]
+    label_files.write(made.folder, "pushback", "classifier", rows)
+    queue = order.of_store(Reading(Store(made.folder)).rows, task("pushback"))
+    assert [turn for _, turn in queue] == sorted(chances, key=lambda turn: chances[turn])
+
+
+def test_projects_that_people_labelled_least_come_first(tmp_path: Path) -> None:
+    made = store_of(tmp_path, ["start", "a one", "a two"], ["start", "b one", "b two"])
+    with_repo = {session_id(0): "/w/much", session_id(1): "/w/little"}
+    row = LabelRow(session_id(0), Label(task="pushback", labeller="human:ann", turn=1, value="correction"))
+    label_files.write(made.folder, "pushback", "human:ann", [row])
+
+    def rows(sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+        cases = " ".join(f"WHEN '{name}' THEN '{repo}'" for name, repo in with_repo.items())
+        return Reading(Store(made.folder)).rows(sql.replace("s.repo", f"CASE s.session_id {cases} END AS repo"), values)
+
+    queue = order.of_store(rows, task("pushback"))
+    assert queue[0][0] == session_id(1), "nobody labelled anything there"
