@@ -38,6 +38,6 @@ def test_what_cannot_be_told_is_not(measured: dict[str, int]) -> None:
 def test_a_share_stays_a_share() -> None:
     none = corrected(60, 1000, hits=60, true=100, false_alarms=20, others=300)
     assert none.share == none.low == 0.0 and none.high is not None and none.high < 0.1
-    assert Corrected(counted=0.1, recall=0.5, false_alarms=0.0, share=0.2, low=0.1, high=0.3).in_words() == (
-        "20% (10% to 30%; named in 10%; it names 50% of them and 0% of the others)"
-    )
+    assert Corrected(
+        counted=0.1, recall=0.5, false_alarms=0.0, true=8, others=9, share=0.2, low=0.1, high=0.3
+    ).in_words() == ("20% (10% to 30%; named in 10%; it named 50% of 8 such and 0% of 9 others)")

@@ -25,6 +25,7 @@ from agentsignals.store import Store, label_files
 from agentsignals.store.label_files import LabelRow
 from agentsignals.ui.reading import Reading
 from tests.labels.stores import session_id, store_of
+from tests.ui.served import ask, serving
 
 MESSAGES = (
     ["add a parser for dates", "no, that is wrong, I wanted it in the other module", "commit this and push"],
@@ -94,6 +95,15 @@ def test_a_store_is_labelled_by_what_is_shipped(store: Store, capsys: pytest.Cap
     assert summary["labelled"] == (4 if name == "pushback" else 6), "a first message objects to nothing"
     assert f"kappa {model.held_out.kappa:.2f}" in summary["measured"] and "language model" in summary["measured"]
     assert set(summary["shares"]) == set(task(name).values)
+
+
+def test_the_page_says_what_a_classifiers_counts_stand_for(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    summary = answered(capsys, "label", "pushback", "--by", "classifier", "--store", store.folder)
+    (share,) = {text["counted"] for name, text in summary["shares"].items() if name == "rejection"}
+    with serving(store) as server:
+        text = ask(server, "/labels?task=pushback").text
+    assert "What the counts of classifier stand for" in text
+    assert f"rejection cannot be told (named in {share:.0%}" in text
 
 
 def test_what_is_shipped_holds_words_and_no_sentences() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import sqrt
 
+import msgspec
 from msgspec import Struct
 
 from agentsignals.stats.proportions import Z
@@ -20,6 +21,9 @@ class Corrected(Struct, frozen=True, kw_only=True):
     """Of the things that are so, how many the judge names."""
     false_alarms: float | None
     """Of the things that are not, how many it names."""
+    true: int = 0
+    others: int = 0
+    """How many things of both kinds these two were measured on."""
     share: float | None = None
     """None where it can't be told: nothing to measure the judge by, one no better than chance, or too wide an
     interval."""
@@ -28,14 +32,11 @@ class Corrected(Struct, frozen=True, kw_only=True):
 
     def in_words(self) -> str:
         """The share with its interval, and what it rests on."""
-        recall = (
-            ""
-            if self.recall is None
-            else f"; it names {self.recall:.0%} of them and {self.false_alarms or 0:.0%} of the others"
-        )
+        named = f"{self.recall or 0:.0%} of {self.true} such and {self.false_alarms or 0:.0%} of {self.others} others"
+        counted = f"named in {self.counted:.0%}; it named {named}"
         if self.share is None:
-            return f"cannot be told (named in {self.counted:.0%}{recall})"
-        return f"{self.share:.0%} ({self.low:.0%} to {self.high:.0%}; named in {self.counted:.0%}{recall})"
+            return f"cannot be told ({counted})"
+        return f"{self.share:.0%} ({self.low:.0%} to {self.high:.0%}; {counted})"
 
 
 def corrected(named: int, n: int, *, hits: int, true: int, false_alarms: int, others: int) -> Corrected:  # noqa: PLR0913  (two counts and what the judge did)
@@ -47,7 +48,7 @@ def corrected(named: int, n: int, *, hits: int, true: int, false_alarms: int, ot
     """
     counted = named / n
     recall, alarms = hits / true if true else None, false_alarms / others if others else None
-    plain = Corrected(counted=counted, recall=recall, false_alarms=alarms)
+    plain = Corrected(counted=counted, recall=recall, false_alarms=alarms, true=true, others=others)
     if recall is None or alarms is None:
         return plain
     z2 = Z * Z
@@ -69,6 +70,4 @@ def corrected(named: int, n: int, *, hits: int, true: int, false_alarms: int, ot
     low, high = max(0.0, low), min(1.0, high)
     if high - low > WIDEST:
         return plain
-    return Corrected(
-        counted=counted, recall=recall, false_alarms=alarms, share=min(max(share, low), high), low=low, high=high
-    )
+    return msgspec.structs.replace(plain, share=min(max(share, low), high), low=low, high=high)
