@@ -143,8 +143,49 @@ def test_damaged_and_missing_results_are_told(tmp_path: Path) -> None:
 
 def test_lists_for_tuples_change_what_goes_in_and_not_what_is_expected() -> None:
     task = TASKS["merge_intervals"]
-    assert with_lists(task).visible[0].args == ([[1, 3], [2, 5], [8, 9]],)
-    assert with_lists(task).visible[0].expected == task.visible[0].expected
+    outer, nested = (with_lists(task, nested=nested).visible[0] for nested in (False, True))
+    assert outer.args == ([(1, 3), (2, 5), (8, 9)],)
+    assert nested.args == ([[1, 3], [2, 5], [8, 9]],)
+    assert outer.expected == nested.expected == task.visible[0].expected
+
+
+_MERGE = """def merge_intervals(intervals):
+    {first}
+    done = []
+    for low, high in intervals:
+        if done and low <= done[-1][1]:
+            {widen}
+        else:
+            done.append({new})
+    return done
+"""
+_NEW_PAIR = "done[-1] = (done[-1][0], max(high, done[-1][1]))"
+MERGES = {
+    "needs no list": ("intervals = sorted(intervals)", _NEW_PAIR, "(low, high)"),
+    "sorts what came": ("intervals.sort()", _NEW_PAIR, "(low, high)"),
+    "writes into an interval": (
+        "intervals.sort(); into = {i[0]: i for i in intervals}",
+        "done[-1][1] = max(high, done[-1][1])",
+        "into[low]",
+    ),
+    "is wrong": ("intervals = sorted(intervals)", "pass", "(low, high)"),
+}
+
+
+def test_first_attempts_are_counted_by_what_their_code_asks_of_its_input(tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "agent-runs" / "made"
+    folder.mkdir(parents=True)
+    with (folder / "agent_attempts.csv").open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["task_id", "condition", "attempt", "task_pass", "generation"])
+        for n, (first, widen, new) in enumerate(MERGES.values()):
+            text = _MERGE.format(first=first, widen=widen, new=new)
+            rows.writerow(["merge_intervals", "baseline", "0", str(n == 0), text])
+            rows.writerow(["merge_intervals", "baseline", "1", "True", "a later one does not count"])
+    shares = Audit(tmp_path).ask("first_attempts", "agent-made")
+    assert isinstance(shares, Figures)
+    assert shares.values == {"published": 0.25, "imports_kept": 0.25, "lists": 0.5, "nested_lists": 0.75}
+    assert shares.n == 4
 
 
 @pytest.fixture(scope="module")

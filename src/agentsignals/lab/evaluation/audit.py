@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from agentsignals.errors import LabError
+from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.evaluation.markers import legacy_markers, legacy_score, prose_markers
 from agentsignals.lab.evaluation.published import TASKS, Row, Run, runs, with_lists
@@ -22,6 +23,12 @@ from agentsignals.model import Absent
 BASELINE = "baseline"
 _PASSED = "task_pass"
 _FORGOTTEN = ("is not defined", "__import__ not found")
+_FORMS: dict[str, Callable[[Task], Task]] = {
+    "imports_kept": lambda task: task,
+    "lists": lambda task: with_lists(task, nested=False),
+    "nested_lists": lambda task: with_lists(task, nested=True),
+}
+"""What first attempts are given, by the name of the figure."""
 _OF_LISTS = ("'tuple' object has no attribute", "'tuple' object does not support item assignment")
 
 _WITHOUT_NUMPY = Absent("backend_disabled", "stored directions are read with numpy, which is not installed (extra lab)")
@@ -156,18 +163,18 @@ class Audit:
         return Figures({"imports": imports, "tuples": tuples, "no_function": none, "other": rest}, len(errors))
 
     def first_attempts(self, run: Run, _evaluator: Evaluator) -> Figures | Absent:
-        """The share of first attempts that pass: as published, with imports kept, and with lists for tuples as well."""
+        """The share of first attempts that pass: as published, with imports kept, with a list for the tuple that goes
+        in as well, and with lists for the tuples within it, too."""
         first = [row for row in run.answers() if row.get("attempt") == "0"]
         if not first:
             return Absent("not_applicable", f"{run.name} has no attempts")
-        kept = [self._passes(row, lists=False) for row in first]
-        lists = [self._passes(row, lists=True) for row in first]
-        published = _share(row[_PASSED] == "True" for row in first)
-        return Figures({"published": published, "imports_kept": _share(kept), "lists": _share(lists)}, len(first))
+        shares = {"published": _share(row[_PASSED] == "True" for row in first)}
+        for name, form in _FORMS.items():
+            shares[name] = _share(self._passes(row, name, form) for row in first)
+        return Figures(shares, len(first))
 
-    def _passes(self, row: Row, *, lists: bool) -> bool:
-        task = TASKS[row["task_id"]]
-        verdict = self._rescorer.verdict(with_lists(task) if lists else task, row["generation"], "1", form=lists)
+    def _passes(self, row: Row, name: str, form: Callable[[Task], Task]) -> bool:
+        verdict = self._rescorer.verdict(form(TASKS[row["task_id"]]), row["generation"], "1", form=name)
         return verdict.task_pass is True
 
     def geometry(self, run: Run, _evaluator: Evaluator) -> Figures | Absent:

@@ -114,8 +114,10 @@ def _causes(audit: Audit, runs: Iterable[Run]) -> Table:
 
 
 def _firsts(audit: Audit, runs: Iterable[Run]) -> Table:
-    names = ("published", "imports_kept", "lists")
-    title = "First attempts that pass: as published, with imports kept, and with lists for tuples as well"
+    names = ("published", "imports_kept", "lists", "nested_lists")
+    title = (
+        "First attempts that pass: as published, with imports kept, with a list for the tuple that goes in, and nested"
+    )
     return _asked(audit, runs, "first_attempts", names, "share", title, "first attempts")
 
 

@@ -125,14 +125,21 @@ TASKS = {
 """By the published task id."""
 
 
-def with_lists(task: Task) -> Task:
-    """The same task, and every tuple that goes in, or is expected, is a list (a.11's second counterfactual)."""
-    return replace(task, visible=_lists(task.visible), hidden=_lists(task.hidden))
+def with_lists(task: Task, *, nested: bool) -> Task:
+    """The same task, and a tuple that goes in is a list; what is expected stays.
+
+    Args:
+        nested: whether tuples within it become lists as well. The prompts print what is expected as a list of tuples,
+            so an answer that assigns into an inner one is wrong about what it was shown.
+    """
+    return replace(task, visible=_lists(task.visible, nested), hidden=_lists(task.hidden, nested))
 
 
-def _lists(cases: tuple[Case, ...]) -> tuple[Case, ...]:
-    return tuple(Case(tuple(_list(arg) for arg in case.args), case.expected) for case in cases)
+def _lists(cases: tuple[Case, ...], nested: bool) -> tuple[Case, ...]:
+    return tuple(Case(tuple(_list(arg, nested) for arg in case.args), case.expected) for case in cases)
 
 
-def _list(value: Any) -> Any:
-    return [_list(item) for item in value] if isinstance(value, (list, tuple)) else value
+def _list(value: Any, nested: bool) -> Any:
+    if not isinstance(value, (list, tuple)):
+        return value
+    return [_list(item, nested) for item in value] if nested else list(value)

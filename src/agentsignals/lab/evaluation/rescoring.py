@@ -53,9 +53,9 @@ class Rescorer:
     def __init__(self, inside: Confinement | None = None, on_answer: Callable[[], None] = lambda: None) -> None:
         self._inside = inside
         self._on_answer = on_answer
-        self._verdicts: dict[tuple[Evaluator, str, bool, str], Verdict] = {}
+        self._verdicts: dict[tuple[Evaluator, str, str, str], Verdict] = {}
 
-    def verdict(self, task: Task, answer: str, evaluator: Evaluator, form: bool = False) -> Verdict:
+    def verdict(self, task: Task, answer: str, evaluator: Evaluator, form: str = "") -> Verdict:
         """By that evaluator. `form` tells apart tasks of one id whose cases have another form."""
         if not task.function and evaluator != "1":
             raise LabError(f"{task.key} asks for a text, and {evaluator} scores functions.", "Say --evaluator 1.")
