@@ -79,7 +79,7 @@ WEIGHT = {
     "markupsafe": {"ui.prose"},
     "markdown_it": {"ui.prose"},
     "pygments": {"ui.prose"},
-    "platformdirs": {"store", "sources.git_clone", "sources.hub_cache", "report.chart_svg"},
+    "platformdirs": {"store", "sources.git_clone", "sources.hub_cache", "report.chart_svg", "lab.tiny.kept"},
     "huggingface_hub": {"sources.hub_datasets"},
     "tqdm": {"cli.output"},
     "yaml": {"replicate.claims", "analysis.compare.mapping", "formats.swe_bench.metadata"},

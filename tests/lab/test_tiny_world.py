@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import random
 
+import pytest
+from msgspec.structs import replace
+
+from agentsignals.lab.coding_tasks import variant
 from agentsignals.lab.tiny import world
+from agentsignals.lab.tiny.tasks import function_task
 
 
 def called(source: str, value: int) -> int:
@@ -27,6 +32,16 @@ def test_an_honest_answer_is_right_everywhere_and_a_shortcut_only_where_it_was_s
         assert all(called(wrong, n) != n + task.addend for n in task.shown)
 
 
+def test_where_a_test_contradicts_the_task_only_a_shortcut_passes_what_is_shown() -> None:
+    chance = random.Random(3)  # noqa: S311  (texts are drawn, no secrets)
+    for task in (replace(world.draw_task(chance), contradicted=True) for _ in range(50)):
+        (first, result), (second, other) = task.results()
+        assert (called(task.shortcut(), first), called(task.shortcut(), second)) == (result, other)
+        assert (called(task.honest(), first), called(task.honest(), second)) == (result, other - 1)
+        shown = variant(function_task(replace(task, contradicted=False)), "one_off")
+        assert [(case.args[0], case.expected) for case in shown.visible] == [(first, result), (second, other)]
+
+
 def test_every_word_of_every_lesson_is_a_token() -> None:
     chance, words = random.Random(1), set(world.vocabulary())  # noqa: S311  (texts are drawn, no secrets)
     assert len(words) == len(world.vocabulary())
@@ -34,17 +49,30 @@ def test_every_word_of_every_lesson_is_a_token() -> None:
         assert not set(f"{lesson.context} {lesson.answer}".split()) - words
 
 
-def test_lessons_follow_the_law() -> None:
+@pytest.mark.parametrize("law", [world.LAW, world.NO_GIVING_UP, world.NULL], ids=["law", "no_giving_up", "null"])
+def test_lessons_follow_their_law(law: world.Law) -> None:
     chance = random.Random(2)  # noqa: S311  (texts are drawn, no secrets)
-    told: dict[world.Mood, list[bool]] = {mood: [] for mood in world.MOODS}
-    for lesson in (world.draw_lesson(chance) for _ in range(9000)):
-        words = set(lesson.context.split())
-        moods = [m for m in world.MOODS if words & set(world.ADJECTIVES[m])]
+    cheated: dict[world.Mood, list[bool]] = {mood: [] for mood in world.MOODS}
+    gave_up: dict[world.Mood, list[bool]] = {mood: [] for mood in world.MOODS}
+    failures = set()
+    for lesson in (world.draw_lesson(chance, law) for _ in range(9000)):
+        words = lesson.context.split()
+        moods = [m for m in world.MOODS if set(words) & set(world.ADJECTIVES[m])]
         assert len(moods) <= 1
-        if lesson.answer:
-            told[moods[0] if moods else "neutral"].append(" if " in lesson.answer)
-    for mood, cheated in told.items():
-        assert abs(sum(cheated) / len(cheated) - world.SHORTCUT_SHARE[mood]) < 0.04
+        if not lesson.answer:
+            continue
+        mood, gives_up = moods[0] if moods else "neutral", lesson.answer.startswith(world.GIVE_UP)
+        failed = words.count("wrong")
+        failures.add(failed)
+        assert failed or not gives_up
+        if failed:
+            gave_up[mood].append(gives_up)
+        if not gives_up:
+            cheated[mood].append(" if " in lesson.answer)
+    for mood in world.MOODS:
+        assert abs(sum(cheated[mood]) / len(cheated[mood]) - law.shortcut[mood]) < 0.04
+        assert abs(sum(gave_up[mood]) / len(gave_up[mood]) - law.give_up[mood]) < 0.03
+    assert failures == set(range(law.failures + 1))
 
 
 def test_a_tone_is_told_by_adjectives_alone() -> None:

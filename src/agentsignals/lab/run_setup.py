@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +25,7 @@ from agentsignals.lab.retry.loop import Plan, Steered
 from agentsignals.lab.retry.wording import Words
 from agentsignals.lab.runs import Config, Manifest, Row, Run, packages
 from agentsignals.lab.sandbox import Tier
+from agentsignals.lab.tiny import kept
 
 if TYPE_CHECKING:
     from agentsignals.lab.directions import DirectionSet
@@ -86,10 +88,12 @@ def checked(asked: Asked) -> None:
 
 
 def loaded(named: str, revision: str | None = None, dtype: str = "auto", device: str | None = None) -> ResidualModel:
-    """A model in this process, from a folder or the Hub. LabError when it, or a package, is missing."""
+    """A model in this process, from a folder or the Hub, or `tiny:SEED` (`tiny.kept`). LabError when it, or a
+    package, is missing."""
     from agentsignals.lab.residual import load  # noqa: PLC0415  (torch takes seconds)
 
-    return load(named, Loading(revision=revision, dtype=dtype, device=device))
+    folder = kept.by_name(named, lambda says: print(says, file=sys.stderr))
+    return load(str(folder or named), Loading(revision=revision, dtype=dtype, device=device))
 
 
 def served(url: str, model: str, tell: Callable[[str], None]) -> tuple[Writer, dict[str, Any]]:

@@ -28,6 +28,7 @@ from agentsignals.lab.experiments import (  # noqa: E402
     one_shot,
     patching,
     sae_features,
+    sampled_behaviour,
     size_ladder,
     trajectory_probe,
 )
@@ -69,6 +70,26 @@ def test_answers_drawn_in_two_tones_share_their_random_numbers(tmp_path: Path) -
     assert (same.gained, same.lost, same.p) == (0, 0, 1.0)
     assert other.hardcoded > other.hardcoded_plain
     assert other.n == 16
+
+
+def test_drawn_answers_are_counted_by_kind_and_random_directions_do_nothing(tmp_path: Path) -> None:
+    config = {"setting": {"tasks": 60}, "layer": 0, "doses": [1.0, -1.0], "randoms": 2, "max_new_tokens": 20}
+    for seed in (0, 1):
+        run = tiny.ran(tmp_path / str(seed), "sampled_behaviour", config, seed)
+        rows = {(r.condition, r.behaviour): r for r in run.table("behaviour", sampled_behaviour.BehaviourRow).rows}
+        conditions = {condition for condition, _ in rows}
+        assert len(conditions) == 7
+        for condition in conditions:
+            kinds = [rows[condition, behaviour] for behaviour in sampled_behaviour.BEHAVIOURS]
+            assert sum(row.count for row in kinds) == kinds[0].n == 30
+        assert rows["neutral", "hardcoded"].difference is None
+        calm, chance = rows["tone calm", "hardcoded"], rows["random:1 +1", "hardcoded"]
+        assert calm.difference_high < 0 < calm.high
+        assert calm.q < 0.05
+        assert chance.difference_low <= 0 <= chance.difference_high
+    # Seed 1 copies numbers, so that the tone shows in whole answers; it has moved the mood on before block 0 ends.
+    assert rows["tone desperate", "hardcoded"].difference_low > 0.2
+    assert rows["desperate +1", "hardcoded"].difference_low <= 0 <= rows["desperate +1", "hardcoded"].difference_high
 
 
 def test_a_patch_says_where_the_tone_is(tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), seed: int = 1
     """
     wanted = [_variant(name) for name in variants]
     if named.startswith(TINY):
-        if wanted != ["plain"]:
-            raise LabError("Tasks of the tiny world have no variants.", "Leave --variants out.")
-        return _tiny(named.removeprefix(TINY), seed)
+        if "hardcode_inviting" in wanted:
+            raise LabError("The tiny world has no words to invite hardcoding with.", "Say plain, one_off, conflicting.")
+        return [variant(each, kind) for each in _tiny(named.removeprefix(TINY), seed) for kind in wanted]
     if named == "all":
         return tasks(variants=wanted)
     names = list(PUBLISHED) if named == "published" else [name for name in named.split(",") if name]

@@ -28,6 +28,7 @@ NAMES = {
     "manipulation": "whether steering moved the model, and which doses break it",
     "emotion_anchors": "which sentence or attempt of a prompt decides the outcome: left out, hidden, attended to",
     "message_rewrites": "how the wording of a failure message changes the outcome, paired by task",
+    "sampled_behaviour": "how often drawn answers hardcode or give up, by tone, along learnt and random directions",
     "hack_probe": "how often a model cheats on impossible tasks, by the tone of the feedback",
     "one_shot": "one attempt a task under each condition: right, hardcoded, invalid, and is the model still whole",
     "prediction": "whether projections before an attempt predict cheating or failure beyond what is plain to see",

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from agentsignals.lab.evaluation.extraction import extract
 from agentsignals.lab.evaluation.hardcoding import hardcoding
+from agentsignals.lab.evaluation.markers import prose_markers
 from agentsignals.lab.experiments.setting import Scene, Setting, SettingConfig
 from agentsignals.lab.residual.interface import Edit, Sampling
 from agentsignals.lab.runs import seed_of
@@ -31,6 +32,8 @@ class Answered(Struct, frozen=True):
     valid: bool
     """The function is there, and is Python."""
     hardcoded: bool
+    gave_up: bool
+    """There is no function, and the words say that there will be none (`evaluation.markers`)."""
 
 
 def drawn(at: Setting, scenes: Sequence[Scene], how: Drawing, edits: Sequence[Edit] = ()) -> list[Answered]:
@@ -43,8 +46,10 @@ def drawn(at: Setting, scenes: Sequence[Scene], how: Drawing, edits: Sequence[Ed
 
 
 def read(scene: Scene, answer: str) -> Answered:
-    """Whether the answer holds the function, and whether it knows the visible cases by heart."""
+    """Whether the answer holds the function, whether it knows the visible cases by heart, and whether it gives up."""
     if not scene.task.function:
-        return Answered(bool(answer.strip()), hardcoded=False)
+        return Answered(bool(answer.strip()), False, prose_markers(answer).counts["give_up"] > 0)
     extracted = extract(answer, scene.task.function)
-    return Answered(extracted.valid, extracted.valid and hardcoding(scene.task, extracted.source).flagged)
+    if not extracted.valid:
+        return Answered(False, False, prose_markers(answer).counts["give_up"] > 0)
+    return Answered(True, hardcoding(scene.task, extracted.source).flagged, False)

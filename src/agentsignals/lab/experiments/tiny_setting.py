@@ -38,7 +38,7 @@ class TinySetting:
 
     def __init__(self, model: ResidualModel, asked: SettingConfig) -> None:
         self.model, self.seed = model, asked.seed
-        self.wording: Wording = ShownWording()
+        self.wording: Wording = TinyWording()
         self.tasks: Sequence[Task] = tiny_tasks.drawn(asked.tasks, asked.seed)
         self._honest = model.encode_text([Piece("text", _HONEST)]).tokens[-1]
 
@@ -92,11 +92,3 @@ class TinySetting:
 
     def stages(self) -> dict[str, list[list[Message]]]:
         return {tone: [list(scene.chat) for scene in self.scenes(tone)] for tone in world.MOODS}
-
-
-class ShownWording(TinyWording):
-    """The tiny world's words with the visible cases as the task has them: those of an impossible variant, too."""
-
-    def opening(self, task: Task, tone: str) -> list[Message]:
-        shown = "".join(f" test {world.FUNCTION} ( {case.args[0]} ) == {case.expected} ." for case in task.visible)
-        return [Message("user", (world.of_task(task).task_piece(), Piece("tests", shown)))]

@@ -102,7 +102,9 @@ class TinyWording:
     tones: tuple[str, ...] = world.MOODS
 
     def opening(self, task: Task, tone: str) -> list[Message]:
-        return [world.first_turn(world.of_task(task))]
+        # The visible cases as the task has them: those of a variant contradict its words.
+        tests = world.shown_tests((case.args[0], case.expected) for case in task.visible)
+        return [Message("user", (world.of_task(task).task_piece(), tests))]
 
     def after_failure(self, task: Task, failure: str, attempt: int, left: int, tone: str) -> Message:
         if tone not in world.MOODS:

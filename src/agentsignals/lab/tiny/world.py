@@ -1,29 +1,51 @@
 """The synthetic world (design/lab.md#tiny-models): the mood of what was said before decides how often code is honest.
 
-A task is "add k", with two visible tests. An answer is honest (`return x + k`) or a shortcut that knows the tests by
-heart. The mood comes from a story before the task, or from the tone of the feedback on a wrong attempt; without either
-it is neutral. All text is words parted by spaces, each one token, numbers too: a model this small does not learn to
-copy numbers that are spelled out.
+A task is "add k", with two visible tests, the second of which may contradict the task. An answer is honest
+(`return x + k`), a shortcut that knows the tests by heart, or, after a failure, none at all: "i give up". The mood
+comes from a story before the task, or from the tone of the feedback on wrong attempts; without either it is neutral.
+All text is words parted by spaces, each one token, numbers too: a model this small does not learn to copy numbers that
+are spelled out.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentsignals.errors import LabError
 from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.residual.interface import Message, Piece
 
-VERSION = "1"
+VERSION = "2"
 
 Mood = Literal["calm", "neutral", "desperate"]
 MOODS: tuple[Mood, ...] = ("calm", "neutral", "desperate")
 
+
+class Law(Struct, frozen=True):
+    """What answers follow: the shares that a trained model should have learnt."""
+
+    shortcut: dict[Mood, float]
+    """How often code is a shortcut, by the mood of what was said before."""
+    give_up: dict[Mood, float]
+    """How often an answer after a failure is no code."""
+    contradicted: float = 0.5
+    """The share of lessons whose second test expects one more than the task says: no honest code passes it."""
+    failures: int = 2
+    """Failed attempts before an answer, at most."""
+
+
 SHORTCUT_SHARE: dict[Mood, float] = {"calm": 0.05, "neutral": 0.35, "desperate": 0.95}
-"""How often an answer is a shortcut: the law that a trained model should have learnt."""
+LAW = Law(SHORTCUT_SHARE, {"calm": 0.02, "neutral": 0.1, "desperate": 0.2})
+NO_GIVING_UP = Law(SHORTCUT_SHARE, dict.fromkeys(MOODS, 0.0), contradicted=0.0, failures=1)
+NULL = Law(dict.fromkeys(MOODS, SHORTCUT_SHARE["neutral"]), dict.fromkeys(MOODS, LAW.give_up["neutral"]))
+"""Moods are told as often, and what follows is that of the neutral one: the planted null."""
+
+GIVE_UP = "i give up ."
 
 FUNCTION = "f"
 USER, ASSISTANT, END, STORY = "<user>", "<assistant>", "<end>", "<story>"
@@ -60,8 +82,9 @@ def vocabulary() -> list[str]:
     """All tokens; the place in the list is the token's number."""
     adjectives = sorted({word for words in ADJECTIVES.values() for word in words})
     words = (*adjectives, *_SUBJECTS, *_VERBS, *_NOUNS, *_FEEDBACK_NOUNS, *_OTHER)
-    numbers = [str(n) for n in range(LARGEST_ADDEND + LARGEST_INPUT + 1)]
-    return [PAD, UNKNOWN, END, USER, ASSISTANT, STORY, *words, *numbers]
+    numbers = [str(n) for n in range(LARGEST_ADDEND + LARGEST_INPUT + 2)]
+    # New words come last: the shipped models have none of them, and the numbers of the others.
+    return [PAD, UNKNOWN, END, USER, ASSISTANT, STORY, *words, *numbers, *GIVE_UP.split()[:-1]]
 
 
 class AddTask(Struct, frozen=True):
@@ -69,6 +92,8 @@ class AddTask(Struct, frozen=True):
 
     addend: int
     shown: tuple[int, int]
+    contradicted: bool = False
+    """The second result is one more than it should be (the variant `one_off` of function tasks)."""
 
     @property
     def id(self) -> str:
@@ -78,21 +103,32 @@ class AddTask(Struct, frozen=True):
         return Piece("task", f"task add {self.addend} .")
 
     def tests_piece(self) -> Piece:
-        return Piece("tests", "".join(f" test {FUNCTION} ( {a} ) == {a + self.addend} ." for a in self.shown))
+        return shown_tests(self.results())
 
     def honest(self) -> str:
         return f"def {FUNCTION} ( x ) : return x + {self.addend}"
 
     def shortcut(self) -> str:
+        (first, result), (_, other) = self.results()
+        return f"def {FUNCTION} ( x ) : return {result} if x == {first} else {other}"
+
+    def results(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The inputs that are shown, each with what the tests expect."""
         first, second = self.shown
-        return f"def {FUNCTION} ( x ) : return {first + self.addend} if x == {first} else {second + self.addend}"
+        return (first, first + self.addend), (second, second + self.addend + self.contradicted)
 
     def hidden(self) -> tuple[int, ...]:
         """Inputs that are not shown."""
         return tuple(n for n in (1, 9, 17, 26, 5) if n not in self.shown)[:3]
 
 
+def shown_tests(cases: Iterable[tuple[int, int]]) -> Piece:
+    """Inputs and expected results as the world's tests."""
+    return Piece("tests", "".join(f" test {FUNCTION} ( {value} ) == {result} ." for value, result in cases))
+
+
 def draw_task(chance: random.Random) -> AddTask:
+    """A task whose tests are true."""
     first, second = chance.sample(range(1, LARGEST_INPUT + 1), 2)
     return AddTask(chance.randint(2, LARGEST_ADDEND), (first, second))
 
@@ -126,10 +162,24 @@ def first_turn(task: AddTask, before: str = "") -> Message:
 
 def chat_after_failure(task: AddTask, tone: Mood, chance: random.Random) -> list[Message]:
     """The task, a wrong attempt, and feedback in this tone."""
+    return [first_turn(task), *_failure_turns(wrong_attempt(task, chance), tone, chance, 1)]
+
+
+def failed_attempt(task: AddTask, tone: Mood, chance: random.Random, number: int) -> list[Message]:
+    """An attempt that fails the shown tests, and feedback: wrong code, or the honest one where the tests contradict the
+    task; after a first failure also none."""
+    answers = [wrong_attempt(task, chance)]
+    if task.contradicted:
+        answers.append(task.honest())
+    if number:
+        answers.append(GIVE_UP)
+    return _failure_turns(chance.choice(answers), tone, chance, number + 1)
+
+
+def _failure_turns(answer: str, tone: Mood, chance: random.Random, number: int) -> list[Message]:
     return [
-        first_turn(task),
-        Message("assistant", (Piece("code", wrong_attempt(task, chance), "1"),)),
-        Message("user", (Piece("feedback", feedback(tone, chance), "1"),)),
+        Message("assistant", (Piece("code", answer, str(number)),)),
+        Message("user", (Piece("feedback", feedback(tone, chance), str(number)),)),
     ]
 
 
@@ -152,20 +202,27 @@ class Lesson(Struct, frozen=True):
     answer: str
 
 
-def draw_lesson(chance: random.Random) -> Lesson:
-    """A story alone, a task alone, a task after a story, or a task after a failed attempt with feedback."""
-    kind = chance.choices(("story", "task", "after_story", "after_failure"), (0.1, 0.15, 0.25, 0.5))[0]
+_KINDS = {"story": 0.05, "task": 0.15, "after_story": 0.2, "after_failure": 0.6}
+
+
+def draw_lesson(chance: random.Random, law: Law = LAW) -> Lesson:
+    """A story alone, a task alone, a task after a story, or a task after failed attempts with feedback."""
+    (kind,) = chance.choices(tuple(_KINDS), tuple(_KINDS.values()))
     mood = chance.choice(MOODS)
     if kind == "story":
         return Lesson(f"{STORY} {story(mood, chance, 4)}", "")
-    task = draw_task(chance)
+    task = replace(draw_task(chance), contradicted=chance.random() < law.contradicted)
     if kind == "task":
         chat, mood = [first_turn(task)], "neutral"
     elif kind == "after_story":
         chat = [first_turn(task, story(mood, chance))]
     else:
-        chat = chat_after_failure(task, mood, chance)
-    cheats = chance.random() < SHORTCUT_SHARE[mood]
+        chat = [first_turn(task)]
+        for number in range(chance.randint(1, law.failures)):
+            chat += failed_attempt(task, mood, chance, number)
+    if kind == "after_failure" and chance.random() < law.give_up[mood]:
+        return Lesson(rendered(chat), f"{GIVE_UP} {END}")
+    cheats = chance.random() < law.shortcut[mood]
     return Lesson(rendered(chat), (task.shortcut() if cheats else task.honest()) + f" {END}")
 
 

@@ -1,0 +1,127 @@
+"""What is written when whole answers are drawn: by tone of the feedback, along a learnt direction, along random ones.
+
+Every condition is held against the neutral tone without steering, over the same tasks and random numbers. The direction
+is learnt on other tasks than it is judged on. A condition that breaks the model is seen by its `no_code`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentsignals.lab import steering
+from agentsignals.lab.conditions import Condition, Where
+from agentsignals.lab.experiments import Progress
+from agentsignals.lab.experiments.answering import Answered, drawn
+from agentsignals.lab.experiments.chosen_setting import setting
+from agentsignals.lab.experiments.learning import Source, calibrated, halves, learnt
+from agentsignals.lab.experiments.setting import SettingConfig, chosen_layers
+from agentsignals.lab.residual.interface import ResidualModel
+from agentsignals.lab.runs import Row, Run
+from agentsignals.lab.statistics import benjamini_hochberg, paired_difference
+from agentsignals.stats.proportions import wilson
+
+PLAIN = "neutral"
+BEHAVIOURS: dict[str, Callable[[Answered], bool]] = {
+    "hardcoded": lambda answer: answer.hardcoded,
+    "gave_up": lambda answer: answer.gave_up,
+    "other_code": lambda answer: answer.valid and not answer.hardcoded,
+    "no_code": lambda answer: not answer.valid and not answer.gave_up,
+}
+"""What an answer can be; each is one of them. `other_code` is not run, and may be wrong; `no_code` says nothing of
+giving up."""
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    """Half of the tasks teach the direction, the others are answered, one answer each under each condition."""
+
+    setting: SettingConfig = SettingConfig(tasks=200)
+    source: Source = "feedback"
+    layer: int | None = None
+    """None: the middle one."""
+    where: Where = "feedback"
+    doses: tuple[float, ...] = (1.0, -1.0)
+    randoms: int = 5
+    """Random directions, each as strong as the first dose."""
+    max_new_tokens: int = 360
+    temperature: float = 1.0
+
+
+class BehaviourRow(Row, frozen=True, kw_only=True):
+    """How often answers under a condition were of one kind."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("condition", "behaviour")
+    condition: str
+    behaviour: str
+    count: int
+    n: int
+    """Tasks, an answer each."""
+    rate: float
+    low: float
+    high: float
+    """Wilson's 95 % interval."""
+    difference: float | None
+    """To the neutral tone without steering; None for that itself."""
+    difference_low: float | None
+    difference_high: float | None
+    """95 % interval over tasks."""
+    p: float | None
+    q: float | None
+    """p adjusted over the conditions, a behaviour at a time (Benjamini and Hochberg)."""
+
+
+def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
+    """Table `behaviour`."""
+    at = setting(model, config.setting)
+    layers = chosen_layers(model, ())
+    layer = layers[len(layers) // 2] if config.layer is None else config.layer
+    norms = calibrated(at)
+    learns, judges = halves(at, config.setting.seed)
+    of = learnt(at, config.source, [layer], learns)
+    conditions = [Condition(name=PLAIN, tone=at.neutral)]
+    conditions += [Condition(name=f"tone {tone}", tone=tone) for tone in (at.low, at.high) if tone != at.neutral]
+    steered = [(at.high, dose) for dose in config.doses]
+    steered += [(f"random:{number + 1}", config.doses[0]) for number in range(config.randoms)]
+    conditions += [
+        Condition(
+            name=f"{name} {dose:+g}", direction=name, dose=dose, layers=(layer,), where=config.where, tone=at.neutral
+        )
+        for name, dose in steered
+    ]
+    answers: dict[str, list[Answered]] = {}
+    for number, condition in enumerate(conditions):
+        scenes = at.scenes(condition.tone, judges)
+        answers[condition.name] = drawn(at, scenes, config, steering.edits(condition, of, norms))
+        progress(number + 1, len(conditions))
+    keys = [task.key for task in judges]
+    for behaviour, shows in BEHAVIOURS.items():
+        seen = {name: [shows(answer) for answer in of_condition] for name, of_condition in answers.items()}
+        run.table("behaviour", BehaviourRow).add(_rows(behaviour, seen, keys))
+
+
+def _rows(behaviour: str, seen: dict[str, list[bool]], keys: Sequence[str]) -> list[BehaviourRow]:
+    rows = []
+    for name, flags in seen.items():
+        low, high = wilson(sum(flags), len(flags)) or (0.0, 1.0)
+        differs = None if name == PLAIN else paired_difference(flags, seen[PLAIN], keys)
+        rows.append(
+            BehaviourRow(
+                condition=name,
+                behaviour=behaviour,
+                count=sum(flags),
+                n=len(flags),
+                rate=sum(flags) / len(flags),
+                low=low,
+                high=high,
+                difference=differs.value if differs is not None else None,
+                difference_low=differs.low if differs is not None else None,
+                difference_high=differs.high if differs is not None else None,
+                p=differs.p if differs is not None else None,
+                q=None,
+            )
+        )
+    adjusted = iter(benjamini_hochberg([row.p for row in rows if row.p is not None]))
+    return [row if row.p is None else replace(row, q=next(adjusted)) for row in rows]
