@@ -1,7 +1,7 @@
 """Trains a model of the lab's tiny world, from nothing: minutes on one core.
 
 Matrices within blocks learn by Muon (Jordan and others, 2024; torch 2.9 on), everything else by AdamW: copying numbers,
-which all answers need, then takes a tenth of the lessons that AdamW alone wants (design/lab.md#tiny-models).
+which all answers need, then takes far fewer lessons than with AdamW alone (design/lab.md#tiny-models).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Recipe(Struct, frozen=True, kw_only=True):
 
 
 SMALL = Recipe(layers=3, width=96, inner=192, heads=4, steps=900, batch=64, law=world.NO_GIVING_UP)
-LARGE = Recipe(layers=3, width=384, inner=1024, heads=6, steps=110, batch=32)
+LARGE = Recipe(layers=3, width=384, inner=1024, heads=6, steps=200, batch=32)
 NULL = replace(LARGE, law=world.NULL)
 """The negative control: moods are told and mean nothing."""
 
