@@ -154,8 +154,10 @@ def test_names_are_checked_before_a_model_is_looked_for(capsys: pytest.CaptureFi
     condition = '[[condition]]\nname = "up"\ndirection = "{}"\ndose = 1\nlayers = [{}]\n'
     agent = ("agent", "--model", tmp_path / "nowhere", "--directions", tmp_path / "d.npz", "--tasks", "times")
     for name, layer, says in (
-        ("desperate", 1, "no direction 'desperate'"), ("loud", 2, "no directions at layer 2"), ("loud", 1, "can't be loaded"),
-    ):  # fmt: skip
+        ("desperate", 1, "no direction 'desperate'"),
+        ("loud", 2, "no directions at layer 2"),
+        ("loud", 1, "can't be loaded"),
+    ):
         (tmp_path / "c.toml").write_text(condition.format(name, layer))
         message = refused(capsys, *agent, "--conditions", tmp_path / "c.toml", "--out", tmp_path / "run")
         assert says in message
