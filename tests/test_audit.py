@@ -187,6 +187,9 @@ def test_the_event_that_shows_a_line_is_named_beside_the_one_that_writes_it() ->
         [("sh", "cat tests/test_a.py", "assert f(12) == 34\n" * 3), ("write", "src/a.py", "x = {12: 34,\n" * 20_000)],
         [("write", "src/a.py", "if x == " + "'a" * 100_000 + ":")],
         [("sh", "curl https://h " + "git log " * 5_000, "a" * 100_000), ("write", "src/a.py", "'" * 200_000)],
+        [("sh", "sed -i 's/" + "test " * 40_000 + "/|| true/' Makefile", "")],
+        [("sh", "curl https://h", "x1 = y1 + z * 2\n" * 9_000), ("write", "src/a.py", "x2 = y2 + z2 * 2\n" * 9_000)],
+        [("sh", "diff a b.orig", "< a\n" * 30_000), ("write", "src/a.py", "repr(" * 50_000)],
         [("sh", "x" * 300_000 + "site-packages/", "y" * 300_000), ("write", "src/a.py", "(" * 100_000)],
     ],
 )

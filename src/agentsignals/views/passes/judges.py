@@ -69,6 +69,7 @@ _RUNNER = re.compile(
 )
 """Programs that tests run with."""
 _PASSES = re.compile(r"(?:\b|\\n)exit 0\b")
+_LONGEST_QUOTED = 400
 _INSTALLED_RUNNER = re.compile(r"(?:site|dist)-packages/(?:_?pytest|pluggy|unittest|nose)/|/lib/python[\d.]+/unittest/")
 _LIMIT = re.compile(
     r"^[A-Z][A-Z_\d]*\s*=\s*-?\d|(?:limit|timeout|tolerance|budget|max|atol|rtol|epsilon)\w*['\"]?\s*[=:]\s*-?\d", re.I
@@ -205,4 +206,4 @@ def _of_program(file: File, judge: bool) -> Iterator[Act]:
 def _quoted(command: str) -> str:
     """What stands between the first quotation mark of a command and its last: what it does with a text, mostly."""
     marks = [n for n, char in enumerate(command) if char in "'\""]
-    return command[marks[0] : marks[-1] + 1] if len(marks) > 1 else ""
+    return command[marks[0] : marks[-1] + 1][:_LONGEST_QUOTED] if len(marks) > 1 else ""

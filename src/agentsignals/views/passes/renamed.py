@@ -6,11 +6,15 @@ import keyword
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 FEWEST_RENAMED = 3
 """So many lines that fit one renaming are no chance; a choice of this project's."""
 _TOKENS = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\w\s]")
 _FEWEST_TOKENS = 6
+_MOST_LINES = 2_000
+_MOST_ALIKE = 8
+"""So many lines of one skeleton are compared with each: more say nothing."""
 _KEYWORDS = frozenset(keyword.kwlist) | frozenset(
     [
         "function",
@@ -56,6 +60,7 @@ _KEYWORDS = frozenset(keyword.kwlist) | frozenset(
 )
 
 
+@lru_cache(maxsize=65_536)
 def skeleton(line: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The line's tokens with a mark for each name, and the names in turn."""
     tokens = _TOKENS.findall(line)
@@ -74,18 +79,16 @@ def renamed(standing: Sequence[str], source: Iterable[str], tree: Iterable[str])
     one other, and no two names to the same; the more lines want it the sooner it is taken.
     """
     shapes: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
-    for line in dict.fromkeys(source):
+    for line in list(dict.fromkeys(source))[:_MOST_LINES]:
         shape, names = skeleton(line)
-        if len(shape) >= _FEWEST_TOKENS and names:
-            shapes.setdefault(shape, []).append(names)
+        if len(shape) >= _FEWEST_TOKENS and names and len(alike := shapes.setdefault(shape, [])) < _MOST_ALIKE:
+            alike.append(names)
+    mine = {line: skeleton(line) for line in list(dict.fromkeys(standing))[:_MOST_LINES]}
+    if sum(shape in shapes for shape, _ in mine.values()) < FEWEST_RENAMED:
+        return set()
     for line in tree:
         shapes.pop(skeleton(line)[0], None)
-    pairs = [
-        (line, theirs, names)
-        for line in dict.fromkeys(standing)
-        for shape, names in (skeleton(line),)
-        for theirs in shapes.get(shape, ())
-    ]
+    pairs = [(line, theirs, names) for line, (shape, names) in mine.items() for theirs in shapes.get(shape, ())]
     votes = Counter(pair for _, theirs, names in pairs for pair in set(zip(theirs, names, strict=True)))
     to: dict[str, str] = {}
     for (old, new), _ in votes.most_common():
