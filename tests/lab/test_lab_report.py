@@ -164,14 +164,26 @@ def test_projections_and_checks_are_there_where_the_run_has_them(tmp_path: Path)
             for span, value in (("all", 0.5), ("code", None))
         )  # fmt: skip
         run.table("manipulation", ManipulationRow).add(
-            [ManipulationRow(condition="up", kl=0.25, shift=None, anti_steered=0.125, n=3)]
+            [
+                ManipulationRow(condition="up", verdict="moved", kl=0.25, shift=None, anti_steered=0.125, n=3),
+                ManipulationRow(condition="weak", verdict="nothing", kl=0, noise=0, shift=0, anti_steered=0, n=3),
+                ManipulationRow(
+                    condition="nowhere", verdict="not testable", kl=None, shift=None, anti_steered=None, n=0
+                ),
+            ]
         )
     again = Run.read(tmp_path)
     assert table(again, "lab.projections") == [
         {"direction": "calm", "layer": 1, "span": "all", "attempt": 0, "condition": "baseline", "n": 1,
          "cosine": 0.5, "coordinate": 0.5}
     ]  # fmt: skip
-    assert table(again, "lab.manipulation") == [{"condition": "up", "n": 3, "kl": "0.25", "shift": None, "anti": 0.125}]
+    assert [(row["condition"], row["verdict"], row["kl"], row["n"]) for row in table(again, "lab.manipulation")] == [
+        ("up", "moved", "0.25", 3), ("weak", "nothing", "0", 3), ("nowhere", "not testable", None, 0),
+    ]  # fmt: skip
+    (checks,) = [part for part in parts(again) if part.name == "manipulation"]
+    weak, nowhere = checks.outcome.limits
+    assert weak.startswith("'weak' moved the next token no more than rounding")
+    assert nowhere.startswith("'nowhere' could not be checked")
 
 
 def test_runs_of_two_evaluators_and_of_nothing_shared_are_not_compared(tmp_path: Path) -> None:

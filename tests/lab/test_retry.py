@@ -10,7 +10,8 @@ from agentsignals.errors import LabError
 from agentsignals.lab import coding_tasks
 from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
-from agentsignals.lab.retry.loop import Done, Plan, episodes
+from agentsignals.lab.retry.loop import Done, Plan, Work
+from agentsignals.lab.retry.pool import episodes
 from agentsignals.lab.retry.wording import PlainWording, TinyWording, wording
 from agentsignals.lab.tiny.tasks import drawn
 
@@ -38,6 +39,15 @@ class Scripted:
         return [Generation(text=answer, tokens=(1, 2), finish="stop", prompt_tokens=5) for answer in made]
 
 
+class OneByOne(Scripted):
+    """The same as a server that answers one call at a time."""
+
+    concurrency = 1
+
+    def answer(self, chat: Sequence[Message], sampling: Sampling) -> Generation:
+        return self.write([chat], [sampling])[0]
+
+
 def fenced(source: str) -> str:
     return f"Here it is.\n```python\n{source}```\n"
 
@@ -45,7 +55,7 @@ def fenced(source: str) -> str:
 def ran(
     writer: Scripted, *, attempts: int = 3, condition: Condition = BASELINE, task: coding_tasks.Task = TASK
 ) -> Done:
-    (done,) = episodes(writer, Plan(wording=PlainWording(), attempts=attempts), condition, [(task, 0)])
+    (done,) = episodes(writer, Plan(wording=PlainWording(), attempts=attempts), [Work(condition, task, 0)])
     return done
 
 
@@ -95,21 +105,14 @@ def test_conditions_share_their_random_numbers_and_samples_and_attempts_do_not()
     seeds = {}
     for name in ("one", "other"):
         writer = Scripted(wrong, wrong, wrong)
-        list(episodes(writer, Plan(wording=PlainWording()), Condition(name=name, tone="calm"), [(TASK, 0), (TASK, 1)]))
+        condition = Condition(name=name, tone="calm")
+        list(episodes(writer, Plan(wording=PlainWording()), [Work(condition, TASK, sample) for sample in (0, 1)]))
         seeds[name] = [how.seed for how in writer.how]
-    assert seeds["one"] == seeds["other"]
+    assert sorted(seeds["one"]) == sorted(seeds["other"])
     assert len(set(seeds["one"])) == 6
     writer = Scripted(wrong)
-    list(episodes(writer, Plan(wording=PlainWording(), attempts=1, seed=14), BASELINE, [(TASK, 0)]))
+    list(episodes(writer, Plan(wording=PlainWording(), attempts=1, seed=14), [Work(BASELINE, TASK, 0)]))
     assert writer.how[0].seed not in seeds["one"]
-
-
-@pytest.mark.parametrize("batch", [1, 3, 16])
-def test_the_size_of_a_batch_changes_no_row(batch: int) -> None:
-    work = [(one, sample) for one in coding_tasks.tasks(families=["times"])[:3] for sample in (0, 1)]
-    writer = Scripted("nothing", "nothing", "nothing")
-    found = list(episodes(writer, Plan(wording=PlainWording(), attempts=2, batch=batch), BASELINE, work))
-    assert [(d.episode.task, d.episode.sample, d.episode.attempts) for d in found] == [(t.key, s, 2) for t, s in work]
 
 
 @pytest.mark.slow
@@ -129,8 +132,7 @@ def test_a_server_cannot_be_steered() -> None:
             episodes(
                 Scripted(),
                 Plan(wording=PlainWording()),
-                Condition(name="c", direction="calm", dose=1.0, layers=(1,)),
-                [(TASK, 0)],
+                [Work(Condition(name="c", direction="calm", dose=1.0, layers=(1,)), TASK, 0)],
             )
         )
 
@@ -141,19 +143,19 @@ def test_what_is_not_known_is_said() -> None:
     with pytest.raises(LabError, match="no tone 'angry'"):
         ran(Scripted(), condition=Condition(name="c", tone="angry"))
     with pytest.raises(LabError, match="no task of the tiny world"):
-        list(episodes(Scripted(), Plan(wording=TinyWording()), BASELINE, [(TASK, 0)]))
+        list(episodes(Scripted(), Plan(wording=TinyWording()), [Work(BASELINE, TASK, 0)]))
 
 
 def test_the_tiny_world_speaks_its_own_language() -> None:
     task = drawn(1, 0)[0]
     writer = Scripted(task.wrong, task.reference)
     (done,) = episodes(
-        writer, Plan(wording=TinyWording(), attempts=2), Condition(name="c", tone="desperate"), [(task, 0)]
+        writer, Plan(wording=TinyWording(), attempts=2), [Work(Condition(name="c", tone="desperate"), task, 0)]
     )
     assert (done.episode.visible_pass, done.episode.hidden_pass, done.episode.hardcoded) == (True, False, True)
     writer = Scripted("def f ( x ) : return x", task.reference)
     (done,) = episodes(
-        writer, Plan(wording=TinyWording(), attempts=2), Condition(name="c", tone="desperate"), [(task, 0)]
+        writer, Plan(wording=TinyWording(), attempts=2), [Work(Condition(name="c", tone="desperate"), task, 0)]
     )
     assert (done.episode.recovered, done.episode.hardcoded) == (True, False)
     assert done.attempts[0].feedback.startswith("wrong .")

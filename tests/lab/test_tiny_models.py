@@ -29,7 +29,8 @@ from agentsignals.lab.residual.interface import (
     Span,
     Suppress,
 )
-from agentsignals.lab.retry.loop import Plan, Steered, episodes
+from agentsignals.lab.retry.loop import Plan, Steered, Work
+from agentsignals.lab.retry.pool import episodes
 from agentsignals.lab.retry.wording import TinyWording
 from agentsignals.lab.tiny import world
 from agentsignals.lab.tiny.tasks import drawn
@@ -199,10 +200,10 @@ def test_the_retry_loop_runs_and_conditions_share_their_draws() -> None:
     work = [(task, 0) for task in drawn(8, 3)]
     held = Steered(model(0), from_stories(0), calibration(0))
     nothing = Condition(name="nothing", direction="desperate", dose=0.0, layers=(0,), where="feedback", tone="neutral")
-    runs = {
-        c.name: list(episodes(model(0), plan, c, work, held))
-        for c in (Condition(name="neutral", tone="neutral"), nothing, Condition(name="desperate", tone="desperate"))
-    }
+    conditions = (Condition(name="neutral", tone="neutral"), nothing, Condition(name="desperate", tone="desperate"))
+    dones = list(episodes(model(0), plan, [Work(c, *w) for w in work for c in conditions], held))
+    dones.sort(key=lambda done: done.task.key)
+    runs = {c.name: [done for done in dones if done.condition is c] for c in conditions}
     answers = {name: [a.answer for done in dones for a in done.attempts] for name, dones in runs.items()}
     assert answers["neutral"] == answers["nothing"]
     assert all(a.valid_python for done in runs["neutral"] for a in done.attempts)
@@ -223,7 +224,7 @@ def test_too_much_of_a_direction_breaks_the_answers_and_is_seen_as_that() -> Non
         Condition(name="none", tone="neutral"),
         Condition(name="far", direction="desperate", dose=6.0, layers=(2,), where="generated", tone="neutral"),
     ):
-        done = list(episodes(model(0), plan, condition, work, held))
+        done = list(episodes(model(0), plan, [Work(condition, *w) for w in work], held))
         invalid[condition.name] = sum(not d.attempts[0].valid_python for d in done) / len(done)
     assert over_steered(invalid["far"], invalid["none"])
     assert not over_steered(invalid["none"], invalid["none"])

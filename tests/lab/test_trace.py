@@ -25,7 +25,7 @@ from agentsignals.lab.retry.wording import PlainWording
 from agentsignals.lab.runs import Config, Manifest, Run
 from agentsignals.store.query import rows
 from tests.golden import read_files
-from tests.lab.test_retry import Scripted, fenced
+from tests.lab.test_retry import OneByOne, Scripted, fenced
 
 TASK = coding_tasks.task("parse_duration")
 WRONG = fenced("def parse_duration(text):\n    return 1 if text else 2\n")
@@ -42,26 +42,26 @@ MANIFEST = Manifest(
 CALM = Condition(name="calm words", tone="calm")
 
 
-class Dying(Scripted):
-    """Answers so many rounds, then is interrupted; what it says depends on when it is asked, as a server's does."""
+class Dying(OneByOne):
+    """Answers so often, then is interrupted."""
 
-    def __init__(self, rounds: int, *answers: str) -> None:
+    def __init__(self, times: int, *answers: str) -> None:
         super().__init__(*answers)
-        self.rounds = rounds
+        self.times = times
 
-    def write(self, chats: Sequence[Sequence[Message]], sampling: Sequence[Sampling]) -> list[Generation]:
-        self.rounds -= 1
-        if self.rounds < 0:
+    def answer(self, chat: Sequence[Message], sampling: Sampling) -> Generation:
+        self.times -= 1
+        if self.times < 0:
             raise KeyboardInterrupt
-        return super().write(chats, sampling)
+        return super().answer(chat, sampling)
 
 
 def opened(folder: Path) -> Run:
     return Run.open(folder, CONFIG, MANIFEST)
 
 
-def looped(run: Run, writer: Scripted, samples: int = 1, *conditions: Condition, batch: int = 1) -> Ran:
-    plan = Plan(wording=PlainWording(), attempts=2, batch=batch)
+def looped(run: Run, writer: Scripted, samples: int = 1, *conditions: Condition) -> Ran:
+    plan = Plan(wording=PlainWording(), attempts=2)
     return run_loop(run, writer, plan, conditions or (BASELINE,), [TASK], samples)
 
 
@@ -83,12 +83,13 @@ def test_an_interrupted_run_that_goes_on_holds_what_a_whole_one_holds(tmp_path: 
     with opened(tmp_path / "whole") as run:
         assert looped(run, Scripted(WRONG, fenced(TASK.reference)), 3, BASELINE, CALM) == Ran(6, 6)
     with pytest.raises(KeyboardInterrupt), opened(tmp_path / "cut") as run:
-        looped(run, Dying(5, WRONG, fenced(TASK.reference)), 3, BASELINE, CALM)
-    assert len(Run.read(tmp_path / "cut").table("episodes", EpisodeRow).rows) == 2
+        looped(run, Dying(10, WRONG, fenced(TASK.reference)), 3, BASELINE, CALM)
+    kept = len(Run.read(tmp_path / "cut").table("episodes", EpisodeRow).rows)
+    assert 0 < kept < 6
     with opened(tmp_path / "cut") as run:
         writer = Scripted(WRONG, fenced(TASK.reference))
-        assert looped(run, writer, 3, BASELINE, CALM) == Ran(6, 4)
-        assert len(writer.told) == 8, "what was done is not asked again"
+        assert looped(run, writer, 3, BASELINE, CALM) == Ran(6, 6 - kept)
+        assert len(writer.told) == 2 * (6 - kept), "what was done is not asked again"
     assert content(tmp_path / "cut") == content(tmp_path / "whole")
 
 
@@ -99,10 +100,10 @@ def test_a_killed_run_goes_on_and_holds_what_a_whole_one_holds(tmp_path: Path) -
         import sys
         from pathlib import Path
         from tests.lab.test_trace import *
-        class Telling(Scripted):
-            def write(self, chats, sampling):
+        class Telling(OneByOne):
+            def answer(self, chat, sampling):
                 print("asked", flush=True)
-                return super().write(chats, sampling)
+                return super().answer(chat, sampling)
         with opened(Path(sys.argv[1])) as run:
             looped(run, Telling(WRONG, fenced(TASK.reference)), 40)
         """
@@ -110,7 +111,7 @@ def test_a_killed_run_goes_on_and_holds_what_a_whole_one_holds(tmp_path: Path) -
     command = [sys.executable, "-c", script, str(tmp_path / "cut")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as worker:
         assert worker.stdout is not None
-        for _ in range(5):
+        for _ in range(60):
             assert worker.stdout.readline() == "asked\n"
         worker.send_signal(signal.SIGKILL)
     before = len(opened(tmp_path / "cut").table("episodes", EpisodeRow).rows)

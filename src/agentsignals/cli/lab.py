@@ -42,6 +42,10 @@ def _model_arguments(parser: argparse.ArgumentParser) -> None:
     add("--revision", metavar="REV", help="commit, branch or tag on the Hub")
     add("--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16"), help="default: as stored")
     add("--device", metavar="NAME", help="cpu, cuda, cuda:1, or auto: spread over all (default: the first GPU)")
+    add("--attention", default="sdpa", choices=("sdpa", "eager", "flash_attention_2"), help="default sdpa")
+    add("--batch", type=int, default=32, metavar="N", help="the most rows of a batch (default 32)")
+    add("--batch-tokens", type=int, metavar="N", help="the most tokens of one (default: by a GPU's memory; else 8192)")
+    add("--exact", action="store_true", help="each row alone: what it says depends on nothing beside it, in bf16, too")
     add("--out", metavar="RUN", required=True, help="the run's folder: new, empty, or of the same run, which goes on")
 
 
@@ -50,6 +54,7 @@ def _agent_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--server", metavar="URL", help="instead of --model: a server that speaks chat completions; tasks go there")
     add("--server-model", metavar="NAME", help="the model's name at that server")
+    add("--calls", type=int, default=8, metavar="N", help="calls of the server in flight (default 8)")
     add(
         "--tasks",
         metavar="NAMES",
@@ -166,9 +171,9 @@ def _agent(options: argparse.Namespace) -> int:
     asked = _asked(options)
     run_setup.checked(asked)  # before a model is loaded, which takes a while
     if options.server is not None:
-        writer, card = run_setup.served(options.server, options.server_model, _say)
+        writer, card = run_setup.served(options.server, options.server_model, _say, options.calls)
     else:
-        writer = model = run_setup.loaded(options.model, options.revision, options.dtype, options.device)
+        writer = model = run_setup.loaded(options.model, _loading(options))
         card = run_setup.card_of(model)
     begun = run_setup.begin(Path(options.out), asked, card)
     for name, count in begun.left_out.items():
@@ -205,6 +210,19 @@ def _asked(options: argparse.Namespace) -> Any:
     )
 
 
+def _loading(options: argparse.Namespace) -> Any:
+    from agentsignals.lab.residual.interface import Loading
+
+    return Loading(
+        revision=options.revision,
+        dtype=options.dtype,
+        device=options.device,
+        attention=options.attention,
+        batch=1 if options.exact else options.batch,
+        batch_tokens=options.batch_tokens,
+    )
+
+
 def _run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import Bar
     from agentsignals.lab import experiment_setup, experiments, run_setup
@@ -215,7 +233,7 @@ def _run(options: argparse.Namespace) -> int:
     chosen = experiments.experiment(options.experiment)
     config = experiments.config(options.experiment, experiment_setup.settings_of(options.config, options.texts))
     files = experiment_setup.checked_config(config)  # before a model is loaded, which takes a while
-    model = run_setup.loaded(options.model, options.revision, options.dtype, options.device)
+    model = run_setup.loaded(options.model, _loading(options))
     asked = Config(options.experiment, msgspec.to_builtins(config))
     begun = experiment_setup.begin_experiment(Path(options.out), asked, model, options.seed, files)
     bar = Bar(options.quiet)

@@ -32,6 +32,11 @@ class Condition(Struct, frozen=True, kw_only=True):
     def steers(self) -> bool:
         return self.direction is not None and (self.ablate or self.dose != 0)
 
+    @property
+    def acts_before_feedback(self) -> bool:
+        """Whether a first attempt, which no feedback precedes, is any other than without it."""
+        return self.steers and self.where != "feedback"
+
 
 BASELINE = Condition(name="baseline")
 

@@ -273,12 +273,15 @@ def _checks(rows: Sequence[ManipulationRow]) -> Part:
     columns = (
         Column("condition", "condition", "code"),
         Column("n", "prompts", "count"),
+        Column("verdict", "the check says"),
         Column("kl", "KL, nats", "figure"),
+        Column("noise", "KL of rounding", "figure"),
         Column("shift", "projection shift, median norms", "figure"),
         Column("anti", "moved the other way", "share"),
     )
     table_rows = [
-        [r.condition, r.n, f"{r.kl:.3g}", None if r.shift is None else f"{r.shift:.3g}", r.anti_steered] for r in rows
+        [r.condition, r.n, r.verdict or None, _short(r.kl), _short(r.noise), _short(r.shift), r.anti_steered]
+        for r in rows
     ]
     table = Table(
         id="lab.manipulation",
@@ -288,6 +291,14 @@ def _checks(rows: Sequence[ManipulationRow]) -> Part:
         n=len(rows),
         of="conditions",
     )
-    limits = ["A condition that moves neither the next token nor its projection is no test of anything."]
+    says = {
+        "nothing": "moved the next token no more than rounding does: what follows is no test of it.",
+        "not testable": "could not be checked: its prompts hold no token where it acts. Nothing is known of it.",
+    }
+    limits = [f"{row.condition!r} {says[row.verdict]}" for row in rows if row.verdict in says]
     question = "Did steering move the model at all?"
     return Part("manipulation", "Manipulation checks", question, Outcome([], [table], [], limits))
+
+
+def _short(value: float | None) -> str | None:
+    return None if value is None else f"{value:.3g}"

@@ -22,7 +22,7 @@ from agentsignals.lab.conditions import Condition
 from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.residual.interface import Calibration, Loading, Prompt, ResidualModel, Writer
 from agentsignals.lab.retry.loop import Plan, Steered
-from agentsignals.lab.retry.wording import Words
+from agentsignals.lab.retry.wording import Words, after_a_failure
 from agentsignals.lab.runs import Config, Manifest, Row, Run, packages
 from agentsignals.lab.sandbox import Tier
 from agentsignals.lab.tiny import kept
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 EVALUATOR = "1"
 CALIBRATION_PROMPTS = 32
-"""Prompts that norms are measured on, and that manipulation checks compare: openings of the run's own tasks."""
+"""Prompts that norms are measured on, openings of the run's own tasks; and those that manipulation checks compare, the
+same tasks after a failed attempt, so that there is feedback to act on."""
 
 
 class ManipulationRow(Row, frozen=True, kw_only=True):
@@ -40,7 +41,10 @@ class ManipulationRow(Row, frozen=True, kw_only=True):
 
     KEY = ("condition",)
     condition: str
-    kl: float
+    verdict: str = ""
+    """`moved`, `nothing`, or `not testable`; empty in runs of before there was one."""
+    kl: float | None
+    noise: float | None = None
     shift: float | None
     anti_steered: float | None
     n: int
@@ -87,20 +91,21 @@ def checked(asked: Asked) -> None:
     check_directions(asked.directions, file.conditions)
 
 
-def loaded(named: str, revision: str | None = None, dtype: str = "auto", device: str | None = None) -> ResidualModel:
+def loaded(named: str, how: Loading) -> ResidualModel:
     """A model in this process, from a folder or the Hub, or `tiny:SEED` (`tiny.kept`). LabError when it, or a
     package, is missing."""
     from agentsignals.lab.residual import load  # noqa: PLC0415  (torch takes seconds)
 
     folder = kept.by_name(named, lambda says: print(says, file=sys.stderr))
-    return load(str(folder or named), Loading(revision=revision, dtype=dtype, device=device))
+    return load(str(folder or named), how)
 
 
-def served(url: str, model: str, tell: Callable[[str], None]) -> tuple[Writer, dict[str, Any]]:
-    """A model behind a server, and its card. What a URL holds of names and passwords is not in the card."""
+def served(url: str, model: str, tell: Callable[[str], None], calls: int = 8) -> tuple[Writer, dict[str, Any]]:
+    """A model behind a server, asked `calls` at a time, and its card. What a URL holds of names and passwords is not in
+    the card."""
     from agentsignals.lab.served_model import Served  # noqa: PLC0415
 
-    writer = Served(f"{model}@{url}", tell=tell)
+    writer = Served(f"{model}@{url}", concurrency=calls, tell=tell)
     parts = urlsplit(writer.url)
     where = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
     return writer, {"name": model, "server": where}
@@ -109,6 +114,8 @@ def served(url: str, model: str, tell: Callable[[str], None]) -> tuple[Writer, d
 def card_of(model: ResidualModel) -> dict[str, Any]:
     """A model's card as plain data."""
     card: dict[str, Any] = msgspec.to_builtins(model.card)
+    if not model.card.exact:
+        del card["exact"]  # as in runs that were begun before there was an exact mode: they go on
     return card
 
 
@@ -189,7 +196,7 @@ def steered(model: ResidualModel, begun: Begun, path: Path | None) -> Steered:
     norms = model.calibrate(prompts)
     for condition in begun.conditions:
         edits(condition, of, norms)  # a direction or layer that is not there is told before the first answer
-    _check(model, begun, prompts, norms, of)
+    _check(model, begun, norms, of)
     return Steered(model, of, norms)
 
 
@@ -201,7 +208,6 @@ def _openings(model: ResidualModel, begun: Begun) -> list[Prompt]:
 def _check(
     model: ResidualModel,
     begun: Begun,
-    prompts: list[Prompt],
     norms: Calibration,
     of: DirectionSet | None,
 ) -> None:
@@ -211,6 +217,8 @@ def _check(
     for condition in begun.conditions:
         if not condition.steers or (condition.name,) in table:
             continue
+        tasks = begun.tasks[:CALIBRATION_PROMPTS]
+        prompts = [model.encode(after_a_failure(begun.plan.wording, task, condition.tone)) for task in tasks]
         check = manipulation(model, prompts, condition, of, norms)
         fields = msgspec.structs.asdict(check)
         table.add([ManipulationRow(**fields)])

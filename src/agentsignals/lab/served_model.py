@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -87,7 +88,10 @@ class Served:
         self._model = model
         self._openai = parts.hostname.endswith("openai.com")
         self._opener = opener(not self.leaves)
-        self._concurrency, self._timeout_s, self._tell, self._wait = concurrency, timeout_s, tell, wait
+        if concurrency < 1:
+            raise UsageError(f"{concurrency} calls in flight ask nothing.", "One at least.")
+        self.concurrency, self._timeout_s, self._tell, self._wait = concurrency, timeout_s, tell, wait
+        self._telling = threading.Lock()
         self._logprobs = logprobs
 
     def write(self, chats: Sequence[Sequence[Message]], sampling: Sequence[Sampling]) -> list[Generation]:
@@ -97,19 +101,30 @@ class Served:
         if len(chats) != len(sampling):
             raise LabError(f"{len(chats)} chats came with {len(sampling)} samplings.", "Give one sampling a chat.")
         bodies = [self._body(chat, how) for chat, how in zip(chats, sampling, strict=True)]
-        if self.leaves and (kind := next(filter(None, (Guard().kind(body.decode()) for body in bodies)), None)):
-            raise LabError(f"A chat would have sent a {kind} to {self.url}.", "Take it out of the task's texts.")
-        if self._tell is not None and bodies:
-            how = "secrets, addresses and user names masked" if self.leaves else "which is this machine"
-            self._tell(f"tasks and answers go to {self.url}, {how}, to be answered by {self._model}")
-            self._tell = None
-        with ThreadPoolExecutor(self._concurrency) as crowd:
+        self._may_go(bodies)
+        with ThreadPoolExecutor(self.concurrency) as crowd:
             asked = [crowd.submit(self._answer, body) for body in bodies]
             try:
                 return [future.result() for future in asked]
             except BaseException:
                 crowd.shutdown(wait=False, cancel_futures=True)
                 raise
+
+    def answer(self, chat: Sequence[Message], sampling: Sampling) -> Generation:
+        """One answer; as many calls at a time as `concurrency` says are meant to be in flight."""
+        body = self._body(chat, sampling)
+        self._may_go([body])
+        return self._answer(body)
+
+    def _may_go(self, bodies: Sequence[bytes]) -> None:
+        """LabError for what must not leave this machine; says once where the rest goes."""
+        if self.leaves and (kind := next(filter(None, (Guard().kind(body.decode()) for body in bodies)), None)):
+            raise LabError(f"A chat would have sent a {kind} to {self.url}.", "Take it out of the task's texts.")
+        with self._telling:
+            tell, self._tell = (self._tell, None) if bodies else (None, self._tell)
+        if tell is not None:
+            how = "secrets, addresses and user names masked" if self.leaves else "which is this machine"
+            tell(f"tasks and answers go to {self.url}, {how}, to be answered by {self._model}")
 
     def _body(self, chat: Sequence[Message], how: Sampling) -> bytes:
         if not chat or chat[-1].speaker == "assistant":

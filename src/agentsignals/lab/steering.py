@@ -9,6 +9,7 @@ something and the output stayed valid (b 8).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from msgspec import Struct
@@ -75,18 +76,34 @@ def edits(condition: Condition, of: DirectionSet | None, calibration: Calibratio
     return made
 
 
-class Manipulation(Struct, frozen=True):
-    """Whether a condition moved the model, on fixed prompts."""
+LEAST_KL = 1e-6
+"""Nats. A condition whose next tokens differ by less from those without it does nothing: what single precision rounds
+is far below, and what a person could meet far above."""
+NOISE_FACTOR = 10.0
+"""By how much a condition must move more than the size of a batch does, which in 16 bits is more than `LEAST_KL`."""
+_ALONE = 4
+"""Prompts that are run alone, too, for what a batch changes."""
+
+Effect = Literal["moved", "nothing", "not testable"]
+
+
+class Manipulation(Struct, frozen=True, kw_only=True):
+    """Whether a condition moved the model, on fixed prompts that hold tokens where it acts."""
 
     condition: str
-    kl: float
+    verdict: Effect
+    """`not testable`: no prompt holds such a token, and nothing is known of the condition."""
+    kl: float | None
     """Mean Kullback-Leibler divergence of the next token's distribution, steered from plain, in nats."""
+    noise: float | None
+    """The same of prompts run together from prompts run alone: what rounding does."""
     shift: float | None
     """Mean change of the projection on the direction at the last layer read downstream, in median norms there; None
     where the condition has no direction."""
     anti_steered: float | None
     """The share of prompts whose projection moved the other way."""
     n: int
+    """Prompts with such tokens; others are left out."""
 
 
 def manipulation(
@@ -99,19 +116,45 @@ def manipulation(
     """Runs the prompts plain and steered. The projection is read at the deepest layer of the set that lies at or after
     the steered ones, over the last token of each prompt."""
     does = edits(condition, of, calibration)
+    prompts = _with_tokens(model, prompts, condition) if does else prompts
+    if not prompts:
+        return _measured(condition, "not testable", 0)
     plain, steered = model.next_logprobs(prompts), model.next_logprobs(prompts, does)
-    kl = float((np.exp(steered) * (steered - plain)).sum(axis=1).mean())
+    alone = np.concatenate([model.next_logprobs([prompt]) for prompt in prompts[:_ALONE]])
+    kl, noise = _divergence(steered, plain), _divergence(alone, plain[:_ALONE])
+    verdict: Effect = "moved" if kl > max(LEAST_KL, NOISE_FACTOR * noise) else "nothing"
     if of is None or condition.direction is None or not does:
-        return Manipulation(condition.name, kl, None, None, len(prompts))
+        return _measured(condition, verdict, len(prompts), kl=kl, noise=noise)
     layer = max(of.layers)
     along = directions.unit(vector(of, condition.direction, layer))
     last = Positions("last", skip_sinks=False)
     moved = (model.record(prompts, [layer], last, does) - model.record(prompts, [layer], last))[:, 0] @ along
     wanted = np.sign(condition.dose) if not condition.ablate else -1.0
-    return Manipulation(
-        condition.name,
-        kl,
-        float(moved.mean()) / calibration.median_norm[layer],
-        float((moved * wanted < 0).mean()),
+    return _measured(
+        condition,
+        verdict,
         len(prompts),
+        kl=kl,
+        noise=noise,
+        shift=float(moved.mean()) / calibration.median_norm[layer],
+        anti_steered=float((moved * wanted < 0).mean()),
     )
+
+
+def _measured(condition: Condition, verdict: Effect, n: int, **measured: float) -> Manipulation:
+    return Manipulation(
+        condition=condition.name,
+        verdict=verdict,
+        n=n,
+        **{name: measured.get(name) for name in ("kl", "noise", "shift", "anti_steered")},
+    )
+
+
+def _with_tokens(model: ResidualModel, prompts: Sequence[Prompt], condition: Condition) -> list[Prompt]:
+    """The prompts that hold a token where the condition acts, sinks left out."""
+    means = model.record(prompts, condition.layers, positions(condition.where))
+    return [prompt for prompt, mean in zip(prompts, means, strict=True) if not np.isnan(mean).all()]
+
+
+def _divergence(other: Array, plain: Array) -> float:
+    return float((np.exp(other) * (other - plain)).sum(axis=1).mean())

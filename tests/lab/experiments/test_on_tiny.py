@@ -150,6 +150,9 @@ def test_directions_part_tones_on_held_out_tasks_and_the_published_recipe_blurs_
     assert apart["grand_mean", "stories", "stories", 1].auroc > 0.9
     assert apart["contrast", "stories", "feedback", 1].auroc > 0.9
     assert apart["contrast", "decision", "decision", 2].auroc > 0.8
+    # The control: mood words part stories by themselves; the last token is the same in both tones and tells nothing.
+    assert apart["grand_mean", "stories", "stories", -1].auroc > 0.9
+    assert apart["contrast", "decision", "decision", -1].auroc == 0.5
     cosines = {(r.recipe, r.layer): r for r in run.table("geometry", directions_experiment.GeometryRow).rows}
     for layer in range(3):
         published = cosines["published", layer].high_low_cosine

@@ -161,7 +161,7 @@ def test_a_model_of_absolute_positions_counts_from_the_prompts_first_token() -> 
     ],
 )
 def test_batches_hold_prompts_alike_in_length(lengths: list[int], most: int, expected: list[list[int]]) -> None:
-    assert list(in_batches(lengths, most)) == expected
+    assert list(in_batches(lengths, most, 100)) == expected
 
 
 def test_a_batch_of_any_size_gives_the_same(sunk: HookedModel) -> None:

@@ -1,4 +1,8 @@
-"""Directions by every recipe, and what each is worth on texts and scenes it was not made of."""
+"""Directions by every recipe, and what each is worth on texts and scenes it was not made of.
+
+The same is made and judged of the tokens' embeddings, before the first block: what parts the classes there is words and
+no state of the model (arXiv 2609.22208).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ from agentsignals.lab.experiments.learning import (
 )
 from agentsignals.lab.experiments.setting import Setting, SettingConfig, chosen_layers
 from agentsignals.lab.geometry import geometry
-from agentsignals.lab.residual.interface import ResidualModel
+from agentsignals.lab.residual.interface import EMBEDDING, ResidualModel
 from agentsignals.lab.runs import Row, Run
 
 
@@ -50,6 +54,7 @@ class SeparationRow(Row, frozen=True, kw_only=True):
     """`stories`, `feedback` or `decision`."""
     judged_on: str
     layer: int
+    """-1: the control, embeddings before the first block."""
     auroc: float
     low: float | None
     high: float | None
@@ -78,7 +83,9 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     """Files `directions-RECIPE.npz` and `directions-SOURCE.npz`; tables `separation` and `geometry`."""
     at, layers = setting(model, config.setting), chosen_layers(model, config.layers)
     calibration = calibrated(at)
-    states, texts = text_states(at, layers), at.texts()
+    judged = (EMBEDDING, *layers)
+    every_state, texts = text_states(at, judged), at.texts()
+    states = {name: rows[:, 1:] for name, rows in every_state.items()}
     lengths = {name: [len(text.prompt.tokens) for text in rows] for name, rows in texts.items()}
     topics = {name: [text.topic for text in rows] for name, rows in texts.items()}
     recipes = config.recipes or [name for name in get_args(Recipe) if name != "published" or at.neutral_class]
@@ -86,7 +93,7 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
         made = by_recipe(at, recipe, states, layers)
         directions.write(made, run.folder / f"directions-{recipe}.npz")
         run.table("geometry", GeometryRow).add(_geometry(at, made, lengths))
-        run.table("separation", SeparationRow).add(_held_out(at, recipe, states, topics, layers))
+        run.table("separation", SeparationRow).add(_held_out(at, recipe, every_state, topics, judged))
         progress(number + 1, len(recipes) + 2)
     for number, source in enumerate(_FROM_SCENES):
         _scenes(run, at, source, layers, config)
@@ -145,11 +152,12 @@ def _scenes(run: Run, at: Setting, source: Source, layers: Sequence[int], config
     """Contrasts from scenes, held out by task against shuffled labels; those of stories judged on the same scenes."""
     first, _ = halves(at, config.setting.seed)
     directions.write(learnt(at, source, layers, first), run.folder / f"directions-{source}.npz")
-    tones = {tone: scene_states(at, at.scenes(tone), source, layers) for tone in (at.high, at.low)}
+    judged = (EMBEDDING, *layers)
+    tones = {tone: scene_states(at, at.scenes(tone), source, judged) for tone in (at.high, at.low)}
     keys = [task.key for task in at.tasks]
     high, low = (separation.Grouped(tones[tone], keys) for tone in (at.high, at.low))
     table = run.table("separation", SeparationRow)
-    for layer, separated in zip(layers, separation.held_out(high, low, shuffles=config.shuffles), strict=True):
+    for layer, separated in zip(judged, separation.held_out(high, low, shuffles=config.shuffles), strict=True):
         table.add(
             [
                 SeparationRow(
@@ -166,10 +174,10 @@ def _scenes(run: Run, at: Setting, source: Source, layers: Sequence[int], config
                 )
             ]
         )
-    stories = learnt(at, "stories", layers, ())
+    stories = learnt(at, "stories", judged, ())
     scores = directions.project(np.concatenate(list(tones.values())), stories.vectors[0], stories.centre, "coordinate")
     positive = np.arange(len(scores)) < len(keys)
     table.add(
         _row(("contrast", "stories", source, layer), scores[:, i], positive, [*keys, *keys])
-        for i, layer in enumerate(layers)
+        for i, layer in enumerate(judged)
     )

@@ -43,7 +43,9 @@ class ManipulationRow(Row, frozen=True, kw_only=True):
     where: str
     layer: int
     dose: float
-    kl: float
+    verdict: str
+    """`moved`, `nothing`, or `not testable`: no scene holds a token where it acts."""
+    kl: float | None
     """Of the next token's distribution, steered from plain, in nats."""
     shift: float | None
     """Of the projection downstream, in median norms there."""
@@ -94,6 +96,7 @@ def _row(
         where=condition.where,
         layer=condition.layers[0],
         dose=condition.dose,
+        verdict=did.verdict,
         kl=did.kl,
         shift=did.shift,
         anti_steered=did.anti_steered,

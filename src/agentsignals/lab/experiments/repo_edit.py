@@ -20,7 +20,7 @@ from agentsignals.lab.coding_tasks.repositories import TASKS, repository_task
 from agentsignals.lab.coding_tasks.repository import RepositoryTask
 from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.experiments import Progress
-from agentsignals.lab.repo_agent.loop import Plan, opening
+from agentsignals.lab.repo_agent.loop import Plan, after_a_step, opening
 from agentsignals.lab.repo_agent.repository_runs import run_agent
 from agentsignals.lab.repo_agent.rows import RepoEpisodeRow
 from agentsignals.lab.residual.interface import ResidualModel
@@ -157,7 +157,8 @@ def _steered(
     table = run.table("manipulation", ManipulationRow)
     for condition in conditions:
         if condition.steers and (condition.name,) not in table:
-            check = manipulation(model, prompts, condition, of, norms)
+            stepped = [model.encode(after_a_step(task, "neutral", config.steps)) for task in tasks]
+            check = manipulation(model, stepped, condition, of, norms)
             table.add([msgspec.convert(msgspec.structs.asdict(check), ManipulationRow)])
     return Steered(model, of, norms)
 

@@ -133,6 +133,13 @@ def opening(task: RepositoryTask, tone: str, steps: int) -> list[Message]:
     ]
 
 
+def after_a_step(task: RepositoryTask, tone: str, steps: int) -> list[Message]:
+    """A fixed trajectory, of which nothing is run: the opening, a first action and what it showed."""
+    names = "\n".join(sorted(task.files))
+    acted = Message("assistant", (Piece("code", "```list\n```", "0"),))
+    return [*opening(task, tone, steps), acted, Message("user", (Piece("feedback", names, "0"),))]
+
+
 def _tone(tone: str) -> str:
     if tone not in texts.TONES:
         raise LabError(f"There is no tone {tone!r}.", f"Say one of {', '.join(texts.TONES)}.")

@@ -10,18 +10,28 @@ from agentsignals.errors import LabError
 from agentsignals.lab.residual.interface import Positions, Prompt
 
 
-def in_batches(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
-    """Indices of prompts, alike in length, in batches of at most `most_tokens` with their padding; a longer prompt is
-    alone. The longest come first, so that what does not fit in memory fails at once.
+def longest_first(lengths: Sequence[int]) -> list[int]:
+    """Indices by length: what does not fit in memory fails at once, and neighbours are alike in length."""
+    return sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
+
+
+def in_batches(lengths: Sequence[int], most_tokens: int, most_rows: int) -> Iterator[list[int]]:
+    """Indices of prompts, alike in length, in batches of at most `most_rows` and `most_tokens` with their padding; a
+    longer prompt is alone. The longest come first.
     """
     batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
-        if batch and (len(batch) + 1) * lengths[batch[0]] > most_tokens:
+    for index in longest_first(lengths):
+        if batch and (len(batch) == most_rows or (len(batch) + 1) * lengths[batch[0]] > most_tokens):
             yield batch
             batch = []
         batch.append(index)
     if batch:
         yield batch
+
+
+def grows_with_answer(positions: Positions) -> bool:
+    """Whether what is written after the prompt is meant, too."""
+    return positions.which in ("all", "generated")
 
 
 def _meant(prompt: Prompt, positions: Positions) -> list[bool]:
@@ -39,29 +49,40 @@ def _meant(prompt: Prompt, positions: Positions) -> list[bool]:
 
 
 class Batch:
-    """Prompts of one batch. `ids`, `real` (no padding) and `places` (positions of the unpadded sequence) are
-    (prompts, longest).
+    """Prompts of one batch, each with the tokens `written` after it so far. `ids`, `real` (no padding) and `places`
+    (positions of the unpadded sequence) are (prompts, longest).
     """
 
-    def __init__(self, prompts: Sequence[Prompt], padding: int, device: torch.device) -> None:
+    def __init__(
+        self,
+        prompts: Sequence[Prompt],
+        padding: int,
+        device: torch.device,
+        written: Sequence[Sequence[int]] | None = None,
+    ) -> None:
         if not all(prompt.tokens for prompt in prompts):
             raise LabError("A prompt has no tokens.", "Give every prompt a text.")
         self.prompts = prompts
         self.device = device
-        self.longest = max(len(p.tokens) for p in prompts)
-        self.ids = self._padded([p.tokens for p in prompts], padding)
-        self.real = self._padded([[True] * len(p.tokens) for p in prompts], False)
+        self._written = [()] * len(prompts) if written is None else written
+        rows = [[*p.tokens, *more] for p, more in zip(prompts, self._written, strict=True)]
+        self.longest = max(map(len, rows))
+        self.ids = self._padded(rows, padding)
+        self.real = self._padded([[True] * len(row) for row in rows], False)
         self.places = (self.real.long().cumsum(1) - 1).clamp(min=0)
-        self._chosen: dict[Positions, torch.Tensor] = {}
+        self._chosen: dict[tuple[Positions, bool], torch.Tensor] = {}
 
     def _padded(self, rows: Sequence[Sequence[int]], padding: int) -> torch.Tensor:
         return torch.tensor([[padding] * (self.longest - len(row)) + list(row) for row in rows], device=self.device)
 
-    def chosen(self, positions: Positions) -> torch.Tensor:
-        """Which tokens of the prompts are meant, sinks included: (prompts, longest)."""
-        if positions not in self._chosen:
-            self._chosen[positions] = self._padded([_meant(p, positions) for p in self.prompts], False)
-        return self._chosen[positions]
+    def chosen(self, positions: Positions, *, answer: bool = True) -> torch.Tensor:
+        """Which tokens are meant, sinks included, those of the answer only with `answer`: (prompts, longest)."""
+        if (positions, answer) not in self._chosen:
+            grows = answer and grows_with_answer(positions)
+            rows = zip(self.prompts, self._written, strict=True)
+            marks = [_meant(prompt, positions) + [grows] * len(written) for prompt, written in rows]
+            self._chosen[positions, answer] = self._padded(marks, False)
+        return self._chosen[positions, answer]
 
     def without_padding(self, row: int) -> slice:
         return slice(self.longest - len(self.prompts[row].tokens), None)

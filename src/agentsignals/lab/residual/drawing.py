@@ -11,6 +11,10 @@ import torch
 from agentsignals.errors import LabError
 from agentsignals.lab.residual.interface import Generation, Sampling
 
+_LIKELIEST = 1024
+"""Tokens among which a nucleus is looked for first; where it is larger the whole vocabulary is sorted. Changes no
+result (tests/lab/residual/test_drawing.py)."""
+
 
 class Answer:
     """One answer in the making. Its random numbers come from its own seed alone, one a token, drawn at every
@@ -24,6 +28,11 @@ class Answer:
         self._numbers = np.random.default_rng(sampling.seed)
         self._tokens: list[int] = []
         self._logprob_sum = 0.0
+
+    @property
+    def tokens(self) -> list[int]:
+        """Those drawn so far."""
+        return self._tokens
 
     def number(self) -> float:
         """The next random number, uniform in [0, 1)."""
@@ -61,8 +70,6 @@ def drawn(logits: torch.Tensor, answers: Sequence[Answer]) -> tuple[list[int], l
     Drawn by inverting the distribution over the vocabulary in its own order, so that an edit which changes few
     probabilities changes few tokens.
     """
-    if not bool(torch.isfinite(logits.amax(-1)).all()):
-        raise LabError("The model's probabilities are not finite under these edits.", "Take a smaller dose.")
     logprobs = logits.double().log_softmax(-1)
     tokens = logprobs.argmax(-1)
     numbers = [answer.number() for answer in answers]
@@ -77,12 +84,31 @@ def drawn(logits: torch.Tensor, answers: Sequence[Answer]) -> tuple[list[int], l
             chances = _nucleus(chances, column([answers[i].sampling.top_p for i in warm]))
         upto = chances.cumsum(-1)
         below = column([numbers[i] for i in warm]) * upto[:, -1:]
-        tokens[warm] = torch.searchsorted(upto, below, right=True).squeeze(-1)
-    return tokens.tolist(), logprobs.gather(-1, tokens.unsqueeze(-1)).squeeze(-1).tolist()
+        tokens[warm] = torch.searchsorted(upto, below, right=True).squeeze(-1).clamp(max=logits.shape[-1] - 1)
+    finite = torch.isfinite(logits.amax(-1)).double()
+    chosen = logprobs.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
+    # One journey to the host for all: token numbers are far below 2 ** 53.
+    rows = torch.stack((finite, tokens.double(), chosen)).tolist()
+    if not all(rows[0]):
+        raise LabError("The model's probabilities are not finite under these edits.", "Take a smaller dose.")
+    return [int(token) for token in rows[1]], rows[2]
 
 
 def _nucleus(chances: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
-    """Chances of the likeliest tokens that together reach `top_p`, zero for the others."""
+    """Chances of the likeliest tokens that together reach `top_p`, zero for the others; of equals the first ones."""
+    many = chances.shape[-1]
+    if many > _LIKELIEST:
+        # To sort a whole vocabulary for each token costs more than a small model's pass.
+        places = chances.topk(_LIKELIEST, dim=-1).indices.sort(dim=-1).values
+        ordered, kept, order = _kept(chances.gather(-1, places), top_p)
+        # Where the last one looked at is kept, or equals one that is, others may have to be, too.
+        if bool((ordered[:, -1:] < ordered.masked_fill(kept == 0, torch.inf).amin(-1, keepdim=True)).all()):
+            return torch.zeros_like(chances).scatter(-1, places.gather(-1, order), kept)
+    _, kept, order = _kept(chances, top_p)
+    return torch.zeros_like(chances).scatter(-1, order, kept)
+
+
+def _kept(chances: torch.Tensor, top_p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Chances from the highest down, the same with 0 beyond `top_p`, and their places."""
     ordered, places = chances.sort(dim=-1, descending=True, stable=True)
-    kept = ordered.masked_fill(ordered.cumsum(-1) - ordered >= top_p, 0.0)
-    return torch.zeros_like(chances).scatter(-1, places, kept)
+    return ordered, ordered.masked_fill(ordered.cumsum(-1) - ordered >= top_p, 0.0), places

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -78,3 +79,14 @@ class Change:
         changed = states.clone()
         changed[chosen] = self._array.to(states.dtype).repeat(states.shape[0], 1)
         return changed
+
+
+class Acting(NamedTuple):
+    """An edit and the rows of a batch that it acts on; None: all of them."""
+
+    what: Change | Suppress
+    rows: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(cls, edit: Edit, rows: tuple[int, ...] | None = None) -> Acting:
+        return cls(edit if isinstance(edit, Suppress) else Change(edit), rows)

@@ -7,12 +7,16 @@ the unpadded sequence; `end` is exclusive. Arrays are NumPy float32 unless said 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
     import numpy as np
+
+EMBEDDING = -1
+"""The layer before the first block: what the tokens are before they have looked at each other. It can be recorded, as a
+control of what words alone give, and not edited."""
 
 Role = Literal["system", "task", "tests", "feedback", "code", "text", "template"]
 """What a stretch of a prompt is: the task's words, its visible tests, what came back after an attempt, an earlier
@@ -148,6 +152,14 @@ class Generation(Struct, frozen=True, kw_only=True):
     """Sum of the drawn tokens' natural-log probabilities under the model as edited; None where a server told none."""
 
 
+class Request(Struct, frozen=True):
+    """An answer to be written: its prompt, how tokens are drawn, what is done to the model in its row."""
+
+    prompt: Prompt
+    sampling: Sampling
+    edits: tuple[Edit, ...] = ()
+
+
 class Calibration(Struct, frozen=True):
     """What a dose is a fraction of, by layer: the median norm of non-sink tokens on calibration texts."""
 
@@ -175,6 +187,8 @@ class ModelCard(Struct, frozen=True, kw_only=True):
     """The attention implementation (sdpa, eager, ...)."""
     packages: dict[str, str] = {}
     """Versions of what it runs on."""
+    exact: bool = False
+    """Whether every row is computed alone."""
 
 
 class Loading(Struct, frozen=True, kw_only=True):
@@ -187,9 +201,11 @@ class Loading(Struct, frozen=True, kw_only=True):
     device: str | None = None
     """One of torch's; none: the first GPU, else the processor; `auto`: spread over all (needs accelerate)."""
     attention: str = "sdpa"
-    """`sdpa` or `eager`."""
-    batch_tokens: int = 8192
-    """The most tokens of one batch, padding and answers included."""
+    """`sdpa`, `eager`, or `flash_attention_2` where its package is; with the last nothing can be suppressed."""
+    batch: int = 32
+    """The most rows of a batch. 1: exact, each row is computed alone, and what it says depends on nothing beside it."""
+    batch_tokens: int | None = None
+    """The most tokens of one batch, padding and answers included; None: by the memory of a GPU, 8,192 elsewhere."""
     remote_code: bool = False
     """Runs Python that comes with the model: only for one whose code you would run yourself."""
     offline: bool = False
@@ -207,11 +223,36 @@ class Writer(Protocol):
         ...
 
 
+class Answers(Protocol):
+    """Answers in the making, side by side: one that ends makes room for the next."""
+
+    def __len__(self) -> int:
+        """How many are under way."""
+        ...
+
+    def fits(self, requests: Sequence[Request]) -> bool:
+        """Whether these can be taken in beside those under way. One always fits where nothing is under way."""
+        ...
+
+    def add(self, requests: Sequence[tuple[Any, Request]]) -> None:
+        """Takes in requests, each with a key of the caller's."""
+        ...
+
+    def step(self) -> list[tuple[Any, Generation]]:
+        """Writes one token in every row; the answers that ended with it, and their keys."""
+        ...
+
+
 class ResidualModel(Writer, Protocol):
-    """A model in this process. Batches are cut inside; a batch's size changes no result beyond rounding."""
+    """A model in this process. Batches are cut inside. A batch's size changes no result beyond rounding; in a number
+    format of 16 bits rounding moves sampled tokens (docs/lab.md#throughput)."""
 
     @property
     def card(self) -> ModelCard: ...
+
+    def answers(self) -> Answers:
+        """Room for answers, with none in it."""
+        ...
 
     def encode(self, chat: Sequence[Message]) -> Prompt:
         """A chat under the model's own template, ready for an answer; an assistant's last message stays open, to be
@@ -235,6 +276,12 @@ class ResidualModel(Writer, Protocol):
     ) -> np.ndarray:
         """Means over the positions: (prompts, layers, d). A prompt without such a position has NaN. With `edits`, the
         states after them."""
+        ...
+
+    def record_places(
+        self, prompts: Sequence[Prompt], layers: Sequence[int], places: Sequence[Positions], edits: Sequence[Edit] = ()
+    ) -> np.ndarray:
+        """`record` for several positions in one pass: (places, prompts, layers, d)."""
         ...
 
     def states(self, prompts: Sequence[Prompt], layers: Sequence[int], edits: Sequence[Edit] = ()) -> list[np.ndarray]:

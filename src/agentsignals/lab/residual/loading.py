@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 import transformers
+from msgspec.structs import replace
 
 from agentsignals.errors import LabError
 from agentsignals.lab.residual.interface import Loading, ModelCard
@@ -22,6 +23,9 @@ _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "mistral-commo
 _GENERIC_TOKENIZERS = frozenset({"TokenizersBackend", "PreTrainedTokenizerFast"})
 """A tokenizer that says it is no more than its file: AutoTokenizer (5.23) reads it with the class usual for the model's
 architecture, which cuts words otherwise than it was trained with."""
+
+
+TOKENS_OF_A_PROCESSOR = 8192
 
 
 def load_model(named: str, how: Loading) -> HookedModel:
@@ -36,8 +40,26 @@ def load_model(named: str, how: Loading) -> HookedModel:
         )
         if not placed:
             model = model.to(how.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    card = card_of(named, model, tokenizer, how.revision or "")
-    return HookedModel(model, tokenizer, card, batch_tokens=how.batch_tokens)
+    card = replace(card_of(named, model, tokenizer, how.revision or ""), exact=how.batch == 1)
+    most = tokens_that_fit(model) if how.batch_tokens is None else how.batch_tokens
+    return HookedModel(model, tokenizer, card, batch=how.batch, batch_tokens=most)
+
+
+def tokens_that_fit(model: Any) -> int:
+    """Tokens of one batch for a model in memory: half of what a GPU has left, by what a token's keys and values take
+    (measured on one token); on a processor 8,192."""
+    device = model.get_input_embeddings().weight.device
+    if device.type != "cuda":
+        return TOKENS_OF_A_PROCESSOR
+    free, _ = torch.cuda.mem_get_info(device)
+    with torch.inference_mode():
+        cache = model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=device), use_cache=True).past_key_values
+    return tokens_for(free, sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers))
+
+
+def tokens_for(free_bytes: int, token_bytes: int) -> int:
+    """Half of the memory for keys and values; the other half is for a pass, its logits, and a copy when rows change."""
+    return max(TOKENS_OF_A_PROCESSOR, free_bytes // 2 // max(1, token_bytes))
 
 
 def _dtype(named: str) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from inspect import signature
@@ -10,16 +11,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import DynamicCache
 
 from agentsignals.errors import LabError
-from agentsignals.lab.residual.batches import Batch, in_batches
+from agentsignals.lab.residual.batches import Batch, in_batches, longest_first
 from agentsignals.lab.residual.blocks import backbone_of, blocks_of
-from agentsignals.lab.residual.drawing import Answer, drawn
-from agentsignals.lab.residual.edits import checked, checked_layer
+from agentsignals.lab.residual.decoding import Decoding, Engine
+from agentsignals.lab.residual.edits import Acting, checked, checked_layer
 from agentsignals.lab.residual.encoding import encode_chat, encode_pieces, read
 from agentsignals.lab.residual.hooks import Enough, Run, hooked
 from agentsignals.lab.residual.interface import (
+    EMBEDDING,
     EVERYWHERE,
     Calibration,
     Edit,
@@ -29,6 +30,7 @@ from agentsignals.lab.residual.interface import (
     Piece,
     Positions,
     Prompt,
+    Request,
     Sampling,
 )
 
@@ -39,16 +41,27 @@ _MOST_LOGITS = 1 << 28
 
 
 class HookedModel:
-    """The `ResidualModel` of a transformers model. `batch_tokens` bounds a batch with its padding and what it writes;
-    `cached=False` computes every written token from the whole sequence anew (slow; for checks).
+    """The `ResidualModel` of a transformers model. `batch` and `batch_tokens` bound a batch, the latter with its
+    padding and what it writes; `cached=False` computes every written token from the whole sequence anew (slow; for
+    checks).
     """
 
-    def __init__(
-        self, model: Any, tokenizer: Any, card: ModelCard, *, batch_tokens: int = 8192, cached: bool = True
+    def __init__(  # noqa: PLR0913  (a model, and what bounds its batches)
+        self,
+        model: Any,
+        tokenizer: Any,
+        card: ModelCard,
+        *,
+        batch: int = 32,
+        batch_tokens: int = 8192,
+        cached: bool = True,
     ) -> None:
+        if batch < 1 or batch_tokens < 1:
+            raise LabError(f"A batch of {batch} rows and {batch_tokens} tokens holds nothing.", "One of each at least.")
         self._model = model.eval().requires_grad_(False)
         self._tokenizer = tokenizer
         self.card = card
+        self._batch = batch
         self._batch_tokens = batch_tokens
         self._cached = cached
         self._blocks = blocks_of(model)
@@ -92,13 +105,20 @@ class HookedModel:
         positions: Positions = EVERYWHERE,
         edits: Sequence[Edit] = (),
     ) -> np.ndarray:
-        means = np.full((len(prompts), len(layers), self.card.width), np.nan, dtype=np.float32)
+        means: np.ndarray = self.record_places(prompts, layers, [positions], edits)[0]
+        return means
+
+    def record_places(
+        self, prompts: Sequence[Prompt], layers: Sequence[int], places: Sequence[Positions], edits: Sequence[Edit] = ()
+    ) -> np.ndarray:
+        means = np.full((len(places), len(prompts), len(layers), self.card.width), np.nan, dtype=np.float32)
 
         def reader(_: Batch, rows: list[int], layer: int, states: torch.Tensor, meant: Any) -> None:
-            mean = _mean(states, meant(positions)).cpu().numpy()
-            for place, wanted in enumerate(layers):
-                if wanted == layer:
-                    means[rows, place] = mean
+            for place, positions in enumerate(places):
+                mean = _mean(states, meant(positions)).cpu().numpy()
+                for at, wanted in enumerate(layers):
+                    if wanted == layer:
+                        means[place, rows, at] = mean
 
         self._read(prompts, layers, edits, reader)
         return means
@@ -159,27 +179,39 @@ class HookedModel:
             raise LabError(
                 f"{len(prompts)} prompts came with {len(sampling)} samplings.", "Give one sampling a prompt."
             )
-        answers = [Answer(how, len(prompt.tokens)) for prompt, how in zip(prompts, sampling, strict=True)]
-        reads = partial(read, self._tokenizer)
+        requests = [Request(prompt, how, tuple(edits)) for prompt, how in zip(prompts, sampling, strict=True)]
         grows = [len(p.tokens) + how.max_new_tokens for p, how in zip(prompts, sampling, strict=True)]
-        for rows, batch in self._batches(prompts, edits, lengths=grows):
-            with self._ready(batch, edits) as run:
-                self._answer(run, [answers[row] for row in rows], reads)
-        return [answer.whole(reads) for answer in answers]
+        waiting, answers = deque(longest_first(grows)), self.answers()
+        by_row: dict[int, Generation] = {}
+        while waiting or len(answers):
+            rows: list[int] = []
+            while waiting and answers.fits([requests[row] for row in (*rows, waiting[0])]):
+                rows.append(waiting.popleft())
+            if rows:
+                answers.add([(row, requests[row]) for row in rows])
+            by_row.update(answers.step())
+        return [by_row[row] for row in range(len(requests))]
 
-    def _answer(self, run: Run, answers: Sequence[Answer], reads: Callable[[list[int]], str]) -> None:
-        ends = self._ends()
-        cache = DynamicCache() if self._cached else None
-        ids = run.batch.ids
-        while any(answer.finish is None for answer in answers):
-            logits = self._logits(run, ids[:, run.start :], cache, keep=1)[:, -1]
-            tokens, logprobs = drawn(logits, answers)
-            for answer, token, logprob in zip(answers, tokens, logprobs, strict=True):
-                if answer.finish is None:
-                    answer.take(token, logprob, ends, reads)
-            if cache is not None:
-                run.start = ids.shape[1]
-            ids = torch.cat((ids, torch.tensor(tokens, device=ids.device).unsqueeze(-1)), 1)
+    def answers(self) -> Decoding:
+        return Decoding(
+            Engine(
+                logits=lambda run, ids, cache: self._logits(run, ids, cache, keep=1)[:, -1],
+                checked=self._checked,
+                blocks=self._blocks,
+                sink_norms=self._sink_norms,
+                device=self._device,
+                padding=self._padding(),
+                ends=self._ends(),
+                reads=partial(read, self._tokenizer),
+                cached=self._cached,
+                most_rows=self._batch,
+                most_tokens=self._batch_tokens,
+            )
+        )
+
+    def _checked(self, prompt: Prompt, edits: Sequence[Edit]) -> None:
+        self._fitting(prompt)
+        checked(edits, self.card.layers, self.card.width)
 
     def _ends(self) -> frozenset[int]:
         token_ids = (self._model.generation_config.eos_token_id, self._tokenizer.eos_token_id)
@@ -201,16 +233,15 @@ class HookedModel:
         prompts: Sequence[Prompt],
         edits: Sequence[Edit],
         most_tokens: int | None = None,
-        lengths: Sequence[int] | None = None,
     ) -> Iterator[tuple[list[int], Batch]]:
         checked(edits, self.card.layers, self.card.width)
-        for rows in in_batches(lengths or [len(p.tokens) for p in prompts], most_tokens or self._batch_tokens):
+        for rows in in_batches([len(p.tokens) for p in prompts], most_tokens or self._batch_tokens, self._batch):
             yield rows, Batch([self._fitting(prompts[row]) for row in rows], self._padding(), self._device)
 
     @contextmanager
     def _ready(self, batch: Batch, edits: Sequence[Edit]) -> Iterator[Run]:
         run = Run(batch, self._sink_norms)
-        with torch.inference_mode(), hooked(self._blocks, run, edits):
+        with torch.inference_mode(), hooked(self._blocks, run, [Acting.of(e) for e in edits]):
             yield run
 
     def _read(self, prompts: Sequence[Prompt], layers: Sequence[int], edits: Sequence[Edit], reader: Any) -> None:
@@ -218,11 +249,14 @@ class HookedModel:
         if not layers:
             raise LabError("No layer was named.", f"Layers go from 0 to {self.card.layers - 1}.")
         for layer in layers:
-            checked_layer(layer, self.card.layers)
+            if layer != EMBEDDING:
+                checked_layer(layer, self.card.layers)
+        checked(edits, self.card.layers, self.card.width)
+        acting = [Acting.of(edit) for edit in edits]
         for rows, batch in self._batches(prompts, edits):
             run = Run(batch, self._sink_norms, ends_at=max(layers))
             read = partial(reader, batch, rows)
-            with torch.inference_mode(), suppress(Enough), hooked(self._blocks, run, edits, read, layers):
+            with torch.inference_mode(), suppress(Enough), hooked(self._blocks, run, acting, read, layers):
                 self._backbone(
                     input_ids=batch.ids, attention_mask=batch.real.long(), position_ids=batch.places, use_cache=False
                 )

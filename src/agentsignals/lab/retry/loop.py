@@ -1,28 +1,23 @@
-"""Runs episodes: attempts, feedback, scores, projections. Conditions share tasks, words and random numbers."""
+"""What an episode is made of: attempts, feedback, scores, projections. Conditions share tasks, words and draws."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+import os
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from agentsignals.errors import LabError
 from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.conditions import Condition
 from agentsignals.lab.evaluation.case_runs import Confinement
-from agentsignals.lab.evaluation.evaluator import evaluate
 from agentsignals.lab.evaluation.verdict import Verdict
 from agentsignals.lab.residual.interface import (
     Calibration,
     Generation,
     Message,
     Piece,
-    Positions,
     ResidualModel,
-    Role,
     Sampling,
-    Writer,
 )
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
 from agentsignals.lab.retry.scores import attempt_row, episode_row
@@ -31,8 +26,6 @@ from agentsignals.lab.runs import seed_of
 
 if TYPE_CHECKING:
     from agentsignals.lab.directions import DirectionSet
-
-_SPANS: tuple[Role, ...] = ("task", "tests", "code", "feedback")
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -45,8 +38,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     top_p: float = 0.9
     seed: int = 13
     inside: Confinement = Confinement()
-    batch: int = 16
-    """Episodes that are generated together; of an interrupted run so many are lost at most."""
+    evaluating: int = max(1, (os.cpu_count() or 1) - 1)
+    """Answers that are evaluated at a time, beside the writing. More than there are processors would make code slow
+    that is stopped by the clock."""
 
 
 class Steered(Struct, frozen=True):
@@ -58,16 +52,50 @@ class Steered(Struct, frozen=True):
     project: bool = True
 
 
-class Episode(Struct, kw_only=True):
-    """An episode under way."""
+class Work(NamedTuple):
+    """An episode to be run."""
 
+    condition: Condition
     task: Task
     sample: int
-    chat: list[Message]
-    attempts: list[AttemptRow] = []
-    verdicts: list[Verdict] = []
-    projections: list[ProjectionRow] = []
-    over: bool = False
+
+
+First = tuple[str, str, int]
+"""Which first attempt: tone, task, sample. It is the same in every condition that does nothing before feedback."""
+
+
+class Episode:
+    """An episode under way."""
+
+    def __init__(self, work: Work, plan: Plan) -> None:
+        self.condition, self.task, self.sample = work
+        self.chat = list(plan.wording.opening(self.task, self.condition.tone))
+        self.attempts: list[AttemptRow] = []
+        self.verdicts: list[Verdict] = []
+        self.projections: list[ProjectionRow] = []
+        self.over = False
+
+    @property
+    def attempt(self) -> int:
+        """The number of the next attempt, from 0."""
+        return len(self.attempts)
+
+    @property
+    def first(self) -> First | None:
+        """What other conditions share of it now; None: nothing."""
+        if self.attempts or self.condition.acts_before_feedback:
+            return None
+        return self.condition.tone, self.task.key, self.sample
+
+    def done(self) -> Done:
+        return Done(
+            task=self.task,
+            condition=self.condition,
+            episode=episode_row(self.condition.name, self.task, self.sample, self.attempts, self.verdicts),
+            attempts=self.attempts,
+            projections=self.projections,
+            chat=self.chat,
+        )
 
 
 class Done(Struct, frozen=True, kw_only=True):
@@ -81,69 +109,15 @@ class Done(Struct, frozen=True, kw_only=True):
     chat: list[Message]
 
 
-def episodes(
-    writer: Writer, plan: Plan, condition: Condition, work: Sequence[tuple[Task, int]], steered: Steered | None = None
-) -> Iterator[Done]:
-    """Runs (task, sample) pairs under a condition, `plan.batch` at a time. LabError when a server should be steered."""
-    if condition.steers and steered is None:
-        raise LabError(
-            f"Condition {condition.name!r} steers, and {writer.name} is no model in this process.", "Give --model."
-        )
-    for start in range(0, len(work), plan.batch):
-        batch = [
-            Episode(task=task, sample=sample, chat=list(plan.wording.opening(task, condition.tone)))
-            for task, sample in work[start : start + plan.batch]
-        ]
-        for attempt in range(plan.attempts):
-            going = [episode for episode in batch if not episode.over]
-            if not going:
-                break
-            if steered is not None and steered.project and steered.directions is not None:
-                _project(steered, condition, going, attempt)
-            for episode, answer in zip(going, _answers(writer, plan, condition, going, attempt, steered), strict=True):
-                _take(episode, answer, plan, condition, attempt)
-        for episode in batch:
-            row = episode_row(condition.name, episode.task, episode.sample, episode.attempts, episode.verdicts)
-            yield Done(
-                task=episode.task,
-                condition=condition,
-                episode=row,
-                attempts=episode.attempts,
-                projections=episode.projections,
-                chat=episode.chat,
-            )
+def sampling_of(plan: Plan, episode: Episode) -> Sampling:
+    """How its next answer is drawn. Without the condition: its random numbers are those of every other condition."""
+    seed = seed_of(plan.seed, episode.task.key, episode.attempt, episode.sample)
+    return Sampling(plan.max_new_tokens, plan.temperature, plan.top_p, seed)
 
 
-def _answers(  # noqa: PLR0913  (a round of the loop and all it goes by)
-    writer: Writer,
-    plan: Plan,
-    condition: Condition,
-    going: Sequence[Episode],
-    attempt: int,
-    steered: Steered | None,
-) -> list[Generation]:
-    how = [
-        # Without the condition: its random numbers are those of every other condition.
-        Sampling(
-            plan.max_new_tokens,
-            plan.temperature,
-            plan.top_p,
-            seed_of(plan.seed, episode.task.key, attempt, episode.sample),
-        )
-        for episode in going
-    ]
-    if steered is None or not condition.steers:
-        return writer.write([episode.chat for episode in going], how)
-    from agentsignals.lab import steering  # noqa: PLC0415  (NumPy is of an extra, and a server needs none)
-
-    does = steering.edits(condition, steered.directions, steered.calibration)
-    return steered.model.generate([steered.model.encode(episode.chat) for episode in going], how, does)
-
-
-def _take(episode: Episode, answer: Generation, plan: Plan, condition: Condition, attempt: int) -> None:
-    """Evaluates an answer, and says what comes back of it."""
-    verdict = evaluate(episode.task, answer.text, plan.inside)
-    seed = seed_of(plan.seed, episode.task.key, attempt, episode.sample)
+def take(episode: Episode, answer: Generation, verdict: Verdict, plan: Plan) -> None:
+    """Keeps an answer and what it was worth, and says what comes back of it."""
+    condition, attempt, seed = episode.condition, episode.attempt, sampling_of(plan, episode).seed
     asked = "\n".join(
         piece.text for message in episode.chat if message.speaker != "assistant" for piece in message.pieces
     )
@@ -181,40 +155,3 @@ def visible_failure(task: Task, verdict: Verdict) -> str:
     if verdict.error_class == "no_function":
         return f"there is no function `{task.function}` in the answer."
     return verdict.error or verdict.error_class
-
-
-def _project(steered: Steered, condition: Condition, going: Sequence[Episode], attempt: int) -> None:
-    """Projections of each prompt before the attempt, over all tokens and by role, in the unsteered model."""
-    from agentsignals.lab import directions  # noqa: PLC0415  (as above)
-
-    of = steered.directions
-    if of is None:
-        return
-    prompts = [steered.model.encode(episode.chat) for episode in going]
-    places: list[tuple[str, Positions]] = [("all", Positions("all"))]
-    places += [(role, Positions("roles", roles=(role,))) for role in _SPANS]
-    for span, at in places:
-        states = steered.model.record(prompts, of.layers, at)
-        for number, name in enumerate(of.names):
-            cosine = directions.project(states, of.vectors[number], of.centre)
-            coordinate = directions.project(states, of.vectors[number], of.centre, "coordinate")
-            for place, layer in enumerate(of.layers):
-                for row, episode in enumerate(going):
-                    along = float(coordinate[row, place]) / steered.calibration.median_norm[layer]
-                    episode.projections.append(
-                        ProjectionRow(
-                            condition=condition.name,
-                            task=episode.task.key,
-                            sample=episode.sample,
-                            attempt=attempt,
-                            direction=name,
-                            layer=layer,
-                            span=span,
-                            cosine=_none_if_nan(cosine[row, place]),
-                            coordinate=_none_if_nan(along),
-                        )
-                    )
-
-
-def _none_if_nan(value: Any) -> float | None:
-    return None if value != value else float(value)  # noqa: PLR0124  (NaN is the only value that is not itself)

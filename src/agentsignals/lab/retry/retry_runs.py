@@ -9,11 +9,18 @@ from msgspec import Struct
 from agentsignals.errors import LabError
 from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.conditions import Condition
-from agentsignals.lab.residual.interface import Writer
-from agentsignals.lab.retry.loop import Done, Plan, Steered, episodes
+from agentsignals.lab.residual.interface import Generation, Writer
+from agentsignals.lab.retry.loop import Done, First, Plan, Steered, Work
+from agentsignals.lab.retry.pool import Times, episodes
 from agentsignals.lab.retry.rows import EPISODE_KEY, AttemptRow, EpisodeRow, ProjectionRow
 from agentsignals.lab.retry.trace import lines, name_of, run_id
 from agentsignals.lab.runs import Row, Run, Table
+
+_TABLES: tuple[tuple[str, type[Row]], ...] = (
+    ("episodes", EpisodeRow),
+    ("attempts", AttemptRow),
+    ("projections", ProjectionRow),
+)
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -36,9 +43,10 @@ def run_loop(  # noqa: PLR0913  (what a loop is of)
     samples: int,
     steered: Steered | None = None,
     progress: Progress | None = None,
+    times: Times | None = None,
 ) -> Ran:
-    """Runs each (condition, task, sample) that the run does not have yet: rows of `episodes`, `attempts` and
-    `projections`, and a trace each.
+    """Runs each (condition, task, sample) that the run does not have yet, all conditions of a task side by side: rows
+    of `episodes`, `attempts` and `projections`, and a trace each, as soon as an episode is over.
 
     An episode's row is written last and says that it is whole; what an interrupted one left is taken away first, so
     that a server's second answers do not mix with its first. LabError when two conditions share a name.
@@ -48,14 +56,41 @@ def run_loop(  # noqa: PLR0913  (what a loop is of)
         raise LabError(f"Two conditions are called {twice[0]!r}.", "Rows are told apart by that name.")
     kept = run.table("episodes", EpisodeRow)
     _drop_unfinished(run, kept)
-    total, before, traced = len(conditions) * len(tasks) * samples, len(kept.rows), run_id(run.config, run.manifest)
-    for condition in conditions:
-        work = [(t, s) for t in tasks for s in range(samples) if (condition.name, t.key, s) not in kept]
-        for done in episodes(writer, plan, condition, work, steered):
+    order = [(c, t, s) for s in range(samples) for t in tasks for c in conditions]
+    work = [Work(c, t, s) for c, t, s in order if (c.name, t.key, s) not in kept]
+    before, traced = len(kept.rows), run_id(run.config, run.manifest)
+    try:
+        for done in episodes(writer, plan, work, steered, _firsts(run, conditions), times):
             _keep(run, done, lines(done, plan, traced, run.manifest, steered))
             if progress is not None:
-                progress("episodes", len(kept.rows), total)
+                progress("episodes", len(kept.rows), len(order))
+    finally:
+        _arrange(run, [(c.name, t.key, s) for c in conditions for t in tasks for s in range(samples)])
     return Ran(len(kept.rows), len(kept.rows) - before)
+
+
+def _firsts(run: Run, conditions: Sequence[Condition]) -> dict[First, Generation]:
+    """First attempts that are there already and that other conditions share."""
+    sharing = {c.name: c for c in conditions if not c.acts_before_feedback}
+    return {
+        (sharing[row.condition].tone, row.task, row.sample): Generation(
+            text=row.answer,
+            tokens=(),
+            finish="length" if row.finish == "length" else "stop",
+            prompt_tokens=row.prompt_tokens,
+            new_tokens=row.tokens,
+            logprob_sum=row.logprob_sum,
+        )
+        for row in run.table("attempts", AttemptRow).rows
+        if row.attempt == 0 and row.condition in sharing
+    }
+
+
+def _arrange(run: Run, order: Sequence[tuple[object, ...]]) -> None:
+    """Rows come as episodes end, which no two runs do alike; they are settled by condition, task and sample."""
+    places = {key: n for n, key in enumerate(order)}
+    for name, kind in _TABLES:
+        run.table(name, kind).arrange(lambda row: places.get(row.key[: len(EPISODE_KEY)], len(places)))
 
 
 def _keep(run: Run, done: Done, trace: list[dict[str, object]]) -> None:
@@ -68,6 +103,5 @@ def _keep(run: Run, done: Done, trace: list[dict[str, object]]) -> None:
 
 
 def _drop_unfinished(run: Run, whole: Table[EpisodeRow]) -> None:
-    tables: tuple[tuple[str, type[Row]], ...] = (("attempts", AttemptRow), ("projections", ProjectionRow))
-    for name, kind in tables:
+    for name, kind in _TABLES[1:]:
         run.table(name, kind).keep(lambda row: row.key[: len(EPISODE_KEY)] in whole)

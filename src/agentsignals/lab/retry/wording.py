@@ -114,6 +114,14 @@ class TinyWording:
         return Message("user", (Piece("feedback", world.feedback(tone, chance), str(attempt)),))
 
 
+def after_a_failure(wording: Wording, task: Task, tone: str) -> list[Message]:
+    """A fixed trajectory, of which nothing is run: the task, an attempt that returns nothing, what is said of it."""
+    attempt = f"def {task.signature}:\n    return None\n"
+    failure = f"expected {task.visible[0].expected!r}, got None"
+    answer = Message("assistant", (Piece("code", attempt, "0"),))
+    return [*wording.opening(task, tone), answer, wording.after_failure(task, failure, 0, 1, tone)]
+
+
 WORDINGS: dict[str, Wording] = {wording.name: wording for wording in (PlainWording(), TinyWording())}
 
 

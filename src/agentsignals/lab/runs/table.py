@@ -67,6 +67,10 @@ class Table(Generic[R]):
             self.rows, self._keys = left, {row.key for row in left}
             self.settle()
 
+    def arrange(self, place: Callable[[R], Any]) -> None:
+        """Orders the rows by their place, for when they are settled: they come in the order in which work ends."""
+        self.rows.sort(key=place)
+
     def settle(self) -> Path:
         """Writes all rows as one Parquet file, replaces the last one, and drops the journal."""
         columns = {name: [getattr(row, name) for row in self.rows] for name in self.kind.__struct_fields__}
