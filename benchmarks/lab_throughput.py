@@ -20,6 +20,7 @@ import torch
 from msgspec.structs import replace
 
 import agentsignals.lab.tiny
+from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.experiments.learning import calibrated, learnt
 from agentsignals.lab.experiments.setting import SettingConfig
 from agentsignals.lab.experiments.tiny_setting import TinySetting
@@ -28,7 +29,6 @@ from agentsignals.lab.residual.interface import Loading
 from agentsignals.lab.retry.loop import Plan, Steered, Work
 from agentsignals.lab.retry.pool import Times, episodes
 from agentsignals.lab.retry.wording import TinyWording
-from agentsignals.lab.steering import BASELINE, Condition
 from agentsignals.lab.tiny.tasks import drawn
 
 CONDITIONS = (

@@ -13,6 +13,7 @@ pytest.importorskip("transformers", reason="transformers is not installed (extra
 
 from agentsignals.lab import steering  # noqa: E402  (after the check that they can be loaded)
 from agentsignals.lab.coding_tasks import tasks  # noqa: E402
+from agentsignals.lab.conditions import Condition, Where  # noqa: E402
 from agentsignals.lab.directions import DirectionSet  # noqa: E402
 from agentsignals.lab.residual.interface import Calibration, Prompt  # noqa: E402
 from agentsignals.lab.residual.loading import card_of  # noqa: E402
@@ -20,7 +21,6 @@ from agentsignals.lab.residual.model import HookedModel  # noqa: E402
 from agentsignals.lab.retry.wording import PlainWording, TinyWording, after_a_failure  # noqa: E402
 from agentsignals.lab.run_setup import Asked, ManipulationRow, begin, steered  # noqa: E402
 from agentsignals.lab.run_setup import card_of as plain_card  # noqa: E402
-from agentsignals.lab.steering import Condition, Where  # noqa: E402
 from agentsignals.lab.tiny.tasks import drawn  # noqa: E402
 from tests.lab.experiments.tiny import model  # noqa: E402
 from tests.lab.residual import small  # noqa: E402

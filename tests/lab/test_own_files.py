@@ -17,7 +17,8 @@ from agentsignals.lab.coding_tasks import task
 from agentsignals.lab.condition_files import read_conditions, wording_of
 from agentsignals.lab.experiments.setting import SettingConfig
 from agentsignals.lab.experiments.setting_files import read_setting
-from agentsignals.lab.retry.loop import Plan, episodes
+from agentsignals.lab.retry.loop import Plan, Work
+from agentsignals.lab.retry.pool import episodes
 from agentsignals.lab.texts.contrasts import read_contrast
 from tests.lab.test_retry import Scripted, fenced, text_of
 
@@ -91,14 +92,14 @@ def test_tones_of_a_file_stand_beside_the_packages_and_say_nothing_hidden(tmp_pa
     plan = Plan(wording=wording_of("plain", file), attempts=3)
     asked = task("parse_duration")
     writer = Scripted(*[fenced("def parse_duration(text):\n    return '{left}'\n")] * 3)
-    (done,) = episodes(writer, plan, file.conditions[1], [(asked, 0)])
+    (done,) = episodes(writer, plan, [Work(file.conditions[1], asked, 0)])
     whole = text_of(done.chat)
     assert "Python only." in whole
     back = [row.feedback for row in done.attempts[:2]]
     assert all("'{left}'" in words and re.match(r"No: .* [12]$|Wrong\. ", words) for words in back)
     hidden = [f"parse_duration({case.args[0]!r})" for case in asked.hidden]
     assert not [call for call in hidden if call in whole]
-    plain = [row.feedback for row in next(episodes(writer, plan, file.conditions[0], [(asked, 0)])).attempts[:2]]
+    plain = [row.feedback for row in next(episodes(writer, plan, [Work(file.conditions[0], asked, 0)])).attempts[:2]]
     assert plain[0].startswith("The visible tests do not pass")
 
 

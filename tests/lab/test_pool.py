@@ -10,6 +10,7 @@ import pytest
 
 from agentsignals.errors import LabError
 from agentsignals.lab import coding_tasks
+from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
 from agentsignals.lab.retry import pool
 from agentsignals.lab.retry.loop import Done, Plan, Work
@@ -17,7 +18,6 @@ from agentsignals.lab.retry.pool import Times, episodes
 from agentsignals.lab.retry.retry_runs import run_loop
 from agentsignals.lab.retry.rows import AttemptRow
 from agentsignals.lab.retry.wording import PlainWording
-from agentsignals.lab.steering import BASELINE, Condition
 from tests.lab.test_retry import OneByOne, Scripted
 from tests.lab.test_trace import opened
 

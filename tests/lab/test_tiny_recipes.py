@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentsignals.errors import LabError
+from agentsignals.lab.residual.interface import Loading
 from agentsignals.lab.run_setup import chosen_tasks, loaded
 from agentsignals.lab.tiny import kept, recipes
 
@@ -41,7 +42,7 @@ def test_what_is_kept_is_not_trained_again_and_other_names_are_none(cache: Path)
 @pytest.mark.parametrize("name", ["tiny:", "tiny:x", "tiny-null:-1", "tiny:9999999999"])
 def test_a_seed_is_a_number(cache: Path, name: str) -> None:
     with pytest.raises(LabError, match="no seed of a tiny model"):
-        loaded(name)
+        loaded(name, Loading())
     assert not list(cache.iterdir())
 
 
@@ -70,6 +71,6 @@ def test_a_reduced_model_is_trained_once_and_has_learnt_what_tones_do(cache: Pat
     assert kept.trained(REDUCED, 0, said.append) == folder
     assert (told > 1, len(said)) == (True, told)
     assert list((cache / "tiny").iterdir()) == [folder], "nothing half made is left"
-    at = setting(loaded(str(folder)), SettingConfig(tasks=40))
+    at = setting(loaded(str(folder), Loading()), SettingConfig(tasks=40))
     calm, desperate = (at.outcome(at.scenes(tone)).mean() for tone in (at.low, at.high))
     assert desperate - calm > 0.1  # measured: .59 and .37
