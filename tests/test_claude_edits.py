@@ -102,7 +102,7 @@ def test_files_that_the_shell_writes_are_edits_where_the_command_ran() -> None:
     log.ran("Bash", "", command="sed -i 's/a/b/' ../cart.py && git checkout -- app.ts && rm /etc/x")
     log.ran("Bash", "Exit code 1\nno", True, command="rm gone.py")
     assert [(e.path, e.op, e.via, e.whole_file) for e in session(log).edits] == [
-        ("cart.py", "modify", "shell", True),
+        ("cart.py", "modify", "shell", False),
         ("web/app.ts", "modify", "shell", True),
         ("/etc/x", "delete", "shell", True),
     ]

@@ -319,25 +319,6 @@ def test_hostile_text_stays_data(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert ask(capsys, "query", "SELECT text FROM turns", "--store", store) == [{"text": nasty}]
 
 
-def test_the_lab_says_what_a_plain_install_lacks(tmp_path: Path) -> None:
-    wanted = [
-        ["list"], ["list", "--json"], ["report", "r"], ["audit", "r"], ["compare", "r", "r"], ["rescore", "r"],
-        ["run", "directions", "--model", "m", "--out", "o"],
-        ["agent", "--model", "m", "--tasks", "times", "--out", "o"],
-        ["agent", "--server", "http://127.0.0.1:9/v1", "--server-model", "m", "--tasks", "times", "--out", "o"],
-    ]  # fmt: skip
-    program = f"""
-import sys
-sys.modules["numpy"] = sys.modules["torch"] = None
-from agentsignals.cli import main
-for words in {wanted!r}:
-    assert main(["lab", *words]) in (0, 1, 2), words
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("agentsignals[lab]") + done.stdout.count("agentsignals[lab]") >= len(wanted) - 1
-
-
 def test_sessions_are_listed_newest_first_with_how_many_there_are(
     store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

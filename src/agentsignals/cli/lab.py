@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from agentsignals.cli.verb import Verb
 from agentsignals.errors import LabError, UsageError
 
@@ -224,6 +222,8 @@ def _loading(options: argparse.Namespace) -> Any:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from msgspec import to_builtins
+
     from agentsignals.cli.output import Bar
     from agentsignals.lab import experiment_setup, experiments, run_setup
     from agentsignals.lab.runs import Config
@@ -234,7 +234,7 @@ def _run(options: argparse.Namespace) -> int:
     config = experiments.config(options.experiment, experiment_setup.settings_of(options.config, options.texts))
     files = experiment_setup.checked_config(config)  # before a model is loaded, which takes a while
     model = run_setup.loaded(options.model, _loading(options))
-    asked = Config(options.experiment, msgspec.to_builtins(config))
+    asked = Config(options.experiment, to_builtins(config))
     begun = experiment_setup.begin_experiment(Path(options.out), asked, model, options.seed, files)
     bar = Bar(options.quiet)
     with begun:
