@@ -152,7 +152,7 @@ def _since(check: CheckRun) -> str:
     if not check.edits_after:
         return "nothing"
     files = ", ".join(check.files_after[:3]) + (", …" if len(check.files_after) > 3 else "")
-    return f"{check.edits_after} changes: {files}"
+    return f"{check.edits_after} {'change' if check.edits_after == 1 else 'changes'}: {files}"
 
 
 def _at(place: Place) -> str:
