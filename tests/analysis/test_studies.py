@@ -12,7 +12,8 @@ import pytest
 
 from agentsignals import analysis, studies
 from agentsignals.analysis import studies as every_study
-from agentsignals.analysis.figures import plain
+from agentsignals.analysis.figures import AtLeast, plain
+from agentsignals.analysis.rows import pooled
 from agentsignals.analysis.study import BEHIND_ALL, Finding, Outcome
 from agentsignals.cli import main
 from agentsignals.errors import UsageError
@@ -302,10 +303,11 @@ def test_the_row_of_all_agents_says_what_the_other_studies_say(demo_store: Store
         "read_first": "edits.read_first",
         "cost": "cost.median",
         "short": "people.short",
-        "pushback": "people.pushback",
         "opening": "people.opening",
     }.items():
         assert same(elsewhere[name], plain(row[key])), name
+    assert same(demo_store.sql(pooled("chat.pushback_rate")).fetchall()[0][0], plain(row["pushback"]))
+    assert isinstance(row["pushback"], AtLeast), "what word rules find is a lower bound"
 
 
 def test_a_session_with_two_models_counts_for_each(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from agentsignals.analysis.baseline import (
     MEASURES,
+    OF_WORDS,
     QUERY,
     Baseline,
     Rate,
@@ -22,6 +23,7 @@ from agentsignals.analysis.charts import by_position, dots
 from agentsignals.analysis.clusters import DOMINANT
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import INTERVAL_NOTE, Estimate, chart, count, drawn, mark, table
+from agentsignals.analysis.named_shares import rules_find
 from agentsignals.analysis.study import Chart, Context, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.estimates import Interval
 from agentsignals.stats.proportions import Z
@@ -145,7 +147,8 @@ def _unlike(mine: Spread, other: Spread) -> str:
     if mine.version != other.version:
         return f"measured otherwise: version {mine.version} against {other.version}"
     whose = [side for side, spread in ((YOURS, mine), (BASE, other)) if spread.at_least]
-    return f"a lower bound, output logged in mid-stream: {' and '.join(whose)}" if whose else ""
+    why = rules_find() if mine.signal == OF_WORDS else "output logged in mid-stream"
+    return f"a lower bound, {why}: {' and '.join(whose)}" if whose else ""
 
 
 def _interval(gap: float, mine: Spread, other: Spread) -> Interval:

@@ -40,20 +40,23 @@ MEASURES: dict[str, tuple[str, Kind]] = {
     "corpus.session_cost_usd": ("Cost of a session", "usd"),
     "corpus.output_input_token_ratio": ("Output tokens for each input token", "share"),
     "corpus.short_messages": ("Messages of up to 20 characters", "share"),
-    "chat.pushback_rate": ("Prompts that object", "share"),
+    "chat.pushback_rate": ("Prompts that object, by words, or follow a cut", "share"),
 }
 """The behavioural measures of agent-traces that are numbers of a session, with their titles."""
 
 _PATHS = ", ".join(f"'{path}'" for path in MEASURES)
 _OF_OUTPUT = "'corpus.session_cost_usd', 'corpus.output_input_token_ratio'"
 """Lower bounds where output is logged in mid-stream."""
+OF_WORDS = "chat.pushback_rate"
+"""A lower bound always: word rules miss most of what a reader calls pushback."""
 _NUMBER = "CASE WHEN signal = 'corpus.short_messages' THEN TRY_CAST(value->>'le_20' AS DOUBLE)"
 _NUMBER += " / nullif(TRY_CAST(value->>'n' AS DOUBLE), 0) ELSE number END"
 QUERY: dict[str, str] = {
     **QUERIES,
     "sessions": PLACED,
     "measures": f"SELECT session_id, signal, version, {_NUMBER} AS number,"
-    f" signal IN ({_OF_OUTPUT}) AND {BOUND} IS NOT NULL AS low FROM signals JOIN sessions USING (session_id)"
+    f" signal = '{OF_WORDS}' OR (signal IN ({_OF_OUTPUT}) AND {BOUND} IS NOT NULL) AS low"
+    " FROM signals JOIN sessions USING (session_id)"
     f" WHERE signal IN ({_PATHS}) AND absent IS NULL ORDER BY signal, session_id",
 }
 """The rows a baseline is made of; a comparison asks for the same."""
@@ -74,7 +77,7 @@ class Spread(Struct, frozen=True, kw_only=True):
     quantiles: list[float]
     """At `QUANTILES`, linear between neighbours."""
     at_least: bool = False
-    """Whether they are lower bounds: some of its sessions log output in mid-stream."""
+    """Whether they are lower bounds: some of its sessions log output in mid-stream, or it rests on word rules."""
 
 
 class Rate(Struct, frozen=True):

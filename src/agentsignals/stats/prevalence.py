@@ -13,6 +13,19 @@ WIDEST = 0.5
 """An interval wider than this tells nothing that anybody would act on."""
 
 
+class OfClass(Struct, frozen=True, kw_only=True):
+    """How often a class was met on projects that were left out, in rows that were drawn at random."""
+
+    true: int
+    """Rows of this class."""
+    hits: int
+    """Of these, those that the model called so."""
+    others: int
+    """Rows of other classes."""
+    false_alarms: int
+    """Of these, those that the model called so."""
+
+
 class Corrected(Struct, frozen=True, kw_only=True):
     """A share as it was counted, and what it stands for."""
 

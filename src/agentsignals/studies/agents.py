@@ -11,6 +11,7 @@ from agentsignals.analysis.behind import Asked
 from agentsignals.analysis.figures import bounded
 from agentsignals.analysis.grouped import ranked, table
 from agentsignals.analysis.measures import pooled_finding
+from agentsignals.analysis.named_shares import rules_find
 from agentsignals.analysis.study import Inputs, Outcome, Row, Study
 
 _ALL = "all agents"
@@ -37,7 +38,7 @@ _METRICS = {
     "cost cost a session:usd": _median("corpus.session_cost_usd"),
     "output output/input tokens:share": _over(_RATIO),
     "short messages ≤20 characters:share": _over(_SHORT),
-    "pushback prompts that object:share": _over("chat.pushback_rate"),
+    "pushback prompts that object, by words, or follow a cut:share": _over("chat.pushback_rate"),
 }
 """The columns of the table, each with what makes it."""
 _KEYS = [header.partition(" ")[0] for header in _METRICS]
@@ -72,7 +73,8 @@ def _outcome(inputs: Inputs) -> Outcome:
         of="sessions",
         behind=[Asked(_BEHIND, {"agent": row["agent"], "all": _ALL}) for row in agents if row["n"]],
         note="Calls a prompt, variety, events and cost are medians of sessions; the shares are sums over sums. A dash:"
-        " no session has a value; >= is a lower bound, for output is logged in mid-stream.",
+        " no session has a value; >= is a lower bound: of cost and output, for output is logged in mid-stream; of"
+        f" prompts that object, for words are a flag and no share ({rules_find()}).",
     )
     low = sum(row["estimated"] is not None for row in inputs.rows["values"])
     title = "Output tokens for each input token, cached ones included"
@@ -93,7 +95,7 @@ def _outcome(inputs: Inputs) -> Outcome:
 
 
 def _cells(row: Row) -> list[Any]:
-    return [bounded(row[key], key in _BOUND and row["low"]) for key in _KEYS]
+    return [bounded(row[key], key == "pushback" or (key in _BOUND and row["low"])) for key in _KEYS]
 
 
 def _openings(inputs: Inputs) -> dict[str, str]:

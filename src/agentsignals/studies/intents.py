@@ -10,14 +10,17 @@ from typing import Any
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
 from agentsignals.analysis.clusters import PlacedShare, share_of
+from agentsignals.analysis.figures import bounded
 from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, table
+from agentsignals.analysis.named_shares import NONE, PUSHBACK, as_judged, of_classes, rules_find, validation_of
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
+from agentsignals.catalog import caption
 from agentsignals.stats.estimates import median
-from agentsignals.validation import NEVER_VALIDATED
+from agentsignals.stats.prevalence import OfClass
 
 _INTENT, _PERSONA = "chat.prompt_intent", "chat.user_persona"
-_TIME, _CUT, _PUSHBACK = "chat.turn_autonomy_s", "chat.hard_interruption", "chat.pushback_type"
+_TIME, _CUT = "chat.turn_autonomy_s", "chat.hard_interruption"
 INTENTS = {
     "other": 26.6, "understand": 19.0, "git": 13.6, "create_new_code": 13.4, "debug": 13.0, "refactor": 9.2,
     "test": 4.0, "connect": 1.0,
@@ -32,6 +35,8 @@ _BY_WORDS = (
     "Intents are told by a table of words: the first telling verb of a prompt, in English. agentsignals label"
     " prompt_intent --by LABELLER and agentsignals measure put a judge's in their place."
 )
+_CORRECTED = "corrected by the classifier's recall and false alarms; what cannot be told is not drawn"
+_SUMS = "Writing and reviewing are sums of classes: how much of them the classifier finds was not measured."
 _NO_PERSONAS = "No session has a persona yet: agentsignals label persona --by LABELLER makes them."
 
 
@@ -46,8 +51,13 @@ def _outcome(inputs: Inputs) -> Outcome:
     shares = {name: share_of(classified, places, _among("intent", name)) for name in order}
     of = "prompts with a judge's label" if by_judge else "prompts, by words"
     prompts: dict[str, Any] = {"unit": "share of prompts", "signals": (_INTENT,)}
+    measured: dict[str, OfClass] = {}
     if by_judge:  # what was measured is the rules
-        prompts["validation"] = f"a judge's, {NEVER_VALIDATED} here"
+        labellers = sorted({row["labeller"] or "a judge" for row in judged})
+        by = " and ".join(labellers)
+        measured = of_classes(by, "prompt_intent") if len(labellers) == 1 else {}
+        prompts["validation"] = validation_of(by, bool(measured))
+        shares = {name: as_judged(share, by, measured.get(name)) for name, share in shares.items()}
     findings = [
         estimate.finding(
             f"intents.intent.{name}",
@@ -59,7 +69,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         )
         for name, estimate in shares.items()
     ]
-    for activity, intents in ACTIVITIES.items():
+    for activity, intents in {} if measured else ACTIVITIES.items():
         title = f"Prompts about {activity} code: {', '.join(_spaced(intent) for intent in intents)}"
         estimate = share_of(classified, places, _among("intent", *intents))
         findings.append(estimate.finding(f"intents.activity.{activity}", title, of, classes=intents, **prompts))
@@ -76,11 +86,12 @@ def _outcome(inputs: Inputs) -> Outcome:
         )
         for name, estimate in personas.items()
     ]
+    caveat = _CORRECTED if measured else "" if by_judge else f"named by words: {caption(_INTENT)}"
     charts = drawn(
-        _chart("intents.prompts", "What prompts ask for", shares, INTENTS, of),
+        _chart("intents.prompts", "What prompts ask for", shares, INTENTS, of, caveat),
         _chart("intents.personas", "Personas", personas, PERSONAS, of_sessions),
     )
-    limits = [*([] if by_judge else [_BY_WORDS]), *([] if personas else [_NO_PERSONAS])]
+    limits = [*([] if by_judge else [_BY_WORDS]), *([] if personas else [_NO_PERSONAS]), *([_SUMS] if measured else [])]
     if judged and not by_judge:
         limits.append(f"{len(judged):,} of {len(rows):,} prompts have a judge's intent: too few, and left out here.")
     return Outcome([f for f in findings if f.n], [_by_activity(classified)], charts, limits)
@@ -105,22 +116,23 @@ def _personas(rows: list[Row], places: dict[str, str]) -> dict[str, PlacedShare]
     return {name: share_of(rows, places, _among("persona", name)) for name in order}
 
 
-def _chart(
+def _chart(  # noqa: PLR0913  (a chart's words, in the order they are read)
     id: str,  # noqa: A002  (the chart's field)
     title: str,
     shares: dict[str, PlacedShare],
     published: Mapping[str, float],
     of: str,
+    caveat: str = "",
 ) -> Chart | None:
     rows: list[Row] = []
     for name, estimate in sorted(shares.items(), key=lambda pair: (-pair[1].k, pair[0])):
-        if estimate.n:
+        if estimate.n and estimate.value is not None:
             paper = f"; SWE-chat {published[name]}%" if name in published else ""
             label = f"{_spaced(name)} ({estimate.k:,.0f})"
             rows.append(estimate.mark(label, f"{_spaced(name)}: {estimate.words()}{paper}"))
     n = max((estimate.n for estimate in shares.values()), default=0)
-    note = f"how many in brackets; {INTERVAL_NOTE}"
-    return chart(id, title, rows, dots(rows, "share"), n=n, of=of, note=note)
+    notes = ["how many in brackets, as they were named", INTERVAL_NOTE, *([caveat] if caveat else [])]
+    return chart(id, title, rows, dots(rows, "share"), n=n, of=of, note="; ".join(notes))
 
 
 def _by_activity(rows: list[Row]) -> Table:
@@ -136,7 +148,7 @@ def _by_activity(rows: list[Row]) -> Table:
             later = [row for row in group if row["objected"] is not None]
             objected = sum(row["objected"] for row in later) / len(later) if later else None
             sessions = len({row["session_id"] for row in group})
-            shown.append([name, len(group), sessions, median(times), mean, cut, objected])
+            shown.append([name, len(group), sessions, median(times), mean, cut, bounded(objected, True)])
             behind.append(group)
     return table(
         "intents.activities",
@@ -147,17 +159,18 @@ def _by_activity(rows: list[Row]) -> Table:
         n=len(rows),
         of="prompts",
         behind=behind,
-        note="Writing and reviewing are SWE-chat's sums of the intents below. Objections are found by word patterns,"
-        " and counted where a prompt in English follows.",
+        note="Writing and reviewing are SWE-chat's sums of the intents below. Objections are counted where a"
+        f" prompt in English follows, by a flag that is no share ({rules_find()}).",
     )
 
 
 _SIGNALS = sql.of_turns(
     intent=(_INTENT, sql.WORD),
     method=(_INTENT, "max(detail->>'method')"),
+    labeller=(_INTENT, "max(detail->>'labeller')"),
     seconds=(_TIME, sql.NUMBER),
     cut=(_CUT, sql.HAPPENED),
-    pushback=(_PUSHBACK, sql.WORD),
+    pushback=(PUSHBACK, sql.WORD),
 )
 STUDY = Study(
     name="intents",
@@ -166,9 +179,9 @@ STUDY = Study(
     question="What do people ask for, and how?",
     queries={
         "sessions": sql.PLACED,
-        "turns": f"WITH {_SIGNALS} SELECT session_id, turn, intent, method, seconds, cut, CAST(lead(pushback) OVER"
-        " (PARTITION BY session_id ORDER BY turn) <> 'non_pushback' AS INT) AS objected FROM of_turns"
-        " WHERE intent IS NOT NULL ORDER BY session_id, turn",
+        "turns": f"WITH {_SIGNALS} SELECT session_id, turn, intent, method, labeller, seconds, cut,"
+        f" CAST(lead(pushback) OVER (PARTITION BY session_id ORDER BY turn) <> '{NONE}' AS INT) AS objected"
+        " FROM of_turns WHERE intent IS NOT NULL ORDER BY session_id, turn",
         "personas": "SELECT session_id, json_extract_string(value, '') AS persona, detail->>'method' AS rule FROM"
         f" signals WHERE signal = '{_PERSONA}' AND absent IS NULL ORDER BY session_id",
     },

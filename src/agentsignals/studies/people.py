@@ -8,18 +8,17 @@ from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars, by_position
 from agentsignals.analysis.clusters import placed_share
 from agentsignals.analysis.grouped import by, chart, count, count_bars, drawn, ranked
-from agentsignals.analysis.measures import of_signal, pooled_finding
+from agentsignals.analysis.measures import of_signal
+from agentsignals.analysis.named_shares import LABELS, PUSHBACK, by_rules, objections, rules_find
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study
 
-_PUSHBACK = "chat.pushback_rate"
-_TYPE = "chat.pushback_type"
 _CUT = "chat.hard_interruption"
 _OPENING = "corpus.first_message_pattern"
 _SHORT = "corpus.short_messages"
 _LAST = 6
 """Prompts from this number on are one class."""
-_OBJECTS, _BRAKES = "objects in words", "cuts the response"
+_OBJECTS, _BRAKES = "objects, at least", "cuts the response"
 
 
 def _outcome(inputs: Inputs) -> Outcome:
@@ -34,8 +33,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         chart("people.openings", "How sessions open", marks, bars(marks, "sessions"), n=len(labels), of=of),
     )
     limits = [
-        "Objections are found by word patterns, which find a tenth to a third of what a reader finds: read the rates as"
-        " lower bounds, and never beside rates from another labeller.",
+        f"Objections that word rules find are a flag, no share ({rules_find()}); never beside another labeller's.",
         "Later prompts come from longer sessions: a rate that climbs with the prompt's number is in part a change of"
         " sessions, not of mood.",
     ]
@@ -46,9 +44,9 @@ def _shares(inputs: Inputs) -> list[Finding]:
     places = by_session(inputs.rows["sessions"])
     cut = placed_share(((row["session_id"], row["cut"], row["n"]) for row in inputs.rows["cuts"]), places)
     short = placed_share(((row["session_id"], row["le_20"], row["n"]) for row in inputs.rows["short"]), places)
-    objects = "Prompts that object, or follow a response that was cut"
+    flagged = {(row["session_id"], row["turn"]): row["objects"] for row in inputs.rows["later"]}
     return [
-        pooled_finding(inputs, _PUSHBACK, "people.pushback", objects, "prompts"),
+        objections(inputs, flagged, "people.pushback", "Prompts that object, in words", "later prompts in English"),
         cut.finding(
             "people.interrupted",
             "Responses the person cut short",
@@ -90,7 +88,8 @@ def _positions(turns: list[Row], places: dict[str, str]) -> Chart | None:
         for name, k, n in ((_OBJECTS, "objects", "judged"), (_BRAKES, "cut", "n")):
             estimate = placed_share(((row["session_id"], row[k], row[n]) for row in group), places)
             if estimate.n:
-                rows.append(estimate.mark(name, f"prompt {at}, {name}: {estimate.words()}", at=at))
+                words = by_rules(estimate.k, estimate.n, "prompts") if k == "objects" else estimate.words()
+                rows.append(estimate.mark(name, f"prompt {at}, {name}: {words}", at=at))
     if len({row["at"] for row in rows}) < 2:
         return None
     return chart(
@@ -100,7 +99,7 @@ def _positions(turns: list[Row], places: dict[str, str]) -> Chart | None:
         by_position(rows, "number of the prompt in its session", "share of prompts", (_OBJECTS, _BRAKES)),
         n=sum(row["n"] for row in turns),
         of="prompts",
-        note="lines are 95% intervals; a first prompt has nothing to object to yet",
+        note=f"lines are 95% intervals of what is found; a first prompt has nothing to object to yet; {rules_find()}",
     )
 
 
@@ -111,7 +110,10 @@ STUDY = Study(
     question="How do people steer?",
     queries={
         "sessions": sql.PLACED,
-        "values": sql.values(_PUSHBACK, _OPENING, more=f"{sql.LABEL} AS label, "),
+        "values": sql.values(_OPENING, more=f"{sql.LABEL} AS label, "),
+        "labels": LABELS,
+        "later": f"SELECT session_id, turn, {sql.LABEL} <> 'non_pushback' AS objects FROM signals"
+        f" WHERE signal = '{PUSHBACK}' AND absent IS NULL AND turn > 0 ORDER BY session_id, turn",
         "short": "SELECT session_id, CAST(value->>'le_20' AS INT) AS le_20, CAST(value->>'n' AS INT) AS n"
         f" FROM signals WHERE signal = '{_SHORT}' AND absent IS NULL ORDER BY session_id",
         "cuts": "SELECT session_id, CAST(sum(number) AS INT) AS cut, count(number) AS n"
@@ -119,10 +121,10 @@ STUDY = Study(
         "turns": f"SELECT session_id, least(turn + 1, {_LAST}) AS at,"
         f" count(*) FILTER (signal = '{_CUT}') AS n,"
         f" count(*) FILTER (signal = '{_CUT}' AND number = 1) AS cut,"
-        f" count(*) FILTER (signal = '{_TYPE}' AND absent IS NULL) AS judged,"
-        f" count(*) FILTER (signal = '{_TYPE}' AND absent IS NULL"
+        f" count(*) FILTER (signal = '{PUSHBACK}' AND absent IS NULL) AS judged,"
+        f" count(*) FILTER (signal = '{PUSHBACK}' AND absent IS NULL"
         f" AND {sql.LABEL} <> 'non_pushback') AS objects"
-        f" FROM signals WHERE signal IN ('{_CUT}', '{_TYPE}') GROUP BY 1, 2 ORDER BY 1, 2",
+        f" FROM signals WHERE signal IN ('{_CUT}', '{PUSHBACK}') GROUP BY 1, 2 ORDER BY 1, 2",
     },
     function=_outcome,
     context="product",

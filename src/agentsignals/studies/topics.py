@@ -10,7 +10,9 @@ from agentsignals.analysis import rows as sql
 from agentsignals.analysis.behind import Closed
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE, placed_share
+from agentsignals.analysis.figures import bounded
 from agentsignals.analysis.grouped import bar, chart, count, drawn, ranked, table
+from agentsignals.analysis.named_shares import NONE, PUSHBACK, rules_find
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.prompt_words import Kept, Prompt
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
@@ -30,12 +32,7 @@ from agentsignals.stats.grouping import (
 FEWEST, SMALLEST, MOST_TOPICS = 40, 5, 40
 """Prompts that are grouped at all; prompts of a topic; topics."""
 _NAMING, _EXAMPLES, _EXAMPLE_CHARS = 4, 3, 160
-_TIME, _CUT, _PUSHBACK, _LANGUAGE = (
-    "chat.turn_autonomy_s",
-    "chat.hard_interruption",
-    "chat.pushback_type",
-    "chat.prompt_language",
-)
+_TIME, _CUT, _LANGUAGE = "chat.turn_autonomy_s", "chat.hard_interruption", "chat.prompt_language"
 
 _UNLISTED = "What was left out is counted by reason alone."
 
@@ -113,7 +110,7 @@ def _table(prompts: list[Prompt], of: list[int], names: list[str], groups: Group
     for topic in [*range(len(names)), *([NOISE] if NOISE in of else [])]:
         members = _members(prompts, of, topic)
         later = [p.row["pushback"] for p in members if p.row["pushback"] is not None]
-        objections = sum(value != "non_pushback" for value in later)
+        objections = sum(value != NONE for value in later)
         times = [p.row["seconds"] for p in members if p.row["seconds"] is not None]
         cut = sum(bool(p.row["cut"]) for p in members) / len(members)
         largest = _largest(members)
@@ -123,7 +120,12 @@ def _table(prompts: list[Prompt], of: list[int], names: list[str], groups: Group
             [
                 *(names[topic] if topic >= 0 else "(no topic)", len(members), len(members) / len(prompts)),
                 *(len({p.row["session_id"] for p in members}), len({p.place for p in members}), largest),
-                *(math.fsum(fit) / len(fit), objections / len(later) if later else None, cut, median(times)),
+                *(
+                    math.fsum(fit) / len(fit),
+                    bounded(objections / len(later) if later else None, True),
+                    cut,
+                    median(times),
+                ),
                 ONE_PLACE if largest > DOMINANT and topic >= 0 else "",
             ]
         )
@@ -137,8 +139,8 @@ def _table(prompts: list[Prompt], of: list[int], names: list[str], groups: Group
         n=len(prompts),
         of="prompts compared",
         behind=behind,
-        note="Named by class-based tf-idf, of words that two places use. Objections are found by word patterns, and"
-        " counted among prompts that are not the first.",
+        note="Named by class-based tf-idf, of words that two places use. Objections are counted among"
+        f" prompts that are not the first, by a flag that is no share ({rules_find()}).",
     )
 
 
@@ -197,7 +199,7 @@ def _chart(prompts: list[Prompt], of: list[int], names: list[str]) -> Chart | No
 
 _SIGNALS = sql.of_turns(
     language=(_LANGUAGE, sql.WORD),
-    pushback=(_PUSHBACK, sql.WORD),
+    pushback=(PUSHBACK, sql.WORD),
     seconds=(_TIME, sql.NUMBER),
     cut=(_CUT, sql.HAPPENED),
 )

@@ -15,24 +15,11 @@ from agentsignals.errors import SourceError
 from agentsignals.labels.classifier.features import TEXT_KINDS, VERSION
 from agentsignals.labels.task import mark
 from agentsignals.model import CLASSIFIER, ENCODER
-from agentsignals.stats.prevalence import Corrected, corrected
+from agentsignals.stats.prevalence import Corrected, OfClass, corrected
 
 SHIPPED = Path(__file__).parent
 """Where the models of this package lie: `TASK.classifier.json` and `TASK.encoder.json`."""
 MOST_BYTES = 16 << 20
-
-
-class OfClass(Struct, frozen=True, kw_only=True):
-    """How often a class was met on projects that were left out, in rows that were drawn at random."""
-
-    true: int
-    """Rows of this class."""
-    hits: int
-    """Of these, those that the model called so."""
-    others: int
-    """Rows of other classes."""
-    false_alarms: int
-    """Of these, those that the model called so."""
 
 
 class HeldOut(Struct, frozen=True, kw_only=True):

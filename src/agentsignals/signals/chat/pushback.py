@@ -21,7 +21,7 @@ _STOPS = frozenset(("stop", "wait"))
     source="regex",
     priority="P1",
     why="What kind of objection a turn makes to the work before it.",
-    pitfalls="Patterns find a tenth to a third of what a reader finds; never compare with labels by a model.",
+    pitfalls="A flag, no share: patterns find about a tenth of what a reader finds; never beside a model's labels.",
 )
 def pushback_type(view: SessionView, why: Evidence) -> list[Measured | Absent]:
     """rejection, correction, failure_report or non_pushback, by word patterns over the head of the turn."""
@@ -85,7 +85,8 @@ def _halts(turn: Turn) -> bool:
     unit="ratio",
     origin="swe-chat",
     why="How often the person objects, in words or by pulling the brake.",
-    pitfalls="Different labellers are not comparable: SWE-chat's 0.44 rests on a model's labels.",
+    pitfalls="At least so much: its words are chat.pushback_type's, which find about a tenth of what a reader finds."
+    " Different labellers are not comparable: SWE-chat's 0.44 rests on a model's labels.",
 )
 def pushback_rate(
     view: SessionView,

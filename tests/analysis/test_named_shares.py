@@ -1,0 +1,110 @@
+"""Shares of messages that a rule or a classifier names: a flag of the one, corrected of the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsignals.analysis.named_shares import rules_find
+from agentsignals.analysis.study import Finding
+from agentsignals.model import Label, Session
+from agentsignals.stats.prevalence import corrected
+from tests.analysis.stores import findings, outcome, store_of
+from tests.build import call, say, session, user
+
+N = 200
+OBJECTS, GOES_ON = "no, that is wrong, undo it", "now write the next part of the parser please"
+STUDIES = ("people", "friction")
+
+
+def sessions(objecting: int, labeller: str = "", named: int = 0, of: int = N, task: str = "pushback") -> list[Session]:
+    """N sessions of two prompts: the second of `objecting` of them objects; `labeller` labels that of the first `of`,
+    and calls `named` of them a correction."""
+    made = []
+    for n in range(N):
+        second = OBJECTS if n < objecting else GOES_ON
+        one = session(
+            user("build it"), call("Edit", path="a"), say("done"), user(second), say("ok"), session_id=f"s{n}"
+        )
+        if labeller and n < of:
+            value = ("correction", "non_pushback") if task == "pushback" else ("git", "other")
+            one.labels.append(Label(task=task, labeller=labeller, turn=1, value=value[n >= named]))
+            if task != "pushback":
+                one.labels.append(Label(task=task, labeller=labeller, turn=0, value="other"))
+        made.append(one)
+    return made
+
+
+def pushback(folder: Path, study: str, *made: Any, **more: Any) -> Finding:
+    return findings(store_of(folder, *sessions(*made, **more)), study)["pushback"]
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_what_word_rules_find_is_a_count_at_least_with_how_much_they_find(tmp_path: Path, study: str) -> None:
+    found = pushback(tmp_path / "s", study, 10)
+    assert (found.value, found.kind, found.at_least, found.n, found.interval) == (10, "count", True, N, None)
+    assert rules_find() in found.note
+    assert rules_find().startswith("rules: recall 9% [5%, 17%] (n 89), 16% [12%, 20%] (n 324)")
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_what_a_classifier_labels_is_a_share_corrected_and_by_name(tmp_path: Path, study: str) -> None:
+    """Of the shipped model: 10 of 17 that object and 13 of 59 others, on random rows of projects left out."""
+    found = pushback(tmp_path / "s", study, 10, "classifier", 50)
+    right = corrected(50, N, hits=10, true=17, false_alarms=13, others=59)
+    assert right.share is not None and found.value == pytest.approx(right.share)
+    assert found.interval == (pytest.approx(right.low), pytest.approx(right.high)) and not found.at_least
+    assert (
+        "by classifier" in found.note
+        and "59% of 17 such and 22% of 59 others" in found.note
+        and "the rules flag 10 of 200" in found.note
+    )
+    assert found.validation == "the recall and false alarms of classifier are in the note"
+
+
+@pytest.mark.parametrize(
+    ("labeller", "of", "is_share"),
+    [("classifier", N // 2, True), ("classifier", N // 2 - 1, False), ("rules", N, False), ("human:ann", N, True)],
+)
+def test_labels_count_once_they_are_of_half_the_prompts_and_are_no_rules(
+    tmp_path: Path, labeller: str, of: int, is_share: bool
+) -> None:
+    found = pushback(tmp_path / "s", "people", 10, labeller, 40, of)
+    assert (found.kind == "share") is is_share and found.n == (of if is_share else N)
+
+
+def test_a_share_by_somebody_whose_recall_nobody_measured_says_so(tmp_path: Path) -> None:
+    made = sessions(10, "openai:m", 40)
+    for one, more in zip(made, sessions(10, "classifier", 50), strict=True):
+        one.labels += more.labels
+    found = findings(store_of(tmp_path / "s", *made), "people")["pushback"]
+    assert found.value == 0.2 and "by openai:m" in found.note and "nobody measured" in found.note
+
+
+def test_what_cannot_be_told_has_no_share(tmp_path: Path) -> None:
+    found = pushback(tmp_path / "s", "people", 10, "classifier", 0)
+    assert found.value is None and "cannot be told" in found.note
+
+
+def test_tables_of_what_rules_find_are_lower_bounds(tmp_path: Path) -> None:
+    store = store_of(tmp_path / "s", *sessions(10))
+    for study, table, column in (
+        ("agents", "agents.metrics", "pushback"),
+        ("intents", "intents.activities", "objected"),
+    ):
+        shown = next(t for t in outcome(store, study).tables if t.id == table)
+        at = [c.key for c in shown.columns].index(column)
+        assert any(row[at] is not None for row in shown.rows)
+        assert all(row[at] is None or hasattr(row[at], "at_least") for row in shown.rows), study
+        assert rules_find() in shown.note
+
+
+def test_intents_by_the_classifier_are_corrected_by_class(tmp_path: Path) -> None:
+    """`git` is found in 14 of 16 such, and in 4 of 81 others."""
+    found = findings(store_of(tmp_path / "s", *sessions(0, "classifier", 100, task="prompt_intent")), "intents")
+    right = corrected(100, 2 * N, hits=14, true=16, false_alarms=4, others=81)
+    assert found["intent.git"].value == pytest.approx(right.share)
+    assert "88% of 16 such and 5% of 81 others" in found["intent.git"].note
+    assert not any(name.startswith("activity") for name in found), "of a sum of classes nothing was measured"
