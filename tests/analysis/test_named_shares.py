@@ -61,7 +61,7 @@ def test_what_a_classifier_labels_is_a_share_corrected_and_by_name(tmp_path: Pat
         and "59% of 17 such and 22% of 59 others" in found.note
         and "the rules flag 10 of 200" in found.note
     )
-    assert found.validation == "the recall and false alarms of classifier are in the note"
+    assert found.validation.endswith("against a language model, single reader; not a human expert")
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,15 @@ def test_a_share_by_somebody_whose_recall_nobody_measured_says_so(tmp_path: Path
         one.labels += more.labels
     found = findings(store_of(tmp_path / "s", *made), "people")["pushback"]
     assert found.value == 0.2 and "by openai:m" in found.note and "nobody measured" in found.note
+
+
+@pytest.mark.parametrize("there", [None, b"no JSON", b'{"held_out": null}'])
+def test_a_classifier_whose_file_says_nothing_corrects_nothing(tmp_path: Path, there: bytes | None) -> None:
+    file = tmp_path / "mine.json"
+    if there is not None:
+        file.write_bytes(there)
+    found = pushback(tmp_path / "s", "people", 10, f"classifier:{file}", 40)
+    assert found.value == 0.2 and "nobody measured" in found.note and "never validated" in found.validation
 
 
 def test_what_cannot_be_told_has_no_share(tmp_path: Path) -> None:

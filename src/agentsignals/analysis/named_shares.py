@@ -49,6 +49,7 @@ class _Model(Struct):
     """What is read of a classifier's file here."""
 
     held_out: _Measured | None = None
+    annotators: list[str] = field(default_factory=list)
 
 
 @cache
@@ -69,18 +70,22 @@ def rules_find() -> str:
 def of_classes(labeller: str, task: str) -> dict[str, OfClass]:
     """What a classifier does on random rows of projects left out, by class; empty of anybody else, and where its file
     is gone or holds no such figures."""
+    model = _model(labeller, task)
+    return model.held_out.random if model and model.held_out else {}
+
+
+def _model(labeller: str, task: str) -> _Model | None:
     kind, _, name = labeller.partition(":")
     if kind not in _TRUST:
-        return {}
+        return None
     # The file is data of the labels' stage, which stands above this one: read, not imported.
     file = Path(name) if name else files("agentsignals").joinpath("labels", "classifier", f"{task}.{kind}.json")
     if not file.is_file():
-        return {}
+        return None
     try:
-        model = msgspec.json.decode(file.read_bytes(), type=_Model)
+        return msgspec.json.decode(file.read_bytes(), type=_Model)
     except msgspec.DecodeError:  # whatever lies there now is no classifier: nothing is known of the one that judged
-        return {}
-    return model.held_out.random if model.held_out else {}
+        return None
 
 
 def as_judged(estimate: PlacedShare, labeller: str, of: OfClass | None) -> PlacedShare:
@@ -96,11 +101,13 @@ def as_judged(estimate: PlacedShare, labeller: str, of: OfClass | None) -> Place
     return replace(estimate, value=right.share, interval=interval, note=note)
 
 
-def validation_of(labeller: str, is_measured: bool) -> str:
+def validation_of(labeller: str, task: str) -> str:
     """What stands beside a share by a labeller, for how often it is right."""
-    if is_measured:
-        return f"the recall and false alarms of {labeller} are in the note"
-    return f"{labeller}, {NEVER_VALIDATED} here"
+    model = _model(labeller, task)
+    if model is None or model.held_out is None or not model.held_out.random:
+        return f"{labeller}, {NEVER_VALIDATED} here"
+    readers = ", ".join(model.annotators) or "whoever made its gold"
+    return f"{labeller}: recall and false alarms in the note are against {readers}"
 
 
 def objections(  # noqa: PLR0913  (a finding's words, in the order they are read)
@@ -138,7 +145,7 @@ def objections(  # noqa: PLR0913  (a finding's words, in the order they are read
     share = as_judged(placed_share(counted, by_session(inputs.rows["sessions"])), labeller, measured)
     beside = f"the rules flag {flags:,} of {len(flagged):,}"
     notes = "; ".join(part for part in (note, beside) if part)
-    return share.finding(name, title, of, notes, validation=validation_of(labeller, measured is not None))
+    return share.finding(name, title, of, notes, validation=validation_of(labeller, _TASK))
 
 
 def by_rules(k: float, n: float, of: str) -> str:

@@ -56,7 +56,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         labellers = sorted({row["labeller"] or "a judge" for row in judged})
         by = " and ".join(labellers)
         measured = of_classes(by, "prompt_intent") if len(labellers) == 1 else {}
-        prompts["validation"] = validation_of(by, bool(measured))
+        prompts["validation"] = validation_of(by, "prompt_intent")
         shares = {name: as_judged(share, by, measured.get(name)) for name, share in shares.items()}
     findings = [
         estimate.finding(
