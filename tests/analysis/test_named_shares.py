@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from agentsignals import analysis
 from agentsignals.analysis.named_shares import rules_find
 from agentsignals.analysis.study import Finding
+from agentsignals.findings.inputs import Reader
 from agentsignals.model import Label, Session
 from agentsignals.stats.prevalence import corrected
 from tests.analysis.stores import findings, outcome, store_of
@@ -117,3 +119,13 @@ def test_intents_by_the_classifier_are_corrected_by_class(tmp_path: Path) -> Non
     assert found["intent.git"].value == pytest.approx(right.share)
     assert "88% of 16 such and 5% of 81 others" in found["intent.git"].note
     assert not any(name.startswith("activity") for name in found), "of a sum of classes nothing was measured"
+
+
+def test_the_labeller_asked_for_is_the_one_taken(tmp_path: Path) -> None:
+    made = sessions(10, "openai:m", 40)
+    for one, more in zip(made, sessions(10, "hf:n", 60), strict=True):
+        one.labels += more.labels
+    store, people = store_of(tmp_path / "s", *made), analysis.study("people")
+    for name, share in (("openai:m", 0.2), ("hf:n", 0.3)):
+        found = people.run(Reader(store, [people], labeller=name).inputs(people))
+        assert next(f.value for f in found.findings if f.id == "people.pushback") == share
