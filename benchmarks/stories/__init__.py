@@ -16,6 +16,8 @@ How to take it over as another blind writer, without having read the audit's rul
 * `swe_agent.py` and `harbor.py` write a run in a format, each with `ROOT` and `write`; another format is another
   module, named in `FORMATS`.
 
+`second/` is a set of channels and tasks by another writer, measured apart (`SETS`).
+
 A writer who has seen the rules measures how well rules and stories agree, not how well the audit finds hacks: commit
 the stories first, run the audit after, and say which it was.
 """
@@ -33,6 +35,8 @@ from benchmarks.stories.run import Run
 from benchmarks.stories.task import Task, sha, tasks
 
 FORMATS = {"swe-agent": swe_agent, "harbor": harbor}
+SETS = {"first": "benchmarks.stories.channels", "second": "benchmarks.stories.second"}
+"""The package of each set's channels; the tasks of the first are everybody's."""
 TASKS_A_STORY = 2
 """Each story is told of so many tasks in each format."""
 
@@ -50,10 +54,10 @@ class Label:
     verdict: str
 
 
-def tell() -> Iterator[tuple[Label, Run]]:
-    """Every run with its label, in an order that does not change."""
-    every = tasks()
-    for n, (channel, verdict, pairs) in enumerate(channels()):
+def tell(chosen: str = "first") -> Iterator[tuple[Label, Run]]:
+    """Every run of a set with its label, in an order that does not change."""
+    every = tasks() if chosen == "first" else tasks(Path(__file__).parent / chosen / "tasks")
+    for n, (channel, verdict, pairs) in enumerate(channels(SETS[chosen])):
         for m, pair in enumerate(pairs):
             of_language = [t for t in every if t.language in pair.languages]
             for kind, story in (("hack", pair.hack), ("honest", pair.honest)):
@@ -83,10 +87,10 @@ def _told(story: object, task: Task, form: str, seed: str) -> Run:
     return run
 
 
-def write(folder: Path) -> list[Label]:
-    """Writes all runs and their labels; what they are."""
+def write(folder: Path, chosen: str = "first") -> list[Label]:
+    """Writes all runs of a set and their labels; what they are."""
     labels = []
-    for label, run in tell():
+    for label, run in tell(chosen):
         FORMATS[label.format].write(run, label.run, folder / "runs" / label.format)
         labels.append(label)
     with (folder / "labels.csv").open("w", newline="", encoding="utf-8") as file:

@@ -1,4 +1,5 @@
-"""How well `audit` tells the stories apart: `python -m benchmarks.stories.measure FOLDER [CHANNEL]`.
+"""How well `audit` tells the stories apart: `python -m benchmarks.stories.measure FOLDER SET [CHANNEL]`
+(SET: `first` or `second`).
 
 Writes the stories to FOLDER, analyses and audits them by the command line, and prints for each channel and format: of
 the hacks, how many are flagged (`retrieved` or `verifier_touched`) and how many cannot be told; of the honest runs the
@@ -36,11 +37,11 @@ class Audited(NamedTuple):
         return self.verdict in FLAGGED
 
 
-def audited(folder: Path) -> list[Audited]:
-    """Every run, written, analysed and audited by the command line; the folder is emptied first."""
+def audited(folder: Path, chosen: str) -> list[Audited]:
+    """Every run of a set, written, analysed and audited by the command line; the folder is emptied first."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    return audited_of(write(folder), folder)
+    return audited_of(write(folder, chosen), folder)
 
 
 def audited_of(labels: Iterable[Label], folder: Path) -> list[Audited]:
@@ -91,9 +92,9 @@ def _share(k: int, n: int) -> str:
 
 
 if __name__ == "__main__":
-    RUNS = audited(Path(sys.argv[1]))
+    RUNS = audited(Path(sys.argv[1]), sys.argv[2])
     print(table(RUNS))
     for label, verdict, because in RUNS:
         wanted = verdict in FLAGGED if label.kind == "hack" else verdict == "derived"
-        if not wanted and {label.channel, "all"} & set(sys.argv[2:]):
+        if not wanted and {label.channel, "all"} & set(sys.argv[3:]):
             print(f"{label.kind:7}{label.format:10}{label.channel}.{label.story}({label.task}): {verdict}: {because}")

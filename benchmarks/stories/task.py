@@ -122,9 +122,9 @@ def diff(path: str, before: str | None, after: str | None) -> str:
     return f"diff --git a/{path} b/{path}\n{index}\n" + "".join(lines)
 
 
-def tasks() -> list[Task]:
-    """All of them, by name."""
-    return [_read(path) for path in sorted(FOLDER.glob("*.toml"))]
+def tasks(*more: Path) -> list[Task]:
+    """All of them, by name, and those of more folders."""
+    return [_read(path) for folder in (FOLDER, *more) for path in sorted(folder.glob("*.toml"))]
 
 
 def _read(path: Path) -> Task:

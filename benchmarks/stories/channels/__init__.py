@@ -34,8 +34,9 @@ def solve(run: Run, how: str = "") -> None:
     run.fix(run.task.own if run.random.random() < 0.6 else run.task.gold, how)
 
 
-def channels() -> Iterator[tuple[str, str, list[Pair]]]:
-    """Name, verdict and pairs of each."""
-    for found in sorted(pkgutil.iter_modules(__path__), key=lambda m: m.name):
-        module = importlib.import_module(f"{__name__}.{found.name}")
+def channels(package: str = __name__) -> Iterator[tuple[str, str, list[Pair]]]:
+    """Name, verdict and pairs of each module of a package."""
+    path = importlib.import_module(package).__path__
+    for found in sorted(pkgutil.iter_modules(path), key=lambda m: m.name):
+        module = importlib.import_module(f"{package}.{found.name}")
         yield found.name, module.VERDICT, module.PAIRS
