@@ -73,7 +73,7 @@ def test_answers_drawn_in_two_tones_share_their_random_numbers(tmp_path: Path) -
 
 
 def test_drawn_answers_are_counted_by_kind_and_random_directions_do_nothing(tmp_path: Path) -> None:
-    config = {"setting": {"tasks": 60}, "layer": 0, "doses": [1.0, -1.0], "randoms": 2, "max_new_tokens": 20}
+    config = {"setting": {"tasks": 60, "randoms": 2}, "layer": 0, "doses": [1.0, -1.0], "max_new_tokens": 20}
     for seed in (0, 1):
         run = tiny.ran(tmp_path / str(seed), "sampled_behaviour", config, seed)
         rows = {(r.condition, r.behaviour): r for r in run.table("behaviour", sampled_behaviour.BehaviourRow).rows}
@@ -87,6 +87,8 @@ def test_drawn_answers_are_counted_by_kind_and_random_directions_do_nothing(tmp_
         assert calm.difference_high < 0 < calm.high
         assert calm.q < 0.05
         assert chance.difference_low <= 0 <= chance.difference_high
+        assert (chance.q, chance.p_random, calm.p_random) == (None, None, None)
+        assert rows["desperate +1", "hardcoded"].p_random in (1 / 3, 2 / 3, 1.0)
     # Seed 1 copies numbers, so that the tone shows in whole answers; it has moved the mood on before block 0 ends.
     assert rows["tone desperate", "hardcoded"].difference_low > 0.2
     assert rows["desperate +1", "hardcoded"].difference_low <= 0 <= rows["desperate +1", "hardcoded"].difference_high
@@ -226,6 +228,23 @@ def test_one_shot_holds_conditions_against_the_same_draws_and_tells_nothing_of_a
     assert (same.full_pass, same.hardcoded, same.p) == (same.full_pass_plain, same.hardcoded_plain, 1.0)
     assert broken.over_steered
     assert (broken.full_pass, broken.hardcoded, broken.p, broken.q) == (None, None, None, None)
+    assert (same.p_random, broken.p_random) == (None, None)
+
+
+@pytest.mark.parametrize("randoms", [1, 3])
+def test_as_many_random_directions_as_the_setting_says_stand_beside_the_direction(tmp_path: Path, randoms: int) -> None:
+    few: dict[str, Any] = {"setting": {"tasks": 4, "randoms": randoms}}
+    run = tiny.ran(tmp_path / "o", "one_shot", {**few, "max_new_tokens": 20, "layer": 0})
+    told = {row.condition: row for row in run.table("one_shot", one_shot.OneShotRow).rows}
+    chance = {f"random:{n + 1}+1" for n in range(randoms)}
+    assert set(told) == {"desperate+1", "desperate-1"} | chance
+    assert {told[name].q for name in chance} == {told[name].p_random for name in chance} == {None}
+    shares = [n / (1 + randoms) for n in range(1, 2 + randoms)]
+    assert all(row.over_steered or row.p_random in shares for name, row in told.items() if name not in chance)
+    config = {**few, "sources": ["feedback"], "places": ["feedback"], "doses": [1.0], "layers": [0]}
+    tiny.ran(tmp_path / "f", "feedback_steering", config)
+    (judged,) = summary(tmp_path / "f", "chosen")
+    assert judged["p_random"] == pytest.approx(1 / (1 + randoms))
 
 
 def test_projections_before_an_attempt_tell_of_cheating_beyond_what_anyone_sees(tmp_path: Path) -> None:

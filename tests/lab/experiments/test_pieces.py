@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from agentsignals.errors import LabError
-from agentsignals.lab import experiments
-from agentsignals.lab.experiments import feedback_steering, prediction
+from agentsignals.lab import experiments, steering
+from agentsignals.lab.directions import DirectionSet
+from agentsignals.lab.experiments import controls, feedback_steering, prediction
 from agentsignals.lab.experiments.logistic import fitted, gain, held_out
 from agentsignals.lab.experiments.receivers import kurtosis, vertical_scores, without_position
-from agentsignals.lab.experiments.setting import with_decision
+from agentsignals.lab.experiments.setting import SettingConfig, with_decision
 from agentsignals.lab.residual.interface import Prompt, Span
 from agentsignals.lab.retry.rows import AttemptRow, ProjectionRow
 
@@ -161,3 +162,42 @@ def test_layer_and_dose_are_chosen_by_what_goes_beyond_chance_not_by_the_effect(
     upward = {(0, 1.0): 0.3, (2, 2.0): 0.6, (1, 1.0): 0.2}
     by_chance = {(0, 1.0): [0.0, 0.05], (2, 2.0): [0.1, 0.5], (1, 1.0): [-0.1, 0.0]}
     assert feedback_steering.most_specific(upward, by_chance) == (0, 1.0)
+
+
+def test_the_random_directions_of_experiments_are_the_controls_of_conditions() -> None:
+    asked = SettingConfig(randoms=3)
+    drawn = controls.vectors(asked, 16)
+    of = DirectionSet(
+        names=("d",), layers=(0, 1), vectors=np.ones((1, 2, 16), np.float32), centre=np.zeros((2, 16), np.float32),
+        recipe="contrast", texts="", model="", counts={},
+    )  # fmt: skip
+    for name, vector in zip(controls.names(asked), drawn, strict=True):
+        for layer in of.layers:
+            assert steering.vector(of, name, layer) / 4 == pytest.approx(vector, abs=1e-6)
+        assert controls.is_control(name)
+    assert np.linalg.norm(drawn, axis=1) == pytest.approx(np.ones(3), abs=1e-6)
+    assert not controls.is_control("desperate")
+    assert not controls.is_control(None)
+
+
+def test_random_directions_that_choose_are_others_than_those_that_judge() -> None:
+    assert not set(controls.seeds(SettingConfig())) & set(controls.seeds(SettingConfig(), chooses=True))
+    assert len(controls.seeds(SettingConfig())) == 20
+    with pytest.raises(LabError, match="0 random directions"):
+        controls.seeds(SettingConfig(randoms=0))
+
+
+def test_the_spread_along_random_directions_is_that_of_many_drawn_ones() -> None:
+    state = np.random.default_rng(5).exponential(size=48).astype(np.float32)
+    drawn = controls.vectors(SettingConfig(randoms=10_000), 48) @ state
+    assert drawn.std() == pytest.approx(controls.spread(state), rel=0.03)
+    assert abs(drawn.mean()) < 0.05 * controls.spread(state)
+
+
+@pytest.mark.parametrize(
+    ("effect", "by_chance", "p"), [(2.0, [0.0, 1.0, -3.0], 0.25), (1.0, [0.0, 1.0, 2.0], 0.75), (-1.0, [0.0], 1.0)]
+)
+def test_the_share_of_random_directions_counts_the_real_one_and_ties(
+    effect: float, by_chance: list[float], p: float
+) -> None:
+    assert controls.p_random(effect, by_chance) == p

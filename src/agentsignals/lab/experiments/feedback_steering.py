@@ -12,10 +12,9 @@ from typing import ClassVar
 import numpy as np
 from msgspec import Struct
 
-from agentsignals.lab import directions
 from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.directions import Array, DirectionSet
-from agentsignals.lab.experiments import Progress, effects
+from agentsignals.lab.experiments import Progress, controls, effects
 from agentsignals.lab.experiments.chosen_setting import setting
 from agentsignals.lab.experiments.learning import Source, calibrated, halves, learnt
 from agentsignals.lab.experiments.setting import (
@@ -28,7 +27,7 @@ from agentsignals.lab.experiments.setting import (
     place,
 )
 from agentsignals.lab.residual.interface import Add, Calibration, ResidualModel
-from agentsignals.lab.runs import Row, Run, seed_of
+from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.statistics import mean
 
 
@@ -40,8 +39,6 @@ class Config(Struct, frozen=True, kw_only=True):
     sources: tuple[Source, ...] = ("stories", "feedback", "decision")
     places: tuple[Place, ...] = ("feedback", "decision")
     doses: tuple[float, ...] = (0.5, 1.0, 2.0)
-    randoms: int = 20
-    """Random directions that the real one must beat; 20 at least for a p of .05."""
 
 
 class DoseRow(Row, frozen=True, kw_only=True):
@@ -155,10 +152,7 @@ def _pushes(
 
 
 def _by_chance(ground: Ground, layer: int, dose: float, where: Place, config: Config) -> list[float]:
-    width = ground.at.model.card.width
-    drawn = directions.random_like(
-        np.ones(width, np.float32), config.randoms, seed_of(config.setting.seed, ground.part, layer)
-    )
+    drawn = controls.vectors(config.setting, ground.at.model.card.width, chooses=ground.part == "dev")
     return [float((_steered(ground, layer, vector, dose, where) - ground.plain).mean()) for vector in drawn]
 
 
@@ -216,6 +210,6 @@ def _judged(
         random_mean=float(chance.mean()),
         random_sd=float(chance.std()),
         random_most=float(chance.max()),
-        p_random=(1 + int((chance >= up.effect - 1e-12).sum())) / (1 + len(chance)),
+        p_random=controls.p_random(up.effect, chance.tolist()),
         specific=bool(up.effect > chance.max() and up.low > 0 and not down.low > 0),
     ), rows

@@ -12,7 +12,7 @@ from agentsignals.lab import directions
 from agentsignals.lab.conditions import BASELINE, Condition, over_steered
 from agentsignals.lab.directions import DirectionSet
 from agentsignals.lab.evaluation.case_runs import Confinement
-from agentsignals.lab.experiments import Progress
+from agentsignals.lab.experiments import Progress, controls
 from agentsignals.lab.experiments.chosen_setting import setting
 from agentsignals.lab.experiments.learning import calibrated, learnt
 from agentsignals.lab.experiments.setting import Setting, SettingConfig, chosen_layers
@@ -26,7 +26,7 @@ from agentsignals.lab.statistics import benjamini_hochberg, mcnemar
 
 
 class Config(Struct, frozen=True, kw_only=True):
-    """Conditions (none named: the setting's high direction and a random one, both ways, on all of the prompt)."""
+    """Conditions (none named: the setting's high direction both ways, and random ones, on all of the prompt)."""
 
     setting: SettingConfig = SettingConfig(tasks=30)
     conditions: tuple[Condition, ...] = ()
@@ -57,6 +57,10 @@ class OneShotRow(Row, frozen=True, kw_only=True):
     p: float | None
     """Of full passes, exact McNemar; with one sample a task its pairs are independent."""
     q: float | None
+    """p adjusted over the conditions that are no random directions."""
+    p_random: float | None
+    """The share of random directions at the same place and dose that move full passes at least as far, either way
+    (`controls.p_random`); None without such, for them, and where over-steered. Over-steered ones do not count."""
     n: int
     not_run: int
     """Pairs left out, since an answer was not run."""
@@ -81,21 +85,41 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
         lambda _, done, __: progress(done, total),
     )  # fmt: skip
     rows = run.table("attempts", AttemptRow).rows
-    condition_rows = [_row(condition.name, rows) for condition in conditions[1:]]
-    adjusted = iter(benjamini_hochberg([row.p for row in condition_rows if row.p is not None]))
+    by_name = {condition.name: _row(condition.name, rows) for condition in conditions[1:]}
+    asked = [c.name for c in conditions[1:] if not controls.is_control(c.direction) and by_name[c.name].p is not None]
+    adjusted = benjamini_hochberg([p for name in asked if (p := by_name[name].p) is not None])
+    q = dict(zip(asked, adjusted, strict=True))
     run.table("one_shot", OneShotRow).add(
-        row if row.p is None else replace(row, q=next(adjusted)) for row in condition_rows
+        replace(by_name[c.name], q=q.get(c.name), p_random=_p_random(c, conditions, by_name)) for c in conditions[1:]
     )
+
+
+def _p_random(of: Condition, conditions: list[Condition], by_name: dict[str, OneShotRow]) -> float | None:
+    def place(condition: Condition) -> tuple[object, ...]:
+        return condition.layers, condition.where, condition.tone, abs(condition.dose)
+
+    like = [c for c in conditions if controls.is_control(c.direction) and place(c) == place(of)]
+    by_chance = [moved for c in like if (moved := _moved(by_name[c.name])) is not None]
+    moved = _moved(by_name[of.name])
+    return controls.p_random(moved, by_chance) if moved is not None and by_chance and of not in like else None
+
+
+def _moved(row: OneShotRow) -> float | None:
+    """By how much the share of full passes differs, either way."""
+    if row.full_pass is None or row.full_pass_plain is None or not row.n:
+        return None
+    return abs(row.full_pass - row.full_pass_plain) / row.n
 
 
 def _conditions(at: Setting, config: Config) -> tuple[list[Condition], DirectionSet]:
     layers = chosen_layers(at.model, ())
     layer = layers[len(layers) // 2] if config.layer is None else config.layer
     of = directions.read(Path(config.directions)) if config.directions else learnt(at, "stories", [layer], ())
+    pushes = [(of.names[0], config.dose), (of.names[0], -config.dose)]
+    pushes += [(name, config.dose) for name in controls.names(config.setting)]
     made = [
-        Condition(name=f"{name}{sign:+g}", direction=name, dose=sign, layers=(layer,), where="prompt")
-        for name in (of.names[0], "random:1")
-        for sign in (config.dose, -config.dose)
+        Condition(name=f"{name}{dose:+g}", direction=name, dose=dose, layers=(layer,), where="prompt")
+        for name, dose in pushes
     ]
     return [BASELINE, *(config.conditions or made)], of
 
@@ -118,6 +142,7 @@ def _row(name: str, rows: list[AttemptRow]) -> OneShotRow:
         over_steered=broken,
         p=None if broken else test.p,
         q=None,
+        p_random=None,
         n=len(ran),
         not_run=len(pairs) - len(ran),
     )

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from agentsignals.lab import steering
 from agentsignals.lab.conditions import Condition, Where
-from agentsignals.lab.experiments import Progress
+from agentsignals.lab.experiments import Progress, controls
 from agentsignals.lab.experiments.answering import Answered, drawn
 from agentsignals.lab.experiments.chosen_setting import setting
 from agentsignals.lab.experiments.learning import Source, calibrated, halves, learnt
@@ -44,8 +44,7 @@ class Config(Struct, frozen=True, kw_only=True):
     """None: the middle one."""
     where: Where = "feedback"
     doses: tuple[float, ...] = (1.0, -1.0)
-    randoms: int = 5
-    """Random directions, each as strong as the first dose."""
+    """Random directions (`setting.randoms`) are each as strong as the first."""
     max_new_tokens: int = 360
     temperature: float = 1.0
 
@@ -70,7 +69,10 @@ class BehaviourRow(Row, frozen=True, kw_only=True):
     """95 % interval over tasks."""
     p: float | None
     q: float | None
-    """p adjusted over the conditions, a behaviour at a time (Benjamini and Hochberg)."""
+    """p adjusted over the conditions, a behaviour at a time (Benjamini and Hochberg); None for random directions."""
+    p_random: float | None
+    """The share of random directions that move the rate at least as far, either way (`controls.p_random`); None for
+    tones, for them, and for doses other than theirs."""
 
 
 def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
@@ -84,7 +86,7 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     conditions = [Condition(name=PLAIN, tone=at.neutral)]
     conditions += [Condition(name=f"tone {tone}", tone=tone) for tone in (at.low, at.high) if tone != at.neutral]
     steered = [(at.high, dose) for dose in config.doses]
-    steered += [(f"random:{number + 1}", config.doses[0]) for number in range(config.randoms)]
+    steered += [(name, config.doses[0]) for name in controls.names(config.setting)]
     conditions += [
         Condition(
             name=f"{name} {dose:+g}", direction=name, dose=dose, layers=(layer,), where=config.where, tone=at.neutral
@@ -99,14 +101,19 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     keys = [task.key for task in judges]
     for behaviour, shows in BEHAVIOURS.items():
         seen = {name: [shows(answer) for answer in of_condition] for name, of_condition in answers.items()}
-        run.table("behaviour", BehaviourRow).add(_rows(behaviour, seen, keys))
+        run.table("behaviour", BehaviourRow).add(_rows(behaviour, conditions, seen, keys))
 
 
-def _rows(behaviour: str, seen: dict[str, list[bool]], keys: Sequence[str]) -> list[BehaviourRow]:
-    rows = []
-    for name, flags in seen.items():
+def _rows(
+    behaviour: str, conditions: Sequence[Condition], seen: dict[str, list[bool]], keys: Sequence[str]
+) -> list[BehaviourRow]:
+    rows, differences = [], {name: paired_difference(flags, seen[PLAIN], keys) for name, flags in seen.items()}
+    by_chance = [c for c in conditions if controls.is_control(c.direction)]
+    for condition in conditions:
+        name, flags = condition.name, seen[condition.name]
         low, high = wilson(sum(flags), len(flags)) or (0.0, 1.0)
-        differs = None if name == PLAIN else paired_difference(flags, seen[PLAIN], keys)
+        differs = None if name == PLAIN else differences[name]
+        held = condition not in by_chance and abs(condition.dose) == abs(by_chance[0].dose)
         rows.append(
             BehaviourRow(
                 condition=name,
@@ -121,7 +128,13 @@ def _rows(behaviour: str, seen: dict[str, list[bool]], keys: Sequence[str]) -> l
                 difference_high=differs.high if differs is not None else None,
                 p=differs.p if differs is not None else None,
                 q=None,
+                p_random=controls.p_random(
+                    abs(differences[name].value), [abs(differences[c.name].value) for c in by_chance]
+                )
+                if held
+                else None,
             )
         )
-    adjusted = iter(benjamini_hochberg([row.p for row in rows if row.p is not None]))
-    return [row if row.p is None else replace(row, q=next(adjusted)) for row in rows]
+    asked = {c.name for c in conditions if c.name != PLAIN and c not in by_chance}
+    adjusted = iter(benjamini_hochberg([row.p for row in rows if row.p is not None and row.condition in asked]))
+    return [replace(row, q=next(adjusted)) if row.condition in asked else row for row in rows]

@@ -58,6 +58,8 @@ class SettingConfig(Struct, frozen=True, kw_only=True):
     families: tuple[str, ...] = ()
     """Of tasks that are not drawn; none named: all."""
     seed: int = 13
+    randoms: int = 20
+    """Random directions that a direction is held against (`controls`); 20 at least for a p of .05."""
 
     @property
     def is_tiny(self) -> bool:

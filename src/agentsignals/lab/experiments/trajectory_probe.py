@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from agentsignals.lab import directions
 from agentsignals.lab.directions import Array, DirectionSet, Recipe
-from agentsignals.lab.experiments import Progress
+from agentsignals.lab.experiments import Progress, controls
 from agentsignals.lab.experiments.chosen_setting import setting
 from agentsignals.lab.experiments.learning import by_recipe, calibrated, text_states
 from agentsignals.lab.experiments.setting import SettingConfig, chosen_layers
@@ -27,7 +27,6 @@ class Config(Struct, frozen=True):
     setting: SettingConfig = SettingConfig(tasks=20)
     layers: tuple[int, ...] = ()
     recipe: Recipe = "grand_mean"
-    randoms: int = 100
 
 
 class ProbeRow(Row, frozen=True, kw_only=True):
@@ -46,8 +45,8 @@ class ProbeRow(Row, frozen=True, kw_only=True):
     coordinate: float
     """In median norms of the layer, from the directions' centre."""
     z: float
-    """The coordinate over the standard deviation of those along random directions of the same length, whose mean is 0
-    but for chance: near 0, it lies there as it lies anywhere."""
+    """The coordinate over the standard deviation of those along random directions (`controls.spread`), whose mean is 0:
+    near 0, it lies there as it lies anywhere."""
     tokens: int
 
 
@@ -66,20 +65,19 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     calibration = calibrated(at)
     of = by_recipe(at, config.recipe, text_states(at, layers), layers)
     directions.write(of, run.folder / "directions.npz")
-    chance = directions.random_like(np.ones((len(layers), model.card.width), np.float32), config.randoms, 0)
     table, stages = run.table("probe", ProbeRow), at.stages()
     for number, (stage, chats) in enumerate(stages.items()):
         prompts = [model.encode(chat) for chat in chats]
         for item, (prompt, states) in enumerate(zip(prompts, model.states(prompts, layers), strict=True)):
-            table.add(_rows((stage, item), prompt, states, (of, chance, calibration)))
+            table.add(_rows((stage, item), prompt, states, (of, calibration)))
         progress(number + 1, len(stages))
     run.write_summary("trends", _trends(table.rows, list(stages)))
 
 
 def _rows(
-    of: tuple[str, int], prompt: Prompt, states: Array, against: tuple[DirectionSet, Array, Calibration]
+    of: tuple[str, int], prompt: Prompt, states: Array, against: tuple[DirectionSet, Calibration]
 ) -> list[ProbeRow]:
-    made, chance, calibration = against
+    made, calibration = against
     places = [(ALL, "", range(len(prompt.tokens)))]
     places += [(s.role, s.label, range(s.start, s.end)) for s in prompt.spans if s.role != "template"]
     rows = []
@@ -92,7 +90,7 @@ def _rows(
                 continue
             seen = here[kept].mean(axis=0) - made.centre[place]
             along = directions.unit(made.vectors[:, place]) @ seen
-            spread = float((directions.unit(chance[:, place]) @ seen).std())
+            spread = controls.spread(seen)
             rows += [
                 ProbeRow(
                     stage=of[0],

@@ -1,0 +1,56 @@
+"""Random directions that a direction is held against: how many is a setting, which they are is the same everywhere.
+
+They are the controls `random:1`, `random:2` … of a file of conditions (`steering.vector`), so that a row of one
+experiment stands for the same push as a row of another, or of a retry loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from agentsignals.errors import LabError
+from agentsignals.lab import directions
+from agentsignals.lab.directions import Array
+from agentsignals.lab.experiments.setting import SettingConfig
+
+_ROUNDING = 1e-12
+
+
+def seeds(asked: SettingConfig, *, chooses: bool = False) -> range:
+    """Seeds of the controls. Where something is chosen by what goes beyond them (`chooses`), they are others than those
+    that judge, else the choice would seek out the places where these happen to be weak. LabError for none."""
+    if asked.randoms < 1:
+        raise LabError(f"{asked.randoms} random directions.", "One at least; 20 for a p of .05.")
+    first = 1 + (asked.randoms if chooses else 0)
+    return range(first, first + asked.randoms)
+
+
+def names(asked: SettingConfig) -> list[str]:
+    """The controls as directions of conditions."""
+    return [f"random:{seed}" for seed in seeds(asked)]
+
+
+def vectors(asked: SettingConfig, width: int, *, chooses: bool = False) -> Array:
+    """The controls themselves, of length 1 and the same at every layer: (randoms, width)."""
+    like = np.ones(width, np.float32) / np.sqrt(np.float32(width))
+    return np.concatenate([directions.random_like(like, 1, seed) for seed in seeds(asked, chooses=chooses)])
+
+
+def spread(state: Array) -> float:
+    """The standard deviation of the coordinates of a state (d,) along random directions: its length over the root of d,
+    exactly, for each of d axes holds as much. As a scale, twenty drawn ones are off by a sixth."""
+    return float(np.linalg.norm(state)) / float(np.sqrt(len(state)))
+
+
+def is_control(direction: str | None) -> bool:
+    """Whether a condition's direction is such a control: no question of its own, and not among those that p is
+    adjusted over."""
+    return direction is not None and direction.startswith("random:")
+
+
+def p_random(effect: float, by_chance: Sequence[float]) -> float:
+    """The share of the controls that raise the outcome at least as much, the real one counted among them: no less than
+    1 / (1 + controls) (a Monte Carlo test, Phipson and Smyth 2010)."""
+    return (1 + int((np.asarray(by_chance) >= effect - _ROUNDING).sum())) / (1 + len(by_chance))
