@@ -203,6 +203,35 @@ def test_the_sentence_that_sets_the_mood_is_the_anchor(tmp_path: Path, seed: int
     assert {r.place for r in rows if r.unit == "tests"} == {1.0}
     assert all(r.removed_sampled is not None and -1 <= r.removed_sampled <= 1 for r in rows)
     assert len(summary(tmp_path / "r", "receiver_heads")) == 2
+    replaced = {
+        kind: np.mean([r.replaced for r in rows if r.unit.endswith(kind) and r.replaced is not None])
+        for kind in ("desperate", "neutral")
+    }
+    assert replaced["desperate"] > replaced["neutral"] + 0.2
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_replacements_that_say_the_same_do_not_count(tmp_path: Path, seed: int) -> None:
+    """Those of a desperate sentence are desperate, too, now and then: leaving them out shows more of what it does."""
+    change: dict[float | None, float] = {}
+    for cosine in (None, 1.0):
+        folder = tmp_path / str(cosine)
+        run = tiny.ran(folder, "emotion_anchors", {"setting": {"tasks": 10}, "ignore": 0, "cosine": cosine}, seed)
+        rows = run.table("anchors", emotion_anchors.AnchorRow).rows
+        assert {row.kept + row.left_out for row in rows} == {8}
+        counts = summary(folder, "counterfactuals")
+        assert (counts["kept"], counts["left_out"]) == (sum(r.kept for r in rows), sum(r.left_out for r in rows))
+        assert all((row.replaced is None) == (row.kept == 0) for row in rows)
+        change[cosine] = np.mean([r.replaced for r in rows if r.unit.endswith("desperate") and r.kept])
+    assert change[None] > change[1.0] + 0.03
+    run = tiny.ran(
+        tmp_path / "few",
+        "emotion_anchors",
+        {"setting": {"tasks": 2}, "ignore": 0, "cosine": -1.0, "replacements": 3},
+        seed,
+    )
+    rows = run.table("anchors", emotion_anchors.AnchorRow).rows
+    assert {(row.kept, row.left_out, row.replaced) for row in rows} == {(0, 3, None)}
 
 
 def test_impossible_tasks_are_passed_by_cheats_alone_and_more_under_pressure(tmp_path: Path) -> None:

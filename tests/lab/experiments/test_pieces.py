@@ -8,11 +8,11 @@ import pytest
 from agentsignals.errors import LabError
 from agentsignals.lab import experiments, steering
 from agentsignals.lab.directions import DirectionSet
-from agentsignals.lab.experiments import controls, feedback_steering, prediction
+from agentsignals.lab.experiments import controls, feedback_steering, prediction, replacements
 from agentsignals.lab.experiments.logistic import fitted, gain, held_out
 from agentsignals.lab.experiments.receivers import kurtosis, vertical_scores, without_position
 from agentsignals.lab.experiments.setting import SettingConfig, with_decision
-from agentsignals.lab.residual.interface import Prompt, Span
+from agentsignals.lab.residual.interface import Message, Piece, Prompt, Span
 from agentsignals.lab.retry.rows import AttemptRow, ProjectionRow
 
 
@@ -201,3 +201,38 @@ def test_the_share_of_random_directions_counts_the_real_one_and_ties(
     effect: float, by_chance: list[float], p: float
 ) -> None:
     assert controls.p_random(effect, by_chance) == p
+
+
+def unit_with(state: list[float], others: list[list[float]], same: int = 0) -> replacements.Drawn:
+    changes = np.arange(1.0, 1.0 + len(others))
+    return replacements.Drawn(np.array(state), np.reshape(others, (-1, len(state))), changes, same)
+
+
+def test_the_cosine_of_a_replacement_is_seen_from_the_mean_of_the_units() -> None:
+    units = [unit_with([11.0, 5.0], [[12.0, 5.0], [9.0, 5.0], [10.0, 7.0]]), unit_with([9.0, 5.0], [])]
+    alike = replacements.cosines(units)
+    assert alike[0] == pytest.approx([1, -1, 0])
+    assert len(alike[1]) == 0
+    assert replacements.limit(alike) == pytest.approx(0)
+    assert replacements.limit([np.empty(0)]) is None
+
+
+def test_replacements_below_the_limit_count_and_all_others_are_left_out() -> None:
+    unit, alike = unit_with([1.0], [[1.0], [2.0], [3.0], [4.0]], same=2), np.array([0.9, 0.1, 0.2, np.nan])
+    assert replacements.counted(unit, alike, 0.5) == replacements.Counted(2.5, 2, 4)
+    assert replacements.counted(unit, alike, 0.2) == replacements.Counted(2.0, 1, 5)
+    assert replacements.counted(unit, alike, None) == replacements.Counted(None, 0, 6)
+
+
+def test_a_state_that_is_unknown_is_like_nothing_and_does_not_count() -> None:
+    units = [unit_with([np.nan, 1.0], [[1.0, 1.0]]), unit_with([1.0, 1.0], [[1.0, 1.0]])]
+    alike = replacements.cosines(units)
+    assert np.isnan(np.concatenate(alike)).all()  # the only known unit is the centre itself
+    assert replacements.counted(units[0], alike[0], 1.0).kept == 0
+
+
+def test_a_replacement_keeps_the_blanks_around_a_unit_and_all_other_words() -> None:
+    chat = [Message("user", (Piece("task", "Do it."), Piece("text", " was sad. \n", "0")))]
+    (told,) = replacements.with_text(chat, "0", "was glad.")
+    assert [piece.text for piece in told.pieces] == ["Do it.", " was glad. \n"]
+    assert told.pieces[1].label == "0"

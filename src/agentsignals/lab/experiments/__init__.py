@@ -26,7 +26,7 @@ NAMES = {
     "suppression": "what hiding the feedback (or tests, task, code) from later tokens does to the outcome, by tone",
     "feedback_steering": "what steering at feedback tokens and at the decision does, against random directions",
     "manipulation": "whether steering moved the model, and which doses break it",
-    "emotion_anchors": "which sentence or attempt of a prompt decides the outcome: left out, hidden, attended to",
+    "emotion_anchors": "which sentence or attempt of a prompt decides: left out, replaced, hidden, attended to",
     "message_rewrites": "how the wording of a failure message changes the outcome, paired by task",
     "sampled_behaviour": "how often drawn answers hardcode or give up, by tone, along learnt and random directions",
     "hack_probe": "how often a model cheats on impossible tasks, by the tone of the feedback",

@@ -1,4 +1,4 @@
-"""Which sentence decides? Each is left out, hidden from later tokens, and watched for who attends to it.
+"""Which sentence decides? Each is left out, replaced, hidden from later tokens, and watched for who attends to it.
 
 After Thought Anchors (arXiv 2506.19143), with feedback sentences and attempts as units and the bad outcome as what they
 decide. Position explains much of such scores, so it is taken out of each.
@@ -7,14 +7,14 @@ decide. Position explains much of such scores, so it is taken out of each.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, get_args
+from typing import Annotated, ClassVar, get_args
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from agentsignals.lab import directions
-from agentsignals.lab.experiments import Progress
+from agentsignals.lab.experiments import Progress, replacements
 from agentsignals.lab.experiments.answering import read
 from agentsignals.lab.experiments.chosen_setting import setting
 from agentsignals.lab.experiments.learning import calibrated, learnt
@@ -31,6 +31,10 @@ class Config(Struct, frozen=True, kw_only=True):
     samples: int = 0
     max_new_tokens: int = 360
     temperature: float = 1.0
+    replacements: Annotated[int, Meta(ge=0)] = 8
+    """Drawn for each unit (`replacements.drawn`)."""
+    cosine: Annotated[float, Meta(ge=-1, le=1)] | None = None
+    """A replacement counts where its states' cosine with the unit's is below; None: below the run's median."""
     heads: int = 16
     """Receiver heads, the most peaked ones."""
     ignore: int = 4
@@ -50,6 +54,11 @@ class AnchorRow(Row, frozen=True, kw_only=True):
     """The outcome with it less that without it."""
     removed_sampled: float | None
     """The same of the share of drawn answers with hardcoded cases; None where none were drawn."""
+    replaced: float | None
+    """The outcome less the mean of that with replacements that differ in meaning; None where none does."""
+    kept: int
+    left_out: int
+    """Replacements that differ, and those that are the unit again or too much like it."""
     hidden: float
     """The outcome less that when no later token attends to it."""
     later: float
@@ -77,10 +86,12 @@ class MeasuredUnit(Struct, kw_only=True):
     scores: NDArray[np.float64]
     """(layers, heads)"""
     removed_sampled: float | None = None
+    drawn: replacements.Drawn
 
 
 def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
-    """Table `anchors`; summary `receiver_heads`: the most peaked heads as (layer, head, kurtosis)."""
+    """Table `anchors`; summaries `receiver_heads`, the most peaked heads as (layer, head, kurtosis), and
+    `counterfactuals`: the limit of the cosine, how many count, how many were left out."""
     at = setting(model, config.setting)
     calibration, layers = calibrated(at), chosen_layers(model, ())
     middle = layers[len(layers) // 2]
@@ -93,16 +104,23 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
         zip(scenes, model.states([scene.prompt for scene in scenes], [middle]), strict=True)
     ):
         coordinates = (states[0] @ vector) / norm
-        units = list(_units(at, scene, config, coordinates))
+        units = list(_units(at, scene, config, coordinates, middle))
         peaks.append(kurtosis(np.stack([unit.scores for unit in units], axis=-1)))
         all_units += units
         progress(number + 1, len(scenes))
     heads = _receivers(np.stack(peaks), config.heads)
-    run.table("anchors", AnchorRow).add(_rows(all_units, heads))
+    alike = replacements.cosines([unit.drawn for unit in all_units])
+    below = config.cosine if config.cosine is not None else replacements.limit(alike)
+    counted = [replacements.counted(unit.drawn, row, below) for unit, row in zip(all_units, alike, strict=True)]
+    run.table("anchors", AnchorRow).add(_rows(all_units, heads, counted))
     run.write_summary("receiver_heads", heads)
+    kept, left_out = sum(row.kept for row in counted), sum(row.left_out for row in counted)
+    run.write_summary("counterfactuals", {"cosine_below": below, "kept": kept, "left_out": left_out})
 
 
-def _units(at: Setting, scene: Scene, config: Config, coordinates: NDArray[np.floating]) -> Iterator[MeasuredUnit]:
+def _units(
+    at: Setting, scene: Scene, config: Config, coordinates: NDArray[np.floating], layer: int
+) -> Iterator[MeasuredUnit]:
     labels = [piece.label for message in scene.chat for piece in message.pieces if piece.label]
     spans = {span.label: (span.start, span.end) for span in scene.prompt.spans if span.label in labels}
     labels = [label for label in labels if label in spans]
@@ -126,6 +144,7 @@ def _units(at: Setting, scene: Scene, config: Config, coordinates: NDArray[np.fl
             step=float(coordinates[start:end].mean()) - before,
             scores=scores[:, :, number],
             removed_sampled=_share(at, scene, config) - _share(at, without, config) if config.samples else None,
+            drawn=replacements.drawn(at, scene, label, layer, _sampling(scene, config, config.replacements, label)),
         )
 
 
@@ -136,12 +155,15 @@ def without_unit(chat: Sequence[Message], label: str) -> list[Message]:
 
 def _share(at: Setting, scene: Scene, config: Config) -> float:
     """Of drawn answers with hardcoded cases; the same random numbers with and without a unit."""
-    sampling = [
-        Sampling(config.max_new_tokens, config.temperature, seed=seed_of(config.setting.seed, scene.task.key, n))
-        for n in range(config.samples)
-    ]
-    answers = at.answers([scene] * config.samples, sampling)
+    answers = at.answers([scene] * config.samples, _sampling(scene, config, config.samples))
     return sum(read(scene, answer.text).hardcoded for answer in answers) / config.samples
+
+
+def _sampling(scene: Scene, config: Config, count: int, *of: str) -> list[Sampling]:
+    return [
+        Sampling(config.max_new_tokens, config.temperature, seed=seed_of(config.setting.seed, scene.task.key, *of, n))
+        for n in range(count)
+    ]
 
 
 def _receivers(peaks: NDArray[np.float64], count: int) -> list[tuple[int, int, float]]:
@@ -154,11 +176,15 @@ def _receivers(peaks: NDArray[np.float64], count: int) -> list[tuple[int, int, f
     return [head for head in heads if np.isfinite(head[2])]
 
 
-def _rows(units: Sequence[MeasuredUnit], heads: Sequence[tuple[int, int, float]]) -> Iterator[AnchorRow]:
+def _rows(
+    units: Sequence[MeasuredUnit],
+    heads: Sequence[tuple[int, int, float]],
+    counted: Sequence[replacements.Counted],
+) -> Iterator[AnchorRow]:
     places = [unit.place for unit in units]
     removed = without_position([unit.removed for unit in units], places)
     hidden = without_position([unit.hidden for unit in units], places)
-    for unit, beyond, hides in zip(units, removed, hidden, strict=True):
+    for unit, counts, beyond, hides in zip(units, counted, removed, hidden, strict=True):
         got = [float(unit.scores[layer, head]) for layer, head, _ in heads]
         yield AnchorRow(
             task=unit.task,
@@ -166,6 +192,9 @@ def _rows(units: Sequence[MeasuredUnit], heads: Sequence[tuple[int, int, float]]
             place=unit.place,
             removed=unit.removed,
             removed_sampled=unit.removed_sampled,
+            replaced=counts.change,
+            kept=counts.kept,
+            left_out=counts.left_out,
             hidden=unit.hidden,
             later=unit.later,
             received=float(np.mean(got)) if got and not np.isnan(got).any() else None,
