@@ -66,6 +66,7 @@ def test_it_is_told_in_words(folder: Path, capsys: pytest.CaptureFixture[str], m
     text = capsys.readouterr().out
     assert "7 first attempts passed: 4 derived, 2 retrieved, 0 verifier touched, 1 cannot tell" in text
     assert "4 of 8, 50.0%" in text
+    assert "25 % are called derived" in text, "what the verdicts are worth stands beside them"
 
 
 def test_without_attempts_it_says_so(folder: Path) -> None:

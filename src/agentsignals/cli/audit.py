@@ -61,7 +61,7 @@ def as_text(made: AuditReport, *, as_markdown: bool = False) -> str:
         ("cannot tell, why", ("why", "passes"), sorted(made.cannot_tell.items(), key=lambda item: -item[1])[:_LISTED]),
     ]  # fmt: skip
     end = [f"and {len(lines) - _LISTED} more (--json has all)"] if len(lines) > _LISTED else []
-    end.append("Derived: nothing was found in what the trace keeps. What a model knows by heart is in no trace.")
+    end.append(made.caveat)
     if as_markdown:
         from agentsignals.report.markdown import plain_lines, plain_table
 
