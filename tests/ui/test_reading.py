@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -64,3 +66,22 @@ def test_only_what_a_signal_needs_is_computed_to_explain_it(tmp_path: Path) -> N
         some = catalog.values(view, among=needed(signal))
         assert {*some} - {"view", "why", "history", "blind", "vectors"} == needed(signal)
         assert catalog.explain(signal, view, some)[0] == catalog.explain(signal, view, everything)[0], signal.path
+
+
+def test_a_reading_closes_while_another_thread_asks(tmp_path: Path) -> None:
+    asked = Reading(_store(tmp_path, 1))
+    ends: list[str] = []
+    connection = asked._connection("")
+
+    def ask() -> None:
+        try:
+            connection.database.execute("SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b")
+        except Exception as problem:  # noqa: BLE001  (whatever ends it)
+            ends.append(type(problem).__name__)
+
+    asking = Thread(target=ask)
+    asking.start()
+    time.sleep(0.3)  # until it asks; where it takes longer, it is refused
+    asked.close()
+    asking.join(20)
+    assert not asking.is_alive() and ends

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -57,6 +58,9 @@ def _in_words() -> Iterator[None]:
         ) from problem
 
 
+_CLOSING_S = 10.0
+
+
 class Connection:
     """A store's tables for DuckDB, which can read these files, as they were when it was made, and nothing else, and
     write nothing at all. A view is made when a query first names it: DuckDB opens its files for that.
@@ -89,6 +93,19 @@ class Connection:
         other._held = set()
         other.database = self.database.cursor()
         return other
+
+    def close(self) -> None:
+        """Ends whatever is being asked, and lets go of the files. QueryError where a question does not end."""
+        until = time.monotonic() + _CLOSING_S
+        while True:
+            self.database.interrupt()
+            try:
+                self.database.close()
+                return
+            except duckdb.Error as problem:  # DuckDB 2 refuses to close what another thread is asking
+                if time.monotonic() > until:
+                    raise QueryError(f"DuckDB can't be closed: {problem}", "End the process.") from problem
+                time.sleep(0.01)
 
     def sql(self, query: str) -> duckdb.DuckDBPyRelation:
         """The answer to one SELECT or the like, over the tables as they were when this was opened. QueryError for what

@@ -137,7 +137,7 @@ class Reading:
         """Lets go of the store's files. Whoever still asks is refused (QueryError)."""
         with self._lock:
             for connection in (*self._connections.values(), *self._shards.values()):
-                connection.database.close()
+                connection.close()
 
     def _connection(self, context: str) -> Connection:
         with self._lock:
