@@ -66,6 +66,7 @@ def test_what_a_classifier_labels_is_a_share_corrected_and_by_name(tmp_path: Pat
     assert found.validation.endswith("against a language model, single reader; not a human expert")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("labeller", "of", "is_share"),
     [("classifier", N // 2, True), ("classifier", N // 2 - 1, False), ("rules", N, False), ("human:ann", N, True)],
@@ -85,6 +86,7 @@ def test_a_share_by_somebody_whose_recall_nobody_measured_says_so(tmp_path: Path
     assert found.value == 0.2 and "by openai:m" in found.note and "nobody measured" in found.note
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("there", [None, b"no JSON", b'{"held_out": null}'])
 def test_a_classifier_whose_file_says_nothing_corrects_nothing(tmp_path: Path, there: bytes | None) -> None:
     file = tmp_path / "mine.json"
@@ -94,6 +96,7 @@ def test_a_classifier_whose_file_says_nothing_corrects_nothing(tmp_path: Path, t
     assert found.value == 0.2 and "nobody measured" in found.note and "never validated" in found.validation
 
 
+@pytest.mark.slow
 def test_what_cannot_be_told_has_no_share(tmp_path: Path) -> None:
     found = pushback(tmp_path / "s", "people", 10, "classifier", 0)
     assert found.value is None and "cannot be told" in found.note
@@ -112,6 +115,7 @@ def test_tables_of_what_rules_find_are_lower_bounds(tmp_path: Path) -> None:
         assert rules_find() in shown.note
 
 
+@pytest.mark.slow
 def test_intents_by_the_classifier_are_corrected_by_class(tmp_path: Path) -> None:
     """`git` is found in 14 of 16 such, and in 4 of 81 others."""
     found = findings(store_of(tmp_path / "s", *sessions(0, "classifier", 100, task="prompt_intent")), "intents")
@@ -121,6 +125,7 @@ def test_intents_by_the_classifier_are_corrected_by_class(tmp_path: Path) -> Non
     assert not any(name.startswith("activity") for name in found), "of a sum of classes nothing was measured"
 
 
+@pytest.mark.slow
 def test_the_labeller_asked_for_is_the_one_taken(tmp_path: Path) -> None:
     made = sessions(10, "openai:m", 40)
     for one, more in zip(made, sessions(10, "hf:n", 60), strict=True):

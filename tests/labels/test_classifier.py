@@ -120,12 +120,14 @@ def test_what_is_shipped_holds_words_and_no_sentences() -> None:
         assert not re.search(r"\d{2}|@\w+\.", " ".join(model.weights)), "numbers and addresses are one sign each"
 
 
+@pytest.mark.slow
 def test_a_model_is_made_of_what_several_projects_write(own: Path) -> None:
     model = read(own)
     assert not any(RARE[:4] in name for name in model.weights)
     assert any(name == "w:wrong" for name in model.weights)
 
 
+@pytest.mark.slow
 def test_the_same_files_give_the_same_model_and_others_another(own: Path, tmp_path: Path) -> None:
     held = training.examples([own.parent / "gold.jsonl"], task("pushback"))
     again = training.fitted(held, read(own).strength, task("pushback"))
@@ -136,6 +138,7 @@ def test_the_same_files_give_the_same_model_and_others_another(own: Path, tmp_pa
     assert abs(weaker.weights["w:wrong"][-1]) < abs(again.weights["w:wrong"][-1])
 
 
+@pytest.mark.slow
 def test_whole_projects_are_left_out(own: Path) -> None:
     held = training.examples([own.parent / "gold.jsonl"], task("pushback"))
     groups = training.folds(held, 4)
@@ -148,6 +151,7 @@ def test_whole_projects_are_left_out(own: Path) -> None:
     assert found.random["correction"].true == sum(e.label == "correction" for e in drawn), "all but the first largest"
 
 
+@pytest.mark.slow
 def test_a_model_is_never_judged_by_what_it_was_made_from(
     store: Store, own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -171,6 +175,7 @@ def test_a_model_is_never_judged_by_what_it_was_made_from(
     assert found["n"] == 3 and "seen_in_training" not in found["left_out"]
 
 
+@pytest.mark.slow
 def test_another_tasks_model_is_refused(store: Store, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for spec, name in ((f"classifier:{own}", "prompt_intent"), ("classifier", "sentiment")):
         assert main(["label", name, "--by", spec, "--store", str(store.folder)]) == 2
