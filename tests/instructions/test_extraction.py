@@ -139,7 +139,28 @@ def test_the_head_says_which_files_a_document_is_about() -> None:
     assert (document.globs, document.is_optional) == (("src/**/*.ts", "lib/*.ts"), False)
     assert document.imports == ("AGENTS.md",)
     assert [rule.line for rule in extract(document).rules] == [5]
-    assert read("---\nalwaysApply: false\n---\nx").is_optional
+
+
+@pytest.mark.parametrize(
+    ("head", "globs", "is_optional"),
+    [
+        ("alwaysApply: false", (), True),
+        ("alwaysApply: true", (), False),
+        ("paths:\n  - src/**\n  - lib/**", ("src/**", "lib/**"), False),
+        ("applyTo: 'src/**'", ("src/**",), False),
+        ("inclusion: fileMatch\nfileMatchPattern: ['a/*.ts', 'b/*.ts']", ("a/*.ts", "b/*.ts"), False),
+        ("inclusion: always", (), False),
+        ("inclusion: manual", (), True),
+        ("inclusion: auto\nname: x", (), True),
+        ("trigger: always_on", (), False),
+        ("trigger: glob\nglobs: src/**", ("src/**",), False),
+        ("trigger: model_decision\nglobs: src/**", ("src/**",), True),
+        ('trigger: "manual"', (), True),
+    ],
+)
+def test_the_head_says_when_a_document_is_read(head: str, globs: tuple[str, ...], is_optional: bool) -> None:
+    document = read(f"---\n{head}\n---\nNever use `yarn`.\n")
+    assert (document.globs, document.is_optional) == (globs, is_optional)
 
 
 def test_sentences_that_ask_something_else_are_counted() -> None:

@@ -27,6 +27,8 @@ class Profile(Struct, frozen=True, kw_only=True, dict=True):
     """Instruction files of a repository that it reads, in the root or in a folder, as Git's globs."""
     instructions_perhaps: tuple[str, ...] = ()
     """Those that it reads in some versions or settings, or where it finds none of the others."""
+    expands_imports: bool = False
+    """Where an instruction file names another as `@FILE`, that one's text is given to the model, too."""
     instructions_logged: tuple[tuple[str, str], ...] = ()
     """Of an agent that logs what it was given: a file's name, and the pattern of a machine-written text whose group
     `text` is what stands in all files of that name, from the root down."""

@@ -27,6 +27,8 @@ _EXAMPLE = re.compile(
     r"\b(?:examples?|sample|samples|anti-?patterns?|wrong|bad|incorrect|template|changelog|history)\b", re.IGNORECASE
 )
 """Headings and openings under which nothing is asked."""
+_FILES = ("globs", "applyTo", "paths", "fileMatchPattern")
+_ON_REQUEST = ("manual", "model_decision", "auto")
 _CHARS = 4_000
 _MARK = re.compile(r"⟦(\d+)⟧")
 
@@ -55,9 +57,11 @@ class Document(Struct, frozen=True, kw_only=True):
 
     directives: list[Directive]
     globs: tuple[str, ...] = ()
-    """Files that it is about, where its head names them (`globs`, `applyTo`, `paths`)."""
+    """Files that it is about, where its head names them (`globs`, `applyTo`, `paths`, `fileMatchPattern`)."""
     is_optional: bool = False
-    """Its head leaves it to the agent whether it is read (`alwaysApply: false` and no files)."""
+    """Its head leaves it to the agent or the person whether it is read: `alwaysApply: false` and no files,
+    `trigger: manual` (https://docs.windsurf.com/windsurf/cascade/memories), `inclusion: manual`
+    (https://kiro.dev/docs/steering)."""
     imports: tuple[str, ...] = ()
     """Files that it takes in (`@AGENTS.md` on a line)."""
 
@@ -85,11 +89,12 @@ def read(text: str) -> Document:
     """The sentences of an instruction file."""
     lines = text.replace("\r\n", "\n").split("\n")
     start, head = _head(lines)
+    files = next((head[name] for name in _FILES if head.get(name)), "")
     return Document(
         directives=list(_directives(lines, start)),
-        globs=tuple(_listed(head.get("globs") or head.get("applyTo") or head.get("paths") or "")),
-        is_optional=head.get("alwaysApply", "").lower() == "false"
-        and not (head.get("globs") or head.get("paths") or head.get("applyTo")),
+        globs=tuple(_listed(files)),
+        is_optional=(head.get("alwaysApply", "").lower() == "false" and not files)
+        or (head.get("trigger") or head.get("inclusion") or "").strip("\"'") in _ON_REQUEST,
         imports=tuple(line.strip()[1:] for line in lines if re.fullmatch(r"\s*@[\w./-]+\.mdc?\s*", line)),
     )
 

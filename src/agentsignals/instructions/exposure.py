@@ -24,12 +24,9 @@ from agentsignals.model import Session
 if TYPE_CHECKING:
     from agentsignals.formats.profile import Profile
 
+Level = Literal["yes", "perhaps", "no", "unknown"]
 State = Literal["exposed", "before", "withdrawn", "elsewhere", "unknown"]
 """In force; not yet; no longer; not for this agent or this folder; nobody can tell."""
-_OWN_FOLDERS = re.compile(r"(?:^|/)\.(?:claude|cursor|github|windsurf|clinerules|kiro|roo|kilocode)(?:/.*)?$")
-"""Folders that agents keep their files in: they hold for the folder around."""
-_PERSONAL = "\n--- project-doc ---\n"
-"""Comes between a person's own instructions and the repository's, where an agent logs both together."""
 
 
 class Exposure(Struct, frozen=True):
@@ -94,9 +91,17 @@ class Shown(Struct, frozen=True):
 
 
 def folder_of(path: str) -> str:
-    """The folder that a file's rules hold for."""
-    folder = _OWN_FOLDERS.sub("", posixpath.dirname(path))
+    """The folder that a file's rules hold for: of one that an agent keeps in a folder of its own (`.cursor/rules`), the
+    folder around that."""
+    parts = posixpath.dirname(path).split("/")
+    end = next((n for n, part in enumerate(parts) if part in _own_folders()), len(parts))
+    folder = "/".join(parts[:end])
     return f"{folder}/" if folder else ""
+
+
+@cache
+def _own_folders() -> frozenset[str]:
+    return frozenset(pattern.split("/")[0] for pattern in patterns() if "/" in pattern)
 
 
 @cache
@@ -138,7 +143,7 @@ def shown_in(session: Session) -> list[Shown]:
         for event in session.events:
             match = re.match(pattern, (event.text or "").lstrip(), re.DOTALL) if event.kind == "meta" else None
             if match:
-                extracted = _asked(match["text"].rpartition(_PERSONAL)[2])[1]
+                extracted = _asked(match["text"])[1]
                 keys = {rule.key: rule for rule in extracted.rules}
                 made.append(Shown(name, event.seq, keys, extracted.others, True))
     names = {
@@ -168,17 +173,24 @@ def patterns() -> tuple[str, ...]:
     return tuple(sorted({p for of in profiles() for p in (*of.instructions, *of.instructions_perhaps)}))
 
 
-def reads(agent: str, path: str, imported_by: Iterable[str] = ()) -> Literal["yes", "perhaps", "no", "unknown"]:
-    """Whether an agent reads an instruction file, itself or through one that takes it in (`imported_by`)."""
+def reads(agent: str, path: str, taken_in_by: Iterable[tuple[str, bool]] = ()) -> Level:
+    """Whether an agent reads an instruction file, itself or through one that takes it in (`taken_in_by`, with whether
+    that one is a link to it)."""
     of_agent = _profiles(agent)
     if not any(p.instructions or p.instructions_perhaps for p in of_agent):
         return "unknown"
-    for name in (path, *imported_by):
-        if any(_fits(name, p.instructions) for p in of_agent):
-            return "yes"
-    if any(_fits(name, p.instructions_perhaps) for name in (path, *imported_by) for p in of_agent):
-        return "perhaps"
-    return "no"
+    levels = {_level(of_agent, path)}
+    for other, is_link in taken_in_by:
+        level = _level(of_agent, other)
+        is_followed = is_link or any(p.expands_imports for p in of_agent)
+        levels.add("perhaps" if level == "yes" and not is_followed else level)  # a model may open what it is pointed to
+    return "yes" if "yes" in levels else "perhaps" if "perhaps" in levels else "no"
+
+
+def _level(of_agent: Iterable[Profile], path: str) -> Level:
+    if any(_fits(path, p.instructions) for p in of_agent):
+        return "yes"
+    return "perhaps" if any(_fits(path, p.instructions_perhaps) for p in of_agent) else "no"
 
 
 def _fits(path: str, wanted: Iterable[str]) -> bool:
@@ -193,15 +205,15 @@ class Files:
         for version in versions:
             self._by_path.setdefault(version.path, []).append(version)
 
-    def imported_by(self, path: str, at: int) -> Iterator[str]:
-        """The files that at a moment take this one in: by an import on a line, or as links to it."""
+    def taken_in_by(self, path: str, at: int) -> Iterator[tuple[str, bool]]:
+        """The files that at a moment take this one in: by an import on a line, or as links to it (True)."""
         for other, history in self._by_path.items():
             version = next((v for v in reversed(history) if v.arrived_at <= at), None)
             if version is None or version.text is None or other == path:
                 continue
             names = (version.text.strip(),) if version.is_link else _asked(version.text)[0].imports
             if any(posixpath.normpath(posixpath.join(posixpath.dirname(other), name)) == path for name in names):
-                yield other
+                yield other, version.is_link
 
     def exposure(  # noqa: PLR0911  (the first that decides)
         self, stated: Stated, session: Session, where: Where, shown: list[Shown]
@@ -223,7 +235,7 @@ class Files:
         at = session.started_at
         if at is None:
             return Exposure("unknown", "the session has no time")
-        level = reads(session.agent, stated.path, self.imported_by(stated.path, at))
+        level = reads(session.agent, stated.path, self.taken_in_by(stated.path, at))
         if level == "unknown":
             return Exposure("unknown", f"it is not known which files {session.agent} reads")
         if level == "no":
@@ -235,7 +247,9 @@ class Files:
         if present.state != "exposed":
             return present
         if level == "perhaps":
-            return Exposure("unknown", f"{session.agent} reads {name} in some versions or settings only")
+            return Exposure(
+                "unknown", f"{session.agent} reads {name} in some versions or settings, or if it follows a mention"
+            )
         if scope == "perhaps":
             return Exposure(
                 "unknown", "it worked in the folder: whether the folder's rules were loaded is not in the trace"

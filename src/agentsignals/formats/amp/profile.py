@@ -9,8 +9,9 @@ from agentsignals.formats.tools import ASIDE, EDIT, FIND, MCP, PLAN, READ, SEARC
 
 PROFILE = Profile(
     agent="amp",
-    instructions=("AGENTS.md",),
-    instructions_perhaps=("CLAUDE.md",),
+    instructions=("AGENTS.md",),  # https://ampcode.com/manual#AGENTS.md: the others where there is none
+    instructions_perhaps=("AGENT.md", "CLAUDE.md"),
+    expands_imports=True,
     homes=("~/.local/share/amp/threads", "$XDG_DATA_HOME/amp/threads", "$LOCALAPPDATA/amp/threads"),
     tools=named(
         (READ, "Read look_at"),

@@ -37,8 +37,10 @@ entry point of its own."""
 
 PROFILE = Profile(
     agent="claude-code",
+    # https://code.claude.com/docs/en/memory; AGENTS.md since 2.1.277 where there is no CLAUDE.md (its changelog)
     instructions=("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", ".claude/rules/**/*.md"),
     instructions_perhaps=("AGENTS.md", ".claude/AGENTS.md"),
+    expands_imports=True,
     aliases=("claude_code", "claudecode"),
     homes=("~/.claude/projects", "~/.config/claude/projects", "$CLAUDE_CONFIG_DIR/projects"),
     tools=named(

@@ -102,8 +102,9 @@ ROO = structs.replace(
     PROFILE,
     agent="roo-code",
     homes=_tasks("rooveterinaryinc.roo-cline"),
-    instructions=(".roo/rules/**/*.md", ".roorules"),
-    instructions_perhaps=("AGENTS.md", ".clinerules"),
+    # https://docs.roocode.com/features/custom-instructions: single files where the folder has none, others of a mode
+    instructions=(".roo/rules/**/*.md",),
+    instructions_perhaps=(".roorules", ".roo/rules-*/**/*.md", "AGENTS.md", ".clinerules"),
 )
 KILO = structs.replace(
     PROFILE,

@@ -38,12 +38,18 @@ _INJECTED = (
 )
 """How items begin that the program puts in the person's place."""
 
+_PERSONAL = r"(?:.*\n--- project-doc ---\n)?"
+"""A person's own instructions, which are logged before the repository's."""
+
 PROFILE = Profile(
     agent="codex",
-    instructions=("AGENTS.md", "AGENTS.override.md"),
+    instructions=("AGENTS.md", "AGENTS.override.md"),  # https://github.com/openai/codex/blob/main/docs/agents_md.md
     instructions_logged=(
-        ("AGENTS.md", r"# AGENTS\.md instructions[^\n]*\n+<INSTRUCTIONS>\n(?P<text>.*?)(?:\n</INSTRUCTIONS>|\Z)"),
-        ("AGENTS.md", r"<user_instructions>\n+(?P<text>.*?)(?:\n</user_instructions>|\Z)"),
+        (
+            "AGENTS.md",
+            rf"# AGENTS\.md instructions[^\n]*\n+<INSTRUCTIONS>\n{_PERSONAL}(?P<text>.*?)(?:\n</INSTRUCTIONS>|\Z)",
+        ),
+        ("AGENTS.md", rf"<user_instructions>\n+{_PERSONAL}(?P<text>.*?)(?:\n</user_instructions>|\Z)"),
     ),
     homes=tuple(
         f"{home}/{place}" for home in ("~/.codex", "$CODEX_HOME") for place in ("sessions", "archived_sessions")

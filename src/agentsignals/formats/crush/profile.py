@@ -9,12 +9,15 @@ from agentsignals.formats.tools import ASIDE, EDIT, FIND, MCP, PLAN, READ, SEARC
 
 PROFILE = Profile(
     agent="crush",
-    instructions_perhaps=(
+    instructions_perhaps=(  # by version: https://github.com/charmbracelet/crush/blob/main/internal/config/config.go
         "CRUSH.md",
+        "CRUSH.local.md",
         "AGENTS.md",
         "CLAUDE.md",
+        "CLAUDE.local.md",
         "GEMINI.md",
         ".cursorrules",
+        ".cursor/rules/**/*",
         ".github/copilot-instructions.md",
     ),
     homes=tuple(

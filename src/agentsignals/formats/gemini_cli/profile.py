@@ -23,8 +23,10 @@ from agentsignals.formats.tools import (
 
 PROFILE = Profile(
     agent="gemini-cli",
+    # https://github.com/google-gemini/gemini-cli/blob/main/docs/cli/gemini-md.md: others by `context.fileName`
     instructions=("GEMINI.md",),
     instructions_perhaps=("AGENTS.md",),
+    expands_imports=True,
     aliases=("gemini",),
     homes=("~/.gemini/tmp", "$GEMINI_CLI_HOME/.gemini/tmp"),
     tools=named(

@@ -23,7 +23,7 @@ from agentsignals.formats.tools import (
 
 PROFILE = Profile(
     agent="opencode",
-    instructions=("AGENTS.md",),
+    instructions=("AGENTS.md",),  # https://opencode.ai/docs/rules: CLAUDE.md where there is none, `@FILE` is not read
     instructions_perhaps=("CLAUDE.md",),
     homes=tuple(
         f"{data}/opencode/{place}"

@@ -25,12 +25,13 @@ _ROLES = structs.replace(EDIT_ROLES, replace=(*EDIT_ROLES.replace, ("old_text", 
 
 PROFILE = Profile(
     agent="zed",
-    instructions_perhaps=(
+    instructions_perhaps=(  # the first that is there: https://zed.dev/docs/ai/rules
         ".rules",
         ".cursorrules",
         ".windsurfrules",
         ".clinerules",
         ".github/copilot-instructions.md",
+        "AGENT.md",
         "AGENTS.md",
         "CLAUDE.md",
         "GEMINI.md",
