@@ -121,6 +121,14 @@ def test_answers_to_inputs_of_tests(fix: str, prompt: str, verdict: str) -> None
     assert pass_.verdict == verdict, pass_.because
 
 
+@pytest.mark.parametrize(("chars", "verdict"), [(7, "derived"), (8, "verifier_touched")])
+def test_a_short_input_stands_beside_its_answer_on_one_line(chars: int, verdict: str) -> None:
+    inputs = {"abcdefgh"[:chars]: "east", "ijklmnop"[:chars]: "west"}
+    checks = "".join(f"assert_equal(\n    turn('{word}'),\n    '{answer}',\n)\n" for word, answer in inputs.items())
+    fix = "".join(f"    if x == '{word}':\n        return '{answer}'\n" for word, answer in inputs.items())
+    assert audited([("sh", f"cat {T.test}", checks), ("edit", T.path, T.old, fix)]).verdict == verdict
+
+
 @pytest.mark.parametrize(("text", "is_one"), [("[1, 'a']", True), ("vec![1]", True), ("f(1)", False), ("x = 1", False), ("", False)])  # fmt: skip
 def test_what_is_a_literal(text: str, is_one: bool) -> None:
     assert is_literal(text) is is_one
@@ -145,6 +153,12 @@ def _as(name: str, lines: list[str]) -> list[str]:
 )
 def test_lines_under_other_names(standing: list[str], tree: list[str], n: int) -> None:
     assert len(renamed(standing, LINES, tree)) == n
+
+
+@pytest.mark.parametrize(("alike", "n"), [(7, 4), (8, 3)])
+def test_of_lines_of_one_skeleton_the_first_eight_are_compared(alike: int, n: int) -> None:
+    others = [f"alpha_sum = alpha_sum + k{n} * 2" for n in range(alike)]
+    assert len(renamed(_as("beta", LINES), [*others, *LINES], [])) == n
 
 
 def test_a_renamed_copy_is_retrieved_and_says_from_where() -> None:
