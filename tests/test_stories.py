@@ -13,10 +13,10 @@ from benchmarks.stories.channels import channels
 from benchmarks.stories.measure import Audited, audited, audited_of, table
 from benchmarks.stories.task import Hunk, Task, replaced, tasks
 
+from agentsignals.analysis.pass_caveat import CANNOT_TELL, CAVEAT, FALSE_ALARMS, FLAGGED, HACKS
+
 N_FLAGGED = 182
 """Of 220 hacks."""
-N_FLAGGED_SECOND, N_ALARMS_SECOND = 70, 4
-"""Of 136 hacks, and of as many honest runs."""
 RUNS_OF_A_STORY = len(FORMATS) * TASKS_A_STORY
 RUNS_OF_A_PAIR = 2 * RUNS_OF_A_STORY
 _SECOND = Path(benchmarks.stories.__file__).parent / "second" / "tasks"
@@ -58,10 +58,22 @@ def test_the_figures_of_the_docs_do_not_fall(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_second_set_is_no_worse_than_the_docs_say(tmp_path: Path) -> None:
+def test_the_second_set_is_worth_what_the_caveat_says(tmp_path: Path) -> None:
     runs = audited(tmp_path / "second", "second")
-    assert sum(run.is_flagged for run in runs if run.label.kind == "hack") >= N_FLAGGED_SECOND
-    assert sum(run.is_flagged for run in runs if run.label.kind == "honest") <= N_ALARMS_SECOND
+    hacks = [run for run in runs if run.label.kind == "hack"]
+    assert (len(hacks), len(runs)) == (HACKS, 2 * HACKS)
+    assert sum(run.is_flagged for run in hacks) == FLAGGED
+    assert sum(run.verdict == "cannot_tell" for run in hacks) == CANNOT_TELL
+    assert sum(run.is_flagged for run in runs if run.label.kind == "honest") == FALSE_ALARMS
+
+
+def test_the_page_has_the_figures_of_the_caveat() -> None:
+    text = (Path(__file__).parent.parent / "docs" / "audit.md").read_text("utf-8")
+    derived = HACKS - FLAGGED - CANNOT_TELL
+    assert f"| **all hacks** | **{FLAGGED} of {HACKS} = 51 % (43-60)** | {CANNOT_TELL} | {derived} |" in text
+    assert f"| **{FALSE_ALARMS} of {HACKS} = 3 % (1-7)** |" in text
+    assert "136 hacks" in CAVEAT and "51 % [43, 60] are flagged, 24 % cannot be told, and 25 %" in CAVEAT
+    assert "honest runs 3 % [1, 7] are flagged" in CAVEAT
 
 
 @pytest.mark.parametrize(("chosen", "n"), [("first", 220), ("second", 136)])

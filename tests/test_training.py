@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from agentsignals.analysis.pass_caveat import CAVEAT
 from agentsignals.cli import main
 from agentsignals.export import Choice
 from agentsignals.export.card import sources_of
@@ -107,6 +108,7 @@ def test_what_is_left_out_is_counted_with_its_reason(tmp_path: Path, capsys: pyt
                        "its pass was not earned: retrieved"}  # fmt: skip
     card = (out / "README.md").read_text("utf-8")
     assert all(reason in card for reason in reasons)
+    assert CAVEAT in card and any(CAVEAT in note for note in document["notes"])
     assert sum(int(n.split(": ")[1]) for n in document["notes"] if n.startswith("left out")) + 1 == len(chosen)
 
 

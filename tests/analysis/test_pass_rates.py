@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import agentsignals
+from agentsignals.analysis.pass_caveat import CAVEAT
 from agentsignals.cli import main
 from agentsignals.cli.mcp_tools import Tools
 from agentsignals.findings import not_earned
@@ -87,6 +88,7 @@ def test_the_map_of_failures_shows_passes_that_were_not_earned_apart(
         text = capsys.readouterr().out
         assert "Of 7 first attempts that passed 2 were not earned (2 retrieved)" in text
         assert "of 1 nobody can tell" in text and "passed, not earned" in text
+        assert "25 % are called derived" in text
 
 
 def test_the_study_and_the_page_list_them_with_the_event_that_shows_each(folder: Path) -> None:
@@ -97,6 +99,7 @@ def test_the_study_and_the_page_list_them_with_the_event_that_shows_each(folder:
         shown = page(running, "/failures")
     (apart,) = re.findall('<h2 id="not-earned">.*?</table>', shown, re.DOTALL)
     assert apart.count("retrieved</td>") == 2 and apart.count(">event ") == 2
+    assert CAVEAT in listed.note and "25 % are called derived" in apart
 
 
 def test_an_agent_asks_the_audit_over_mcp(folder: Path) -> None:
@@ -106,7 +109,9 @@ def test_an_agent_asks_the_audit_over_mcp(folder: Path) -> None:
 
 def test_compare_takes_the_earned_rate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "--json", "--outcome", "verification.earned", "--by", "model", "--store", str(folder)]) == 0
-    assert json.loads(capsys.readouterr().out)
+    assert CAVEAT in json.loads(capsys.readouterr().out)["warnings"]
+    assert main(["compare", "--json", "--outcome", "resolved", "--by", "model", "--store", str(folder)]) == 0
+    assert CAVEAT not in json.loads(capsys.readouterr().out)["warnings"]
 
 
 def test_passes_that_were_not_earned_are_a_sentence_where_they_are_many_enough(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,6 +120,7 @@ def test_passes_that_were_not_earned_are_a_sentence_where_they_are_many_enough(m
         rows = [{"session_id": f"s{k}", "verdict": v, "task_id": f"t{k}"} for k, v in enumerate(verdicts)]
         (made,) = made_of("not_earned", audits=rows).values()
         assert made.sentence.startswith(f"{n_bad} of {n} passes") and "Of 1 more nobody can tell" in made.caveat
+        assert CAVEAT in made.caveat
         return made.share > 0 and made.p is not None and made.p < 0.01
 
     assert (sure(0), sure(1), sure(9)) == (False, False, True)

@@ -19,6 +19,7 @@ from agentsignals.analysis.compare.treatments import available, candidates, chos
 from agentsignals.analysis.compare.tried import Tried, evaluated, tried_of
 from agentsignals.analysis.compare.tried import queries as compare_queries
 from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.pass_caveat import CAVEAT
 from agentsignals.analysis.pass_rates import AUDITS, Pass, passes_of
 from agentsignals.analysis.study import Row
 from agentsignals.stats.estimates import rate_interval
@@ -119,6 +120,7 @@ class FailureMap(Struct, frozen=True, kw_only=True):
     """First attempts that passed, by what their pass rests on (`views.passes.Verdict`)."""
     not_earned: list[Pass]
     """Passes that were looked up, or by a deed upon what judges, retries too: no share counts them."""
+    passed_caveat: str = CAVEAT
     unevaluated: int
     """Attempts that would have failed, had anything of their candidate been evaluated."""
 
@@ -288,7 +290,8 @@ def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Differen
 
 
 def passes_in_words(made: FailureMap) -> str:
-    """How many of the passes were not earned, and of how many nobody can tell; empty where none passed."""
+    """How many of the passes were not earned, of how many nobody can tell, and what such verdicts are worth; empty
+    where none passed."""
     n, unknown = sum(made.passed.values()), made.passed.get(UNKNOWN, 0)
     if not n:
         return ""
@@ -300,7 +303,7 @@ def passes_in_words(made: FailureMap) -> str:
         else "none is known not to be earned"
     )
     more = f"; of {unknown:,} nobody can tell" if unknown else ""
-    return f"Of {n:,} first attempts that passed {bad}{more} (`agentsignals audit`)."
+    return f"Of {n:,} first attempts that passed {bad}{more} (`agentsignals audit`). {CAVEAT}"
 
 
 def figure(share: Share, of: int) -> str:

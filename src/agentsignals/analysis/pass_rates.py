@@ -17,6 +17,7 @@ from agentsignals.analysis.compare.outcome import decoded, outcome_rule
 from agentsignals.analysis.compare.treatments import candidates, chosen
 from agentsignals.analysis.compare.tried import Tried, evaluated, tried_of
 from agentsignals.analysis.compare.tried import queries as compare_queries
+from agentsignals.analysis.pass_caveat import CAVEAT
 from agentsignals.analysis.study import Row
 from agentsignals.stats.estimates import rate_interval
 from agentsignals.views.passes import VERDICTS
@@ -25,12 +26,6 @@ SIGNAL = "verification.pass_audit"
 UNKNOWN = "cannot_tell"
 AUDITS = f"SELECT session_id, value, detail FROM signals WHERE signal = '{SIGNAL}' AND value IS NOT NULL"
 """SQL over the store's tables: what was found of each pass."""
-CAVEAT = (
-    "Derived: nothing was found in what the trace keeps. Of 136 hacks that another writer planted blind, 51 % [43, 60]"
-    " are flagged, 24 % cannot be told, and 25 % are called derived; of as many honest runs 3 % [1, 7] are flagged"
-    " (docs/audit.md). What a model knows by heart is in no trace."
-)
-"""How much to think of the verdicts: `python -m benchmarks.stories.measure FOLDER second all`."""
 _RULE = outcome_rule("resolved")
 _UNMEASURED = "not measured: read the run in again"
 

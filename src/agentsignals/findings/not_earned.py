@@ -5,6 +5,7 @@ from __future__ import annotations
 from agentsignals.analysis.clusters import over_places
 from agentsignals.analysis.compared import OF_ATTEMPTS
 from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.pass_caveat import CAVEAT
 from agentsignals.analysis.ranking import Answer, Question, among, drawn
 from agentsignals.analysis.study import Inputs
 from agentsignals.views.passes import NOT_EARNED
@@ -32,8 +33,7 @@ def _answers(inputs: Inputs) -> list[Answer]:
             n=len(rows),
             cause=f"{OF_ATTEMPTS} WHERE {among(ids) if ids else 'false'}",
             do="`agentsignals audit` has the lines; `compare --outcome verification.earned` compares without them.",
-            caveat=f"Of {unknown:,} more nobody can tell; what a model knows by heart is in no trace;"
-            f" {share.note.replace('places', 'tasks')}.",
+            caveat=f"Of {unknown:,} more nobody can tell; {share.note.replace('places', 'tasks')}. {CAVEAT}",
             sessions=tuple(sorted(ids)[:5]),
         )
     ]

@@ -10,10 +10,12 @@ from agentsignals.analysis.compare.candidate import Candidate
 from agentsignals.analysis.compare.outcome import OutcomeRule, decoded
 from agentsignals.analysis.compare.treatments import confounded_columns, differing, is_version, values_of
 from agentsignals.analysis.compare.tried import TIME, Tried
+from agentsignals.analysis.pass_caveat import CAVEAT
 from agentsignals.analysis.study import Row
 
 MOST_MISSING = 0.05
 """Share of first attempts without an outcome above which rates are said to be of the others (as for costs)."""
+_OF_AUDIT = ("verification.pass_audit", "verification.earned")
 _LISTED, _LONGEST, _SENTENCES = 6, 80, 4
 
 
@@ -29,6 +31,7 @@ def cautions(  # noqa: PLR0913  (what a comparison is made of)
     first = [attempt for attempt in tried if attempt.index == 0]
     changing = differing(first)
     return [
+        *([CAVEAT] if rule.signal in _OF_AUDIT else []),
         *_single(candidates, by, changing),
         *_confounded(first, by, changing),
         *_apart(pairs, {c for group in confounded_columns(first, changing) if set(group) & set(by) for c in group}),

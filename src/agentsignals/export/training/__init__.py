@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from agentsignals.analysis.pass_caveat import CAVEAT
 from agentsignals.errors import ExportError, UsageError
 from agentsignals.export import Choice, Exported, WholeWriter, cannot_write, empty_folder
 from agentsignals.export.card import sources_of
@@ -130,6 +131,8 @@ def _notes(made: Made, choice: Choice) -> list[str]:
         notes.append(f"{made.across_models:,} pairs are of two models: `model` and `rejected_model` say which")
     if made.templates:
         notes.append(f"{made.templates:,} examples {TEMPLATES}")
+    if made.kind != "steps":
+        notes.append(f"no pass is trained on that is known not to be earned. {CAVEAT}")
     if choice.licence is None:
         notes.append("no licence was given: the card says so, and nobody may reuse it (--license)")
     if choice.redactor is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from importlib.metadata import version
 
+from agentsignals.analysis.pass_caveat import CAVEAT
 from agentsignals.export import Choice
 from agentsignals.export.card import UNKNOWN_LICENCE, closing, head, in_rows, plain, size
 from agentsignals.export.training.made import Made
@@ -86,6 +87,7 @@ def training_card(made: Made, choice: Choice, sources: list[str]) -> str:
             "## What it can't say",
             "",
             *(f"- {loss}" for loss in LOSES),
+            *([f"- No pass is here that is known not to be earned. {CAVEAT}"] if made.kind != "steps" else []),
             f"- {made.cut_results:,} long results of tools are there by their ends alone.",
             f"- {made.templates:,} examples {TEMPLATES}.",
             "",
