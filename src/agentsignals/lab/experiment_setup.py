@@ -15,8 +15,8 @@ from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.run_setup import card_of, digest, manifest
 from agentsignals.lab.runs import Config, Run
 
-_PATHS = ("file", "texts", "directions")
-"""Settings that name a file."""
+_PATHS = ("file", "texts", "directions", "sae")
+"""Settings that name a file, or a folder."""
 
 
 def settings_of(path: str | None, texts_file: str | None = None) -> dict[str, Any]:
@@ -56,6 +56,10 @@ def checked_config(config: Any) -> dict[str, str]:
     if path is not None:
         files["directions"] = digest(Path(path)) or ""
         check_directions(Path(path), conditions)
+    if getattr(config, "sae", None) is not None:
+        from agentsignals.lab.residual import public_sae  # noqa: PLC0415  (NumPy is of an extra)
+
+        files |= public_sae.checked(Path(config.sae))
     return files
 
 

@@ -305,7 +305,7 @@ def test_an_autoencoder_finds_a_planted_feature_and_gives_states_back() -> None:
     on = (chance.random((2000, 6)) < 0.1) * chance.uniform(1, 2, (2000, 6))
     states = (on @ axes + 0.5).astype(np.float32)
     made = sae.trained(states, features=12, k=2, steps=600)
-    assert made.explained(states) > 0.9
+    assert sae_features.explained(made, [states[:900], states[900:]]) > 0.9
     found = made.features(states)
     assert ((found > 0).sum(axis=1) <= 2).all()
     assert np.abs(made.decoder @ axes.T).max(axis=0).min() > 0.9
@@ -318,7 +318,18 @@ def test_features_that_part_the_tones_are_found_on_other_tasks(tmp_path: Path) -
     rows = run.table("features", sae_features.FeatureRow).rows
     best = rows[0]
     assert abs(best.auroc - 0.5) + 0.5 > best.null_high
-    assert summary(tmp_path / "r", "sae")["direction_auroc"] > 0.95
+    told = summary(tmp_path / "r", "sae")
+    assert told["direction_auroc"] > 0.95
+    assert (told["of"], told["caveat"]) == ("this run", None)
+    assert told["explained"] == best.explained > 0.5
+
+
+def test_an_autoencoder_that_gives_little_back_is_told_with_a_caveat(tmp_path: Path) -> None:
+    config = {"setting": {"tasks": 8}, "features": 4, "k": 1, "steps": 1, "shuffles": 5}
+    tiny.ran(tmp_path / "r", "sae_features", config)
+    told = summary(tmp_path / "r", "sae")
+    assert told["explained"] < 0.5
+    assert "gives back" in told["caveat"]
 
 
 def test_a_run_that_is_run_again_keeps_its_rows(tmp_path: Path) -> None:

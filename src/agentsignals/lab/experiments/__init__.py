@@ -33,7 +33,7 @@ NAMES = {
     "one_shot": "one attempt a task under each condition: right, hardcoded, invalid, and is the model still whole",
     "prediction": "whether projections before an attempt predict cheating or failure beyond what is plain to see",
     "size_ladder": "models of several sizes: effect of the tone, its separation, what is left without feedback",
-    "sae_features": "which features of a small sparse autoencoder tell the tones apart, on tasks that chose none",
+    "sae_features": "which features of a sparse autoencoder tell the tones apart, on tasks that chose none",
     "repo_edit": "how an agent mends small repositories by tone and steering: hidden tests, edited tests, hardcoding",
 }
 """What each asks, in a line: told also where what it needs is not installed."""

@@ -12,7 +12,7 @@ from agentsignals.lab import directions
 from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.directions import Array, DirectionSet, Origin, Recipe
 from agentsignals.lab.experiments.setting import Scene, Setting, place
-from agentsignals.lab.residual.interface import Calibration
+from agentsignals.lab.residual.interface import Calibration, Positions
 from agentsignals.lab.separation import split
 
 Source = Literal["stories", "feedback", "decision"]
@@ -39,11 +39,12 @@ def text_states(at: Setting, layers: Sequence[int]) -> dict[str, Array]:
 
 def scene_states(at: Setting, scenes: Sequence[Scene], source: Source, layers: Sequence[int]) -> Array:
     """(scenes, layers, d), means over the tokens of the place."""
-    return at.model.record([scene.prompt for scene in scenes], layers, place(_place(source)))
+    return at.model.record([scene.prompt for scene in scenes], layers, place_of(source))
 
 
-def _place(source: Source) -> Literal["feedback", "decision"]:
-    return "decision" if source == "decision" else "feedback"
+def place_of(source: Source) -> Positions:
+    """The tokens of a scene that a source is read at; texts have none there, and feedback stands in."""
+    return place("decision" if source == "decision" else "feedback")
 
 
 def learnt(at: Setting, source: Source, layers: Sequence[int], tasks: Sequence[Task]) -> DirectionSet:

@@ -1,11 +1,13 @@
 """Which features of a sparse autoencoder tell the tones apart, beyond the best of as many features by chance?
 
-Difference-in-means directions detect better as a rule (AxBench, arXiv 2501.17148): this is a second look only.
+Difference-in-means directions detect better as a rule (AxBench, arXiv 2501.17148): this is a second look only. The
+autoencoder is a small one of this run's states, or one that others trained and `sae-lens` reads.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from pathlib import Path
+from typing import ClassVar, Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -16,21 +18,27 @@ from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.directions import Array
 from agentsignals.lab.experiments import Progress
 from agentsignals.lab.experiments.chosen_setting import setting
-from agentsignals.lab.experiments.learning import Source, calibrated, halves, learnt, scene_states
-from agentsignals.lab.experiments.setting import Setting, SettingConfig, chosen_layers
-from agentsignals.lab.residual.interface import ResidualModel
+from agentsignals.lab.experiments.learning import Source, calibrated, halves, learnt, place_of
+from agentsignals.lab.experiments.setting import Floats, Setting, SettingConfig, chosen_layers
+from agentsignals.lab.residual.interface import Prompt, ResidualModel
 from agentsignals.lab.runs import Row, Run
-from agentsignals.lab.separation import auroc
+from agentsignals.lab.separation import auroc, aurocs
+
+_LITTLE = 0.5
+"""An autoencoder that gives back less than half of the variance misses more than it shows: a limit of ours."""
 
 
 class Config(Struct, frozen=True, kw_only=True):
-    """An autoencoder of token states of all tones, trained in this run."""
+    """An autoencoder of token states of all tones, trained in this run, or one of others."""
 
     setting: SettingConfig = SettingConfig()
     source: Source = "feedback"
     """Where features are read."""
     layer: int | None = None
-    """None: the middle one."""
+    """None: the middle one, or that of `sae`."""
+    sae: str | None = None
+    """A folder that sae-lens saved, in place of an autoencoder of this run; `features`, `k` and `steps` are of the
+    latter."""
     features: int = 256
     k: int = 8
     steps: int = 300
@@ -53,72 +61,146 @@ class FeatureRow(Row, frozen=True, kw_only=True):
     """Of its decoder row with the contrast direction there."""
     active: float
     """The share of judging scenes where it is not 0."""
+    explained: float
+    """How much of the states' variance the whole autoencoder gives back: the same in every row."""
+
+
+class Autoencoder(Protocol):
+    """What the experiment asks of one, ours or another's."""
+
+    @property
+    def decoder(self) -> Array: ...
+
+    def features(self, states: Array) -> Array: ...
+
+    def rebuilt(self, states: Array) -> Array: ...
 
 
 class Half(Struct, frozen=True):
-    """Feature values of the scenes of some tasks, and which are of the high tone."""
+    """The scenes of some tasks in the high and the low tone, by means over the tokens of the source."""
 
     values: Array
+    """(scenes, features)"""
+    states: Array
+    """(scenes, d)"""
     high: np.ndarray
+    explained: float
+    """Of all tokens' variance."""
+
+
+class Reading(Struct, frozen=True):
+    """Where states are read, and what reads features off them."""
+
+    at: Setting
+    source: Source
+    layer: int
+    sink_norm: float
+    """Longer states are sinks, and no autoencoder is made for them."""
+
+    def tokens(self, prompts: list[Prompt]) -> list[tuple[Array, np.ndarray]]:
+        """States of each prompt's tokens, (tokens, d), and which are no sinks."""
+        states = [recorded[0] for recorded in self.at.model.states(prompts, [self.layer])]
+        return [(s, np.linalg.norm(s, axis=1) <= self.sink_norm) for s in states]
+
+    def half(self, tasks: list[Task], by: Autoencoder) -> Half:
+        """Scenes of these tasks, those of the high tone first."""
+        from agentsignals.lab.residual.batches import meant  # noqa: PLC0415  (as in `run`)
+
+        prompts = [scene.prompt for tone in (self.at.high, self.at.low) for scene in self.at.scenes(tone, tasks)]
+        scenes, positions = self.tokens(prompts), place_of(self.source)
+        values, means = [], []
+        # One scene at a time: of a large autoencoder all tokens of all scenes would not fit.
+        for prompt, (states, plain) in zip(prompts, scenes, strict=True):
+            there = states[np.asarray(meant(prompt, positions)) & (plain | (not positions.skip_sinks))]
+            if not len(there):
+                raise LabError(f"A scene has no token of its {self.source} but sinks.", "Take another layer or source.")
+            values.append(by.features(there).mean(axis=0))
+            means.append(there.mean(axis=0))
+        share = explained(by, [states[plain] for states, plain in scenes])
+        return Half(np.stack(values), np.stack(means), np.arange(len(prompts)) < len(tasks), share)
+
+
+def explained(by: Autoencoder, scenes: list[Array]) -> float:
+    """The share of the variance of token states, one (tokens, d) a scene, that an autoencoder gives back: 1 is all, 0
+    no more than their mean, and less is worse than it."""
+    mean = np.concatenate(scenes).mean(axis=0)
+    missed = sum(float(((states - by.rebuilt(states)) ** 2).sum()) for states in scenes)
+    return 1 - missed / sum(float(((states - mean) ** 2).sum()) for states in scenes)
 
 
 def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
-    """Table `features`; summary `sae`: how much variance is explained, and the contrast direction's own AUROC."""
-    from agentsignals.lab.residual import sae  # noqa: PLC0415  (it loads torch, and says what to install)
+    """Table `features`; summary `sae`: which autoencoder, how much of the variance of judging scenes it gives back, a
+    caveat where that is little, and the contrast direction's own AUROC."""
+    from agentsignals.lab.residual import public_sae, sae  # noqa: PLC0415  (they load torch, and say what to install)
 
     if not 0 < config.k <= config.features:
         raise LabError(f"{config.k} of {config.features} features.", "Take k between 1 and features.")
+    public = public_sae.read(Path(config.sae), model.card) if config.sae is not None else None
+    if public is not None and config.layer not in (None, public.layer):
+        raise LabError(f"{config.sae} is of layer {public.layer}, not {config.layer}.", "Leave `layer` out.")
     at, layers = setting(model, config.setting), chosen_layers(model, ())
-    layer = layers[len(layers) // 2] if config.layer is None else config.layer
-    calibrated(at)
+    asked = config.layer if public is None else public.layer
+    layer = layers[len(layers) // 2] if asked is None else asked
+    reading = Reading(at, config.source, layer, calibrated(at).sink_norm[layer])
     first, second = halves(at, config.setting.seed)
-    tones = tuple(dict.fromkeys((at.low, at.neutral, at.high)))
-    learns = [scene.prompt for tone in tones for scene in at.scenes(tone, first)]
-    tokens = np.concatenate([states[0] for states in model.states(learns, [layer])])
-    trained = sae.trained(tokens, config.features, config.k, steps=config.steps, seed=config.setting.seed)
+    if public is None:
+        tones = tuple(dict.fromkeys((at.low, at.neutral, at.high)))
+        prompts = [scene.prompt for tone in tones for scene in at.scenes(tone, first)]
+        tokens = np.concatenate([states[plain] for states, plain in reading.tokens(prompts)])
+        made: Autoencoder = sae.trained(tokens, config.features, config.k, steps=config.steps, seed=config.setting.seed)
+    else:
+        made = public
     progress(1, 2)
-    states = [_states(at, tasks, layer, config) for tasks in (first, second)]
-    dev, test = (Half(trained.features(values), high) for values, high in states)
-    along = learnt(at, config.source, [layer], first)
-    vector = directions.unit(along.vectors[0, 0])
-    run.table("features", FeatureRow).add(_rows(dev, test, trained.decoder @ vector, config))
+    dev, test = (reading.half(tasks, made) for tasks in (first, second))
+    vector = directions.unit(learnt(at, config.source, [layer], first).vectors[0, 0])
+    run.table("features", FeatureRow).add(_rows(dev, test, made.decoder @ vector, config))
     run.write_summary(
         "sae",
         {
+            "of": "this run" if config.sae is None else Path(config.sae).name,
+            "made_for": model.card.name if public is None else public.made_for,
             "layer": layer,
-            "explained": trained.explained(tokens),
-            "direction_auroc": auroc(states[1][0] @ vector, states[1][1]),
+            "features": len(made.decoder),
+            "explained": test.explained,
+            "caveat": _caveat(test.explained),
+            "direction_auroc": auroc(test.states @ vector, test.high),
         },
     )
     progress(2, 2)
 
 
-def _states(at: Setting, tasks: list[Task], layer: int, config: Config) -> tuple[Array, np.ndarray]:
-    states = [scene_states(at, at.scenes(tone, tasks), config.source, [layer])[:, 0] for tone in (at.high, at.low)]
-    return np.concatenate(states), np.arange(2 * len(tasks)) < len(tasks)
-
-
-def _aurocs(half: Half, high: np.ndarray) -> np.ndarray:
-    return np.asarray([auroc(column, high) for column in half.values.T])
+def _caveat(explained: float) -> str | None:
+    if explained >= _LITTLE:
+        return None
+    return (
+        f"It gives back {explained:.0%} of the variance of these states: what its features show is little of what is"
+        " there, and it may be of another model or place."
+    )
 
 
 def _rows(dev: Half, test: Half, cosines: Array, config: Config) -> list[FeatureRow]:
-    chosen_by = _aurocs(dev, dev.high)
+    chosen_by = aurocs(dev.values, dev.high[None])[0]
     best = np.argsort(np.abs(chosen_by - 0.5))[::-1][: config.best]
-    chance, shuffled = np.random.default_rng(config.setting.seed), []
-    for _ in range(config.shuffles):
-        by_chance = _aurocs(dev, chance.permutation(dev.high))
-        winner = int(np.abs(by_chance - 0.5).argmax())
-        shuffled.append(abs(auroc(test.values[:, winner], chance.permutation(test.high)) - 0.5) + 0.5)
-    limit = float(np.percentile(shuffled, 95))
+    null_high = _null_high(dev, test, config.shuffles, np.random.default_rng(config.setting.seed))
     return [
         FeatureRow(
             feature=int(number),
             auroc_dev=float(chosen_by[number]),
             auroc=auroc(test.values[:, number], test.high),
-            null_high=limit,
+            null_high=null_high,
             cosine=float(cosines[number]),
-            active=float((test.values[:, number] > 0).mean()),
+            active=float((test.values[:, number] != 0).mean()),
+            explained=test.explained,
         )
         for number in best
     ]
+
+
+def _null_high(dev: Half, test: Half, shuffles: int, chance: np.random.Generator) -> float:
+    shuffled: list[Floats] = []
+    draws = [(chance.permutation(dev.high), chance.permutation(test.high)) for _ in range(shuffles)]
+    by_chance = aurocs(dev.values, np.stack([of_dev for of_dev, _ in draws]))
+    for (_, of_test), of_dev in zip(draws, by_chance, strict=True):
+        winner = int(np.abs(of_dev - 0.5).argmax())
+        shuffled.append(np.abs(auroc(test.values[:, winner], of_test) - 0.5) + 0.5)
+    return float(np.percentile(shuffled, 95))

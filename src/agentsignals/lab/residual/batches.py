@@ -34,18 +34,19 @@ def grows_with_answer(positions: Positions) -> bool:
     return positions.which in ("all", "generated")
 
 
-def _meant(prompt: Prompt, positions: Positions) -> list[bool]:
+def meant(prompt: Prompt, positions: Positions) -> list[bool]:
+    """Which tokens of a prompt are meant, sinks included."""
     length = len(prompt.tokens)
     if positions.which in ("all", "prompt"):
         return [True] * length
-    meant = [False] * length
+    marks = [False] * length
     if positions.which in ("last", "generated"):
-        meant[-1] = True
-        return meant
+        marks[-1] = True
+        return marks
     for span in prompt.spans:
         if span.role in positions.roles and (not positions.labels or span.label in positions.labels):
-            meant[span.start : span.end] = [True] * (span.end - span.start)
-    return meant
+            marks[span.start : span.end] = [True] * (span.end - span.start)
+    return marks
 
 
 class Batch:
@@ -80,7 +81,7 @@ class Batch:
         if (positions, answer) not in self._chosen:
             grows = answer and grows_with_answer(positions)
             rows = zip(self.prompts, self._written, strict=True)
-            marks = [_meant(prompt, positions) + [grows] * len(written) for prompt, written in rows]
+            marks = [meant(prompt, positions) + [grows] * len(written) for prompt, written in rows]
             self._chosen[positions, answer] = self._padded(marks, False)
         return self._chosen[positions, answer]
 

@@ -29,10 +29,10 @@ class SparseAutoencoder(Struct, frozen=True):
         least = np.partition(before, -self.k, axis=1)[:, -self.k, None]
         return np.where(before >= least, before, 0).astype(np.float32)
 
-    def explained(self, states: np.ndarray) -> float:
-        """The share of the states' variance that the features give back; 1 is all."""
-        rebuilt = self.features(states) @ self.decoder * self.scale + self.bias
-        return float(1 - ((states - rebuilt) ** 2).sum() / ((states - states.mean(axis=0)) ** 2).sum())
+    def rebuilt(self, states: np.ndarray) -> np.ndarray:
+        """States (n, d) as the features give them back."""
+        back: np.ndarray = self.features(states) @ self.decoder * self.scale + self.bias
+        return back
 
 
 def trained(states: np.ndarray, features: int, k: int, *, steps: int = 300, seed: int = 0) -> SparseAutoencoder:
