@@ -60,16 +60,35 @@ class _Kept(Struct):
     result: Attribution = field(name="told")
 
 
-def attribute(store: Store, git_dir: str, name: str, spec: str, afresh: bool = False) -> Attribution:
-    """Attributes the lines of the repository in `git_dir`, called `name`, whose checkpoints the source `spec` gives.
+class Tables(Struct):
+    """What an attribution came to, before it is in the store; without rows where nothing changed."""
 
-    Writes its `commits` and `line_attribution`, and the survival of each session's lines as labels.
+    result: Attribution
+    state: str
+    commits: list[CommitRow] = field(default_factory=list)
+    lines: list[LineRow] = field(default_factory=list)
+    labels: session_labels.OfSessions = field(default_factory=session_labels.OfSessions)
+
+    def write(self, store: Store) -> Attribution:
+        """Puts the repository's `commits` and `line_attribution` into the store, and labels of its sessions."""
+        if not self.result.unchanged:
+            name = self.result.repo
+            self.labels.write(store)
+            repositories.write(store.folder, name, "commits", self.commits)
+            repositories.write(store.folder, name, "line_attribution", self.lines)
+            repositories.write_note(store.folder, name, NOTE, _Kept(self.state, self.result))
+        return self.result
+
+
+def attribute(store: Store, git_dir: str, name: str, spec: str, afresh: bool = False) -> Tables:
+    """Attributes the lines of the repository in `git_dir`, called `name`, whose checkpoints the source `spec` gives.
+    Nothing is written: that is for who asked.
     """
     state = _state(store, git_dir)
     kept = None if afresh else _kept(store, name)
     if kept is not None and kept.state == state:
         kept.result.unchanged = True
-        return kept.result
+        return Tables(kept.result, state)
     repository = opened(git_dir, spec)
     ids = _sessions(store, repository, name)
     trees, commit_points = worktrees(repository, points(repository), store.read(ids))
@@ -84,12 +103,10 @@ def attribute(store: Store, git_dir: str, name: str, spec: str, afresh: bool = F
     result.sessions = len(ids)
     result.sessions_missing = len({r.session_id for r in repository.recorded} - ids)
     rows = _commit_rows(repository, name, commit_points, done)
-    result.modes = _modes(rows) | {"sessions": session_labels.write(store, repository, commit_points, done)}
+    labels = session_labels.of_sessions(repository, commit_points, done)
+    result.modes = _modes(rows) | {"sessions": labels.modes}
     result.agreement_with_record = agreement(rows)
-    repositories.write(store.folder, name, "commits", rows)
-    repositories.write(store.folder, name, "line_attribution", _line_rows(name, done, today))
-    repositories.write_note(store.folder, name, NOTE, _Kept(state, result))
-    return result
+    return Tables(result, state, rows, _line_rows(name, done, today), labels)
 
 
 def _summary(

@@ -4,9 +4,9 @@ became of their work in Git."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 
 import msgspec
+from msgspec import Struct, field
 
 from agentsignals.attribution import survival
 from agentsignals.attribution.commit_figures import authored, mode_of, share_of
@@ -22,17 +22,30 @@ from agentsignals.store.label_files import LabelRow
 SURVIVAL, MODE = "code_survival", "coding_mode"
 
 
-def write(
-    store: Store, repository: Repository, commit_points: list[Point], done: list[tuple[Worktree, Replayed]]
-) -> dict[str, int]:
-    """Labels the sessions of a repository, beside those of others; how many sessions have which mode."""
+class OfSessions(Struct):
+    """The labels of a repository's sessions, those without one among them."""
+
+    sessions: set[str] = field(default_factory=set)
+    by_task: dict[str, list[LabelRow]] = field(default_factory=dict)
+
+    @property
+    def modes(self) -> dict[str, int]:
+        """How many sessions have which mode."""
+        return dict(sorted(Counter(row.label.value for row in self.by_task[MODE]).items()))
+
+    def write(self, store: Store) -> None:
+        """Puts them beside those of other sessions, in the place of what these had before."""
+        for task, rows in self.by_task.items():
+            label_files.replace(store.folder, task, LABELLER, self.sessions, rows)
+
+
+def of_sessions(
+    repository: Repository, commit_points: list[Point], done: list[tuple[Worktree, Replayed]]
+) -> OfSessions:
+    """What the replay says of the sessions that worked in a repository."""
     ours = {activity.session_id for tree, _ in done for activity in tree.activities}
-    modes = _modes(commit_points, done, ours)
-    _replace(store, SURVIVAL, ours, _survival(done))
-    _replace(store, MODE, ours, modes)
-    for task, rows in _outcomes(Outcomes(repository, commit_points, done)).items():
-        _replace(store, task, ours, rows)
-    return dict(sorted(Counter(row.label.value for row in modes).items()))
+    of_replay = {SURVIVAL: _survival(done), MODE: _modes(commit_points, done, ours)}
+    return OfSessions(ours, of_replay | _outcomes(Outcomes(repository, commit_points, done)))
 
 
 def _survival(done: list[tuple[Worktree, Replayed]]) -> list[LabelRow]:
@@ -95,7 +108,3 @@ def _modes(commit_points: list[Point], done: list[tuple[Worktree, Replayed]], ou
             )
             rows.append(LabelRow(session_id, label))
     return rows
-
-
-def _replace(store: Store, task: str, ours: set[str], rows: Iterable[LabelRow]) -> None:
-    label_files.replace(store.folder, task, LABELLER, ours, rows)

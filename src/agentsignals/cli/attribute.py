@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from agentsignals.cli.over_repositories import shown, with_engine
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
@@ -13,18 +14,26 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("repository", metavar="REPO", help="a repository's folder or address")
+    parser.add_argument("repositories", metavar="REPO", nargs="+", help="a repository's folder or address")
     parser.add_argument("--afresh", action="store_true", help="also where nothing changed since the last time")
-    parser.add_argument("--jobs", type=int, metavar="N", help="worker processes that read transcripts")
+    with_engine(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text
-    from agentsignals.ingest.collection import attributed
+    from agentsignals.cli.output import Bar, json_text
+    from agentsignals.ingest.collection import attributed, several
 
-    result = attributed(options.repository, options.store, afresh=options.afresh, jobs=options.jobs)
-    print(json_text(result) if options.json else _text(result))
-    return 0
+    how = {"afresh": options.afresh, "jobs": options.jobs, "engine": options.engine}
+    if len(options.repositories) == 1:
+        result = attributed(options.repositories[0], options.store, **how)
+        print(json_text(result) if options.json else _text(result))
+        return 0
+    bar = Bar(options.quiet)
+    try:
+        _, results = several.attributed(options.repositories, options.store, progress=bar, **how)
+    finally:
+        bar.close()
+    return shown(results, _text, as_json=options.json)
 
 
 def _text(result: Attribution) -> str:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentsignals.cli.over_repositories import shown, with_engine
 from agentsignals.cli.verb import Verb
 from agentsignals.errors import UsageError
 
@@ -18,35 +19,41 @@ _SHOWN = 12
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("repository", metavar="REPO", help="a repository's folder or address")
+    parser.add_argument("repositories", metavar="REPO", nargs="+", help="a repository's folder or address")
     parser.add_argument(
         "--scanner", metavar="NAME", help="rules (ours, always there), bandit, ruff or semgrep, when installed"
     )
     parser.add_argument("--config", metavar="FILE", help="a file or folder of rules, for semgrep")
     parser.add_argument("--sarif", metavar="FILE", help="take in a scanner's report instead of scanning")
     parser.add_argument("--afresh", action="store_true", help="scan also files that were scanned before")
-    parser.add_argument("--jobs", type=int, metavar="N", help="worker processes that read transcripts")
+    with_engine(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import Bar, json_text
-    from agentsignals.ingest.collection.weaknesses import scanned, with_report
+    from agentsignals.ingest.collection.weaknesses import scanned, scanned_several, with_report
     from agentsignals.scanning.scanners import scanner
 
     if options.sarif is not None:
         if options.scanner or options.config:
             raise UsageError("A scanner and a scanner's report came.", "Give --scanner or --sarif.")
-        taken = with_report(options.repository, Path(options.sarif), options.store, jobs=options.jobs)
+        if len(options.repositories) > 1:
+            raise UsageError("A scanner's report is of one repository.", "Name one with --sarif.")
+        taken = with_report(options.repositories[0], Path(options.sarif), options.store, jobs=options.jobs)
         print(json_text(taken) if options.json else _text_of_report(taken))
         return 0
     chosen = scanner(options.scanner or "rules", options.config)
     bar = Bar(options.quiet)
+    how = {"afresh": options.afresh, "jobs": options.jobs, "engine": options.engine, "progress": bar}
     try:
-        summary = scanned(
-            options.repository, chosen, options.store, afresh=options.afresh, jobs=options.jobs, progress=bar
-        )
+        if len(options.repositories) > 1:
+            results = scanned_several(options.repositories, chosen, options.store, **how)
+        else:
+            summary = scanned(options.repositories[0], chosen, options.store, **how)
     finally:
         bar.close()
+    if len(options.repositories) > 1:
+        return shown(results, _text, as_json=options.json)
     print(json_text(summary) if options.json else _text(summary))
     return 0
 

@@ -21,6 +21,7 @@ from agentsignals.scanning.languages import language_of, place_of
 from agentsignals.scanning.owners import Lines, owner_of
 from agentsignals.scanning.scanner import ScanFinding, Scanned, Scanner, SourceFile
 from agentsignals.store import Store, repositories
+from agentsignals.store.label_files import LabelRow
 from agentsignals.store.tables import FindingRow, ScanRow
 from agentsignals.validation import planted_recall
 from agentsignals.validation.planted_recall import CAVEAT, Figure
@@ -210,20 +211,34 @@ class _Run:
             )
         return rows
 
-    def write(self, findings: list[FindingRow], scans: list[ScanRow]) -> None:
-        """Replaces this scanner's rows; those of others stay."""
-        self._replace("weaknesses", FindingRow, findings)
-        self._replace("scans", ScanRow, scans)
 
-    def _replace(self, table: str, kind: type[Struct], rows: Sequence[Struct]) -> None:
+class Tables(Struct):
+    """What a scan came to, before it is in the store."""
+
+    result: Scan
+    findings: list[FindingRow]
+    scans: list[ScanRow]
+    sessions: set[str]
+    """Those that the scanned commits are linked to."""
+    labels: list[LabelRow]
+
+    def write(self, store: Store) -> Scan:
+        """Puts the scanner's rows into the repository's tables, and labels of its sessions; those of others stay."""
+        self._replace(store, "weaknesses", FindingRow, self.findings)
+        self._replace(store, "scans", ScanRow, self.scans)
+        session_labels.write(store, self.result.scanner, self.sessions, self.labels)
+        return self.result
+
+    def _replace(self, store: Store, table: str, kind: type[Struct], rows: Sequence[Struct]) -> None:
         def with_others(before: list[dict[str, Any]]) -> list[Any]:
-            return [*(msgspec.convert(r, kind) for r in before if r["scanner"] != self.scanner.id), *rows]
+            return [*(msgspec.convert(r, kind) for r in before if r["scanner"] != self.result.scanner), *rows]
 
-        repositories.update(self.store.folder, self.name, table, with_others)
+        repositories.update(store.folder, self.result.repo, table, with_others)
 
 
-def scan(store: Store, at: tuple[str, str], scanner: Scanner, progress: Progress, *, afresh: bool = False) -> Scan:
-    """Scans the files that linked commits of an attributed repository changed, and keeps the findings in its tables.
+def scan(store: Store, at: tuple[str, str], scanner: Scanner, progress: Progress, *, afresh: bool = False) -> Tables:
+    """Scans the files that linked commits of an attributed repository changed. What is written is only what was said of
+    each file, on the way; the tables are for who asked.
 
     `at`: the repository's Git folder, and what tables call it.
     """
@@ -254,14 +269,15 @@ def scan(store: Store, at: tuple[str, str], scanner: Scanner, progress: Progress
         )
         findings += [run.finding(sha, change, lines) for change in commit_changes]
         scans += run.scan_rows(sha, files, lines)
-    run.write(findings, scans)
     looked = {_key(*content) for files in changes.values() for content in _contents(files)} & run.kept.answers.keys()
     summary.files = len(looked)
     summary.skipped = dict(sorted(Counter(why for key in looked if (why := run.kept.answers[key].skipped)).items()))
     summary.languages = _languages(scanner, (key.partition(":")[2] for key in looked), findings)
     _summarise(summary, findings, [_with_modes(s, commits) for s in scans])
-    summary.sessions = session_labels.write(store, scanner.id, commits, findings, scans)
-    return summary
+    labels = session_labels.of_sessions(scanner.id, commits, findings, scans)
+    summary.sessions = len(labels)
+    linked = {session_id for commit in commits.values() for session_id in commit["session_ids"]}
+    return Tables(summary, findings, scans, linked, labels)
 
 
 def _languages(scanner: Scanner, paths: Iterable[str], findings: list[FindingRow]) -> list[OfLanguage]:

@@ -36,17 +36,15 @@ class OfSession(Struct, kw_only=True):
     attribution: str = "commits linked to the session by checkpoints, or by the files it changed"
 
 
-def write(
-    store: Store,
+def of_sessions(
     scanner: str,
     commits: Mapping[str, Mapping[str, Any]],
     findings: Sequence[FindingRow],
     scans: Sequence[ScanRow],
-) -> int:
-    """Labels the sessions that these commits are linked to; how many have a rate. A session whose commits added no line
-    that the scanner takes has none.
+) -> list[LabelRow]:
+    """Labels of the sessions that these commits are linked to. A session whose commits added no line that the scanner
+    takes has none.
     """
-    ours = {s for commit in commits.values() for s in commit["session_ids"]}
     by_session: dict[str, OfSession] = defaultdict(OfSession)
     seen: set[tuple[str, str]] = set()
     for scan in scans:
@@ -64,13 +62,19 @@ def write(
             totals.introduced += finding.change == "introduced"
             totals.on_own_lines += finding.change == "introduced" and finding.session_id == session_id
             totals.fixed += finding.change == "fixed"
-    labeller = f"scan:{scanner}"
-    rows = [_row(labeller, session_id, totals) for session_id, totals in sorted(by_session.items()) if totals.lines]
-    label_files.replace(store.folder, TASK, labeller, ours, rows)
-    return len(rows)
+    return [_row(scanner, session_id, totals) for session_id, totals in sorted(by_session.items()) if totals.lines]
 
 
-def _row(labeller: str, session_id: str, totals: OfSession) -> LabelRow:
+def write(store: Store, scanner: str, sessions: set[str], rows: list[LabelRow]) -> None:
+    """Puts a scanner's labels of these sessions beside those of others, in the place of what these had before."""
+    label_files.replace(store.folder, TASK, _labeller(scanner), sessions, rows)
+
+
+def _labeller(scanner: str) -> str:
+    return f"scan:{scanner}"
+
+
+def _row(scanner: str, session_id: str, totals: OfSession) -> LabelRow:
     rate = totals.introduced / totals.lines * PER
     interval = poisson(totals.introduced, totals.lines / PER)
     if interval is not None:
@@ -79,5 +83,13 @@ def _row(labeller: str, session_id: str, totals: OfSession) -> LabelRow:
     detail = msgspec.json.encode(totals).decode()
     return LabelRow(
         session_id,
-        Label(task=TASK, labeller=labeller, turn=None, value=f"{rate:.4f}", reason=reason, number=rate, detail=detail),
+        Label(
+            task=TASK,
+            labeller=_labeller(scanner),
+            turn=None,
+            value=f"{rate:.4f}",
+            reason=reason,
+            number=rate,
+            detail=detail,
+        ),
     )

@@ -157,9 +157,13 @@ def _guarded(candidate: Candidate, work: Callable[[], Collected]) -> Collected:
     try:
         return work()
     except (AgentSignalsError, GitError) as failed:
-        hint = failed.hint if isinstance(failed, AgentSignalsError) else ""
-        reason = f"{failed} {hint}".strip() or "git said nothing"
-        return Collected(repo=candidate.place, status="failed", reason=reason)
+        return Collected(repo=candidate.place, status="failed", reason=reason_of(failed))
+
+
+def reason_of(problem: AgentSignalsError | GitError) -> str:
+    """Why a repository failed, and what to do."""
+    hint = problem.hint if isinstance(problem, AgentSignalsError) else ""
+    return f"{problem} {hint}".strip() or "git said nothing"
 
 
 def _collect_repository(
@@ -254,25 +258,52 @@ def _kept(store: Store, name: str) -> _Kept | None:
 
 
 def attributed(
-    place: str, store_folder: Path | str | None = None, *, afresh: bool = False, jobs: int | None = None
+    place: str,
+    store_folder: Path | str | None = None,
+    *,
+    afresh: bool = False,
+    jobs: int | None = None,
+    engine: str = "local",
 ) -> Attribution:
     """Whose lines a repository's commits added: reads its checkpoints into the store first, and measures after.
 
-    `given` is a path or an address. `afresh`: also where nothing changed since the last time.
+    `place` is a path or an address. `afresh`: also where nothing changed since the last time. `jobs`, `engine`: as
+    `pipeline.ingested` has them.
     """
     at = open_repository(place)
-    store = Store(store_folder, create=True)
-    repositories.start_afresh(store.folder, at.name)
-    kept = _kept(store, at.name)
-    left_out = machine_prompts.marked(store) if kept is not None and not kept.filters.machine_prompts else frozenset()
-    try:
-        pipeline.ingest([at.spec], store_folder, jobs=jobs, exclude=left_out)
-    except SourceError:
-        if not store.manifest.sessions:  # without checkpoints the sessions of its folder will do, if there are any
-            raise
-    result = attribute(Store(store_folder), at.git_dir, at.name, at.spec, afresh)
+    for problem in brought_in([at], store_folder, jobs=jobs, engine=engine).values():
+        raise problem
+    store = Store(store_folder)
+    result = attribute(store, at.git_dir, at.name, at.spec, afresh).write(store)
     pipeline.measure(store_folder)  # also of what a run left that was killed before it came to this
     return result
+
+
+def brought_in(
+    places: Iterable[Opened], store_folder: Path | str | None, *, jobs: int | None, engine: str
+) -> dict[str, SourceError]:
+    """Reads the checkpoints of repositories into the store, all in one run. Gives those that have none, by name, with
+    what speaks against them: nothing where the store has sessions, which may be of their folders.
+    """
+    store = Store(store_folder, create=True)
+    alike: dict[frozenset[str], list[Opened]] = {}
+    for at in places:
+        repositories.start_afresh(store.folder, at.name)
+        kept = _kept(store, at.name)
+        left_out = kept is not None and not kept.filters.machine_prompts
+        alike.setdefault(machine_prompts.marked(store) if left_out else frozenset(), []).append(at)
+
+    def read(those: list[Opened], exclude: frozenset[str]) -> dict[str, SourceError]:
+        try:
+            pipeline.ingest([at.spec for at in those], store_folder, jobs=jobs, engine=engine, exclude=exclude)
+        except SourceError as problem:
+            if len(those) == 1:
+                return {those[0].name: problem}
+            return {name: why for at in those for name, why in read([at], exclude).items()}
+        return {}
+
+    without = {name: why for exclude, those in alike.items() for name, why in read(those, exclude).items()}
+    return without if without and not Store(store_folder).manifest.sessions else {}
 
 
 def witnessed(place: str, store_folder: Path | str | None = None, *, jobs: int | None = None) -> witnesses.Witnessed:
