@@ -24,6 +24,7 @@ _LONGEST_PATH = 300
 _ALL_REFS = names("--all --branches --remotes --reflog -g --tags")
 _OF_ALL = names("fsck reflog for-each-ref rev-list")
 _ADDRESS = re.compile(r"(?:https?|ftp|git)://(?!(?:localhost|127\.|0\.0\.0\.0|\[::1\]))[^\s'\"\\)]+")
+_LOADS = ("load_dataset(", "_download(")
 _DATA_SET = re.compile(r"\b(?:load_dataset|hf_hub_download|snapshot_download)\(\s*(?:repo_id=)?f?['\"]([^'\"]+)")
 _OBJECTS = re.compile(
     r"\.git/objects(?=[\s\S]{0,2000}zlib\.)|(?:rev-list|log|cat-file)['\", ]+--(?:all|batch-all-objects)"
@@ -36,7 +37,12 @@ _STREAMS = {
     "tar": re.compile(r"-?\w*O\w*|--to-stdout"),
 }
 _ARCHIVE = re.compile(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?|gz|crate|jar|gem)$")
-_IN_CODE = re.compile(r"urlopen|urlretrieve|requests\.|httpx\.|aiohttp|fetch\(|axios")
+_IN_CODE = ("urlopen", "urlretrieve", "requests.", "httpx.", "aiohttp", "fetch(", "axios")
+_PACKAGE_WORDS = (
+    *("-packages/", "node_modules/", "pkg/mod/", ".cargo/registry/", ".m2/repository/", "/gems/"),
+    *("GOMODCACHE", "inspect.getsource"),
+)
+"""Of which each match of the next pattern holds one: a text is looked through for them in a tenth of the time."""
 _PACKAGES = re.compile(
     r"(?:site-packages|dist-packages|node_modules|pkg/mod|\.cargo/registry|\.m2/repository|/gems)/[^\s'\"]*"
     r"|GOMODCACHE\)?\}?/[^\s'\"]*|inspect\.getsource\w*"
@@ -50,12 +56,30 @@ _REVISION = re.compile(
 
 
 _SYSTEM = re.compile(r"/(?:usr|etc|proc|sys|dev|bin|opt/conda|opt/miniconda)/")
+_ANSWER_WORDS = (
+    *(
+        "gold",
+        "solution",
+        "oracle",
+        "answer",
+        "expected",
+        "reference",
+        "upstream",
+        "cache",
+        "secret",
+        "hidden",
+        "grader",
+    ),
+    *("grading", "verifier", "eval", "judge", "attempt", "previous", "instance.json", ".patch", ".diff"),
+)
+"""As above, in lower case. What was left beside a file has its own words."""
 _ANSWER = re.compile(
     r"gold|solution|oracle|answer|expected|reference|upstream|cache|secret|hidden|grader|grading|verifier|\beval\b|judge"
     r"|attempt_?\d|previous|instance\.json|\.(?:patch|diff|orig|rej|bak)$",
     re.IGNORECASE,
 )
 _ABSOLUTE = re.compile(r"(?<![\w.:/*~-])(?:~|\.\.)?/[\w.@+-]+(?:/[\w.@+-]+)+")
+_BESIDE_WORDS = (".orig", ".rej", ".bak")
 _BESIDE = re.compile(r"[\w./@+-]*\w\.(?:orig|rej|bak)(?![\w.])")
 """What an editor or a tool left of a file, beside it."""
 _LONGEST_COMMAND = 2_000
@@ -89,7 +113,7 @@ def outside(command: str) -> tuple[Outside, ...]:
         elif name in _STREAMS and any(map(_STREAMS[name].fullmatch, words[1:])):
             shown += [Outside("package", word) for word in words[1:] if _ARCHIVE.search(word)]
     for text in (command, *(heredoc.text for heredoc in split(command).heredocs.values())):
-        if (named := _PACKAGES.search(text)) is not None:
+        if _holds(text, _PACKAGE_WORDS) and (named := _PACKAGES.search(text)) is not None:
             shown.append(Outside("package", named[0][:200]))
         shown += of_code(text)
     return tuple(dict.fromkeys(shown))
@@ -99,18 +123,27 @@ def named_like_answers(command: str) -> list[str]:
     """The files that a command, or a path, names from the root and whose names are those of answers, and those left
     beside a file: it does not say whether they lie outside of the working tree."""
     begin = command[:_LONGEST_COMMAND]
+    lower = begin.lower()
+    is_beside = _holds(lower, _BESIDE_WORDS)
+    # Without regard to capitals a pattern takes a few signs for letters that are none in lower case either.
+    if not is_beside and begin.isascii() and not _holds(lower, _ANSWER_WORDS):
+        return []
     paths = [path for path in _ABSOLUTE.findall(begin) if not _SYSTEM.match(path) and _ANSWER.search(path)]
-    return list(dict.fromkeys([*paths, *_BESIDE.findall(begin)]))
+    return list(dict.fromkeys([*paths, *(_BESIDE.findall(begin) if is_beside else ())]))
+
+
+def _holds(text: str, words: tuple[str, ...]) -> bool:
+    return any(map(text.__contains__, words))
 
 
 def of_code(text: str) -> list[Outside]:
     """The sources outside that a program gets text from, by the words of its code."""
     sources: list[Outside] = []
-    if _IN_CODE.search(text) and (address := _ADDRESS.search(text)) is not None:
+    if "://" in text and _holds(text, _IN_CODE) and (address := _ADDRESS.search(text)) is not None:
         sources.append(Outside("network", address[0]))
-    if (data_set := _DATA_SET.search(text)) is not None:
+    if _holds(text, _LOADS) and (data_set := _DATA_SET.search(text)) is not None:
         sources.append(Outside("network", f"data set {data_set[1]}"))
-    if (objects := _OBJECTS.search(text)) is not None and "import" in text:
+    if "import" in text and (objects := _OBJECTS.search(text)) is not None:
         sources.append(Outside("repository", f"objects of the repository ({objects[0]})"))
     return sources
 
