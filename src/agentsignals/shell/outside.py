@@ -24,7 +24,7 @@ _LONGEST_PATH = 300
 _ALL_REFS = names("--all --branches --remotes --reflog -g --tags")
 _OF_ALL = names("fsck reflog for-each-ref rev-list")
 _ADDRESS = re.compile(r"(?:https?|ftp|git)://(?!(?:localhost|127\.|0\.0\.0\.0|\[::1\]))[^\s'\"\\)]+")
-_LOADS = ("load_dataset(", "_download(")
+_LOADS = names("load_dataset( _download(")
 _DATA_SET = re.compile(r"\b(?:load_dataset|hf_hub_download|snapshot_download)\(\s*(?:repo_id=)?f?['\"]([^'\"]+)")
 _OBJECTS = re.compile(
     r"\.git/objects(?=[\s\S]{0,2000}zlib\.)|(?:rev-list|log|cat-file)['\", ]+--(?:all|batch-all-objects)"
@@ -37,10 +37,9 @@ _STREAMS = {
     "tar": re.compile(r"-?\w*O\w*|--to-stdout"),
 }
 _ARCHIVE = re.compile(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?|gz|crate|jar|gem)$")
-_IN_CODE = ("urlopen", "urlretrieve", "requests.", "httpx.", "aiohttp", "fetch(", "axios")
-_PACKAGE_WORDS = (
-    *("-packages/", "node_modules/", "pkg/mod/", ".cargo/registry/", ".m2/repository/", "/gems/"),
-    *("GOMODCACHE", "inspect.getsource"),
+_IN_CODE = names("urlopen urlretrieve requests. httpx. aiohttp fetch( axios")
+_PACKAGE_WORDS = names(
+    "-packages/ node_modules/ pkg/mod/ .cargo/registry/ .m2/repository/ /gems/ GOMODCACHE inspect.getsource"
 )
 """Of which each match of the next pattern holds one: a text is looked through for them in a tenth of the time."""
 _PACKAGES = re.compile(
@@ -56,21 +55,9 @@ _REVISION = re.compile(
 
 
 _SYSTEM = re.compile(r"/(?:usr|etc|proc|sys|dev|bin|opt/conda|opt/miniconda)/")
-_ANSWER_WORDS = (
-    *(
-        "gold",
-        "solution",
-        "oracle",
-        "answer",
-        "expected",
-        "reference",
-        "upstream",
-        "cache",
-        "secret",
-        "hidden",
-        "grader",
-    ),
-    *("grading", "verifier", "eval", "judge", "attempt", "previous", "instance.json", ".patch", ".diff"),
+_ANSWER_WORDS = names(
+    "gold solution oracle answer expected reference upstream cache secret hidden grader grading verifier eval judge"
+    " attempt previous instance.json .patch .diff"
 )
 """As above, in lower case. What was left beside a file has its own words."""
 _ANSWER = re.compile(
@@ -79,7 +66,7 @@ _ANSWER = re.compile(
     re.IGNORECASE,
 )
 _ABSOLUTE = re.compile(r"(?<![\w.:/*~-])(?:~|\.\.)?/[\w.@+-]+(?:/[\w.@+-]+)+")
-_BESIDE_WORDS = (".orig", ".rej", ".bak")
+_BESIDE_WORDS = names(".orig .rej .bak")
 _BESIDE = re.compile(r"[\w./@+-]*\w\.(?:orig|rej|bak)(?![\w.])")
 """What an editor or a tool left of a file, beside it."""
 _LONGEST_COMMAND = 2_000
@@ -132,7 +119,7 @@ def named_like_answers(command: str) -> list[str]:
     return list(dict.fromkeys([*paths, *(_BESIDE.findall(begin) if is_beside else ())]))
 
 
-def _holds(text: str, words: tuple[str, ...]) -> bool:
+def _holds(text: str, words: frozenset[str]) -> bool:
     return any(map(text.__contains__, words))
 
 
