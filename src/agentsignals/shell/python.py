@@ -11,6 +11,7 @@ import contextlib
 import textwrap
 import warnings
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from msgspec import structs
@@ -49,6 +50,7 @@ class _TooLong(Exception):
     pass
 
 
+@lru_cache(maxsize=16)  # what was written to a file is run again and again
 def script(text: str) -> Script:
     """What a script's text says that it writes; nothing where it is no Python."""
     if len(text) > _LONGEST:
