@@ -266,13 +266,16 @@ def values(view: SessionView, inputs: dict[str, Any] | None = None, among: set[s
 
 
 def _measured(view: SessionView, by_name: dict[str, Any], history: Any, signals: Sequence[Signal]) -> list[Result]:
-    by_name.update(view=view, why=SILENT, history=history, blind=_is_blind(view))
+    by_name.update(view=view, why=SILENT, history=history)
     by_name.setdefault("vectors", light())
     results: list[Result] = []
+    is_blind = view.is_blind
     for signal in signals:
-        value, detail = _value(signal, by_name), None
-        if type(value) is Measured:
-            value, detail = value.value, value.detail
+        try:
+            value = signal.function(view, SILENT) if signal.is_plain and not is_blind else _value(signal, by_name)
+        except Exception as problem:  # noqa: BLE001  (another package's signals may raise anything)
+            value = _broken(problem)
+        value, detail = (value.value, value.detail) if type(value) is Measured else (value, None)
         by_name[signal.name] = value
         results += _by_turn(signal, value, detail) if signal.level == "turn" else (Result(signal, value, detail),)
     return results
@@ -295,8 +298,10 @@ def explain(
     """The value of one signal again, with what it rests on. `inputs` holds the values of the signals it needs."""
     collected = Collected(view)
     results = {"vectors": light(), **inputs, "view": view, "why": collected, "history": history}
-    results["blind"] = _is_blind(view)
-    result = _value(signal, results)
+    try:
+        result = _value(signal, results)
+    except Exception as problem:  # noqa: BLE001  (as while measuring)
+        result = _broken(problem)
     value, detail = (result.value, result.detail) if type(result) is Measured else (result, {})
     for need in (catalogue()[name] for name in signal.needs):
         is_bound = need.grows_with_output and view.undercounted
@@ -306,20 +311,19 @@ def explain(
 
 def _value(signal: Signal, results: dict[str, Any]) -> Any:
     """What a signal gives. `results` holds what it may ask for: view, why, history, other signals."""
-    try:
-        if signal.is_plain and not results["blind"]:  # two of three
-            return signal.function(results["view"], results["why"])
-        if signal.needs and (absent := _absent_need(signal, results)) is not None:
-            return absent
-        if results["blind"] and signal.reads_transcript:
-            return Absent("missing_artifact", "session_jsonl")
-        value = signal.function(*[results[name] for name in signal.parameters])
-        return as_bound(value) if signal.grows_with_output and results["view"].undercounted else value
-    except (AgentSignalsError, MemoryError, OSError):
-        raise
-    except Exception as problem:  # noqa: BLE001  (another package's signals may raise anything)
-        # A session odd enough to break a measure must not take the others with it; `analyze` counts and names these.
-        return Absent("not_computable", f"{INTERNAL_ERROR}: {type(problem).__name__}: {problem}")
+    if signal.needs and (absent := _absent_need(signal, results)) is not None:
+        return absent
+    if signal.reads_transcript and results["view"].is_blind:
+        return Absent("missing_artifact", "session_jsonl")
+    value = signal.function(*[results[name] for name in signal.parameters])
+    return as_bound(value) if signal.grows_with_output and results["view"].undercounted else value
+
+
+def _broken(problem: Exception) -> Absent:
+    """A session odd enough to break a measure must not take the others with it; `analyze` counts and names these."""
+    if isinstance(problem, AgentSignalsError | MemoryError | OSError):
+        raise problem
+    return Absent("not_computable", f"{INTERNAL_ERROR}: {type(problem).__name__}: {problem}")
 
 
 def as_bound(value: Any) -> Any:
@@ -337,11 +341,6 @@ def _absent_need(signal: Signal, results: dict[str, Any]) -> Absent | None:
         if type(results[need]) is Absent and need not in signal.takes_absent:
             return Absent("dependency_null", catalogue()[need].path)
     return None
-
-
-def _is_blind(view: SessionView) -> bool:
-    """Whether this is an attempt whose conversation was not collected."""
-    return view.session.attempt is not None and not view.session.attempt.has_transcript
 
 
 def _by_turn(signal: Signal, values: Any, detail: dict[str, Any] | None) -> list[Result]:

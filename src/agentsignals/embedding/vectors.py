@@ -31,9 +31,10 @@ class Counts:
     @classmethod
     def joined(cls, parts: Iterable[Any]) -> Counts:
         """The vector of these texts one after the other."""
-        total: dict[Any, int] = {}
-        for part in parts:
-            for feature, n in part.counts.items():
+        held = sorted([part.counts for part in parts], key=len)
+        total = dict(held.pop()) if held else {}  # the largest is copied as a whole
+        for counts in held:
+            for feature, n in counts.items():
                 total[feature] = total.get(feature, 0) + n
         return cls(total)
 

@@ -138,7 +138,10 @@ def texts_in(value: Any) -> Iterator[str]:
 
 def redacted(text: str) -> str:
     """The text with its secrets masked, with one word for all of a kind: the same whoever masks it, and where."""
-    return Redactor(apart=False).plain(text)
+    if len(text) < values.LEAST_CHARS or _HARMLESS.fullmatch(text):
+        return text
+    spans = _spans(text)
+    return masked(text, spans, word) if spans else text
 
 
 def redacted_part(text: str) -> str:
@@ -160,8 +163,7 @@ class Redactor:
     """
 
     def __init__(self, key: bytes | None = None, *, apart: bool = True) -> None:
-        made = secrets.token_bytes(KEY_BYTES) if key is None else key
-        self._mask = Pseudonyms(made).mask if apart else word
+        self._mask = Pseudonyms(secrets.token_bytes(KEY_BYTES) if key is None else key).mask if apart else word
         self.counts: dict[str, int] = {}
         self.drawn: set[str] = set()
         """What was masked and looks drawn by chance: parts of it may stand nowhere else."""

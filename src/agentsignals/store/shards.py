@@ -8,7 +8,6 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -250,26 +249,21 @@ def signal_rows(session: Session | None, results: list[Result]) -> list[SignalFi
     encode = msgspec.json.encode
     attempt = session.attempt if session is not None else None
     whole = "attempt" if attempt is not None else "session"
-    values = [r.value for r in results]
-    absent = [value if type(value) is Absent else None for value in values]
-    columns: dict[str, Iterable[Any]] = {
-        "level": [
-            "turn" if r.turn is not None else whole if (level := r.signal.level) in _OF_A_SESSION else level
-            for r in results
-        ],
-        "session_id": repeat(session.session_id if session is not None else None),
-        "trial_id": repeat(attempt.trial_id if attempt is not None else None),
-        "attempt_index": repeat(attempt.attempt_index if attempt is not None else None),
-        "turn": [r.turn for r in results],
-        "signal": [r.signal.path for r in results],
-        "value": [None if type(value) is Absent else encode(value).decode() for value in values],
-        "number": [float(value) if type(value) in _NUMBERS else None for value in values],
-        "absent": [None if a is None else a.reason for a in absent],
-        "absent_detail": [None if a is None else a.detail or None for a in absent],
-        "version": [r.signal.version for r in results],
-        "detail": [encode(detail).decode() if (detail := r.detail) else None for r in results],
-    }
-    return list(zip(*[columns[name] for name in SignalRow.__struct_fields__], strict=False))
+    session_id = session.session_id if session is not None else None
+    trial_id, attempt_index = (attempt.trial_id, attempt.attempt_index) if attempt is not None else (None, None)
+    rows: list[SignalFields] = []
+    for result in results:
+        signal, turn, value = result.signal, result.turn, result.value
+        level = "turn" if turn is not None else whole if signal.level in _OF_A_SESSION else signal.level
+        kind = type(value)
+        if kind is Absent:
+            stated = (None, None, value.reason, value.detail or None)
+        else:
+            stated = (encode(value).decode(), float(value) if kind in _NUMBERS else None, None, None)
+        detail = encode(result.detail).decode() if result.detail else None
+        # In the order of `SignalRow`: columns put together by name would take half as long again.
+        rows.append((level, session_id, trial_id, attempt_index, turn, signal.path, *stated, signal.version, detail))
+    return rows
 
 
 def attempt_rows(session: Session, results: list[Result]) -> list[AttemptRow]:

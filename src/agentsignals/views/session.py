@@ -139,6 +139,11 @@ class SessionView:
         return max(by_labeller.values(), key=_standing) if by_labeller else []
 
     @once
+    def is_blind(self) -> bool:
+        """Whether this is an attempt whose conversation was not collected."""
+        return self.session.attempt is not None and not self.session.attempt.has_transcript
+
+    @once
     def calls(self) -> list[ToolCall]:
         """Main-thread tool calls in order."""
         return [c for c in self.session.tool_calls if c.thread == MAIN]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from agentsignals.catalog import Measured, ratio, signal
@@ -141,7 +142,11 @@ def _short(knob: object) -> str:
     """A setting as configured, of a harmless length; masked first, since no rule knows what was cut."""
     if type(knob) is int and abs(knob) > _MOST:
         return "unlimited"
-    return redacted(str(knob))[:_KNOB_CHARS] if type(knob) in (str, int, float, bool) else type(knob).__name__
+    return _masked(str(knob))[:_KNOB_CHARS] if type(knob) in (str, int, float, bool) else type(knob).__name__
+
+
+_masked = lru_cache(maxsize=1024)(redacted)
+"""All attempts of a run have the same settings."""
 
 
 def _or_none(value: Any) -> Any:
