@@ -24,6 +24,7 @@ from agentsignals import catalog, prices
 from agentsignals.formats import Input, formats
 from agentsignals.model import Artifact
 from agentsignals.store import shards
+from agentsignals.store.signal_rows import signal_rows
 from agentsignals.views.session import SessionView
 
 ALL = "all"
@@ -69,8 +70,8 @@ def _run(format_name: str, path: Path, data: bytes, by_signal: bool) -> dict[str
         timed("price", lambda: prices.apply(session))
         view = SessionView(session)
         results = timed("measure", lambda: catalog.measure(view))
-        rows = timed("values", lambda: shards.signal_rows(session, results))
-        timed("tables", lambda: shards.rows_of([session], rows, []))
+        rows = timed("values", lambda: signal_rows(session, results))
+        timed("tables", lambda: shards.rows_of([session], [rows], []))
         times[ALL] = sum(times.values())
         if by_signal:
             times |= _by_signal(session)

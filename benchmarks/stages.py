@@ -38,7 +38,7 @@ STAGES = {
     "soundness": ["formats:make_sound"],
     "prices": ["ingest.account:prices.apply"],
     "signals": ["ingest.account:measure"],
-    "signal rows": ["ingest.account:shards.signal_rows", "ingest.account:shards.attempt_rows"],
+    "signal rows": ["ingest.account:signal_rows", "ingest.account:shards.attempt_rows"],
     "briefs of shards": ["ingest.across:brief_of"],
     "columns": ["store.shards:rows_of"],
     "Parquet": ["store.shards:Draft.add", "store.shards:Draft._finish"],

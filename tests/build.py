@@ -17,7 +17,8 @@ from agentsignals.formats.claude_code.profile import PROFILE
 from agentsignals.formats.profile import Profile
 from agentsignals.model import MAIN, Artifact, CallStatus, EventKind, Session, TurnKind
 from agentsignals.store import arrow_tables, files, shards, tables
-from agentsignals.store.tables import AttemptRow, SignalRow
+from agentsignals.store.signal_rows import SignalRows
+from agentsignals.store.tables import AttemptRow
 from agentsignals.views.session import SessionView
 
 START = 1_767_225_600_000_000
@@ -47,7 +48,7 @@ def write_shard(
     folder: Path,
     sessions: Sequence[Session],
     artifacts: Sequence[Artifact] = (),
-    signals: Sequence[SignalRow] = (),
+    signals: Sequence[SignalRows] = (),
     attempts: Sequence[AttemptRow] = (),
     name: str = "one",
 ) -> dict[str, files.Part]:

@@ -60,6 +60,7 @@ WEIGHT = {
     "pyarrow": {
         "store.arrow_tables",
         "store.shards",
+        "store.signal_rows",
         "store.table_files",
         "store.compaction",
         "store.copies",

@@ -22,6 +22,7 @@ from agentsignals.model import Artifact, Session
 from agentsignals.store import Store, arrow_tables, manifest, shards, tables
 from agentsignals.store.manifest import FileEntry, Manifest, SessionEntry, ShardEntry
 from agentsignals.store.query import rows
+from agentsignals.store.signal_rows import signal_rows
 from agentsignals.views.session import SessionView
 from tests.build import call, say, session, think, user, write_shard
 from tests.golden import SAMPLES, read_files, samples
@@ -73,8 +74,8 @@ def test_values_measured_from_the_store_are_those_measured_at_ingest(tmp_path: P
         found = {s.session_id: s for s in _sessions(sample)}
         back = _written(tmp_path / sample.name, list(found.values()))
         for name, one in found.items():
-            fresh = shards.signal_rows(one, measure(SessionView(one)))
-            again = shards.signal_rows(back[name], measure(SessionView(back[name])))
+            fresh = signal_rows(one, measure(SessionView(one)))
+            again = signal_rows(back[name], measure(SessionView(back[name])))
             assert fresh == again, sample
 
 

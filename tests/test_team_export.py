@@ -27,6 +27,7 @@ from agentsignals.ingest.shard import session_entry, signal_versions
 from agentsignals.model import Session
 from agentsignals.store import Store, arrow_tables, parts, shards, tables
 from agentsignals.store.manifest import ShardEntry
+from agentsignals.store.signal_rows import signal_rows
 from agentsignals.ui import team_page
 from agentsignals.ui.reading import Reading
 from agentsignals.views.session import SessionView
@@ -120,7 +121,7 @@ def planted_store(folder: Path) -> tuple[Store, dict[str, str]]:
     rows, attempts = [], []
     for made in sessions:
         results = measure(SessionView(made))
-        rows += shards.signal_rows(made, results)
+        rows.append(signal_rows(made, results))
         attempts += shards.attempt_rows(made, results)
     whole = shards.rows_of(sessions, rows, attempts).tables
     with shards.Draft(folder, "one") as draft:

@@ -14,6 +14,7 @@ from agentsignals.ingest.shard import session_entry, signal_versions
 from agentsignals.model import Artifact, Session
 from agentsignals.store import Store, shards, tables
 from agentsignals.store.manifest import ShardEntry
+from agentsignals.store.signal_rows import signal_rows
 from agentsignals.views.session import SessionView
 from tests.build import write_shard
 
@@ -25,7 +26,7 @@ def store_of(folder: Path, *sessions: Session, artifacts: tuple[Artifact, ...] =
     for session in sessions:
         prices.apply(session)
         results = measure(SessionView(session))
-        rows += shards.signal_rows(session, results)
+        rows.append(signal_rows(session, results))
         attempts += shards.attempt_rows(session, results)
     parts = write_shard(folder, sessions, artifacts, rows, attempts)
     store.manifest.shards["one"] = ShardEntry(signals=signal_versions(), tables=parts)

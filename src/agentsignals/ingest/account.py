@@ -13,7 +13,8 @@ from agentsignals.model import Absent, Artifact, Label, Session
 from agentsignals.sources import error_text, sound
 from agentsignals.store import shards
 from agentsignals.store.manifest import ShardEntry
-from agentsignals.store.tables import AttemptRow, SignalFields
+from agentsignals.store.signal_rows import SignalRows, signal_rows
+from agentsignals.store.tables import AttemptRow
 from agentsignals.views.session import SessionView
 
 _OURS = frozenset((INTERNAL_ERROR, "worker_died"))
@@ -25,7 +26,7 @@ class Rows(Struct):
 
     family: str
     session: Session
-    signals: list[SignalFields]
+    signals: SignalRows
     attempts: list[AttemptRow]
 
 
@@ -67,7 +68,7 @@ class Account(Struct):
             results = measure(view, {"vectors": light(self.embedder)})
             view.forget()
             session.labels = from_trace  # those made here have their own file
-            signals, attempts = shards.signal_rows(session, results), shards.attempt_rows(session, results)
+            signals, attempts = signal_rows(session, results), shards.attempt_rows(session, results)
             rows = Rows(family, session, signals, attempts)
         except AgentSignalsError:
             raise

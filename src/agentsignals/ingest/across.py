@@ -19,6 +19,7 @@ from agentsignals.ingest.briefs import CONTEXTS, READ, SETS, Brief, brief_of, de
 from agentsignals.model import Context, Session
 from agentsignals.model.attempt import Attempt
 from agentsignals.store import Store, shards
+from agentsignals.store.signal_rows import signal_rows, signal_table
 from agentsignals.views.history import History
 from agentsignals.views.session import SessionView
 
@@ -62,7 +63,7 @@ def _tables(store: Store, held: dict[str, Brief], made: standing.Standings, carr
     if carries and former is not None:
         yield from _noted(shards.read_across(store.folder, former, made.changed | made.gone), later)
     yield from _noted(_history_tables(store, held, made), later)
-    yield shards.across_table(shards.signal_rows(None, _corpus_results(store, held, made, later)))
+    yield signal_table([signal_rows(None, _corpus_results(store, held, made, later))])
 
 
 def _later(contexts: Iterable[Context]) -> dict[str, dict[str, Any]]:
@@ -134,9 +135,9 @@ def _history_tables(store: Store, held: dict[str, Brief], made: standing.Standin
         rows = []
         for header, values in _measurable(store, name, only):
             results = measure(SessionView(header), values, by_id[header.session_id].history())
-            rows += shards.signal_rows(header, results)
+            rows.append(signal_rows(header, results))
         if rows:
-            yield shards.across_table(rows)
+            yield signal_table(rows)
 
 
 def _measurable(store: Store, shard: str, only: set[str]) -> Iterator[tuple[Session, dict[str, Any]]]:

@@ -13,6 +13,7 @@ from agentsignals.ingest.store_vectors import prepare
 from agentsignals.model import Absent
 from agentsignals.store import Store, shards, table_files
 from agentsignals.store.damage import FOLDER
+from agentsignals.store.signal_rows import signal_rows
 from agentsignals.views.session import SessionView
 
 _COLUMNS = ["signal", "session_id", "turn", "value", "absent", "absent_detail", "detail"]
@@ -34,7 +35,7 @@ def measure_shard(
         view = SessionView(session)
         prepare(vectors, view)
         results = measure(view, {"vectors": vectors})
-        rows += shards.signal_rows(session, results)
+        rows.append(signal_rows(session, results))
         attempts += shards.attempt_rows(session, results)
         count += 1
     entry, new_name = store.manifest.shards[name], store.next_name(name)

@@ -206,7 +206,7 @@ class _Shard(Struct, kw_only=True):
 
 
 def _tabled(rows: Sequence[Rows]) -> shards.Rows:
-    signals, attempts = [s for r in rows for s in r.signals], [a for r in rows for a in r.attempts]
+    signals, attempts = [r.signals for r in rows], [a for r in rows for a in r.attempts]
     return shards.rows_of([r.session for r in rows], signals, attempts)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from agentsignals.model import Session
 from agentsignals.store.tables import COLUMNS, Table
@@ -46,12 +48,22 @@ def table_of(table: Table, sessions: list[Session]) -> pa.Table:
     """The rows of a table for these sessions, in their order."""
     take = table.rows or (lambda _: [])
     rows: list[Any] = []
-    ids: list[str] = []
+    counts: list[int] = []
     for session in sessions:
         session_rows = take(session)
         rows += session_rows
-        ids += [session.session_id] * len(session_rows)
+        counts.append(len(session_rows))
+    ids = repeated([session.session_id for session in sessions], counts, pa.string())
     return _filled(table.name, [ids, *_transposed(rows, len(table.columns) - 1)])
+
+
+def repeated(values: list[Any], counts: list[int], kind: pa.DataType) -> pa.Array:
+    """Each value so many times."""
+    there = [(value, count) for value, count in zip(values, counts, strict=True) if count]
+    if not there:
+        return pa.array([], kind)
+    ends = pa.array(accumulate(count for _, count in there), pa.int32())
+    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, array([value for value, _ in there], kind)))
 
 
 def rows_with_ids(table: Table, session_ids: list[str], rows: list[Any]) -> pa.Table:
@@ -79,13 +91,17 @@ def _transposed(rows: Sequence[Any], n_columns: int) -> list[Sequence[Any]]:
     return list(zip(*(rows if type(rows[0]) is tuple else map(msgspec.structs.astuple, rows)), strict=True))
 
 
-def _filled(name: str, columns: list[Sequence[Any]]) -> pa.Table:
+def _filled(name: str, columns: list[Any]) -> pa.Table:
     schema = SCHEMAS[name]
-    arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    arrays = [
+        values if isinstance(values, pa.Array) else array(values, field.type)
+        for values, field in zip(columns, schema, strict=True)
+    ]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+def array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Values as a column; what none can hold is made so that it can."""
     if values and type(values[0]) is dict:
         values = [None if v is None else msgspec.json.encode(v).decode() for v in values]
     try:

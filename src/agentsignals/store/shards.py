@@ -22,7 +22,8 @@ from agentsignals.model import Absent, Checkpoint, Edit, Event, Label, Session, 
 from agentsignals.model.attempt import Attempt
 from agentsignals.store import arrow_tables, files, label_files, table_files, tables
 from agentsignals.store.files import Part
-from agentsignals.store.tables import AttemptRow, SignalFields, SignalRow
+from agentsignals.store.signal_rows import SignalRows, signal_table
+from agentsignals.store.tables import AttemptRow
 
 FOLDER = "shards"
 DRAFT = ".tmp-"
@@ -31,8 +32,6 @@ _TEXTS = frozenset(("text", "arguments", "command", "value", "detail", "facts"))
 _VALUE = ["session_id", "signal", "value", "absent", "absent_detail"]
 _VALUES = pa.schema([(column, pa.string()) for column in _VALUE])
 _FOUND_BY = ["session_id", "artifact_id", "signal"]
-_NUMBERS = frozenset((bool, int, float))
-_OF_A_SESSION = frozenset(("session", "attempt", "region"))
 _ROW_GROUP = 131_072
 _AT_ONCE = 32_768
 """Rows in memory at once, where files are put together."""
@@ -48,13 +47,13 @@ class Rows(Struct):
     """The counted columns of the sessions, in their order."""
 
 
-def rows_of(sessions: list[Session], rows: Sequence[SignalRow | SignalFields], attempts: list[AttemptRow]) -> Rows:
+def rows_of(sessions: list[Session], rows: Sequence[SignalRows], attempts: list[AttemptRow]) -> Rows:
     """Sessions with their values as rows of the tables."""
     counted = [tables.totals(s) for s in sessions]
     made = {"sessions": arrow_tables.session_table(sessions, counted)}
     made |= {table.name: arrow_tables.table_of(table, sessions) for table in tables.TABLES.values()}
     made["attempts"] = arrow_tables.plain_table(tables.ATTEMPTS, attempts)
-    made["signals"] = arrow_tables.plain_table(tables.SIGNALS, rows)
+    made["signals"] = signal_table(rows)
     return Rows(made, counted)
 
 
@@ -92,7 +91,7 @@ def measured_anew(  # noqa: PLR0913  (one call, in `pipeline`: a shard, its copy
     name: str,
     new_name: str,
     parts: dict[str, Part],
-    rows: Sequence[SignalRow | SignalFields],
+    rows: Sequence[SignalRows],
     attempts: list[AttemptRow],
 ) -> dict[str, Part]:
     """A copy of a shard under another name with other values; its other tables are the same files under two names."""
@@ -101,13 +100,8 @@ def measured_anew(  # noqa: PLR0913  (one call, in `pipeline`: a shard, its copy
             if table not in ("signals", "attempts"):
                 draft.share(root / FOLDER / name / f"{table}.parquet", table, part)
         draft.add({"attempts": arrow_tables.plain_table(tables.ATTEMPTS, attempts)})
-        draft.add({"signals": arrow_tables.plain_table(tables.SIGNALS, rows)})
+        draft.add({"signals": signal_table(rows)})
     return draft.parts
-
-
-def across_table(rows: Sequence[SignalRow | SignalFields]) -> pa.Table:
-    """Values across sessions, for `write_across`."""
-    return arrow_tables.plain_table(tables.SIGNALS, rows)
 
 
 def read_across(root: Path, part: Part, gone: set[str] | None = None) -> Iterator[pa.Table]:
@@ -242,28 +236,6 @@ _STRUCTS: dict[str, Any] = {
     "checkpoints": Checkpoint,
     "labels": Label,
 }
-
-
-def signal_rows(session: Session | None, results: list[Result]) -> list[SignalFields]:
-    """Computed values in the long form: of a session, of an eval run's attempt, or (None) of the whole store."""
-    encode = msgspec.json.encode
-    attempt = session.attempt if session is not None else None
-    whole = "attempt" if attempt is not None else "session"
-    session_id = session.session_id if session is not None else None
-    trial_id, attempt_index = (attempt.trial_id, attempt.attempt_index) if attempt is not None else (None, None)
-    rows: list[SignalFields] = []
-    for result in results:
-        signal, turn, value = result.signal, result.turn, result.value
-        level = "turn" if turn is not None else whole if signal.level in _OF_A_SESSION else signal.level
-        kind = type(value)
-        if kind is Absent:
-            stated = (None, None, value.reason, value.detail or None)
-        else:
-            stated = (encode(value).decode(), float(value) if kind in _NUMBERS else None, None, None)
-        detail = encode(result.detail).decode() if result.detail else None
-        # In the order of `SignalRow`: columns put together by name would take half as long again.
-        rows.append((level, session_id, trial_id, attempt_index, turn, signal.path, *stated, signal.version, detail))
-    return rows
 
 
 def attempt_rows(session: Session, results: list[Result]) -> list[AttemptRow]:

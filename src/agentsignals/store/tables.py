@@ -55,11 +55,6 @@ class SignalRow(Struct, gc=False, kw_only=True):
     """Numerator, denominator, method, confidence, as JSON."""
 
 
-SignalFields = tuple[Any, ...]
-"""The fields of a `SignalRow`, in its order: a struct for each of the hundred and more values of a session would take
-three times as long."""
-
-
 class AttemptRow(Struct, gc=False, kw_only=True):
     """An attempt of a trial, with the values that comparisons ask for; NULL where the value is absent (`signals` says
     why)."""

@@ -22,13 +22,14 @@ _HANDS_ON = b"read the full transcript at: "
 _MADE_IN = re.compile(
     rb"read the full transcript at: [^\s\"]{0,400}?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl"
 )
+_META = ".meta.json"
 _ABOUT_SUBAGENT = re.compile(r"(?:([^/]+)/subagents/(?:[^/]+/)*)?agent-[^/]+\.meta\.json$")
 """What the program notes of a subagent, beside its log."""
 
 
 def claims(head: Head) -> Claim | None:
     """Records with `parentUuid` and `sessionId`, or a first record of a kind only Claude Code writes."""
-    about = _ABOUT_SUBAGENT.search(head.path)
+    about = _ABOUT_SUBAGENT.search(head.path) if head.path.endswith(_META) else None
     if about is not None and b'"agentType"' in head.data:
         return Claim(keys=[f"session:{about[1]}"] if about[1] else [])
     records = head.records

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -91,6 +92,12 @@ class Columns(Struct, frozen=True, kw_only=True):
 
 def columns_of(names: Iterable[str]) -> Columns:
     """By their names, in any case and with any signs between the words."""
+    return _columns_of(tuple(names))
+
+
+@lru_cache(maxsize=1024)
+def _columns_of(names: tuple[str, ...]) -> Columns:
+    """Asked of every file of JSON, by two formats; an agent's records begin alike."""
     spelt: dict[str, str] = {}
     for name in names:
         spelt.setdefault(_APART.sub("_", name.strip().lower()).strip("_"), name)
