@@ -18,7 +18,7 @@ _NUMBERS = frozenset((bool, int, float))
 _OF_A_SESSION = frozenset(("session", "attempt", "region"))
 
 
-class SignalRows(Struct, gc=False):
+class SignalRows(Struct, kw_only=True, gc=False):
     """The values of a session, of an eval run's attempt, or of the whole store; a column each, alike in length."""
 
     session_id: str | None
