@@ -117,8 +117,9 @@ def _of_context(
     shared_anew = _shared_anew(here, outlines, former, made.gone)
     _add_lines(store, here, outlines, shared_anew)
     by_session = histories(outlines.values(), span)
+    outlines.clear()  # of a large store they take as much as what is made of them
     for _, entry in here:
-        history, before = by_session[entry.session_id], former.get(entry.session_id)
+        history, before = by_session.pop(entry.session_id), former.get(entry.session_id)
         standing = Standing(
             session_id=entry.session_id,
             shard=shard_of[entry.session_id],

@@ -76,6 +76,11 @@ def plain_table(table: Table, rows: Sequence[Any]) -> pa.Table:
     return _filled(table.name, _transposed(rows, len(table.columns)))
 
 
+def give_back() -> None:
+    """Returns what tables took and hold no longer to the system: what comes next in this process adds to it."""
+    pa.default_memory_pool().release_unused()
+
+
 def of_today(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """With the columns of today: a shard may be of a time before one was added."""
     columns = [

@@ -24,7 +24,7 @@ a newer is refused."""
 NAME = "manifest.json"
 
 
-class FileEntry(Struct, array_like=True, kw_only=True):
+class FileEntry(Struct, array_like=True, kw_only=True, gc=False):
     """A file as it was when it was last read; enough to notice a change, and to read it again with its family."""
 
     source: str
@@ -53,7 +53,7 @@ class FileEntry(Struct, array_like=True, kw_only=True):
     """Fields in it that no file of its format had before, as far as was looked."""
 
 
-class SessionEntry(Struct, array_like=True, kw_only=True):
+class SessionEntry(Struct, array_like=True, kw_only=True, gc=False):
     """Where a session lies, and the figures the summary shows."""
 
     shard: str
@@ -194,7 +194,22 @@ def load(root: Path) -> tuple[Manifest | None, str]:
         if version == SCHEMA_VERSION:
             return None, "is garbled"
     refuse_newer(root, version, SCHEMA_VERSION)
+    _share_texts(loaded)
     return (loaded, "") if version == SCHEMA_VERSION else (None, f"is of version {version}, now it is {SCHEMA_VERSION}")
+
+
+def _share_texts(manifest: Manifest) -> None:
+    """One text takes the place of all that are alike: a shard is named by thousands of entries."""
+    shared: dict[str, str] = {}
+    of = shared.setdefault
+    for e in manifest.files.values():
+        e.source, e.spec, e.shard = of(e.source, e.source), of(e.spec, e.spec), of(e.shard, e.shard)
+        e.family = of(e.family, e.family)
+        if e.format is not None:
+            e.format = of(e.format, e.format)
+    for session in manifest.sessions.values():
+        session.shard, session.context = of(session.shard, session.shard), of(session.context, session.context)
+        session.family = of(session.family, session.family)
 
 
 def refuse_newer(root: Path, version: int, newest: int) -> None:
