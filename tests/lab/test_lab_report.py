@@ -227,9 +227,12 @@ def test_a_run_of_any_experiment_is_shown_as_its_summaries_and_rows(tmp_path: Pa
         parts(run)
     with run:
         run.table("effects", Effect).add([Effect(f"e{n}", n / 3, (n, n)) for n in range(600)])
+        run.table("when_all_is_over", Effect).add([Effect("all", 0.5)])
     run.write_summary("chosen", {"layer": 2, "by": {"auroc": 0.98765}, "all": [{"p": None}]})
     made = {t.id: t for part in sections(run) for t in part.outcome.tables}
     assert made["lab.chosen"].rows == [["layer", "2"], ["by.auroc", "0.9877"], ["all[0].p", None]]
+    rows = [name for name in made if name.startswith("lab.rows.")]
+    assert rows == ["lab.rows.when_all_is_over", "lab.rows.effects"], "the answer, then what it was seen in"
     assert (made["lab.rows.effects"].n, len(made["lab.rows.effects"].rows)) == (600, 500)
     assert made["lab.rows.effects"].rows[1] == ["e1", "0.3333", "[1,1]"]
     assert ["layers", "[1,2]"] in made["lab.settings"].rows

@@ -95,8 +95,13 @@ def test_in_bf16_rounding_is_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     assert found[1e-6].noise > steering.LEAST_KL
     assert [found[dose].verdict for dose in (1e-6, 1.0)] == ["nothing", "moved"]
-    monkeypatch.setattr(steering, "NOISE_FACTOR", 1e9)
     condition = Condition(name="c", direction="d", dose=1.0, layers=(1,))
+    with monkeypatch.context() as fewer:
+        fewer.setattr(steering, "_ALONE", 1)
+        of_one = steering.manipulation(noisy, asked, condition, of, norms)
+    assert (of_one.kl, of_one.n) == (found[1.0].kl, 3)
+    assert of_one.noise != found[1.0].noise, "what a batch changes is seen in those prompts that are run alone, too"
+    monkeypatch.setattr(steering, "NOISE_FACTOR", 1e9)
     assert steering.manipulation(noisy, asked, condition, of, norms).verdict == "nothing"
 
 

@@ -72,6 +72,8 @@ def _tables(run: Run) -> Part:
             Table(id=f"lab.rows.{path.stem}", title=_title(path.stem), columns=columns, rows=shown, n=len(rows),
                   of="rows", note=note)
         )  # fmt: skip
+    # What was found is a few rows, what it was found in are many: the answer comes first.
+    tables.sort(key=lambda table: (table.n, table.id))
     return Part("rows", "Rows", "What was measured?", Outcome([], [table for table in tables if table.rows]))
 
 

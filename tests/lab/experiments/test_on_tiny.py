@@ -218,9 +218,10 @@ def test_replacements_that_say_the_same_do_not_count(tmp_path: Path, seed: int) 
         folder = tmp_path / str(cosine)
         run = tiny.ran(folder, "emotion_anchors", {"setting": {"tasks": 10}, "ignore": 0, "cosine": cosine}, seed)
         rows = run.table("anchors", emotion_anchors.AnchorRow).rows
-        assert {row.kept + row.left_out for row in rows} == {8}
+        assert {row.kept + row.copies + row.empty + row.alike + row.unclear for row in rows} == {8}
         counts = summary(folder, "counterfactuals")
-        assert (counts["kept"], counts["left_out"]) == (sum(r.kept for r in rows), sum(r.left_out for r in rows))
+        names = ("kept", "copies", "empty", "alike", "unclear")
+        assert [counts[name] for name in names] == [sum(getattr(row, name) for row in rows) for name in names]
         assert all((row.replaced is None) == (row.kept == 0) for row in rows)
         change[cosine] = np.mean([r.replaced for r in rows if r.unit.endswith("desperate") and r.kept])
     assert change[None] > change[1.0] + 0.03
@@ -231,7 +232,7 @@ def test_replacements_that_say_the_same_do_not_count(tmp_path: Path, seed: int) 
         seed,
     )
     rows = run.table("anchors", emotion_anchors.AnchorRow).rows
-    assert {(row.kept, row.left_out, row.replaced) for row in rows} == {(0, 3, None)}
+    assert {(row.kept, row.copies + row.empty + row.alike, row.replaced) for row in rows} == {(0, 3, None)}
 
 
 def test_impossible_tasks_are_passed_by_cheats_alone_and_more_under_pressure(tmp_path: Path) -> None:

@@ -203,9 +203,9 @@ def test_the_share_of_random_directions_counts_the_real_one_and_ties(
     assert controls.p_random(effect, by_chance) == p
 
 
-def unit_with(state: list[float], others: list[list[float]], same: int = 0) -> replacements.Drawn:
+def unit_with(state: list[float], others: list[list[float]], copies: int = 0, empty: int = 0) -> replacements.Drawn:
     changes = np.arange(1.0, 1.0 + len(others))
-    return replacements.Drawn(np.array(state), np.reshape(others, (-1, len(state))), changes, same)
+    return replacements.Drawn(np.array(state), np.reshape(others, (-1, len(state))), changes, copies, empty)
 
 
 def test_the_cosine_of_a_replacement_is_seen_from_the_mean_of_the_units() -> None:
@@ -217,11 +217,15 @@ def test_the_cosine_of_a_replacement_is_seen_from_the_mean_of_the_units() -> Non
     assert replacements.limit([np.empty(0)]) is None
 
 
-def test_replacements_below_the_limit_count_and_all_others_are_left_out() -> None:
-    unit, alike = unit_with([1.0], [[1.0], [2.0], [3.0], [4.0]], same=2), np.array([0.9, 0.1, 0.2, np.nan])
-    assert replacements.counted(unit, alike, 0.5) == replacements.Counted(2.5, 2, 4)
-    assert replacements.counted(unit, alike, 0.2) == replacements.Counted(2.0, 1, 5)
-    assert replacements.counted(unit, alike, None) == replacements.Counted(None, 0, 6)
+def counts(change: float | None, *, kept: int, alike: int, unclear: int) -> replacements.Counted:
+    return replacements.Counted(change=change, kept=kept, copies=2, empty=1, alike=alike, unclear=unclear)
+
+
+def test_replacements_below_the_limit_count_and_all_others_are_left_out_for_a_reason() -> None:
+    unit, alike = unit_with([1.0], [[1.0], [2.0], [3.0], [4.0]], copies=2, empty=1), np.array([0.9, 0.1, 0.2, np.nan])
+    assert replacements.counted(unit, alike, 0.5) == counts(2.5, kept=2, alike=1, unclear=1)
+    assert replacements.counted(unit, alike, 0.2) == counts(2.0, kept=1, alike=2, unclear=1)
+    assert replacements.counted(unit, alike, None) == counts(None, kept=0, alike=0, unclear=4)
 
 
 def test_a_state_that_is_unknown_is_like_nothing_and_does_not_count() -> None:

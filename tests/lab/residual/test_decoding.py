@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed (extra lab)"
 pytest.importorskip("transformers", reason="transformers is not installed (extra lab)")
 
 from agentsignals.errors import LabError  # noqa: E402  (after the check that they can be loaded)
-from agentsignals.lab.residual import drawing  # noqa: E402
+from agentsignals.lab.residual import decoding, drawing, roomy_cache  # noqa: E402
 from agentsignals.lab.residual.interface import (  # noqa: E402
     EMBEDDING,
     EVERYWHERE,
@@ -142,6 +142,46 @@ def test_rows_and_tokens_bound_a_batch_and_one_row_always_fits(batch: int, token
     assert answers.fits([request])
     answers.add([("a", request)])
     assert answers.fits([request]) is fit
+
+
+@pytest.mark.parametrize(
+    ("share", "passes"),
+    [(0.0, [8] * 2 + [6] * 7), (0.25, [8] * 9), (0.2, [8] * 2 + [6] * 7)],
+)
+def test_rows_that_ended_go_along_until_they_are_a_share_of_all(
+    monkeypatch: pytest.MonkeyPatch, share: float, passes: list[int]
+) -> None:
+    """Two of eight rows end early. Their share decides how many rows a pass has, and no answer."""
+    model, seen = model_of("qwen2"), []
+    asked = [Request(prompt(model, "def add"), Sampling(2 if n < 2 else 9, 1.0, seed=n)) for n in range(8)]
+    expected = model.generate([r.prompt for r in asked], [r.sampling for r in asked])
+    monkeypatch.setattr(decoding, "_ENDED_SHARE", share)
+    answers = model.answers()
+    answers.add(list(enumerate(asked)))
+    watched = model._model.register_forward_pre_hook(
+        lambda _, __, given: seen.append(len(given["input_ids"])), with_kwargs=True
+    )
+    found = {}
+    while len(answers):
+        found.update(answers.step())
+    watched.remove()
+    assert [found[n].tokens for n in range(8)] == [answer.tokens for answer in expected]
+    assert seen == passes[1:]
+
+
+@pytest.mark.parametrize("room", [2, 64])
+def test_buffers_grow_by_their_room_and_hold_the_same(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    monkeypatch.setattr(roomy_cache, "ROOM", room)
+    layer, states = roomy_cache.RoomyLayer(), torch.randn(1, 2, 10, 4, generator=torch.Generator().manual_seed(0))
+    layer.update(states[:, :, :3], -states[:, :, :3])
+    places = set()
+    for n in range(3, 10):
+        keys, values = layer.update(states[:, :, n : n + 1], -states[:, :, n : n + 1])
+        places.add(keys.untyped_storage().nbytes())
+    assert torch.equal(keys, states)
+    assert torch.equal(values, -states)
+    columns = [size // (2 * 4 * 4) for size in sorted(places)]
+    assert columns == ([67] if room == 64 else [5, 8, 11])
 
 
 @pytest.mark.parametrize("bounds", [{"batch": 0}, {"tokens": 0}])

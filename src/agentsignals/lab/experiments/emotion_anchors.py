@@ -57,8 +57,12 @@ class AnchorRow(Row, frozen=True, kw_only=True):
     replaced: float | None
     """The outcome less the mean of that with replacements that differ in meaning; None where none does."""
     kept: int
-    left_out: int
-    """Replacements that differ, and those that are the unit again or too much like it."""
+    copies: int
+    empty: int
+    alike: int
+    unclear: int
+    """Replacements that differ; and those left out: word for word the unit, without a word, too much like it in
+    meaning, and of unknown meaning (`replacements.Counted`)."""
     hidden: float
     """The outcome less that when no later token attends to it."""
     later: float
@@ -71,6 +75,9 @@ class AnchorRow(Row, frozen=True, kw_only=True):
     removed_beyond_place: float
     hidden_beyond_place: float
     """What is left when the place is regressed out over all units."""
+
+
+_COUNTS = ("kept", "copies", "empty", "alike", "unclear")
 
 
 class MeasuredUnit(Struct, kw_only=True):
@@ -91,7 +98,7 @@ class MeasuredUnit(Struct, kw_only=True):
 
 def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
     """Table `anchors`; summaries `receiver_heads`, the most peaked heads as (layer, head, kurtosis), and
-    `counterfactuals`: the limit of the cosine, how many count, how many were left out."""
+    `counterfactuals`: the limit of the cosine, how many count, how many were left out for each reason."""
     at = setting(model, config.setting)
     calibration, layers = calibrated(at), chosen_layers(model, ())
     middle = layers[len(layers) // 2]
@@ -114,8 +121,8 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     counted = [replacements.counted(unit.drawn, row, below) for unit, row in zip(all_units, alike, strict=True)]
     run.table("anchors", AnchorRow).add(_rows(all_units, heads, counted))
     run.write_summary("receiver_heads", heads)
-    kept, left_out = sum(row.kept for row in counted), sum(row.left_out for row in counted)
-    run.write_summary("counterfactuals", {"cosine_below": below, "kept": kept, "left_out": left_out})
+    sums = {name: sum(getattr(row, name) for row in counted) for name in _COUNTS}
+    run.write_summary("counterfactuals", {"cosine_below": below, **sums})
 
 
 def _units(
@@ -193,8 +200,7 @@ def _rows(
             removed=unit.removed,
             removed_sampled=unit.removed_sampled,
             replaced=counts.change,
-            kept=counts.kept,
-            left_out=counts.left_out,
+            **{name: getattr(counts, name) for name in _COUNTS},
             hidden=unit.hidden,
             later=unit.later,
             received=float(np.mean(got)) if got and not np.isnan(got).any() else None,

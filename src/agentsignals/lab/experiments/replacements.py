@@ -29,17 +29,24 @@ class Drawn(NamedTuple):
     """(n, d), of the replacements in its place."""
     changes: Floats
     """(n,), the outcome with the unit less that with each."""
-    same: int
-    """Others that were drawn: word for word the unit, or nothing."""
+    copies: int
+    """Others that were drawn: word for word the unit."""
+    empty: int
+    """Others that hold no word."""
 
 
-class Counted(Struct, frozen=True):
-    """The replacements of a unit that count."""
+class Counted(Struct, frozen=True, kw_only=True):
+    """How many replacements of a unit count, and how many do not for which reason: together all that were drawn."""
 
     change: float | None
     """The outcome with the unit less the mean of that with them; None where none counts."""
     kept: int
-    left_out: int
+    copies: int
+    empty: int
+    alike: int
+    """At the limit of the cosine or above."""
+    unclear: int
+    """Their states are unknown, or there is no limit to hold them against."""
 
 
 def drawn(at: Setting, scene: Scene, label: str, layer: int, sampling: Sequence[Sampling]) -> Drawn:
@@ -49,12 +56,14 @@ def drawn(at: Setting, scene: Scene, label: str, layer: int, sampling: Sequence[
     short = [replace(how, max_new_tokens=min(how.max_new_tokens, span.end - span.start)) for how in sampling]
     written = at.model.generate([_before(scene.prompt, span.start)] * len(short), short)
     old = "".join(piece.text for message in scene.chat for piece in message.pieces if piece.label == label)
-    texts = [text for answer in written if (text := answer.text.strip()) not in ("", old.strip())]
+    stripped = [answer.text.strip() for answer in written]
+    texts = [text for text in stripped if text not in ("", old.strip())]
     others = [at.scene(scene.task, scene.tone, with_text(scene.chat, label, text)) for text in texts]
     there = Positions("roles", roles=get_args(Role), labels=(label,))
     states = at.model.record([scene.prompt, *(other.prompt for other in others)], [layer], there)[:, 0]
     changes = at.outcome([scene])[0] - at.outcome(others) if others else np.empty(0)
-    return Drawn(states[0], states[1:], changes, len(short) - len(others))
+    empty = stripped.count("")
+    return Drawn(states[0], states[1:], changes, len(stripped) - len(texts) - empty, empty)
 
 
 def _before(prompt: Prompt, end: int) -> Prompt:
@@ -100,5 +109,12 @@ def limit(alike: Sequence[NDArray[np.float64]]) -> float | None:
 def counted(unit: Drawn, alike: NDArray[np.float64], below: float | None) -> Counted:
     """Replacements whose cosine is below the limit count; those of unknown meaning do not."""
     kept = unit.changes[alike < below] if below is not None else unit.changes[:0]
-    left_out = len(alike) - len(kept) + unit.same
-    return Counted(float(kept.mean()) if len(kept) else None, len(kept), left_out)
+    too_alike = int((alike >= below).sum()) if below is not None else 0
+    return Counted(
+        change=float(kept.mean()) if len(kept) else None,
+        kept=len(kept),
+        copies=unit.copies,
+        empty=unit.empty,
+        alike=too_alike,
+        unclear=len(alike) - len(kept) - too_alike,
+    )
