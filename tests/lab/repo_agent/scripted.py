@@ -11,8 +11,8 @@ from agentsignals.errors import SandboxError
 from agentsignals.lab.coding_tasks.repositories import repository_task
 from agentsignals.lab.coding_tasks.repository import RepositoryTask, reference_patch
 from agentsignals.lab.conditions import BASELINE, Condition
-from agentsignals.lab.repo_agent.loop import Done, Plan, episodes
-from agentsignals.lab.repo_agent.repository_runs import run_agent
+from agentsignals.lab.repo_agent.loop import Done, Plan, Work, episodes
+from agentsignals.lab.repo_agent.repository_runs import Progress, run_agent
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
 from agentsignals.lab.retry.retry_runs import Ran
 from agentsignals.lab.runs import Config, Manifest, Run
@@ -24,14 +24,14 @@ class Scripted:
     name = "scripted"
 
     def __init__(self, *answers: str) -> None:
-        self.answers = answers
+        self.script = answers
         self.told: list[list[Message]] = []
         self.how: list[Sampling] = []
 
     def write(self, chats: Sequence[Sequence[Message]], sampling: Sequence[Sampling]) -> list[Generation]:
         self.told += [list(chat) for chat in chats]
         self.how += sampling
-        made = [self.answers[sum(m.speaker == "assistant" for m in chat)] for chat in chats]
+        made = [self.script[sum(m.speaker == "assistant" for m in chat)] for chat in chats]
         return [Generation(text=answer, tokens=(1, 2, 3), finish="stop", prompt_tokens=7) for answer in made]
 
 
@@ -55,7 +55,7 @@ def done(
     """One episode of these answers, as many steps as there are."""
     writer = writer or Scripted(*answers)
     try:
-        (one,) = episodes(writer, Plan(steps=len(writer.answers)), condition, [(task, 0)])
+        (one,) = episodes(writer, Plan(steps=len(writer.script)), [Work(condition, task, 0)])
     except SandboxError as problem:
         pytest.skip(f"the strict tier is not to be had here: {problem.message}")
     return one
@@ -82,9 +82,11 @@ def opened(folder: Path) -> Run:
     return Run.open(folder, CONFIG, MANIFEST)
 
 
-def worked(run: Run, writer: Scripted, samples: int = 1, *conditions: Condition, batch: int = 1) -> Ran:
-    plan = Plan(steps=len(writer.answers), batch=batch)
+def worked(
+    run: Run, writer: Scripted, samples: int = 1, *conditions: Condition, progress: Progress | None = None
+) -> Ran:
+    plan = Plan(steps=len(writer.script))
     try:
-        return run_agent(run, writer, plan, conditions or (BASELINE,), [BASKET], samples)
+        return run_agent(run, writer, plan, conditions or (BASELINE,), [BASKET], samples, progress=progress)
     except SandboxError as problem:
         pytest.skip(f"the strict tier is not to be had here: {problem.message}")

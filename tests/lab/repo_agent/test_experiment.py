@@ -23,6 +23,7 @@ from agentsignals.lab.residual.interface import (
     Message,
     ModelCard,
     Prompt,
+    Request,
     ResidualModel,
     Sampling,
 )
@@ -32,6 +33,26 @@ from tests.lab.repo_agent.scripted import MANIFEST, SOLVED, SUBMIT, Scripted, do
 
 GOOD = (SOLVED, SUBMIT)
 CALM = {"name": "up", "direction": "calm", "dose": 0.5, "layers": [1]}
+
+
+class Together:
+    """Answers of a made-up model, which needs one step for each."""
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.under_way = model, list[tuple[Any, Request]]()
+
+    def __len__(self) -> int:
+        return len(self.under_way)
+
+    def fits(self, _: Sequence[Request]) -> bool:
+        return True
+
+    def add(self, requests: Sequence[tuple[Any, Request]]) -> None:
+        self.under_way += requests
+
+    def step(self) -> list[tuple[Any, Generation]]:
+        ended, self.under_way = self.under_way, []
+        return [(key, self.model.answered(request)) for key, request in ended]
 
 
 class Model(Scripted):
@@ -53,6 +74,10 @@ class Model(Scripted):
     def __init__(self) -> None:
         super().__init__(*GOOD)
         self.edits: list[Sequence[Edit]] = []
+        self.encoded: list[Sequence[Message]] = []
+
+    def answers(self) -> Together:
+        return Together(self)
 
     def write(self, chats: Sequence[Sequence[Message]], sampling: Sequence[Sampling]) -> list[Generation]:
         found = super().write(chats, sampling)
@@ -60,17 +85,18 @@ class Model(Scripted):
         return [replace(one, text=SUBMIT) if lost else one for one, lost in zip(found, pressed, strict=True)]
 
     def encode(self, chat: Sequence[Message]) -> Prompt:
-        return Prompt((len(chat),), (), "")
+        self.encoded.append(chat)
+        return Prompt((len(self.encoded) - 1,), (), "")
 
     def calibrate(self, prompts: Sequence[Prompt]) -> Calibration:
         return Calibration((2.0, 4.0), (20.0, 40.0), len(prompts), len(prompts))
 
-    def generate(
-        self, prompts: Sequence[Prompt], sampling: Sequence[Sampling], edits: Sequence[Edit] = ()
-    ) -> list[Generation]:
-        self.how += sampling
-        self.edits.append(edits)
-        return [Generation(text=SUBMIT, tokens=(1,), finish="stop", prompt_tokens=1) for _ in prompts]
+    def answered(self, request: Request) -> Generation:
+        if not request.edits:
+            return self.write([self.encoded[request.prompt.tokens[0]]], [request.sampling])[0]
+        self.how.append(request.sampling)
+        self.edits.append(request.edits)
+        return Generation(text=SUBMIT, tokens=(1,), finish="stop", prompt_tokens=1)
 
     def next_logprobs(self, prompts: Sequence[Prompt], edits: Sequence[Edit] = ()) -> Any:
         return np.log(np.full((len(prompts), 2), 0.5))
@@ -135,7 +161,7 @@ def test_steering_reaches_the_model_with_the_baselines_random_numbers(tmp_path: 
     ((edit,),) = model.edits
     assert isinstance(edit, Add)
     assert (edit.layer, edit.amount) == (1, 2.0)
-    assert model.how[-1].seed == model.how[0].seed
+    assert len({how.seed for how in model.how}) == 2, "one a step: the only step of the steered is the others' first"
     assert [row.condition for row in run.table("manipulation", ManipulationRow).rows] == ["up"]
     assert [row.full_pass for row in run.table("repo_episodes", RepoEpisodeRow).rows] == [True, False]
 

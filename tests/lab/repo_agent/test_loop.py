@@ -11,7 +11,7 @@ from agentsignals.lab import sandbox
 from agentsignals.lab.coding_tasks.repositories import TASKS
 from agentsignals.lab.coding_tasks.repository import reference_patch
 from agentsignals.lab.conditions import BASELINE, Condition
-from agentsignals.lab.repo_agent.loop import Plan, clipped, episodes
+from agentsignals.lab.repo_agent.loop import Plan, Work, clipped, episodes
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
 from tests.lab.repo_agent.scripted import BASKET, SOLUTION, SUBMIT, TEST, Scripted, act, done, replacing, shown
 
@@ -111,7 +111,9 @@ def test_submitting_ends_an_episode_while_others_go_on() -> None:
                 for n, _ in enumerate(chats)
             ]
 
-    first, second = episodes(OneSubmits(), Plan(steps=3), BASELINE, [(BASKET, 0), (BASKET, 1)], run=never)
+    first, second = episodes(
+        OneSubmits(), Plan(steps=3), [Work(BASELINE, BASKET, 0), Work(BASELINE, BASKET, 1)], run=never
+    )
     assert (first.episode.steps, first.episode.ended) == (1, "submitted")
     assert (second.episode.steps, second.episode.ended, second.steps[0].row.tokens) == (3, "steps", None)
 
@@ -124,8 +126,9 @@ def test_conditions_share_their_random_numbers_and_samples_and_steps_do_not() ->
     seeds = {}
     for name in ("one", "other"):
         writer = Scripted("x", "x")
-        list(episodes(writer, Plan(steps=2), Condition(name=name, tone="calm"), [(BASKET, 0), (BASKET, 1)], run=never))
-        seeds[name] = [how.seed for how in writer.how]
+        condition = Condition(name=name, tone="calm")
+        list(episodes(writer, Plan(steps=2), [Work(condition, BASKET, sample) for sample in (0, 1)], run=never))
+        seeds[name] = sorted(how.seed for how in writer.how)
     assert seeds["one"] == seeds["other"]
     assert len(set(seeds["one"])) == 4
 
@@ -139,20 +142,21 @@ def test_tones_change_the_words_and_not_the_facts() -> None:
     assert "must pass now" in said["pressing"]
     assert "That is all right" in said["calm"]
     with pytest.raises(LabError, match="no tone 'angry'"):
-        list(episodes(Scripted(), Plan(), Condition(name="c", tone="angry"), [(BASKET, 0)], run=never))
+        list(episodes(Scripted(), Plan(), [Work(Condition(name="c", tone="angry"), BASKET, 0)], run=never))
 
 
 def test_without_the_strict_sandbox_no_model_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "tiers", lambda: ("default", "rlimits"))
     writer = Scripted(*SOLUTION)
     with pytest.raises(SandboxError, match="strict sandbox"):
-        list(episodes(writer, Plan(), BASELINE, [(BASKET, 0)]))
+        list(episodes(writer, Plan(), [Work(BASELINE, BASKET, 0)]))
     assert writer.told == []
 
 
 def test_a_server_cannot_be_steered() -> None:
     with pytest.raises(LabError, match="no model in this process"):
-        list(episodes(Scripted(), Plan(), Condition(name="c", direction="calm", dose=1.0, layers=(1,)), [(BASKET, 0)]))
+        condition = Condition(name="c", direction="calm", dose=1.0, layers=(1,))
+        list(episodes(Scripted(), Plan(), [Work(condition, BASKET, 0)], run=never))
 
 
 def test_what_is_long_is_shown_in_part() -> None:
@@ -163,7 +167,7 @@ def test_what_is_long_is_shown_in_part() -> None:
 @pytest.mark.parametrize(("chars", "steps", "ended"), [(1, 1, "room"), (6_000, 3, "room"), (100_000, 5, "steps")])
 def test_an_episode_ends_where_its_chat_is_too_long(chars: int, steps: int, ended: str) -> None:
     writer = Scripted(*[f"{'x' * 2_000}"] * 5)
-    (one,) = episodes(writer, Plan(steps=5, chat_chars=chars), BASELINE, [(BASKET, 0)], run=never)
+    (one,) = episodes(writer, Plan(steps=5, chat_chars=chars), [Work(BASELINE, BASKET, 0)], run=never)
     assert (one.episode.steps, one.episode.ended) == (steps, ended)
 
 
@@ -177,3 +181,26 @@ def test_halves_of_characters_are_written_as_signs_that_a_file_can_hold() -> Non
 )
 def test_a_change_after_the_last_tests_is_untested(last: tuple[str, str], untested: bool) -> None:
     assert done(*last, SUBMIT).episode.untested is untested
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_side_by_side_is_told_what_is_told_one_by_one() -> None:
+    """A small model of random weights writes nothing that is understood; which words it writes is what is compared."""
+    pytest.importorskip("torch", reason="torch is not installed (extra lab)")
+    from tests.lab.residual.test_decoding import model_of  # noqa: PLC0415  (it loads torch)
+
+    work = [Work(c, BASKET, n) for n in range(3) for c in (BASELINE, Condition(name="calm", tone="calm"))]
+    plan = Plan(steps=3, max_new_tokens=6, temperature=1.0, evaluating=2)
+    chats = []
+    for rows in (1, 4):
+        model = model_of("qwen2", batch=rows, tokens=100_000)
+        model._model.config.max_position_embeddings = 4_000  # its positions turn, and know no end
+        over = episodes(model, plan, work, run=never)
+        chats.append({(d.episode.condition, d.episode.sample): (d.chat, [s.row for s in d.steps]) for d in over})
+    one_by_one, together = chats
+    assert len(one_by_one) == 6
+    assert {key: chat for key, (chat, _) in together.items()} == {key: chat for key, (chat, _) in one_by_one.items()}
+    for key, (_, steps) in together.items():
+        assert [s.answer for s in steps] == [s.answer for s in one_by_one[key][1]]
+        assert len({s.answer for s in steps}) == 3

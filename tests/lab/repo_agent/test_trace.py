@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,7 +15,6 @@ import agentsignals
 from agentsignals.errors import LabError
 from agentsignals.lab.conditions import BASELINE, Condition
 from agentsignals.lab.repo_agent.rows import RepoEpisodeRow, RepoStepRow
-from agentsignals.lab.residual.interface import Generation, Message, Sampling
 from agentsignals.lab.retry.retry_runs import Ran
 from agentsignals.lab.runs import Run
 from agentsignals.store.query import rows
@@ -37,18 +35,8 @@ ANSWERS = (act("read shop/basket.py"), SOLVED, SUBMIT)
 CASE = "        self.assertEqual(basket.total(), 800)\n"
 
 
-class Dying(Scripted):
-    """Answers so many rounds, then is interrupted."""
-
-    def __init__(self, rounds: int, *answers: str) -> None:
-        super().__init__(*answers)
-        self.rounds = rounds
-
-    def write(self, chats: Sequence[Sequence[Message]], sampling: Sequence[Sampling]) -> list[Generation]:
-        self.rounds -= 1
-        if self.rounds < 0:
-            raise KeyboardInterrupt
-        return super().write(chats, sampling)
+def interrupts(*_: int) -> None:
+    raise KeyboardInterrupt
 
 
 def content(folder: Path) -> dict[str, object]:
@@ -65,7 +53,7 @@ def test_an_interrupted_run_that_goes_on_holds_what_a_whole_one_holds(tmp_path: 
     with opened(tmp_path / "whole") as run:
         assert worked(run, Scripted(*answers), 2, BASELINE, CALM) == Ran(4, 4)
     with pytest.raises(KeyboardInterrupt), opened(tmp_path / "cut") as run:
-        worked(run, Dying(7, *answers), 2, BASELINE, CALM)
+        worked(run, Scripted(*answers), 2, BASELINE, CALM, progress=interrupts)
     assert len(Run.read(tmp_path / "cut").table("repo_episodes", RepoEpisodeRow).rows) == 1
     with opened(tmp_path / "cut") as run:
         writer = Scripted(*answers)
@@ -81,27 +69,22 @@ def test_a_killed_run_goes_on_and_holds_what_a_whole_one_holds(tmp_path: Path) -
         import sys
         from pathlib import Path
         from tests.lab.repo_agent.test_trace import *
-        class Telling(Scripted):
-            def write(self, chats, sampling):
-                print("asked", flush=True)
-                return super().write(chats, sampling)
         with opened(Path(sys.argv[1])) as run:
-            worked(run, Telling(*ANSWERS), 40)
+            worked(run, Scripted(*ANSWERS), 6, progress=lambda *_: print("kept", flush=True))
         """
     )
     command = [sys.executable, "-c", script, str(tmp_path / "cut")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]) as worker:
         assert worker.stdout is not None
-        for _ in range(5):
-            if worker.stdout.readline() != "asked\n":
-                pytest.skip("the strict tier is not to be had here")
+        if worker.stdout.readline() != "kept\n":
+            pytest.skip("the strict tier is not to be had here")
         worker.send_signal(signal.SIGKILL)
     before = len(opened(tmp_path / "cut").table("repo_episodes", RepoEpisodeRow).rows)
-    assert 0 < before < 40
+    assert 0 < before < 6
     with opened(tmp_path / "cut") as run:
-        assert worked(run, Scripted(*ANSWERS), before + 1) == Ran(before + 1, 1)
+        assert worked(run, Scripted(*ANSWERS), 6) == Ran(6, 6 - before)
     with opened(tmp_path / "whole") as run:
-        worked(run, Scripted(*ANSWERS), before + 1)
+        worked(run, Scripted(*ANSWERS), 6)
     assert content(tmp_path / "cut") == content(tmp_path / "whole")
 
 

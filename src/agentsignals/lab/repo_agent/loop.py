@@ -1,15 +1,16 @@
-"""Runs episodes of an agent on repositories, several at a time. Conditions share tasks, words and random numbers."""
+"""Episodes of an agent on repositories, in the pool of the retry loop. Conditions share tasks, words and draws."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from agentsignals.errors import LabError, SandboxError
-from agentsignals.lab import sandbox, steering, texts
+from agentsignals.lab import sandbox, texts
 from agentsignals.lab.coding_tasks.repository import RepositoryTask
 from agentsignals.lab.conditions import Condition
 from agentsignals.lab.evaluation.patches import LIMITS, Runner, evaluate_patch
@@ -20,6 +21,7 @@ from agentsignals.lab.repo_agent.scores import episode_row, step_row
 from agentsignals.lab.repo_agent.workspace import Seen, Workspace
 from agentsignals.lab.residual.interface import Generation, Message, Piece, Sampling, Writer
 from agentsignals.lab.retry.loop import Steered
+from agentsignals.lab.retry.pool import pooled
 from agentsignals.lab.runs import seed_of
 from agentsignals.lab.sandbox import Limits
 
@@ -39,8 +41,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     seed: int = 13
     limits: Limits = LIMITS
     """Of each test run."""
-    batch: int = 8
-    """Episodes that are generated together; of an interrupted run so many are lost at most."""
+    evaluating: int = max(1, (os.cpu_count() or 1) - 1)
+    """Answers that are done, tests and all, at a time beside the writing (`retry.loop.Plan`)."""
 
 
 class Step(Struct, frozen=True):
@@ -60,36 +62,78 @@ class Done(Struct, frozen=True):
     chat: list[Message]
 
 
-class _Episode(Struct, kw_only=True):
+class Work(NamedTuple):
+    """An episode to be run."""
+
+    condition: Condition
     task: RepositoryTask
     sample: int
-    space: Workspace
-    chat: list[Message]
-    steps: list[Step] = []
-    over: bool = False
 
 
-def episodes(  # noqa: PLR0913  (what a loop is of)
-    writer: Writer,
-    plan: Plan,
-    condition: Condition,
-    work: Sequence[tuple[RepositoryTask, int]],
-    steered: Steered | None = None,
-    run: Runner | None = None,
+class _Episode:
+    """An episode under way."""
+
+    first = None
+    """A first step may be anybody's, and is short: none is shared."""
+
+    def __init__(self, work: Work, plan: Plan, run: Runner | None) -> None:
+        self.condition, self.task, self.sample = work
+        self.space = Workspace(self.task.files, run, plan.limits)
+        self.chat = opening(self.task, self.condition.tone, plan.steps)
+        self.steps: list[Step] = []
+        self.over = False
+        self.row: RepoEpisodeRow
+        """There when it is over."""
+
+    def done(self) -> Done:
+        return Done(self.task, self.condition, self.row, self.steps, self.chat)
+
+
+class _Loop(NamedTuple):
+    """The pool's `Loop`: an answer is done and, where it was the last, the patch evaluated, beside the writing."""
+
+    plan: Plan
+    run: Runner | None
+
+    @property
+    def evaluating(self) -> int:
+        return self.plan.evaluating
+
+    def begin(self, work: Work) -> _Episode:
+        return _Episode(work, self.plan, self.run)
+
+    def sampling(self, episode: _Episode) -> Sampling:
+        """Without the condition: its random numbers are those of every other condition."""
+        plan = self.plan
+        seed = seed_of(plan.seed, episode.task.key, len(episode.steps), episode.sample)
+        return Sampling(plan.max_new_tokens, plan.temperature, plan.top_p, seed)
+
+    def evaluate(self, episode: _Episode, answer: Generation) -> RepoEpisodeRow | None:
+        plan = self.plan
+        _do(episode, answer, plan, self.sampling(episode).seed)
+        if not episode.over:
+            return None
+        verdict = evaluate_patch(episode.task, episode.space.changes_of_code(), plan.limits)
+        rows, name = [each.row for each in episode.steps], episode.condition.name
+        return episode_row(name, episode.task, episode.sample, rows, episode.space, verdict, plan.steps)
+
+    def take(self, episode: _Episode, answer: Generation, verdict: RepoEpisodeRow | None) -> None:
+        if verdict is not None:
+            episode.row = verdict
+
+
+def episodes(
+    writer: Writer, plan: Plan, work: Sequence[Work], steered: Steered | None = None, run: Runner | None = None
 ) -> Iterator[Done]:
-    """Runs (task, sample) pairs under a condition, `plan.batch` at a time.
+    """Runs episodes of all conditions in one pool, and gives each when it is over (`retry.pool`).
 
     Args:
-        run: runs the agent's own test runs in a folder; the sandbox's strict tier.
+        run: runs the agent's own test runs in a folder; the sandbox's strict tier. Several at a time.
 
     Raises:
         SandboxError: this machine can't lock tests in; said before the model is asked anything.
         LabError: a server should be steered, or there is no such tone.
     """
-    if condition.steers and steered is None:
-        raise LabError(
-            f"Condition {condition.name!r} steers, and {writer.name} is no model in this process.", "Give --model."
-        )
     if run is None and "strict" not in sandbox.tiers():
         raise SandboxError(
             "An agent's tests run in the strict sandbox, which this machine does not have.",
@@ -97,28 +141,10 @@ def episodes(  # noqa: PLR0913  (what a loop is of)
         )
     if plan.steps < 1:
         raise LabError(f"{plan.steps} steps were asked for.", "One at least.")
-    tone = _tone(condition.tone)
-    for start in range(0, len(work), plan.batch):
-        batch = [
-            _Episode(
-                task=task,
-                sample=sample,
-                space=Workspace(task.files, run, plan.limits),
-                chat=opening(task, tone, plan.steps),
-            )
-            for task, sample in work[start : start + plan.batch]
-        ]
-        for step in range(plan.steps):
-            going = [episode for episode in batch if not episode.over]
-            if not going:
-                break
-            for episode, answer in zip(going, _answers(writer, plan, condition, going, step, steered), strict=True):
-                _take(episode, answer, plan, condition, step)
-        for episode in batch:
-            verdict = evaluate_patch(episode.task, episode.space.changes_of_code(), plan.limits)
-            rows = [each.row for each in episode.steps]
-            row = episode_row(condition.name, episode.task, episode.sample, rows, episode.space, verdict, plan.steps)
-            yield Done(episode.task, condition, row, episode.steps, episode.chat)
+    for tone in {each.condition.tone for each in work} - set(texts.TONES):
+        raise LabError(f"There is no tone {tone!r}.", f"Say one of {', '.join(texts.TONES)}.")
+    into = steered and msgspec.structs.replace(steered, project=False)
+    yield from pooled(writer, _Loop(plan, run), work, into)
 
 
 def opening(task: RepositoryTask, tone: str, steps: int) -> list[Message]:
@@ -140,34 +166,9 @@ def after_a_step(task: RepositoryTask, tone: str, steps: int) -> list[Message]:
     return [*opening(task, tone, steps), acted, Message("user", (Piece("feedback", names, "0"),))]
 
 
-def _tone(tone: str) -> str:
-    if tone not in texts.TONES:
-        raise LabError(f"There is no tone {tone!r}.", f"Say one of {', '.join(texts.TONES)}.")
-    return tone
-
-
-def _answers(  # noqa: PLR0913  (a round of the loop and all it goes by)
-    writer: Writer,
-    plan: Plan,
-    condition: Condition,
-    going: Sequence[_Episode],
-    step: int,
-    steered: Steered | None,
-) -> list[Generation]:
-    how = [Sampling(plan.max_new_tokens, plan.temperature, plan.top_p, _seed(plan, episode, step)) for episode in going]
-    if steered is None or not condition.steers:
-        return writer.write([episode.chat for episode in going], how)
-    does = steering.edits(condition, steered.directions, steered.calibration)
-    return steered.model.generate([steered.model.encode(episode.chat) for episode in going], how, does)
-
-
-def _seed(plan: Plan, episode: _Episode, step: int) -> int:
-    """Without the condition: its random numbers are those of every other condition."""
-    return seed_of(plan.seed, episode.task.key, step, episode.sample)
-
-
-def _take(episode: _Episode, generation: Generation, plan: Plan, condition: Condition, step: int) -> None:
+def _do(episode: _Episode, generation: Generation, plan: Plan, seed: int) -> None:
     """Does what an answer says, and tells the model what came of it."""
+    condition, step = episode.condition, len(episode.steps)
     # A server's answer may hold halves of characters, which no file can.
     answer = msgspec.structs.replace(generation, text=generation.text.encode("utf-8", "replace").decode("utf-8"))
     asked = "\n".join(
@@ -183,7 +184,7 @@ def _take(episode: _Episode, generation: Generation, plan: Plan, condition: Cond
     episode.over = (
         (action is not None and action.kind == "submit") or step + 1 == plan.steps or chat_chars > plan.chat_chars
     )
-    shown = _shown(seen, understood.more, plan, plan.steps - step - 1, _tone(condition.tone))
+    shown = _shown(seen, understood.more, plan, plan.steps - step - 1, condition.tone)
     episode.chat.append(Message("assistant", (Piece("code", answer.text, str(step)),)))
     if not episode.over:
         episode.chat.append(Message("user", (Piece("feedback", shown, str(step)),)))
@@ -193,7 +194,7 @@ def _take(episode: _Episode, generation: Generation, plan: Plan, condition: Cond
         "sample": episode.sample,
         "step": step,
     }
-    row = step_row(who, _seed(plan, episode, step), answer, understood, seen, shown, asked)
+    row = step_row(who, seed, answer, understood, seen, shown, asked)
     episode.steps.append(Step(row, action))
 
 

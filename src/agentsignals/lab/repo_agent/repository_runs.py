@@ -8,14 +8,16 @@ from agentsignals.errors import LabError
 from agentsignals.lab.coding_tasks.repository import RepositoryTask
 from agentsignals.lab.conditions import Condition
 from agentsignals.lab.evaluation.patches import EVALUATOR, Runner
-from agentsignals.lab.repo_agent.loop import Done, Plan, episodes
+from agentsignals.lab.repo_agent.loop import Done, Plan, Work, episodes
 from agentsignals.lab.repo_agent.rows import EPISODE_KEY, RepoEpisodeRow, RepoStepRow
 from agentsignals.lab.repo_agent.trace import lines
 from agentsignals.lab.residual.interface import Writer
 from agentsignals.lab.retry.loop import Steered
-from agentsignals.lab.retry.retry_runs import Ran
+from agentsignals.lab.retry.retry_runs import Ran, arrange
 from agentsignals.lab.retry.trace import name_of, run_id
-from agentsignals.lab.runs import Run
+from agentsignals.lab.runs import Row, Run
+
+_TABLES: tuple[tuple[str, type[Row]], ...] = (("repo_episodes", RepoEpisodeRow), ("repo_steps", RepoStepRow))
 
 Progress = Callable[[int, int], None]
 
@@ -31,8 +33,8 @@ def run_agent(  # noqa: PLR0913  (what a loop is of)
     progress: Progress | None = None,
     runner: Runner | None = None,
 ) -> Ran:
-    """Runs each (condition, task, sample) that the run does not have yet: rows of `repo_episodes` and `repo_steps`, and
-    a trace each.
+    """Runs each (condition, task, sample) that the run does not have yet, all conditions of a task side by side: rows
+    of `repo_episodes` and `repo_steps`, and a trace each, as soon as an episode is over.
 
     An episode's row is written last and says that it is whole; steps of an interrupted one are taken away first. Raises
     what `episodes` raises, and LabError when two conditions share a name, or another evaluator judged what is there.
@@ -47,13 +49,16 @@ def run_agent(  # noqa: PLR0913  (what a loop is of)
             "Their passes mean different things: start another folder.",
         )
     run.table("repo_steps", RepoStepRow).keep(lambda row: row.key[: len(EPISODE_KEY)] in kept)
-    total, before, traced = len(conditions) * len(tasks) * samples, len(kept.rows), run_id(run.config, run.manifest)
-    for condition in conditions:
-        work = [(t, s) for t in tasks for s in range(samples) if (condition.name, t.key, s) not in kept]
-        for done in episodes(writer, plan, condition, work, steered, runner):
+    order = [(c, t, s) for s in range(samples) for t in tasks for c in conditions]
+    work = [Work(c, t, s) for c, t, s in order if (c.name, t.key, s) not in kept]
+    before, traced = len(kept.rows), run_id(run.config, run.manifest)
+    try:
+        for done in episodes(writer, plan, work, steered, runner):
             _keep(run, done, lines(done, plan, traced, run.manifest, steered))
             if progress is not None:
-                progress(len(kept.rows), total)
+                progress(len(kept.rows), len(order))
+    finally:
+        arrange(run, _TABLES, [(c.name, t.key, s) for c in conditions for t in tasks for s in range(samples)])
     return Ran(len(kept.rows), len(kept.rows) - before)
 
 

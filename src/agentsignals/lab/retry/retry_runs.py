@@ -65,7 +65,7 @@ def run_loop(  # noqa: PLR0913  (what a loop is of)
             if progress is not None:
                 progress("episodes", len(kept.rows), len(order))
     finally:
-        _arrange(run, [(c.name, t.key, s) for c in conditions for t in tasks for s in range(samples)])
+        arrange(run, _TABLES, [(c.name, t.key, s) for c in conditions for t in tasks for s in range(samples)])
     return Ran(len(kept.rows), len(kept.rows) - before)
 
 
@@ -86,10 +86,10 @@ def _firsts(run: Run, conditions: Sequence[Condition]) -> dict[First, Generation
     }
 
 
-def _arrange(run: Run, order: Sequence[tuple[object, ...]]) -> None:
+def arrange(run: Run, tables: Sequence[tuple[str, type[Row]]], order: Sequence[tuple[object, ...]]) -> None:
     """Rows come as episodes end, which no two runs do alike; they are settled by condition, task and sample."""
     places = {key: n for n, key in enumerate(order)}
-    for name, kind in _TABLES:
+    for name, kind in tables:
         run.table(name, kind).arrange(lambda row: places.get(row.key[: len(EPISODE_KEY)], len(places)))
 
 
