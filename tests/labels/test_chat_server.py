@@ -18,6 +18,7 @@ from agentsignals.labels.answers import Outcome
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS
 from agentsignals.labels.labellers import openai as chat_server
 from agentsignals.labels.labellers.openai import HOPELESS, HUNG, MOST_INVALID, MOST_TIMEOUTS, TRIES, ChatServer
+from agentsignals.labels.model_servers import ModelServer
 from agentsignals.labels.question import Asker, Question
 from agentsignals.labels.rate_limit import Pace
 from agentsignals.labels.task import Case
@@ -157,7 +158,7 @@ def test_a_text_cannot_close_its_own_fence(server: Server) -> None:
 def test_openai_itself_gets_no_temperature(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[dict[str, Any]] = []
 
-    def answer(_: ChatServer, path: str, body: bytes) -> bytes:
+    def answer(_: ChatServer, server: ModelServer, path: str, body: bytes) -> bytes:
         sent.append({"path": path, **json.loads(body)})
         return json.dumps({"choices": [{"message": {"content": label("NEUTRAL")}, "finish_reason": "stop"}]}).encode()
 

@@ -27,13 +27,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         metavar="LABELLER",
         help="rules (default: no model, no network), classifier (a small model that is shipped, no network) or"
-        " classifier:FILE (one of your own), openai:MODEL[@URL] (any server that speaks OpenAI's protocol),"
+        " classifier:FILE (one of your own), openai:MODEL[@URL[,URL…]] (any servers that speak OpenAI's protocol),"
         " vllm:MODEL or local:MODEL (in this process), hf:MODEL (a text classifier); clusters for the task topic",
     )
     add("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions`")
     add("--limit", type=int, metavar="N", help="at most so many messages or sessions")
     add("--dry-run", action="store_true", help="say what would be asked and what it would cost; ask nothing")
-    add("--concurrency", type=int, metavar="N", help="calls under way at once (default 8)")
+    add("--concurrency", type=int, metavar="N", help="calls under way at once, at each address (default 8)")
     add("--per-minute", type=float, metavar="N", help="at most so many calls a minute")
     add("--window", type=int, metavar="TOKENS", help="how much the model can read (default: what the server says)")
     add("--timeout", type=float, metavar="SECONDS", help="for one call (default 120)")
@@ -230,6 +230,7 @@ def _summary_text(summary: Summary) -> str:
         ("unanswered", summary.unanswered and f"{summary.unanswered:,}"),
         ("calls", summary.calls and _spent(summary)),
         ("answered", _counts(summary.served_models)),
+        *(("server", _server(url, figures)) for url, figures in summary.run_figures.get("servers", {}).items()),
         ("masked", _counts(summary.redacted)),
         (
             "older",
@@ -247,6 +248,11 @@ def _spent(summary: Summary) -> str:
     loose = f"; {summary.loosely_parsed:,} answers not strictly JSON" if summary.loosely_parsed else ""
     loose += f"; {summary.unwrapped:,} cut out of other words" if summary.unwrapped else ""
     return f"{summary.calls:,}, {summary.input_tokens:,} tokens in, {summary.output_tokens:,} out, {cost}{loose}"
+
+
+def _server(url: str, figures: dict[str, Any]) -> str:
+    aside = f"; set aside {figures['set_aside']:,} times: {figures['last_problem']}" if "set_aside" in figures else ""
+    return f"{url}: {figures['answers']:,} answers to {figures['calls']:,} calls{aside}"
 
 
 def _estimate_text(estimate: Estimate, by: Labeller, *, masked: bool) -> str:

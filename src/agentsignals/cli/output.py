@@ -28,7 +28,7 @@ MEND = (
 @contextmanager
 def warnings_shown() -> Iterator[None]:
     """What the store warns of meanwhile, once on stderr, and in every JSON document: no answer from part of a store
-    looks like one from all of it. What the registries leave out, on stderr."""
+    looks like one from all of it. What the registries leave out, and which model servers fail, on stderr."""
     import logging
 
     class Shown(logging.Handler):
@@ -41,7 +41,7 @@ def warnings_shown() -> Iterator[None]:
                         print(f"  {MEND}", file=sys.stderr)
                     _heard.append(text)
 
-    handler, loggers = Shown(), [logging.getLogger(f"agentsignals.{name}") for name in ("store", "registry")]
+    handler, loggers = Shown(), [logging.getLogger(f"agentsignals.{name}") for name in ("store", "registry", "labels")]
     for logger in loggers:
         logger.addHandler(handler)
     try:

@@ -2,7 +2,8 @@
 Ollama, hosted ones. The standard library is all it takes.
 
 A server that is busy, failing or gone is tried again, with growing, jittered waits; a 429 halts everybody for as long
-as it asks. What becomes of answers that are none is `inquiry`'s to say.
+as it asks. Where the model is behind several, the others are asked meanwhile (`model_servers`). What becomes of answers
+that are none is `inquiry`'s to say.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ import re
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct, field
 
 from agentsignals.errors import LabelError, UsageError
-from agentsignals.http_client import Busy, Refused, exchanged, is_local, opener
+from agentsignals.http_client import Busy, Refused, exchanged
 from agentsignals.labels.answers import Outcome
 from agentsignals.labels.inquiry import Inquiry
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
+from agentsignals.labels.model_servers import FIRST_WAIT_S, LONGEST_WAIT_S, ModelServer, ModelServers
 from agentsignals.labels.question import Question
 from agentsignals.labels.rate_limit import Pace
 from agentsignals.labels.task import Task, Verdict
@@ -39,11 +40,10 @@ TIMEOUT_S = 120.0
 TRIES = 8
 """Of one call to a server that is busy or failing."""
 MOST_TIMEOUTS = 2
-"""Of one question: a server that hangs is waited for so often, not `TRIES` times."""
+"""Of one question: a server that hangs is waited for so often, not `TRIES` times. Each further server is one more."""
 HUNG = 4
 """So many calls in a row that ran into the time limit, and two of each thread at least: the server hangs, whatever is
 asked."""
-FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
 HOPELESS = 20
 """So many failures in a row, and no answer at all between them: the server is gone or refuses everything."""
 MOST_INVALID = 20
@@ -103,7 +103,8 @@ class _Refused(Exception):
 
 
 class ChatServer:
-    """A model behind a server: `MODEL@URL`, or `MODEL` at `$OPENAI_BASE_URL`. The key is `$OPENAI_API_KEY`."""
+    """A model behind one or more servers: `MODEL@URL[,URL…]`, or `MODEL` at `$OPENAI_BASE_URL`. The key is
+    `$OPENAI_API_KEY`."""
 
     keeps = True
 
@@ -119,20 +120,20 @@ class ChatServer:
         redact: bool = True,
         **_: Any,
     ) -> None:
-        model, at, url = named.partition("@")
-        self.url = (url if at else os.environ.get(URL_VARIABLE) or DEFAULT_URL).rstrip("/")
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not model:
-            raise UsageError(f"{named!r} names no chat server.", "Say openai:MODEL@http://HOST:PORT/v1.")
+        model, at, addresses = named.partition("@")
+        if not model:
+            raise UsageError(f"{named!r} names no model.", "Say openai:MODEL@http://HOST:PORT/v1.")
+        self._concurrency = concurrency or CONCURRENCY
+        addresses = addresses if at else os.environ.get(URL_VARIABLE) or DEFAULT_URL
+        self._servers = ModelServers(addresses, self._concurrency)
+        self.url = ", ".join(server.url for server in self._servers.all)
         self.model: str | None = model
         self.name = f"openai:{model}"
-        self.leaves = not is_local(parts.hostname)
+        self.leaves = any(server.leaves for server in self._servers.all)
         self._guard = Guard() if self.leaves and redact else None
-        self._openai = parts.hostname.endswith("openai.com")
-        self._concurrency = concurrency or CONCURRENCY
+        self._openai = any(server.is_openai for server in self._servers.all)
         self._window = window
         self._timeout_s = timeout_s or TIMEOUT_S
-        self._opener = opener(not self.leaves)
         self._pace = Pace(per_minute)
         self._wait = wait or self._pace.stopped.wait
         self._lock = threading.Lock()
@@ -156,8 +157,10 @@ class ChatServer:
         return answer
 
     def run_figures(self) -> dict[str, Any]:
-        paused_s = round(self._pace.paused_s, 1)
-        return {"url": self.url, "format": _FORMATS[self._format], **self._counts, "paused_s": paused_s}
+        figures = {"url": self.url, "format": _FORMATS[self._format], **self._counts}
+        if len(self._servers.all) > 1:
+            figures["servers"] = {server.url: server.figures() for server in self._servers.all}
+        return {**figures, "paused_s": round(self._pace.paused_s, 1)}
 
     def ask(self, questions: Iterable[Question], done: Done) -> None:
         def answer(question: Question) -> None:
@@ -166,7 +169,11 @@ class ChatServer:
                 done(question, outcome)
                 self._despair(outcome)
 
-        Crowd(answer, self._concurrency, self._pace.stopped).over(questions)
+        Crowd(answer, self._threads, self._pace.stopped).over(questions)
+
+    @property
+    def _threads(self) -> int:
+        return self._concurrency * len(self._servers.all)
 
     def _despair(self, outcome: Outcome) -> None:
         with self._lock:
@@ -222,46 +229,60 @@ class ChatServer:
 
     def _tried(self, body: bytes, inquiry: Inquiry) -> _Choice | None:
         """The answer of one call, tried until it comes. None when the run ends before."""
-        timeouts = 0
-        for tried in range(1, TRIES + 1):
-            if not self._pace.wait():
-                return None
-            try:
-                choice = self._once(body, inquiry)
-            except Busy as problem:
-                self._count("retries")
-                timeouts += problem.timed_out
-                self._hang(problem)
-                if tried == TRIES or timeouts == MOST_TIMEOUTS:
+        tried = timeouts = 0
+        while self._pace.wait():
+            with self._servers.slot(self._pace.stopped) as server:
+                if server is None:
+                    break
+                try:
+                    choice = self._once(server, body, inquiry)
+                except LabelError as problem:
+                    if not self._servers.set_aside(server, problem):
+                        raise
+                    continue
+                except Busy as problem:
+                    self._count("retries")
+                    tried += 1
+                    timeouts += problem.timed_out
+                    self._hang(problem)
+                    others = self._servers.set_aside(server, problem)
+                    if tried == TRIES or timeouts == MOST_TIMEOUTS + len(self._servers.all) - 1:
+                        raise
+                    failed = problem
+                except _Refused:
+                    self._hang(None)
                     raise
-                grown = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (tried - 1)) * random.uniform(0.5, 1)  # noqa: S311  (jitter)
-                if problem.overloaded and problem.wait_s is not None:
-                    self._pace.pause(min(problem.wait_s, LONGEST_WAIT_S))
-                elif not problem.timed_out:  # it had its time
-                    self._wait(min(problem.wait_s or grown, LONGEST_WAIT_S))
-            except _Refused:
-                self._hang(None)
-                raise
-            else:
-                self._hang(None)
-                return choice
-        raise AssertionError("the last try returns or raises")
+                else:
+                    self._hang(None)
+                    self._servers.answered(server)
+                    return choice
+            if not others:
+                self._rest(failed, tried)
+        return None
+
+    def _rest(self, problem: Busy, tried: int) -> None:
+        """Waits before the next try, where no other server can be asked meanwhile."""
+        grown = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (tried - 1)) * random.uniform(0.5, 1)  # noqa: S311  (jitter)
+        if problem.overloaded and problem.wait_s is not None:
+            self._pace.pause(min(problem.wait_s, LONGEST_WAIT_S))
+        elif not problem.timed_out:  # it had its time
+            self._wait(min(problem.wait_s or grown, LONGEST_WAIT_S))
 
     def _hang(self, problem: Busy | None) -> None:
         """LabelError where one call after the other runs into the time limit. `problem`: what became of a call."""
         with self._lock:
             timed_out = problem is not None and problem.timed_out
             self._timeouts = self._timeouts + 1 if timed_out else 0
-            if self._timeouts >= max(2 * self._concurrency, HUNG):
+            if self._timeouts >= max(2 * self._threads, HUNG):
                 raise LabelError(
                     f"{self.url} did not answer {self._timeouts} calls in a row within {self._timeout_s:g} s.",
                     "See whether it runs; --timeout gives it longer, --concurrency 1 asks for one answer at a time.",
                 )
 
-    def _once(self, body: bytes, inquiry: Inquiry) -> _Choice:
+    def _once(self, server: ModelServer, body: bytes, inquiry: Inquiry) -> _Choice:
         inquiry.calls += 1
         try:
-            completion = msgspec.json.decode(self._sent(ENDPOINT, body), type=Completion)
+            completion = msgspec.json.decode(self._sent(server, ENDPOINT, body), type=Completion)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             raise Busy(f"an answer that is no completion ({str(problem)[:100]})") from problem
         if completion.usage is not None:
@@ -271,11 +292,11 @@ class ChatServer:
             raise Busy("a completion without a choice")
         return completion.choices[0]
 
-    def _sent(self, path: str, body: bytes | None) -> bytes:
+    def _sent(self, server: ModelServer, path: str, body: bytes | None) -> bytes:
         try:
             return exchanged(
-                self._opener,
-                self.url + path,
+                server.opener,
+                server.url + path,
                 body,
                 key=os.environ.get(KEY_VARIABLE),
                 most_bytes=_MOST_BYTES,
@@ -284,7 +305,7 @@ class ChatServer:
         except Refused as problem:
             if problem.status in _STOPS_ALL or problem.status < 400:
                 raise LabelError(
-                    f"{self.url} refused: {problem}", f"Check the model's name, the address and ${KEY_VARIABLE}."
+                    f"{server.url} refused: {problem}", f"Check the model's name, the address and ${KEY_VARIABLE}."
                 ) from problem
             raise _Refused(str(problem)) from problem
 
@@ -319,9 +340,13 @@ class ChatServer:
         return asked
 
     def _told_window(self) -> int | None:
-        """What the server says its model can read (vLLM, OpenRouter, llama.cpp say it in their lists of models)."""
+        """What the servers say the model can read (vLLM, OpenRouter, llama.cpp say it in their lists of models): the
+        least of it."""
+        return min((window for server in self._servers.all if (window := self._window_at(server))), default=None)
+
+    def _window_at(self, server: ModelServer) -> int | None:
         try:
-            models = msgspec.json.decode(self._sent("/models", None), type=_Models).data
+            models = msgspec.json.decode(self._sent(server, "/models", None), type=_Models).data
         except (Busy, _Refused, LabelError, msgspec.DecodeError):
             return None
         entry = next((m for m in models if m.id == self.model), None)
@@ -335,4 +360,4 @@ class ChatServer:
             self._counts[what] = self._counts.get(what, 0) + 1
 
 
-LABELLER = Kind(ChatServer, "MODEL[@URL]")
+LABELLER = Kind(ChatServer, "MODEL[@URL[,URL…]]")
