@@ -245,6 +245,15 @@ def test_a_planted_effect_is_seen(history: History) -> None:
     assert sum(row.not_exposed.values()) == 12
 
 
+@pytest.mark.parametrize(("rule", "broken"), [("Never commit to `main`.", 0.0), ("Use conventional commits.", 0.5)])
+def test_one_breach_of_what_must_never_be_done_breaks_it(history: History, rule: str, broken: float) -> None:
+    history.commit(12.5, **{"CLAUDE.md": rule})
+    good = call("Bash", command="git commit -m 'fix: a'", result="[side 1a2b3c4] fix: a")
+    bad = call("Bash", command="git commit -m x", result="[main 1a2b3c5] x")
+    row = history.rule(*[worked(day, edit("src/a"), good, edit("src/a"), bad) for day in range(1, 25)])
+    assert row.effect.change is not None and row.effect.change.after == broken
+
+
 def test_a_rule_that_does_harm_is_seen_too(history: History) -> None:
     assert series(history, [True] * 12 + [False] * 12, 13).effect.verdict == "kept_less"
 

@@ -15,8 +15,6 @@ from agentsignals.instructions.rule import Rule
 from agentsignals.model import Session
 from agentsignals.stats.proportions import wilson
 
-_NEVER = ("never_run", "never_edit")
-
 
 class SessionRule(Struct, kw_only=True):
     """A rule in a session."""
@@ -146,7 +144,7 @@ def _series(cases: Sequence[Case]) -> list[Point]:
 
 def _kept(case: Case) -> float:
     """The share of the occasions; of what must never be done one breach breaks it, however often there was a chance."""
-    if case.rule.kind in _NEVER:
+    if case.rule.forbids:
         return float(not case.followed.broken)
     return case.followed.kept / (case.followed.kept + case.followed.broken)
 
