@@ -205,6 +205,7 @@ def test_a_run_over_nothing_new_loads_neither_parsers_nor_signals(corpus: Path, 
     code = (
         "import sys; from agentsignals.cli import main; main(sys.argv[1:]); "
         "heavy = ('pyarrow', 'duckdb', 'importlib.metadata', 'agentsignals.formats.codex', 'agentsignals.redaction', "
+        "'agentsignals.shell', "
         "'agentsignals.cli.completion', 'agentsignals.signals.user.turns'); "
         "print([m for m in heavy if m in sys.modules])"
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agentsignals.formats import Input, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
@@ -192,5 +193,7 @@ def test_sessions_in_which_nobody_says_anything_are_named(tmp_path: Path) -> Non
             source="local", spec=name, bytes=1, stamp=1, container="", key="", session_hint=None, repo_hint=None,
             format="claude-code", parser=1, family=name, keys=[], shard="1",
         )  # fmt: skip
+    collected = replace(store.manifest.files["silent"], format="entire")  # what a collector kept beside the agent's own
+    store.manifest.files["collected"] = collected
     summary = summary_of(store, set(store.manifest.files))
     assert summary.silent_sessions == {"claude-code": 1}

@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from importlib import import_module
-from importlib.resources import files
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -77,7 +76,7 @@ class Registry(Generic[Unit]):
 
     def _inside(self) -> Iterator[Place]:
         declared = re.compile(rf"^{self._attribute} *[:=]" if self._attribute else "^@", re.M)
-        folder = files(self._package)
+        folder = Path(str(import_module(self._package).__file__)).parent  # `importlib.resources` takes 10 ms to load
         inner = [(f"{top.name}/", top) for top in folder.iterdir() if top.is_dir()]
         for above, place in [("", folder), *inner]:
             for file in place.iterdir():

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agentsignals.analysis import cost_causes
+from agentsignals.analysis.ranking import Question
 from agentsignals.analysis.rows import WITH_PLACE
 from agentsignals.analysis.study import Context, Inputs, Row, Versions
 from agentsignals.store import Store
@@ -91,7 +92,11 @@ class Reader:
         self._awaited.update((cost_causes.QUERIES[name], of) for name in _OF_CHARGES for of in charged)
         self._is_of_many = len(self._awaited) >= _MANY
         self._no_traces = _endings(uri for uri, entry in store.manifest.files.items() if not entry.shard)
-        self.versions = Versions(
+
+    @cached_property
+    def versions(self) -> Versions:
+        """What the store's values were computed with."""
+        return Versions(
             SCHEMA_VERSION,
             dict(self._answer("SELECT signal, max(version) FROM signals GROUP BY signal").values),
             tuple(source for (source,) in self._answer(_SOURCES).values),
@@ -103,7 +108,9 @@ class Reader:
         rows = {name: self._answer(sql, context).rows for name, sql in study.queries.items()}
         if study.needs_charges:
             rows["charges"] = self.charges(context)
-        return Inputs(rows, self.versions, self._no_traces, context, self._labeller)
+        # A sentence names no versions: to ask for them reads all values.
+        versions = Versions(SCHEMA_VERSION) if isinstance(study, Question) else self.versions
+        return Inputs(rows, versions, self._no_traces, context, self._labeller)
 
     def ask(self, sql: str, values: Mapping[str, Any], context: str) -> list[Row]:
         """The rows of one more question of ours, to the tables as studies see them; `values` are bound."""

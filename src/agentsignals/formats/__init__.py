@@ -12,7 +12,7 @@ from importlib import import_module
 
 from msgspec import Struct, field, structs
 
-from agentsignals.errors import AmbiguousFormat, FormatError
+from agentsignals.errors import AmbiguousFormat, FormatError, UsageError
 from agentsignals.formats.card import Card as Card
 from agentsignals.formats.card import Material as Material
 from agentsignals.formats.database import Ask as Ask
@@ -198,6 +198,16 @@ def homes() -> dict[str, tuple[str, ...]]:
         if profile.homes:
             places[profile.agent] = places.get(profile.agent, ()) + profile.homes
     return places
+
+
+def is_agents_own(name: str) -> bool:
+    """Whether the format of that name is an agent's own; False of one that is no more. Loads no other, where its module
+    bears its name."""
+    try:
+        named = FORMATS.get(name)
+    except UsageError:
+        return name in formats() and formats()[name].is_own
+    return named.is_own
 
 
 def by_name(name: str) -> Format:

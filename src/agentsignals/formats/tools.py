@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct, defstruct, field, structs
@@ -14,8 +14,9 @@ from msgspec.structs import astuple
 from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import ShellKind, ToolClass, ToolPurpose
 from agentsignals.model.roles import Roles
-from agentsignals.shell import Command, parse
-from agentsignals.shell.waiting import is_log, is_look
+
+if TYPE_CHECKING:
+    from agentsignals.shell import Command
 
 
 class Tool(Struct, frozen=True, kw_only=True, cache_hash=True):
@@ -159,10 +160,15 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
     path = _first_text(values, where.path)
     command = _first_text(values, where.command) if tool.command else None
     limit = _limit(values, where.limits) if tool.limits else None
-    if command is None and path is not None and tool.class_ == "read" and tool.purpose is None and is_log(path):
-        tool = tool.to("poll")
+    if command is None and path is not None and tool.class_ == "read" and tool.purpose is None:
+        from agentsignals.shell.waiting import is_log  # noqa: PLC0415  (patterns that a run with nothing to read is without)
+
+        tool = tool.to("poll") if is_log(path) else tool
     if command is None or tool.class_ != "shell":
         return Described(tool=tool, class_=tool.class_, path=path, command=command, limit_s=limit)
+    from agentsignals.shell import parse  # noqa: PLC0415  (as above)
+    from agentsignals.shell.waiting import is_look  # noqa: PLC0415
+
     does = parse(command)
     return Described(
         tool=tool if tool.purpose is not None or not is_look(command) else tool.to("poll"),

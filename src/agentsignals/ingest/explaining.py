@@ -103,7 +103,7 @@ def _explanation(  # noqa: PLR0913  (what an explanation is made of)
         validation=catalog.validation(signal),
         unit=signal.unit,
         pitfalls=signal.pitfalls,
-        artifacts=store.artifact_paths({i.artifact for i in why.items if i.artifact}),
+        artifacts=store.artifact_paths({i.artifact for i in why.items if i.artifact}, session.session_id),
         bill=bill,
     )
 
@@ -177,7 +177,7 @@ def _of_total(store: Store, session: Session, path: str) -> Explanation:
         validation="",
         unit=unit,
         pitfalls="",
-        artifacts=store.artifact_paths({i.artifact for i in why.items if i.artifact}),
+        artifacts=store.artifact_paths({i.artifact for i in why.items if i.artifact}, session.session_id),
         bill=_bill(session, why, value, unit == "USD"),
     )
 

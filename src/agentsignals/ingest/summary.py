@@ -6,7 +6,7 @@ from collections import Counter
 
 from msgspec import Struct, field
 
-from agentsignals.formats import formats as by_format
+from agentsignals.formats import is_agents_own
 from agentsignals.ingest.drift import UnknownFields, drift, versions
 from agentsignals.ingest.unread import Unread, unread
 from agentsignals.sources import sound
@@ -98,10 +98,11 @@ def summary_of(store: Store, uris: set[str]) -> Summary:
     sessions = [session for session in store.manifest.sessions.values() if session.family in families]
     _add(summary, sessions)
     silent = Counter(session.family for session in sessions if _is_silent(session))
-    formats: dict[str, str] = {}
+    formats: dict[str, set[str]] = {}
     for entry in [entry for entry in read if entry.format and entry.family in silent]:
-        formats[entry.family] = max(formats.get(entry.family, ""), entry.format or "", key=_is_own)
-    for family, name in formats.items():
+        formats.setdefault(entry.family, set()).add(entry.format or "")
+    for family, names in formats.items():
+        name = max(names, key=_is_own)
         summary.silent_sessions[name] = summary.silent_sessions.get(name, 0) + silent[family]
     for shard in store.manifest.shards.values():
         for what, n in shard.internal_errors.items():
@@ -113,8 +114,8 @@ def summary_of(store: Store, uris: set[str]) -> Summary:
 
 
 def _is_own(name: str) -> tuple[bool, str]:
-    """Of the formats of one family the agent's before the collector's."""
-    return name in by_format() and by_format()[name].is_own, name
+    """Of the formats of one family the agent's before the collector's. Only these are loaded, of more than thirty."""
+    return is_agents_own(name), name
 
 
 def _is_silent(session: SessionEntry) -> bool:

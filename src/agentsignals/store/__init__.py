@@ -223,9 +223,14 @@ class Store:
         """The full id of a session named by it, by a unique beginning of it, or by its log's own file name."""
         return full_id(self.manifest, session_id, str(self.folder))
 
-    def artifact_paths(self, ids: set[str]) -> dict[str, str]:
-        """The path of each artifact of these ids."""
-        return {wanted_id: uri for uri in self.manifest.files if (wanted_id := artifact_id(uri)) in ids}
+    def artifact_paths(self, ids: set[str], session_id: str) -> dict[str, str]:
+        """The path of each artifact of these ids, which a session rests on: most were read with it."""
+        family = self.manifest.sessions[session_id].family
+        for uris in ([uri for uri, e in self.manifest.files.items() if e.family == family], self.manifest.files):
+            paths = {wanted_id: uri for uri in uris if (wanted_id := artifact_id(uri)) in ids}
+            if len(paths) == len(ids):
+                break
+        return paths
 
     # -- writing -------------------------------------------------------------------------------------------------
 
