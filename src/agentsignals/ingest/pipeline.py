@@ -179,10 +179,9 @@ def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | Non
 
     spec, labelled = store.manifest.embedder, label_files.fingerprint(store.folder)
     now, shards = signal_versions(), store.manifest.shards
-    due = (now, spec, labelled)
     measurable = set(shards) - _to_read_again(store)
     without_values = {d.shard for d in store.damage if d.table == "signals"}
-    stale = measurable & ({n for n, s in shards.items() if (s.signals, s.embedder, s.labels) != due} | without_values)
+    stale = measurable & (_stale(store) | without_values)
     renewed: set[str] = set()
     others: Counter[str] = Counter()
     sessions = 0
@@ -210,8 +209,18 @@ def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | Non
         values = measuring.values_across(store)
         _finish(store, {})
         others += measuring.changed(values, measuring.values_across(store))
-    _remember_code(store)
+    if _is_of_this_code(store) and store.manifest.code != code_stamp():
+        store.manifest.code = code_stamp()
+        store.save()
     return {"signals": len(renewed | set(others)), "sessions": sessions, "values": others.total()}
+
+
+def _stale(store: Store) -> set[str]:
+    """The shards whose values are of other signals, another embedder or other labels than those of now."""
+    from agentsignals.ingest.shard import signal_versions  # noqa: PLC0415  (loads every signal)
+
+    due = (signal_versions(), store.manifest.embedder, label_files.fingerprint(store.folder))
+    return {n for n, s in store.manifest.shards.items() if (s.signals, s.embedder, s.labels) != due}
 
 
 def _waiting(progress: Progress) -> Callable[[], None]:
@@ -314,14 +323,13 @@ def _finish(store: Store, other_files: dict[str, FileEntry]) -> None:
 
         across.measure_across(store)
         store.manifest.history_of = store.fingerprint(across.versions())
+        if not store.damage and _is_of_this_code(store) and not _stale(store):
+            store.manifest.code = code_stamp()  # nothing is left to measure: the index is not opened again for it
         store.save()
     elif new_files:
         store.save()
 
 
-def _remember_code(store: Store) -> None:
-    """Notes that everything in the store is of this very code, when it is."""
-    stamp = code_stamp()
-    if store.manifest.code != stamp and all(is_current(e) for e in store.manifest.files.values()) and not extended():
-        store.manifest.code = stamp
-        store.save()
+def _is_of_this_code(store: Store) -> bool:
+    """Whether every file was read by this very code."""
+    return all(is_current(e) for e in store.manifest.files.values()) and not extended()
