@@ -22,6 +22,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.ingest.engine import ENGINES
 from agentsignals.registry import Place
 from agentsignals.store import Store
+from agentsignals.store.code_stamp import code_stamp
 from agentsignals.store.views import NAMES
 
 SMALL_SHARDS = 40_000
@@ -111,6 +112,15 @@ def test_order_processes_and_shard_size_do_not_change_the_tables(corpus: Path, t
     one, two = tables(tmp_path / "a"), tables(tmp_path / "b")
     # the artifact's source is what the person typed, the same here
     assert_same(one, two)
+
+
+def test_a_run_that_read_everything_leaves_nothing_to_measure(corpus: Path, tmp_path: Path) -> None:
+    assert pipeline.ingested([str(corpus)], tmp_path / "s", jobs=1)[1].manifest.code == code_stamp()
+    assert pipeline.measure(tmp_path / "s") == {"signals": 0, "sessions": 0, "values": 0}
+    store = Store(tmp_path / "s")
+    next(iter(store.manifest.shards.values())).labels = "others than now"
+    store.save()
+    assert pipeline.measure(tmp_path / "s")["sessions"] > 0
 
 
 def test_a_second_run_reads_no_file(corpus: Path, tmp_path: Path) -> None:
