@@ -112,6 +112,27 @@ def test_one_that_sae_lens_wrote_is_read_and_judged(tmp_path: Path, lens: Any) -
     assert told["caveat"] is None
 
 
+@pytest.mark.parametrize("kind", ["Standard", "Gated", "JumpReLU", "BatchTopK"])
+def test_each_architecture_is_encoded_as_sae_lens_does(tmp_path: Path, lens: Any, kind: str) -> None:
+    made = getattr(lens, f"{kind}TrainingSAE" if kind == "BatchTopK" else f"{kind}SAE")
+    config = getattr(lens, f"{kind}TrainingSAEConfig" if kind == "BatchTopK" else f"{kind}SAEConfig")
+    metadata = lens.saes.sae.SAEMetadata(model_name="tiny", hook_name="blocks.1.hook_resid_post")
+    theirs, states = made(config(d_in=WIDTH, d_sae=40, metadata=metadata)), states_of(LAYER)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for weights in theirs.parameters():
+            weights.copy_(torch.rand_like(weights) - 0.5)
+    save = theirs.save_inference_model if kind == "BatchTopK" else theirs.save_model
+    save(tmp_path / "s")
+    read, again = public_sae.read(tmp_path / "s", tiny.model().card), lens.SAE.load_from_disk(tmp_path / "s")
+    with torch.no_grad():
+        encoded = again.encode(torch.from_numpy(states))
+        assert (encoded != 0).any()
+        assert np.array_equal(read.features(states), encoded.numpy())
+        assert np.array_equal(read.rebuilt(states), again.decode(encoded).numpy())
+    assert np.linalg.norm(read.decoder, axis=1) == pytest.approx(np.ones(40), abs=1e-4)
+
+
 def ran(at: Path, autoencoder: Path) -> dict[str, Any]:
     settings = {"setting": {"tasks": 20}, "sae": str(autoencoder), "best": 3, "shuffles": 20}
     run = tiny.ran(at, "sae_features", settings)
