@@ -17,7 +17,7 @@ from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import count
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Finding, Inputs, Row
-from agentsignals.model import CLASSIFIER, ENCODER, RULES
+from agentsignals.model import CLASSIFIER, ENCODER, RULES, trust
 from agentsignals.stats.prevalence import OfClass, corrected
 from agentsignals.stats.proportions import wilson
 from agentsignals.validation import NEVER_VALIDATED, figures_of, share_text
@@ -34,8 +34,6 @@ LABELS = (
 """One row a labelled message and labeller; the rules' labels are the signal's over again."""
 ENOUGH = 0.5
 """Of the prompts asked about, a labeller's share from which its labels stand for them (this project's choice)."""
-_TRUST = {CLASSIFIER: 0, ENCODER: 1}
-"""As `views.session` ranks them; whoever is not named here goes before."""
 
 Place = tuple[str, int]
 """Session and turn of a message."""
@@ -76,7 +74,7 @@ def of_classes(labeller: str, task: str) -> dict[str, OfClass]:
 
 def _model(labeller: str, task: str) -> _Model | None:
     kind, _, name = labeller.partition(":")
-    if kind not in _TRUST:
+    if kind not in (CLASSIFIER, ENCODER):
         return None
     # The file is data of the labels' stage, which stands above this one: read, not imported.
     file = Path(name) if name else files("agentsignals").joinpath("labels", "classifier", f"{task}.{kind}.json")
@@ -132,7 +130,7 @@ def objections(  # noqa: PLR0913  (a finding's words, in the order they are read
         return count(flags if flagged else None, len(flagged), behind=parts).finding(
             name, title, of, f"a flag, no share: {rules_find()}", unit="prompts", at_least=True, signals=(PUSHBACK,)
         )
-    labeller = max(able, key=lambda n: (n == inputs.labeller, _TRUST.get(n.partition(":")[0], 2), len(by_labeller[n])))
+    labeller = max(able, key=lambda n: (n == inputs.labeller, trust(n), len(by_labeller[n])))
     counted = [(row["session_id"], float(row["value"] != NONE), 1.0) for row in by_labeller[labeller]]
     none = of_classes(labeller, _TASK).get(NONE)
     # To object is not to be of the class `non_pushback`: what is a hit of the one is no false alarm of the other.

@@ -22,13 +22,13 @@ from agentsignals.labels.comparison import (
     weighted_back,
 )
 from agentsignals.labels.gold import Gold, GoldRow
-from agentsignals.labels.labellers import labeller
+from agentsignals.labels.labellers import LABELLERS, labeller
 from agentsignals.labels.labellers.rules import Rules
 from agentsignals.labels.published import PublishedRow, turn_of, turns_of
 from agentsignals.labels.question import Asker, Question
 from agentsignals.labels.task import Case, Task, Verdict
 from agentsignals.labels.units import Unit
-from agentsignals.model import CLASSIFIER, ENCODER, RULES, Turn
+from agentsignals.model import RULES, Turn
 from agentsignals.redaction import redacted
 from agentsignals.redaction.spans import without_pseudonyms
 from agentsignals.store import Store
@@ -286,11 +286,11 @@ def _versions(task: Task, name: str, labels: Labels) -> list[str]:
     if len(models) > 1:
         warnings.append(f"labels of {name} are by {len(models)} models; the figures mix them")
     kind = name.partition(":")[0]
-    made_by_code = kind in (RULES, CLASSIFIER, ENCODER)
-    todays = labeller(name).version(task) if made_by_code else task.prompt_hash
+    has_version = kind in LABELLERS.places and LABELLERS.get(kind).own_version
+    todays = labeller(name).version(task) if has_version else task.prompt_hash
     older = {of.partition("+")[0] for of in versions} - {todays}
     if older:
-        what = kind if made_by_code else "prompt"
+        what = kind if has_version else "prompt"
         warnings.append(f"labels of {name} are of an earlier version of the {what}: label again, and validate again")
     if seen := labels.left_out.get(SEEN):
         warnings.append(

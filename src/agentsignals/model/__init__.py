@@ -27,6 +27,7 @@ CLASSIFIER = "classifier"
 """The labeller by a small model that the package carries; `classifier:FILE` is by somebody's own."""
 ENCODER = "encoder"
 """The same with a sentence encoder."""
+_LEAST_TRUSTED = (RULES, CLASSIFIER, ENCODER)
 NO_SUBAGENT = frozenset((MAIN, ABANDONED, REPLAYED))
 
 Context = Literal["product", "eval"]
@@ -311,3 +312,10 @@ class Session(Struct, kw_only=True):
     """Judgements that came with the trace; those made here are kept apart."""
     attempt: Attempt | None = None
     """What is known of the run this session is, in the eval context."""
+
+
+def trust(labeller: str) -> int:
+    """The rank of a labeller, by its name: rules give way to the classifier, it to one with an encoder, and each to
+    people and language models, which are of one rank."""
+    kind = labeller.partition(":")[0]
+    return _LEAST_TRUSTED.index(kind) if kind in _LEAST_TRUSTED else len(_LEAST_TRUSTED)

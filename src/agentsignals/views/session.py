@@ -13,11 +13,8 @@ from msgspec import Struct
 
 from agentsignals.edits.tracking import Region, track
 from agentsignals.model import (
-    CLASSIFIER,
-    ENCODER,
     MAIN,
     NO_SUBAGENT,
-    RULES,
     Absent,
     CallStatus,
     Edit,
@@ -27,6 +24,7 @@ from agentsignals.model import (
     Session,
     Step,
     ToolCall,
+    trust,
 )
 from agentsignals.model.once import once
 from agentsignals.views.ledger import final_share, is_lower_bound, last_closing, total_of
@@ -78,14 +76,10 @@ def _of_agent(events: list[Event]) -> list[Event]:
     return events[start:end]
 
 
-_LEAST_TRUSTED = {RULES: 0, CLASSIFIER: 1, ENCODER: 2}
-
-
 def _standing(labels: list[Label]) -> tuple[int, int, int, str]:
     """Rules and classifiers judge everything they are shown, so who judges better has fewer labels, and goes first."""
     labeller = labels[0].labeller
-    rank = _LEAST_TRUSTED.get(labeller.partition(":")[0], len(_LEAST_TRUSTED))
-    return rank, len(labels), max(label.created_at or 0 for label in labels), labeller
+    return trust(labeller), len(labels), max(label.created_at or 0 for label in labels), labeller
 
 
 class _InRepo(dict[str, bool]):

@@ -58,6 +58,9 @@ class Kind(NamedTuple):
     """How that is written, `MODEL[@URL]`; empty for a kind that takes none."""
     optional: bool = False
     """Whether it may be left out."""
+    own_version: bool = False
+    """Whether its labels carry a version of its own code or model, which it says without loading one, and not the hash
+    of the task's prompt."""
 
 
 LABELLERS = Registry[Kind]("labeller", __name__, "LABELLER", lambda unit: isinstance(unit, Kind))

@@ -85,4 +85,4 @@ class Classifier:
         return read_back(text)
 
 
-LABELLER = Kind(Classifier, "FILE", optional=True)
+LABELLER = Kind(Classifier, "FILE", optional=True, own_version=True)

@@ -26,4 +26,4 @@ class EncodedClassifier(Classifier):
         return [words | vector for words, vector in zip(of_words, encoded, strict=True)]
 
 
-LABELLER = Kind(EncodedClassifier, "FILE", optional=True)
+LABELLER = Kind(EncodedClassifier, "FILE", optional=True, own_version=True)

@@ -85,4 +85,4 @@ class Classifier:
         return Verdict(named[best.lower()], f"score {scores[best]:.2f}", detail=detail)
 
 
-LABELLER = Kind(Classifier, "MODEL")
+LABELLER = Kind(Classifier, "MODEL", own_version=True)
