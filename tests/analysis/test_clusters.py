@@ -8,7 +8,7 @@ import random
 import pytest
 
 from agentsignals.analysis.clusters import median_interval, placed_share
-from agentsignals.stats.estimates import cluster_sums, clustered, share_interval, wilson
+from agentsignals.stats.estimates import clustered, share_interval, wilson
 
 SIX = [("a", 1, 2), ("b", 3, 4), ("c", 0, 4), ("d", 2, 2), ("e", 1, 3), ("f", 1, 1)]
 
@@ -148,13 +148,3 @@ def test_a_median_that_most_messages_share_is_held_by_its_interval() -> None:
     assert (low, high) == (7.0, 7.0)
     mixed = [1.0] * 50 + [7.0] * 150 + [9.0] * 100
     assert median_interval([(f"s{i}", v) for i, v in enumerate(mixed)], {})[0] == (7.0, 7.0)
-
-
-@pytest.mark.parametrize("values", [(0, 1), (0.0, 0.5, 1.0), (0, 0.5), (1,), (0,), (0, 1, 2), (0.1, 0.25, 1)])
-def test_sums_of_clusters_are_the_same_whatever_is_added_up(values: tuple[float, ...]) -> None:
-    clusters = [("a", "b", "c")[n % 7 % 3] for n in range(40)]
-    ks = [values[n % 11 % len(values)] for n in range(40)]
-    for ns in ([1] * 40, [1.0 + n % 3 for n in range(40)]):
-        of = {c: [n for n, other in enumerate(clusters) if other == c] for c in clusters}
-        expected = [(math.fsum(ks[n] for n in at), math.fsum(ns[n] for n in at)) for at in of.values()]
-        assert cluster_sums(clusters, ks, ns) == [(pytest.approx(k), n) for k, n in expected]

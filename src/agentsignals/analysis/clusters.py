@@ -65,18 +65,13 @@ def placed_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str = 
 def over_places(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> PlacedShare:
     """As `placed_share`, without the sessions behind it."""
     counted = list(parts)
-    sessions, ks, ns = ([part[at] for part in counted] for at in range(3))
+    sessions, ks, ns = zip(*counted, strict=True) if counted else ((), (), ())
     k, n = sum(ks), sum(ns)
-    places_of = list(map(places.get, sessions))
-    distinct = set(places_of)
+    places_of = [places.get(session) for session in sessions]
     # A session whose place nobody knows is a place of its own.
-    clusters = (
-        [(s,) if place is None else place for s, place in zip(sessions, places_of, strict=True)]
-        if None in distinct
-        else places_of
-    )
+    clusters = [(s,) if place is None else place for s, place in zip(sessions, places_of, strict=True)]
     by_place = clustered_columns(clusters, ks, ns)
-    named = distinct if min(ns, default=1) > 0 else set(compress(places_of, (n > 0 for n in ns)))
+    named = set(places_of if min(ns, default=1) > 0 else compress(places_of, (n > 0 for n in ns)))
     interval, note = _drawn(sessions, ks, ns, by_place, drawn)
     share = PlacedShare(
         value=k / n if n else None,

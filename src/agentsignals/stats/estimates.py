@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from itertools import chain, compress, repeat
+from itertools import chain, repeat
 from math import comb, exp, fsum, log, sqrt
 from statistics import stdev
 from typing import NamedTuple
@@ -194,25 +194,19 @@ def clustered_columns(clusters: Sequence[Hashable], ks: Sequence[float], ns: Seq
 
 def cluster_sums(clusters: Sequence[Hashable], ks: Sequence[float], ns: Sequence[float]) -> list[tuple[float, float]]:
     """The sums of k and of n of each cluster, in the order they come."""
-    parts = Counter(clusters)
-    if len(parts) == len(clusters):
+    if len(set(clusters)) == len(clusters):
         return list(zip(ks, ns, strict=True))
-    of_n = parts if ns.count(1) == len(ns) else _summed(clusters, ns)
-    of_k = _summed(clusters, ks)
+    of_n: dict[Hashable, float] = {}
+    if ns.count(1) == len(ns):
+        of_n.update(Counter(clusters))
+    else:
+        for cluster, n in zip(clusters, ns, strict=True):
+            of_n[cluster] = of_n.get(cluster, 0.0) + n
+    of_k: dict[Hashable, float] = {}
+    for cluster, k in zip(clusters, ks, strict=True):
+        if k:
+            of_k[cluster] = of_k.get(cluster, 0.0) + k
     return [(of_k.get(cluster, 0.0), n) for cluster, n in of_n.items()]
-
-
-def _summed(clusters: Sequence[Hashable], values: Sequence[float]) -> dict[Hashable, float]:
-    """The sum of each cluster, in the order they come; of one whose values are all 0 perhaps none."""
-    ones, halves = values.count(1), values.count(0.5)
-    if values.count(0) + ones + halves == len(values):  # as most are: counted without a step of Python for each
-        counts = Counter(compress(clusters, map((1.0).__eq__, values) if halves else values))
-        half = Counter(compress(clusters, map((0.5).__eq__, values))) if halves else {}
-        return {cluster: counts[cluster] + half.get(cluster, 0) / 2 for cluster in {**counts, **half}}
-    sums: dict[Hashable, float] = {}
-    for cluster, value in zip(clusters, values, strict=True):
-        sums[cluster] = sums.get(cluster, 0.0) + value
-    return sums
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:
