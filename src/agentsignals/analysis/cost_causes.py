@@ -89,7 +89,7 @@ _MADE_OTHERWISE = {
     "day": "strftime(timestamp, '%Y-%m-%d') AS day",
 }
 _CALL = ", ".join(_MADE_OTHERWISE.get(name, f"t.{name}") for name in Call._fields)
-_IS_AGAIN = "again.n > 1 AND again.tokens_before = again.result_tokens"
+_IS_AGAIN = "status IN ('ok', 'unknown') AND n > 1 AND tokens_before = result_tokens"
 QUERIES: Mapping[str, str] = {
     "bill": f"SELECT session_id, agent, model, {PLACE}, branch, {IS_SUBAGENTS} AS is_subagents, cost_usd,"
     f" {BOUND} FROM sessions WHERE cost_usd IS NOT NULL ORDER BY session_id",
@@ -98,23 +98,21 @@ QUERIES: Mapping[str, str] = {
     # Equal arguments and a result of equal length, with no edit of the file (of a call that reads no file: of any)
     # between the two: what the second brought was there.
     "results": "WITH answered AS (SELECT session_id, thread, step, seq, result_seq, class, path, name, status, purpose,"
-    " arguments, result_tokens FROM tool_calls WHERE result_tokens IS NOT NULL AND result_seq IS NOT NULL),"
-    " again AS (SELECT *, row_number() OVER w AS n, lag(seq) OVER w AS seq_before, lag(result_tokens) OVER w AS"
-    " tokens_before FROM answered WHERE status IN ('ok', 'unknown') WINDOW w AS (PARTITION BY session_id, thread, name,"
-    " arguments ORDER BY seq)),"
-    " changed AS (SELECT session_id, path, seq FROM edits),"
+    " result_tokens, row_number() OVER w AS n, lag(seq) OVER w AS seq_before,"
+    " lag(result_tokens) OVER w AS tokens_before FROM tool_calls"
+    " WHERE result_tokens IS NOT NULL AND result_seq IS NOT NULL WINDOW w AS"
+    " (PARTITION BY session_id, thread, name, arguments, status IN ('ok', 'unknown') ORDER BY seq)),"
     " last_change AS (SELECT again.session_id, again.seq, max(changed.seq) AS of_any,"
-    " max(changed.seq) FILTER (changed.path = again.path) AS of_file"
-    " FROM again LEFT JOIN changed ON changed.session_id = again.session_id AND"
-    f" changed.seq < again.seq AND changed.seq > again.seq_before WHERE {_IS_AGAIN} GROUP BY ALL)"
-    " SELECT answered.session_id, answered.thread, answered.step, answered.seq, answered.result_seq,"
-    " answered.result_tokens, answered.name, answered.path,"
-    " CASE WHEN answered.status = 'error' THEN 'failed'"
-    f" WHEN {_IS_AGAIN} AND answered.class = 'read' AND answered.path IS NOT NULL AND of_file IS NULL THEN 'reread'"
-    f" WHEN {_IS_AGAIN} AND of_any IS NULL AND answered.class NOT IN ('plan', 'task', 'ask', 'edit')"
-    " AND answered.purpose IS DISTINCT FROM 'poll' THEN 'repeated' ELSE 'result' END AS kind"
-    " FROM answered LEFT JOIN again USING (session_id, seq) LEFT JOIN last_change USING (session_id, seq)"
-    " ORDER BY answered.session_id, answered.thread, answered.result_seq",
+    " max(changed.seq) FILTER (changed.path = again.path) AS of_file FROM answered AS again LEFT JOIN edits AS changed"
+    " ON changed.session_id = again.session_id AND changed.seq < again.seq AND changed.seq > again.seq_before"
+    f" WHERE {_IS_AGAIN} GROUP BY ALL)"
+    " SELECT answered.session_id, thread, step, answered.seq, result_seq, result_tokens, name, path,"
+    " CASE WHEN status = 'error' THEN 'failed'"
+    f" WHEN {_IS_AGAIN} AND class = 'read' AND path IS NOT NULL AND of_file IS NULL THEN 'reread'"
+    f" WHEN {_IS_AGAIN} AND of_any IS NULL AND class NOT IN ('plan', 'task', 'ask', 'edit')"
+    " AND purpose IS DISTINCT FROM 'poll' THEN 'repeated' ELSE 'result' END AS kind"
+    " FROM answered LEFT JOIN last_change USING (session_id, seq)"
+    " ORDER BY answered.session_id, thread, result_seq, answered.seq",
     "compactions": "SELECT session_id, thread, seq FROM events WHERE kind = 'compaction' ORDER BY session_id, seq",
 }
 """What `charged` needs."""
