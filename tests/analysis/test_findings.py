@@ -478,6 +478,18 @@ def test_the_verb_says_the_sentence_how_sure_and_how_to_see_it(
     assert "Nothing stands out" in capsys.readouterr().out
 
 
+def test_what_was_kept_is_printed_as_it_was_when_it_was_computed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hot = [session(user("go"), call("Edit", path="a.py"), session_id=f"s{n}", repo="a/b") for n in range(40)]
+    folder = str(store_of(tmp_path, *hot).folder)
+    printed = []
+    for _ in range(2):
+        assert main(["findings", "--store", folder, "--json"]) == 0
+        printed.append(capsys.readouterr().out)
+    assert "unfinished." in printed[0] and printed[0] == printed[1]
+
+
 @pytest.mark.slow
 def test_a_store_without_sessions_says_what_was_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = store_of(tmp_path)

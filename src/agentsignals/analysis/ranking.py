@@ -77,6 +77,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     """0 to 1, by `validity` and `n` alone (design/findings.md#from-candidates-to-the-list)."""
 
     def __post_init__(self) -> None:
+        force_setattr(self, "size", float(self.size))  # a count, too: it is printed alike once it was kept as JSON
         force_setattr(self, "sureness", self.validity * self.n / (self.n + HALF_SURE))
 
 
