@@ -98,7 +98,10 @@ def causes(*parts: Call | Result, compacted: int | None = None, parent: str | No
     calls = [part for part in parts if isinstance(part, Call)]
     bill = {"session_id": "s", "is_subagents": parent is not None}
     compactions = [] if compacted is None else [("s", "main", compacted)]
-    sums = by_cause(charged([bill], calls, [part for part in parts if isinstance(part, Result)], compactions))
+    results = [part for part in parts if isinstance(part, Result)]
+    charges, repeats = charged([bill], calls, results, compactions)
+    assert [row["kind"] for row in repeats] == [r.kind for r in results if r.kind in ("repeated", "reread")]
+    sums = by_cause(charges)
     assert fsum(sums.values()) == pytest.approx(fsum(call.cost_usd for call in calls))
     return {cause: round(1e6 * usd, 3) for cause, usd in sums.items()}
 

@@ -297,8 +297,8 @@ def test_the_agent_that_reads_again_is_named() -> None:
     sessions = [{"session_id": f"s{n}", **base, "agent": "a" if n < 10 else "b"} for n in range(30)]
     bill = [{**row, "cost_usd": 1.0 + n % 3 / 10} for n, row in enumerate(sessions)]
     charges = [{"session_id": f"s{n}", "cause": "reread", "usd": 0.3} for n in range(10)]
-    results = [{"session_id": "s1", "kind": "reread", "path": "x.py", "name": "Read"}]
-    made = made_of("twice", sessions=sessions, bill=bill, charges=charges, results=results)
+    repeats = [{"session_id": "s1", "kind": "reread", "path": "x.py", "name": "Read"}]
+    made = made_of("twice", sessions=sessions, bill=bill, charges=charges, repeats=repeats)
     of_agent = made["twice.reread.agent.a"]
     assert "with a went on files read again" in of_agent.sentence and "against 0.0%" in of_agent.sentence
     assert of_agent.share == pytest.approx(3.0 / 33) and of_agent.about == made["twice.reread"].about

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
+from sys import intern
 from typing import Any, NamedTuple
 
 from agentsignals import prices
@@ -84,6 +85,15 @@ class Result(NamedTuple):
     """`result`, or one of `_WASTED`."""
 
 
+class _Arrived(NamedTuple):
+    """What is held of a result until its thread is charged: a store has hundreds of thousands."""
+
+    step: int | None
+    result_seq: int
+    result_tokens: int
+    kind: str
+
+
 _MADE_OTHERWISE = {
     "timestamp": "epoch_us(timestamp) AS timestamp",
     "day": "strftime(timestamp, '%Y-%m-%d') AS day",
@@ -127,13 +137,21 @@ def charged(
     calls: Iterable[tuple[Any, ...]],
     results: Iterable[tuple[Any, ...]],
     compactions: Iterable[tuple[Any, ...]],
-) -> list[Row]:
+) -> tuple[list[Row], list[Row]]:
     """The bill by cause: rows of session_id, model, day, cause and usd, which sum to the costs of the sessions that
-    have one. What comes are the rows of `QUERIES` in their order: of the bill by name, each `Call`, each `Result`."""
+    have one. And the results that were there before: rows of session_id, name, path, and kind (`repeated`, `reread`).
+    What comes are the rows of `QUERIES` in their order: of the bill by name, each `Call`, each `Result`; all results
+    are taken before the first call."""
     children = {row["session_id"] for row in bill if row["is_subagents"]}
-    brought: defaultdict[tuple[str, str], list[Result]] = defaultdict(list)
+    brought: defaultdict[tuple[str, str], list[_Arrived]] = defaultdict(list)
+    repeats: list[Row] = []
     for result in map(Result._make, results):
-        brought[result.session_id, result.thread].append(result)
+        kind = intern(result.kind)
+        brought[result.session_id, result.thread].append(
+            _Arrived(result.step, result.result_seq, result.result_tokens, kind)
+        )
+        if kind in _REPEATS:
+            repeats.append({"session_id": result.session_id, "name": result.name, "path": result.path, "kind": kind})
     compacted: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for session_id, thread, seq in compactions:
         compacted[session_id, thread].append(seq)
@@ -146,12 +164,13 @@ def charged(
         context = _Context(brought.get((session_id, thread), ()), compacted.get((session_id, thread), ()))
         for call in map(Call._make, of_thread):
             context.charge(call, sums[session_id, call.model, call.day])
-    return [
+    charges = [
         {"session_id": session_id, "model": model, "day": day, "cause": cause, "usd": usd}
         for (session_id, model, day), of_cause in sums.items()
         for cause, usd in of_cause.items()
         if usd
     ]
+    return charges, repeats
 
 
 def _no_dollar() -> defaultdict[str, float]:
@@ -171,6 +190,7 @@ _KINDS = {kind: at for at, kind in enumerate(_CAUSE_OF)}
 _CAUSES_OF_KINDS = tuple(_CAUSE_OF.values())
 _WASTED = ("failed", "repeated", "reread")
 """Kinds whose first sending, too, is charged to them; in order of precedence."""
+_REPEATS = ("repeated", "reread")
 _START, _WORDS = _KINDS["start"], _KINDS["words"]
 
 _Amounts = list[float]
@@ -180,7 +200,7 @@ _Amounts = list[float]
 class _Context:
     """What a thread's model calls are sent, as segments in order: each of one kind."""
 
-    def __init__(self, results: Sequence[Result], compactions: Sequence[int]) -> None:
+    def __init__(self, results: Sequence[_Arrived], compactions: Sequence[int]) -> None:
         self._results, self._compactions = results, compactions
         self._made: dict[int | None, set[str]] = {}
         for result in results:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _LONGEST_ENDING = 12
 _ROWS_A_FETCH = 10_000
-_OF_CHARGES = ("bill", "results", "compactions")
-"""What of `cost_causes.QUERIES` is kept; calls are read one by one."""
+_OF_CHARGES = ("bill", "compactions")
+"""What of `cost_causes.QUERIES` is kept; calls and results are read one by one."""
 _MANY = 30
 _OFTEN_ASKED = ("signals", "turns", "tool_calls", "steps")
 _MOST_HELD = 100_000
@@ -44,7 +44,7 @@ class Asking(Protocol):
 
     @property
     def needs_charges(self) -> bool:
-        """Whether its rows hold the bill by cause, too."""
+        """Whether its rows hold the bill by cause (`charges`) and the results that came again (`repeats`), too."""
 
 
 class _Answer:
@@ -83,7 +83,7 @@ class Reader:
         self._connections: dict[str | None, Connection] = {}
         self._awaited: Counter[tuple[str, str]] = Counter()
         self._kept: dict[tuple[str, str], _Answer] = {}
-        self._charges: dict[str, list[Row]] = {}
+        self._charges: dict[str, tuple[list[Row], list[Row]]] = {}
         charged: set[str] = set()
         for study in asking:
             self._awaited.update((sql, self._of(study)) for sql in study.queries.values())
@@ -107,7 +107,7 @@ class Reader:
         context = self._of(study)
         rows = {name: self._answer(sql, context).rows for name, sql in study.queries.items()}
         if study.needs_charges:
-            rows["charges"] = self.charges(context)
+            rows["charges"], rows["repeats"] = self._charged(context)
         # A sentence names no versions: to ask for them reads all values.
         versions = Versions(SCHEMA_VERSION) if isinstance(study, Question) else self.versions
         return Inputs(rows, versions, self._no_traces, context, self._labeller)
@@ -123,12 +123,16 @@ class Reader:
 
     def charges(self, context: str) -> list[Row]:
         """The bill by cause."""
-        if context not in self._charges:
-            bill, results, compactions = (self._answer(cost_causes.QUERIES[name], context) for name in _OF_CHARGES)
+        return self._charged(context)[0]
 
-            def charged(connection: Connection) -> list[Row]:
-                calls = _each(self._execute(cost_causes.QUERIES["calls"], connection))
-                return cost_causes.charged(bill.rows, calls, results.values, compactions.values)
+    def _charged(self, context: str) -> tuple[list[Row], list[Row]]:
+        """The bill by cause, and what of the results was there before."""
+        if context not in self._charges:
+            bill, compactions = (self._answer(cost_causes.QUERIES[name], context) for name in _OF_CHARGES)
+
+            def charged(connection: Connection) -> tuple[list[Row], list[Row]]:
+                calls, results = (self._each(cost_causes.QUERIES[name], connection) for name in ("calls", "results"))
+                return cost_causes.charged(bill.rows, calls, results, compactions.values)
 
             self._charges[context] = answered(self._store, charged, context or None, self._connections)
         return self._charges[context]
@@ -154,6 +158,12 @@ class Reader:
             self._kept[sql, context] = answer
         return answer
 
+    def _each(self, sql: str, connection: Connection) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query, asked when the first is wanted; few are in memory at once."""
+        asked = self._execute(sql, connection)
+        while some := asked.fetchmany(_ROWS_A_FETCH):
+            yield from some
+
     def _execute(
         self, sql: str, connection: Connection, values: dict[str, Any] | None = None
     ) -> duckdb.DuckDBPyConnection:
@@ -162,12 +172,6 @@ class Reader:
             for table in _OFTEN_ASKED:
                 connection.hold(table, f"SELECT * FROM {table}", _MOST_HELD)
         return execute_ours(connection, sql, values)
-
-
-def _each(asked: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
-    """The rows of what was asked, of which few are in memory at once."""
-    while some := asked.fetchmany(_ROWS_A_FETCH):
-        yield from some
 
 
 def _endings(uris: Iterable[str]) -> dict[str, int]:
