@@ -546,6 +546,12 @@ if __name__ == "__main__":
 """
 
 
+_ASKED_WHILE_COPIED = """
+import os, signal
+os.register_at_fork(before=lambda: os.kill(os.getpid(), {number}))
+"""
+
+
 _PATIENCE_S = 60
 """Of a machine that is busy with something else; a quiet one takes a second."""
 
@@ -557,9 +563,9 @@ def program(tmp_path: Path) -> Callable[[int, Path], subprocess.Popen[str]]:
     site.mkdir()
     (site / "hostile_format.py").write_text(_HOSTILE)
     main = tmp_path / "program.py"
-    main.write_text(_PROGRAM.format(site=str(site)))
 
-    def started(jobs: int, folder: Path) -> subprocess.Popen[str]:
+    def started(jobs: int, folder: Path, before: str = "") -> subprocess.Popen[str]:
+        main.write_text(before + _PROGRAM.format(site=str(site)))
         words = ["ingest", str(folder), "--store", str(folder.parent / "store"), "--jobs", str(jobs), "--json"]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen([sys.executable, str(main), *words], text=True, start_new_session=True, **pipes)
@@ -621,3 +627,19 @@ def test_workers_end_with_the_program(
         running.communicate()
     if number != signal.SIGKILL:
         assert [p.name for p in shards_folder.iterdir() if p.name.startswith(".tmp")] == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="copies processes")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+def test_a_request_to_end_that_comes_while_a_worker_is_begun_is_heard(
+    folder: Path, program: Callable[..., subprocess.Popen[str]], number: int, code: int
+) -> None:
+    (folder / "0.txt").write_text("hostile: hang")
+    running = program(2, folder, _ASKED_WHILE_COPIED.format(number=int(number)))
+    try:
+        assert running.wait(_PATIENCE_S) == code
+        assert alive(running.pid) == []
+    finally:
+        for process in alive(running.pid):
+            os.kill(process, signal.SIGKILL)
+        assert "Traceback" not in running.communicate()[1]

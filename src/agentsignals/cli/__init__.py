@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import signal
 import sys
-import threading
 from collections.abc import Sequence
 from difflib import get_close_matches
 
 from agentsignals import __version__
+from agentsignals.cli.ending import end_in_order
 from agentsignals.cli.streams import visible_streams
 from agentsignals.cli.verb import verbs as apart
 from agentsignals.errors import AgentSignalsError, UsageError
@@ -190,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: Sequence[str] | None) -> int:
-    _end_in_order()
+    end_in_order()
     argv = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in argv
     try:
@@ -229,20 +228,3 @@ def _without_verb(argv: Sequence[str]) -> int:
     parser = _Parser(prog="agentsignals")
     _common(parser)
     return start.run(parser.parse_args(argv))
-
-
-def _end_in_order() -> None:
-    """A request to end (SIGTERM; SIGHUP when the terminal goes) unwinds like an interrupt: workers are ended, drafts
-    removed, exit code 128 and the signal's number. A second one ends at once.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _ended)
-
-
-def _ended(number: int, frame: object) -> None:
-    signal.signal(number, signal.SIG_DFL)
-    sys.exit(128 + number)

@@ -35,28 +35,29 @@ class Local:
         from multiprocessing.connection import wait  # noqa: PLC0415  (this process alone needs none of it)
 
         waiting = deque(tasks)
-        team: dict[Any, _Worker[T, R]] = {}
+        team: dict[Any, _Worker[T, R]] = {}  # all that run, at any moment: an interrupt may come between any two lines
         try:
             while waiting or team:
                 while waiting and len(team) < workers:
                     worker = _Worker[T, R](function, waiting.popleft())
                     team[worker.ours] = worker
+                    worker.start()
                 for ready in wait(list(team)):
-                    worker = team.pop(ready)
+                    worker = team[ready]
                     try:
                         is_done, answer = worker.ours.recv()
                     except (EOFError, OSError):
                         worker.end()
+                        del team[ready]
                         waiting.extendleft(reversed(parts_of(worker.task, smaller)))
                         continue
                     if not is_done:
-                        worker.end()
                         raise answer
                     if waiting:
                         worker.begin(waiting.popleft())
-                        team[ready] = worker
                     else:
                         worker.end()
+                        del team[ready]
                     yield answer
         finally:
             for worker in team.values():
@@ -69,14 +70,17 @@ class _Worker(Generic[T, R]):
     def __init__(self, function: Callable[[T], R], task: T) -> None:
         import multiprocessing  # noqa: PLC0415
 
-        is_copy = _has_one_thread()
-        context: Any = multiprocessing.get_context("fork" if is_copy else "spawn")
-        self.ours, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, function, os.getpid()), daemon=True)
-        with _deaf(is_copy):
+        self.task = task
+        self._is_copy = _has_one_thread()
+        context: Any = multiprocessing.get_context("fork" if self._is_copy else "spawn")
+        self.ours, self._theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(self._theirs, function, os.getpid()), daemon=True)
+
+    def start(self) -> None:
+        with _deaf(self._is_copy):
             self._process.start()
-        theirs.close()
-        self.begin(task)
+        self._theirs.close()
+        self.begin(self.task)
 
     def begin(self, task: T) -> None:
         """Hands over a task. The worker is waiting for it, so this does not wait for the worker."""
@@ -88,8 +92,9 @@ class _Worker(Generic[T, R]):
 
     def end(self) -> None:
         """Ends the process: it is idle, dead, or working for nobody."""
-        self._process.kill()
-        self._process.join()
+        if self._process.pid is not None:
+            self._process.kill()
+            self._process.join()
         self.ours.close()
 
 
@@ -105,7 +110,8 @@ def _has_one_thread() -> bool:
 @contextmanager
 def _deaf(is_copy: bool) -> Iterator[None]:
     """A process that is begun meanwhile does not hear Ctrl-C from its first moment on, while it loads what it needs:
-    the terminal sends it to all, and the parent decides. A parent hears it afterwards."""
+    the terminal sends it to all, and the parent decides. A parent hears it, and requests to end, afterwards: in the
+    midst of copying itself it would lose them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -113,16 +119,24 @@ def _deaf(is_copy: bool) -> Iterator[None]:
         from multiprocessing import resource_tracker  # noqa: PLC0415
 
         resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, *_ENDINGS))
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+_ENDINGS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
 def _serve(tasks: Connection, function: Callable[[Any], Any], parent: int) -> None:
     """What a worker does: one task after the other, until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # as `_deaf`, for what this process begins
+    for number in _ENDINGS:
+        if callable(signal.getsignal(number)):  # what a copy took over: the parent puts in order what this one made
+            signal.signal(number, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
     _end_with(parent)
     while True:
         try:
