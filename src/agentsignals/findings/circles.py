@@ -69,4 +69,5 @@ FINDING = Question(
         "runs": f"{_RUNS} ORDER BY session_id, seq",
     },
     function=_answers,
+    by_session=frozenset({"runs"}),
 )

@@ -142,4 +142,5 @@ FINDING = Question(
         " FROM later GROUP BY ALL ORDER BY ALL",
     },
     function=_answers,
+    by_session=frozenset({"calls"}),
 )

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import repeat
+from operator import itemgetter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,14 +17,16 @@ from agentsignals.analysis.study import Context, Inputs, Row, Versions
 from agentsignals.store import Store
 from agentsignals.store.manifest import SCHEMA_VERSION, contexts, main_context
 from agentsignals.store.query import Connection, answered, execute_ours, names_of
+from agentsignals.store.slices import slices
 
 if TYPE_CHECKING:
     import duckdb
 
 _LONGEST_ENDING = 12
 _ROWS_A_FETCH = 10_000
-_OF_CHARGES = ("bill", "compactions")
-"""What of `cost_causes.QUERIES` is kept; calls and results are read one by one."""
+_MOST_IN_A_SLICE = 50_000
+"""Tool calls that DuckDB's windows and joins hold at once, some 1 KB each."""
+_SESSION = itemgetter("session_id")
 _MANY = 30
 _OFTEN_ASKED = ("signals", "turns", "tool_calls", "steps")
 _MOST_HELD = 100_000
@@ -89,7 +92,7 @@ class Reader:
             self._awaited.update((sql, self._of(study)) for sql in study.queries.values())
             if study.needs_charges:
                 charged.add(self._of(study))
-        self._awaited.update((cost_causes.QUERIES[name], of) for name in _OF_CHARGES for of in charged)
+        self._awaited.update((cost_causes.QUERIES["bill"], of) for of in charged)
         self._is_of_many = len(self._awaited) >= _MANY
         self._no_traces = _endings(uri for uri, entry in store.manifest.files.items() if not entry.shard)
 
@@ -105,7 +108,11 @@ class Reader:
     def inputs(self, study: Asking) -> Inputs:
         """What a study is given."""
         context = self._of(study)
-        rows = {name: self._answer(sql, context).rows for name, sql in study.queries.items()}
+        by_session = study.by_session if isinstance(study, Question) else ()
+        rows = {
+            name: self._answer(sql, context, is_by_session=name in by_session).rows
+            for name, sql in study.queries.items()
+        }
         if study.needs_charges:
             rows["charges"], rows["repeats"] = self._charged(context)
         # A sentence names no versions: to ask for them reads all values.
@@ -128,11 +135,19 @@ class Reader:
     def _charged(self, context: str) -> tuple[list[Row], list[Row]]:
         """The bill by cause, and what of the results was there before."""
         if context not in self._charges:
-            bill, compactions = (self._answer(cost_causes.QUERIES[name], context) for name in _OF_CHARGES)
+            bill = self._answer(cost_causes.QUERIES["bill"], context).rows
 
             def charged(connection: Connection) -> tuple[list[Row], list[Row]]:
-                calls, results = (self._each(cost_causes.QUERIES[name], connection) for name in ("calls", "results"))
-                return cost_causes.charged(bill.rows, calls, results, compactions.values)
+                charges: list[Row] = []
+                repeats: list[Row] = []
+                for part in slices(connection, "tool_calls", _MOST_IN_A_SLICE):
+                    rows = (self._each(cost_causes.QUERIES[name], part) for name in ("calls", "results", "compactions"))
+                    of_part = cost_causes.charged(bill, *rows)
+                    charges += of_part[0]
+                    repeats += of_part[1]
+                charges.sort(key=_SESSION)
+                repeats.sort(key=_SESSION)
+                return charges, repeats
 
             self._charges[context] = answered(self._store, charged, context or None, self._connections)
         return self._charges[context]
@@ -144,13 +159,21 @@ class Reader:
         wanted = self.context if study.context == "either" else study.context
         return wanted if self._contexts - {wanted} else ""
 
-    def _answer(self, sql: str, context: str = "") -> _Answer:
+    def _answer(self, sql: str, context: str = "", *, is_by_session: bool = False) -> _Answer:
         answer = self._kept.pop((sql, context), None)
         if answer is None:
 
             def take(connection: Connection) -> _Answer:
-                asked = self._execute(sql, connection)
-                return _Answer(names_of(asked), asked.fetchall())
+                values: list[tuple[Any, ...]] = []
+                names: list[str] = []
+                parts = slices(connection, "tool_calls", _MOST_IN_A_SLICE) if is_by_session else (connection,)
+                for part in parts:
+                    asked = self._execute(sql, part)
+                    names = names_of(asked)
+                    values += asked.fetchall()
+                if is_by_session:
+                    values.sort(key=itemgetter(0))
+                return _Answer(names, values)
 
             answer = answered(self._store, take, context or None, self._connections)
         self._awaited[sql, context] -= 1
@@ -167,6 +190,8 @@ class Reader:
     def _execute(
         self, sql: str, connection: Connection, values: dict[str, Any] | None = None
     ) -> duckdb.DuckDBPyConnection:
+        if connection.is_slice:
+            return execute_ours(connection, sql, values)
         connection.hold("sessions", WITH_PLACE)
         if self._is_of_many:
             for table in _OFTEN_ASKED:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -68,10 +69,13 @@ class Connection:
 
     database: duckdb.DuckDBPyConnection
     """Without the views that nobody named."""
+    is_slice: bool
+    """Whether it is over some of the shards."""
 
     def __init__(self, files: dict[str, list[str]], context: str | None) -> None:
-        self._files = files
+        self.files = files
         self._context = context
+        self.is_slice = False
         self._made: set[str] = set()
         self._findings: Callable[[], list[bytes] | None] = lambda: None
         self._one_at_a_time = Lock()
@@ -107,6 +111,16 @@ class Connection:
                     raise QueryError(f"DuckDB can't be closed: {problem}", "End the process.") from problem
                 time.sleep(0.01)
 
+    def over(self, shards: set[str]) -> Iterator[Connection]:
+        """A connection to these shards (folders) of the same database, while it is used; what was held is not there."""
+        other = self.again(self._findings)
+        other.files = {table: [f for f in of if str(Path(f).parent) in shards] for table, of in self.files.items()}
+        other.is_slice, other._made = True, set()
+        try:
+            yield other
+        finally:
+            other.database.close()
+
     def sql(self, query: str) -> duckdb.DuckDBPyRelation:
         """The answer to one SELECT or the like, over the tables as they were when this was opened. QueryError for what
         would write."""
@@ -139,13 +153,14 @@ class Connection:
             return
         for other in views.needs(name, self._context):
             self._make(other)
-        files = self._files.get(name, [])
+        files = self.files.get(name, [])
         rows = views.rows(files, name)
         if files:
             described = self.database.execute(f"DESCRIBE {rows}").fetchall()
             if [row[:2] for row in described] != views.columns(name):
                 rows = views.rows_with_all_columns(files, name)
-        self.database.execute(f"CREATE VIEW {name} AS {views.of_context(rows, name, self._context)}")
+        view = "TEMP VIEW" if self.is_slice else "VIEW"
+        self.database.execute(f"CREATE {view} {name} AS {views.of_context(rows, name, self._context)}")
         self._made.add(name)
 
     def _make_findings(self, is_asked_for: bool) -> None:
