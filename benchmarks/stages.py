@@ -39,7 +39,7 @@ STAGES = {
     "prices": ["ingest.account:prices.apply"],
     "signals": ["ingest.account:measure"],
     "signal rows": ["ingest.account:signal_rows", "ingest.account:shards.attempt_rows"],
-    "briefs of shards": ["ingest.across:brief_of"],
+    "briefs of shards": ["ingest.shard:brief_of", "ingest.across:brief_of"],
     "columns": ["store.shards:rows_of"],
     "Parquet": ["store.shards:Draft.add", "store.shards:Draft._finish"],
     "index": ["store:Store.add_shard"],

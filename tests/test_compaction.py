@@ -54,6 +54,11 @@ def test_shards_whose_values_were_made_otherwise_stay_apart(tmp_path: Path, monk
     first.labels = ""
     store.save()
     assert len(grown(tmp_path, 1).manifest.shards) == 2, "large ones are left"
+    monkeypatch.setattr(compaction, "LARGE_BYTES", 1 << 20)
+    monkeypatch.setattr(compaction, "LARGE_SESSIONS", 1)
+    assert compaction.compact(Store(tmp_path / "store", write=True)) == 0, "so are those of many sessions"
+    monkeypatch.setattr(compaction, "LARGE_SESSIONS", 2)
+    assert compaction.compact(Store(tmp_path / "store", write=True)) == 2
 
 
 def test_a_damaged_shard_is_put_together_with_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ def test_a_shard_holds_no_more_small_files_than_memory_is_good_for(tmp_path: Pat
     (tmp_path / "many").mkdir()
     for n in range(9):
         (tmp_path / "many" / f"{n}.json").write_text(f'{{"n": {n}}}')
-    pipeline.ingest([str(tmp_path / "many")], tmp_path / "s", jobs=1, shard_bytes=7_000)
+    pipeline.ingest([str(tmp_path / "many")], tmp_path / "s", jobs=1, shard_bytes=100_000)
     assert len(Store(tmp_path / "s").manifest.shards) == 3
 
 

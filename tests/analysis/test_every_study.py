@@ -335,7 +335,7 @@ def test_a_study_stamps_its_findings_and_shows_no_empty_table() -> None:
     toy = Study(
         name="toy", title="Toy", question="?", queries={}, function=lambda _: Outcome([bare], list(tables), [], [])
     )
-    ran = toy.run(Inputs({}, Versions(1), context="eval"))
+    ran = toy.run(Inputs(rows={}, versions=Versions(1), context="eval"))
     assert ran.findings[0].command == "agentsignals report --context eval --study toy -o toy.json"
     assert ran.findings[0].versions == Versions(1)
     assert [made.id for made in ran.tables] == ["toy.u"]

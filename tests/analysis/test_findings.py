@@ -160,8 +160,10 @@ def test_what_can_not_be_much_is_no_candidate(monkeypatch: pytest.MonkeyPatch) -
 
 
 def made_of(name: str, **tables: list[dict[str, Any]]) -> dict[str, Answer]:
-    inputs = Inputs(tables, Versions(1), context="product")
-    return {made.id: made for made in questions()[name].candidates(inputs)}
+    question = questions()[name]
+    many = {table: tables.pop(table) for table in question.sliced & tables.keys()}
+    inputs = Inputs(rows=tables, many=many, versions=Versions(1), context="product")
+    return {made.id: made for made in question.candidates(inputs)}
 
 
 @pytest.mark.parametrize(
@@ -228,7 +230,7 @@ def test_a_tool_that_fails_more_often_than_it_works(tmp_path: Path) -> None:
 def test_a_servers_tool_fails_by_its_name_and_others_by_what_they_are_for(name: str, tool: str, tmp_path: Path) -> None:
     made = session(user("go"), call(name, status="error", result="no", path="a.py"))
     _, values = rows(store_of(tmp_path, made), questions()["failures"].queries["calls"])
-    assert [row[1] for row in values] == [tool]
+    assert [row[0] for row in values] == [tool]
 
 
 def failures(*groups: tuple[str, int, tuple[int, ...]]) -> dict[str, Answer]:
@@ -353,10 +355,10 @@ def test_three_thousand_sessions_of_a_place_have_a_p() -> None:
 def test_a_wait_is_said_from_an_hour_and_a_quarter_of_the_time(hours: float, of: float, share: float | None) -> None:
     sessions = [{"session_id": "s", "agent": "a", "model": "m", "place": "r"}]
     expected = [] if share is None else [pytest.approx(share)]
-    calls = [{"session_id": "s", "class": "shell", "tool": "make", "ran_s": 3600 * hours, "waited_s": 0.0}]
+    calls = [{"session_id": "s", "tool": "make", "ran_s": 3600 * hours, "waited_s": 0.0}]
     times = [{"session_id": "s", "worked_s": 3600 * of, "waited_s": 0.0}]
     assert [a.share for a in made_of("waiting", sessions=sessions, calls=calls, times=times).values()] == expected
-    calls = [{"session_id": "s", "class": "shell", "tool": "make", "ran_s": 0.0, "waited_s": 3600 * hours}]
+    calls = [{"session_id": "s", "tool": "make", "ran_s": 0.0, "waited_s": 3600 * hours}]
     times = [{"session_id": "s", "worked_s": 3600 * (of - hours), "waited_s": 3600 * hours}]
     made = made_of("waiting", sessions=sessions, calls=calls, times=times)
     assert [a.share for a in made.values()] == expected and all(
@@ -372,6 +374,16 @@ def test_of_a_call_that_was_open_for_long_the_rest_is_waiting(tmp_path: Path) ->
     names, values = rows(store, questions()["waiting"].queries["calls"])
     row = dict(zip(names, values[0], strict=True))
     assert (row["tool"], row["ran_s"], row["waited_s"]) == ("make x", LONGEST_S["shell"], 4000 - LONGEST_S["shell"])
+
+
+def test_what_one_program_ran_for_is_the_sum_whatever_it_was_run_for(tmp_path: Path) -> None:
+    made = session(user("go"), call("Bash", command="python -m pytest"), call("Bash", command="python /x.py"))
+    assert {c.class_ for c in made.tool_calls} == {"test", "shell"}
+    for each, seconds in zip(made.tool_calls, (20, 30), strict=True):
+        each.ended_at = (each.started_at or 0) + seconds * 1_000_000
+    store = store_of(tmp_path, made)
+    names, values = rows(store, questions()["waiting"].queries["calls"])
+    assert [dict(zip(names, row, strict=True))["ran_s"] for row in values] == [50]
 
 
 @pytest.mark.parametrize(("precision", "expected"), [(0.49, 0), (0.51, 2)])

@@ -41,12 +41,14 @@ def test_what_is_asked_in_slices_is_what_is_asked_at_once(
 
     def made() -> list[object]:
         reader = inputs.Reader(store, asked, context)
-        return [reader.inputs(question).rows for question in asked]
+        of_each = [reader.inputs(question) for question in asked]
+        return [(each.rows, {name: list(rows) for name, rows in each.many.items()}) for each in of_each]
 
     at_once = made()
     monkeypatch.setattr(inputs, "_MOST_IN_A_SLICE", 1)
     assert made() == at_once
-    assert at_once[0]
+    given = inputs.Reader(store, asked, context).inputs(questions()["failures"]).many["calls"]
+    assert list(given) == list(given), "they may be read several times"
 
 
 def test_no_slice_holds_more_calls_than_it_may_but_of_one_shard(store: Store) -> None:

@@ -94,9 +94,9 @@ class Question(Struct, frozen=True, kw_only=True):
     context: Context = "product"
     needs_charges: bool = False
     """Whether its rows hold the bill by cause, too, as `charges` (`cost_causes.charged`): made once for all."""
-    by_session: frozenset[str] = frozenset()
-    """Queries that rest on tool calls of one session each, and give its id first, in order: of a large store they are
-    asked over some shards at a time. No table `sessions` with places is there."""
+    sliced: frozenset[str] = frozenset()
+    """Queries whose rows each rest on one session: of a large store they are asked over some shards at a time, and
+    given as `Inputs.many`, in order of their first two columns. No table `sessions` with places is there."""
 
     def candidates(self, inputs: Inputs) -> list[Answer]:
         """Those of these rows, with the question and the command."""

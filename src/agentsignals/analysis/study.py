@@ -7,7 +7,8 @@ new study is one file in `studies/`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -126,7 +127,21 @@ class Outcome(Struct, frozen=True):
     """Of each signal among its rows that claims a meaning, how often it was right; put in when the study is run."""
 
 
-class Inputs(Struct, frozen=True):
+class Rows:
+    """Rows of an answer that has many of them: each is made when it is read, as dictionaries they take four times the
+    memory."""
+
+    def __init__(self, names: Sequence[str], values: Sequence[tuple[Any, ...]]) -> None:
+        self._names, self._values = names, values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(dict, map(zip, repeat(self._names), self._values))
+
+
+class Inputs(Struct, frozen=True, kw_only=True):
     """What a study is given."""
 
     rows: Mapping[str, list[Row]]
@@ -138,6 +153,9 @@ class Inputs(Struct, frozen=True):
     """The context the rows are of, where the store holds both; commands then name it."""
     labeller: str = ""
     """Whose labels studies of labels are to take; empty for the labeller with most of them."""
+    many: Mapping[str, Iterable[Row]] = field(default_factory=dict)
+    """The rows of those queries of a question that are asked by slices (`ranking.Question.sliced`), which may be
+    read several times."""
 
     def present(self, rows: str, *columns: str) -> list[Any]:
         """The values of a column, or tuples of several, of the rows where none is missing."""

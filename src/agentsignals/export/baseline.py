@@ -42,7 +42,7 @@ def write(store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:
         columns, values = asking.answered(store, take, context, connections)
         measured = (dict(zip(columns, row, strict=True)) for row in values)
         tables[name] = [row for row in measured if row["session_id"] in wanted]
-    made = baseline_of(Inputs(tables, Versions(SCHEMA_VERSION)), context)
+    made = baseline_of(Inputs(rows=tables, versions=Versions(SCHEMA_VERSION)), context)
     encoded = encode(made)
     refuse(path.name, [("whole", encoded.decode())], Guard())
     try:

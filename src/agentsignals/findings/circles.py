@@ -32,7 +32,7 @@ def _answers(inputs: Inputs) -> list[Answer]:
     calls: dict[str, int] = {row["session_id"]: row["n"] for row in inputs.rows["calls"]}
     wasted: dict[str, int] = {}
     longest = 0
-    for row in inputs.rows["runs"]:
+    for row in inputs.many["runs"]:
         wasted[row["session_id"]] = wasted.get(row["session_id"], 0) + 1
         longest = max(longest, row["equal_calls"])
     parts = ((session_id, wasted.get(session_id, 0), n) for session_id, n in calls.items())
@@ -69,5 +69,5 @@ FINDING = Question(
         "runs": f"{_RUNS} ORDER BY session_id, seq",
     },
     function=_answers,
-    by_session=frozenset({"runs"}),
+    sliced=frozenset({"runs"}),
 )

@@ -4,12 +4,15 @@ elsewhere."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from itertools import groupby
+from operator import itemgetter
 from statistics import median
 
-from agentsignals.analysis.clusters import share_of
+from agentsignals.analysis.clusters import Part, over_places
 from agentsignals.analysis.contrasts import LEAST_PART, SESSIONS, Contrast, contrasts
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.grouped import behind, by
+from agentsignals.analysis.grouped import behind
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.ranking import Answer, Question, above, among, apart_from, lines_of, quoted, shown, slug
 from agentsignals.analysis.rows import PROGRAM
@@ -28,22 +31,24 @@ _CAVEAT = "Some failures are probes (does this file exist?), and tests fail beca
 def _answers(inputs: Inputs) -> list[Answer]:
     sessions = inputs.rows["sessions"]
     places = by_session(sessions)
-    calls = inputs.rows["calls"]
+    calls = inputs.many["calls"]
     whole = max(1, sum(row["failed"] for row in calls))
+    measure = _parts(row for row in calls if row["tool"] not in _CHECKS)
     made = []
-    for tool, rows in sorted(by(calls, "tool").items()):
+    for tool, of_tool in groupby(calls, itemgetter("tool")):
+        rows = list(of_tool)
         failed = sum(row["failed"] for row in rows)
         if sum(row["n"] for row in rows) < FEWEST_CALLS or failed < LEAST_PART * whole:
             continue
-        others = [row for row in calls if row["tool"] not in (tool, *_CHECKS)]
-        made.append(_often(tool, rows, others, places, whole))
         parts = _parts(rows)
-        of_tool = sum(n for _, _, n in parts)
-        made += [_more(tool, rows, contrast, of_tool, whole) for contrast in contrasts(parts, sessions)]
+        made.append(_often(tool, rows, measure if tool in _CHECKS else _without(parts, measure), places, whole))
+        n = sum(n for _, _, n in parts)
+        made += [_more(tool, rows, contrast, n, whole) for contrast in contrasts(parts, sessions)]
     return made
 
 
-def _parts(rows: list[Row]) -> list[tuple[str, float, float]]:
+def _parts(rows: Iterable[Row]) -> list[Part]:
+    """Of each session: failed calls, and calls."""
     summed: dict[str, list[float]] = {}
     for row in rows:
         pair = summed.setdefault(row["session_id"], [0.0, 0.0])
@@ -52,8 +57,15 @@ def _parts(rows: list[Row]) -> list[tuple[str, float, float]]:
     return [(session_id, k, n) for session_id, (k, n) in summed.items()]
 
 
-def _often(tool: str, rows: list[Row], others: list[Row], places: dict[str, str], whole: float) -> Answer:
-    share, rest = (share_of(each, places, lambda row: row["failed"] / row["n"], "n") for each in (rows, others))
+def _without(parts: list[Part], measure: list[Part]) -> list[Part]:
+    """A person's calls but for these."""
+    less = {session_id: (k, n) for session_id, k, n in parts}
+    left = ((s, k - less.get(s, (0, 0))[0], n - less.get(s, (0, 0))[1]) for s, k, n in measure)
+    return [(session_id, k, n) for session_id, k, n in left if n]
+
+
+def _often(tool: str, rows: list[Row], others: list[Part], places: dict[str, str], whole: float) -> Answer:
+    share, rest = (over_places(each, places) for each in (_parts(rows), others))
     between = apart_from(share, rest)
     against = f", against {formatted(rest.value, 'share')} of your calls of other tools" if between else ""
     failed = sum(row["failed"] for row in rows)
@@ -136,11 +148,11 @@ FINDING = Question(
         " (PARTITION BY"
         " session_id, tool ORDER BY seq ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS worked_at,"
         " max(CASE WHEN status = 'ok' THEN seq END) OVER (PARTITION BY session_id, tool) AS worked_seq FROM calls)"
-        " SELECT session_id, tool, error_class, count(*) AS n, count(*) FILTER (status = 'error') AS failed,"
+        " SELECT tool, session_id, error_class, count(*) AS n, count(*) FILTER (status = 'error') AS failed,"
         " count(*) FILTER (status = 'error' AND worked_seq > seq) AS mended,"
         " median((worked_at - began) / 60) FILTER (status = 'error') AS minutes"
         " FROM later GROUP BY ALL ORDER BY ALL",
     },
     function=_answers,
-    by_session=frozenset({"calls"}),
+    sliced=frozenset({"calls"}),
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from agentsignals.analysis import cost_causes
 from agentsignals.analysis.ranking import Question
 from agentsignals.analysis.rows import WITH_PLACE
-from agentsignals.analysis.study import Context, Inputs, Row, Versions
+from agentsignals.analysis.study import Context, Inputs, Row, Rows, Versions
 from agentsignals.store import Store
 from agentsignals.store.manifest import SCHEMA_VERSION, contexts, main_context
 from agentsignals.store.query import Connection, answered, execute_ours, names_of
@@ -89,7 +89,8 @@ class Reader:
         self._charges: dict[str, tuple[list[Row], list[Row]]] = {}
         charged: set[str] = set()
         for study in asking:
-            self._awaited.update((sql, self._of(study)) for sql in study.queries.values())
+            whole = (sql for name, sql in study.queries.items() if name not in _sliced(study))
+            self._awaited.update((sql, self._of(study)) for sql in whole)
             if study.needs_charges:
                 charged.add(self._of(study))
         self._awaited.update((cost_causes.QUERIES["bill"], of) for of in charged)
@@ -108,16 +109,20 @@ class Reader:
     def inputs(self, study: Asking) -> Inputs:
         """What a study is given."""
         context = self._of(study)
-        by_session = study.by_session if isinstance(study, Question) else ()
-        rows = {
-            name: self._answer(sql, context, is_by_session=name in by_session).rows
-            for name, sql in study.queries.items()
-        }
+        many = {name: self._asked_by_slices(study.queries[name], context) for name in _sliced(study)}
+        rows = {name: self._answer(sql, context).rows for name, sql in study.queries.items() if name not in many}
         if study.needs_charges:
             rows["charges"], rows["repeats"] = self._charged(context)
         # A sentence names no versions: to ask for them reads all values.
         versions = Versions(SCHEMA_VERSION) if isinstance(study, Question) else self.versions
-        return Inputs(rows, versions, self._no_traces, context, self._labeller)
+        return Inputs(
+            rows=rows,
+            many=many,
+            versions=versions,
+            no_traces=self._no_traces,
+            context=context,
+            labeller=self._labeller,
+        )
 
     def ask(self, sql: str, values: Mapping[str, Any], context: str) -> list[Row]:
         """The rows of one more question of ours, to the tables as studies see them; `values` are bound."""
@@ -159,21 +164,13 @@ class Reader:
         wanted = self.context if study.context == "either" else study.context
         return wanted if self._contexts - {wanted} else ""
 
-    def _answer(self, sql: str, context: str = "", *, is_by_session: bool = False) -> _Answer:
+    def _answer(self, sql: str, context: str = "") -> _Answer:
         answer = self._kept.pop((sql, context), None)
         if answer is None:
 
             def take(connection: Connection) -> _Answer:
-                values: list[tuple[Any, ...]] = []
-                names: list[str] = []
-                parts = slices(connection, "tool_calls", _MOST_IN_A_SLICE) if is_by_session else (connection,)
-                for part in parts:
-                    asked = self._execute(sql, part)
-                    names = names_of(asked)
-                    values += asked.fetchall()
-                if is_by_session:
-                    values.sort(key=itemgetter(0))
-                return _Answer(names, values)
+                asked = self._execute(sql, connection)
+                return _Answer(names_of(asked), asked.fetchall())
 
             answer = answered(self._store, take, context or None, self._connections)
         self._awaited[sql, context] -= 1
@@ -181,11 +178,24 @@ class Reader:
             self._kept[sql, context] = answer
         return answer
 
+    def _asked_by_slices(self, sql: str, context: str) -> Rows:
+        def take(connection: Connection) -> Rows:
+            names: list[str] = []
+            values: list[tuple[Any, ...]] = []
+            texts: dict[str, str] = {}  # names and ids come again and again, each time as an object of its own
+            for part in slices(connection, "tool_calls", _MOST_IN_A_SLICE):
+                asked = self._execute(sql, part)
+                names = names_of(asked)
+                for row in _fetched(asked):
+                    values.append(tuple([texts.setdefault(v, v) if type(v) is str else v for v in row]))
+            values.sort(key=itemgetter(0, 1))
+            return Rows(names, values)
+
+        return answered(self._store, take, context or None, self._connections)
+
     def _each(self, sql: str, connection: Connection) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query, asked when the first is wanted; few are in memory at once."""
-        asked = self._execute(sql, connection)
-        while some := asked.fetchmany(_ROWS_A_FETCH):
-            yield from some
+        """The rows of a query, asked when the first is wanted."""
+        yield from _fetched(self._execute(sql, connection))
 
     def _execute(
         self, sql: str, connection: Connection, values: dict[str, Any] | None = None
@@ -197,6 +207,16 @@ class Reader:
             for table in _OFTEN_ASKED:
                 connection.hold(table, f"SELECT * FROM {table}", _MOST_HELD)
         return execute_ours(connection, sql, values)
+
+
+def _sliced(study: Asking) -> frozenset[str]:
+    return study.sliced if isinstance(study, Question) else frozenset()
+
+
+def _fetched(asked: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    """Rows, few of them in memory at once."""
+    while some := asked.fetchmany(_ROWS_A_FETCH):
+        yield from some
 
 
 def _endings(uris: Iterable[str]) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heapq import nsmallest
 from math import ceil, fsum
 
 from agentsignals.analysis.cost_causes import QUERIES
@@ -27,25 +28,27 @@ _CARRIED = (
     " counted AS (SELECT *, count(*) FILTER (what = 'step') OVER (PARTITION BY session_id, thread, part ORDER BY seq"
     " ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS times FROM parted)"
     " SELECT session_id, call_seq AS seq, name, tokens, times,"
-    " tokens * times / sum(tokens * times) OVER (PARTITION BY session_id) AS part, count(*) OVER () AS results"
+    " tokens * times / sum(tokens * times) OVER (PARTITION BY session_id) AS part,"
+    " count(*) OVER (PARTITION BY session_id) AS results"
     " FROM counted WHERE what = 'result' AND times > 0"
 )
 """Each result, and how many model calls it was sent again with before a compaction took it away; `part`: of what its
-session's results cost to carry, for a token costs as much whichever it is."""
+session's results cost to carry, for a token costs as much whichever it is; `results`: how many its session has."""
 
 
 def _answers(inputs: Inputs) -> list[Answer]:
-    rows, bill = inputs.rows["results"], inputs.rows["bill"]
-    results = rows[0]["results"] if rows else 0
+    rows, bill = inputs.many["results"], inputs.rows["bill"]
+    results = sum({row["session_id"]: row["results"] for row in rows}.values())
     if not bill or results < FEWEST:
         return []
     usd: dict[str, float] = {}
     for charge in inputs.rows["charges"]:
         if charge["cause"] == "carried_results":
             usd[charge["session_id"]] = usd.get(charge["session_id"], 0.0) + charge["usd"]
-    dear = sorted(((row["part"] * usd.get(row["session_id"], 0.0), row) for row in rows), key=_dearest)
-    few = [each for each in dear[: min(AT_MOST, ceil(FEW * results))] if each[0] >= BESIDE * dear[0][0]]
-    return [_answer(few, results, fsum(row["cost_usd"] for row in bill), len(bill))]
+    priced = ((row["part"] * usd.get(row["session_id"], 0.0), row) for row in rows if row["part"] is not None)
+    dear = nsmallest(min(AT_MOST, ceil(FEW * results)), priced, key=_dearest)
+    few = [each for each in dear if each[0] >= BESIDE * dear[0][0]]
+    return [_answer(few, results, fsum(row["cost_usd"] for row in bill), len(bill))] if few else []
 
 
 def _dearest(priced: tuple[float, Row]) -> tuple[float, str, int]:
@@ -82,8 +85,11 @@ FINDING = Question(
     question="Where did the money go?",
     queries={
         "bill": QUERIES["bill"],
-        "results": f"SELECT * FROM ({_CARRIED}) WHERE part >= {LEAST_PART} ORDER BY session_id, seq",
+        # The largest of each session, be it no giant, stands there for the number of its results.
+        "results": f"SELECT * REPLACE (CASE WHEN part >= {LEAST_PART} THEN part END AS part) FROM ({_CARRIED})"
+        f" QUALIFY part >= {LEAST_PART} OR row_number() OVER (PARTITION BY session_id ORDER BY part DESC, seq) = 1",
     },
     function=_answers,
+    sliced=frozenset({"results"}),
     needs_charges=True,
 )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import groupby
 from math import fsum
+from operator import itemgetter
 
 from agentsignals.analysis.clusters import over_places
 from agentsignals.analysis.contrasts import SESSIONS
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.grouped import behind, by
+from agentsignals.analysis.grouped import behind, ranked
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.ranking import Answer, Question, drawn, lines_of, quoted, shown, slug
 from agentsignals.analysis.rows import PROGRAM
@@ -19,6 +21,7 @@ MUCH = 0.2
 """The share of the time from which it is surely worth a sentence; of the estimate it is `LEAST`."""
 LEAST = 0.25
 LEAST_HOURS = 1.0
+_MOST_NAMED = 3
 _KINDS = " ".join(f"WHEN '{class_}' THEN {seconds}" for class_, seconds in LONGEST_S.items())
 _LONGEST = (
     "CASE WHEN status = 'rejected' OR purpose = 'plan_handoff' THEN 0"
@@ -47,9 +50,9 @@ def _for_person(inputs: Inputs, times: dict[str, dict[str, float]], places: dict
     parts = ((s, waited.get(s, 0.0), (row["worked_s"] + row["waited_s"]) / 3600) for s, row in times.items())
     share = over_places(parts, places)
     open_calls: Counter[str] = Counter()
-    for row in inputs.rows["calls"]:
+    for row in inputs.many["calls"]:
         open_calls[row["tool"]] += row["waited_s"]
-    longest = [shown(tool) for tool, seconds in open_calls.most_common(3) if seconds]
+    longest = [shown(tool) for tool, seconds in ranked(open_calls)[:_MOST_NAMED] if seconds]
     return [
         Answer(
             id="waiting.for-you",
@@ -71,11 +74,11 @@ def _for_person(inputs: Inputs, times: dict[str, dict[str, float]], places: dict
 
 def _for_commands(inputs: Inputs, times: dict[str, dict[str, float]], places: dict[str, str]) -> list[Answer]:
     made = []
-    for tool, rows in sorted(by(inputs.rows["calls"], "tool").items()):
+    for tool, rows in groupby(inputs.many["calls"], itemgetter("tool")):
         hours = {
             row["session_id"]: min(row["ran_s"], times[row["session_id"]]["worked_s"]) / 3600
             for row in rows
-            if row["session_id"] in times and row["class"] not in ("ask", "task")
+            if row["session_id"] in times and row["ran_s"] is not None
         }
         size = fsum(hours.values())
         if size < LEAST_HOURS:
@@ -104,8 +107,9 @@ FINDING = Question(
     question="Where do I wait, where does it wait for me?",
     queries={
         "sessions": SESSIONS,
-        "calls": f"SELECT session_id, class, tool, sum(ran_s) AS ran_s, sum(waited_s) AS waited_s FROM ({_CALLS})"
-        " GROUP BY ALL ORDER BY ALL",
+        # A person or a subagent is asked: that is no time that a command ran.
+        "calls": "SELECT tool, session_id, sum(ran_s) FILTER (class NOT IN ('ask', 'task')) AS ran_s,"
+        f" sum(waited_s) AS waited_s FROM ({_CALLS}) GROUP BY ALL ORDER BY ALL",
         "times": "SELECT session_id, number AS worked_s, waited_s FROM (SELECT session_id, number FROM signals"
         " WHERE signal = 'infra.work_time_s' AND number IS NOT NULL) JOIN (SELECT session_id,"
         " TRY_CAST(detail->>'asked_s' AS DOUBLE)"
@@ -113,4 +117,5 @@ FINDING = Question(
         " number IS NOT NULL) USING (session_id) JOIN sessions USING (session_id) ORDER BY session_id",
     },
     function=_answers,
+    sliced=frozenset({"calls"}),
 )

@@ -51,7 +51,7 @@ def measure_across(store: Store) -> None:
 
 def _measure(store: Store, before: dict[str, standing.Standing] | None, now: dict[str, int]) -> None:
     manifest = store.manifest
-    held = {name: brief_of(store, name, keep=True) for name in store.whole(*READ)}
+    held = {name: brief_of(store.folder, name, keep=True) for name in store.whole(*READ)}
     made = standing.standings(store, held, before or {})
     manifest.across = shards.write_across(store.folder, manifest.run, _tables(store, held, made, before is not None))
     manifest.standings = standing.write(store, manifest.run, made, now)
@@ -88,7 +88,7 @@ def history_of(store: Store, session_id: str) -> tuple[History, dict[str, Any]]:
     is_done = bool(store.manifest.history_of) and store.manifest.history_of == store.fingerprint(now)
     kept = standing.read(store, now) if is_done else None
     if kept is None:
-        held = {name: brief_of(store, name) for name in store.whole(*READ)}
+        held = {name: brief_of(store.folder, name) for name in store.whole(*READ)}
         kept = {s.session_id: s for s in standing.standings(store, held, {}).now}
     history = kept[session_id].history()
     ((header, values),) = _measurable(store, entry.shard, {session_id})
@@ -107,7 +107,7 @@ class OverAll(Struct):
 
 def over_all(store: Store, signal: Signal, context: Context, most: int) -> OverAll:
     """The value of a signal over all sessions of a context, with the inputs of so many sessions at most."""
-    held = {name: brief_of(store, name) for name in store.whole(*READ)}
+    held = {name: brief_of(store.folder, name) for name in store.whole(*READ)}
     made = standing.standings(store, held, {}, only_places=True)
     later = _later([context])
     if later and store.manifest.across is not None:
@@ -119,7 +119,7 @@ def over_all(store: Store, signal: Signal, context: Context, most: int) -> OverA
     values: dict[str, dict[str, Any]] = {session_id: {} for session_id in first}
     for name in {name for name, _ in first.values()}:
         only = {session_id for session_id, (of, _) in first.items() if of == name}
-        values |= values_of(store, name, [n for n in signal.needs if n not in later], only)
+        values |= values_of(store.folder, name, [n for n in signal.needs if n not in later], only)
     for session_id, (_, entry) in first.items():
         values[session_id] |= {n: of[session_id] for n, of in later.items() if session_id in of}
         if isinstance(sets := values[session_id].get(SETS), dict):
@@ -146,7 +146,7 @@ def _measurable(store: Store, shard: str, only: set[str]) -> Iterator[tuple[Sess
     ask for."""
     if not only:
         return
-    values = values_of(store, shard, _of_histories(), only)
+    values = values_of(store.folder, shard, _of_histories(), only)
     for row in sorted(shards.read_header(store.folder, shard, _HEADER, only), key=lambda row: str(row["session_id"])):
         trial_id, index = row.pop("trial_id"), row.pop("attempt_index")
         attempt = Attempt(root="", trial_id=trial_id, attempt_index=index) if trial_id is not None else None

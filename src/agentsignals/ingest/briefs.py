@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
@@ -77,21 +78,21 @@ class Brief(Struct, kw_only=True):
     """Small, and unpacked when asked for."""
 
 
-def brief_of(store: Store, shard: str, keep: bool = False) -> Brief:
+def brief_of(root: Path, shard: str, keep: bool = False) -> Brief:
     """The brief of a shard, made where it is not there; `keep`: written, too. StoreError when a table can't be read."""
-    path = store.folder / FOLDER / f"{shard}.{_stamp()}"
+    path = root / FOLDER / f"{shard}.{_stamp()}"
     with suppress(OSError, msgspec.DecodeError):
         data = path.read_bytes()
         if zlib.crc32(data[_CHECK_BYTES:]) == int.from_bytes(data[:_CHECK_BYTES]):
             return msgspec.msgpack.decode(memoryview(data)[_CHECK_BYTES:], type=Brief)
-    made = _made(store, shard)
+    made = _made(root, shard)
     if keep:
         encoded = msgspec.msgpack.encode(made)
         try:
             path.parent.mkdir(exist_ok=True)
             disk.replace(path, zlib.crc32(encoded).to_bytes(_CHECK_BYTES) + encoded)
         except OSError as problem:
-            raise disk.cannot_write(store.folder, problem) from problem
+            raise disk.cannot_write(root, problem) from problem
     return made
 
 
@@ -109,13 +110,11 @@ def texts_of(brief: Brief) -> dict[str, Text]:
     return {entry.session_id: text for entry, text in zip(brief.sessions, texts, strict=True)}
 
 
-def values_of(
-    store: Store, shard: str, names: Iterable[str], only: set[str] | None = None
-) -> dict[str, dict[str, Any]]:
+def values_of(root: Path, shard: str, names: Iterable[str], only: set[str] | None = None) -> dict[str, dict[str, Any]]:
     """The session-level values of these signals (by function name), of a shard's sessions or `only` of these."""
     called = {catalogue()[name].path: name for name in names}
     values: dict[str, dict[str, Any]] = {}
-    for session_id, path, value, absent, why in shards.read_values(store.folder, shard, set(called), only):
+    for session_id, path, value, absent, why in shards.read_values(root, shard, set(called), only):
         values.setdefault(session_id, {})[called[path]] = _absent(absent, why or "") if absent else decoded(value or "")
     return values
 
@@ -144,15 +143,15 @@ def _stamp() -> str:
     return hashlib.blake2b(repr((_VERSION, versions, asked)).encode(), digest_size=6).hexdigest()
 
 
-def _made(store: Store, shard: str) -> Brief:
+def _made(root: Path, shard: str) -> Brief:
     names = {s.name for context in CONTEXTS for s in summed(context) if s.scope == "session"}
-    values = values_of(store, shard, names | {FILES, LINES, MARKS})
-    prompts = shards.first_prompts(store.folder, shard)
+    values = values_of(root, shard, names | {FILES, LINES, MARKS})
+    prompts = shards.first_prompts(root, shard)
     brief = Brief()
     texts: list[Text] = []
     sites: dict[tuple[Context, str | None, str | None], _Heard] = {}
     lists: dict[Context, dict[str, list[tuple[str, Any]]]] = {}
-    for row in shards.read_header(store.folder, shard, _HEADER):
+    for row in shards.read_header(root, shard, _HEADER):
         entry = Entry(**row, lines=0)
         measured = values.get(entry.session_id, {})
         files, marks, lines = (measured.get(name) for name in (FILES, MARKS, LINES))

@@ -42,8 +42,8 @@ SMALL_BYTES = 4 * 1024 * 1024
 of it (other systems, a program with threads) takes 0.7 s of CPU to start."""
 _AT_ONCE = 4096
 """So many files are recognised before the next are listed: what is kept of a file until then is more than its entry."""
-_FILE_BYTES = 2048
-"""What a file weighs beside its bytes: a shard of very many small ones would take more memory than one of few."""
+_FILE_BYTES = 32 * 1024
+"""What a file weighs beside its bytes: its values and rows take some 45 KB of a worker until they are written."""
 _ARCHIVES = (b"PK\x03\x04", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07")
 _TAR, _TAR_AT = b"ustar", 257
 _TWIN = "twin:"

@@ -19,6 +19,7 @@ from agentsignals.errors import AgentSignalsError
 from agentsignals.formats import Input, Reading, formats, skip, unknown_fields
 from agentsignals.ingest.account import Account, Rows
 from agentsignals.ingest.attempts import assemble, once
+from agentsignals.ingest.briefs import brief_of
 from agentsignals.ingest.drift import versions_of
 from agentsignals.ingest.family import READ_AGAIN, Family, Member, entry_of, shard_name, sound_id
 from agentsignals.ingest.isolate import isolate
@@ -124,6 +125,7 @@ def _read_shard(task: Task) -> Report:
                 made.take(family.name, work)
         report = made.finish()
     report.entry.tables = draft.parts
+    brief_of(root, task.name, keep=True)  # here, where what it takes goes with the worker
     return report
 
 

@@ -229,7 +229,7 @@ def _add_lines(
         if entry.lines and outlines[entry.session_id].place in shared_anew:
             by_shard[name].add(entry.session_id)
     for name, wanted in by_shard.items():
-        for session_id, values in values_of(store, name, [LINES], wanted).items():
+        for session_id, values in values_of(store.folder, name, [LINES], wanted).items():
             outlines[session_id].lines = values[LINES]
 
 

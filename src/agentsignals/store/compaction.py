@@ -1,7 +1,8 @@
 """Small shards put together, so that a store that is brought up to date after every prompt keeps few of them.
 
-Shards lie in tiers by their sessions: up to `FEW`, its square, its cube. As many of a tier as `FEW` become one of the
-next. So a store has fewer than `FEW` shards a tier beside the large ones, and a session is copied once a tier.
+Shards lie in tiers by their sessions: up to `FEW`, up to its square. As many of a tier as `FEW` become one of the next,
+and what is larger stays. So a store has fewer than `FEW` shards a tier beside the large ones, and a session is copied
+once a tier.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from agentsignals.store.manifest import ShardEntry
 FEW = 16
 LARGE_BYTES = 1 << 20
 """A shard of so much is left alone: 64 MB of traces make one to three."""
+LARGE_SESSIONS = FEW * FEW
+"""As is one of so many sessions, however small: a shard is read whole, at some 45 KB a session."""
 
 
 def compact(store: Store) -> int:
@@ -46,8 +49,10 @@ def _groups(store: Store) -> Iterator[list[str]]:
     whole = set(store.whole())
     tiers: dict[object, list[str]] = defaultdict(list)
     for name, entry in sorted(store.manifest.shards.items()):
-        if name in whole and sum(part.bytes for part in entry.tables.values()) < LARGE_BYTES:
-            tiers[_tier(len(store.holdings.sessions_of(name))), _alike(entry)].append(name)
+        sessions = len(store.holdings.sessions_of(name))
+        n_bytes = sum(part.bytes for part in entry.tables.values())
+        if name in whole and n_bytes < LARGE_BYTES and sessions < LARGE_SESSIONS:
+            tiers[_tier(sessions), _alike(entry)].append(name)
     for names in tiers.values():
         for at in range(0, len(names) - FEW + 1, FEW):
             yield names[at : at + FEW]
