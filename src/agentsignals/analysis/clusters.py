@@ -3,7 +3,7 @@ person's, or one team's, and alike. Where too few places are known, sessions are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import compress
 from math import fsum
 
@@ -59,19 +59,19 @@ def placed_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str = 
     share = over_places(counted, places, drawn)
     if drawn != "sessions":
         return replace(share, counted=Closed(f"It counts by {drawn}, not by sessions."))
-    return replace(share, sessions=behind((s, k) for s, k, _ in counted), counted=counted)
+    return replace(share, sessions=behind((s, k) for s, k, _ in counted if k), counted=counted)
 
 
 def over_places(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> PlacedShare:
     """As `placed_share`, without the sessions behind it."""
     counted = list(parts)
-    sessions, ks, ns = zip(*counted, strict=True) if counted else ((), (), ())
+    sessions, ks, ns = ([part[column] for part in counted] for column in range(3))
     k, n = sum(ks), sum(ns)
-    places_of = [places.get(session) for session in sessions]
-    # A session whose place nobody knows is a place of its own.
-    clusters = [(s,) if place is None else place for s, place in zip(sessions, places_of, strict=True)]
+    clusters: list[Hashable] = list(map(places.get, sessions))
+    named = set(clusters if min(ns, default=1) > 0 else compress(clusters, (n > 0 for n in ns)))
+    if None in clusters:  # a session whose place nobody knows is a place of its own
+        clusters = [(s,) if place is None else place for s, place in zip(sessions, clusters, strict=True)]
     by_place = clustered_columns(clusters, ks, ns)
-    named = set(places_of if min(ns, default=1) > 0 else compress(places_of, (n > 0 for n in ns)))
     interval, note = _drawn(sessions, ks, ns, by_place, drawn)
     share = PlacedShare(
         value=k / n if n else None,

@@ -115,9 +115,11 @@ def tally(rows: Iterable[Row], *keys: str, weight: str = "n") -> Counter[Any]:
 
 def behind(parts: Iterable[tuple[str, float]]) -> tuple[str, ...]:
     """The sessions that make most of a sum over (session, part); those without a part are not behind it."""
-    counted: dict[str, float] = {}
-    for session_id, part in parts:
-        if part:
+    held = [each for each in parts if each[1]]
+    counted = dict(held)
+    if len(counted) < len(held):
+        counted = {}
+        for session_id, part in held:
             counted[session_id] = counted.get(session_id, 0) + part
     largest = sorted(counted.values(), reverse=True)[:MOST_BEHIND]
     # Of many sessions, equal ones above all, only those that may be among the first are put in order.

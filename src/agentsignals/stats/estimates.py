@@ -8,8 +8,8 @@ by `benchmarks/coverage.py`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
-from itertools import chain, repeat
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import chain, compress, repeat
 from math import comb, exp, fsum, log, sqrt
 from statistics import stdev
 from typing import NamedTuple
@@ -196,17 +196,19 @@ def cluster_sums(clusters: Sequence[Hashable], ks: Sequence[float], ns: Sequence
     """The sums of k and of n of each cluster, in the order they come."""
     if len(set(clusters)) == len(clusters):
         return list(zip(ks, ns, strict=True))
-    of_n: dict[Hashable, float] = {}
-    if ns.count(1) == len(ns):
-        of_n.update(Counter(clusters))
-    else:
-        for cluster, n in zip(clusters, ns, strict=True):
-            of_n[cluster] = of_n.get(cluster, 0.0) + n
-    of_k: dict[Hashable, float] = {}
-    for cluster, k in zip(clusters, ks, strict=True):
-        if k:
-            of_k[cluster] = of_k.get(cluster, 0.0) + k
-    return [(of_k.get(cluster, 0.0), n) for cluster, n in of_n.items()]
+    of_n = _sums(clusters, ns)
+    of_k = _sums(list(compress(clusters, ks)), list(filter(None, ks)))
+    return [(float(of_k.get(cluster, 0.0)), n) for cluster, n in of_n.items()]
+
+
+def _sums(clusters: Sequence[Hashable], parts: Sequence[float]) -> Mapping[Hashable, float]:
+    """The sum of each cluster's parts; where each part is one, they need only be counted."""
+    if parts.count(1) == len(parts):
+        return Counter(clusters)
+    sums: dict[Hashable, float] = {}
+    for cluster, part in zip(clusters, parts, strict=True):
+        sums[cluster] = sums.get(cluster, 0.0) + part
+    return sums
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:
