@@ -10,7 +10,7 @@ from math import fsum
 from msgspec.structs import replace
 
 from agentsignals.analysis.behind import Closed
-from agentsignals.analysis.grouped import Estimate, behind
+from agentsignals.analysis.grouped import Estimate
 from agentsignals.analysis.study import Kind, Row
 from agentsignals.stats.estimates import (
     FEWEST_CLUSTERS,
@@ -59,13 +59,15 @@ def placed_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str = 
     share = over_places(counted, places, drawn)
     if drawn != "sessions":
         return replace(share, counted=Closed(f"It counts by {drawn}, not by sessions."))
-    return replace(share, sessions=behind((s, k) for s, k, _ in counted if k), counted=counted)
+    return replace(share, counted=counted, is_sum=True)
 
 
 def over_places(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> PlacedShare:
-    """As `placed_share`, without the sessions behind it."""
+    """As `placed_share`, without what it counts."""
     counted = list(parts)
-    sessions, ks, ns = ([part[column] for part in counted] for column in range(3))
+    sessions = [session_id for session_id, _, _ in counted]
+    ks = [k for _, k, _ in counted]
+    ns = [n for _, _, n in counted]
     k, n = sum(ks), sum(ns)
     clusters: list[Hashable] = list(map(places.get, sessions))
     named = set(clusters if min(ns, default=1) > 0 else compress(clusters, (n > 0 for n in ns)))
@@ -122,8 +124,8 @@ def placed_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimate:
         kind="number",
         interval=drawn,
         note=note,
-        sessions=behind((s, a) for s, a, _ in counted),
         counted=counted,
+        is_sum=True,
     )
 
 
@@ -149,7 +151,7 @@ def placed_median(
         kind=kind,
         interval=interval,
         note=note,
-        counted=[(session_id, value, 1) for session_id, value in values],
+        counted=lambda: [(session_id, value, 1) for session_id, value in values],
     )
 
 

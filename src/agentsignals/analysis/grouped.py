@@ -45,10 +45,15 @@ class Estimate(Struct, frozen=True, kw_only=True):
     interval: Interval | None = None
     note: str = ""
     """What the interval rests on, and what speaks against it."""
-    sessions: tuple[str, ...] = ()
-    """Those that make most of it."""
     counted: Any = None
     """The sessions it counts, as a `Counted`: what opens behind it."""
+    is_sum: bool = False
+    """Whether `counted` are parts of a sum, of which a finding names the largest."""
+
+    @property
+    def sessions(self) -> tuple[str, ...]:
+        """Those that make most of it. Only a finding asks; most estimates are cells and marks."""
+        return behind((session_id, k) for session_id, k, _ in self.counted if k) if self.is_sum else ()
 
     @property
     def ends(self) -> tuple[float | None, float | None]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import fsum
 from typing import Any
 
-from agentsignals.analysis.behind import Part
+from agentsignals.analysis.behind import Counted, Part
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.cost_causes import BOUNDED, CARRIED, CAUSES, QUERIES
 from agentsignals.analysis.figures import bounded, formatted, plain
@@ -73,7 +74,7 @@ def _findings(charges: list[Row], bill: list[Row]) -> list[Finding]:
     total = fsum(row["cost_usd"] for row in bill)
     is_bound = any(row[BOUND] is not None for row in bill)
     return [
-        count(usd, len(bill), "usd", behind=_paid(bill, charges, cause)).finding(
+        count(usd, len(bill), "usd", behind=partial(_paid, bill, charges, cause)).finding(
             f"cost_causes.{cause}",
             f"Of the cost, {CAUSES[cause]}",
             _OF,
@@ -98,7 +99,9 @@ def _paid(bill: list[Row], charges: list[Row], cause: str) -> list[Part]:
 def _causes(charges: list[Row], bill: list[Row], is_bound: bool) -> Table:
     sums = _sums(charges)
     total = fsum(sums.values())
-    paid = {cause: len({c["session_id"] for c in charges if c["cause"] == cause}) for cause in CAUSES}
+    causes = [charge["cause"] for charge in charges]
+    pairs = set(zip((charge["session_id"] for charge in charges), causes, strict=True))
+    paid = Counter(cause for _, cause in pairs)
     rows: list[list[Any]] = [
         [
             CAUSES[cause],
@@ -110,13 +113,14 @@ def _causes(charges: list[Row], bill: list[Row], is_bound: bool) -> Table:
     ]
     rows.append(["all", bounded(total, is_bound), 1.0 if total else None, len(bill)])
     header = "cause | usd cost:usd | share of the bill:share | sessions in sessions:count"
-    behind = [[_charged(c) for c in charges if c["cause"] == cause] for cause in sums]
+    behind: list[Counted] = [partial(_charged, charges, causes, cause) for cause in sums]
     behind.append([(row["session_id"], row["cost_usd"], 1) for row in bill])
     return table("cost_causes.causes", "The bill by cause", header, rows, n=len(bill), of=_OF, behind=behind)
 
 
-def _charged(charge: Row) -> Part:
-    return charge["session_id"], charge["usd"], 1
+def _charged(charges: list[Row], values: Sequence[Any], wanted: Any) -> list[Part]:
+    """The charges of one value, where `values` are those of each charge."""
+    return [(c["session_id"], c["usd"], 1) for value, c in zip(values, charges, strict=True) if value == wanted]
 
 
 def _by(name: str, key: Callable[[Row], Any], charges: list[Row], low: set[str]) -> Table:
@@ -145,10 +149,7 @@ def _by(name: str, key: Callable[[Row], Any], charges: list[Row], low: set[str])
         rows,
         n=len({c["session_id"] for value, c in zip(values, charges, strict=True) if value is not None}),
         of=_OF,
-        behind=[
-            [_charged(charge) for value, charge in zip(values, charges, strict=True) if value == named]
-            for named, _ in ranked(totals)[:_MOST]
-        ],
+        behind=[partial(_charged, charges, values, named) for named, _ in ranked(totals)[:_MOST]],
         note=" ".join(part for part in (note, unsaid) if part),
     )
 
@@ -157,10 +158,11 @@ def _chart(charges: list[Row], n: int, is_bound: bool) -> Chart | None:
     sums = _sums(charges)
     total = fsum(sums.values())
     rows = []
+    causes = [charge["cause"] for charge in charges]
     for cause, usd in ranked(sums):
         low = is_bound and cause in BOUNDED
         tip = f"{CAUSES[cause]}: {formatted(usd, 'usd', low)} ({formatted(usd / total, 'share')})" if usd > 0 else ""
-        behind = [_charged(charge) for charge in charges if charge["cause"] == cause]
+        behind = partial(_charged, charges, causes, cause)
         rows += [bar(CAUSES[cause], usd, tip, low, behind=behind)] if tip else []
     return chart("cost_causes.bill", "The bill by cause", rows, bars(rows, "USD", "usd"), n=n, of=_OF)
 
