@@ -3,7 +3,7 @@ person's, or one team's, and alike. Where too few places are known, sessions are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress
 from math import fsum
 
@@ -69,10 +69,10 @@ def over_places(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "
     ks = [k for _, k, _ in counted]
     ns = [n for _, _, n in counted]
     k, n = sum(ks), sum(ns)
-    clusters: list[Hashable] = list(map(places.get, sessions))
-    named = set(clusters if min(ns, default=1) > 0 else compress(clusters, (n > 0 for n in ns)))
-    if None in clusters:  # a session whose place nobody knows is a place of its own
-        clusters = [(s,) if place is None else place for s, place in zip(sessions, clusters, strict=True)]
+    # A session whose place nobody knows is a place of its own; no place is called as a session is.
+    clusters = list(map(places.get, sessions, sessions))
+    with_any = sessions if min(ns, default=1) > 0 else compress(sessions, (n > 0 for n in ns))
+    named = set(map(places.get, with_any))
     by_place = clustered_columns(clusters, ks, ns)
     interval, note = _drawn(sessions, ks, ns, by_place, drawn)
     share = PlacedShare(

@@ -74,8 +74,9 @@ def _lower_rank(n: int) -> int:
     return rank
 
 
-def share_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
-    """The interval of the share sum(k) / sum(n), one (k, n) a cluster: Student's on the scale of log-odds.
+def share_interval(parts: Iterable[tuple[float, float]]) -> Interval | None:
+    """The interval of the share sum(k) / sum(n), one (k, n) a cluster, or a Counter of them: Student's on the scale of
+    log-odds.
 
     With one cluster nothing is known of how much they differ: None. Where they show no difference (k is 0, or all),
     Wilson's for as many observations as there are effective clusters.
@@ -182,14 +183,18 @@ def clustered(parts: Iterable[tuple[Hashable, float, float]]) -> Clustered:
 
 def clustered_columns(clusters: Sequence[Hashable], ks: Sequence[float], ns: Sequence[float]) -> Clustered:
     """As `clustered`, of parts by column."""
-    seen = [(k, n) for k, n in cluster_sums(clusters, ks, ns) if n > 0]
-    if not seen:
+    kinds = Counter(cluster_sums(clusters, ks, ns))
+    sizes: dict[float, int] = {}  # and how many clusters are of each
+    for (_, n), times in kinds.items():
+        if n > 0:
+            sizes[n] = sizes.get(n, 0) + times
+    if not sizes:
         return Clustered(None, 0, 0.0, 0.0)
-    sizes = [n for _, n in seen]
-    total = fsum(sizes)
-    effective = total**2 / fsum([n * n for n in sizes])
-    interval = share_interval(seen) if len(seen) >= FEWEST_CLUSTERS else None
-    return Clustered(interval, len(seen), effective, max(sizes) / total)
+    total = _sum(sizes.items())
+    effective = total**2 / _sum((n * n, times) for n, times in sizes.items())
+    count = sum(sizes.values())
+    interval = share_interval(kinds) if count >= FEWEST_CLUSTERS else None
+    return Clustered(interval, count, effective, max(sizes) / total)
 
 
 def cluster_sums(clusters: Sequence[Hashable], ks: Sequence[float], ns: Sequence[float]) -> list[tuple[float, float]]:
