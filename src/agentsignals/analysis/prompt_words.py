@@ -101,8 +101,12 @@ def _without_names(prompts: list[Prompt]) -> list[Prompt]:
     for prompt in prompts:
         for word in set(words_of(prompt.text)):
             used.setdefault(word, set()).add(prompt.place)
+    names: dict[str, set[str]] = {}
+    for place in {prompt.place for prompt in prompts}:
+        named = [word for word in words_of(_NO_LETTERS.sub(" ", place)) if word in used]
+        names[place] = {word for word in named if len(used[word] - {place}) < 2}
     for prompt in prompts:
-        named = set(words_of(_NO_LETTERS.sub(" ", prompt.place)))
-        names = {word for word in named if len(used.get(word, set()) - {prompt.place}) < 2}
-        prompt.text = " ".join(word for word in prompt.text.split() if not names.intersection(words_of(word)))
+        if of_place := names[prompt.place]:
+            words = prompt.text.split()
+            prompt.text = " ".join(word for word in words if not of_place.intersection(words_of(word)))
     return prompts
