@@ -152,8 +152,10 @@ def read_table(root: Path, name: str, table: str, columns: list[str] | None = No
 
 def read_header(root: Path, name: str, columns: list[str], only: set[str] | None = None) -> list[dict[str, Any]]:
     """Some columns of a shard's sessions, or of `only` these of them; times in microseconds."""
-    where = [("session_id", "in", sorted(only))] if only is not None else None
-    return list(table_files.rows(root / FOLDER / name / "sessions.parquet", columns, where))
+    table = table_files.read(root / FOLDER / name / "sessions.parquet", columns)
+    if only is not None:
+        table = table.filter(pc.is_in(table["session_id"], pa.array(sorted(only), pa.string())))
+    return list(table_files.plain_rows(table))
 
 
 def read_values(
@@ -179,9 +181,11 @@ def chosen(
 
 def first_prompts(root: Path, name: str) -> dict[str, str]:
     """The first human turn of each session of a shard that has one."""
-    path = root / FOLDER / name / "turns.parquet"
-    rows = table_files.read(path, ["session_id", "text"], [("turn", "=", 0)])
-    return dict(zip(rows["session_id"].to_pylist(), rows["text"].to_pylist(), strict=True))
+    prompts: dict[str, str] = {}
+    for turns in table_files.pieces(root / FOLDER / name / "turns.parquet", ["session_id", "turn", "text"]):
+        first = turns.filter(pc.equal(turns["turn"], 0))
+        prompts.update(zip(first["session_id"].to_pylist(), first["text"].to_pylist(), strict=True))
+    return prompts
 
 
 def read_sessions(root: Path, name: str, only: str | None = None) -> Iterator[Session]:
