@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from agentsignals.formats.records import Lenient
+from agentsignals.model.once import once
 
 HEAD_BYTES = 64 * 1024
 """How much of a file is read to recognise it (design/formats.md#recognition)."""
@@ -31,11 +31,11 @@ class Head:
         self.complete = complete
         """Whether `data` is the whole file."""
 
-    @cached_property
+    @once
     def text(self) -> str:
         return self.data.decode("utf-8", "replace").lstrip("\ufeff")
 
-    @cached_property
+    @once
     def records(self) -> list[dict[str, Any]]:
         """The JSON objects of the first lines, when the file is JSON Lines; lines that don't parse are passed over."""
         start = self.data.lstrip(b"\xef\xbb\xbf \t\r\n")
@@ -53,7 +53,7 @@ class Head:
                     break
         return objects
 
-    @cached_property
+    @once
     def is_lines(self) -> bool:
         """Whether the first line is a JSON object by itself: the file is JSON Lines (or a one-line document)."""
         start = self.data.lstrip(b"\xef\xbb\xbf \t\r\n")
@@ -61,7 +61,7 @@ class Head:
             return False
         return bool(self.records) or _object(start.split(b"\n", 1)[0]) is not None
 
-    @cached_property
+    @once
     def document(self) -> dict[str, Any]:
         """The leading keys of a one-document file; a value the window cuts is left out, its key maps to `CUT`.
 
@@ -105,7 +105,7 @@ class Head:
             at = _space(text, at + 1)
         return keys
 
-    @cached_property
+    @once
     def items(self) -> list[dict[str, Any]]:
         """The first objects of a document that is a list; none when it is an object, or JSON Lines."""
         if self.data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] != b"[":
@@ -122,7 +122,7 @@ class Head:
             at = _space(text, _space(text, at) + 1)  # over the comma
         return objects
 
-    @property
+    @once
     def looks_like_json(self) -> bool:
         """Whether the content begins as a JSON object or list does."""
         return _JSON_START.match(self.data) is not None
