@@ -85,7 +85,8 @@ def measured(traces: Path) -> dict[str, int]:
             words = ["analyze", str(source), "--store", str(Path(folder) / store), "--jobs", "1", "--quiet"]
             return [python, "-m", "agentsignals", *words]
 
-        subprocess.run(analyze(traces, "once"), capture_output=True, check=True)  # modules are compiled before
+        writing = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        subprocess.run(analyze(traces, "once"), capture_output=True, check=True, env=writing)  # modules are compiled
         counts = {
             "nothing": counted(analyze(empty, "none")),
             "cold": counted(analyze(traces, "cold")),
