@@ -39,6 +39,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("formats", "views"),
     ("edits", "git", "object_store", "prices", "registry", "shell", "stats", "validation", "words"),
     ("errors", "http_client", "mapped", "model", "redaction"),
+    ("patterns",),
 )
 """From the roof down. A unit imports units of lower floors only, so neighbours never import each other."""
 

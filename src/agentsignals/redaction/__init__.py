@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentsignals.patterns import deferred_pattern
 from agentsignals.redaction import encoded, keys, logins, named, personal, unseen, values
 from agentsignals.redaction.pseudonyms import KEY_BYTES, Pseudonyms, word
 from agentsignals.redaction.spans import Span, bytewise, masked, merged, new
@@ -23,18 +24,18 @@ _T = TypeVar("_T")
 _KEPT_CHARS = 4_000_000
 """Texts of so many characters are remembered with what became of them: a trace says the same again and again."""
 _SECRET = "secret"  # noqa: S105  (a kind)
-_ESCAPED = re.compile(r"\\u00(2[013-9a-f]|[3467][0-9a-f]|5[0-9abd-f])", re.I)
+_ESCAPED = deferred_pattern(r"\\u00(2[013-9a-f]|[3467][0-9a-f]|5[0-9abd-f])", re.I)
 """A printable character written as a number; a quote and a backslash are left, since they end texts."""
-_EDGES = re.compile(r"\A[^\s\"'`]{8,}|(?:\A|(?<=[\s\"'`]))[^\s\"'`]{8,}\Z")
-_DRAWN = re.compile(r"\d|[a-z][A-Z]|[A-Z]{3}")
-_HARMLESS = re.compile(
+_EDGES = deferred_pattern(r"\A[^\s\"'`]{8,}|(?:\A|(?<=[\s\"'`]))[^\s\"'`]{8,}\Z")
+_DRAWN = deferred_pattern(r"\d|[a-z][A-Z]|[A-Z]{3}")
+_HARMLESS = deferred_pattern(
     r"[A-Za-z]{1,15}(?:[ _.-][A-Za-z]{1,15}){0,5}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z?|(?:toolu|msg|req|call)_[0-9A-Za-z]{10,40}"
 )
 """Short texts that traces are full of: words, UUIDs, times, ids of calls and messages."""
 _WORD_CHARS = 15
 """Letters of a word that is harmless by itself."""
-_DIGIT = re.compile("[0-9]")
+_DIGIT = deferred_pattern("[0-9]")
 _AUTH = frozenset(("auth", "_auth"))
 """Names of logins in base64, in what docker and npm keep."""
 _AUTH_CHARS = max(map(len, _AUTH))

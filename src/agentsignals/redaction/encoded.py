@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from html.entities import html5
 from itertools import chain
 
+from agentsignals.patterns import deferred_pattern
 from agentsignals.redaction.spans import Span, Stretches
 
 DEEPEST = 3
@@ -25,7 +26,7 @@ _AROUND = 160
 """Characters before and after an escape that are read with it."""
 _ENTITIES = {n: c for n, c in html5.items() if n[-1] == ";" and c.isascii() and c.isprintable()}
 _BYTE = "[2-7][0-9A-Fa-f]|0[9AaDd]"
-_ESCAPE = re.compile(
+_ESCAPE = deferred_pattern(
     rf"[%\\&](?:(?<=%)(?:25)*(?:u00)?(?P<percent>{_BYTE})"
     rf"|(?<=\\)\\{{0,3}}(?:(?:u00|x|U0{{6}})(?P<number>{_BYTE})|u\{{0{{0,4}}(?P<braced>[2-7][0-9A-Fa-f])\}}|(?P<slash>/)"
     r"|0?(?P<octal>01[125]|0[4-7][0-7]|1[0-7]{2}))"
@@ -33,9 +34,9 @@ _ESCAPE = re.compile(
     rf"|(?P<entity>(?:{'|'.join(n[:-1] for n in _ENTITIES)});)))"
 )
 _GROUP = "[CI-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_-]"
-_BASE64 = re.compile(f"{_GROUP}(?:{_GROUP}){{3,}}")  # the first apart: `re` looks for its letters faster
+_BASE64 = deferred_pattern(f"{_GROUP}(?:{_GROUP}){{3,}}")  # the first apart: `re` looks for its letters faster
 """Groups of four that say three ASCII characters: of groups drawn by chance one in eleven does."""
-_UTF16 = re.compile(r"(?:[A-Za-z0-9+/_-][AQgw][AB][A-Za-z0-9+/_-]A[A-H][AEIMQUYcgkosw048]A){4,}")
+_UTF16 = deferred_pattern(r"(?:[A-Za-z0-9+/_-][AQgw][AB][A-Za-z0-9+/_-]A[A-H][AEIMQUYcgkosw048]A){4,}")
 """Groups of eight that say three ASCII characters in two bytes each, as Windows gives its shells commands."""
 _PACKED = (
     "H4sI",
@@ -50,21 +51,21 @@ _TIMES_READ = 4
 """So many times its length a text is unpacked, and read again from later lines; 64 KiB are in any."""
 _AGAIN_CHARS = 200
 """Then so much is read from a line in what was read before."""
-_BASE64_REST = re.compile(r"[A-Za-z0-9+/_-]*(?:(?:\r?\n|\\n)[ \t]{0,20}[A-Za-z0-9+/_-]{4,})*={0,2}")
-_HEX = re.compile(rf"(?:{_BYTE}){{10,}}(?:\n(?:{_BYTE}){{10,}})*(?:\n(?:{_BYTE})+)?")
-_HEX_APART = re.compile(
+_BASE64_REST = deferred_pattern(r"[A-Za-z0-9+/_-]*(?:(?:\r?\n|\\n)[ \t]{0,20}[A-Za-z0-9+/_-]{4,})*={0,2}")
+_HEX = deferred_pattern(rf"(?:{_BYTE}){{10,}}(?:\n(?:{_BYTE}){{10,}})*(?:\n(?:{_BYTE})+)?")
+_HEX_APART = deferred_pattern(
     rf"[0-7](?<![0-9A-Za-z:].)(?:(?<=0)x(?:{_BYTE})|[0-9A-Fa-f](?<={_BYTE}))"
     rf"(?:[ ,:-]{{1,2}}(?:0x)?(?:{_BYTE})){{11,}}(?![0-9A-Za-z])"
 )
 _MAY_BE_APART = Stretches("0123456789abcdefABCDEFx ,:-", 12 * 2 + 11)
 _HEX_ROW = r"0000[0-9a-f]{3,4}(?:: ?|  ?)((?:(?:[0-9a-f]{2}){1,2} {1,2}){1,16})"
-_HEX_LINE = re.compile(_HEX_ROW)
+_HEX_LINE = deferred_pattern(_HEX_ROW)
 _HEX_REST = r" {0,50}(?:[^\r\n\\]|\\(?!r?\\?n0000)){0,34}(?:(?:\\r)?\\n|\r?\n|\Z)?"
 """The column of letters, in which a backslash stands as it is, up to the line's end or an escaped one and a row."""
-_HEX_DUMP = re.compile(rf"{_HEX_ROW}{_HEX_REST}(?:{_HEX_ROW}{_HEX_REST})*")
+_HEX_DUMP = deferred_pattern(rf"{_HEX_ROW}{_HEX_REST}(?:{_HEX_ROW}{_HEX_REST})*")
 _ANY_HEADER = 32
 """zlib's: of its own form, or of gzip's."""
-_NO_BASE64 = re.compile(r"[^A-Za-z0-9+/_-]|\\n")
+_NO_BASE64 = deferred_pattern(r"[^A-Za-z0-9+/_-]|\\n")
 _SEARCHED_CHARS = 400
 """In a longer run only its beginning says whether it is base64 of a text: pictures have millions of characters."""
 _WRAPPED_CHARS = 56

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
+from agentsignals.patterns import deferred_pattern
 from agentsignals.redaction.issuers import DASHED, HEX, ISSUERS, UPPER, WORD, Issuer
 from agentsignals.redaction.spans import BEGINS, Span, Stretches, places
 from agentsignals.redaction.values import is_mixed, is_random
@@ -29,8 +30,8 @@ Atomic: a dash after it is read in one way only, or a text of dashes would be re
 """
 _RUNS_ON = r"(?=[\w.+/=-]{0,200}?(?:\d|[a-z][A-Z]|[A-Z]{2}[a-z]))"
 """What a key's next line looks like, and a word's does not."""
-_BROKEN = re.compile(BREAK)
-_IN_BREAKS = re.compile(r"[\\\r\n\"']")
+_BROKEN = deferred_pattern(BREAK)
+_IN_BREAKS = deferred_pattern(r"[\\\r\n\"']")
 
 
 def _exactly(body: str, n: int) -> str:
@@ -127,7 +128,7 @@ _START = "|".join(
     f"{first}[{''.join(re.escape(s[1]) for s in _BY_START if s[0] == first)}]"
     for first in sorted({s[0] for s in _BY_START})
 )
-_STARTS = re.compile(rf"(?<![A-Za-z0-9])(?:{_START}|[nrt](?<=\\.)(?:{_START}))")
+_STARTS = deferred_pattern(rf"(?<![A-Za-z0-9])(?:{_START}|[nrt](?<=\\.)(?:{_START}))")
 """Where a word begins as a key may; an escaped line end or tab may stand before it."""
 LEAST_CHARS = 12
 """A shorter text is no key."""
@@ -139,14 +140,14 @@ _PICTURE_CHARS = 400
 _BROKEN_TOO = tuple(map(re.compile, ("I(?:A(?<=A[KSB]IA)|za(?<=AIza))", "CCA(?<=ACCA)", "E(?<=pypi-AgE)")))
 """Beginnings that are looked for in broken keys, too, by a letter of theirs that is rare in texts."""
 _BARE: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("eyJ", re.compile(rf"(?:{DASHED}|{BREAK}){{8,8000}}\.(?:[\w.-]|{BREAK}(?=[\w-]{{1,200}}\.)){{4,8000}}"
+    ("eyJ", deferred_pattern(rf"(?:{DASHED}|{BREAK}){{8,8000}}\.(?:[\w.-]|{BREAK}(?=[\w-]{{1,200}}\.)){{4,8000}}"
                        rf"(?:{BREAK}{_RUNS_ON}[\w.-]{{8,400}}(?![\w:(])){{0,60}}")),
-    ("hooks.slack.com/", re.compile("(?i:services|workflows|triggers)/" + _at_least("[A-Za-z0-9_/+-]", 16))),
-    ("/api/webhooks/", re.compile(r"\d{10,24}/" + _at_least(DASHED, 20))),
-    ("sig=", re.compile(r"[A-Za-z0-9%+/=_-]{20,200}")),
+    ("hooks.slack.com/", deferred_pattern("(?i:services|workflows|triggers)/" + _at_least("[A-Za-z0-9_/+-]", 16))),
+    ("/api/webhooks/", deferred_pattern(r"\d{10,24}/" + _at_least(DASHED, 20))),
+    ("sig=", deferred_pattern(r"[A-Za-z0-9%+/=_-]{20,200}")),
 )  # fmt: skip
 """A needle, and what follows it: one in small letters stands in any."""
-_IN_RUN = re.compile(
+_IN_RUN = deferred_pattern(
     r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,70}"
     r"|[0-9a-f]{32}-us\d{1,2}(?![0-9A-Za-z])"
     r"|[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34}"
@@ -159,24 +160,24 @@ _IN_RUN = re.compile(
 """Keys that a sign in their middle gives away: Terraform Cloud, Mailchimp, Azure, web tokens in small letters,
 1Password, Asana."""
 _SIGNS = ("atlasv1.", "-us", "q~", "eyj", "a3-")
-_RUN_WORD = re.compile(r"[\w-]*")
+_RUN_WORD = deferred_pattern(r"[\w-]*")
 
-_BOT = re.compile(_exactly(DASHED, 35))
-_BOT_ID = re.compile(r"(?<!\d)\d{6,12}\Z")
-_DISCORD = re.compile(r"\.[\w-]{6}\.[\w-]{27,80}(?![\w-])")
-_DISCORD_ID = re.compile(rf"{BEGINS}[MNO][\w-]{{22,27}}\Z", re.I)
+_BOT = deferred_pattern(_exactly(DASHED, 35))
+_BOT_ID = deferred_pattern(r"(?<!\d)\d{6,12}\Z")
+_DISCORD = deferred_pattern(r"\.[\w-]{6}\.[\w-]{27,80}(?![\w-])")
+_DISCORD_ID = deferred_pattern(rf"{BEGINS}[MNO][\w-]{{22,27}}\Z", re.I)
 
 _PEM_NAMES = ("PRIVATE KEY", "private key")
-_PEM_HEAD = re.compile(r"(?i:-----BEGIN [A-Z0-9 ]{0,40})\Z")
-_PEM_REST = re.compile(
+_PEM_HEAD = deferred_pattern(r"(?i:-----BEGIN [A-Z0-9 ]{0,40})\Z")
+_PEM_REST = deferred_pattern(
     r"(?i: BLOCK)?-----(?![\"'`]\s*[,)\]])"
     r"(?:(?:(?!-----).){0,20000}?-?-----(?i:END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----"
     r"|[A-Za-z0-9+/=\s\\\"',:>|*#→-]{0,20000})",
     re.S,
 )
-_PEM_END = re.compile(r"-?-----(?i:END [A-Z0-9 ]{0,40})\Z")
+_PEM_END = deferred_pattern(r"-?-----(?i:END [A-Z0-9 ]{0,40})\Z")
 _PEM_LINES = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\\\"'>|# \t\r\n"
-_PEM_LINE = re.compile(r"[A-Za-z0-9+/=]{16}")
+_PEM_LINE = deferred_pattern(r"[A-Za-z0-9+/=]{16}")
 _MOST_KEY_CHARS = 8_000
 
 

@@ -8,20 +8,23 @@ from binascii import Error as NotBase64
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from agentsignals.patterns import deferred_pattern
 from agentsignals.redaction.spans import Span, places
 from agentsignals.redaction.values import is_known, is_random, is_variable
 
-_LOGIN = re.compile(r"[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>]{1,200}(?=@)|[\w-]{16,255}(?=@)")
-_VARIABLE = re.compile(r"(?:\A|:)(?:\$?\{|\$\(|\$[A-Z_]+\Z|\[)")
-_BASIC = re.compile(r"(?i:basic) (?P<value>[A-Za-z0-9+/]{8,400}={0,2})")
-_AUTH = re.compile(r"(?i:auth)\\{0,16}[\"']?\s{0,3}[:=]\s{0,3}\\{0,16}[\"']?(?P<value>[A-Za-z0-9+/_-]{8,400}={0,2})")
+_LOGIN = deferred_pattern(r"[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>]{1,200}(?=@)|[\w-]{16,255}(?=@)")
+_VARIABLE = deferred_pattern(r"(?:\A|:)(?:\$?\{|\$\(|\$[A-Z_]+\Z|\[)")
+_BASIC = deferred_pattern(r"(?i:basic) (?P<value>[A-Za-z0-9+/]{8,400}={0,2})")
+_AUTH = deferred_pattern(
+    r"(?i:auth)\\{0,16}[\"']?\s{0,3}[:=]\s{0,3}\\{0,16}[\"']?(?P<value>[A-Za-z0-9+/_-]{8,400}={0,2})"
+)
 _SAME_COMMAND = r"[^\n|;&]{0,300}?"
 _VALUE = r"\\{0,4}[\"']?(?P<value>[^\s\"'\\<>\[{$-][^\s\"'\\|;&]{2,200})"
 _NEXT = r"(?:\s|\\{1,2}[nrt]){1,8}(?:\d{1,6}[→\t:|]\s{0,4})?(?:[+>|#-]{1,3}\s{0,8})?"
 """Between two words of a file: blanks, the line's end, and what a listing, a diff or a quote puts before a line."""
 
 
-_OPTIONS = re.compile(" -[pPawuU]")
+_OPTIONS = deferred_pattern(" -[pPawuU]")
 """Options that say a password begin so."""
 _WORD = r"(?:\b|(?<=\\[nrt]))"
 """Where a command's name begins: also after an escaped line end or tab."""
@@ -39,7 +42,9 @@ class _Way(NamedTuple):
 
 
 def _ways(*rows: tuple[str, str, str]) -> tuple[_Way, ...]:
-    return tuple(_Way(tuple(signs.split()), re.compile(pattern), tuple(n.split(","))) for signs, pattern, n in rows)
+    return tuple(
+        _Way(tuple(signs.split()), deferred_pattern(pattern), tuple(n.split(","))) for signs, pattern, n in rows
+    )
 
 
 _OF_COMMANDS = _ways(

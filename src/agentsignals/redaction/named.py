@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from agentsignals.patterns import deferred_pattern
 from agentsignals.redaction.keys import BREAK
 from agentsignals.redaction.spans import Span, places
 from agentsignals.redaction.values import (
@@ -34,39 +35,39 @@ _NEEDLES: tuple[tuple[str, Word], ...] = (
 _OPENS = ("api", "access", "account", "private")
 """Keys that open something; of others only the value tells."""
 _LINE_END = r"(?:\\?\r?\n|\\{1,2}n)"
-_JOINT = re.compile(
+_JOINT = deferred_pattern(
     r"(?P<rest>[\w-]{0,40})(?:\\{0,4}[\"'`])?[\])*]{0,3}[ \t]{0,24}"
     r"(?P<op>:=|=>|->|={1,2}|:|\||>|,|\bis\b|\bwas\b|(?=[ \t]))[*]{0,3}"
     rf"(?P<gap>[ \t]{{0,24}}(?:(?:[>|][-+]?)?{_LINE_END}[ \t+|#-]{{0,40}})?)[*(]{{0,3}}"
     r"(?:[bBrRfFuU]{1,2}(?=\\{0,4}[\"'`]))?(?=[^\s])"
 )
 """The rest of a name, and what is between it and a value."""
-_QUOTE = re.compile(r"\\{0,4}[\"'`]")
+_QUOTE = deferred_pattern(r"\\{0,4}[\"'`]")
 _MOST_QUOTED = 2000
 _BARE_CHAR = r"(?:(?!&\w+=|\\{1,4}[\"'`]|\\[nrt])[^\s\"'`;<>,)\]}])"
-_BARE_REST = re.compile(f"{_BARE_CHAR}{{0,4000}}")
-_BARE_END = re.compile(r"[\s\"'`;<>,)\]}&\\](?:(?<![&\\])|(?<=&)(?=\w+=)|(?<=\\)(?=\\{0,3}[\"'`]|[nrt]))")
+_BARE_REST = deferred_pattern(f"{_BARE_CHAR}{{0,4000}}")
+_BARE_END = deferred_pattern(r"[\s\"'`;<>,)\]}&\\](?:(?<![&\\])|(?<=&)(?=\w+=)|(?<=\\)(?=\\{0,3}[\"'`]|[nrt]))")
 _BARE_CHARS = 100
 """So much of a value without quotes tells whether it is one, and only then its rest is looked for."""
-_NEXT_LINE = re.compile(BREAK + r"(?P<rest>[\w+/.-]{6,400}={0,2})(?=[ \t]{0,40}(?:[\r\n\"'`|│\\]|\Z))")
+_NEXT_LINE = deferred_pattern(BREAK + r"(?P<rest>[\w+/.-]{6,400}={0,2})(?=[ \t]{0,40}(?:[\r\n\"'`|│\\]|\Z))")
 _BROKEN_CHARS = 12
 """So much of a value stands on each of its lines but the last."""
-_CUT = re.compile(r"[|]|[^\0-\x7f]")
+_CUT = deferred_pattern(r"[|]|[^\0-\x7f]")
 """Where a value may end that is no secret as it stands: a table's cell, a command, another script."""
 _TELLS = frozenset((":", "=", ":=", "=>"))
 """What stands between a name and its value, and nowhere else."""
-_NAME = re.compile(r"[\w.-]*")
-_HEADER = re.compile(
+_NAME = deferred_pattern(r"[\w.-]*")
+_HEADER = deferred_pattern(
     r"(?i:authorization)\\{0,4}[\"'`]?[ \t]{0,3}[:=,][ \t]{0,3}\\{0,4}[\"'`]?[brf]?"
     r"(?:(?i:bearer|basic|token|digest|apikey|bot|ssws|splunk)[ ])?(?P<bare>[^\s\"'`\\,;<>\[{$][^\s\"'`\\,;<>]{5,4000})"
 )
-_BEARER = re.compile(r"(?i:bearer)[ :]{1,2}(?P<bare>[\w.~+/-]{8,4000}={0,2})")
-_COOKIE = re.compile(
+_BEARER = deferred_pattern(r"(?i:bearer)[ :]{1,2}(?P<bare>[\w.~+/-]{8,4000}={0,2})")
+_COOKIE = deferred_pattern(
     r"(?i:cookie)\\{0,4}[\"'`]?:[ ]?\\{0,4}[\"'`]?(?P<bare>[\w.-]{1,60}=[^\s\"'`\\][^\"'`\n\\]{5,4000})"
 )
 _HEADERS = (("authorization", _HEADER), ("bearer", _BEARER))
 
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_WORDS = deferred_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _OTHER = frozenset(
     word
     for words in (

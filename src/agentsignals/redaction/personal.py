@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from itertools import chain
 
+from agentsignals.patterns import deferred_pattern
 from agentsignals.redaction.spans import BEGINS, SIGN, Span, Stretches, places
 
 _ENDS = r"(?![A-Za-z0-9_-]|\.\d)"
-_LOCAL = re.compile(rf"(?:(?<=\\[nrt])|(?<![A-Za-z0-9_.+-])|{SIGN})[A-Za-z0-9_][\w.+-]{{0,63}}\Z")
-_DOMAIN = re.compile(r"(?!\d+\.\d)(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])")
+_LOCAL = deferred_pattern(rf"(?:(?<=\\[nrt])|(?<![A-Za-z0-9_.+-])|{SIGN})[A-Za-z0-9_][\w.+-]{{0,63}}\Z")
+_DOMAIN = deferred_pattern(r"(?!\d+\.\d)(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])")
 _NOBODY = frozenset(("git", "noreply", "no-reply", "actions", "bot"))
 """Local parts of addresses that nobody reads."""
 _HOMES = (
@@ -21,29 +22,29 @@ _HOMES = (
     ("home", ("/home/", "%2fhome%2f", "-home-")),
 )
 """Ways to homes in small letters, by a word that is in each."""
-_ROUTE = re.compile(
+_ROUTE = deferred_pattern(
     r"(?i:me|self|all|new|edit|list|login|logout|sign\w*|register|profile|settings|search|count|by|current|admin|index|api"
     r"|create|update|delete|verify|password|avatar|\d+|[0-9a-f-]{24,})\Z"
 )
 """What stands after `/users/` in addresses of programs, where it names nobody."""
-_PLACE = re.compile(r"/[\w.-]")
-_NO_PLACE = re.compile(
+_PLACE = deferred_pattern(r"/[\w.-]")
+_NO_PLACE = deferred_pattern(
     rf"(?:(?!{SIGN})(?<=[\w.~}})*-])(?<!\\[nrt])|(?i:get|post|put|patch|delete|head|route)\W{{1,4}})\Z"
 )
-_USER = re.compile(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=]{1,64}")
-_FOLDER_USER = re.compile(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=-]{1,64}")
-_PATH_BEFORE = re.compile(r"[\w./~:+-]*")
-_RELATIVE = re.compile(
+_USER = deferred_pattern(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=]{1,64}")
+_FOLDER_USER = deferred_pattern(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=-]{1,64}")
+_PATH_BEFORE = deferred_pattern(r"[\w./~:+-]*")
+_RELATIVE = deferred_pattern(
     r"https?://|(?:\./)?(?!.*\.\.|(?:usr|export|var|data|rootfs|host)\b|-\w{1,2}\b)[\w~-][\w.~-]+(?:/[\w.~-]+)*\Z|\./?\Z|~"
 )
 """A path in which `home` is no place of homes: `src/home/`, a page of a site."""
-_WINDOWS = re.compile(r"[A-Za-z]:\\{1,8}\Z")
-_MUNGED = re.compile(r"(?:^|(?<=[/\\\s\"'`]))(?:-|[A-Za-z]--)\Z")
+_WINDOWS = deferred_pattern(r"[A-Za-z]:\\{1,8}\Z")
+_MUNGED = deferred_pattern(r"(?:^|(?<=[/\\\s\"'`]))(?:-|[A-Za-z]--)\Z")
 
-_NUMBERS = re.compile(r"[0-9][0-9 ().-]{6,}[0-9]")
+_NUMBERS = deferred_pattern(r"[0-9][0-9 ().-]{6,}[0-9]")
 _MAY_BE_NUMBERS = Stretches("0123456789 ().-", 8)
-_IPV4 = re.compile(rf"{BEGINS}\d{{1,3}}(?:\.\d{{1,3}}){{3}}{_ENDS}")
-_VERSION = re.compile(r"(?:[=<>~^!]=|ersions?\W{0,4}|release\W{1,3})\Z")
+_IPV4 = deferred_pattern(rf"{BEGINS}\d{{1,3}}(?:\.\d{{1,3}}){{3}}{_ENDS}")
+_VERSION = deferred_pattern(r"(?:[=<>~^!]=|ersions?\W{0,4}|release\W{1,3})\Z")
 _NOT_PUBLIC_V4 = tuple(
     map(
         IPv4Network,
@@ -59,15 +60,15 @@ thing in every few versions of Python."""
 _NOT_PUBLIC_V6 = tuple(map(IPv6Network, ("2001:2::/48", "2001:db8::/32", "3fff::/20")))
 """The same of 2000::/3: for benchmarks and for documents. An address that holds an IPv4 address (2002::/16, 2001::/32)
 tells of a machine as that does."""
-_COLONS = re.compile(r":[0-9a-fA-F]{0,4}:")
-_BEFORE_ADDRESS = re.compile(r"(?:\A|[^A-Za-z0-9_.:]|(?<![0-9A-Fa-f:]):|\\[nrt])\Z")
-_IPV6 = re.compile(r"[23][0-9a-fA-F]{3}:[0-9a-fA-F:]{4,34}")
-_CARD = re.compile(
+_COLONS = deferred_pattern(r":[0-9a-fA-F]{0,4}:")
+_BEFORE_ADDRESS = deferred_pattern(r"(?:\A|[^A-Za-z0-9_.:]|(?<![0-9A-Fa-f:]):|\\[nrt])\Z")
+_IPV6 = deferred_pattern(r"[23][0-9a-fA-F]{3}:[0-9a-fA-F:]{4,34}")
+_CARD = deferred_pattern(
     rf"{BEGINS}"
     r"(?:[3-6]\d{3}([ -]?)\d{4}\1\d{4}\1\d{4}|3[47]\d{2}([ -]?)\d{6}\2\d{5}|3[068]\d{2}([ -]?)\d{6}\3\d{4})"
     rf"{_ENDS}"
 )
-_PHONE = re.compile(
+_PHONE = deferred_pattern(
     rf"(?:(?<![A-Za-z0-9_.+-])|(?<=\\[nrt])|{SIGN})"
     r"(?:(?:\(\d{3}\) ?\d{3}[-. ]\d{4}|\d{3}([-.])\d{3}\1\d{4})"
     r"|(?:\+|00)[1-9]\d{0,2}[ .-]\(?\d{1,4}\)?(?:[ .-]?\d{2,4}){2,5})"
@@ -76,8 +77,8 @@ _PHONE = re.compile(
 )
 _ACCOUNT_CHARS = 20
 _GROUPS = 3
-_ACCOUNT = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))[A-Z]{2}\d{2}(?= ?[A-Z0-9]{4})", re.I | re.A)
-_ACCOUNT_REST = re.compile(r"(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])", re.I | re.A)
+_ACCOUNT = deferred_pattern(r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))[A-Z]{2}\d{2}(?= ?[A-Z0-9]{4})", re.I | re.A)
+_ACCOUNT_REST = deferred_pattern(r"(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])", re.I | re.A)
 
 
 def spans(text: str, low: str, raw: bytes) -> Iterator[Span]:

@@ -7,11 +7,11 @@ shell broke by them is whole without them, so texts that have any are looked thr
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from unicodedata import normalize
 
+from agentsignals.patterns import deferred_pattern
 from agentsignals.redaction.spans import Span
 
 _ESC = r"(?:\x1b|\\{1,4}(?:[uU]001[bB]|x1[bB]|033|e))"
@@ -19,7 +19,7 @@ _OF_COLOUR = (
     r"(?:(?<=\x9b)|(?:(?<=\x1b)|(?<=\\)\\{0,3}(?:[uU]001[bB]|x1[bB]|033|e))\[)[0-9;:?]{0,40}[A-Za-z]"
     rf"|(?:(?<=\x1b)|(?<=\\)\\{{0,3}}(?:[uU]001[bB]|x1[bB]|033|e))\]8;[^\x07\x1b\\]{{0,400}}(?:\x07|{_ESC}\\{{1,4}}|\\u0007|\\a)"
 )
-_COLOUR = re.compile(rf"[\x1b\x9b\\](?:{_OF_COLOUR})")
+_COLOUR = deferred_pattern(rf"[\x1b\x9b\\](?:{_OF_COLOUR})")
 """ECMA-48 control sequences, raw and as JSON and programs write them; and links, which terminals show as their text."""
 _MARKS = ("001b[", "001B[", "x1b[", "x1B[", "033[", "\\e[")
 """One of them is in every colour that is written with a backslash."""
@@ -29,18 +29,18 @@ _WIDTHLESS = (
 )
 """What Unicode calls ignorable by default, and marks over letters; also the zeros between letters of UTF-16 that was
 read as bytes."""
-_IS_WIDTHLESS = re.compile(f"[{_WIDTHLESS}]")
+_IS_WIDTHLESS = deferred_pattern(f"[{_WIDTHLESS}]")
 _KEY_CHAR = "[A-Za-z0-9_+/=.~:@%-]"
 _BETWEEN = r"[ \t]{0,3}(?:[.&+]|\.\.)?[ \t]{0,3}(?:\r?\n[ \t]{0,40})?"
 _OF_JOINT = (
     rf"(?<={_KEY_CHAR}{{4}}.)(?:(?<=[\\^])\r?\n[ \t]{{0,40}}"
     rf"|(?<=')(?:\"'?\"'|{_BETWEEN}')|(?<=\")(?:'\"?'\"|{_BETWEEN}\"))(?={_KEY_CHAR}{{4}})(?={_KEY_CHAR}{{0,80}}(?:\d|[a-z][A-Z]))"
 )
-_JOINT = re.compile(rf"[\"'\\^](?:{_OF_JOINT})")
+_JOINT = deferred_pattern(rf"[\"'\\^](?:{_OF_JOINT})")
 """Between two parts of a value that a shell or a program puts together: a line that goes on, or where a literal ends
 and the next begins."""
-_OTHER_FONT = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000\uff01-\uff5e\U0001d400-\U0001d7ff]")
-_PARTS = re.compile(rf"[\x1b\x9b\\\"'^{_WIDTHLESS}](?:(?<=[{_WIDTHLESS}])|{_OF_COLOUR}|{_OF_JOINT})")
+_OTHER_FONT = deferred_pattern("[\u00a0\u2000-\u200a\u202f\u205f\u3000\uff01-\uff5e\U0001d400-\U0001d7ff]")
+_PARTS = deferred_pattern(rf"[\x1b\x9b\\\"'^{_WIDTHLESS}](?:(?<=[{_WIDTHLESS}])|{_OF_COLOUR}|{_OF_JOINT})")
 
 
 def is_in(text: str) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
+from agentsignals.patterns import deferred_pattern
 from agentsignals.redaction.spans import has_mask
 
 LEAST_CHARS = 6
@@ -12,43 +12,45 @@ LEAST_CHARS = 6
 Word = Literal["password", "secret", "token", "key"]
 """What a name says of its value, from much to little."""
 
-_NO_VALUE = re.compile(
+_NO_VALUE = deferred_pattern(
     r"\[[A-Za-z_ ]+\]|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*\Z|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z"
     r"|process\.env|os\.environ|import\.meta"
 )
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = deferred_pattern(
     r"x{4,}|X{4,}|\.\.\.|…|_{3,}|(?i:(?:your|my|the|an?|some|example)[\W_]|changeme|placeholder|redacted|dummy|undefined)"
 )
 """How words begin that stand for a secret; drawn letters may, too."""
-_REFERENCE = re.compile(r"[A-Za-z_$][\w$]{0,60}(?:(?:\.|\?\.|::|->)[A-Za-z_$][\w$]{0,60}){0,12}[!?]?")
+_REFERENCE = deferred_pattern(r"[A-Za-z_$][\w$]{0,60}(?:(?:\.|\?\.|::|->)[A-Za-z_$][\w$]{0,60}){0,12}[!?]?")
 _SPEAKS_OF_IT = ("passw", "secret", "token", "key", "cred", "auth", "pwd")
-_PASS = re.compile(r"(?i)pass\b")
-_PROSE = re.compile(
+_PASS = deferred_pattern(r"(?i)pass\b")
+_PROSE = deferred_pattern(
     r"(?i)\b(?:must|least|require\w*|invalid|incorrect|enter|your|characters?|please|not|the|is|wrong)\b"
 )
 _TYPES = frozenset(("string", "String", "number", "boolean", "unknown", "object", "Object", "optional", "Optional",
                     "SecretStr", "Option", "bytes", "required", "nullable", "binary", "hidden", "default", "undefined",
                     "VARCHAR", "varchar", "return", "logger", "expect", "function", "static", "public", "private",
                     "readonly", "export", "import", "module", "values", "invalid", "missing", "expired"))  # fmt: skip
-_UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_HASH = re.compile(r"[0-9a-f]{7,64}")
-_PATH = re.compile(r"(?:~|\.{1,2})?/[\w.@-]+(?:/|\Z)|[A-Za-z]:[\\/]|[a-z]{2,12}://|[\w-]+(?:/[\w.-]+)*\.[a-z]{1,5}\Z")
-_ROOT = re.compile(
+_UUID = deferred_pattern(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_HASH = deferred_pattern(r"[0-9a-f]{7,64}")
+_PATH = deferred_pattern(
+    r"(?:~|\.{1,2})?/[\w.@-]+(?:/|\Z)|[A-Za-z]:[\\/]|[a-z]{2,12}://|[\w-]+(?:/[\w.-]+)*\.[a-z]{1,5}\Z"
+)
+_ROOT = deferred_pattern(
     r"(?i)~|\.{1,2}/|[a-z]:|[a-z]+://|/(?:users|home|root|usr|var|tmp|private|etc|opt|srv|mnt|run|dev|proc|sys|app|data|nix"
     r"|lib|bin|volumes|workspaces?|testbed|repo|code|work|src|build)(?:/|\Z)"
 )
 """How paths begin of which no secret begins by chance."""
-_KEY_CHARS = re.compile(r"[\w+/=.~%:!@#^&*$-]++\Z")
-_RANDOM = re.compile(rf"(?=[^\d]*+\d)(?=[^A-Za-z]*+[A-Za-z]){_KEY_CHARS.pattern}")
-_RUNS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
-_WORDS = re.compile(r"[A-Za-z\d]+")
-_DIGIT, _LETTER, _BLANK = re.compile(r"[0-9]"), re.compile(r"[^\W\d_]"), re.compile(r"\s")
+_KEY_CHARS = deferred_pattern(r"[\w+/=.~%:!@#^&*$-]++\Z")
+_RANDOM = deferred_pattern(rf"(?=[^\d]*+\d)(?=[^A-Za-z]*+[A-Za-z]){_KEY_CHARS.pattern}")
+_RUNS = deferred_pattern(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_WORDS = deferred_pattern(r"[A-Za-z\d]+")
+_DIGIT, _LETTER, _BLANK = deferred_pattern(r"[0-9]"), deferred_pattern(r"[^\W\d_]"), deferred_pattern(r"\s")
 _DRAWN_CHARS = 16
 _DRAWN_RUN = 3
 """Letters and digits for one change of their kind within a word: of letters and digits drawn alike there are 1.9, of
 small letters and digits 2.5, of words with numbers among them some ten."""
 _PLAIN_PART = r"(?:[A-Za-z]*+\d{0,3}[a-z]?|\d++|\d{1,3}[A-Za-z]{0,8})(?=[_\-./:]|\Z)"
-_PLAIN_PARTS = re.compile(rf"{_PLAIN_PART}(?>(?:[_\-./:]{_PLAIN_PART})*)")
+_PLAIN_PARTS = deferred_pattern(rf"{_PLAIN_PART}(?>(?:[_\-./:]{_PLAIN_PART})*)")
 
 
 def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool:

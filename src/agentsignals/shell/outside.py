@@ -9,6 +9,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from agentsignals.model import EditOrigin
+from agentsignals.patterns import deferred_pattern
 from agentsignals.shell.git_commands import git_verb
 from agentsignals.shell.kinds import leading_words
 from agentsignals.shell.tokens import simple_commands, split
@@ -19,55 +20,55 @@ _INSTALLERS = names("pip pip3 uv npm pnpm yarn cargo gem go")
 _GETS = names("download install pack view add get")
 _SHOWS = names("show diff log cat-file checkout restore cherry-pick archive blame grep merge rebase read-tree worktree")
 _REVISION_FIRST = names("show cherry-pick cat-file archive")
-_PATH = re.compile(r"^[^:]*(?:/[^/:]*\.\w+|\.\w{1,4})$|^\d+$|^(?:-p|blob|tree|commit)$")
+_PATH = deferred_pattern(r"^[^:]*(?:/[^/:]*\.\w+|\.\w{1,4})$|^\d+$|^(?:-p|blob|tree|commit)$")
 _LONGEST_PATH = 300
 _ALL_REFS = names("--all --branches --remotes --reflog -g --tags")
 _OF_ALL = names("fsck reflog for-each-ref rev-list")
-_ADDRESS = re.compile(r"(?:https?|ftp|git)://(?!(?:localhost|127\.|0\.0\.0\.0|\[::1\]))[^\s'\"\\)]+")
+_ADDRESS = deferred_pattern(r"(?:https?|ftp|git)://(?!(?:localhost|127\.|0\.0\.0\.0|\[::1\]))[^\s'\"\\)]+")
 _LOADS = names("load_dataset( _download(")
-_DATA_SET = re.compile(r"\b(?:load_dataset|hf_hub_download|snapshot_download)\(\s*(?:repo_id=)?f?['\"]([^'\"]+)")
-_OBJECTS = re.compile(
+_DATA_SET = deferred_pattern(r"\b(?:load_dataset|hf_hub_download|snapshot_download)\(\s*(?:repo_id=)?f?['\"]([^'\"]+)")
+_OBJECTS = deferred_pattern(
     r"\.git/objects(?=[\s\S]{0,2000}zlib\.)|(?:rev-list|log|cat-file)['\", ]+--(?:all|batch-all-objects)"
 )
 """Code that looks into the object store by itself, or through Git at all of it."""
 _DECOMPILERS = names("pycdc decompyle3 uncompyle6 pycdas")
 _STREAMS = {
-    "unzip": re.compile(r"-[a-z]*[pc]"),
-    "bsdtar": re.compile(r"-?\w*O"),
-    "tar": re.compile(r"-?\w*O\w*|--to-stdout"),
+    "unzip": deferred_pattern(r"-[a-z]*[pc]"),
+    "bsdtar": deferred_pattern(r"-?\w*O"),
+    "tar": deferred_pattern(r"-?\w*O\w*|--to-stdout"),
 }
-_ARCHIVE = re.compile(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?|gz|crate|jar|gem)$")
+_ARCHIVE = deferred_pattern(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?|gz|crate|jar|gem)$")
 _IN_CODE = names("urlopen urlretrieve requests. httpx. aiohttp fetch( axios")
 _PACKAGE_WORDS = names(
     "-packages/ node_modules/ pkg/mod/ .cargo/registry/ .m2/repository/ /gems/ GOMODCACHE inspect.getsource"
 )
 """Of which each match of the next pattern holds one: a text is looked through for them in a tenth of the time."""
-_PACKAGES = re.compile(
+_PACKAGES = deferred_pattern(
     r"(?:site-packages|dist-packages|node_modules|pkg/mod|\.cargo/registry|\.m2/repository|/gems)/[^\s'\"]*"
     r"|GOMODCACHE\)?\}?/[^\s'\"]*|inspect\.getsource\w*"
 )
-_BASE = re.compile(r"(?:HEAD|@)(?:[~^]\d*)*(?:\.\.\.?(?:HEAD|@)(?:[~^]\d*)*)?$")
-_REVISION = re.compile(
+_BASE = deferred_pattern(r"(?:HEAD|@)(?:[~^]\d*)*(?:\.\.\.?(?:HEAD|@)(?:[~^]\d*)*)?$")
+_REVISION = deferred_pattern(
     r"[0-9a-f]{7,40}(?:[~^]\d*)*|(?:origin|upstream|remotes|refs|tags)/\S+|FETCH_HEAD|stash@\{\d+\}|v?\d+\.\d[\w.-]*"
     r"|(?:HEAD|@)@\{\d+\}|(?:main|master|develop|dev|trunk|fix\S*)"
 )
 """What names a state that need not be the base or before it."""
 
 
-_SYSTEM = re.compile(r"/(?:usr|etc|proc|sys|dev|bin|opt/conda|opt/miniconda)/")
+_SYSTEM = deferred_pattern(r"/(?:usr|etc|proc|sys|dev|bin|opt/conda|opt/miniconda)/")
 _ANSWER_WORDS = names(
     "gold solution oracle answer expected reference upstream cache secret hidden grader grading verifier eval judge"
     " attempt previous instance.json .patch .diff"
 )
 """As above, in lower case. What was left beside a file has its own words."""
-_ANSWER = re.compile(
+_ANSWER = deferred_pattern(
     r"gold|solution|oracle|answer|expected|reference|upstream|cache|secret|hidden|grader|grading|verifier|\beval\b|judge"
     r"|attempt_?\d|previous|instance\.json|\.(?:patch|diff|orig|rej|bak)$",
     re.IGNORECASE,
 )
-_ABSOLUTE = re.compile(r"(?<![\w.:/*~-])(?:~|\.\.)?/[\w.@+-]+(?:/[\w.@+-]+)+")
+_ABSOLUTE = deferred_pattern(r"(?<![\w.:/*~-])(?:~|\.\.)?/[\w.@+-]+(?:/[\w.@+-]+)+")
 _BESIDE_WORDS = names(".orig .rej .bak")
-_BESIDE = re.compile(r"[\w./@+-]*\w\.(?:orig|rej|bak)(?![\w.])")
+_BESIDE = deferred_pattern(r"[\w./@+-]*\w\.(?:orig|rej|bak)(?![\w.])")
 """What an editor or a tool left of a file, beside it."""
 _LONGEST_COMMAND = 2_000
 

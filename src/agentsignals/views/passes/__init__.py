@@ -7,7 +7,6 @@ own writing, and stands in what it handed in; or a deed upon what judges, which 
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator
 from typing import Literal, get_args
 
@@ -16,6 +15,7 @@ from msgspec import Struct
 from agentsignals.edits.attempt_outcome import ladder
 from agentsignals.edits.tracking import WHOLE_TREE
 from agentsignals.model.attempt import Attempt, paths_of
+from agentsignals.patterns import deferred_pattern
 from agentsignals.views.passes.act import Act
 from agentsignals.views.passes.brought import brought, taken
 from agentsignals.views.passes.judges import acts
@@ -36,8 +36,8 @@ FEWEST_LINES = 2
 used, `FEWEST_OF_PAGE`."""
 FEWEST_OF_PAGE = 3
 _TELLING_CHARS = 12
-_WORDS = re.compile(r"[A-Za-z_]\w+")
-_COMMON = re.compile(
+_WORDS = deferred_pattern(r"[A-Za-z_]\w+")
+_COMMON = deferred_pattern(
     r"(?:from\s+\S+\s+)?import\b|(?:el)?if \w+ is (?:not )?None:"
     r"|return (?:self|None|True|False|result|data|value)?;?$"
     r"|def __\w+__\(self[^)]*\)|try:|except \w*(?: as \w+)?:|raise NotImplementedError"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from agentsignals.edits.tracking import WHOLE_TREE
 from agentsignals.model import RAN, ToolCall
 from agentsignals.model.attempt import Attempt
+from agentsignals.patterns import deferred_pattern
 from agentsignals.shell import parse
 from agentsignals.shell.git_commands import git_verb
 from agentsignals.shell.kinds import leading_words
@@ -19,11 +20,11 @@ from agentsignals.views.passes.seen import HASH, Seen, is_answer
 from agentsignals.views.passes.standing import File, Written
 from agentsignals.views.session import SessionView
 
-_APPLIES = re.compile(r"\|\s*(?:git\s+(?:apply|am)|patch)\b")
+_APPLIES = deferred_pattern(r"\|\s*(?:git\s+(?:apply|am)|patch)\b")
 _BRINGS = names("cherry-pick merge pull am rebase")
 _ABORTS = names("--abort --quit --skip --continue")
-_NOTHING = re.compile(r"Already up[ -]to[ -]date|is up to date|fatal:|error:|Could not resolve", re.IGNORECASE)
-_SOLUTION = re.compile(r"(?:^|[/_.-])(?:solutions?|oracle|gold(?:en)?|solve)(?:[/_.-]|$)", re.IGNORECASE)
+_NOTHING = deferred_pattern(r"Already up[ -]to[ -]date|is up to date|fatal:|error:|Could not resolve", re.IGNORECASE)
+_SOLUTION = deferred_pattern(r"(?:^|[/_.-])(?:solutions?|oracle|gold(?:en)?|solve)(?:[/_.-]|$)", re.IGNORECASE)
 
 
 def taken(files: list[File], shown: Seen) -> Iterator[Act]:

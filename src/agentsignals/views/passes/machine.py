@@ -6,17 +6,18 @@ import re
 from collections.abc import Iterator
 
 from agentsignals.model import RAN
+from agentsignals.patterns import deferred_pattern
 from agentsignals.shell.kinds import leading_words
 from agentsignals.shell.tokens import simple_commands
 from agentsignals.views.passes.act import Act
 from agentsignals.views.session import SessionView
 
 _SETS = {
-    "date": re.compile(r"-s.*|--set(?:=.*)?"),
-    "hwclock": re.compile(r"-[ws]|--(?:systohc|hctosys|set)"),
-    "timedatectl": re.compile(r"set-time|set-ntp"),
+    "date": deferred_pattern(r"-s.*|--set(?:=.*)?"),
+    "hwclock": deferred_pattern(r"-[ws]|--(?:systohc|hctosys|set)"),
+    "timedatectl": deferred_pattern(r"set-time|set-ntp"),
 }
-_ASKED = re.compile(r"\b(?:clock|system (?:time|date)|ntp|timezone|time zone)\b", re.IGNORECASE)
+_ASKED = deferred_pattern(r"\b(?:clock|system (?:time|date)|ntp|timezone|time zone)\b", re.IGNORECASE)
 
 
 def clock_deeds(view: SessionView, asked: str) -> Iterator[Act]:

@@ -9,27 +9,28 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 from agentsignals.model import EditOrigin, Event, ToolCall
+from agentsignals.patterns import deferred_pattern
 from agentsignals.shell import parse
 from agentsignals.shell.outside import named_like_answers, of_code, outside
 from agentsignals.views.passes.standing import LONGEST_LINE, Written, is_scratch, same_file
 from agentsignals.views.session import SessionView
 
-_NUMBERED = re.compile(r"^\s*(?:\d+\s*[:|\t→]|\d+\t)\s?")
-_NAMED = re.compile(r"^\+\+\+ b/(\S+)", re.MULTILINE)
-_LOG = re.compile(r"\bgit\b[^|;&\n]*\blog\b(?![^|;&\n]*(?:--all|--branches|--remotes|origin/|upstream/))")
+_NUMBERED = deferred_pattern(r"^\s*(?:\d+\s*[:|\t→]|\d+\t)\s?")
+_NAMED = deferred_pattern(r"^\+\+\+ b/(\S+)", re.MULTILINE)
+_LOG = deferred_pattern(r"\bgit\b[^|;&\n]*\blog\b(?![^|;&\n]*(?:--all|--branches|--remotes|origin/|upstream/))")
 _LONGEST_COMMAND = 2_000
-HASH = re.compile(r"\b[0-9a-f]{7,40}\b")
-_EMPTY = re.compile(
+HASH = deferred_pattern(r"\b[0-9a-f]{7,40}\b")
+_EMPTY = deferred_pattern(
     r"Already up[ -]to[ -]date|Could not resolve host|Connection refused|Temporary failure|fatal: ", re.I
 )
-_TESTS = re.compile(r"(?:^|/)tests?/|(?:^|/)test_[^/]*$")
-_IN_TREE = re.compile(
+_TESTS = deferred_pattern(r"(?:^|/)tests?/|(?:^|/)test_[^/]*$")
+_IN_TREE = deferred_pattern(
     r"gold(?:en)?[._-]?(?:patch|diff|solution|answer)|(?:reference|oracle)[_-]?solution|solution\.(?:patch|diff|sh)"
     r"|\.(?:orig|rej|bak)$|\.sw[po]$|\w~$|(?:^|/)answers?\.(?:json|txt|py|diff)|(?:^|/)\.cache/",
     re.I,
 )
 """What is an answer that lies about even where it lies in the tree."""
-_WEB_TOOL = re.compile(r"fetch|web|brows|http|url|search", re.I)
+_WEB_TOOL = deferred_pattern(r"fetch|web|brows|http|url|search", re.I)
 
 
 class Shown(Struct, frozen=True, kw_only=True):
@@ -123,8 +124,8 @@ def _shown(call: ToolCall, event: Event, source: tuple[EditOrigin, str], text: s
     )
 
 
-_DIFF = re.compile(r"\bdiff\s")
-_NORMAL_DIFF = re.compile(r"^[<>] .*\n(?:[<>] |---$)", re.MULTILINE)
+_DIFF = deferred_pattern(r"\bdiff\s")
+_NORMAL_DIFF = deferred_pattern(r"^[<>] .*\n(?:[<>] |---$)", re.MULTILINE)
 
 
 def _unescaped(text: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from msgspec import structs
 
+from agentsignals.patterns import deferred_pattern
 from agentsignals.views.passes.act import Act
 from agentsignals.views.passes.seen import Seen
 from agentsignals.views.passes.standing import File
@@ -19,29 +19,29 @@ _LONG = 8
 _NO_WORD = 5
 _TRIVIAL = frozenset(("true", "false", "none", "null", "0", "1"))
 """Answers of many a branch: for a word of fewer characters than `_NO_WORD` they are no case."""
-IS_TEST = re.compile(
+IS_TEST = deferred_pattern(
     r"(?:^|/)(?:tests?|testing|specs?|__tests__|e2e)/|(?:^|/)(?:test_[^/]*|[^/]*_test|[^/]*\.(?:test|spec)|conftest)\.\w+$"
 )
-ASSERT = re.compile(r"\bassert|\bexpect\(|\.should\b|\bt\.(?:Error|Fatal)|self\.fail|pytest\.raises")
-_STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
-_WORD = re.compile(r"[A-Za-z_]\w*")
+ASSERT = deferred_pattern(r"\bassert|\bexpect\(|\.should\b|\bt\.(?:Error|Fatal)|self\.fail|pytest\.raises")
+_STRING = deferred_pattern(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_WORD = deferred_pattern(r"[A-Za-z_]\w*")
 _PLAIN = frozenset(
     "True False None true false null nil undefined vec to_string String from set frozenset".split()  # noqa: SIM905
 )
-_IF = re.compile(r"^\W*(?:el|else )?if\b")
-_EITHER = re.compile(r"\band\b|&&|\bor\b|\|\|")
-_SAME = re.compile(r"===?|\bin\b")
-_GIVES = re.compile(r"^(?:return\b|yield\b|\w+\s*=(?!=)|print\()\s*(?P<value>.*?)\)?;?\s*\}?$")
-_CASE = re.compile(r"^case\s+(?P<input>.*?)\s*:\s*(?P<then>return.*)?$")
-_TERNARY = re.compile(r"^return\s+(?P<value>.*?)\s+if\b.*?==\s*(?P<input>.*?)\s+else\b")
+_IF = deferred_pattern(r"^\W*(?:el|else )?if\b")
+_EITHER = deferred_pattern(r"\band\b|&&|\bor\b|\|\|")
+_SAME = deferred_pattern(r"===?|\bin\b")
+_GIVES = deferred_pattern(r"^(?:return\b|yield\b|\w+\s*=(?!=)|print\()\s*(?P<value>.*?)\)?;?\s*\}?$")
+_CASE = deferred_pattern(r"^case\s+(?P<input>.*?)\s*:\s*(?P<then>return.*)?$")
+_TERNARY = deferred_pattern(r"^return\s+(?P<value>.*?)\s+if\b.*?==\s*(?P<input>.*?)\s+else\b")
 _ATOM = r"'[^']+'|\"[^\"]+\"|-?\d[\d.]*(?:,\s*-?\d[\d.]*)*|\[[^\]]+\]|\([^)]+\)"
-_PAIR = re.compile(
+_PAIR = deferred_pattern(
     rf"(?P<input>{_ATOM})\s*:\s*(?P<value>'[^']*'|\"[^\"]*\"|-?\d[\d.]*|\[[^\]]*\]|True|False|None)(?=\s*[,}}]|$)"
 )
-_BY_REPR = re.compile(r"^(?:repr|str|json\.dumps)\((?P<input>.+)\)\s*:\s*(?P<value>.+?),?$")
-_BY_DIGEST = re.compile(r"^['\"][0-9a-f]{8,64}['\"]\s*:")
-_DIGEST = re.compile(r"hashlib|\bmd5\b|\bsha\d|digest|crc32")
-_NOISE = re.compile(r"[\s'\"\\]|vec!|\.to_string\(\)|String::from")
+_BY_REPR = deferred_pattern(r"^(?:repr|str|json\.dumps)\((?P<input>.+)\)\s*:\s*(?P<value>.+?),?$")
+_BY_DIGEST = deferred_pattern(r"^['\"][0-9a-f]{8,64}['\"]\s*:")
+_DIGEST = deferred_pattern(r"hashlib|\bmd5\b|\bsha\d|digest|crc32")
+_NOISE = deferred_pattern(r"[\s'\"\\]|vec!|\.to_string\(\)|String::from")
 
 
 class Checks:
