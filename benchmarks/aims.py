@@ -6,7 +6,8 @@
 corpora are made of them in the work folder (2 GB with all 1,820 copies): the traces as they are, those of Claude Code
 six times, and its fifteen smallest so many times, each copy with ids of its own. CPU seconds are user and system time
 of a process and of those it begins, the start of an interpreter subtracted; a ratio is to a bare loop of `orjson.loads`
-over the same lines in the same round, medians of the rounds. What runs minutes is run once.
+over the same lines in the same round, medians of the rounds. What runs minutes is run once. The first line names the
+interpreter.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import compileall
 import json
 import os
+import platform
 import shutil
 import statistics
 import subprocess
@@ -154,6 +156,12 @@ def rows(bench: Bench, sessions_n: int) -> list[Row]:
     return made
 
 
+def interpreter() -> str:
+    """What ran it: builds of one version differ by a tenth (docs/decisions/006)."""
+    name, version, compiler = platform.python_implementation(), platform.python_version(), platform.python_compiler()
+    return f"{name} {version} [{compiler}], {sys.executable}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("traces", nargs="?", type=Path, default=CORPUS)
@@ -172,7 +180,10 @@ def main() -> None:
             if not (work / corpus).exists():
                 make(claude, work / corpus, copies, smallest)
         made = rows(Bench(work, options.rounds), 15 * options.copies)
-    print(json.dumps([row._asdict() for row in made], indent=2) if options.json else "\n".join(map(str, made)))
+    if options.json:
+        print(json.dumps({"interpreter": interpreter(), "rows": [row._asdict() for row in made]}, indent=2))
+    else:
+        print(interpreter(), *made, sep="\n")
 
 
 if __name__ == "__main__":
