@@ -80,17 +80,20 @@ _OF_RESULTS = "Estimated inside an exact sum: how much of a context is whose is 
 
 
 def _answers(inputs: Inputs) -> list[Answer]:
-    charges = inputs.rows["charges"]
     bill = inputs.rows["bill"]
-    places = by_session(bill)
-    return [_answer(cause, charges, bill, places) for cause in _CAUSES] if bill else []
-
-
-def _answer(cause: _Cause, charges: list[Row], bill: list[Row], places: dict[str, str]) -> Answer:
-    usd: dict[str, float] = {}
-    for charge in charges:
-        if charge["cause"] == cause.name:
+    if not bill:
+        return []
+    paid: dict[str, dict[str, float]] = {cause.name: {} for cause in _CAUSES}  # by session; charges are walked once
+    for charge in inputs.rows["charges"]:
+        usd = paid.get(charge["cause"])
+        if usd is not None:
             usd[charge["session_id"]] = usd.get(charge["session_id"], 0.0) + charge["usd"]
+    places = by_session(bill)
+    return [_answer(cause, paid[cause.name], bill, places) for cause in _CAUSES]
+
+
+def _answer(cause: _Cause, usd: dict[str, float], bill: list[Row], places: dict[str, str]) -> Answer:
+    """`usd`: what the cause took, by session."""
     share = over_places(((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill), places)
     size = fsum(usd.values())
     # What was sent is logged whole, the output of some sessions is not: of a larger bill this were a smaller share.
