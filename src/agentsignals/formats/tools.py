@@ -144,6 +144,23 @@ def _arguments(tool: Tool) -> _Arguments:
     )
 
 
+class _OfCommands(Struct, frozen=True, gc=False):
+    """What reads command lines."""
+
+    parse: Callable[[str], Command]
+    is_look: Callable[[str], bool]
+    is_log: Callable[[str], bool]
+
+
+@cache  # an import takes 1 µs where it stands, also when all is loaded
+def _of_commands() -> _OfCommands:
+    """Loaded with the first call that needs it: patterns that a run with nothing to read is without."""
+    from agentsignals.shell import parse  # noqa: PLC0415  (as said)
+    from agentsignals.shell.waiting import is_log, is_look  # noqa: PLC0415
+
+    return _OfCommands(parse, is_look, is_log)
+
+
 def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
     """Class, path and command of one call. Arguments that are no JSON object leave path and command unknown."""
     if tool is OTHER and name.startswith("mcp__"):
@@ -161,17 +178,13 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
     command = _first_text(values, where.command) if tool.command else None
     limit = _limit(values, where.limits) if tool.limits else None
     if command is None and path is not None and tool.class_ == "read" and tool.purpose is None:
-        from agentsignals.shell.waiting import is_log  # noqa: PLC0415  (patterns that a run with nothing to read is without)
-
-        tool = tool.to("poll") if is_log(path) else tool
+        tool = tool.to("poll") if _of_commands().is_log(path) else tool
     if command is None or tool.class_ != "shell":
         return Described(tool=tool, class_=tool.class_, path=path, command=command, limit_s=limit)
-    from agentsignals.shell import parse  # noqa: PLC0415  (as above)
-    from agentsignals.shell.waiting import is_look  # noqa: PLC0415
-
-    does = parse(command)
+    of_commands = _of_commands()
+    does = of_commands.parse(command)
     return Described(
-        tool=tool if tool.purpose is not None or not is_look(command) else tool.to("poll"),
+        tool=tool if tool.purpose is not None or not of_commands.is_look(command) else tool.to("poll"),
         class_=SHELL_CLASS.get(does.kind, "shell"),
         shell_kind=does.kind,
         path=does.path,

@@ -25,10 +25,11 @@ def from_iso(text: str | None) -> int | None:
     if not text:
         return None
     try:
-        parsed = datetime.fromisoformat(text)
+        since = datetime.fromisoformat(text) - EPOCH
     except ValueError:
         return None
-    since = (parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)) - EPOCH
+    except TypeError:  # a naive one
+        since = datetime.fromisoformat(text).replace(tzinfo=UTC) - EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
