@@ -157,7 +157,7 @@ def rows(bench: Bench, sessions_n: int) -> list[Row]:
 
 
 def interpreter() -> str:
-    """What ran it: builds of one version differ by a tenth (docs/decisions/006)."""
+    """What ran it: two builds of 3.11 differed by a tenth (docs/decisions/006)."""
     name, version, compiler = platform.python_implementation(), platform.python_version(), platform.python_compiler()
     return f"{name} {version} [{compiler}], {sys.executable}"
 

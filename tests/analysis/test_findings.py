@@ -421,6 +421,25 @@ def test_a_share_of_a_bill_that_is_a_lower_bound_is_an_upper_one(bound: int | No
     assert words in made_of("money", bill=bill, charges=charges)["money.missed"].sentence
 
 
+def test_what_a_cause_took_is_the_sum_of_its_own_charges() -> None:
+    bill = [{"session_id": s, "place": "r", "cost_usd": 8.0, "visible_output_tokens": None} for s in ("s", "t")]
+    paid = [
+        ("s", "missed", 1.0),
+        ("s", "rebuilt", 0.5),
+        ("t", "missed", 0.004),
+        ("s", "missed", 2.0),
+        ("s", "output", 4),
+    ]
+    charges = [{"session_id": session, "cause": cause, "usd": usd} for session, cause, usd in paid]
+    made = made_of("money", bill=bill, charges=charges)
+    assert {name: made[name].size for name in ("money.missed", "money.rebuilt", "money.compaction")} == {
+        "money.missed": 3.004,
+        "money.rebuilt": 0.5,
+        "money.compaction": 0.0,
+    }
+    assert "in 1 of 2 sessions" in made["money.missed"].sentence, "less than a cent was counted as a session"
+
+
 def test_what_can_not_be_told_names_the_agents() -> None:
     base = {"cost_usd": None, "visible_output_tokens": 9}
     sessions = [{"session_id": str(n), "agent": f"agent-{n // 2}" if n else None, **base} for n in range(80)]

@@ -23,7 +23,7 @@ def count(value: object) -> int | None:
     """Tokens, or whatever else is counted: None for none, `IMPOSSIBLE` for no whole number from 0 to `MOST_TOKENS`."""
     if value is None:
         return None
-    n = value if type(value) is int else whole(value)
+    n = whole(value)
     return n if n is not None and 0 <= n <= MOST_TOKENS else IMPOSSIBLE
 
 

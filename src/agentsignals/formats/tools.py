@@ -144,21 +144,21 @@ def _arguments(tool: Tool) -> _Arguments:
     )
 
 
-class _OfCommands(Struct, frozen=True, gc=False):
-    """What reads command lines."""
+class _CommandReader(Struct, frozen=True, gc=False):
+    """What a command line does, and whether it or a path waits for something."""
 
     parse: Callable[[str], Command]
     is_look: Callable[[str], bool]
     is_log: Callable[[str], bool]
 
 
-@cache  # an import takes 1 µs where it stands, also when all is loaded
-def _of_commands() -> _OfCommands:
-    """Loaded with the first call that needs it: patterns that a run with nothing to read is without."""
-    from agentsignals.shell import parse  # noqa: PLC0415  (as said)
-    from agentsignals.shell.waiting import is_log, is_look  # noqa: PLC0415
+@cache  # an import costs 1 µs a call, also when all is loaded
+def _command_reader() -> _CommandReader:
+    """Loaded with the first call that needs it."""
+    from agentsignals.shell import parse  # noqa: PLC0415  (patterns that a run with nothing to read is without)
+    from agentsignals.shell.waiting import is_log, is_look  # noqa: PLC0415  (as above)
 
-    return _OfCommands(parse, is_look, is_log)
+    return _CommandReader(parse, is_look, is_log)
 
 
 def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
@@ -178,13 +178,13 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
     command = _first_text(values, where.command) if tool.command else None
     limit = _limit(values, where.limits) if tool.limits else None
     if command is None and path is not None and tool.class_ == "read" and tool.purpose is None:
-        tool = tool.to("poll") if _of_commands().is_log(path) else tool
+        tool = tool.to("poll") if _command_reader().is_log(path) else tool
     if command is None or tool.class_ != "shell":
         return Described(tool=tool, class_=tool.class_, path=path, command=command, limit_s=limit)
-    of_commands = _of_commands()
-    does = of_commands.parse(command)
+    reader = _command_reader()
+    does = reader.parse(command)
     return Described(
-        tool=tool if tool.purpose is not None or not of_commands.is_look(command) else tool.to("poll"),
+        tool=tool if tool.purpose is not None or not reader.is_look(command) else tool.to("poll"),
         class_=SHELL_CLASS.get(does.kind, "shell"),
         shell_kind=does.kind,
         path=does.path,

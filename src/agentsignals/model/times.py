@@ -25,11 +25,10 @@ def from_iso(text: str | None) -> int | None:
     if not text:
         return None
     try:
-        since = datetime.fromisoformat(text) - EPOCH
+        parsed = datetime.fromisoformat(text)
     except ValueError:
         return None
-    except TypeError:  # a naive one
-        since = datetime.fromisoformat(text).replace(tzinfo=UTC) - EPOCH
+    since = (parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)) - EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
