@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -67,6 +68,23 @@ def test_a_shard_holds_no_more_small_files_than_memory_is_good_for(tmp_path: Pat
         (tmp_path / "many" / f"{n}.json").write_text(f'{{"n": {n}}}')
     pipeline.ingest([str(tmp_path / "many")], tmp_path / "s", jobs=1, shard_bytes=100_000)
     assert len(Store(tmp_path / "s").manifest.shards) == 3
+
+
+@pytest.mark.parametrize(
+    ("jobs", "largest", "shards"),
+    [(1, 12, [8, 8]), (3, 12, [5, 5, 6]), (2, 6, [4, 4, 4, 4]), (9, 12, [4, 4, 4, 4])],
+    ids=["as few as hold them", "one a process", "as many for each process", "each worth a process"],
+)
+def test_shards_are_about_equal_and_as_many_as_read_them(
+    tmp_path: Path, jobs: int, largest: int, shards: list[int]
+) -> None:
+    (tmp_path / "many").mkdir()
+    for n in range(16):
+        (tmp_path / "many" / f"{n}.json").write_text(f'{{"n": "{n:<{1 << 20}}"}}')
+    pipeline.ingest([str(tmp_path / "many")], tmp_path / "s", jobs=jobs, shard_bytes=largest << 20)
+    store = Store(tmp_path / "s")
+    held = Counter(entry.shard for entry in store.manifest.files.values())
+    assert sorted(held.values()) == shards
 
 
 class Watched:

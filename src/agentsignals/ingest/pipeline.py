@@ -96,8 +96,10 @@ def ingested(  # noqa: PLR0913  (each is a choice of the person at the command l
         same_code = store.manifest.code == code_stamp()
         _choose(store, embedder)
         tick = partial(progress, "looking", total=None)
-        plan = planning.make(specs, store.manifest, force_format, tick, shard_bytes, same_code, exclude, broken)
         way = _Way(jobs or default_jobs(), engine, progress, exclude, shard_bytes)
+        plan = planning.make(
+            specs, store.manifest, force_format, tick, shard_bytes, same_code, exclude, broken, way.jobs
+        )
         parsed, excluded = _read(store, plan, way)
         if broken:
             store.look()

@@ -73,12 +73,13 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
     same_code: bool = False,
     exclude: frozenset[str] = frozenset(),
     broken: frozenset[str] = frozenset(),
+    jobs: int = 1,
 ) -> Plan:
     """The plan of a run over these sources. `force` names a format instead of recognising it; `tick` is told how many
     files were found so far; `same_code` says that no parser can have changed since the files were read;
     `exclude` names data sets to leave out, and sessions, whose files are read again to be rid of them. `broken` names
     shards that were damaged: what they held is read again, also where it lies in none of these sources, but on this
-    machine.
+    machine. `jobs`: so many will read, each about as much.
     """
     plan = Plan()
     again = {e.family for i, e in manifest.sessions.items() if i in exclude} if exclude else set()
@@ -121,7 +122,7 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
     for other in [m for m in members if not m.keys]:
         plan.other_files[other.file.uri] = entry_of(other, "", "")
     families = _families(_new([m for m in members if m.keys], manifest, broken), manifest)
-    plan.shards = list(_packed(families, shard_bytes))
+    plan.shards = list(_packed(families, shard_bytes, jobs))
     return plan
 
 
@@ -377,16 +378,19 @@ def _still_there(group: list[Member], fresh: dict[str, Member]) -> tuple[Member,
     return tuple(here)
 
 
-def _packed(families: list[Family], shard_bytes: int) -> Iterator[list[Family]]:
-    """Shards of whole families, in order of name, so that the same files make the same shards."""
-    shard: list[Family] = []
-    size = 0
-    for family in sorted(families, key=lambda f: f.name):
-        weight = family.bytes + _FILE_BYTES * len(family.members)
-        if shard and size + weight > shard_bytes:
-            yield shard
-            shard, size = [], 0
-        shard.append(family)
-        size += weight
-    if shard:
-        yield shard
+def _packed(families: list[Family], shard_bytes: int, jobs: int = 1) -> Iterator[list[Family]]:
+    """Shards of whole families, about equally large and in order of name: the same files make the same shards for as
+    many `jobs`, none of which waits long for another's last one.
+    """
+    weights = [family.bytes + _FILE_BYTES * len(family.members) for family in families]
+    total = sum(weights)
+    shards_n = max(-(-total // shard_bytes), min(jobs, total // SMALL_BYTES))
+    if shards_n > jobs:
+        shards_n = -(-shards_n // jobs) * jobs
+    begun: dict[int, list[Family]] = {}
+    before = 0
+    for family, weight in sorted(zip(families, weights, strict=True), key=lambda pair: pair[0].name):
+        # Where its middle lies: none is cut, and no shard is larger than its share by more than half of its two ends.
+        begun.setdefault((2 * before + weight) * shards_n // (2 * total), []).append(family)
+        before += weight
+    yield from begun.values()
