@@ -64,6 +64,7 @@ WEIGHT = {
         "store.signal_rows",
         "store.table_files",
         "store.compaction",
+        "store.parquet",
         "store.copies",
         "export.last_look",
         "formats.zip_members",

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from agentsignals.model import Session
+from agentsignals.store import parquet
 from agentsignals.store.tables import COLUMNS, Table
 
 _LARGEST = 2**63
@@ -63,7 +63,7 @@ def repeated(values: list[Any], counts: list[int], kind: pa.DataType) -> pa.Arra
     if not there:
         return pa.array([], kind)
     ends = pa.array(accumulate(count for _, count in there), pa.int32())
-    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, array([value for value, _ in there], kind)))
+    return parquet.repeated(ends, array([value for value, _ in there], kind))
 
 
 def rows_with_ids(table: Table, session_ids: list[str], rows: list[Any]) -> pa.Table:
@@ -84,7 +84,7 @@ def give_back() -> None:
 def of_today(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """With the columns of today: a shard may be of a time before one was added."""
     columns = [
-        table.column(f.name).cast(f.type) if f.name in table.schema.names else pa.nulls(table.num_rows, f.type)
+        parquet.cast(table.column(f.name), f.type) if f.name in table.schema.names else pa.nulls(table.num_rows, f.type)
         for f in schema
     ]
     return pa.table(columns, schema=schema)

@@ -97,6 +97,6 @@ def _rows(paths: Iterable[Path], only: str | None) -> Iterator[LabelRow]:
     from agentsignals.store import table_files  # noqa: PLC0415  (pyarrow is loaded when there are labels)
 
     for path in paths:
-        for row in table_files.rows(path, where=[("session_id", "=", only)] if only is not None else None):
+        for row in table_files.rows(path, only=only):
             session_id = row.pop("session_id")
             yield LabelRow(session_id, msgspec.convert(row, Label, strict=False))

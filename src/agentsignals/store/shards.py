@@ -13,14 +13,12 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from msgspec import Struct
 
 from agentsignals.catalog import Result
 from agentsignals.model import Absent, Checkpoint, Edit, Event, Label, Session, Step, ToolCall, Turn
 from agentsignals.model.attempt import Attempt
-from agentsignals.store import arrow_tables, files, label_files, table_files, tables
+from agentsignals.store import arrow_tables, files, label_files, parquet, table_files, tables
 from agentsignals.store.files import Part
 from agentsignals.store.signal_rows import SignalRows, signal_table
 from agentsignals.store.tables import AttemptRow
@@ -30,7 +28,6 @@ DRAFT = ".tmp-"
 """Begins the names of folders that are still written."""
 _TEXTS = frozenset(("text", "arguments", "command", "value", "detail", "facts"))
 _VALUE = ["session_id", "signal", "value", "absent", "absent_detail"]
-_VALUES = pa.schema([(column, pa.string()) for column in _VALUE])
 _FOUND_BY = ["session_id", "artifact_id", "signal"]
 _ROW_GROUP = 131_072
 _AT_ONCE = 32_768
@@ -81,8 +78,7 @@ def without(  # noqa: PLR0913  (one call, in `Store`: a shard, its copy, and wha
                 continue
             column, values = ("artifact_id", gone_artifacts) if table == "artifacts" else ("session_id", gone)
             for rows in table_files.pieces(path):
-                dropped = pc.is_in(rows[column], pa.array(sorted(values), pa.string()))
-                draft.add({table: rows.filter(pc.invert(dropped))})
+                draft.add({table: parquet.without(rows, column, sorted(values))})
     return draft.parts
 
 
@@ -108,21 +104,18 @@ def read_across(root: Path, part: Part, gone: set[str] | None = None) -> Iterato
     """The values across sessions, some at a time; without those of sessions that are `gone`, and of the whole store,
     where any are named."""
     for table in table_files.pieces(root / part.file):
-        if gone is None:
-            yield table
-        else:
-            dropped = pc.is_in(table["session_id"], pa.array([*sorted(gone), None], pa.string()))
-            yield table.filter(pc.invert(dropped))
+        yield table if gone is None else parquet.without(table, "session_id", [*sorted(gone), None])
 
 
 def write_across(root: Path, number: int, parts: Iterable[pa.Table]) -> Part:
     """Writes the store's values across sessions, under a name that no earlier ones have."""
     file, schema, rows = f"signals.{number}.parquet", arrow_tables.SCHEMAS["signals"], 0
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, schema, **_layout(schema)) as writer:
-        for table in together(parts):
-            writer.write_table(table)
-            rows += table.num_rows
+    writer = parquet.writer(sink, schema, **_layout(schema))
+    for table in together(parts):
+        writer.write_table(table)
+        rows += table.num_rows
+    writer.close()
     data = memoryview(sink.getvalue())
     try:
         files.replace(root / file, data)
@@ -154,7 +147,7 @@ def read_header(root: Path, name: str, columns: list[str], only: set[str] | None
     """Some columns of a shard's sessions, or of `only` these of them; times in microseconds."""
     table = table_files.read(root / FOLDER / name / "sessions.parquet", columns)
     if only is not None:
-        table = table.filter(pc.is_in(table["session_id"], pa.array(sorted(only), pa.string())))
+        table = parquet.chosen(table, parquet.is_in(table["session_id"], sorted(only)))
     return list(table_files.plain_rows(table))
 
 
@@ -172,18 +165,19 @@ def chosen(
     table: pa.Table, paths: set[str], only: set[str] | None
 ) -> Iterator[tuple[str, str, str | None, str | None, str | None]]:
     """As `read_values`, of a table of values."""
-    kept = pc.and_(pc.is_null(table["turn"]), pc.is_in(table["signal"], pa.array(sorted(paths), pa.string())))
+    kept = parquet.both(parquet.is_null(table["turn"]), parquet.is_in(table["signal"], sorted(paths)))
     if only is not None:
-        kept = pc.and_(kept, pc.is_in(table["session_id"], pa.array(sorted(only), pa.string())))
-    rows = table.select(_VALUE).filter(kept).cast(_VALUES)  # no dictionaries: their values are Python's one by one
-    return zip(*(column.to_pylist() for column in rows.columns), strict=True)
+        kept = parquet.both(kept, parquet.is_in(table["session_id"], sorted(only)))
+    rows = parquet.chosen(table.select(_VALUE), kept)
+    plain = (parquet.cast(rows[column], pa.string()) for column in _VALUE)  # a dictionary's are Python's one by one
+    return zip(*(column.to_pylist() for column in plain), strict=True)
 
 
 def first_prompts(root: Path, name: str) -> dict[str, str]:
     """The first human turn of each session of a shard that has one."""
     prompts: dict[str, str] = {}
     for turns in table_files.pieces(root / FOLDER / name / "turns.parquet", ["session_id", "turn", "text"]):
-        first = turns.filter(pc.equal(turns["turn"], 0))
+        first = parquet.chosen(turns, parquet.equals(turns["turn"], 0))
         prompts.update(zip(first["session_id"].to_pylist(), first["text"].to_pylist(), strict=True))
     return prompts
 
@@ -192,20 +186,19 @@ def read_sessions(root: Path, name: str, only: str | None = None) -> Iterator[Se
     """The sessions of a shard, with all their rows and the labels made here; or the one of that id. StoreError, at
     once, when a table can't be read.
     """
-    where = [("session_id", "=", only)] if only is not None else None
     rows: dict[str, dict[str, list[Any]]] = {}
     folder = root / FOLDER / name
     for table in tables.TABLES.values():
         struct = _STRUCTS[table.name]
         by_session: dict[str, list[Any]] = {}
         path = folder / f"{table.name}.parquet"
-        for row in table_files.rows(path, where=where):
+        for row in table_files.rows(path, only=only):
             session_id = row.pop("session_id")
             by_session.setdefault(session_id, []).append(_converted(row, struct, path))
         rows[table.name] = by_session
-    facts = table_files.read(folder / "attempts.parquet", ["session_id", "facts"], where).to_pylist()
+    facts = table_files.read(folder / "attempts.parquet", ["session_id", "facts"], only).to_pylist()
     attempts = {r["session_id"]: msgspec.json.decode(r["facts"], type=Attempt) for r in facts}
-    heads = list(table_files.rows(folder / "sessions.parquet", where=where))
+    heads = list(table_files.rows(folder / "sessions.parquet", only=only))
     return _sessions(heads, rows, attempts, label_files.read(root, only))
 
 
@@ -284,7 +277,7 @@ class Draft:
     def __init__(self, root: Path, name: str) -> None:
         self._root, self._target = root, root / FOLDER / name
         self._folder = root / FOLDER / f"{DRAFT}{name}-{os.getpid()}"
-        self._writers: dict[str, tuple[pq.ParquetWriter, _MarkedFile]] = {}
+        self._writers: dict[str, tuple[Any, _MarkedFile]] = {}
         self._rows: Counter[str] = Counter()
         self.parts: dict[str, Part] = {}
         """The marks of the tables, when the draft is finished."""
@@ -294,7 +287,7 @@ class Draft:
         for name, table in made.items():
             if name not in self._writers:
                 file = _MarkedFile(self._folder / f"{name}.parquet")
-                self._writers[name] = (pq.ParquetWriter(file, table.schema, **_layout(table.schema)), file)
+                self._writers[name] = (parquet.writer(file, table.schema, **_layout(table.schema)), file)
             self._writers[name][0].write_table(table, _ROW_GROUP)
             self._rows[name] += table.num_rows
 

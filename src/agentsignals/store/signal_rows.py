@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from agentsignals.catalog import Result, Signal
 from agentsignals.model import Absent, Session
-from agentsignals.store import arrow_tables
+from agentsignals.store import arrow_tables, parquet
 
 _NUMBERS = frozenset((bool, int, float))
 _OF_A_SESSION = frozenset(("session", "attempt", "region"))
@@ -77,8 +77,8 @@ def signal_table(rows: Sequence[SignalRows]) -> pa.Table:
             name: arrow_tables.array([v for r in rows for v in getattr(r, name)], schema.field(name).type)
             for name in ("turn", "value", "number", "absent", "absent_detail", "detail")
         },
-        "signal": paths.take(place),
-        "version": versions.take(place),
+        "signal": parquet.taken(paths, place),
+        "version": parquet.taken(versions, place),
     }
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from agentsignals.errors import StoreError
+from agentsignals.store import parquet
 from agentsignals.store.files import Part, digest
 
 _AT_ONCE = 32_768
@@ -19,7 +19,9 @@ _AT_ONCE = 32_768
 def encoded(table: pa.Table, **options: Any) -> memoryview:
     """A table as the bytes of a Parquet file. `options` are pyarrow's."""
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, **{"compression": "zstd", **options})
+    writer = parquet.writer(sink, table.schema, **{"compression": "zstd", **options})
+    writer.write_table(table)
+    writer.close()
     return memoryview(sink.getvalue())
 
 
@@ -28,14 +30,11 @@ def part_of(path: Path, data: memoryview, rows: int, file: str = "") -> Part:
     return Part(data.nbytes, rows, digest(data), path.stat().st_mtime_ns, file)
 
 
-def read(path: Path, columns: list[str] | None = None, where: Any = None) -> pa.Table:
-    """The rows of a file. `where` as pyarrow's filters. StoreError when it is gone, or is no sound Parquet file."""
+def read(path: Path, columns: list[str] | None = None, only: str | None = None) -> pa.Table:
+    """The rows of a file, or those of one session (`only`). StoreError when it is gone, or is no sound Parquet file."""
     try:
-        if where is None:
-            with pq.ParquetFile(path) as file:  # `read_table` loads pyarrow.dataset, 11 ms
-                if set(columns or ()) <= set(file.schema_arrow.names):  # else it says which is not there
-                    return file.read(columns)
-        return pq.read_table(path, columns=columns, filters=where, partitioning=None)
+        with parquet.Reader(path) as file:
+            return file.read(columns, only)
     except (OSError, pa.ArrowException) as problem:
         raise unreadable(path, problem) from problem
 
@@ -44,25 +43,25 @@ def pieces(path: Path, columns: list[str] | None = None, coded: list[str] | None
     """The rows of a file, some at a time. `coded`: columns that stay dictionaries, whose few values are compared once
     each. StoreError as `read`."""
     try:
-        with pq.ParquetFile(path, read_dictionary=coded) as file:
-            if not file.metadata.num_rows:
-                yield file.schema_arrow.empty_table()
-            for batch in file.iter_batches(_AT_ONCE, columns=columns):
+        with parquet.Reader(path, coded) as file:
+            if not file.n_rows:
+                yield file.schema.empty_table()
+            for batch in file.batches(_AT_ONCE, columns):
                 yield pa.Table.from_batches([batch])
     except (OSError, pa.ArrowException) as problem:
         raise unreadable(path, problem) from problem
 
 
-def rows(path: Path, columns: list[str] | None = None, where: Any = None) -> Iterator[dict[str, Any]]:
+def rows(path: Path, columns: list[str] | None = None, only: str | None = None) -> Iterator[dict[str, Any]]:
     """The rows of a file with times as the model has them, microseconds. Else as `read`."""
-    yield from plain_rows(read(path, columns, where))
+    yield from plain_rows(read(path, columns, only))
 
 
 def plain_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
     """The rows of a table with times as the model has them, microseconds."""
     for n, column in enumerate(table.schema):
         if pa.types.is_timestamp(column.type):
-            table = table.set_column(n, column.name, table.column(n).cast(pa.int64()))
+            table = table.set_column(n, column.name, parquet.cast(table.column(n), pa.int64()))
     yield from table.to_pylist()
 
 
