@@ -22,11 +22,14 @@ from agentsignals.errors import StoreError
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.engine import ENGINES
 from agentsignals.registry import Place
+from agentsignals.sources import uri_of
 from agentsignals.store import Store
 from agentsignals.store.code_stamp import code_stamp
 from agentsignals.store.views import NAMES
+from tests import long_sessions
 
 SMALL_SHARDS = 40_000
+SUMMARY = '{"type":"summary","summary":"a line more","leafUuid":"00000000-0000-4000-8000-000000000000"}\n'
 
 
 @pytest.fixture(scope="module")
@@ -230,16 +233,37 @@ def test_a_newer_signal_is_computed_again_without_reading_a_file(corpus: Path, t
 def test_a_run_over_nothing_new_loads_neither_parsers_nor_signals(corpus: Path, tmp_path: Path) -> None:
     pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
     findings.findings(Store(tmp_path / "s"))
-    code = (
-        "import sys; from agentsignals.cli import main; main(sys.argv[1:]); "
-        "heavy = ('pyarrow', 'duckdb', 'importlib.metadata', 'agentsignals.formats.codex', 'agentsignals.redaction', "
-        "'agentsignals.shell', "
-        "'agentsignals.cli.completion', 'agentsignals.signals.user.turns'); "
-        "print([m for m in heavy if m in sys.modules])"
-    )
-    command = [sys.executable, "-c", code, "analyze", str(corpus), "--store", str(tmp_path / "s")]
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert found.stdout.splitlines()[-1] == "[]"
+    loaded = _loaded_by("analyze", str(corpus), "--store", str(tmp_path / "s"))
+    heavy = ("pyarrow", "duckdb", "importlib.metadata", "agentsignals.formats.codex", "agentsignals.redaction")
+    heavy += ("agentsignals.shell", "agentsignals.cli.completion", "agentsignals.signals.user.turns")
+    assert [m for m in heavy if m in loaded] == []
+
+
+def _loaded_by(*words: str) -> list[str]:
+    """The modules of a process that has run this command line."""
+    code = "import sys; from agentsignals.cli import main; main(sys.argv[1:]); print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    return found.stdout.splitlines()[-1].split()
+
+
+def test_a_log_that_grew_is_what_all_formats_would_call_it(tmp_path: Path) -> None:
+    """Its own format alone is asked while its beginning stays; all are when that is another."""
+    traces, store = tmp_path / "traces", tmp_path / "s"
+    long_sessions.make("claude-code", 20, traces)
+    (log,) = traces.rglob("*.jsonl")
+    pipeline.analyze([str(traces)], store, jobs=1)
+    assert Store(store).manifest.files[uri_of(str(log))].head
+    with log.open("a", encoding="utf-8") as grown:
+        grown.write(SUMMARY)
+    loaded = _loaded_by("analyze", str(traces), "--store", str(store))
+    assert [m for m in ("pyarrow.parquet", "pyarrow.compute", "duckdb", "agentsignals.formats.pi") if m in loaded] == []
+    assert "agentsignals.formats.claude_code" in loaded
+    pipeline.analyze([str(traces)], tmp_path / "at once", jobs=1)
+    assert_same(tables(tmp_path / "at once"), tables(store))
+    long_sessions.make("codex", 20, tmp_path / "other")
+    (other,) = (tmp_path / "other").rglob("*.jsonl")
+    log.write_bytes(other.read_bytes())
+    assert pipeline.analyze([str(traces)], store, jobs=1).formats == {"codex": 1}
 
 
 @pytest.mark.slow

@@ -200,39 +200,35 @@ def homes() -> dict[str, tuple[str, ...]]:
     return places
 
 
-def is_agents_own(name: str) -> bool:
-    """Whether the format of that name is an agent's own; False of one that is no more. Loads no other, where its module
-    bears its name."""
+def format_named(name: str) -> Format | None:
+    """The format of that name; None of one that is no more. Loads no other, where its module bears its name."""
     try:
-        named = FORMATS.get(name)
+        return FORMATS.get(name)
     except UsageError:
-        return name in formats() and formats()[name].is_own
-    return named.is_own
+        return formats().get(name)
 
 
 def by_name(name: str) -> Format:
     """The format of that name. FormatError names the ones there are."""
-    available = formats()
-    if name not in available:
-        raise FormatError(f"There is no format {name!r}.", f"The formats are: {', '.join(sorted(available))}.")
-    return available[name]
+    if (named := format_named(name)) is None:
+        raise FormatError(f"There is no format {name!r}.", f"The formats are: {', '.join(sorted(formats()))}.")
+    return named
 
 
 def identify(head: Head) -> tuple[Format, Claim] | None:
     """The one format that claims a file, None when none does. Two claimants are an error that names both."""
-    claimed = list(_claims(head))
+    asked = ((candidate, claimed_by(candidate, head)) for candidate in formats().values())
+    claimed = [(candidate, claim) for candidate, claim in asked if claim is not None]
     if len(claimed) > 1:
         names = " and ".join(f.name for f, _ in claimed)
         raise AmbiguousFormat(f"{head.path} is claimed by {names}.", "Name the right one with --format.")
     return claimed[0] if claimed else None
 
 
-def _claims(head: Head) -> Iterator[tuple[Format, Claim]]:
-    is_json = head.looks_like_json
-    for candidate in formats().values():
-        claim = candidate.claims(head) if candidate.of_json in (None, is_json) else None
-        if claim is not None:
-            yield candidate, sound_claim(claim)
+def claimed_by(candidate: Format, head: Head) -> Claim | None:
+    """What a format says of a file; None where it is not its own."""
+    claim = candidate.claims(head) if candidate.of_json in (None, head.looks_like_json) else None
+    return None if claim is None else sound_claim(claim)
 
 
 def made_up(parts: Sequence[Sequence[str]]) -> Session:

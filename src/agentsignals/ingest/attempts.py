@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from agentsignals.formats import formats
+from agentsignals.formats import format_named
 from agentsignals.model import MAIN, Artifact, Event, Session
 from agentsignals.model.attempt import Attempt, Statement, copied, united
 
@@ -119,7 +119,7 @@ def _copies(sessions: list[Session]) -> Iterator[tuple[int, Session]]:
 
 def _is_own(session: Session) -> bool:
     """Whether the file is the agent's own, of the format it writes."""
-    agent_format = formats().get(session.format)
+    agent_format = format_named(session.format)
     return agent_format is not None and agent_format.is_own
 
 

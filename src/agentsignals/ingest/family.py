@@ -7,7 +7,7 @@ import re
 
 from msgspec import Struct
 
-from agentsignals.formats import LOOKED_BY, formats
+from agentsignals.formats import LOOKED_BY, format_named, formats
 from agentsignals.sources import RawFile
 from agentsignals.store.manifest import FileEntry
 
@@ -50,6 +50,8 @@ class Member(Struct, frozen=True, kw_only=True):
     """It belongs to another family too and is accounted for there."""
     named_trials: frozenset[str] = frozenset()
     """Of a file that lends: what all trials go by that have files of their own."""
+    head: str = ""
+    """As `FileEntry` has it."""
 
     @property
     def trials(self) -> frozenset[str] | None:
@@ -91,7 +93,7 @@ def parser_version(name: str | None) -> int:
     """The version of the parser that reads a file of that format now; for unclaimed files, of all parsers."""
     if name is None:
         return (sum(f.version for f in formats().values()) + LOOKED_BY) * 100 + len(formats())
-    return formats()[name].version if name in formats() else -1
+    return -1 if (named := format_named(name)) is None else named.version
 
 
 def entry_of(
@@ -119,6 +121,7 @@ def entry_of(
         skipped=counted,
         error=error,
         note=member.detail if member.format is None and not error else "",
+        head=member.head,
     )
 
 
@@ -136,4 +139,4 @@ def member_of(uri: str, e: FileEntry) -> Member:
         repo_hint=e.repo_hint,
     )
     reason = "" if e.format else next(iter(e.skipped), "unrecognised")
-    return Member(file=file, format=e.format, keys=tuple(e.keys), reason=reason, detail=e.note)
+    return Member(file=file, format=e.format, keys=tuple(e.keys), reason=reason, detail=e.note, head=e.head)

@@ -325,7 +325,8 @@ def _finish(store: Store, other_files: dict[str, FileEntry]) -> None:
 
         across.measure_across(store)
         store.manifest.history_of = store.fingerprint(across.versions())
-        if not store.damage and _is_of_this_code(store) and not _stale(store):
+        is_told = store.manifest.code == code_stamp()  # by the run before: what this one read is of this code, too
+        if not is_told and not store.damage and _is_of_this_code(store) and not _stale(store):
             store.manifest.code = code_stamp()  # nothing is left to measure: the index is not opened again for it
         store.save()
     elif new_files:

@@ -7,17 +7,14 @@ read whole, so that snapshots unite and forks count once, whatever order they we
 from __future__ import annotations
 
 import os
-import posixpath
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentsignals.errors import AgentSignalsError, AmbiguousFormat
-from agentsignals.formats import ANSWERS, ASKS, Claim, Format, by_name, first_fields, identify, stranger
-from agentsignals.formats.head import HEAD_BYTES, LINES_BYTES, MAX_RECORDS, Head
-from agentsignals.ingest import footers, runs
+from agentsignals.formats import ANSWERS, ASKS
+from agentsignals.ingest import runs
 from agentsignals.ingest.family import (
     ABOUT_CONTENT,
     READ_AGAIN,
@@ -26,11 +23,9 @@ from agentsignals.ingest.family import (
     entry_of,
     is_current,
     member_of,
-    sound_id,
 )
-from agentsignals.ingest.pointers import pointed_at
-from agentsignals.sources import RawFile, Unreadable, error_text, exclusions, open_source, path_of, read
-from agentsignals.sources.databases import MAGIC
+from agentsignals.ingest.recognising import recognised
+from agentsignals.sources import RawFile, Unreadable, exclusions, open_source, path_of
 from agentsignals.sources.packed import most_unpacked
 from agentsignals.store.manifest import FileEntry, Manifest
 
@@ -44,10 +39,6 @@ _AT_ONCE = 4096
 """So many files are recognised before the next are listed: what is kept of a file until then is more than its entry."""
 _FILE_BYTES = 32 * 1024
 """What a file weighs beside its bytes: its values and rows take some 45 KB of a worker until they are written."""
-_ARCHIVES = (b"PK\x03\x04", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07")
-_TAR, _TAR_AT = b"ustar", 257
-_TWIN = "twin:"
-"""Begins the key of a content: data sets are uploaded again whole, and a file without a session id is the same then."""
 
 
 class Plan(Struct):
@@ -87,9 +78,10 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
     members: list[Member] = []
     changed: dict[str, RawFile] = {}
     looked_at: set[str] = set()
+    before = manifest.files if same_code and force is None else {}
 
     def recognise() -> None:
-        for member in _recognised(list(changed.values()), force):
+        for member in recognised(list(changed.values()), force, before):
             _take(member, manifest, plan, members)
         looked_at.update(changed)
         changed.clear()
@@ -116,7 +108,7 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
     if not members:  # nothing has its place among others
         return plan
     places = runs.Places(members, manifest, looked_at)
-    for member in _recognised(places.other_files(plan.seen), force):
+    for member in recognised(places.other_files(plan.seen), force, before):
         _take(member, manifest, plan, members)
     members = [places.placed(m) for m in members] + places.drawn_in()
     for other in [m for m in members if not m.keys]:
@@ -235,90 +227,6 @@ def _held_by(broken: frozenset[str], manifest: Manifest) -> Iterator[RawFile]:
 def _unreadable(listed: Unreadable) -> Member:
     file = RawFile(uri=listed.uri, source="local", spec=listed.spec, bytes=0, stamp=None)
     return Member(file=file, format=None, keys=(f"file:{listed.uri}",), reason=listed.reason, detail=listed.detail)
-
-
-def _recognised(changed: list[RawFile], force: str | None) -> Iterator[Member]:
-    for source in dict.fromkeys(f.source for f in changed):
-        files = [f for f in changed if f.source == source]
-        for file, data in zip(files, read(files, HEAD_BYTES), strict=True):
-            alone = Member(file=file, format=None, keys=(f"file:{file.uri}",))
-            if isinstance(data, Unreadable):
-                yield replace(alone, reason=data.reason, detail=data.detail)
-                continue
-            try:
-                yield _recognise(alone, data, force)
-            except AmbiguousFormat as problem:
-                yield replace(alone, reason="ambiguous_format", detail=problem.message)
-            except AgentSignalsError:
-                raise
-            except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other files are read)
-                yield replace(alone, reason="internal_error", detail=f"recognising: {error_text(problem)}")
-
-
-def _recognise(alone: Member, data: bytes, force: str | None) -> Member:
-    file = alone.file
-    head = Head(data, file.uri, len(data) < HEAD_BYTES)
-    if data.startswith(footers.MAGIC) and not head.complete and (table := footers.columns_of(file)) is not None:
-        head = Head(table, file.uri, True)
-    if (pointer := pointed_at(data)) is not None:
-        return replace(alone, reason="git_lfs_pointer", detail=pointer)
-    reason = _why_not(head)
-    if reason in ("unrecognised", "archive", "not_a_trace") or force is not None:
-        identified = _identified(head, file, force) or _of_long_lines(head, file, force)
-        if identified is not None:
-            return Member(file=file, format=identified[0].name, keys=_keys(*identified, file))
-    if reason in ("unrecognised", "not_a_trace") and (whose := stranger(head)) is not None:
-        return replace(alone, reason=whose.reason, detail=whose.note)
-    if reason == "unrecognised":
-        return replace(alone, reason=reason, detail=first_fields(head))
-    return replace(alone, reason=reason, keys=() if reason == "not_a_trace" else alone.keys)
-
-
-def _of_long_lines(head: Head, file: RawFile, force: str | None) -> tuple[Format, Claim] | None:
-    """By its first records, where one of them is longer than what is looked at: a first prompt may hold pictures."""
-    if head.complete or not head.looks_like_json or len(head.records) >= MAX_RECORDS:
-        return None
-    (more,) = read([file], LINES_BYTES)
-    if isinstance(more, Unreadable):
-        return None
-    lines = more.split(b"\n", MAX_RECORDS)
-    if len(lines) == 1 and len(more) >= LINES_BYTES:
-        return None
-    data = more if len(lines) <= MAX_RECORDS else b"\n".join((*lines[:-1], b""))
-    return _identified(Head(data, file.uri, len(data) == len(more) < LINES_BYTES), file, force)
-
-
-def _identified(head: Head, file: RawFile, force: str | None) -> tuple[Format, Claim] | None:
-    if force is None:
-        return identify(head)
-    forced = by_name(force)
-    return forced, forced.claims(head) or Claim(keys=[f"file:{file.uri}"])
-
-
-def _keys(trace_format: Format, claim: Claim, file: RawFile) -> tuple[str, ...]:
-    named = (key.partition(":") for key in claim.keys)
-    keys = [f"{kind}:{sound_id(name)}" for kind, _, name in named if name]  # an id that is empty is nobody's
-    if file.source == "hub" and trace_format.snapshots:
-        keys.append(f"{_TWIN}{file.key}")
-    if claim.beside:
-        keys.append(f"beside:{posixpath.dirname(file.uri)}")
-    keys += runs.keys_of(claim, file)
-    if file.session_hint:
-        keys.append(f"session:{sound_id(file.session_hint)}")
-    return tuple(keys or [f"file:{file.uri}"])
-
-
-def _why_not(head: Head) -> str:
-    """What a file is when no format claims it."""
-    if not head.data:
-        return "empty_file"
-    if not head.data[:512].strip(b"\xef\xbb\xbf \t\r\n"):
-        return "blank_file"
-    if head.data.startswith(MAGIC):
-        return "database"
-    if head.data.startswith(_ARCHIVES) or head.data[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR:
-        return "archive"
-    return "unrecognised" if head.looks_like_json else "not_a_trace"
 
 
 def _families(members: list[Member], manifest: Manifest) -> list[Family]:

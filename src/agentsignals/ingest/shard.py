@@ -16,7 +16,7 @@ from agentsignals import mapped
 from agentsignals.catalog import catalogue
 from agentsignals.embedding import DEFAULT
 from agentsignals.errors import AgentSignalsError
-from agentsignals.formats import Input, Reading, formats, skip, unknown_fields
+from agentsignals.formats import Input, Reading, by_name, skip, unknown_fields
 from agentsignals.ingest.account import Account, Rows
 from agentsignals.ingest.attempts import assemble, once
 from agentsignals.ingest.briefs import brief_of
@@ -242,7 +242,7 @@ def _works(family: Family, task: Task) -> Iterator[_Work]:
     """What a family gives; in pieces when it is large and its format can be read so."""
     names = {m.format for m in family.members}
     name = names.pop() if len(names) == 1 else None
-    pieces, weight = (formats()[name].pieces, formats()[name].weight) if name is not None else (None, 1)
+    pieces, weight = (by_name(name).pieces, by_name(name).weight) if name is not None else (None, 1)
     is_small = family.bytes * weight <= task.shard_bytes
     if pieces is None or is_small or task.deaths or any(m.lent for m in family.members):
         yield _read_family(family, task.deaths)
@@ -254,7 +254,7 @@ def _in_pieces(family: Family, pieces: Callable[[list[Input]], Iterator[Reading]
     """The sessions of a large family as they come. What goes wrong on the way costs those behind it."""
     work = _Work(is_piece=True)
     inputs, held = _inputs(family.members, work)
-    if inputs and formats()[inputs[0].artifact.format or ""].snapshots:
+    if inputs and by_name(inputs[0].artifact.format or "").snapshots:
         inputs = without_prefixes(inputs)
     chars = 0
     try:
@@ -293,12 +293,12 @@ def _read_together(members: Sequence[Member]) -> _Work:
     parts: list[Attempt] = []
     checkpoints: dict[str, list[Checkpoint]] = {}
     hints: dict[str, str] = {}
-    for name in sorted(inputs, key=lambda n: (formats()[n].is_own, n)):  # collectors first: they name what has no id
-        batch = without_prefixes(inputs[name]) if formats()[name].snapshots else inputs[name]
+    for name in sorted(inputs, key=lambda n: (by_name(n).is_own, n)):  # collectors first: they name what has no id
+        batch = without_prefixes(inputs[name]) if by_name(name).snapshots else inputs[name]
         for source in batch:
             if source.session_hint is None:
                 source.session_hint = hints.get(posixpath.dirname(source.artifact.path))
-        reading = formats()[name].read(batch)
+        reading = by_name(name).read(batch)
         _take(reading, work, checkpoints)
         parts += reading.attempts
         if len(reading.checkpoints) == 1 and not reading.sessions:

@@ -6,7 +6,7 @@ from collections import Counter
 
 from msgspec import Struct, field
 
-from agentsignals.formats import is_agents_own
+from agentsignals.formats import format_named
 from agentsignals.ingest.drift import UnknownFields, drift, versions
 from agentsignals.ingest.unread import Unread, unread
 from agentsignals.sources import sound
@@ -115,7 +115,7 @@ def summary_of(store: Store, uris: set[str]) -> Summary:
 
 def _is_own(name: str) -> tuple[bool, str]:
     """Of the formats of one family the agent's before the collector's. Only these are loaded, of more than thirty."""
-    return is_agents_own(name), name
+    return (named := format_named(name)) is not None and named.is_own, name
 
 
 def _is_silent(session: SessionEntry) -> bool:

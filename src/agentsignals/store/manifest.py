@@ -51,6 +51,8 @@ class FileEntry(Struct, array_like=True, kw_only=True, gc=False):
     """The agent's, as the file's first session says it; empty where none does."""
     unknown_fields: list[str] = []
     """Fields in it that no file of its format had before, as far as was looked."""
+    head: str = ""
+    """Names the beginning that it was recognised by alone, where more follows: while that stays, so does its format."""
 
 
 class SessionEntry(Struct, array_like=True, kw_only=True, gc=False):
