@@ -48,8 +48,8 @@ class Place(NamedTuple):
 class Registry(Generic[Unit]):
     """The units of one kind by name: those of `package`, then those that other packages add, each in order of name.
 
-    `attribute`: what a module declares; empty where importing it is all there is to do. `is_unit`: whether what was
-    declared is one. `modules`: which files of the package's folder may hold units.
+    `attribute`: what a module declares; empty where each module is a unit, and importing it is all there is to do.
+    `is_unit`: whether what was declared is one. `modules`: which files of the package's folder may hold units.
     """
 
     def __init__(
@@ -75,15 +75,34 @@ class Registry(Generic[Unit]):
         return {place.name: place for place in sorted(self._inside())}
 
     def _inside(self) -> Iterator[Place]:
-        declared = re.compile(rf"^{self._attribute} *[:=]" if self._attribute else "^@", re.M)
-        folder = Path(str(import_module(self._package).__file__)).parent  # `importlib.resources` takes 10 ms to load
-        inner = [(f"{top.name}/", top) for top in folder.iterdir() if top.is_dir()]
-        for above, place in [("", folder), *inner]:
+        inner = [(f"{top.name}/", top) for top in self._folder.iterdir() if top.is_dir()]
+        for above, place in [("", self._folder), *inner]:
             for file in place.iterdir():
-                path = above + file.name
-                if self._modules.fullmatch(path) and declared.search(file.read_text("utf-8")):
-                    name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-                    yield Place(name, f"{self._package}.{name}:{self._attribute}".rstrip(":"))
+                if (unit := self._declared(above + file.name)) is not None:
+                    yield unit
+
+    @cached_property
+    def _folder(self) -> Path:
+        return Path(str(import_module(self._package).__file__)).parent  # `importlib.resources` takes 10 ms to load
+
+    def _declared(self, path: str) -> Place | None:
+        """The unit of a file of the package; None where it declares none."""
+        if not self._modules.fullmatch(path):
+            return None
+        if self._attribute and not re.search(
+            rf"^{self._attribute} *[:=]", (self._folder / path).read_text("utf-8"), re.M
+        ):
+            return None
+        name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        return Place(name, f"{self._package}.{name}:{self._attribute}".rstrip(":"))
+
+    def _place(self, key: str) -> Place | None:
+        """Where a unit is: without a look at the others, where its module bears its name and no package adds any."""
+        if "places" not in vars(self) and key.isidentifier() and not adds_units(tuple(sys.path)):
+            for path in (f"{key}.py", f"{key}/__init__.py"):
+                if (self._folder / path).is_file() and (unit := self._declared(path)) is not None:
+                    return unit
+        return self.places.get(key)
 
     @cached_property
     def places(self) -> dict[str, Place]:
@@ -105,7 +124,7 @@ class Registry(Generic[Unit]):
 
     def get(self, name: str) -> Unit:
         """The unit of that name. UsageError names what there is; and says why, where one is there and can't be used."""
-        place = self.places.get(_key(name))
+        place = self._place(_key(name))
         unit = None if place is None else self.load(place)
         if unit is not None:
             return unit

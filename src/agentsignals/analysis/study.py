@@ -15,9 +15,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentsignals.catalog import caption
 from agentsignals.stats.estimates import Interval
-from agentsignals.validation import misleads
 
 Row = dict[str, Any]
 Kind = Literal[
@@ -206,6 +204,9 @@ def _stamped(finding: Finding, inputs: Inputs, study: str) -> Finding:
     if inputs.context:
         for verb in ("query", "report"):
             command = command.replace(f"agentsignals {verb} ", f"agentsignals {verb} --context {inputs.context} ", 1)
+    from agentsignals.catalog import caption  # noqa: PLC0415  (what was found is read without the signals)
+    from agentsignals.validation import misleads  # noqa: PLC0415
+
     captions = (caption(path, finding.classes) for path in finding.signals)
     validation = finding.validation or "; ".join(filter(None, captions))
     headline = finding.headline and not any(misleads(path, finding.classes) for path in finding.signals)
@@ -214,5 +215,7 @@ def _stamped(finding: Finding, inputs: Inputs, study: str) -> Finding:
 
 def _validation(queries: Iterable[str]) -> dict[str, str]:
     """The captions of the signals that the queries name."""
+    from agentsignals.catalog import caption  # noqa: PLC0415  (as above)
+
     named = sorted({path for sql in queries for path in _SIGNAL.findall(sql)})
     return {path: words for path in named if (words := caption(path))}

@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from agentsignals import __version__
 from agentsignals.cli.ending import end_in_order
@@ -34,6 +33,8 @@ class _Parser(argparse.ArgumentParser):
     @staticmethod
     def _near(message: str) -> str:
         """The choice that is most like the one that came; empty where none is, or the message is about no choice."""
+        from difflib import get_close_matches
+
         came, _, choices = message.partition("(choose from ")
         words = re.findall(r"[\w-]+", choices)
         return next(iter(get_close_matches(came.rpartition("invalid choice: ")[2].strip(" '"), words, 1)), "")

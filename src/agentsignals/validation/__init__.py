@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -86,20 +86,15 @@ class Planted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 @cache
 def figures() -> tuple[Figure, ...]:
     """What was measured, by signal."""
-    text = files(__package__).joinpath("figures.json").read_bytes()
+    text = (Path(__file__).parent / "figures.json").read_bytes()
     return tuple(msgspec.json.decode(text, type=list[Figure]))
 
 
 @cache
 def planted() -> tuple[Planted, ...]:
     """The planted cases, a file a signal family."""
-    folder = sorted(files(__package__).joinpath("planted").iterdir(), key=lambda file: file.name)
-    return tuple(
-        family
-        for file in folder
-        if file.name.endswith(".json")
-        for family in msgspec.json.decode(file.read_bytes(), type=list[Planted])
-    )
+    files = sorted((Path(__file__).parent / "planted").glob("*.json"))
+    return tuple(family for file in files for family in msgspec.json.decode(file.read_bytes(), type=list[Planted]))
 
 
 def in_words(  # noqa: PLR0913  (what is asked about, and how much is to be said)
