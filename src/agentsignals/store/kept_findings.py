@@ -19,7 +19,9 @@ from agentsignals.errors import StoreError
 from agentsignals.store import files as disk
 from agentsignals.store import parts
 from agentsignals.store.code_stamp import code_stamp
-from agentsignals.store.manifest import contexts, load
+from agentsignals.store.damage import FOLDER as SHARDS
+from agentsignals.store.damage import RETIRED
+from agentsignals.store.manifest import contexts
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
@@ -102,14 +104,20 @@ def keep(store: Store, context: str, made: bytes) -> None:
     of a state that was former when they were made: sessions may have been forgotten meanwhile."""
     kept = path(store, context)
     with suppress(OSError, StoreError):
-        now, _ = load(store.folder)
-        if now is None or now.shards.keys() != store.manifest.shards.keys():
+        if _is_former(store):
             return
         disk.replace(kept.with_suffix(_OF), msgspec.msgpack.encode(_files(store)))
         disk.replace(kept, made)
         for former in store.folder.glob(_PATTERN):
             if former.stem != kept.stem and disk.is_old(former):
                 former.unlink(missing_ok=True)
+
+
+def _is_former(store: Store) -> bool:
+    """Whether a shard that it holds was replaced since it was opened. The index is not read for it, which a large store
+    would have in memory twice then."""
+    folders = (store.folder / SHARDS / name for name, shard in store.manifest.shards.items() if shard.tables)
+    return any(disk.holds(folder, RETIRED) or not folder.exists() for folder in folders)
 
 
 def every_context(store: Store) -> list[bytes] | None:
