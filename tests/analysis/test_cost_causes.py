@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from math import fsum
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +38,10 @@ MODEL = "claude-opus-4-5"
 CENT = 0.005
 
 
-def by_cause(charges: list[dict[str, Any]]) -> dict[str, float]:
+def by_cause(charges: Iterable[tuple[str, float]]) -> dict[str, float]:
     sums: Counter[str] = Counter()
-    for charge in charges:
-        sums[charge["cause"]] += charge["usd"]
+    for cause, usd in charges:
+        sums[cause] += usd
     return dict(sums)
 
 
@@ -52,11 +54,11 @@ def assert_sums_to_the_bill(store: Store, most_other: float = 0.05) -> None:
         assert charge["usd"] > -1e-9 and charge["cause"] in CAUSES
         sums[charge["session_id"]] += charge["usd"]
     assert {s: usd for s, usd in ledger.items() if abs(sums[s] - usd) >= CENT} == {}
-    causes = by_cause(inputs["charges"])
+    causes = by_cause(map(itemgetter("cause", "usd"), inputs["charges"]))
     assert abs(fsum(causes.values()) - fsum(ledger.values())) < CENT
     bare = "SELECT session_id FROM sessions WHERE coalesce(input_tokens, 0) + coalesce(output_tokens, 0) = 0"
     without_tokens = {row[0] for row in store.sql(bare).fetchall()}  # a sum of money tells no cause
-    told = by_cause([charge for charge in inputs["charges"] if charge["session_id"] not in without_tokens])
+    told = by_cause((c["cause"], c["usd"]) for c in inputs["charges"] if c["session_id"] not in without_tokens)
     assert told.get("other", 0) <= most_other * fsum(told.values())
 
 
@@ -101,7 +103,7 @@ def causes(*parts: Call | Result, compacted: int | None = None, parent: str | No
     results = [part for part in parts if isinstance(part, Result)]
     charges, repeats = charged([bill], calls, results, compactions)
     assert [row["kind"] for row in repeats] == [r.kind for r in results if r.kind in ("repeated", "reread")]
-    sums = by_cause(charges)
+    sums = by_cause((charge.cause, charge.usd) for charge in charges)
     assert fsum(sums.values()) == pytest.approx(fsum(call.cost_usd for call in calls))
     return {cause: round(1e6 * usd, 3) for cause, usd in sums.items()}
 

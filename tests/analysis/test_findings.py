@@ -15,12 +15,14 @@ from msgspec.structs import replace
 import agentsignals
 from agentsignals.analysis import contrasts as held_apart
 from agentsignals.analysis.clusters import placed_share
+from agentsignals.analysis.cost_causes import Charge
 from agentsignals.analysis.ranking import Answer, Bounds, above, lines_of, quoted, shown, slug, standing_out
 from agentsignals.analysis.study import Inputs, Versions
 from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.findings import answer, findings, questions
 from agentsignals.findings.few_sessions import FEW, FEWEST, MOST_OF_IT
+from agentsignals.findings.inputs import Bill
 from agentsignals.findings.large_results import FEWEST as FEW_RESULTS
 from agentsignals.model import Session
 from agentsignals.store import Store
@@ -162,7 +164,9 @@ def test_what_can_not_be_much_is_no_candidate(monkeypatch: pytest.MonkeyPatch) -
 def made_of(name: str, **tables: list[dict[str, Any]]) -> dict[str, Answer]:
     question = questions()[name]
     many = {table: tables.pop(table) for table in question.sliced & tables.keys()}
-    inputs = Inputs(rows=tables, many=many, versions=Versions(1), context="product")
+    bill = Bill()
+    bill.add(Charge(model=None, day=None, **charge) for charge in tables.pop("charges", ()))
+    inputs = Inputs(rows=tables, many=many, paid=bill.paid, versions=Versions(1), context="product")
     return {made.id: made for made in question.candidates(inputs)}
 
 

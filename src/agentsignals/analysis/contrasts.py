@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
-from agentsignals.analysis.clusters import PlacedShare, over_places
-from agentsignals.analysis.grouped import by
+from agentsignals.analysis.clusters import Part, PlacedShare, over_places
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.ranking import apart_from, shown
 from agentsignals.analysis.rows import PLACE
@@ -61,26 +61,28 @@ class Contrast(NamedTuple):
         }
 
 
-def contrasts(
-    parts: Iterable[tuple[str, float, float]], sessions: Sequence[Row], keys: Iterable[str] = tuple(KEYS)
-) -> list[Contrast]:
+def contrasts(parts: Iterable[Part], sessions: Sequence[Row], keys: Iterable[str] = tuple(KEYS)) -> list[Contrast]:
     """Every value of these keys with enough sessions on both sides; the same sessions once. `parts`: of a session how
     many observations hold, and how many there are. `sessions`: rows of `SESSIONS`."""
     by_id = {row["session_id"]: row for row in sessions}
-    counted = [{**by_id[session_id], "k": k, "n": n} for session_id, k, n in parts if n > 0]
+    counted = [part for part in parts if part[2] > 0]
+    columns = {key: [by_id[session_id][key] for session_id, _, _ in counted] for key in KEYS}
     places = by_session(sessions)
-    whole = sum(row["n"] for row in counted)
+    whole = sum(n for _, _, n in counted)
     made: list[Contrast] = []
     seen: set[frozenset[str]] = set()
     for key in keys:
-        for value, group in by((row for row in counted if row[key] is not None), key).items():
-            rest, matched = _others(key, group, [row for row in counted if row[key] != value])
-            in_group = frozenset(row["session_id"] for row in group)
-            sizes = [sum(row["n"] for row in rows) for rows in (group, rest)]
-            if min(len(group), len(rest)) < FEWEST_CLUSTERS or min(sizes) < LEAST_PART * whole or in_group in seen:
+        for value, group in _grouped(columns[key], counted).items():
+            # Others may be fewer than all that are left, and are looked for where these are enough.
+            left = len(counted) - len(group)
+            if min(len(group), left) < FEWEST_CLUSTERS or sum(n for _, _, n in group) < LEAST_PART * whole:
+                continue
+            rest, in_rest, matched = _others(key, value, columns, counted)
+            in_group = frozenset([session_id for session_id, _, _ in group])
+            if len(rest) < FEWEST_CLUSTERS or sum(n for _, _, n in rest) < LEAST_PART * whole or in_group in seen:
                 continue
             seen.add(in_group)
-            here, there = _share(group, places), _share(rest, places)
+            here, there = over_places(group, places), over_places(rest, places)
             between = apart_from(here, there)
             if between is None:
                 continue
@@ -96,21 +98,31 @@ def contrasts(
                     p=between[1],
                     matched=matched,
                     in_group=in_group,
-                    in_rest=frozenset(row["session_id"] for row in rest),
+                    in_rest=in_rest,
                 )
             )
     return made
 
 
-def _share(rows: Sequence[Row], places: dict[str, str]) -> PlacedShare:
-    return over_places([(row["session_id"], row["k"], row["n"]) for row in rows], places)
+def _grouped(values: list[str | None], counted: list[Part]) -> dict[str, list[Part]]:
+    """The parts of each value that is known."""
+    groups: dict[str, list[Part]] = {}
+    for value, part in zip(values, counted, strict=True):
+        if value is not None:
+            groups.setdefault(value, []).append(part)
+    return groups
 
 
-def _others(key: str, group: Sequence[Row], rest: Sequence[Row]) -> tuple[Sequence[Row], str]:
+def _others(
+    key: str, value: str, columns: dict[str, list[str | None]], counted: list[Part]
+) -> tuple[list[Part], frozenset[str], str]:
     """The other sessions that are alike: of the same agents where places differ, of the same places where agents do."""
     other = "agent" if key == "place" else "place"
-    values = {row[other] for row in group}
-    alike = [row for row in rest if row[other] in values]
-    if len({row["session_id"] for row in alike}) < FEWEST_CLUSTERS:
-        return rest, f"your other sessions, of any {other}"
-    return alike, f"your other sessions of the same {other}s"
+    pairs = list(zip(columns[key], columns[other], strict=True))
+    values = {beside for this, beside in set(pairs) if this == value}
+    alike = list(compress(counted, [this != value and beside in values for this, beside in pairs]))
+    ids = frozenset([session_id for session_id, _, _ in alike])
+    if len(ids) >= FEWEST_CLUSTERS:
+        return alike, ids, f"your other sessions of the same {other}s"
+    rest = list(compress(counted, [this != value for this in columns[key]]))
+    return rest, frozenset([session_id for session_id, _, _ in rest]), f"your other sessions, of any {other}"

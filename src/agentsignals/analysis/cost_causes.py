@@ -85,6 +85,16 @@ class Result(NamedTuple):
     """`result`, or one of `_WASTED`."""
 
 
+class Charge(NamedTuple):
+    """A part of the bill."""
+
+    session_id: str
+    model: str | None
+    day: str | None
+    cause: str
+    usd: float
+
+
 class _Arrived(NamedTuple):
     """What is held of a result until its thread is charged: a store has hundreds of thousands."""
 
@@ -137,9 +147,9 @@ def charged(
     calls: Iterable[tuple[Any, ...]],
     results: Iterable[tuple[Any, ...]],
     compactions: Iterable[tuple[Any, ...]],
-) -> tuple[list[Row], list[Row]]:
-    """The bill by cause: rows of session_id, model, day, cause and usd, which sum to the costs of the sessions that
-    have one. And the results that were there before: rows of session_id, name, path, and kind (`repeated`, `reread`).
+) -> tuple[list[Charge], list[Row]]:
+    """The bill by cause, which sums to the costs of the sessions that have one. And the results that were there before:
+    rows of session_id, name, path, and kind (`repeated`, `reread`).
     What comes are the rows of `QUERIES` in their order: of the bill by name, each `Call`, each `Result`; all results
     are taken before the first call."""
     children = {row["session_id"] for row in bill if row["is_subagents"]}
@@ -165,7 +175,7 @@ def charged(
         for call in map(Call._make, of_thread):
             context.charge(call, sums[session_id, call.model, call.day])
     charges = [
-        {"session_id": session_id, "model": model, "day": day, "cause": cause, "usd": usd}
+        Charge(session_id, model, day, cause, usd)
         for (session_id, model, day), of_cause in sums.items()
         for cause, usd in of_cause.items()
         if usd

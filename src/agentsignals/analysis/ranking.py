@@ -93,7 +93,7 @@ class Question(Struct, frozen=True, kw_only=True):
     """Every candidate that was looked at, those too small to be said included: they count for the false discoveries."""
     context: Context = "product"
     needs_charges: bool = False
-    """Whether its rows hold the bill by cause, too, as `charges` (`cost_causes.charged`): made once for all."""
+    """Whether it is given the bill by cause (`Inputs.paid`), and `repeats` among its rows: made once for all."""
     sliced: frozenset[str] = frozenset()
     """Queries whose rows each rest on one session: of a large store they are asked over some shards at a time, and
     given as `Inputs.many`, in order of their first two columns. No table `sessions` with places is there."""

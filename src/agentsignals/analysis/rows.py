@@ -13,13 +13,22 @@ STARTED = (
 
 PLACE = "place"
 """Where a session lies: a column that the table `sessions` has for studies (`findings.inputs.Reader`)."""
-WITH_PLACE = (
-    "SELECT sessions.*, coalesce(lies.place, lower(repo), cwd) AS place FROM sessions LEFT JOIN (SELECT session_id,"
-    " max(json_extract_string(value, '')) AS place FROM signals WHERE signal = 'user.place' AND absent IS NULL"
-    " GROUP BY session_id) AS lies USING (session_id)"
+LIES = (
+    "SELECT session_id, max(json_extract_string(value, '')) AS place FROM signals WHERE signal = 'user.place' AND"
+    " absent IS NULL GROUP BY session_id"
 )
-"""Sessions with their place, told of all of them together (`views.same_place`); of an eval run its own."""
-WHERE_EACH_LIES = f"SELECT session_id, place FROM ({WITH_PLACE}) ORDER BY session_id"
+"""Where sessions lie, told of all of them together (`views.same_place`); nothing of eval runs."""
+
+
+def with_place(sessions: str = "sessions", lies: str = f"({LIES})") -> str:
+    """Sessions with their place; of an eval run its own. `lies`: the rows of `LIES`."""
+    return (
+        f"SELECT sessions.*, coalesce(lies.place, lower(repo), cwd) AS place FROM {sessions} AS sessions"
+        f" LEFT JOIN {lies} AS lies USING (session_id)"
+    )
+
+
+WHERE_EACH_LIES = f"SELECT session_id, place FROM ({with_place()}) ORDER BY session_id"
 """The same as `PLACED`, where the table `sessions` is the store's own."""
 IS_SUBAGENTS = "parent_session_id IS NOT NULL AND n_prompts = 0"
 """Of a session: a subagent's, as Codex and OpenCode log them. In a fork, which has a parent, too, a person speaks."""

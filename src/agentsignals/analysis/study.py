@@ -154,6 +154,8 @@ class Inputs(Struct, frozen=True, kw_only=True):
     many: Mapping[str, Iterable[Row]] = field(default_factory=dict)
     """The rows of those queries of a question that are asked by slices (`ranking.Question.sliced`), which may be
     read several times."""
+    paid: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Of a question that `needs_charges`: by cause of the bill (`cost_causes.CAUSES`) what each session paid for it."""
 
     def present(self, rows: str, *columns: str) -> list[Any]:
         """The values of a column, or tuples of several, of the rows where none is missing."""

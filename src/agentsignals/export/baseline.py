@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals.analysis.baseline import FEWEST, QUERY, baseline_of, encode
-from agentsignals.analysis.rows import WITH_PLACE
+from agentsignals.analysis.rows import with_place
 from agentsignals.analysis.study import Inputs, Versions
 from agentsignals.errors import ExportError
 from agentsignals.export import Choice, Exported, WholeWriter, cannot_write
@@ -35,7 +35,7 @@ def write(store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:
         choice.tick("measuring", done, len(QUERY))
 
         def take(connection: asking.Connection, query: str = query) -> tuple[list[str], list[tuple[Any, ...]]]:
-            connection.hold("sessions", WITH_PLACE)
+            connection.hold("sessions", with_place())
             asked = asking.execute(connection, query)
             return asking.names_of(asked), asked.fetchall()
 

@@ -5,6 +5,7 @@ A finding is one file in this folder that declares `FINDING`; none knows the sto
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from math import fsum
 
@@ -102,7 +103,7 @@ def _candidates(
     """What these questions make of the store, and the frame of what is said of it."""
     reader = reader or Reader(store, [_BILL, *asked.values()], context)
     asked = {name: question for name, question in asked.items() if question.context in (reader.context, "either")}
-    of_bill = reader.inputs(_BILL).rows
+    of_bill = reader.inputs(_BILL)
     candidates: list[Answer] = []
     looked_at: dict[str, int] = {}
     left_out: dict[str, str] = {}
@@ -116,7 +117,7 @@ def _candidates(
         answers=[],
         sessions=sum(entry.context == reader.context for entry in store.manifest.sessions.values()),
         context=reader.context,
-        bill=_bill(of_bill["bill"], of_bill["charges"]),
+        bill=_bill(of_bill.rows["bill"], of_bill.paid),
         looked_at=looked_at,
         bounds=Bounds(),
         left_out=left_out,
@@ -135,15 +136,15 @@ def _asked(question: Question, inputs: Inputs) -> tuple[list[Answer], str]:
         return [], FINDINGS.broken[question.name]
 
 
-def _bill(bill: list[Row], charges: list[Row]) -> str:
+def _bill(bill: list[Row], paid: Mapping[str, Mapping[str, float]]) -> str:
     """What the sessions cost, and the largest causes of it."""
     total = fsum(row["cost_usd"] for row in bill)
     if not total:
         return ""
     causes: dict[str, float] = {}
-    for charge in charges:
-        words = "carried context" if charge["cause"] in CARRIED else CAUSES[charge["cause"]]
-        causes[words] = causes.get(words, 0.0) + charge["usd"]
+    for cause, of_cause in paid.items():
+        words = "carried context" if cause in CARRIED else CAUSES[cause]
+        causes[words] = causes.get(words, 0.0) + fsum(of_cause.values())
     parts = [f"{formatted(usd / total, 'share')} {words}" for words, usd in ranked(causes)[:_LARGEST]]
     at_least = "at least " if any(row[BOUND] is not None for row in bill) else ""
     return f"{at_least}{formatted(total, 'usd')} over {len(bill):,} sessions: {', '.join(parts)}"

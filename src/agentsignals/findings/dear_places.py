@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from math import fsum
 from statistics import median
 
@@ -11,7 +12,7 @@ from agentsignals.analysis.cost_causes import CARRIED, CAUSES, QUERIES
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind
 from agentsignals.analysis.ranking import Answer, Question, among, lines_of, slug
-from agentsignals.analysis.study import Inputs, Row
+from agentsignals.analysis.study import Inputs
 
 APART = 1.5
 """By what factor a session has to cost more."""
@@ -25,10 +26,10 @@ def _answers(inputs: Inputs) -> list[Answer]:
     middle = median(cost.values())
     parts = [(session_id, float(usd > middle), 1.0) for session_id, usd in cost.items()]
     groups = contrasts(parts, inputs.rows["sessions"])
-    return [_answer(contrast, cost, inputs.rows["charges"]) for contrast in groups if contrast.key == "place"]
+    return [_answer(contrast, cost, inputs.paid) for contrast in groups if contrast.key == "place"]
 
 
-def _answer(contrast: Contrast, cost: dict[str, float], charges: list[Row]) -> Answer:
+def _answer(contrast: Contrast, cost: dict[str, float], paid: Mapping[str, Mapping[str, float]]) -> Answer:
     here = fsum(cost[s] for s in contrast.in_group) / len(contrast.in_group)
     there = fsum(cost[s] for s in contrast.in_rest) / len(contrast.in_rest)
     size = (here - there) * len(contrast.in_group)
@@ -36,7 +37,7 @@ def _answer(contrast: Contrast, cost: dict[str, float], charges: list[Row]) -> A
         id=slug("dear-places", contrast.value),
         sentence=f"A session {contrast.where} costs {formatted(here, 'usd')}, against {formatted(there, 'usd')} in"
         f" {contrast.matched}: {formatted(size, 'usd')} more in {len(contrast.in_group):,} sessions, most of it for"
-        f" {_for(contrast, charges)}.",
+        f" {_for(contrast, paid)}.",
         size=size,
         unit="USD",
         share=size / fsum(cost.values()) if here >= APART * there else 0.0,
@@ -54,19 +55,16 @@ def _answer(contrast: Contrast, cost: dict[str, float], charges: list[Row]) -> A
     )
 
 
-def _for(contrast: Contrast, charges: list[Row]) -> str:
+def _for(contrast: Contrast, paid: Mapping[str, Mapping[str, float]]) -> str:
     """The cause of which a session here pays most more than one elsewhere."""
-    here: defaultdict[str, float] = defaultdict(float)
-    there: defaultdict[str, float] = defaultdict(float)
-    for charge in charges:
-        if charge["session_id"] in contrast.in_group:
-            here[charge["cause"]] += charge["usd"]
-        elif charge["session_id"] in contrast.in_rest:
-            there[charge["cause"]] += charge["usd"]
     more: defaultdict[str, float] = defaultdict(float)
-    for cause in {**here, **there}:
-        words = "carried context" if cause in CARRIED else CAUSES[cause]
-        more[words] += here[cause] / len(contrast.in_group) - there[cause] / len(contrast.in_rest)
+    for cause, usd in paid.items():
+        here, there = (
+            fsum(map(usd.__getitem__, usd.keys() & sessions)) / len(sessions)
+            for sessions in (contrast.in_group, contrast.in_rest)
+        )
+        if here or there:
+            more["carried context" if cause in CARRIED else CAUSES[cause]] += here - there
     return max(more, key=lambda words: (more[words], words), default="nothing that stands out")
 
 

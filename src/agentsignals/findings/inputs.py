@@ -10,13 +10,15 @@ from operator import itemgetter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import Struct, field
+
 from agentsignals.analysis import cost_causes
 from agentsignals.analysis.ranking import Question
-from agentsignals.analysis.rows import WITH_PLACE
+from agentsignals.analysis.rows import LIES, with_place
 from agentsignals.analysis.study import Context, Inputs, Row, Rows, Versions
 from agentsignals.store import Store
 from agentsignals.store.manifest import SCHEMA_VERSION, contexts, main_context
-from agentsignals.store.query import Connection, answered, execute_ours, names_of
+from agentsignals.store.query import MAIN, Connection, answered, execute_ours, names_of
 from agentsignals.store.slices import slices
 
 if TYPE_CHECKING:
@@ -47,7 +49,8 @@ class Asking(Protocol):
 
     @property
     def needs_charges(self) -> bool:
-        """Whether its rows hold the bill by cause (`charges`) and the results that came again (`repeats`), too."""
+        """Whether it is given the bill by cause (a study its `charges`, a question what is `paid`) and the results that
+        came again (`repeats`), too."""
 
 
 class _Answer:
@@ -68,6 +71,19 @@ class _Answer:
         return made
 
 
+class Bill(Struct):
+    """The bill by cause, summed for questions; each charge of it for studies, where one asks."""
+
+    paid: dict[str, dict[str, float]] = field(default_factory=lambda: {cause: {} for cause in cost_causes.CAUSES})
+    charges: list[Row] = field(default_factory=list)
+    repeats: list[Row] = field(default_factory=list)
+
+    def add(self, charges: Iterable[cost_causes.Charge]) -> None:
+        for charge in charges:
+            of_cause = self.paid[charge.cause]
+            of_cause[charge.session_id] = of_cause.get(charge.session_id, 0.0) + charge.usd
+
+
 class Reader:
     """Runs the queries of these studies and questions: equal ones once, their rows kept until the last has had them.
 
@@ -86,13 +102,18 @@ class Reader:
         self._connections: dict[str | None, Connection] = {}
         self._awaited: Counter[tuple[str, str]] = Counter()
         self._kept: dict[tuple[str, str], _Answer] = {}
-        self._charges: dict[str, tuple[list[Row], list[Row]]] = {}
+        self._ids: dict[str, str] = {}
+        self._bills: dict[str, Bill] = {}
         charged: set[str] = set()
+        self._of_each_charge: set[str] = set()
+        """Contexts of which a study wants the charges one by one."""
         for study in asking:
             whole = (sql for name, sql in study.queries.items() if name not in _sliced(study))
             self._awaited.update((sql, self._of(study)) for sql in whole)
             if study.needs_charges:
                 charged.add(self._of(study))
+                if not isinstance(study, Question):
+                    self._of_each_charge.add(self._of(study))
         self._awaited.update((cost_causes.QUERIES["bill"], of) for of in charged)
         self._is_of_many = len(self._awaited) >= _MANY
         self._no_traces = _endings(uri for uri, entry in store.manifest.files.items() if not entry.shard)
@@ -111,13 +132,17 @@ class Reader:
         context = self._of(study)
         many = {name: self._asked_by_slices(study.queries[name], context) for name in _sliced(study)}
         rows = {name: self._answer(sql, context).rows for name, sql in study.queries.items() if name not in many}
+        bill = self._charged(context) if study.needs_charges else Bill({})
         if study.needs_charges:
-            rows["charges"], rows["repeats"] = self._charged(context)
+            rows["repeats"] = bill.repeats
+            if not isinstance(study, Question):
+                rows["charges"] = bill.charges
         # A sentence names no versions: to ask for them reads all values.
         versions = Versions(SCHEMA_VERSION) if isinstance(study, Question) else self.versions
         return Inputs(
             rows=rows,
             many=many,
+            paid=bill.paid,
             versions=versions,
             no_traces=self._no_traces,
             context=context,
@@ -133,29 +158,26 @@ class Reader:
 
         return answered(self._store, take, context or None, self._connections)
 
-    def charges(self, context: str) -> list[Row]:
-        """The bill by cause."""
-        return self._charged(context)[0]
-
-    def _charged(self, context: str) -> tuple[list[Row], list[Row]]:
+    def _charged(self, context: str) -> Bill:
         """The bill by cause, and what of the results was there before."""
-        if context not in self._charges:
+        if context not in self._bills:
             bill = self._answer(cost_causes.QUERIES["bill"], context).rows
 
-            def charged(connection: Connection) -> tuple[list[Row], list[Row]]:
-                charges: list[Row] = []
-                repeats: list[Row] = []
+            def charged(connection: Connection) -> Bill:
+                made = Bill()
                 for part in slices(connection, "tool_calls", _MOST_IN_A_SLICE):
                     rows = (self._each(cost_causes.QUERIES[name], part) for name in ("calls", "results", "compactions"))
-                    of_part = cost_causes.charged(bill, *rows)
-                    charges += of_part[0]
-                    repeats += of_part[1]
-                charges.sort(key=_SESSION)
-                repeats.sort(key=_SESSION)
-                return charges, repeats
+                    charges, repeats = cost_causes.charged(bill, *rows)
+                    made.add(charges)
+                    made.repeats += repeats
+                    if context in self._of_each_charge:
+                        made.charges += map(cost_causes.Charge._asdict, charges)
+                made.charges.sort(key=_SESSION)
+                made.repeats.sort(key=_SESSION)
+                return made
 
-            self._charges[context] = answered(self._store, charged, context or None, self._connections)
-        return self._charges[context]
+            self._bills[context] = answered(self._store, charged, context or None, self._connections)
+        return self._bills[context]
 
     def _of(self, study: Asking) -> str:
         """The context a study's rows are of; empty where nothing need be left out."""
@@ -170,7 +192,7 @@ class Reader:
 
             def take(connection: Connection) -> _Answer:
                 asked = self._execute(sql, connection)
-                return _Answer(names_of(asked), asked.fetchall())
+                return _Answer(names_of(asked), list(_fetched(asked, self._ids)))
 
             answer = answered(self._store, take, context or None, self._connections)
         self._awaited[sql, context] -= 1
@@ -182,12 +204,10 @@ class Reader:
         def take(connection: Connection) -> Rows:
             names: list[str] = []
             values: list[tuple[Any, ...]] = []
-            texts: dict[str, str] = {}  # names and ids come again and again, each time as an object of its own
             for part in slices(connection, "tool_calls", _MOST_IN_A_SLICE):
                 asked = self._execute(sql, part)
                 names = names_of(asked)
-                for row in _fetched(asked):
-                    values.append(tuple([texts.setdefault(v, v) if type(v) is str else v for v in row]))
+                values += _fetched(asked, self._ids)
             values.sort(key=itemgetter(0, 1))
             return Rows(names, values)
 
@@ -195,15 +215,18 @@ class Reader:
 
     def _each(self, sql: str, connection: Connection) -> Iterator[tuple[Any, ...]]:
         """The rows of a query, asked when the first is wanted."""
-        yield from _fetched(self._execute(sql, connection))
+        yield from _fetched(self._execute(sql, connection), self._ids)
 
     def _execute(
         self, sql: str, connection: Connection, values: dict[str, Any] | None = None
     ) -> duckdb.DuckDBPyConnection:
         if connection.is_slice:
             return execute_ours(connection, sql, values)
-        connection.hold("sessions", WITH_PLACE)
-        if self._is_of_many:
+        if not self._is_of_many:
+            connection.hold("lies", LIES)
+            connection.show("sessions", with_place(MAIN.format("sessions"), "lies"))
+        else:
+            connection.hold("sessions", with_place())
             for table in _OFTEN_ASKED:
                 connection.hold(table, f"SELECT * FROM {table}", _MOST_HELD)
         return execute_ours(connection, sql, values)
@@ -213,10 +236,14 @@ def _sliced(study: Asking) -> frozenset[str]:
     return study.sliced if isinstance(study, Question) else frozenset()
 
 
-def _fetched(asked: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
-    """Rows, few of them in memory at once."""
+def _fetched(asked: duckdb.DuckDBPyConnection, ids: dict[str, str]) -> Iterator[tuple[Any, ...]]:
+    """Rows, few of them in memory at once. Names come again and again, each time as an object of its own: one takes
+    the place of all; of `ids` of sessions in other answers, too."""
+    kinds = [(str(column[0]), str(column[1])) for column in asked.description or ()]
+    shared = [(ids if name == "session_id" else {}) if kind == "VARCHAR" else None for name, kind in kinds]
     while some := asked.fetchmany(_ROWS_A_FETCH):
-        yield from some
+        columns = zip(shared, zip(*some, strict=True), strict=True)
+        yield from zip(*(of if texts is None else map(texts.setdefault, of, of) for texts, of in columns), strict=True)
 
 
 def _endings(uris: Iterable[str]) -> dict[str, int]:

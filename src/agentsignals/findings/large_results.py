@@ -41,10 +41,7 @@ def _answers(inputs: Inputs) -> list[Answer]:
     results = sum({row["session_id"]: row["results"] for row in rows}.values())
     if not bill or results < FEWEST:
         return []
-    usd: dict[str, float] = {}
-    for charge in inputs.rows["charges"]:
-        if charge["cause"] == "carried_results":
-            usd[charge["session_id"]] = usd.get(charge["session_id"], 0.0) + charge["usd"]
+    usd = inputs.paid["carried_results"]
     priced = ((row["part"] * usd.get(row["session_id"], 0.0), row) for row in rows if row["part"] is not None)
     dear = nsmallest(min(AT_MOST, ceil(FEW * results)), priced, key=_dearest)
     few = [each for each in dear if each[0] >= BESIDE * dear[0][0]]

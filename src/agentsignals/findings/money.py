@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import fsum
 from typing import NamedTuple
 
@@ -83,16 +84,11 @@ def _answers(inputs: Inputs) -> list[Answer]:
     bill = inputs.rows["bill"]
     if not bill:
         return []
-    paid: dict[str, dict[str, float]] = {cause.name: {} for cause in _CAUSES}  # by session; charges are walked once
-    for charge in inputs.rows["charges"]:
-        usd = paid.get(charge["cause"])
-        if usd is not None:
-            usd[charge["session_id"]] = usd.get(charge["session_id"], 0.0) + charge["usd"]
     places = by_session(bill)
-    return [_answer(cause, paid[cause.name], bill, places) for cause in _CAUSES]
+    return [_answer(cause, inputs.paid[cause.name], bill, places) for cause in _CAUSES]
 
 
-def _answer(cause: _Cause, usd: dict[str, float], bill: list[Row], places: dict[str, str]) -> Answer:
+def _answer(cause: _Cause, usd: Mapping[str, float], bill: list[Row], places: dict[str, str]) -> Answer:
     """`usd`: what the cause took, by session."""
     share = over_places(((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill), places)
     size = fsum(usd.values())

@@ -4,6 +4,7 @@ agent does so more than the others."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from math import fsum
 
 from agentsignals.analysis.clusters import PlacedShare, over_places
@@ -35,10 +36,7 @@ def _answers(inputs: Inputs) -> list[Answer]:
         return []
     made = []
     for kind in _KINDS:
-        usd: dict[str, float] = {}
-        for charge in inputs.rows["charges"]:
-            if charge["cause"] == kind:
-                usd[charge["session_id"]] = usd.get(charge["session_id"], 0.0) + charge["usd"]
+        usd = inputs.paid[kind]
         parts = [(row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill]
         calls = [row for row in inputs.rows["repeats"] if row["kind"] == kind and row["session_id"] in usd]
         whole = over_places(parts, by_session(bill))
@@ -48,7 +46,7 @@ def _answers(inputs: Inputs) -> list[Answer]:
     return made
 
 
-def _over_all(kind: str, share: PlacedShare, n: int, calls: list[Row], usd: dict[str, float]) -> Answer:
+def _over_all(kind: str, share: PlacedShare, n: int, calls: list[Row], usd: Mapping[str, float]) -> Answer:
     words, do = _KINDS[kind]
     size = fsum(usd.values())
     return Answer(
@@ -68,7 +66,7 @@ def _over_all(kind: str, share: PlacedShare, n: int, calls: list[Row], usd: dict
     )
 
 
-def _of_agent(kind: str, contrast: Contrast, bill: float, calls: list[Row], usd: dict[str, float]) -> Answer:
+def _of_agent(kind: str, contrast: Contrast, bill: float, calls: list[Row], usd: Mapping[str, float]) -> Answer:
     words, do = _KINDS[kind]
     here = [row for row in calls if row["session_id"] in contrast.in_group]
     there = formatted(contrast.rest.value, "share")

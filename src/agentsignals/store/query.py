@@ -60,6 +60,8 @@ def _in_words() -> Iterator[None]:
 
 
 _CLOSING_S = 10.0
+MAIN = "memory.main.{}"
+"""A table as the store has it, where a connection has something else of that name."""
 
 
 class Connection:
@@ -137,6 +139,13 @@ class Connection:
         counted = f"SELECT count(*) FROM {table}"  # noqa: S608  (a table of ours)
         if most_rows is None or database.execute(counted).fetchall()[0][0] <= most_rows:
             database.execute(f"CREATE TEMP TABLE {table} AS {query}")
+
+    def show(self, table: str, query: str) -> None:
+        """Has a query of ours stand for a table, for this connection alone: of columns that nobody asks for it holds
+        none. It calls the table itself by `MAIN`."""
+        if table not in self._held:
+            self._held.add(table)
+            self.seeing({table}).execute(f"CREATE TEMP VIEW {table} AS {query}")
 
     def seeing(self, names: Collection[str] | None) -> duckdb.DuckDBPyConnection:
         """The database with the views of these names, None for all; names of no view are passed over."""
