@@ -7,9 +7,10 @@ import gc
 import os
 import sys
 
-FEW_CIRCLES = 100_000
+FEW_CIRCLES = 200_000
 """New objects after which the collector looks for circles. Hardly anything here is part of one, and at the usual 700 it
-walks all that was imported again and again: 40 to 50 ms of a cold run (docs/decisions/006)."""
+walks all that was imported again and again, at 100,000 once more in each process: 90 ms of a cold run of 98 MB
+(docs/decisions/006)."""
 
 
 def run() -> None:
