@@ -73,8 +73,7 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
     machine. `jobs`: so many will read, each about as much.
     """
     plan = Plan()
-    again = {e.family for i, e in manifest.sessions.items() if i in exclude} if exclude else set()
-    again |= {e.family for e in manifest.files.values() if e.shard in broken} if broken else set()
+    again = _read_again(manifest, exclude, broken)
     members: list[Member] = []
     changed: dict[str, RawFile] = {}
     looked_at: set[str] = set()
@@ -116,6 +115,12 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
     families = _families(_new([m for m in members if m.keys], manifest, broken), manifest)
     plan.shards = list(_packed(families, shard_bytes, jobs))
     return plan
+
+
+def _read_again(manifest: Manifest, exclude: frozenset[str], broken: frozenset[str]) -> set[str]:
+    """Families that are read again though their files are as they were: to be rid of a session, or to have it back."""
+    again = {e.family for i, e in manifest.sessions.items() if i in exclude} if exclude else set()
+    return again | ({e.family for e in manifest.files.values() if e.shard in broken} if broken else set())
 
 
 def _take(member: Member, manifest: Manifest, plan: Plan, members: list[Member]) -> None:
