@@ -242,8 +242,10 @@ def _families(members: list[Member], manifest: Manifest) -> list[Family]:
     members = [*members, *runs.of_new_trials(members, manifest)]
     pool = {m.file.uri: m for m in members}
     by_key: dict[str, list[str]] = {}
-    for uri, entry in manifest.files.items():
-        if uri not in fresh and entry.keys:
+    others = {uri: entry for uri, entry in manifest.files.items() if uri not in fresh}
+    known_by = {key for m in members for key in m.keys}
+    if any(not known_by.isdisjoint(entry.keys) for entry in others.values()):  # else each is what it is by itself
+        for uri, entry in others.items():
             for key in entry.keys:
                 by_key.setdefault(key, []).append(uri)
     queue = list(members)

@@ -52,7 +52,8 @@ class Places:
         self._manifest = manifest
         self._fresh = looked_at
         new = set(_marked((k for m in members for k in m.keys), _ROOT))
-        old_keys = [k for uri, e in manifest.files.items() if uri not in self._fresh for k in e.keys]
+        others = (e.keys for uri, e in manifest.files.items() if uri not in self._fresh)
+        old_keys = [k for keys in others for k in keys if k.startswith((_ROOT, _GATHERS))]
         old = set(_marked(old_keys, _ROOT))
         self._roots = new | old
         self._new = new - old
@@ -104,7 +105,8 @@ def with_lent(families: list[Family], pool: dict[str, Member], manifest: Manifes
     """The families, those of trials with the files lent to them; a lender is accounted for in a family of its own."""
     lenders: dict[str, list[Member]] = {}
     everywhere: dict[str, list[Member]] = {}
-    others = (member_of(uri, e) for uri, e in manifest.files.items() if uri not in pool and _is_lender(e.keys))
+    lending = {uri for uri, e in manifest.files.items() for k in e.keys if k.startswith((_LENDS, _EVERYWHERE))}
+    others = (member_of(uri, e) for uri, e in manifest.files.items() if uri in lending and uri not in pool)
     for member in (*pool.values(), *others):
         for folder in _marked(member.keys, _LENDS):
             lenders.setdefault(folder, []).append(member)
@@ -125,8 +127,8 @@ def _is_lender(keys: Iterable[str]) -> bool:
 def of_new_trials(members: Iterable[Member], manifest: Manifest) -> list[Member]:
     """The lenders in the store, where trials with a name have come: what a summary alone told of them, files of their
     own may tell now."""
-    before = {k for e in manifest.files.values() for k in e.keys if k.startswith(_RUN)}
-    if not any(k.startswith(_RUN) and k not in before for m in members for k in m.keys):
+    new = {k for m in members for k in m.keys if k.startswith(_RUN)}
+    if not new or not new.difference(k for e in manifest.files.values() for k in e.keys):
         return []
     fresh = {m.file.uri for m in members}
     lending = (u for u, e in manifest.files.items() if u not in fresh and any(_marked(e.keys, _LENDS)))

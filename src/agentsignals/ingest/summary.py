@@ -77,7 +77,7 @@ def summary_of(store: Store, uris: set[str]) -> Summary:
     """Adds up what the index says of these files and their sessions."""
     summary = Summary(store=sound(str(store.folder)))
     files = store.manifest.files
-    entries = [files[uri] for uri in uris if uri in files]
+    entries = [entry for uri, entry in files.items() if uri in uris]  # as they lie in memory: half the time
     read = [entry for entry in entries if entry.shard]
     families = {entry.family for entry in read}
     summary.other_files, summary.artifacts = len(entries) - len(read), len(read)
@@ -93,7 +93,7 @@ def summary_of(store: Store, uris: set[str]) -> Summary:
     summary.versions, summary.unknown_fields = versions(read), drift(read)
     if any(entry.error for entry in read):
         summary.internal_errors = {
-            f"{uri}: {e.error}": 1 for uri in uris if (e := files.get(uri)) and e.shard and e.error
+            f"{uri}: {e.error}": 1 for uri, e in files.items() if e.error and e.shard and uri in uris
         }
     sessions = [session for session in store.manifest.sessions.values() if session.family in families]
     _add(summary, sessions)

@@ -31,8 +31,7 @@ class Unread(Struct, kw_only=True):
 def unread(store: Store, uris: set[str]) -> list[Unread]:
     """The files of a run that no format reads, by what they are: those that say it before those that don't, of these
     most of them first."""
-    entries = store.manifest.files
-    left = {uri: e for uri in uris if (e := entries.get(uri)) is not None and e.shard and e.format is None}
+    left = {uri: e for uri, e in store.manifest.files.items() if e.format is None and e.shard and uri in uris}
     if not left:
         return []
     groups: dict[tuple[str, str, str], list[str]] = {}
