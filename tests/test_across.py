@@ -142,6 +142,23 @@ def test_a_next_session_that_comes_to_the_same_file_later_is_another_next(tmp_pa
     assert rows(corpus.analyze(tmp_path / "fresh"), asked)[1] == [("true",)]
 
 
+def test_what_follows_a_session_that_grew_is_what_follows_it_in_a_store_made_at_once(tmp_path: Path) -> None:
+    """It comes to end after others began; to those before it, it is what it was, save for its rows."""
+    homes = ("/home/me/shop", "/home/me/shop", "/home/you/shop", "/home/me/shop", "/home/me/shop")
+    corpus, made = Corpus(tmp_path, 0), logs(*homes)
+    for log in made:
+        log.ran("Bash", REMOTES[0], command="git remote -v")
+        edits(log)
+        corpus.write(log)
+    corpus.analyze(corpus.store)
+    for step, (n, seconds) in enumerate(((1, 1), (0, 3_700), (1, 4_000), (3, 90_000), (0, 20_000))):
+        made[n].wait(seconds)
+        made[n].user("fix the login form again please")
+        corpus.write(made[n])
+        fresh = corpus.analyze(tmp_path / f"fresh{step}")
+        assert across_of(corpus.analyze(corpus.store)) == across_of(fresh), step
+
+
 def test_those_whom_others_left_are_looked_at_again(tmp_path: Path) -> None:
     """Two folders of one remote are one place, until one of them is seen to hold another repository, too."""
     corpus, (here, there, later) = Corpus(tmp_path, 0), logs("/work/clone", "/work/shop", "/work/clone")

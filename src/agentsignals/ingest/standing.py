@@ -20,6 +20,9 @@ from agentsignals.store.files import Part
 from agentsignals.views.history import History, Outline, compare, histories, known_until, span_of, user_of
 from agentsignals.views.same_place import places
 
+_FEW = 16
+"""What follows so many others is looked for one by one; of more their places are looked at as a whole."""
+
 
 class Standing(Struct, array_like=True, kw_only=True, gc=False):
     """A session among the others, as the last run left it."""
@@ -43,6 +46,8 @@ class Standing(Struct, array_like=True, kw_only=True, gc=False):
     next_shares_file: bool | None = None
     next_similarity: float | None = None
     same_lines: dict[str, list[str]] = {}
+    user: str | None = ""
+    """See `user_of`; empty where that was not kept."""
 
     def history(self) -> History:
         """As signals are given it."""
@@ -117,6 +122,7 @@ def _of_context(
     shared_anew = _shared_anew(here, outlines, former, made.gone)
     _add_lines(store, here, outlines, shared_anew)
     by_session = histories(outlines.values(), span)
+    users = {entry.cwd: outlines[entry.session_id].user for _, entry in here}
     outlines.clear()  # of a large store they take as much as what is made of them
     for _, entry in here:
         history, before = by_session.pop(entry.session_id), former.get(entry.session_id)
@@ -135,6 +141,7 @@ def _of_context(
             next_id=history.next_id,
             next_started_at=history.next_started_at,
             same_lines=history.same_lines,
+            user=users[entry.cwd],
         )
         if before is not None:
             standing.next_shares_file, standing.next_similarity = before.next_shares_file, before.next_similarity
@@ -156,20 +163,30 @@ def _unsettled(  # noqa: PLR0913  (one call: all that a place depends on)
     span: tuple[int, int],
     made: Standings,
 ) -> list[tuple[str, Entry]]:
-    """The sessions of places in which any came, went, moved or is another. Those of others stand as they did, save for
-    how far the store sees on after them."""
+    """The sessions of places in which any came, went, moved or lies otherwise. Those of others stand as they did, save
+    for how far the store sees on after them, and for what followed those that are others or came before such."""
     sites = {(entry.repo, entry.cwd) for _, entry in here}
     place_of = {site: by_site.get(site_id(*site)) for site in sites}
     unsettled: set[str | None] = {former[session_id].place for session_id in made.gone}
+    others: dict[str, Entry] = {}
     for _, entry in here:
         place, before = place_of[entry.repo, entry.cwd], former.get(entry.session_id)
         if before is None:
             unsettled.add(place)
-        elif before.shard != shard_of[entry.session_id] or before.place != place or before.known_since != span[0]:
+        elif before.place != place or before.known_since != span[0]:
             unsettled |= {place, before.place}
+        elif before.shard != shard_of[entry.session_id]:
+            if _lies_as_before(before, entry):
+                others[entry.session_id] = entry
+            else:
+                unsettled.add(place)
+    if len(others) > _FEW:
+        unsettled.update(former[session_id].place for session_id in others)
     left = []
+    settled: list[Standing] = []
     for name, entry in here:
         if place_of[entry.repo, entry.cwd] in unsettled:
+            others.pop(entry.session_id, None)
             left.append((name, entry))
             continue
         standing = former[entry.session_id]
@@ -177,8 +194,42 @@ def _unsettled(  # noqa: PLR0913  (one call: all that a place depends on)
         if standing.known_until != until:
             standing.known_until = until
             made.changed.add(entry.session_id)
-        made.now.append(standing)
+        settled.append(standing)
+    if others:
+        _follow(others, settled, former, shard_of, made)
+    made.now += settled
     return left
+
+
+def _lies_as_before(before: Standing, entry: Entry) -> bool:
+    """Whether a session that is another is to the others what it was: as when lines came to its end."""
+    now = (entry.started_at, _is_human(entry), entry.lines, user_of(entry.cwd))
+    return now == (before.started_at, before.is_human, before.lines, before.user)
+
+
+def _follow(
+    others: dict[str, Entry],
+    settled: list[Standing],
+    former: dict[str, Standing],
+    shard_of: dict[str, str],
+    made: Standings,
+) -> None:
+    """Notes what follows sessions of which the end alone may be another, and that those before them are followed by
+    another."""
+    for session_id, entry in others.items():
+        this = former[session_id]
+        this.next_id = this.next_started_at = None
+        if this.place is not None and this.started_at is not None:
+            end = max(this.started_at, this.started_at if entry.ended_at is None else entry.ended_at)
+            same = (s for s in settled if s.is_human and s.place == this.place and s.user == this.user)
+            after = ((s.started_at, s.session_id) for s in same if s.started_at is not None and s.started_at > end)
+            this.next_started_at, this.next_id = min(after, default=(None, None))
+    for standing in settled:
+        if standing.session_id in others or standing.next_id in others:
+            standing.shard = shard_of[standing.session_id]
+            standing.next_shard = shard_of[standing.next_id] if standing.next_id is not None else ""
+            standing.next_shares_file = standing.next_similarity = None
+            made.changed.add(standing.session_id)
 
 
 def _outlines(here: list[tuple[str, Entry]], by_site: dict[str, str]) -> dict[str, Outline]:
