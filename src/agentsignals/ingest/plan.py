@@ -101,8 +101,7 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
                     recognise()
             tick(len(plan.seen))
     if broken:
-        seen = set(plan.seen)
-        changed |= {f.uri: f for f in _held_by(broken, manifest) if f.uri not in seen}
+        changed |= {f.uri: f for f in _held_by(broken, manifest, set(plan.seen))}
     recognise()
     if not members:  # nothing has its place among others
         return plan
@@ -208,10 +207,10 @@ def _unchanged(file: RawFile, entry: FileEntry | None, force: str | None, same_c
     return same_code or is_current(entry)
 
 
-def _held_by(broken: frozenset[str], manifest: Manifest) -> Iterator[RawFile]:
-    """The files that these shards were read from and that are on this machine, as they are now."""
+def _held_by(broken: frozenset[str], manifest: Manifest, seen: set[str]) -> Iterator[RawFile]:
+    """The files that these shards were read from and that are on this machine, as they are now, save those `seen`."""
     for uri, e in manifest.files.items():
-        if e.shard in broken and e.source == "local":
+        if e.shard in broken and e.source == "local" and uri not in seen:
             try:
                 now = Path(path_of(uri)).stat()
             except OSError:  # gone, as agents' files go: what was read from it stays lost, and is told
