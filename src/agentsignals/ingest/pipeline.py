@@ -23,7 +23,7 @@ from agentsignals.ingest.summary import Summary, summary_of
 from agentsignals.sources.local import found_homes, places
 from agentsignals.store import Store, label_files, lock, place
 from agentsignals.store.code_stamp import code_stamp, extended
-from agentsignals.store.manifest import FileEntry
+from agentsignals.store.manifest import FileEntry, share_texts
 
 if TYPE_CHECKING:
     from agentsignals.ingest.family import Family
@@ -184,6 +184,7 @@ def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | Non
     measurable = set(shards) - _to_read_again(store)
     without_values = {d.shard for d in store.damage if d.table == "signals"}
     stale = measurable & (_stale(store) | without_values)
+    share_texts(store.manifest)
     renewed: set[str] = set()
     others: Counter[str] = Counter()
     sessions = 0
@@ -255,6 +256,7 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
         from agentsignals.ingest.store_vectors import while_reading  # noqa: PLC0415
         from agentsignals.store.compaction import compact  # noqa: PLC0415
 
+    share_texts(store.manifest)
     by = while_reading(store.manifest.embedder)
     store.manifest.run += 1
     run = store.manifest.run

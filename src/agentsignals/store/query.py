@@ -18,7 +18,7 @@ import duckdb
 from agentsignals.errors import QueryError
 from agentsignals.store import kept_findings, repositories, tables, views
 from agentsignals.store.damage import FOLDER as SHARDS
-from agentsignals.store.manifest import contexts
+from agentsignals.store.manifest import contexts, share_texts
 from agentsignals.store.selecting import Select, one_select
 
 if TYPE_CHECKING:
@@ -209,7 +209,11 @@ def connect(store: Store, context: str | None = None, shard: str | None = None) 
     files = {table: [str(path) for path in of_table] for table, of_table in paths.items()}
     only = context if context is not None and contexts(store.manifest) - {context} else None
     key = only, str(store.folder.absolute()), str(files)
-    opened = _kept.pop(key, None) or Connection(files, only)
+    opened = _kept.pop(key, None)
+    if opened is None:
+        if shard is None:
+            share_texts(store.manifest)
+        opened = Connection(files, only)
     _kept[key] = opened
     for oldest in list(_kept)[:-_MOST_KEPT]:
         _kept.pop(oldest, None)  # another thread may have
