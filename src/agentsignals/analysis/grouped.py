@@ -53,7 +53,10 @@ class Estimate(Struct, frozen=True, kw_only=True):
     @property
     def sessions(self) -> tuple[str, ...]:
         """Those that make most of it. Only a finding asks; most estimates are cells and marks."""
-        return behind((session_id, k) for session_id, k, _ in self.counted if k) if self.is_sum else ()
+        if not self.is_sum:
+            return ()
+        parts = self.counted() if callable(self.counted) else self.counted
+        return behind((session_id, k) for session_id, k, _ in parts if k)
 
     @property
     def ends(self) -> tuple[float | None, float | None]:

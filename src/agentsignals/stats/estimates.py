@@ -182,7 +182,12 @@ def clustered(parts: Iterable[tuple[Hashable, float, float]]) -> Clustered:
 
 def clustered_columns(clusters: Sequence[Hashable], ks: Sequence[float], ns: Sequence[float]) -> Clustered:
     """As `clustered`, of parts by column."""
-    kinds = Counter(cluster_sums(clusters, ks, ns))
+    return clustered_sums(*cluster_sums(clusters, ks, ns))
+
+
+def clustered_sums(of_k: Mapping[Hashable, float], of_n: Mapping[Hashable, float]) -> Clustered:
+    """As `clustered`, of `cluster_sums`."""
+    kinds = Counter(zip(map(of_k.get, of_n, repeat(0.0)), of_n.values(), strict=True))
     sizes: dict[float, int] = {}  # and how many clusters are of each
     for (_, n), times in kinds.items():
         if n > 0:
@@ -196,20 +201,21 @@ def clustered_columns(clusters: Sequence[Hashable], ks: Sequence[float], ns: Seq
     return Clustered(interval, count, effective, max(sizes) / total)
 
 
-def cluster_sums(clusters: Sequence[Hashable], ks: Sequence[float], ns: Sequence[float]) -> list[tuple[float, float]]:
-    """The sums of k and of n of each cluster, in the order they come."""
-    if len(set(clusters)) == len(clusters):
-        return list(zip(ks, ns, strict=True))
-    of_n = _sums(clusters, ns)
-    of_k = _sums(list(compress(clusters, ks)), list(filter(None, ks)))
-    return [(float(of_k.get(cluster, 0.0)), n) for cluster, n in of_n.items()]
+def cluster_sums(
+    clusters: Sequence[Hashable], ks: Sequence[float], ns: Sequence[float]
+) -> tuple[Mapping[Hashable, float], Mapping[Hashable, float]]:
+    """The sums of k, without those that are 0, and of n by cluster, in the order they come."""
+    return _sums(list(compress(clusters, ks)), list(filter(None, ks))), _sums(clusters, ns)
 
 
 def _sums(clusters: Sequence[Hashable], parts: Sequence[float]) -> Mapping[Hashable, float]:
     """The sum of each cluster's parts; where each part is one, they need only be counted."""
     if parts.count(1) == len(parts):
         return Counter(clusters)
-    sums: dict[Hashable, float] = {}
+    sums = dict(zip(clusters, parts, strict=True))
+    if len(sums) == len(parts):
+        return sums
+    sums.clear()
     for cluster, part in zip(clusters, parts, strict=True):
         sums[cluster] = sums.get(cluster, 0.0) + part
     return sums
