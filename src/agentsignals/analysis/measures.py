@@ -17,7 +17,7 @@ MOST_AGENTS = 5
 
 
 def of_signal(inputs: Inputs, path: str, rows: str = "values") -> list[Row]:
-    """The rows of one signal, sessions without a value included."""
+    """The rows of one signal: a session with a value each."""
     return [row for row in inputs.rows[rows] if row["signal"] == path]
 
 
@@ -70,10 +70,8 @@ def pooled_finding(  # noqa: PLR0913  (a finding's words, in the order they are 
 
 def _without(inputs: Inputs, path: str) -> str:
     """Why sessions are missing from a signal, most frequent reason first."""
-    reasons = Counter(row["absent"] for row in of_signal(inputs, path) if row["absent"])
-    if not reasons:
-        return ""
-    return "no value: " + ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in reasons.most_common())
+    reasons = [f"{row['n']:,} {row['absent'].replace('_', ' ')}" for row in of_signal(inputs, path, "absent")]
+    return f"no value: {', '.join(reasons)}" if reasons else ""
 
 
 def agents_in_order(rows: Iterable[Row]) -> list[str]:

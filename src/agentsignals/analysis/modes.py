@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from agentsignals.analysis.rows import NAMED
 from agentsignals.analysis.study import Row
 
 Road = Literal["replayed", "recorded"]
@@ -28,7 +29,7 @@ OF_SESSIONS = (
     f"SELECT session_id, max(json_extract_string(value, '')) FILTER (signal = '{SIGNAL}') AS recorded,"
     f" max(number) FILTER (signal = '{PERCENT}') AS recorded_percent, NULL AS replayed, NULL AS replayed_percent,"
     " NULL AS replayed_low, NULL AS replayed_high, NULL AS lines"
-    f" FROM signals WHERE signal IN ('{SIGNAL}', '{PERCENT}') AND absent IS NULL GROUP BY session_id"
+    f" FROM {NAMED} WHERE signal IN ('{SIGNAL}', '{PERCENT}') AND absent IS NULL GROUP BY session_id"
     " UNION ALL SELECT session_id, NULL, NULL, replace(value, 'vibe', 'vibe_coding'), 100 * number,"
     " 100 * CAST(detail->>'low' AS DOUBLE), 100 * CAST(detail->>'high' AS DOUBLE), CAST(detail->>'n' AS BIGINT)"
     " FROM labels"

@@ -4,7 +4,7 @@ what it finds and takes wrongly on projects it was not made from, anybody else a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentsignals.analysis.behind import Part
 from agentsignals.analysis.clusters import PlacedShare, placed_share
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import count
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Finding, Inputs, Row
 from agentsignals.model import CLASSIFIER, ENCODER, RULES, trust
 from agentsignals.stats.prevalence import OfClass, corrected
@@ -117,7 +117,7 @@ def objections(  # noqa: PLR0913  (a finding's words, in the order they are read
     note: str = "",
 ) -> Finding:
     """The finding of prompts that object. `flagged`: the prompts asked about, each with what the rules say of it. The
-    rows need `sessions` and `labels` (`LABELS`). Its share is that of the most trusted labeller of `ENOUGH` of them
+    rows need `labels` (`LABELS`). Its share is that of the most trusted labeller of `ENOUGH` of them
     (of the one asked for, where it is among these); without any it is what the rules find, as a count at least."""
     by_labeller: dict[str, list[Row]] = {}
     for row in inputs.rows["labels"]:
@@ -126,7 +126,7 @@ def objections(  # noqa: PLR0913  (a finding's words, in the order they are read
     able = [labeller for labeller, rows in by_labeller.items() if len(rows) >= ENOUGH * len(flagged)]
     flags = sum(flagged.values())
     if not able:
-        parts = [(session_id, float(flag), 1.0) for (session_id, _), flag in flagged.items()]
+        parts = partial(_flags, flagged)
         return count(flags if flagged else None, len(flagged), behind=parts).finding(
             name, title, of, f"a flag, no share: {rules_find()}", unit="prompts", at_least=True, signals=(PUSHBACK,)
         )
@@ -140,10 +140,14 @@ def objections(  # noqa: PLR0913  (a finding's words, in the order they are read
         others=none.true,
         false_alarms=none.true - none.hits,
     )
-    share = as_judged(placed_share(counted, by_session(inputs.rows["sessions"])), labeller, measured)
+    share = as_judged(placed_share(counted, inputs.places), labeller, measured)
     beside = f"the rules flag {flags:,} of {len(flagged):,}"
     notes = "; ".join(part for part in (note, beside) if part)
     return share.finding(name, title, of, notes, validation=validation_of(labeller, _TASK))
+
+
+def _flags(flagged: Mapping[Place, bool]) -> list[Part]:
+    return [(session_id, float(flag), 1.0) for (session_id, _), flag in flagged.items()]
 
 
 def by_rules(k: float, n: float, of: str) -> str:

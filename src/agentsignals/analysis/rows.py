@@ -28,6 +28,10 @@ def with_place(sessions: str = "sessions", lies: str = f"({LIES})") -> str:
     )
 
 
+NAMED = "named_signals"
+"""Of the table `signals` those that the queries of a report name (`signal = '…'`, `signal IN (…)`), all that is asked
+of it: session_id, turn, signal, value, number, absent, detail. It is read once for all queries
+(`store.held`)."""
 WHERE_EACH_LIES = f"SELECT session_id, place FROM ({with_place()}) ORDER BY session_id"
 """The same as `PLACED`, where the table `sessions` is the store's own."""
 IS_SUBAGENTS = "parent_session_id IS NOT NULL AND n_prompts = 0"
@@ -66,16 +70,23 @@ RATIO = ("num", "den")
 
 
 def values(*paths: str, detail: tuple[str, ...] = RATIO, more: str = "") -> str:
-    """One row a session and signal: session_id, agent, place, signal, number, absent; these details as numbers; `more`
-    columns of `signals`, each with a comma behind."""
+    """One row a session and signal that has a value: session_id, agent, place, signal, number; these details as
+    numbers; `more` columns of `NAMED`, each with a comma behind. Why others have none: `ABSENT`."""
     wanted = ", ".join(f"'{path}'" for path in paths)
     keys = ", ".join(f"'{key}'" for key in detail)
     read = f", detail->>[{keys}] AS details" if detail else ""  # read once for all keys
     numbers = "".join(f", TRY_CAST(details[{n + 1}] AS DOUBLE) AS {key}" for n, key in enumerate(detail))
     return (
-        f"SELECT session_id, agent, {PLACE}, signal, number, {more}absent{numbers} FROM (SELECT *{read} FROM signals)"
-        f" JOIN sessions USING (session_id) WHERE signal IN ({wanted}) ORDER BY session_id, signal"
+        f"SELECT session_id, agent, {PLACE}, signal, {more}number{numbers} FROM (SELECT *{read} FROM {NAMED})"
+        f" JOIN sessions USING (session_id) WHERE signal IN ({wanted}) AND absent IS NULL ORDER BY session_id, signal"
     )
+
+
+ABSENT = (
+    f"SELECT signal, absent, count(*) AS n FROM {NAMED} JOIN sessions USING (session_id) WHERE absent IS NOT NULL"
+    " GROUP BY ALL ORDER BY n DESC, min(session_id)"
+)
+"""Why sessions have no value of a signal: a row a signal and reason, most frequent ones first."""
 
 
 HAPPENED, WORD, NUMBER = "bool_or(number > 0)", f"max({LABEL})", "max(number)"
@@ -87,7 +98,7 @@ def of_turns(**columns: tuple[str, str]) -> str:
     taken = ", ".join(f"{what} FILTER (signal = '{path}') AS {name}" for name, (path, what) in columns.items())
     paths = ", ".join(f"'{path}'" for path in dict.fromkeys(path for path, _ in columns.values()))
     return (
-        f"of_turns AS (SELECT session_id, turn, {taken} FROM signals WHERE signal IN ({paths}) AND absent IS NULL"
+        f"of_turns AS (SELECT session_id, turn, {taken} FROM {NAMED} WHERE signal IN ({paths}) AND absent IS NULL"
         " GROUP BY ALL)"
     )
 

@@ -29,7 +29,7 @@ Only what is said of files may be of both: a figure over people's sessions and e
 
 
 BEHIND_ALL = 1000
-_SIGNAL = re.compile(r"'(\w+\.\w+(?:\[\])?)'")
+SIGNAL = re.compile(r"'(\w+\.\w+(?:\[\])?)'")
 """A signal's path as SQL has it."""
 
 
@@ -145,6 +145,9 @@ class Inputs(Struct, frozen=True, kw_only=True):
     rows: Mapping[str, list[Row]]
     """The rows of each of the study's queries, by name."""
     versions: Versions
+    places: dict[str, str] = field(default_factory=dict)
+    """Where each session lies whose place is known (`rows.PLACE`): one mapping for all studies of a context; none for a
+    question."""
     no_traces: Mapping[str, int] = field(default_factory=dict)
     """Files under the sources that are no traces, counted by their ending; the store keeps no row of them."""
     context: str = ""
@@ -219,5 +222,5 @@ def _validation(queries: Iterable[str]) -> dict[str, str]:
     """The captions of the signals that the queries name."""
     from agentsignals.catalog import caption  # noqa: PLC0415  (as above)
 
-    named = sorted({path for sql in queries for path in _SIGNAL.findall(sql)})
+    named = sorted({path for sql in queries for path in SIGNAL.findall(sql)})
     return {path: words for path in named if (words := caption(path))}

@@ -8,15 +8,17 @@ from functools import cached_property
 from itertools import repeat
 from operator import itemgetter
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec import Struct, field
 
 from agentsignals.analysis import cost_causes
+from agentsignals.analysis.places import by_session
 from agentsignals.analysis.ranking import Question
-from agentsignals.analysis.rows import LIES, with_place
-from agentsignals.analysis.study import Context, Inputs, Row, Rows, Versions
+from agentsignals.analysis.rows import LIES, NAMED, PLACED, with_place
+from agentsignals.analysis.study import SIGNAL, Context, Inputs, Row, Rows, Versions
 from agentsignals.store import Store
+from agentsignals.store.held import hold_asked
 from agentsignals.store.manifest import SCHEMA_VERSION, contexts, main_context
 from agentsignals.store.query import MAIN, Connection, answered, execute_ours, names_of
 from agentsignals.store.slices import slices
@@ -30,9 +32,7 @@ _MOST_IN_A_SLICE = 50_000
 """Tool calls that DuckDB's windows and joins hold at once, some 1 KB each."""
 _SESSION = itemgetter("session_id")
 _MANY = 30
-_OFTEN_ASKED = ("signals", "turns", "tool_calls", "steps")
-_MOST_HELD = 100_000
-"""From so many queries on tables of at most so many rows are read once, and kept: some 30 MB."""
+"""From so many queries on what they ask is held."""
 _SOURCES = "SELECT DISTINCT cost_source FROM steps WHERE cost_source IS NOT NULL ORDER BY 1"
 
 
@@ -53,22 +53,15 @@ class Asking(Protocol):
         came again (`repeats`), too."""
 
 
-class _Answer:
-    """The rows of a query, of which dictionaries are made once somebody asks for them."""
+class _Answer(NamedTuple):
+    """The rows of a query. What is kept for who asks next are no dictionaries: they take five times the memory."""
 
-    def __init__(self, names: list[str], values: list[tuple[Any, ...]]) -> None:
-        self._names = names
-        self._values: list[tuple[Any, ...]] | None = values
+    names: list[str]
+    values: list[tuple[Any, ...]]
 
     @property
-    def values(self) -> list[tuple[Any, ...]]:
-        return [tuple(row.values()) for row in self.rows] if self._values is None else self._values
-
-    @cached_property
     def rows(self) -> list[Row]:
-        made = list(map(dict, map(zip, repeat(self._names), self.values)))
-        self._values = None
-        return made
+        return list(map(dict, map(zip, repeat(self.names), self.values)))
 
 
 class Bill(Struct):
@@ -103,11 +96,13 @@ class Reader:
         self._awaited: Counter[tuple[str, str]] = Counter()
         self._kept: dict[tuple[str, str], _Answer] = {}
         self._ids: dict[str, str] = {}
+        self._places: dict[str, dict[str, str]] = {}
         self._bills: dict[str, Bill] = {}
         charged: set[str] = set()
         self._of_each_charge: set[str] = set()
         """Contexts of which a study wants the charges one by one."""
-        for study in asking:
+        studies = list(asking)
+        for study in studies:
             whole = (sql for name, sql in study.queries.items() if name not in _sliced(study))
             self._awaited.update((sql, self._of(study)) for sql in whole)
             if study.needs_charges:
@@ -115,7 +110,9 @@ class Reader:
                 if not isinstance(study, Question):
                     self._of_each_charge.add(self._of(study))
         self._awaited.update((cost_causes.QUERIES["bill"], of) for of in charged)
-        self._is_of_many = len(self._awaited) >= _MANY
+        every = {sql for study in studies for sql in study.queries.values()} | set(cost_causes.QUERIES.values())
+        self._queries = every if len(self._awaited) >= _MANY else frozenset()
+        self._named = sorted({path for sql in every if NAMED in sql for path in SIGNAL.findall(sql)})
         self._no_traces = _endings(uri for uri, entry in store.manifest.files.items() if not entry.shard)
 
     @cached_property
@@ -144,6 +141,7 @@ class Reader:
             many=many,
             paid=bill.paid,
             versions=versions,
+            places={} if isinstance(study, Question) else self._placed(context),
             no_traces=self._no_traces,
             context=context,
             labeller=self._labeller,
@@ -157,6 +155,11 @@ class Reader:
             return _Answer(names_of(asked), asked.fetchall()).rows
 
         return answered(self._store, take, context or None, self._connections)
+
+    def _placed(self, context: str) -> dict[str, str]:
+        if context not in self._places:
+            self._places[context] = by_session(self._answer(PLACED, context).rows)
+        return self._places[context]
 
     def _charged(self, context: str) -> Bill:
         """The bill by cause, and what of the results was there before."""
@@ -222,13 +225,11 @@ class Reader:
     ) -> duckdb.DuckDBPyConnection:
         if connection.is_slice:
             return execute_ours(connection, sql, values)
-        if not self._is_of_many:
+        if not self._queries:
             connection.hold("lies", LIES)
             connection.show("sessions", with_place(MAIN.format("sessions"), "lies"))
-        else:
-            connection.hold("sessions", with_place())
-            for table in _OFTEN_ASKED:
-                connection.hold(table, f"SELECT * FROM {table}", _MOST_HELD)
+            return execute_ours(connection, sql.replace(NAMED, "signals"), values)
+        hold_asked(connection, self._queries, with_place(), NAMED, self._named)
         return execute_ours(connection, sql, values)
 
 
@@ -239,8 +240,8 @@ def _sliced(study: Asking) -> frozenset[str]:
 def _fetched(asked: duckdb.DuckDBPyConnection, ids: dict[str, str]) -> Iterator[tuple[Any, ...]]:
     """Rows, few of them in memory at once. Names come again and again, each time as an object of its own: one takes
     the place of all; of `ids` of sessions in other answers, too."""
-    kinds = [(str(column[0]), str(column[1])) for column in asked.description or ()]
-    shared = [(ids if name == "session_id" else {}) if kind == "VARCHAR" else None for name, kind in kinds]
+    kinds = [(column[0], column[1].id) for column in asked.description or ()]
+    shared = [(ids if name == "session_id" else {}) if kind in ("varchar", "enum") else None for name, kind in kinds]
     while some := asked.fetchmany(_ROWS_A_FETCH):
         columns = zip(shared, zip(*some, strict=True), strict=True)
         yield from zip(*(of if texts is None else map(texts.setdefault, of, of) for texts, of in columns), strict=True)

@@ -6,7 +6,7 @@ from agentsignals.analysis.contrasts import SESSIONS, Contrast, contrasts
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind, by
 from agentsignals.analysis.ranking import Answer, Question, among, lines_of, slug
-from agentsignals.analysis.rows import LABEL
+from agentsignals.analysis.rows import LABEL, NAMED
 from agentsignals.analysis.study import Inputs
 from agentsignals.stats.estimates import FEWEST_CLUSTERS
 from agentsignals.validation import HALF, Figure, figures_of, share_text
@@ -79,7 +79,7 @@ FINDING = Question(
     question="Where do I push back?",
     queries={
         "sessions": SESSIONS,
-        "turns": f"SELECT session_id, {LABEL} AS label, count(*) AS n FROM signals JOIN sessions USING (session_id)"
+        "turns": f"SELECT session_id, {LABEL} AS label, count(*) AS n FROM {NAMED} JOIN sessions USING (session_id)"
         f" WHERE signal = '{_SIGNAL}' AND absent IS NULL AND turn > 0 GROUP BY ALL ORDER BY ALL",
     },
     function=_answers,

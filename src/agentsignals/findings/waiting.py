@@ -13,7 +13,7 @@ from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind, ranked
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.ranking import Answer, Question, drawn, lines_of, quoted, shown, slug
-from agentsignals.analysis.rows import PROGRAM
+from agentsignals.analysis.rows import NAMED, PROGRAM
 from agentsignals.analysis.study import Inputs
 from agentsignals.views.work import LONGEST_S
 
@@ -110,10 +110,10 @@ FINDING = Question(
         # A person or a subagent is asked: that is no time that a command ran.
         "calls": "SELECT tool, session_id, sum(ran_s) FILTER (class NOT IN ('ask', 'task')) AS ran_s,"
         f" sum(waited_s) AS waited_s FROM ({_CALLS}) GROUP BY ALL ORDER BY ALL",
-        "times": "SELECT session_id, number AS worked_s, waited_s FROM (SELECT session_id, number FROM signals"
+        "times": f"SELECT session_id, number AS worked_s, waited_s FROM (SELECT session_id, number FROM {NAMED}"
         " WHERE signal = 'infra.work_time_s' AND number IS NOT NULL) JOIN (SELECT session_id,"
         " TRY_CAST(detail->>'asked_s' AS DOUBLE)"
-        " + TRY_CAST(detail->>'calls_s' AS DOUBLE) AS waited_s FROM signals WHERE signal = 'infra.waiting_time_s' AND"
+        f" + TRY_CAST(detail->>'calls_s' AS DOUBLE) AS waited_s FROM {NAMED} WHERE signal = 'infra.waiting_time_s' AND"
         " number IS NOT NULL) USING (session_id) JOIN sessions USING (session_id) ORDER BY session_id",
     },
     function=_answers,

@@ -132,7 +132,7 @@ class Connection:
         """Keeps the rows of a query of ours under the name of a table, for this connection alone: a table that many
         questions join is then read once, and each of them planned in half the time. Of a table of more rows than
         `most_rows` nothing is kept."""
-        if table in self._held:
+        if self.is_held(table):
             return
         self._held.add(table)
         database = self.seeing(_named(query))
@@ -146,6 +146,10 @@ class Connection:
         if table not in self._held:
             self._held.add(table)
             self.seeing({table}).execute(f"CREATE TEMP VIEW {table} AS {query}")
+
+    def is_held(self, table: str) -> bool:
+        """Whether `hold` was asked for it."""
+        return table in self._held
 
     def seeing(self, names: Collection[str] | None) -> duckdb.DuckDBPyConnection:
         """The database with the views of these names, None for all; names of no view are passed over."""

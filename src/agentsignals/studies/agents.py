@@ -47,11 +47,11 @@ _BOUND = ("cost", "output")
 _EACH = [f"{expression} AS {key}" for key, expression in zip(_KEYS, _METRICS.values(), strict=True)]
 _SELECT = ", ".join([f"bool_or({sql.BOUND} IS NOT NULL) AS low", *_EACH])
 _PATHS = sorted(set(re.findall(r"signal = ('[^']+')", _SELECT)))
-_FROM = "FROM signals JOIN sessions USING (session_id)"
+_FROM = f"FROM {sql.NAMED} JOIN sessions USING (session_id)"
 _PARTS = (
     f"SELECT session_id, signal, number, CASE WHEN signal <> '{_SHORT}' THEN detail->>['num', 'den']"
     " WHEN absent IS NULL THEN value->>['le_20', 'n'] END AS parts"
-    f" FROM signals WHERE signal IN ({', '.join(_PATHS)})"
+    f" FROM {sql.NAMED} WHERE signal IN ({', '.join(_PATHS)})"
 )
 """The signals of the table, each with what it is a ratio of: JSON is read once a row."""
 _ROWS = (
@@ -119,6 +119,7 @@ STUDY = Study(
         "openings": f"SELECT agent, {sql.LABEL} AS label, count(*) AS n {_FROM}"
         " WHERE signal = 'corpus.first_message_pattern' AND absent IS NULL GROUP BY ALL ORDER BY ALL",
         "values": sql.values(_RATIO, detail=(*sql.RATIO, "estimated")),
+        "absent": sql.ABSENT,
     },
     function=_outcome,
 )

@@ -71,7 +71,7 @@ STUDY = Study(
     place=30,
     title="Autonomy",
     question="How much does an agent do for each prompt?",
-    queries={"values": sql.values(_AUTONOMY)},
+    queries={"values": sql.values(_AUTONOMY), "absent": sql.ABSENT},
     function=_outcome,
     context="product",
 )

@@ -16,7 +16,6 @@ from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, table
 from agentsignals.analysis.modes import LABEL, LABELLER, MODES, NAMES, OF_ROAD, PERCENT, ROADS, SIGNAL, Road, road_of
 from agentsignals.analysis.over_days import lines_chart
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.estimates import median
 
@@ -45,7 +44,7 @@ _RECORDED = (
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    places = by_session(inputs.rows["sessions"])
+    places = inputs.places
     rows = inputs.rows["modes"]
     if not rows:
         return Outcome(limits=[_NONE])

@@ -129,7 +129,7 @@ def _costs(inputs: Inputs) -> list[Finding]:
             sql="SELECT count(*) - count(cost_usd) FROM sessions",
             priced=True,
         ),
-        placed_share(steps, by_session(inputs.rows["sessions"])).finding(
+        placed_share(steps, inputs.places).finding(
             "cost.recorded",
             "Priced model calls whose cost the trace itself records",
             "priced model calls",
@@ -219,11 +219,11 @@ def _by_agent(sessions: list[Row]) -> Table:
 
 
 def _unpriced(inputs: Inputs) -> Table:
-    cost_rows = {row["session_id"]: row for row in inputs.rows["values"] if row["signal"] == _COST}
+    absent = {row["session_id"]: row for row in inputs.rows["reasons"]}
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for session in inputs.rows["sessions"]:
         if session["cost_usd"] is None:
-            row = cost_rows.get(session["session_id"], {})
+            row = absent.get(session["session_id"], {})
             # A session that says it used nothing costs nothing by the signal, and has no step with a price.
             reason = row.get("absent") or "no usage", row.get("absent_detail") or "", session["agent"]
             reasons.setdefault(reason, []).append(session["session_id"])
@@ -263,7 +263,10 @@ STUDY = Study(
     question="What did it take?",
     queries={
         "sessions": sql.SESSIONS,
-        "values": sql.values(_COST, _CACHE, more="absent_detail, "),
+        "values": sql.values(_CACHE),
+        "absent": sql.ABSENT,
+        "reasons": f"SELECT session_id, absent, absent_detail FROM signals WHERE signal = '{_COST}'"
+        " AND absent IS NOT NULL",
         "left_out": "SELECT sum(steps.cost_usd) AS usd FROM steps JOIN sessions USING (session_id)"
         " WHERE sessions.cost_usd IS NULL",
         "sources": "SELECT session_id, count(*) AS priced, count(*) FILTER (cost_source = 'recorded') AS recorded"

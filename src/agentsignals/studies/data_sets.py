@@ -12,7 +12,7 @@ from agentsignals.analysis.charts import bars
 from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE
 from agentsignals.analysis.figures import bounded, formatted
 from agentsignals.analysis.grouped import bar, chart, count, drawn, table
-from agentsignals.analysis.rows import BOUND, PLACE
+from agentsignals.analysis.rows import BOUND, NAMED, PLACE
 from agentsignals.analysis.study import Chart, Finding, Inputs, Kind, Outcome, Row, Study, Table
 from agentsignals.redaction import redacted
 from agentsignals.stats.corpus_metrics import FEWEST_SESSIONS, Figures, by_metric
@@ -148,10 +148,10 @@ STUDY = Study(
     title="Behaviour by data set",
     question="Where do repositories, agents and models differ in the ten measures of agent-traces?",
     queries={
-        "inputs": f"SELECT session_id, agent, model, {PLACE}, {BOUND}, value FROM signals JOIN sessions"
+        "inputs": f"SELECT session_id, agent, model, {PLACE}, {BOUND}, value FROM {NAMED} JOIN sessions"
         f" USING (session_id) WHERE signal = '{_INPUTS}' AND absent IS NULL ORDER BY session_id",
-        "variance": "SELECT value, CAST(detail->>'data_sets' AS BIGINT) AS sets FROM signals WHERE signal ="
-        f" '{_VARIANCE}' AND absent IS NULL",
+        "variance": "SELECT value, CAST(detail->>'data_sets' AS BIGINT) AS sets"
+        f" FROM {NAMED} WHERE signal = '{_VARIANCE}' AND absent IS NULL",
     },
     function=_outcome,
     context="product",

@@ -9,7 +9,6 @@ from agentsignals.analysis.clusters import share_of
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, table
 from agentsignals.analysis.measures import agents_in_order, median_finding, of_signal, pooled, pooled_finding
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 
 _READ_FIRST = "corpus.read_before_edit_rate"
@@ -34,7 +33,7 @@ def _outcome(inputs: Inputs) -> Outcome:
 
 
 def _findings(inputs: Inputs) -> list[Finding]:
-    places = by_session(inputs.rows["sessions"])
+    places = inputs.places
     shell = share_of(inputs.rows["ways"], places, lambda row: row["via"] == "shell", "n")
     again = pooled(of_signal(inputs, _AGAIN), "number", "regions")
     edited, rework = (
@@ -124,8 +123,8 @@ STUDY = Study(
     title="Edits",
     question="How do agents change files?",
     queries={
-        "sessions": sql.PLACED,
         "values": sql.values(_READ_FIRST, _RATIO, _LINES, _AGAIN, detail=(*sql.RATIO, "regions")),
+        "absent": sql.ABSENT,
         "ways": f"SELECT session_id, via, count(*) AS n FROM ({_WAYS}) GROUP BY ALL ORDER BY ALL",
         "files": f"SELECT {sql.PLACE}, path, count(DISTINCT (session_id, seq)) AS n,"
         " count(DISTINCT session_id) AS sessions, sum(added) AS added, sum(removed) AS removed"

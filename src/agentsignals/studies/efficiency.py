@@ -14,7 +14,6 @@ from agentsignals.analysis.clusters import placed_median, share_of
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import INTERVAL_NOTE, Estimate, chart, drawn, table
 from agentsignals.analysis.modes import MODES, NAMES, OF_ROAD, ROADS, Road, by_session
-from agentsignals.analysis.places import by_session as places_of
 from agentsignals.analysis.study import Chart, Finding, Inputs, Kind, Outcome, Row, Study, Table
 from agentsignals.stats.estimates import FEWEST_CLUSTERS, quantile
 
@@ -89,7 +88,7 @@ _NONE = (
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    places = places_of(inputs.rows["sessions"])
+    places = inputs.places
     effort = {row["session_id"]: row for row in inputs.rows["effort"]}
     modes = inputs.rows["modes"]
     by_road = {road: _effort_per_lines(inputs.rows[road], effort, by_session(modes, road)) for road in ROADS}
@@ -242,7 +241,7 @@ WITH wanted AS (SELECT session_id FROM checkpoints WHERE total_committed > 0
  UNION SELECT unnest(session_ids) FROM commits WHERE added > 0),
 said AS (SELECT session_id, sum(length(text)) AS characters FROM turns
  WHERE {sql.SPOKEN} GROUP BY session_id),
-worked AS (SELECT session_id, sum(number) AS agent_seconds FROM signals
+worked AS (SELECT session_id, sum(number) AS agent_seconds FROM {sql.NAMED}
  WHERE signal = 'chat.turn_autonomy_s' AND absent IS NULL GROUP BY session_id),
 gaps AS (SELECT session_id, kind, epoch(timestamp) - lag(epoch(timestamp))
  OVER (PARTITION BY session_id ORDER BY timestamp, seq) AS gap FROM events
@@ -271,7 +270,7 @@ STUDY = Study(
     place=220,
     title="Efficiency",
     question="What do a hundred committed lines take?",
-    queries={"sessions": sql.PLACED, "modes": MODES, "effort": _EFFORT, "replayed": _REPLAYED, "recorded": _RECORDED},
+    queries={"modes": MODES, "effort": _EFFORT, "replayed": _REPLAYED, "recorded": _RECORDED},
     function=_outcome,
     context="product",
 )

@@ -21,7 +21,6 @@ from agentsignals.analysis.grouped import (
     tally,
 )
 from agentsignals.analysis.measures import pooled_finding
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 
 _RATE = "user.tool_error_rate"
@@ -40,7 +39,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     calls = inputs.rows["calls"]
     answered = [row for row in calls if row["status"] in ("ok", "error")]
     failed = [{**row, "kind": _kind(row)} for row in calls if row["status"] == "error"]
-    places = by_session(inputs.rows["sessions"])
+    places = inputs.places
     by_class = _by(answered, "class", places)
     n = sum(row["n"] for row in answered)
     charts = drawn(_rates("class", by_class, n), _rates("agent", _by(answered, "agent", places), n), _kinds(failed))
@@ -146,10 +145,10 @@ STUDY = Study(
     title="Errors",
     question="How often do tool calls fail, and are they made good?",
     queries={
-        "sessions": sql.PLACED,
         "calls": "SELECT session_id, agent, class, status, error_class, count(*) AS n FROM tool_calls"
         " JOIN sessions USING (session_id) WHERE thread = 'main' GROUP BY ALL ORDER BY ALL",
         "values": sql.values(_RATE, _RECOVERY),
+        "absent": sql.ABSENT,
     },
     function=_outcome,
 )

@@ -16,7 +16,6 @@ from agentsignals.analysis.modes import MODES, NAMES, OF_ROAD, ROADS
 from agentsignals.analysis.modes import by_session as modes_of
 from agentsignals.analysis.named_shares import LABELS, NONE, PUSHBACK, by_rules, objections, rules_find
 from agentsignals.analysis.over_days import lines_chart
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 
 _CUT, _ASKS = "chat.hard_interruption", "chat.agent_clarification_stop"
@@ -37,7 +36,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     rows = _ended(inputs.rows["turns"])
     if not rows:
         return Outcome(limits=[_limit()])
-    places = by_session(inputs.rows["sessions"])
+    places = inputs.places
     estimates = {end: share_of(rows, places, _is(end)) for end in ENDS}
     findings = [
         estimate.finding(
@@ -155,7 +154,6 @@ STUDY = Study(
     title="Friction",
     question="How do turns end, and does that change?",
     queries={
-        "sessions": sql.PLACED,
         "labels": LABELS,
         "turns": f"WITH {_SIGNALS} SELECT session_id, turn, cut, pushback, asked, {sql.SAID_AT} FROM turns"
         " LEFT JOIN of_turns USING (session_id, turn) ORDER BY session_id, turn",

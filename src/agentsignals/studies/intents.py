@@ -13,7 +13,6 @@ from agentsignals.analysis.clusters import PlacedShare, share_of
 from agentsignals.analysis.figures import bounded
 from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, table
 from agentsignals.analysis.named_shares import NONE, PUSHBACK, as_judged, of_classes, rules_find, validation_of
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.catalog import caption
 from agentsignals.stats.estimates import median
@@ -42,7 +41,7 @@ _NO_PERSONAS = "No session has a persona yet: agentsignals label persona --by LA
 
 def _outcome(inputs: Inputs) -> Outcome:
     rows = inputs.rows["turns"]
-    places = by_session(inputs.rows["sessions"])
+    places = inputs.places
     judged = [row for row in rows if row["method"] == "judge"]
     # One way of judging in one number: the judge's prompts alone, once it has judged most of them.
     by_judge = len(judged) > _ENOUGH * len(rows)
@@ -178,7 +177,6 @@ STUDY = Study(
     title="Intents and personas",
     question="What do people ask for, and how?",
     queries={
-        "sessions": sql.PLACED,
         "turns": f"WITH {_SIGNALS} SELECT session_id, turn, intent, method, labeller, seconds, cut,"
         f" CAST(lead(pushback) OVER (PARTITION BY session_id ORDER BY turn) <> '{NONE}' AS INT) AS objected"
         " FROM of_turns WHERE intent IS NOT NULL ORDER BY session_id, turn",

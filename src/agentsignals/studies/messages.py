@@ -12,7 +12,7 @@ from agentsignals.analysis.distributions import QUANTILES, histogram_chart, quan
 from agentsignals.analysis.grouped import count, drawn, table
 from agentsignals.analysis.measures import agents_in_order
 from agentsignals.analysis.places import by_session
-from agentsignals.analysis.rows import PLACE, SPOKEN
+from agentsignals.analysis.rows import NAMED, PLACE, SPOKEN
 from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study, Table
 
 _COMMON = "corpus.top_duplicate_messages[]"
@@ -100,8 +100,8 @@ STUDY = Study(
     queries={
         "lengths": f"SELECT session_id, agent, {PLACE}, {_CHARS} AS chars FROM turns"
         f" JOIN sessions USING (session_id) WHERE {_SPOKEN} ORDER BY session_id, turn",
-        "common": "SELECT value, CAST(detail->>'messages' AS BIGINT) AS messages FROM signals"
-        f" WHERE signal = '{_COMMON}' AND absent IS NULL",
+        "common": "SELECT value, CAST(detail->>'messages' AS BIGINT) AS messages"
+        f" FROM {NAMED} WHERE signal = '{_COMMON}' AND absent IS NULL",
     },
     function=_outcome,
     context="product",

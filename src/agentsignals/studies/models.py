@@ -10,7 +10,6 @@ from agentsignals.analysis.charts import dots
 from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE, placed_share
 from agentsignals.analysis.figures import bounded, formatted
 from agentsignals.analysis.grouped import INTERVAL_NOTE, Estimate, by, chart, count, drawn, table
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 
 ENOUGH_CALLS = 100
@@ -56,7 +55,7 @@ class _Model:
 
 def _outcome(inputs: Inputs) -> Outcome:
     calls = by(inputs.rows["calls"], "model")
-    places = by_session(inputs.rows["sessions"])
+    places = inputs.places
     models = [
         _Model(name, rows, calls.get(name, []), places) for name, rows in by(inputs.rows["steps"], "model").items()
     ]

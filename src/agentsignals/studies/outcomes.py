@@ -120,7 +120,7 @@ STUDY = Study(
     question="How did sessions end, and how is that known?",
     queries={
         "outcomes": f"SELECT session_id, {sql.PLACE}, {sql.LABEL} AS label, absent,"
-        f" detail->>'evidence_kind' AS evidence FROM signals JOIN sessions USING (session_id)"
+        f" detail->>'evidence_kind' AS evidence FROM {sql.NAMED} JOIN sessions USING (session_id)"
         f" WHERE signal = '{_OUTCOME}' ORDER BY session_id"
     },
     function=_outcome,

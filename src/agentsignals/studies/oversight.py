@@ -13,7 +13,6 @@ from agentsignals.analysis.grouped import INTERVAL_NOTE, by, chart, drawn, table
 from agentsignals.analysis.measures import agents_in_order
 from agentsignals.analysis.modes import MODES, NAMES, OF_ROAD, ROADS, by_session
 from agentsignals.analysis.over_days import lines_chart
-from agentsignals.analysis.places import by_session as places_of
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.estimates import median, quantile
 
@@ -107,7 +106,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     rows = inputs.rows["turns"]
     if not rows:
         return Outcome()
-    places = places_of(inputs.rows["sessions"])
+    places = inputs.places
     estimates = [(act, _estimate(act, rows, places)) for act in ACTS]
     findings = [
         estimate.finding(
@@ -252,7 +251,7 @@ STUDY = Study(
     place=190,
     title="Oversight",
     question="How do people keep an eye on what agents do?",
-    queries={"sessions": sql.PLACED, "modes": MODES, "turns": _TURN_ROWS},
+    queries={"modes": MODES, "turns": _TURN_ROWS},
     function=_outcome,
     context="product",
 )

@@ -10,7 +10,6 @@ from agentsignals.analysis.clusters import placed_share
 from agentsignals.analysis.grouped import by, chart, count, count_bars, drawn, ranked
 from agentsignals.analysis.measures import of_signal
 from agentsignals.analysis.named_shares import LABELS, PUSHBACK, by_rules, objections, rules_find
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study
 
 _CUT = "chat.hard_interruption"
@@ -22,14 +21,14 @@ _OBJECTS, _BRAKES = "objects, at least", "cuts the response"
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    opened = [row for row in of_signal(inputs, _OPENING) if row["absent"] is None]
+    opened = of_signal(inputs, _OPENING)
     labels = [row["label"] for row in opened]
     openings = [(name.replace("_", " "), n) for name, n in ranked(Counter(labels))]
     named = {name: [row["session_id"] for row in rows] for name, rows in by(opened, "label").items()}
     marks = count_bars(openings, "first messages", behind={name.replace("_", " "): ids for name, ids in named.items()})
     of = "first messages"
     charts = drawn(
-        _positions(inputs.rows["turns"], by_session(inputs.rows["sessions"])),
+        _positions(inputs.rows["turns"], inputs.places),
         chart("people.openings", "How sessions open", marks, bars(marks, "sessions"), n=len(labels), of=of),
     )
     limits = [
@@ -41,7 +40,7 @@ def _outcome(inputs: Inputs) -> Outcome:
 
 
 def _shares(inputs: Inputs) -> list[Finding]:
-    places = by_session(inputs.rows["sessions"])
+    places = inputs.places
     cut = placed_share(((row["session_id"], row["cut"], row["n"]) for row in inputs.rows["cuts"]), places)
     short = placed_share(((row["session_id"], row["le_20"], row["n"]) for row in inputs.rows["short"]), places)
     flagged = {(row["session_id"], row["turn"]): row["objects"] for row in inputs.rows["later"]}
@@ -109,22 +108,21 @@ STUDY = Study(
     title="People",
     question="How do people steer?",
     queries={
-        "sessions": sql.PLACED,
         "values": sql.values(_OPENING, more=f"{sql.LABEL} AS label, "),
         "labels": LABELS,
-        "later": f"SELECT session_id, turn, {sql.LABEL} <> 'non_pushback' AS objects FROM signals"
+        "later": f"SELECT session_id, turn, {sql.LABEL} <> 'non_pushback' AS objects FROM {sql.NAMED}"
         f" WHERE signal = '{PUSHBACK}' AND absent IS NULL AND turn > 0 ORDER BY session_id, turn",
         "short": "SELECT session_id, CAST(value->>'le_20' AS INT) AS le_20, CAST(value->>'n' AS INT) AS n"
-        f" FROM signals WHERE signal = '{_SHORT}' AND absent IS NULL ORDER BY session_id",
+        f" FROM {sql.NAMED} WHERE signal = '{_SHORT}' AND absent IS NULL ORDER BY session_id",
         "cuts": "SELECT session_id, CAST(sum(number) AS INT) AS cut, count(number) AS n"
-        f" FROM signals WHERE signal = '{_CUT}' GROUP BY session_id ORDER BY session_id",
+        f" FROM {sql.NAMED} WHERE signal = '{_CUT}' GROUP BY session_id ORDER BY session_id",
         "turns": f"SELECT session_id, least(turn + 1, {_LAST}) AS at,"
         f" count(*) FILTER (signal = '{_CUT}') AS n,"
         f" count(*) FILTER (signal = '{_CUT}' AND number = 1) AS cut,"
         f" count(*) FILTER (signal = '{PUSHBACK}' AND absent IS NULL) AS judged,"
         f" count(*) FILTER (signal = '{PUSHBACK}' AND absent IS NULL"
         f" AND {sql.LABEL} <> 'non_pushback') AS objects"
-        f" FROM signals WHERE signal IN ('{_CUT}', '{PUSHBACK}') GROUP BY 1, 2 ORDER BY 1, 2",
+        f" FROM {sql.NAMED} WHERE signal IN ('{_CUT}', '{PUSHBACK}') GROUP BY 1, 2 ORDER BY 1, 2",
     },
     function=_outcome,
     context="product",

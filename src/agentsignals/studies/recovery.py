@@ -11,7 +11,6 @@ from agentsignals.analysis.clusters import share_of
 from agentsignals.analysis.distributions import COUNTS, histogram_chart
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import bar, by, chart, drawn, table, tally
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 
 PATTERNS = {
@@ -24,7 +23,8 @@ PATTERNS = {
 }
 """What came next, by what is looked at first."""
 _FAILED = (
-    f"FROM (SELECT * {sql.MAIN_CALLS} AND status = 'error' AND error_class IS DISTINCT FROM 'sibling_cancelled')"
+    f"FROM (SELECT session_id, seq, result_seq, turn, name, arguments, error_class {sql.MAIN_CALLS}"
+    " AND status = 'error' AND error_class IS DISTINCT FROM 'sibling_cancelled')"
     f" AS failed ASOF LEFT JOIN (SELECT session_id, seq, turn, name, arguments, class, status {sql.MAIN_CALLS}) AS next"
     " ON failed.session_id = next.session_id AND coalesce(failed.result_seq, failed.seq) < next.seq"
 )
@@ -37,7 +37,7 @@ _PATTERN = (
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    places = by_session(inputs.rows["sessions"])
+    places = inputs.places
     failed = inputs.rows["failed"]
     answered = [row for row in failed if row["pattern"] not in ("turn_over", "over") and row["worked"] is not None]
     of, no_call = "failed calls", "no further call before the next prompt, or at all"
@@ -136,7 +136,6 @@ STUDY = Study(
     title="After a failure",
     question="What does an agent do when a call has failed?",
     queries={
-        "sessions": sql.PLACED,
         "failed": f"SELECT failed.session_id, failed.error_class, {_PATTERN} AS pattern, CASE WHEN next.turn IS"
         " DISTINCT FROM failed.turn THEN NULL WHEN next.status = 'ok' THEN 1 WHEN next.status = 'error' THEN 0 END"
         f" AS worked, count(*) AS n {_FAILED} GROUP BY ALL ORDER BY ALL",

@@ -61,6 +61,6 @@ STUDY = Study(
     place=110,
     title="Repetition",
     question="Do agents go in circles?",
-    queries={"values": sql.values(_REPETITION, detail=(*sql.RATIO, "stale_max"))},
+    queries={"values": sql.values(_REPETITION, detail=(*sql.RATIO, "stale_max")), "absent": sql.ABSENT},
     function=_outcome,
 )

@@ -173,6 +173,6 @@ STUDY = Study(
     place=10,
     title="Sessions",
     question="How many sessions are there, and how large are they?",
-    queries={"sessions": sql.SESSIONS, "values": sql.values(_WORK, _WAITING, _EVENTS, detail=())},
+    queries={"sessions": sql.SESSIONS, "values": sql.values(_WORK, _WAITING, _EVENTS, detail=()), "absent": sql.ABSENT},
     function=_outcome,
 )

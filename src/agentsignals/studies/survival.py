@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from agentsignals.analysis import rows as sql
 from agentsignals.analysis.clusters import placed_share, share_of
 from agentsignals.analysis.grouped import drawn
 from agentsignals.analysis.line_fates import (
@@ -21,7 +20,6 @@ from agentsignals.analysis.line_fates import (
     written,
 )
 from agentsignals.analysis.modes import MODES, NO_REPLAY
-from agentsignals.analysis.places import by_session as places_of
 from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study
 
 
@@ -88,7 +86,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     sessions, commits, lines = inputs.rows["fates"], inputs.rows["commits"], inputs.rows["lines"]
     if not (sessions or commits):
         return Outcome(limits=[NO_REPLAY])
-    places = places_of(inputs.rows["sessions"])
+    places = inputs.places
     repos = {row["commit_sha"]: row["repo"] for row in [*commits, *lines]}
     agents = [row for row in lines if row["is_agents"]]
     others = [row for row in lines if not row["is_agents"]]
@@ -149,7 +147,6 @@ STUDY = Study(
     title="Survival of code",
     question="What becomes of the lines that agents write?",
     queries={
-        "sessions": sql.PLACED,
         "modes": MODES,
         "fates": f"SELECT session_id, {_detail('produced', *(key for key in FATES if key != 'rest'))} FROM labels"
         " JOIN sessions USING (session_id) WHERE task = 'code_survival' AND labeller = 'attribution'"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.clusters import PlacedShare, placed_share
 from agentsignals.analysis.grouped import bar, chart, drawn, table
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Inputs, Outcome, Study
 from agentsignals.analysis.tool_kinds import KIND, PUBLISHED
 
@@ -25,7 +23,7 @@ _HEADLINES = (
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    places = by_session(inputs.rows["sessions"])
+    places = inputs.places
     mixes: dict[str, dict[str, int]] = {}
     for row in inputs.rows["calls"]:
         mixes.setdefault(row["session_id"], {})[row["kind"]] = row["n"]
@@ -76,7 +74,6 @@ STUDY = Study(
     title="Kinds of tool calls",
     question="What are the calls, in the kinds of SWE-chat?",
     queries={
-        "sessions": sql.PLACED,
         "calls": f"SELECT session_id, kind, count(*) AS n FROM (SELECT session_id, {KIND} AS kind FROM tool_calls"
         " WHERE thread = 'main') GROUP BY ALL ORDER BY ALL",
     },

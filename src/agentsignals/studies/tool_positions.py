@@ -10,7 +10,6 @@ from agentsignals.analysis.behind import Asked
 from agentsignals.analysis.charts import heat
 from agentsignals.analysis.clusters import share_of
 from agentsignals.analysis.grouped import chart, drawn, mark, table
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.analysis.tool_kinds import HANDS_IN_PLAN, KIND, PUBLISHED
 
@@ -32,7 +31,7 @@ _HEADLINES = (
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    places = by_session(inputs.rows["sessions"])
+    places = inputs.places
     turns = inputs.rows["turns"]
     findings = [_finding(turns, places, headline) for headline in _HEADLINES]
     calls = inputs.rows["calls"]
@@ -140,8 +139,8 @@ def _ends(turns: list[Row]) -> Table:
 
 
 _CALLS = (
-    "WITH cut AS (SELECT session_id, turn, number > 0 AS cut FROM signals"
-    f" WHERE signal = '{_CUT}' AND absent IS NULL),"
+    "WITH cut AS (SELECT session_id, turn, number > 0 AS cut"
+    f" FROM {sql.NAMED} WHERE signal = '{_CUT}' AND absent IS NULL),"
     f" placed AS (SELECT session_id, turn, seq, {KIND} AS kind, row_number() OVER down AS forward,"
     " count(*) OVER (PARTITION BY session_id, turn) - row_number() OVER down + 1 AS back"
     " FROM tool_calls WHERE thread = 'main' AND turn IS NOT NULL"
@@ -157,7 +156,6 @@ STUDY = Study(
     title="From the first call to the last",
     question="What does an agent do first, last, and when it is cut short?",
     queries={
-        "sessions": sql.PLACED,
         "calls": f"{_CALLS} SELECT least(forward, 30) AS forward, least(back, 30) AS back, kind, coalesce(cut, false)"
         " AS cut, count(*) AS n FROM placed LEFT JOIN cut USING (session_id, turn) GROUP BY ALL ORDER BY ALL",
         "turns": f"{_CALLS} SELECT session_id, first, last, coalesce(cut, false) AS cut, count(*) AS n FROM (SELECT"

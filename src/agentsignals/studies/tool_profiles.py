@@ -13,7 +13,6 @@ from agentsignals.analysis.charts import heat
 from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import chart, count, drawn, listing, mark, table
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.model import Absent
 from agentsignals.stats.estimates import SEED
@@ -59,7 +58,7 @@ def _outcome(inputs: Inputs) -> Outcome:
             signals=(_MIX,),
         ),
     ]
-    places = by_session(inputs.rows["sessions"])
+    places = inputs.places
     limits = [
         "A style is a cut through a cloud: sessions at its edges could be in the next. Agents whose shell does what"
         " others have tools for look like another style."
@@ -142,9 +141,9 @@ STUDY = Study(
     title="Working styles",
     question="Do sessions fall into groups by the tools they use?",
     queries={
-        "sessions": sql.PLACED,
-        "mixes": "SELECT session_id, agent, value, CAST(detail->>'n' AS BIGINT) AS n FROM signals JOIN sessions USING"
-        f" (session_id) WHERE signal = '{_MIX}' AND absent IS NULL ORDER BY session_id",
+        "mixes": "SELECT session_id, agent, value, CAST(detail->>'n' AS BIGINT) AS n"
+        f" FROM {sql.NAMED} JOIN sessions USING (session_id) WHERE signal = '{_MIX}' AND absent IS NULL"
+        " ORDER BY session_id",
     },
     function=_outcome,
 )

@@ -12,7 +12,6 @@ from agentsignals.analysis.clusters import placed_share, share_of
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import by, chart, count, drawn, mark, ranked, table, tally
 from agentsignals.analysis.measures import median_finding
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 
 _ENTROPY = "corpus.tool_mix_entropy"
@@ -31,7 +30,7 @@ def _outcome(inputs: Inputs) -> Outcome:
 def _findings(inputs: Inputs, calls: list[Row]) -> list[Finding]:
     sessions = {row["session_id"] for row in calls}
     with_mcp = {row["session_id"] for row in calls if row["class"] == "mcp"}
-    places = by_session(inputs.rows["sessions"])
+    places = inputs.places
     shell = share_of(calls, places, lambda row: row["class"] in ("shell", "test"), "n")
     return [
         shell.finding(
@@ -136,13 +135,13 @@ STUDY = Study(
     title="Tools",
     question="Which tools do agents use?",
     queries={
-        "sessions": sql.PLACED,
         "calls": "SELECT session_id, agent, class, count(*) AS n FROM tool_calls JOIN sessions USING (session_id)"
         " WHERE thread = 'main' GROUP BY ALL ORDER BY ALL",
         "names": "SELECT name, count(*) AS n, count(DISTINCT session_id) AS sessions,"
         " string_agg(DISTINCT agent, ', ' ORDER BY agent) AS agents"
         " FROM tool_calls JOIN sessions USING (session_id) WHERE thread = 'main' GROUP BY name ORDER BY n DESC, name",
         "values": sql.values(_ENTROPY, detail=()),
+        "absent": sql.ABSENT,
     },
     function=_outcome,
 )

@@ -13,7 +13,6 @@ from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE, placed_share
 from agentsignals.analysis.figures import bounded
 from agentsignals.analysis.grouped import bar, chart, count, drawn, ranked, table
 from agentsignals.analysis.named_shares import NONE, PUSHBACK, rules_find
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.prompt_words import Kept, Prompt
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.model import Absent
@@ -38,7 +37,7 @@ _UNLISTED = "What was left out is counted by reason alone."
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    places = by_session(inputs.rows["sessions"])
+    places = inputs.places
     kept = Kept(inputs.rows["prompts"], places)
     prompts = kept.prompts
     if len(prompts) < FEWEST:
@@ -209,7 +208,6 @@ STUDY = Study(
     title="Topics",
     question="What are prompts about?",
     queries={
-        "sessions": sql.PLACED,
         "prompts": f"WITH {_SIGNALS} SELECT session_id, turn, text, language, pushback, seconds, cut FROM turns"
         " LEFT JOIN of_turns USING (session_id, turn) WHERE kind IN ('prompt', 'queued_prompt')"
         " ORDER BY session_id, turn",

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals.analysis import rows as sql
 from agentsignals.analysis.behind import Asked
 from agentsignals.analysis.charts import heat
 from agentsignals.analysis.clusters import share_of
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import by, chart, drawn, mark, ranked, table, tally
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.analysis.tool_kinds import KIND
 
@@ -23,7 +21,7 @@ _NEIGHBOURS = f"FROM (SELECT session_id, class, {_NEXT} AS following FROM tool_c
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    places = by_session(inputs.rows["sessions"])
+    places = inputs.places
     classes, kinds = inputs.rows["classes"], inputs.rows["kinds"]
     edits = [row for row in classes if row["class"] == "edit"]
     edited_next = [row for row in classes if row["following"] == "edit"]
@@ -134,7 +132,6 @@ STUDY = Study(
     title="What follows what",
     question="In which order are tools used, and does it change in the course of a session?",
     queries={
-        "sessions": sql.PLACED,
         "classes": f"SELECT session_id, class, following, count(*) AS n {_NEIGHBOURS} WHERE following IS NOT NULL"
         " GROUP BY ALL ORDER BY ALL",
         "kinds": "SELECT session_id, kind, following, count(*) AS n FROM (SELECT session_id, kind, lead(kind) OVER"

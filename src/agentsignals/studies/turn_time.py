@@ -11,7 +11,6 @@ from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE, placed_median, s
 from agentsignals.analysis.distributions import histogram_chart
 from agentsignals.analysis.grouped import by, drawn, ranked, table
 from agentsignals.analysis.over_days import lines_chart
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.estimates import quantile
 
@@ -28,7 +27,7 @@ _ROUNDING = 1e-9
 
 def _outcome(inputs: Inputs) -> Outcome:
     rows = inputs.rows["turns"]
-    places = by_session(inputs.rows["sessions"])
+    places = inputs.places
     of_signal = f"FROM signals WHERE signal = '{_TIME}' AND absent IS NULL"
     findings = [
         placed_median([(row["session_id"], row["seconds"]) for row in rows], places, "seconds").finding(
@@ -122,11 +121,10 @@ STUDY = Study(
     title="Time for a prompt",
     question="How long does an agent work for a prompt?",
     queries={
-        "sessions": sql.PLACED,
-        "turns": "SELECT signals.session_id, signals.turn, number AS seconds, agent, coalesce(turns.model,"
-        f" sessions.model) AS model, {sql.SAID_AT} FROM signals JOIN sessions USING (session_id)"
+        "turns": f"SELECT named.session_id, named.turn, number AS seconds, agent, coalesce(turns.model,"
+        f" sessions.model) AS model, {sql.SAID_AT} FROM {sql.NAMED} AS named JOIN sessions USING (session_id)"
         f" JOIN turns USING (session_id, turn) WHERE signal = '{_TIME}' AND absent IS NULL"
-        " ORDER BY signals.session_id, signals.turn",
+        " ORDER BY named.session_id, named.turn",
     },
     function=_outcome,
     context="product",

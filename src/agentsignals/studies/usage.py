@@ -12,21 +12,20 @@ from agentsignals.analysis.charts import OTHERS, bars
 from agentsignals.analysis.clusters import placed_median, share_of
 from agentsignals.analysis.distributions import COUNTS, histogram_chart, quantile_columns, quantiles
 from agentsignals.analysis.grouped import bar, by, chart, drawn, ranked, table, tally
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 
 _CALLS, _FILES, _LANGUAGE = "chat.tool_calls_per_turn", "chat.file_types_touched", "chat.prompt_language"
 _MOST_TYPES = 15
 _MOST_LANGUAGES = 6
-_VALUE = "FROM signals WHERE signal = '{}' AND absent IS NULL"
+_VALUE = "FROM {} WHERE signal = '{}' AND absent IS NULL"
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    places = by_session(inputs.rows["sessions"])
+    places = inputs.places
     turns = [(row["session_id"], row["n_prompts"]) for row in inputs.rows["sessions"] if row["n_prompts"]]
     calls = [(row["session_id"], int(row["number"])) for row in inputs.rows["calls"]]
     languages = inputs.rows["languages"]
-    per_call, spoken = _VALUE.format(_CALLS), _VALUE.format(_LANGUAGE)
+    per_call, spoken = (_VALUE.format("signals", path) for path in (_CALLS, _LANGUAGE))
     findings = [
         placed_median(turns, places).finding(
             "usage.turns.median",
@@ -146,10 +145,10 @@ STUDY = Study(
     question="How long are conversations, what does a prompt set off, and in which languages?",
     queries={
         "sessions": f"SELECT session_id, {sql.PLACE}, n_prompts FROM sessions ORDER BY session_id",
-        "calls": f"SELECT session_id, turn, number {_VALUE.format(_CALLS)} ORDER BY session_id, turn",
-        "files": f"SELECT session_id, value {_VALUE.format(_FILES)} ORDER BY session_id",
+        "calls": f"SELECT session_id, turn, number {_VALUE.format(sql.NAMED, _CALLS)} ORDER BY session_id, turn",
+        "files": f"SELECT session_id, value {_VALUE.format(sql.NAMED, _FILES)} ORDER BY session_id",
         "languages": f"SELECT session_id, {sql.LABEL} AS language, count(*) AS n"
-        f" {_VALUE.format(_LANGUAGE)} GROUP BY ALL ORDER BY ALL",
+        f" {_VALUE.format(sql.NAMED, _LANGUAGE)} GROUP BY ALL ORDER BY ALL",
     },
     function=_outcome,
     context="product",
