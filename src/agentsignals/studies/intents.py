@@ -180,8 +180,8 @@ STUDY = Study(
         "turns": f"WITH {_SIGNALS} SELECT session_id, turn, intent, method, labeller, seconds, cut,"
         f" CAST(lead(pushback) OVER (PARTITION BY session_id ORDER BY turn) <> '{NONE}' AS INT) AS objected"
         " FROM of_turns WHERE intent IS NOT NULL ORDER BY session_id, turn",
-        "personas": "SELECT session_id, json_extract_string(value, '') AS persona, detail->>'method' AS rule FROM"
-        f" signals WHERE signal = '{_PERSONA}' AND absent IS NULL ORDER BY session_id",
+        "personas": "SELECT session_id, json_extract_string(value, '') AS persona, detail->>'method' AS rule"
+        f" FROM {sql.NAMED} WHERE signal = '{_PERSONA}' AND absent IS NULL ORDER BY session_id",
     },
     function=_outcome,
     context="product",
