@@ -15,7 +15,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from agentsignals.analysis import studies
+from agentsignals.analysis import studies, study
 from agentsignals.analysis.clusters import placed_median, placed_ratio, placed_share
 from agentsignals.analysis.figures import MISSING
 from agentsignals.analysis.grouped import (
@@ -58,6 +58,15 @@ def stores(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
         "single": store_of(folder / "single", alone),
         "empty": Store(folder / "empty", create=True),
     }
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_a_study_finds_the_same_alone_and_among_all(stores: dict[str, Store], name: str) -> None:
+    """Among many what they ask is held, with ids and signals as numbers, and of small tables some columns."""
+    every = [study(one) for one in studies()]
+    among = Reader(stores[name], every)
+    for one in every:
+        assert one.run(among.inputs(one)) == one.run(Reader(stores[name], [one]).inputs(one)), one.name
 
 
 @cache

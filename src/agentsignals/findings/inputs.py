@@ -18,7 +18,7 @@ from agentsignals.analysis.ranking import Question
 from agentsignals.analysis.rows import LIES, NAMED, PLACED, with_place
 from agentsignals.analysis.study import SIGNAL, Context, Inputs, Row, Rows, Versions
 from agentsignals.store import Store
-from agentsignals.store.held import hold_asked
+from agentsignals.store.held import hold_asked, of_signals
 from agentsignals.store.manifest import SCHEMA_VERSION, contexts, main_context
 from agentsignals.store.query import MAIN, Connection, answered, execute_ours, names_of
 from agentsignals.store.slices import slices
@@ -228,8 +228,11 @@ class Reader:
         if not self._queries:
             connection.hold("lies", LIES)
             connection.show("sessions", with_place(MAIN.format("sessions"), "lies"))
-            return execute_ours(connection, sql.replace(NAMED, "signals"), values)
-        hold_asked(connection, self._queries, with_place(), NAMED, self._named)
+            if NAMED in sql:
+                connection.seeing({"signals"})
+                connection.show(NAMED, of_signals(self._named))
+        else:
+            hold_asked(connection, self._queries, with_place(), NAMED, self._named)
         return execute_ours(connection, sql, values)
 
 

@@ -35,7 +35,11 @@ def hold_asked(
     for table in _OFTEN_ASKED:
         columns = _columns(table, queries)
         connection.hold(table, f"SELECT {columns} FROM {table}", _MOST_HELD)  # noqa: S608  (names of ours)
-    connection.hold(named, _of_signals(signals))
+    paths = ", ".join(f"'{path}'" for path in signals)
+    numbers = {"session_id": _ID, "absent": _REASON, "signal": f"ENUM({paths})"} if signals else {}
+    cast = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in numbers.items())
+    replaced = f"REPLACE ({cast}) " if cast else ""
+    connection.hold(named, f"SELECT * {replaced}FROM ({of_signals(signals)})")
 
 
 def _columns(table: str, queries: Collection[str]) -> str:
@@ -46,12 +50,8 @@ def _columns(table: str, queries: Collection[str]) -> str:
     return ", ".join(named) if named and not any(map(starred.search, queries)) else "*"
 
 
-def _of_signals(signals: Collection[str]) -> str:
-    paths = ", ".join(f"'{path}'" for path in signals)
-    kind = f"CAST(signal AS ENUM({paths}))" if paths else "signal"
-    wanted = f"signal IN ({paths})" if paths else "false"
-    columns = (
-        f"CAST(session_id AS {_ID}) AS session_id, turn, {kind} AS signal, value, number,"
-        f" CAST(absent AS {_REASON}) AS absent, detail"
-    )
-    return f"SELECT {columns} FROM signals WHERE {wanted}"  # noqa: S608  (paths of the queries' own text)
+def of_signals(signals: Collection[str]) -> str:
+    """The rows of these signals."""
+    among = ", ".join(f"'{path}'" for path in signals)
+    wanted = f"signal IN ({among})" if signals else "false"
+    return f"SELECT session_id, turn, signal, value, number, absent, detail FROM signals WHERE {wanted}"  # noqa: S608  (paths out of queries of ours)
