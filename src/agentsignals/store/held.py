@@ -9,8 +9,8 @@ from agentsignals.store import tables
 from agentsignals.store.query import Connection
 
 _OFTEN_ASKED = ("turns", "tool_calls", "steps")
-_MOST_HELD = 100_000
-"""Rows of a table that is held."""
+_MOST_HELD = 40_000
+"""Rows of a table that is held: of more, memory is dearer than reading the asked columns again."""
 _ID, _REASON = "numbered_session", "numbered_reason"
 _NUMBERED = (
     f"CREATE TEMP TYPE {_ID} AS ENUM "  # noqa: S608  (names of ours)
