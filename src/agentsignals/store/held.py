@@ -27,7 +27,7 @@ def hold_asked(
 ) -> None:
     """Holds what these queries ask: the rows of `sessions` under that name, columns of the tables that are often asked
     and are small, and under the name `named` these signals."""
-    if connection.is_held("sessions"):
+    if "sessions" in connection.held:
         return
     connection.seeing({"signals", "sessions"}).execute(_NUMBERED)
     numbered = f"SELECT * REPLACE (CAST(session_id AS {_ID}) AS session_id) FROM ({sessions})"  # noqa: S608  (ours)

@@ -81,7 +81,7 @@ class Connection:
         self._made: set[str] = set()
         self._findings: Callable[[], list[bytes] | None] = lambda: None
         self._one_at_a_time = Lock()
-        self._held: set[str] = set()
+        self.held: set[str] = set()
         self.database = duckdb.connect(":memory:", config=_LIMITS)
         _limit_memory(self.database)
         # What is allowed by name may also be written by name, so these are files, never the folder; that nothing writes
@@ -96,7 +96,7 @@ class Connection:
         kept of the store, asked for when a query names them."""
         other = copy(self)
         other._findings = findings
-        other._held = set()
+        other.held = set()
         other.database = self.database.cursor()
         return other
 
@@ -132,9 +132,9 @@ class Connection:
         """Keeps the rows of a query of ours under the name of a table, for this connection alone: a table that many
         questions join is then read once, and each of them planned in half the time. Of a table of more rows than
         `most_rows` nothing is kept."""
-        if self.is_held(table):
+        if table in self.held:
             return
-        self._held.add(table)
+        self.held.add(table)
         database = self.seeing(_named(query))
         counted = f"SELECT count(*) FROM {table}"  # noqa: S608  (a table of ours)
         if most_rows is None or database.execute(counted).fetchall()[0][0] <= most_rows:
@@ -143,13 +143,9 @@ class Connection:
     def show(self, table: str, query: str) -> None:
         """Has a query of ours stand for a table, for this connection alone: of columns that nobody asks for it holds
         none. It calls the table itself by `MAIN`."""
-        if table not in self._held:
-            self._held.add(table)
+        if table not in self.held:
+            self.held.add(table)
             self.seeing({table}).execute(f"CREATE TEMP VIEW {table} AS {query}")
-
-    def is_held(self, table: str) -> bool:
-        """Whether `hold` was asked for it."""
-        return table in self._held
 
     def seeing(self, names: Collection[str] | None) -> duckdb.DuckDBPyConnection:
         """The database with the views of these names, None for all; names of no view are passed over."""
