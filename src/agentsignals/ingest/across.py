@@ -18,7 +18,7 @@ from agentsignals.ingest import briefs, standing
 from agentsignals.ingest.briefs import CONTEXTS, READ, SETS, Brief, brief_of, decoded, site_id, summed, values_of
 from agentsignals.model import Context, Session
 from agentsignals.model.attempt import Attempt
-from agentsignals.store import Store, arrow_tables, shards
+from agentsignals.store import Store, shards
 from agentsignals.store.signal_rows import signal_rows, signal_table
 from agentsignals.views.history import History
 from agentsignals.views.session import SessionView
@@ -46,7 +46,6 @@ def measure_across(store: Store) -> None:
             raise
         _measure(store, None, now)  # the former values can't be read
     briefs.sweep(store)
-    arrow_tables.give_back()
 
 
 def _measure(store: Store, before: dict[str, standing.Standing] | None, now: dict[str, int]) -> None:

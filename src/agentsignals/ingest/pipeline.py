@@ -324,6 +324,7 @@ def _finish(store: Store, other_files: dict[str, FileEntry]) -> None:
         store.save()
     if store.manifest.shards and not store.manifest.history_of:
         from agentsignals.ingest import across  # noqa: PLC0415  (only when something changed)
+        from agentsignals.store.arrow_tables import give_back  # noqa: PLC0415
 
         across.measure_across(store)
         store.manifest.history_of = store.fingerprint(across.versions())
@@ -331,6 +332,7 @@ def _finish(store: Store, other_files: dict[str, FileEntry]) -> None:
         if not is_told and not store.damage and _is_of_this_code(store) and not _stale(store):
             store.manifest.code = code_stamp()  # nothing is left to measure: the index is not opened again for it
         store.save()
+        give_back()
     elif new_files:
         store.save()
 

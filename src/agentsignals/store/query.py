@@ -74,7 +74,7 @@ class Connection:
     is_slice: bool
     """Whether it is over some of the shards."""
 
-    def __init__(self, files: dict[str, list[str]], context: str | None) -> None:
+    def __init__(self, files: dict[str, list[str]], context: str | None, threads: int | None = None) -> None:
         self.files = files
         self._context = context
         self.is_slice = False
@@ -82,7 +82,8 @@ class Connection:
         self._findings: Callable[[], list[bytes] | None] = lambda: None
         self._one_at_a_time = Lock()
         self.held: set[str] = set()
-        self.database = duckdb.connect(":memory:", config=_LIMITS)
+        limits = _LIMITS if threads is None else _LIMITS | {"threads": threads}
+        self.database = duckdb.connect(":memory:", config=limits)
         _limit_memory(self.database)
         # What is allowed by name may also be written by name, so these are files, never the folder; that nothing writes
         # is seen to in `run`.
@@ -183,7 +184,7 @@ class Connection:
             self._made.add("findings")
 
 
-_kept: dict[tuple[str | None, str, str], Connection] = {}
+_kept: dict[tuple[str | None, str, str, int | None], Connection] = {}
 """The last connections: DuckDB takes 20 ms to be there, and a question to a small store 3 (design/speed.md#questions).
 """
 _MOST_KEPT = 4
@@ -193,12 +194,15 @@ _MOST_SELECTS = 500
 
 
 @_in_words()
-def connect(store: Store, context: str | None = None, shard: str | None = None) -> Connection:
+def connect(
+    store: Store, context: str | None = None, shard: str | None = None, threads: int | None = None
+) -> Connection:
     """A connection to a store as it stands.
 
     `context`: the views hold only what belongs to sessions of this context (`product`, `eval`), and what belongs to no
     session. `shard`: of what lies in shards they hold this one's alone, where one session is asked for: a question is
-    planned over every file that it might concern.
+    planned over every file that it might concern. `threads`: of DuckDB, each of which takes memory; without it one a
+    core.
     """
     store.refresh()
     paths = {table: store.files(table) for table in tables.NAMES}
@@ -208,12 +212,12 @@ def connect(store: Store, context: str | None = None, shard: str | None = None) 
     paths |= {table: store.sound(repositories.files(store.folder, table)) for table in tables.OF_REPOSITORIES}
     files = {table: [str(path) for path in of_table] for table, of_table in paths.items()}
     only = context if context is not None and contexts(store.manifest) - {context} else None
-    key = only, str(store.folder.absolute()), str(files)
+    key = only, str(store.folder.absolute()), str(files), threads
     opened = _kept.pop(key, None)
     if opened is None:
         if shard is None:
             share_texts(store.manifest)
-        opened = Connection(files, only)
+        opened = Connection(files, only, threads)
     _kept[key] = opened
     for oldest in list(_kept)[:-_MOST_KEPT]:
         _kept.pop(oldest, None)  # another thread may have
@@ -288,16 +292,19 @@ def answered(
     take: Callable[[Connection], _Result],
     context: str | None = None,
     connections: dict[str | None, Connection] | None = None,
+    threads: int | None = None,
 ) -> _Result:
     """What `take` makes of a query. QueryError when DuckDB can't give its rows. Where that is because of a part that
     only reading it shows to be damaged, the answer is without it, and a warning says so.
 
-    `connections`: those of earlier questions by context, to be used again.
+    `connections`: those of earlier questions by context, to be used again. `threads`: as in `connect`.
     """
     connections = {} if connections is None else connections
 
     def take_now() -> _Result:
-        connection = connections.get(context) or connections.setdefault(context, connect(store, context))
+        connection = connections.get(context) or connections.setdefault(
+            context, connect(store, context, threads=threads)
+        )
         with _in_words():
             return _awaited(connection.database, lambda: take(connection))
 
