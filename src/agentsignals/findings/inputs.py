@@ -114,7 +114,7 @@ class Reader:
         self._queries = every if len(self._awaited) >= _MANY else frozenset()
         self._named = sorted({path for sql in every if NAMED in sql for path in SIGNAL.findall(sql)})
         # Findings are asked at the end of a run, whose index is still in memory: 20 MB less of 27,300 sessions.
-        self._threads = None if self._queries else 1
+        self._threads = 0 if self._queries else 1
         self._no_traces = _endings(uri for uri, entry in store.manifest.files.items() if not entry.shard)
 
     @cached_property

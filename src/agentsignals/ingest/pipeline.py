@@ -101,6 +101,7 @@ def ingested(  # noqa: PLR0913  (each is a choice of the person at the command l
             specs, store.manifest, force_format, tick, shard_bytes, same_code, exclude, broken, way.jobs
         )
         parsed, excluded = _read(store, plan, way)
+        plan.shards.clear()  # what they name was read: half as much as the index
         if broken:
             store.look()
         _finish(store, plan.other_files)

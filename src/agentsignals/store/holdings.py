@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from agentsignals.store.manifest import Commit, FileEntry, Manifest, SessionEntry, ShardEntry
+from agentsignals.store.manifest import Commit, FileEntry, Manifest, SessionEntry, ShardEntry, share_texts
 
 
 class Holdings:
@@ -32,6 +32,7 @@ class Holdings:
 
     def add(self, name: str, entry: ShardEntry, sessions: dict[str, SessionEntry], files: dict[str, FileEntry]) -> None:
         """Takes in a shard. No other holds its sessions and files any more."""
+        share_texts(Commit(sessions=sessions, files=files))
         for held in (self._manifest, self.change):
             held.shards[name] = entry
             held.sessions.update(sessions)

@@ -199,17 +199,24 @@ def load(root: Path) -> tuple[Manifest | None, str]:
     return (loaded, "") if version == SCHEMA_VERSION else (None, f"is of version {version}, now it is {SCHEMA_VERSION}")
 
 
-def share_texts(manifest: Manifest) -> None:
-    """One text takes the place of all that are alike: a shard is named by thousands of entries. For who keeps the index
-    while much else is in memory: of 27,300 sessions it takes 15 MB less, and 40 ms."""
+_NONE_SKIPPED: dict[str, int] = {}
+_NONE_UNKNOWN: list[str] = []
+
+
+def share_texts(of_index: Manifest | Commit) -> None:
+    """One text takes the place of all that are alike: a shard is named by thousands of entries, a family by its files'
+    keys. Nothing is written into an entry's lists of what was skipped or not known, and most are empty. For who keeps
+    the index while much else is in memory: of 27,300 sessions it takes 15 MB less, and 40 ms."""
     shared: dict[str, str] = {}
     of = shared.setdefault
-    for e in manifest.files.values():
+    for e in of_index.files.values():
         e.source, e.spec, e.shard = of(e.source, e.source), of(e.spec, e.spec), of(e.shard, e.shard)
-        e.family = of(e.family, e.family)
+        e.family = family = of(e.family, e.family)
+        e.keys = [family if key == family else key for key in e.keys]
+        e.skipped, e.unknown_fields = e.skipped or _NONE_SKIPPED, e.unknown_fields or _NONE_UNKNOWN
         if e.format is not None:
             e.format = of(e.format, e.format)
-    for session in manifest.sessions.values():
+    for session in of_index.sessions.values():
         session.shard, session.context = of(session.shard, session.shard), of(session.context, session.context)
         session.family = of(session.family, session.family)
 

@@ -60,8 +60,6 @@ def _in_words() -> Iterator[None]:
 
 
 _CLOSING_S = 10.0
-MAIN = "memory.main.{}"
-"""A table as the store has it, where a connection has something else of that name."""
 
 
 class Connection:
@@ -74,7 +72,7 @@ class Connection:
     is_slice: bool
     """Whether it is over some of the shards."""
 
-    def __init__(self, files: dict[str, list[str]], context: str | None, threads: int | None = None) -> None:
+    def __init__(self, files: dict[str, list[str]], context: str | None, threads: int = 0) -> None:
         self.files = files
         self._context = context
         self.is_slice = False
@@ -82,8 +80,7 @@ class Connection:
         self._findings: Callable[[], list[bytes] | None] = lambda: None
         self._one_at_a_time = Lock()
         self.held: set[str] = set()
-        limits = _LIMITS if threads is None else _LIMITS | {"threads": threads}
-        self.database = duckdb.connect(":memory:", config=limits)
+        self.database = duckdb.connect(":memory:", config=_LIMITS | ({"threads": threads} if threads else {}))
         _limit_memory(self.database)
         # What is allowed by name may also be written by name, so these are files, never the folder; that nothing writes
         # is seen to in `run`.
@@ -184,7 +181,7 @@ class Connection:
             self._made.add("findings")
 
 
-_kept: dict[tuple[str | None, str, str, int | None], Connection] = {}
+_kept: dict[tuple[str | None, str, str, int], Connection] = {}
 """The last connections: DuckDB takes 20 ms to be there, and a question to a small store 3 (design/speed.md#questions).
 """
 _MOST_KEPT = 4
@@ -194,15 +191,12 @@ _MOST_SELECTS = 500
 
 
 @_in_words()
-def connect(
-    store: Store, context: str | None = None, shard: str | None = None, threads: int | None = None
-) -> Connection:
+def connect(store: Store, context: str | None = None, shard: str | None = None, threads: int = 0) -> Connection:
     """A connection to a store as it stands.
 
     `context`: the views hold only what belongs to sessions of this context (`product`, `eval`), and what belongs to no
     session. `shard`: of what lies in shards they hold this one's alone, where one session is asked for: a question is
-    planned over every file that it might concern. `threads`: of DuckDB, each of which takes memory; without it one a
-    core.
+    planned over every file that it might concern. `threads`: each takes memory; 0 is one a core.
     """
     store.refresh()
     paths = {table: store.files(table) for table in tables.NAMES}
@@ -292,7 +286,7 @@ def answered(
     take: Callable[[Connection], _Result],
     context: str | None = None,
     connections: dict[str | None, Connection] | None = None,
-    threads: int | None = None,
+    threads: int = 0,
 ) -> _Result:
     """What `take` makes of a query. QueryError when DuckDB can't give its rows. Where that is because of a part that
     only reading it shows to be damaged, the answer is without it, and a warning says so.
@@ -302,9 +296,9 @@ def answered(
     connections = {} if connections is None else connections
 
     def take_now() -> _Result:
-        connection = connections.get(context) or connections.setdefault(
-            context, connect(store, context, threads=threads)
-        )
+        if context not in connections:
+            connections[context] = connect(store, context, threads=threads)
+        connection = connections[context]
         with _in_words():
             return _awaited(connection.database, lambda: take(connection))
 
