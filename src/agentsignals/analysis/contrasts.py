@@ -66,7 +66,8 @@ def contrasts(parts: Iterable[Part], sessions: Sequence[Row], keys: Iterable[str
     many observations hold, and how many there are. `sessions`: rows of `SESSIONS`."""
     by_id = {row["session_id"]: row for row in sessions}
     counted = [part for part in parts if part[2] > 0]
-    columns = {key: [by_id[session_id][key] for session_id, _, _ in counted] for key in KEYS}
+    rows = [by_id[session_id] for session_id, _, _ in counted]
+    columns = {key: [row[key] for row in rows] for key in KEYS}
     places = by_session(sessions)
     whole = sum(n for _, _, n in counted)
     made: list[Contrast] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from itertools import compress
 from math import fsum
 from statistics import median
 
@@ -25,11 +25,12 @@ def _answers(inputs: Inputs) -> list[Answer]:
     # Whether a session costs more than the middle one: a few that go on without end decide nothing.
     middle = median(cost.values())
     parts = [(session_id, float(usd > middle), 1.0) for session_id, usd in cost.items()]
-    groups = contrasts(parts, inputs.rows["sessions"])
-    return [_answer(contrast, cost, inputs.paid) for contrast in groups if contrast.key == "place"]
+    paid = {cause: [usd.get(s, 0.0) for s in cost] for cause, usd in inputs.paid.items() if usd}
+    return [_answer(contrast, cost, paid) for contrast in contrasts(parts, inputs.rows["sessions"], ("place",))]
 
 
-def _answer(contrast: Contrast, cost: dict[str, float], paid: Mapping[str, Mapping[str, float]]) -> Answer:
+def _answer(contrast: Contrast, cost: dict[str, float], paid: dict[str, list[float]]) -> Answer:
+    """`paid`: by cause, in order of the sessions of `cost`."""
     here = fsum(cost[s] for s in contrast.in_group) / len(contrast.in_group)
     there = fsum(cost[s] for s in contrast.in_rest) / len(contrast.in_rest)
     size = (here - there) * len(contrast.in_group)
@@ -37,7 +38,7 @@ def _answer(contrast: Contrast, cost: dict[str, float], paid: Mapping[str, Mappi
         id=slug("dear-places", contrast.value),
         sentence=f"A session {contrast.where} costs {formatted(here, 'usd')}, against {formatted(there, 'usd')} in"
         f" {contrast.matched}: {formatted(size, 'usd')} more in {len(contrast.in_group):,} sessions, most of it for"
-        f" {_for(contrast, paid)}.",
+        f" {_for(contrast, cost, paid)}.",
         size=size,
         unit="USD",
         share=size / fsum(cost.values()) if here >= APART * there else 0.0,
@@ -55,14 +56,13 @@ def _answer(contrast: Contrast, cost: dict[str, float], paid: Mapping[str, Mappi
     )
 
 
-def _for(contrast: Contrast, paid: Mapping[str, Mapping[str, float]]) -> str:
+def _for(contrast: Contrast, cost: dict[str, float], paid: dict[str, list[float]]) -> str:
     """The cause of which a session here pays most more than one elsewhere."""
+    sides = (contrast.in_group, contrast.in_rest)
+    chosen = [[session_id in side for session_id in cost] for side in sides]
     more: defaultdict[str, float] = defaultdict(float)
     for cause, usd in paid.items():
-        here, there = (
-            fsum(map(usd.__getitem__, usd.keys() & sessions)) / len(sessions)
-            for sessions in (contrast.in_group, contrast.in_rest)
-        )
+        here, there = (fsum(compress(usd, is_in)) / len(side) for side, is_in in zip(sides, chosen, strict=True))
         if here or there:
             more["carried context" if cause in CARRIED else CAUSES[cause]] += here - there
     return max(more, key=lambda words: (more[words], words), default="nothing that stands out")

@@ -32,8 +32,9 @@ def _answers(inputs: Inputs) -> list[Answer]:
     sessions = inputs.rows["sessions"]
     places = by_session(sessions)
     calls = inputs.many["calls"]
-    whole = max(1, sum(row["failed"] for row in calls))
-    measure = _parts(row for row in calls if row["tool"] not in _CHECKS)
+    by_use = [(row["tool"] in _CHECKS, row["session_id"], row["failed"], row["n"]) for row in calls]
+    whole = max(1, sum(failed for _, _, failed, _ in by_use))
+    measure = _summed((session_id, k, n) for is_check, session_id, k, n in by_use if not is_check)
     made = []
     for tool, of_tool in groupby(calls, itemgetter("tool")):
         rows = list(of_tool)
@@ -49,12 +50,17 @@ def _answers(inputs: Inputs) -> list[Answer]:
 
 def _parts(rows: Iterable[Row]) -> list[Part]:
     """Of each session: failed calls, and calls."""
-    summed: dict[str, list[float]] = {}
-    for row in rows:
-        pair = summed.setdefault(row["session_id"], [0.0, 0.0])
-        pair[0] += row["failed"]
-        pair[1] += row["n"]
-    return [(session_id, k, n) for session_id, (k, n) in summed.items()]
+    return _summed(map(itemgetter("session_id", "failed", "n"), rows))
+
+
+def _summed(parts: Iterable[Part]) -> list[Part]:
+    """The parts of each session as one."""
+    ks: dict[str, float] = {}
+    ns: dict[str, float] = {}
+    for session_id, k, n in parts:
+        ks[session_id] = ks.get(session_id, 0.0) + k
+        ns[session_id] = ns.get(session_id, 0.0) + n
+    return [(session_id, k, ns[session_id]) for session_id, k in ks.items()]
 
 
 def _without(parts: list[Part], measure: list[Part]) -> list[Part]:

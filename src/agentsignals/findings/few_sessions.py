@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil, fsum
 
+from agentsignals.analysis.cost_causes import QUERIES
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.ranking import Answer, Question, among, lines_of
 from agentsignals.analysis.study import Inputs
@@ -48,6 +49,6 @@ def _answers(inputs: Inputs) -> list[Answer]:
 FINDING = Question(
     name="few_sessions",
     question="Which few sessions matter?",
-    queries={"sessions": "SELECT session_id, cost_usd FROM sessions WHERE cost_usd IS NOT NULL ORDER BY session_id"},
+    queries={"sessions": QUERIES["bill"]},
     function=_answers,
 )

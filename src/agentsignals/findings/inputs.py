@@ -93,6 +93,7 @@ class Reader:
         self._contexts = contexts(store.manifest)
         self.context = context or main_context(store.manifest)
         self._connections: dict[str | None, Connection] = {}
+        self._slices: dict[Connection, list[Connection]] = {}
         self._awaited: Counter[tuple[str, str]] = Counter()
         self._kept: dict[tuple[str, str], _Answer] = {}
         self._ids: dict[str, str] = {}
@@ -170,7 +171,7 @@ class Reader:
 
             def charged(connection: Connection) -> Bill:
                 made = Bill()
-                for part in slices(connection, "tool_calls", _MOST_IN_A_SLICE):
+                for part in self._slices_of(connection):
                     rows = (self._each(cost_causes.QUERIES[name], part) for name in ("calls", "results", "compactions"))
                     charges, repeats = cost_causes.charged(bill, *rows)
                     made.add(charges)
@@ -197,7 +198,8 @@ class Reader:
 
             def take(connection: Connection) -> _Answer:
                 asked = self._execute(sql, connection)
-                return _Answer(names_of(asked), list(_fetched(asked, self._ids)))
+                is_kept = self._awaited[sql, context] > 1
+                return _Answer(names_of(asked), list(_shared(asked, self._ids)) if is_kept else asked.fetchall())
 
             answer = answered(self._store, take, context or None, self._connections, self._threads)
         self._awaited[sql, context] -= 1
@@ -209,18 +211,26 @@ class Reader:
         def take(connection: Connection) -> Rows:
             names: list[str] = []
             values: list[tuple[Any, ...]] = []
-            for part in slices(connection, "tool_calls", _MOST_IN_A_SLICE):
+            for part in self._slices_of(connection):
                 asked = self._execute(sql, part)
                 names = names_of(asked)
-                values += _fetched(asked, self._ids)
+                values += _shared(asked, self._ids)
             values.sort(key=itemgetter(0, 1))
             return Rows(names, values)
 
         return answered(self._store, take, context or None, self._connections, self._threads)
 
+    def _slices_of(self, connection: Connection) -> list[Connection]:
+        """Made once for all questions: each would look into the files of its tables again."""
+        if connection not in self._slices:
+            self._slices[connection] = slices(connection, "tool_calls", _MOST_IN_A_SLICE)
+        return self._slices[connection]
+
     def _each(self, sql: str, connection: Connection) -> Iterator[tuple[Any, ...]]:
         """The rows of a query, asked when the first is wanted."""
-        yield from _fetched(self._execute(sql, connection), self._ids)
+        asked = self._execute(sql, connection)
+        while some := asked.fetchmany(_ROWS_A_FETCH):
+            yield from some
 
     def _execute(
         self, sql: str, connection: Connection, values: dict[str, Any] | None = None
@@ -242,9 +252,9 @@ def _sliced(study: Asking) -> frozenset[str]:
     return study.sliced if isinstance(study, Question) else frozenset()
 
 
-def _fetched(asked: duckdb.DuckDBPyConnection, ids: dict[str, str]) -> Iterator[tuple[Any, ...]]:
-    """Rows, few of them in memory at once. Names come again and again, each time as an object of its own: one takes
-    the place of all; of `ids` of sessions in other answers, too."""
+def _shared(asked: duckdb.DuckDBPyConnection, ids: dict[str, str]) -> Iterator[tuple[Any, ...]]:
+    """Rows that stay for a while. Names come again and again, each time as an object of its own: one takes the place of
+    all; of `ids` of sessions in other answers, too."""
     kinds = [(column[0], column[1].id) for column in asked.description or ()]
     shared = [(ids if name == "session_id" else {}) if kind in ("varchar", "enum") else None for name, kind in kinds]
     while some := asked.fetchmany(_ROWS_A_FETCH):

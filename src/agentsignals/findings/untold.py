@@ -87,7 +87,8 @@ FINDING = Question(
     question="What can't be told?",
     queries={
         "sessions": f"SELECT session_id, agent, cost_usd, {BOUND} FROM sessions ORDER BY session_id",
-        "artifacts": "SELECT records, skipped FROM artifacts WHERE records + skipped > 0 ORDER BY ALL",
+        "artifacts": "SELECT sum(records) AS records, sum(skipped) AS skipped FROM artifacts HAVING sum(records) > 0 OR"
+        " sum(skipped) > 0",
     },
     function=_answers,
 )

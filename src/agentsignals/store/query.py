@@ -111,15 +111,12 @@ class Connection:
                     raise QueryError(f"DuckDB can't be closed: {problem}", "End the process.") from problem
                 time.sleep(0.01)
 
-    def over(self, shards: set[str]) -> Iterator[Connection]:
-        """A connection to these shards (folders) of the same database, while it is used; what was held is not there."""
+    def over(self, shards: set[str]) -> Connection:
+        """A connection to these shards (folders) of the same database; what was held is not there."""
         other = self.again(self._findings)
         other.files = {table: [f for f in of if str(Path(f).parent) in shards] for table, of in self.files.items()}
         other.is_slice, other._made = True, set()
-        try:
-            yield other
-        finally:
-            other.database.close()
+        return other
 
     def sql(self, query: str) -> duckdb.DuckDBPyRelation:
         """The answer to one SELECT or the like, over the tables as they were when this was opened. QueryError for what
