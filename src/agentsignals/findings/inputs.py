@@ -20,7 +20,7 @@ from agentsignals.analysis.study import SIGNAL, Context, Inputs, Row, Rows, Vers
 from agentsignals.store import Store
 from agentsignals.store.held import hold_asked, of_signals
 from agentsignals.store.manifest import SCHEMA_VERSION, contexts, main_context
-from agentsignals.store.query import MAIN, Connection, answered, execute_ours, names_of
+from agentsignals.store.query import Connection, answered, execute_ours, names_of
 from agentsignals.store.slices import slices
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ class Reader:
             return execute_ours(connection, sql, values)
         if not self._queries:
             connection.hold("lies", LIES)
-            connection.show("sessions", with_place(MAIN.format("sessions"), "lies"))
+            connection.show("sessions", with_place("memory.main.sessions", "lies"))
             if NAMED in sql:
                 connection.seeing({"signals"})
                 connection.show(NAMED, of_signals(self._named))

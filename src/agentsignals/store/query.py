@@ -137,7 +137,7 @@ class Connection:
 
     def show(self, table: str, query: str) -> None:
         """Has a query of ours stand for a table, for this connection alone: of columns that nobody asks for it holds
-        none. It calls the table itself by `MAIN`."""
+        none. It calls the table itself `memory.main.…`."""
         if table not in self.held:
             self.held.add(table)
             self.seeing({table}).execute(f"CREATE TEMP VIEW {table} AS {query}")
