@@ -540,7 +540,7 @@ from agentsignals.ingest import pipeline, plan
 from agentsignals.cli import main
 
 pipeline.ingested.__kwdefaults__["shard_bytes"] = 1
-plan.SMALL_BYTES = 0
+plan.SMALL_BYTES = 1
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
 """
