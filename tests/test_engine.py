@@ -20,6 +20,7 @@ from agentsignals.cli import demo_corpus, main
 from agentsignals.errors import StoreError, UsageError, WorkerError
 from agentsignals.ingest import pipeline, plan, shard
 from agentsignals.ingest.engine import ENGINES
+from agentsignals.ingest.engine.local import apart
 from agentsignals.ingest.family import Family, Member
 from agentsignals.ingest.summary import Summary
 from agentsignals.sources import RawFile
@@ -339,3 +340,14 @@ def test_without_ray_its_engine_says_what_to_install(monkeypatch: pytest.MonkeyP
     with pytest.raises(UsageError) as caught:
         results("ray", work, [("a",)], 1, smaller)
     assert caught.value.hint == "Install it: pip install 'agentsignals[ray]'."
+
+
+def test_what_is_asked_apart_answers_and_refuses_as_here() -> None:
+    """In a copy of this process where there can be one, which may hold what can't be sent to a process of its own."""
+
+    def refuse() -> int:
+        raise StoreError("No.", "Yes.")
+
+    assert apart(lambda: [refuse, 7][1]) == 7
+    with pytest.raises(StoreError, match="No."):
+        apart(refuse)

@@ -19,6 +19,7 @@ from agentsignals.ingest.briefs import CONTEXTS, READ, SETS, Brief, brief_of, de
 from agentsignals.model import Context, Session
 from agentsignals.model.attempt import Attempt
 from agentsignals.store import Store, shards
+from agentsignals.store.files import Part
 from agentsignals.store.signal_rows import signal_rows, signal_table
 from agentsignals.views.history import History
 from agentsignals.views.session import SessionView
@@ -34,8 +35,9 @@ def versions() -> dict[str, int]:
     return {s.path: s.version for s in catalogue().values() if s.scope != "session"}
 
 
-def measure_across(store: Store) -> None:
-    """Computes the history and corpus signals that changed and writes them beside the shards."""
+def measure_across(store: Store) -> tuple[int, Part | None, Part | None]:
+    """Computes the history and corpus signals that changed and writes them beside the shards. Gives what the index says
+    of it then: the run, the file of the values, that of the standings."""
     manifest, now = store.manifest, versions()
     before = standing.read(store, now) if manifest.across is not None else None
     manifest.run += 1
@@ -46,6 +48,7 @@ def measure_across(store: Store) -> None:
             raise
         _measure(store, None, now)  # the former values can't be read
     briefs.sweep(store)
+    return manifest.run, manifest.across, manifest.standings
 
 
 def _measure(store: Store, before: dict[str, standing.Standing] | None, now: dict[str, int]) -> None:

@@ -101,10 +101,11 @@ def ingested(  # noqa: PLR0913  (each is a choice of the person at the command l
             specs, store.manifest, force_format, tick, shard_bytes, same_code, exclude, broken, way.jobs
         )
         parsed, excluded = _read(store, plan, way)
+        is_much = len(plan.shards) > 1
         plan.shards.clear()  # what they name was read: half as much as the index
         if broken:
             store.look()
-        _finish(store, plan.other_files)
+        _finish(store, plan.other_files, is_much)
     summary = summary_of(store, set(plan.seen))
     broken = _to_read_again(store)
     lost = {s for s, e in store.manifest.sessions.items() if e.shard in broken}
@@ -211,7 +212,7 @@ def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | Non
         store.manifest.history_of = ""
         progress("values across sessions", 0, None)
         values = measuring.values_across(store)
-        _finish(store, {})
+        _finish(store, {}, len(stale) > 1)
         others += measuring.changed(values, measuring.values_across(store))
     if _is_of_this_code(store) and store.manifest.code != code_stamp():
         store.manifest.code = code_stamp()
@@ -315,9 +316,11 @@ def _without_threads() -> Iterator[None]:
         del os.environ[name]
 
 
-def _finish(store: Store, other_files: dict[str, FileEntry]) -> None:
-    """Values across sessions, when any session changed; and what else the index should remember."""
-    entries = store.manifest.files
+def _finish(store: Store, other_files: dict[str, FileEntry], is_much: bool) -> None:
+    """Values across sessions, when any session changed (`is_much`: more than a shard); and what else the index should
+    remember."""
+    manifest = store.manifest
+    entries = manifest.files
     new_files = {u: e for u, e in other_files.items() if entries.get(u) != e}
     entries.update(new_files)
     if store.manifest.code and any(e.parser == READ_AGAIN for e in entries.values()):
@@ -325,9 +328,11 @@ def _finish(store: Store, other_files: dict[str, FileEntry]) -> None:
         store.save()
     if store.manifest.shards and not store.manifest.history_of:
         from agentsignals.ingest import across  # noqa: PLC0415  (only when something changed)
+        from agentsignals.ingest.engine.local import apart  # noqa: PLC0415
         from agentsignals.store.arrow_tables import give_back  # noqa: PLC0415
 
-        across.measure_across(store)
+        measured = partial(across.measure_across, store)
+        manifest.run, manifest.across, manifest.standings = apart(measured) if is_much else measured()
         store.manifest.history_of = store.fingerprint(across.versions())
         is_told = store.manifest.code == code_stamp()  # by the run before: what this one read is of this code, too
         if not is_told and not store.damage and _is_of_this_code(store) and not _stale(store):

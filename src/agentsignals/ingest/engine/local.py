@@ -7,7 +7,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -62,6 +62,15 @@ class Local:
         finally:
             for worker in team.values():
                 worker.end()
+
+
+def apart(function: Callable[[], R]) -> R:
+    """What a function gives. It is asked in a copy of this process, where there can be one: what that takes of memory,
+    and leaves in pieces that nothing else fits in, goes with it."""
+    if not _has_one_thread():
+        return function()
+    with closing(Local().map(lambda _: function(), [None], 1, lambda _: ())) as answers:
+        return next(answers)
 
 
 class _Worker(Generic[T, R]):
