@@ -349,5 +349,5 @@ def test_what_is_asked_apart_answers_and_refuses_as_here() -> None:
         raise StoreError("No.", "Yes.")
 
     assert apart(lambda: [refuse, 7][1]) == 7
-    with pytest.raises(StoreError, match="No."):
+    with pytest.raises(StoreError, match="No"):
         apart(refuse)

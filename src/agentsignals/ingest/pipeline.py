@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from agentsignals.ingest.shard import Report
 
 
+_MOST_COMMITS = 16
+"""Written beside the index, until it is written whole again: a run over one shard adds two."""
+
+
 class Progress(Protocol):
     """Told how far a run is. `total` is None while it is not known."""
 
@@ -101,7 +105,7 @@ def ingested(  # noqa: PLR0913  (each is a choice of the person at the command l
             specs, store.manifest, force_format, tick, shard_bytes, same_code, exclude, broken, way.jobs
         )
         parsed, excluded = _read(store, plan, way)
-        is_much = len(plan.shards) > 1
+        is_much = len(plan.shards) != 1 or bool(broken)
         plan.shards.clear()  # what they name was read: half as much as the index
         if broken:
             store.look()
@@ -212,7 +216,7 @@ def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | Non
         store.manifest.history_of = ""
         progress("values across sessions", 0, None)
         values = measuring.values_across(store)
-        _finish(store, {}, len(stale) > 1)
+        _finish(store, {}, is_much=True)
         others += measuring.changed(values, measuring.values_across(store))
     if _is_of_this_code(store) and store.manifest.code != code_stamp():
         store.manifest.code = code_stamp()
@@ -258,7 +262,8 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
         from agentsignals.ingest.store_vectors import while_reading  # noqa: PLC0415
         from agentsignals.store.compaction import compact  # noqa: PLC0415
 
-    share_texts(store.manifest)
+    if len(plan.shards) > 1:
+        share_texts(store.manifest)
     by = while_reading(store.manifest.embedder)
     store.manifest.run += 1
     run = store.manifest.run
@@ -317,8 +322,8 @@ def _without_threads() -> Iterator[None]:
 
 
 def _finish(store: Store, other_files: dict[str, FileEntry], is_much: bool) -> None:
-    """Values across sessions, when any session changed (`is_much`: more than a shard); and what else the index should
-    remember."""
+    """Values across sessions, when any session changed, and what else the index should remember. `is_much`: it is not
+    one shard alone that changed."""
     manifest = store.manifest
     entries = manifest.files
     new_files = {u: e for u, e in other_files.items() if entries.get(u) != e}
@@ -337,7 +342,10 @@ def _finish(store: Store, other_files: dict[str, FileEntry], is_much: bool) -> N
         is_told = store.manifest.code == code_stamp()  # by the run before: what this one read is of this code, too
         if not is_told and not store.damage and _is_of_this_code(store) and not _stale(store):
             store.manifest.code = code_stamp()  # nothing is left to measure: the index is not opened again for it
-        store.save()
+        if is_much or new_files or not is_told or manifest.commits >= _MOST_COMMITS:
+            store.save()
+        else:
+            store.commit()
         give_back()
     elif new_files:
         store.save()

@@ -118,9 +118,13 @@ class Manifest(Struct, kw_only=True):
 
 
 class Commit(Struct, kw_only=True):
-    """What taking in a shard changes, written beside the index: a commit costs what it holds, not the store."""
+    """What taking in a shard changes, or the values across sessions, written beside the index: a commit costs what it
+    holds, not the store."""
 
     run: int = 0
+    history_of: str = ""
+    across: Part | None = None
+    standings: Part | None = None
     shards: dict[str, ShardEntry] = field(default_factory=dict)
     sessions: dict[str, SessionEntry] = field(default_factory=dict)
     files: dict[str, FileEntry] = field(default_factory=dict)
@@ -135,7 +139,8 @@ class Commit(Struct, kw_only=True):
         manifest.shards.update(self.shards)
         manifest.sessions.update(self.sessions)
         manifest.files.update(self.files)
-        manifest.run, manifest.history_of = self.run, ""
+        manifest.run, manifest.history_of = self.run, self.history_of
+        manifest.across, manifest.standings = self.across, self.standings
         manifest.commits += 1
 
 
@@ -254,9 +259,12 @@ def commit(root: Path, manifest: Manifest, change: Commit) -> None:
     if not manifest.mark:
         save(root, manifest)
         return
-    change.run = manifest.run
+    change.run, change.history_of = manifest.run, manifest.history_of
+    change.across, change.standings = manifest.across, manifest.standings
     try:
         files.replace(_committed(root, manifest), msgspec.json.encode(change))
+        if manifest.history_of:  # a run is over: who watches the index looks again
+            os.utime(root / NAME)
     except OSError as problem:
         raise files.cannot_write(root, problem) from problem
     manifest.commits += 1
