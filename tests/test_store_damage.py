@@ -19,9 +19,11 @@ from agentsignals.ingest import pipeline, repair
 from agentsignals.store import Store, files, label_files, lock, query
 from agentsignals.store.damage import RETIRED
 from agentsignals.store.label_files import LabelRow
+from tests.claude import Log
 from tests.golden import SAMPLES
 from tests.quick import some
 from tests.test_labels_store import label
+from tests.test_pipeline import assert_same, tables
 
 Harm = Callable[[Path], None]
 
@@ -305,3 +307,21 @@ def test_every_reader_names_the_damage(verb: str, harm: str, place: Path, capsys
     assert code == (1 if verb in ("show", "agree") else 0)
     if verb == "report":
         assert "The store was damaged when this was made" in (place / "report.md").read_text()
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: os.truncate(path, 20)], ids=["gone", "cut"])
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_what_is_written_beside_the_index_may_be_lost(
+    tmp_path: Path, number: int, harm: Callable[[Path], None]
+) -> None:
+    (tmp_path / "traces").mkdir()
+    logs = [Log(f"0000000{n}-0000-4000-8000-000000000000", name=f"n{n}") for n in range(2)]
+    for log in (*logs, *logs):
+        log.user(f"please do {len(log.lines)}")
+        (tmp_path / "traces" / f"{log.session}.jsonl").write_text("\n".join(log.lines) + "\n")
+        pipeline.analyze([str(tmp_path / "traces")], tmp_path / "s", jobs=1)
+    (written,) = (tmp_path / "s").glob(f"manifest.*.{number}.json")
+    harm(written)
+    for store in ("s", "fresh"):
+        pipeline.analyze([str(tmp_path / "traces")], tmp_path / store, jobs=1)
+    assert_same(tables(tmp_path / "fresh"), tables(tmp_path / "s"))

@@ -265,9 +265,10 @@ def commit(root: Path, manifest: Manifest, change: Commit) -> None:
         files.replace(_committed(root, manifest), msgspec.json.encode(change))
         if manifest.history_of:  # a run is over: who watches the index looks again
             os.utime(root / NAME)
+        manifest.commits += 1
+        _committed(root, manifest).unlink(missing_ok=True)  # it followed another that was lost
     except OSError as problem:
         raise files.cannot_write(root, problem) from problem
-    manifest.commits += 1
 
 
 def save(root: Path, manifest: Manifest) -> None:
