@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from agentsignals.cli import demo_corpus, main
 from agentsignals.errors import StoreError, UsageError, WorkerError
 from agentsignals.ingest import pipeline, plan, shard
 from agentsignals.ingest.engine import ENGINES
-from agentsignals.ingest.engine.local import apart
+from agentsignals.ingest.engine.beside import beside
 from agentsignals.ingest.family import Family, Member
 from agentsignals.ingest.summary import Summary
 from agentsignals.sources import RawFile
@@ -342,12 +343,34 @@ def test_without_ray_its_engine_says_what_to_install(monkeypatch: pytest.MonkeyP
     assert caught.value.hint == "Install it: pip install 'agentsignals[ray]'."
 
 
-def test_what_is_asked_apart_answers_and_refuses_as_here() -> None:
+def test_what_is_begun_beside_answers_and_refuses_as_here() -> None:
     """In a copy of this process where there can be one, which may hold what can't be sent to a process of its own."""
 
     def refuse() -> int:
         raise StoreError("No.", "Yes.")
 
-    assert apart(lambda: [refuse, 7][1]) == 7
+    assert beside(lambda: [refuse, 7][1])() == 7
     with pytest.raises(StoreError, match="No"):
-        apart(refuse)
+        beside(refuse)()
+
+
+_ALONE = """
+import os, sys
+from agentsignals.ingest.engine.beside import beside
+
+parent = os.getpid()
+
+def where():
+    if os.getpid() != parent and sys.argv[1] == "dies":
+        os._exit(9)
+    return "here" if os.getpid() == parent else "there"
+
+print(beside(where)())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="where it is not known to have one thread: no copy")
+@pytest.mark.parametrize(("fate", "where"), [("lives", "there"), ("dies", "here")])
+def test_it_is_done_by_a_copy_and_here_where_that_dies(fate: str, where: str) -> None:
+    ran = subprocess.run([sys.executable, "-c", _ALONE, fate], capture_output=True, text=True, check=True, timeout=60)
+    assert ran.stdout.split() == [where]

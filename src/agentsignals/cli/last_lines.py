@@ -22,9 +22,10 @@ _JOINED = "\N{NO-BREAK SPACE}"
 """Within a command, which stays on a line."""
 
 
-def findings_of(store: Store) -> Findings:
+def findings_of(store: Store, jobs: int | None = None) -> Findings:
     """Those of the store as it is. Where they were kept, or a few files changed since, nothing is loaded that computes;
-    of too few sessions for any to be sure, nothing is computed."""
+    of too few sessions for any to be sure, nothing is computed. `jobs`: of more than one, half is done by a process of
+    its own."""
     context = main_context(store.manifest)
     n = sum(entry.context == context for entry in store.manifest.sessions.values())
     made = of_too_few(n, context) or decoded(kept_findings.read(store, context))
@@ -35,8 +36,10 @@ def findings_of(store: Store) -> Findings:
     if made is not None:
         return replace(made, changed_files=changed)
     from agentsignals import findings
+    from agentsignals.ingest.engine.beside import beside
+    from agentsignals.ingest.pipeline import default_jobs
 
-    return findings.findings(store)
+    return findings.findings(store, beside=beside if (jobs or default_jobs()) > 1 else None)
 
 
 def last_lines(store: Store, made: Findings, folder: str | None, most: int = SENTENCES, lines: int = LINES) -> str:

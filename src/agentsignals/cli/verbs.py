@@ -70,7 +70,7 @@ def _say(
         return
     from agentsignals.cli.last_lines import findings_of, last_lines
 
-    made = findings_of(store)
+    made = findings_of(store, getattr(options, "jobs", None))
     if options.json:
         print(json_text({**msgspec.structs.asdict(summary), "findings": made}))
     elif made.sessions:

@@ -5,11 +5,13 @@ A finding is one file in this folder that declares `FINDING`; none knows the sto
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from math import fsum
+from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentsignals.analysis.cost_causes import CARRIED, CAUSES, QUERIES
@@ -36,6 +38,8 @@ _BILL = Question(
     context="either",
     needs_charges=True,
 )
+Beside = Callable[[Callable[[], Any]], Callable[[], Any]]
+"""Begins a function beside what is done next; what it gives waits for the answer."""
 _NEAREST = 12
 _LARGEST = 4
 """Causes that the line on the bill names."""
@@ -53,10 +57,12 @@ def findings(
     bounds: Bounds | None = None,
     *,
     reader: Reader | None = None,
+    beside: Beside | None = None,
 ) -> Findings:
     """What is worth saying of a store, ranked. `context`: `product` or `eval`; without one, people's sessions when
-    there are any. `bounds`: below which nothing is said. `reader`: one that knows of `asking`. Keys in names are
-    masked, also in SQL.
+    there are any. `bounds`: below which nothing is said. `reader`: one that knows of `asking`. `beside`: how the
+    questions about costs are begun, half of all that is done; without it they come second. Keys in names are masked,
+    also in SQL.
 
     With the usual bounds it is computed once for each state of the store, and kept there as its table `findings`."""
     bounds = bounds or Bounds()
@@ -64,7 +70,7 @@ def findings(
     is_usual = bounds == Bounds()
     if is_usual and (kept := decoded(kept_findings.read(store, context))) is not None:
         return kept
-    candidates, frame = _candidates(store, context, questions(), reader)
+    candidates, frame = _candidates(store, context, questions(), reader, beside)
     made: Findings = without_keys_in(replace(frame, answers=standing_out(candidates, bounds), bounds=bounds))
     if is_usual:
         kept_findings.keep(store, context, msgspec.json.encode(made))
@@ -97,32 +103,57 @@ def answer(store: Store, id: str, context: str | None = None) -> Answer:  # noqa
     )
 
 
+class _Answers(Struct):
+    """What some questions make of a store."""
+
+    candidates: dict[str, list[Answer]] = field(default_factory=dict)
+    """By question."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    bill: str = ""
+
+
 def _candidates(
-    store: Store, context: str | None, asked: dict[str, Question], reader: Reader | None = None
+    store: Store,
+    context: str | None,
+    asked: dict[str, Question],
+    reader: Reader | None = None,
+    beside: Beside | None = None,
 ) -> tuple[list[Answer], Findings]:
     """What these questions make of the store, and the frame of what is said of it."""
     reader = reader or Reader(store, [_BILL, *asked.values()], context)
     asked = {name: question for name, question in asked.items() if question.context in (reader.context, "either")}
-    of_bill = reader.inputs(_BILL)
-    candidates: list[Answer] = []
-    looked_at: dict[str, int] = {}
-    left_out: dict[str, str] = {}
-    for name, question in asked.items():
-        made, why = _asked(question, reader.inputs(question))
-        if why:
-            left_out[name] = why
-        candidates += made
-        looked_at[name] = len(made)
+    costs_of = partial(_of_costs, reader, asked)
+    answer = beside(costs_of) if beside else costs_of
+    others = _answers(reader, {name: question for name, question in asked.items() if not question.needs_charges})
+    costs = answer()
+    made = costs.candidates | others.candidates
     frame = Findings(
         answers=[],
         sessions=sum(entry.context == reader.context for entry in store.manifest.sessions.values()),
         context=reader.context,
-        bill=_bill(of_bill.rows["bill"], of_bill.paid),
-        looked_at=looked_at,
+        bill=costs.bill,
+        looked_at={name: len(made[name]) for name in asked},
         bounds=Bounds(),
-        left_out=left_out,
+        left_out={name: why for name in asked if (why := (costs.left_out | others.left_out).get(name))},
     )
-    return candidates, frame
+    return [candidate for name in asked for candidate in made[name]], frame
+
+
+def _of_costs(reader: Reader, asked: dict[str, Question]) -> _Answers:
+    """What the questions about costs make of it, and the bill."""
+    made = _answers(reader, {name: question for name, question in asked.items() if question.needs_charges})
+    of_bill = reader.inputs(_BILL)
+    made.bill = _bill(of_bill.rows["bill"], of_bill.paid)
+    return made
+
+
+def _answers(reader: Reader, asked: dict[str, Question]) -> _Answers:
+    made = _Answers()
+    for name, question in asked.items():
+        made.candidates[name], why = _asked(question, reader.inputs(question))
+        if why:
+            made.left_out[name] = why
+    return made
 
 
 def _asked(question: Question, inputs: Inputs) -> tuple[list[Answer], str]:

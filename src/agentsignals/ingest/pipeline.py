@@ -333,11 +333,11 @@ def _finish(store: Store, other_files: dict[str, FileEntry], is_much: bool) -> N
         store.save()
     if store.manifest.shards and not store.manifest.history_of:
         from agentsignals.ingest import across  # noqa: PLC0415  (only when something changed)
-        from agentsignals.ingest.engine.local import apart  # noqa: PLC0415
+        from agentsignals.ingest.engine.beside import beside  # noqa: PLC0415
         from agentsignals.store.arrow_tables import give_back  # noqa: PLC0415
 
         measured = partial(across.measure_across, store)
-        manifest.run, manifest.across, manifest.standings = apart(measured) if is_much else measured()
+        manifest.run, manifest.across, manifest.standings = beside(measured)() if is_much else measured()
         store.manifest.history_of = store.fingerprint(across.versions())
         is_told = store.manifest.code == code_stamp()  # by the run before: what this one read is of this code, too
         if not is_told and not store.damage and _is_of_this_code(store) and not _stale(store):

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -35,11 +35,11 @@ class Local:
         from multiprocessing.connection import wait  # noqa: PLC0415  (this process alone needs none of it)
 
         waiting = deque(tasks)
-        team: dict[Any, _Worker[T, R]] = {}  # all that run, at any moment: an interrupt may come between any two lines
+        team: dict[Any, Worker[T, R]] = {}  # all that run, at any moment: an interrupt may come between any two lines
         try:
             while waiting or team:
                 while waiting and len(team) < workers:
-                    worker = _Worker[T, R](function, waiting.popleft())
+                    worker = Worker[T, R](function, waiting.popleft())
                     team[worker.ours] = worker
                     worker.start()
                 for ready in wait(list(team)):
@@ -64,23 +64,14 @@ class Local:
                 worker.end()
 
 
-def apart(function: Callable[[], R]) -> R:
-    """What a function gives. It is asked in a copy of this process, where there can be one: what that takes of memory,
-    and leaves in pieces that nothing else fits in, goes with it."""
-    if not _has_one_thread():
-        return function()
-    with closing(Local().map(lambda _: function(), [None], 1, lambda _: ())) as answers:
-        return next(answers)
-
-
-class _Worker(Generic[T, R]):
+class Worker(Generic[T, R]):
     """A process, and what it is working at."""
 
     def __init__(self, function: Callable[[T], R], task: T) -> None:
         import multiprocessing  # noqa: PLC0415
 
         self.task = task
-        self._is_copy = _has_one_thread()
+        self._is_copy = has_one_thread()
         context: Any = multiprocessing.get_context("fork" if self._is_copy else "spawn")
         self.ours, self._theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(self._theirs, function, os.getpid()), daemon=True)
@@ -107,7 +98,7 @@ class _Worker(Generic[T, R]):
         self.ours.close()
 
 
-def _has_one_thread() -> bool:
+def has_one_thread() -> bool:
     """Whether this process may be copied as it is, with all it has loaded: a copy would lack its other threads and keep
     what they had locked. Only Linux tells, of threads that libraries began, too."""
     try:
