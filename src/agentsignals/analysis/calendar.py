@@ -42,10 +42,8 @@ def buckets(moments: Sequence[datetime]) -> Buckets | None:
 
 def start_of(moment: datetime, step: Step) -> datetime:
     """The start of the day, of the Monday, or of the month."""
-    day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
-    if step == "week":
-        return day - timedelta(days=day.weekday())
-    return day.replace(day=1) if step == "month" else day
+    day = moment.replace(day=1 if step == "month" else moment.day, hour=0, minute=0, second=0, microsecond=0)
+    return day - timedelta(days=day.weekday()) if step == "week" else day
 
 
 def following(start: datetime, step: Step) -> datetime:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import fsum
 from operator import itemgetter, mul
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -17,13 +18,14 @@ from agentsignals.stats.estimates import (
     FEWEST_CLUSTERS,
     Clustered,
     Interval,
-    cluster_sums,
     clustered_columns,
     clustered_sums,
     median,
     quantile,
     ratio_interval,
     share_interval,
+    sums,
+    sums_but_zeros,
 )
 
 DOMINANT = 0.5
@@ -57,74 +59,82 @@ class PlacedShare(Estimate, frozen=True, kw_only=True):
         return ", ".join([*([f"few {of}"] if self.n < fewest else []), *([ONE_PLACE] if self.dominated else [])])
 
 
+class Sample:
+    """Sessions and how many observations each has, one without `ns`, of which several shares are taken: where they lie,
+    and how many lie there, is looked up once. A session may come several times."""
+
+    def __init__(
+        self,
+        sessions: Sequence[str],
+        places: Mapping[str, str],
+        ns: Sequence[float] | None = None,
+        drawn: str = "sessions",
+    ) -> None:
+        self._sessions = sessions
+        self._ns = [1] * len(sessions) if ns is None else ns
+        self._drawn = drawn
+        self._n = sum(self._ns)
+        # A session whose place nobody knows is a place of its own; no place is called as a session is.
+        self._clusters = list(map(places.get, sessions, sessions))
+        self._of_n = sums(self._clusters, self._ns)
+        where = self._of_n.keys() & set(places.values())
+        self._n_places = sum([self._of_n[place] > 0 for place in where])
+
+    def share(self, ks: Sequence[float]) -> PlacedShare:
+        """The share of sum(k) in the observations, with what it counts."""
+        share = self.over_places(ks)
+        if self._drawn != "sessions":
+            return replace(share, counted=Closed(f"It counts by {self._drawn}, not by sessions."))
+        return replace(share, counted=partial(zip, self._sessions, ks, self._ns), is_sum=True)
+
+    def among(self, values: Sequence[Any], *wanted: Any) -> PlacedShare:
+        """The share of the observations, one a session, whose value is one of these."""
+        return self.share(list(map(float, map(wanted.__contains__, values))))
+
+    def over_places(self, ks: Sequence[float]) -> PlacedShare:
+        """As `share`, without what it counts."""
+        k = sum(ks)
+        by_place = clustered_sums(sums_but_zeros(self._clusters, ks), self._of_n)
+        interval, note = self._interval(ks, by_place)
+        share = PlacedShare(
+            value=k / self._n if self._n else None,
+            n=self._n,
+            k=k,
+            interval=interval,
+            note=note,
+            places=by_place,
+            known_places=self._n_places,
+        )
+        return replace(share, note=f"{note}; {by_place.largest:.0%} lies in one place") if share.dominated else share
+
+    def _interval(self, ks: Sequence[float], places: Clustered) -> tuple[Interval | None, str]:
+        if places.interval is not None:
+            return (
+                places.interval,
+                f"the interval is over {places.clusters:,} places, worth {places.effective:.1f} equal ones",
+            )
+        by_session = clustered_columns(self._sessions, ks, self._ns)
+        if by_session.interval is not None:
+            return by_session.interval, _few_places(places.clusters, self._drawn)
+        few = share_interval(list(zip(ks, self._ns, strict=True)))
+        return few, f"fewer than {FEWEST_CLUSTERS} {self._drawn}" if places.clusters else ""
+
+
 def placed_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> PlacedShare:
     """The share of sum(k) in sum(n). `drawn`: what the parts are, if no sessions."""
-    return _placed(*_columns(parts), places, drawn)
-
-
-def _placed(
-    sessions: Sequence[str],
-    ks: Sequence[float],
-    ns: Sequence[float],
-    places: Mapping[str, str],
-    drawn: str = "sessions",
-) -> PlacedShare:
-    """As `placed_share`, of parts by column."""
-    share = _over_places(sessions, ks, ns, places, drawn)
-    if drawn != "sessions":
-        return replace(share, counted=Closed(f"It counts by {drawn}, not by sessions."))
-    return replace(share, counted=partial(zip, sessions, ks, ns), is_sum=True)
+    sessions, ks, ns = _columns(parts)
+    return Sample(sessions, places, ns, drawn).share(ks)
 
 
 def over_places(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> PlacedShare:
     """As `placed_share`, without what it counts."""
-    return _over_places(*_columns(parts), places, drawn)
+    sessions, ks, ns = _columns(parts)
+    return Sample(sessions, places, ns, drawn).over_places(ks)
 
 
 def _columns(parts: Iterable[Part]) -> tuple[list[str], list[float], list[float]]:
     counted = list(parts)
     return [s for s, _, _ in counted], [k for _, k, _ in counted], [n for _, _, n in counted]
-
-
-def _over_places(
-    sessions: Sequence[str],
-    ks: Sequence[float],
-    ns: Sequence[float],
-    places: Mapping[str, str],
-    drawn: str = "sessions",
-) -> PlacedShare:
-    k, n = sum(ks), sum(ns)
-    # A session whose place nobody knows is a place of its own; no place is called as a session is.
-    clusters = list(map(places.get, sessions, sessions))
-    of_k, of_n = cluster_sums(clusters, ks, ns)
-    by_place = clustered_sums(of_k, of_n)
-    with_any = of_n.keys() if min(ns, default=1) > 0 else {cluster for cluster, of in of_n.items() if of > 0}
-    interval, note = _drawn(sessions, ks, ns, by_place, drawn)
-    share = PlacedShare(
-        value=k / n if n else None,
-        n=n,
-        k=k,
-        interval=interval,
-        note=note,
-        places=by_place,
-        known_places=len(with_any & set(places.values())),
-    )
-    return replace(share, note=f"{note}; {by_place.largest:.0%} lies in one place") if share.dominated else share
-
-
-def _drawn(
-    sessions: Sequence[str], ks: Sequence[float], ns: Sequence[float], places: Clustered, of: str
-) -> tuple[Interval | None, str]:
-    if places.interval is not None:
-        return (
-            places.interval,
-            f"the interval is over {places.clusters:,} places, worth {places.effective:.1f} equal ones",
-        )
-    by_session = clustered_columns(sessions, ks, ns)
-    if by_session.interval is not None:
-        return by_session.interval, _few_places(places.clusters, of)
-    few = share_interval(list(zip(ks, ns, strict=True)))
-    return few, f"fewer than {FEWEST_CLUSTERS} {of}" if places.clusters else ""
 
 
 def _few_places(n: int, of: str) -> str:
@@ -135,7 +145,8 @@ def placed_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimate:
     """Sum(a) over sum(b), of what is no share (calls for each prompt)."""
     counted = [(s, a, b) for s, a, b in parts if b > 0]
     sessions, tops, bottoms = zip(*counted, strict=True) if counted else ((), (), ())
-    of_top, of_bottom = cluster_sums(list(map(places.get, sessions, sessions)), tops, bottoms)
+    clusters = list(map(places.get, sessions, sessions))
+    of_top, of_bottom = sums_but_zeros(clusters, tops), sums(clusters, bottoms)
     by_place = [(of_top.get(cluster, 0.0), of) for cluster, of in of_bottom.items()]
     drawn = ratio_interval(by_place)
     note = f"the interval draws {len(by_place):,} places" if drawn is not None else ""
@@ -163,9 +174,9 @@ def share_of(
     sessions = list(map(_SESSION, held))
     ks = [float(holds(row) or 0) for row in held]
     if not weight:
-        return _placed(sessions, ks, [1] * len(ks), places)
+        return Sample(sessions, places).share(ks)
     ns = [row[weight] for row in held]
-    return _placed(sessions, list(map(mul, ks, ns)), ns, places)
+    return Sample(sessions, places, ns).share(list(map(mul, ks, ns)))
 
 
 def placed_median(
@@ -200,7 +211,7 @@ def _of_median(
     sessions = [session_id for session_id, _ in values]
     # Half of those that are exactly the median lie below it, or a value that many share would seem to be the largest.
     halves = [1.0 if v < middle else 0.5 if v == middle else 0.0 for _, v in values]
-    below = _over_places(sessions, halves, [1] * len(halves), places)
+    below = Sample(sessions, places).over_places(halves)
     if below.interval is None:
         return None, ""
     low, high = below.interval

@@ -27,7 +27,7 @@ from msgspec import Struct
 from agentsignals.analysis.behind import Closed, Counted, note_mark, note_marks, note_rows, note_sessions
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.study import Chart, Column, Finding, Kind, Row, Table, again
-from agentsignals.stats.estimates import Interval
+from agentsignals.stats.estimates import Interval, sums_but_zeros
 
 MOST_BEHIND = 5
 """Sessions that a finding names (this project's choice: a screen of them)."""
@@ -56,7 +56,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
         if not self.is_sum:
             return ()
         parts = self.counted() if callable(self.counted) else self.counted
-        return behind((session_id, k) for session_id, k, _ in parts if k)
+        return behind([(session_id, k) for session_id, k, _ in parts if k])
 
     @property
     def ends(self) -> tuple[float | None, float | None]:
@@ -123,12 +123,8 @@ def tally(rows: Iterable[Row], *keys: str, weight: str = "n") -> Counter[Any]:
 
 def behind(parts: Iterable[tuple[str, float]]) -> tuple[str, ...]:
     """The sessions that make most of a sum over (session, part); those without a part are not behind it."""
-    held = [each for each in parts if each[1]]
-    counted = dict(held)
-    if len(counted) < len(held):
-        counted = {}
-        for session_id, part in held:
-            counted[session_id] = counted.get(session_id, 0) + part
+    sessions, numbers = zip(*held, strict=True) if (held := list(parts)) else ((), ())
+    counted = sums_but_zeros(sessions, numbers)
     largest = sorted(counted.values(), reverse=True)[:MOST_BEHIND]
     # Of many sessions, equal ones above all, only those that may be among the first are put in order.
     most = {session_id: part for session_id, part in counted.items() if part > 0 and part > largest[-1]}

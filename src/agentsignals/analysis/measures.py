@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.clusters import placed_median, placed_ratio, placed_share
 from agentsignals.analysis.grouped import Estimate, ranked
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Finding, Inputs, Kind, Row
 
 MOST_AGENTS = 5
@@ -26,12 +25,13 @@ def numbers(inputs: Inputs, path: str, rows: str = "values") -> list[tuple[str, 
     return [(row["session_id"], row["number"]) for row in of_signal(inputs, path, rows) if row["number"] is not None]
 
 
-def pooled(rows: Iterable[Row], num: str = "num", den: str = "den", *, is_share: bool = True) -> Estimate:
+def pooled(
+    rows: Iterable[Row], places: Mapping[str, str], num: str = "num", den: str = "den", *, is_share: bool = True
+) -> Estimate:
     """The sum of a ratio's numerators over that of its denominators, of the sessions that have both. `is_share`: the
-    numerator is part of the denominator. Rows: session_id, place and the two."""
-    counted = [row for row in rows if row[num] is not None and row[den]]
-    parts = [(row["session_id"], row[num], row[den]) for row in counted]
-    return (placed_share if is_share else placed_ratio)(parts, by_session(counted))
+    numerator is part of the denominator. Rows: session_id and the two."""
+    parts = [(row["session_id"], row[num], row[den]) for row in rows if row[num] is not None and row[den]]
+    return (placed_share if is_share else placed_ratio)(parts, places)
 
 
 def median_finding(
@@ -45,8 +45,7 @@ def median_finding(
 ) -> Finding:
     """The median of a signal over the sessions that have it. `more`: its unit, and what else there is to say."""
     note = more.pop("note", _without(inputs, path))
-    rows = [row for row in of_signal(inputs, path) if row["number"] is not None]
-    estimate = placed_median([(row["session_id"], row["number"]) for row in rows], by_session(rows), kind)
+    estimate = placed_median(numbers(inputs, path), inputs.places, kind)
     return estimate.finding(id, title, "sessions", note, sql=sql.number_of(path), signals=(path,), **more)
 
 
@@ -65,7 +64,8 @@ def pooled_finding(  # noqa: PLR0913  (a finding's words, in the order they are 
     rows = [row for row in of_signal(inputs, path) if row["num"] is not None and row["den"]]
     sessions = f"over {len(rows):,} sessions" if rows else _without(inputs, path)
     notes = "; ".join(part for part in (sessions, note) if part)
-    return pooled(rows, is_share=is_share).finding(id, title, of, notes, sql=sql.pooled(path), signals=(path,), **more)
+    together = pooled(rows, inputs.places, is_share=is_share)
+    return together.finding(id, title, of, notes, sql=sql.pooled(path), signals=(path,), **more)
 
 
 def _without(inputs: Inputs, path: str) -> str:

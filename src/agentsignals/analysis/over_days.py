@@ -22,7 +22,7 @@ T = TypeVar("T")
 def lines_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     stamped: Sequence[tuple[datetime | None, str, T]],
     *,
-    shares: Mapping[str, Callable[[T], float]] | None = None,
+    shares: Mapping[str, Callable[[list[T]], list[float]]] | None = None,
     measures: Mapping[str, Callable[[list[T]], float | None]] | None = None,
     id: str,  # noqa: A002  (the chart's field)
     title: str,
@@ -33,15 +33,15 @@ def lines_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     fewest: int,
 ) -> Chart | None:
     """A line a share, or another measure, of what was observed in the last `days` days; None when there is no second
-    day to draw. `stamped`: time, session and what was observed; without a time it is not drawn. `shares`: what an
-    observation has of each.
+    day to draw. `stamped`: time, session and what was observed; without a time it is not drawn. `shares`: what the
+    observations have of each.
 
     Days with fewer than `fewest` observations behind them have no point, and the line runs straight across.
     """
     timed = sorted(((at, session_id, value) for at, session_id, value in stamped if at is not None), key=itemgetter(0))
     sessions, values = [session_id for _, session_id, _ in timed], [value for _, _, value in timed]
     drawn_lines: dict[str, tuple[list[Any], Callable[[list[Any]], float | None], bool]] = {
-        **{name: ([part(value) for value in values], _mean, True) for name, part in (shares or {}).items()},
+        **{name: (part(values), _mean, True) for name, part in (shares or {}).items()},
         **{name: (values, measure, False) for name, measure in (measures or {}).items()},
     }
     rows: list[Row] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from math import fsum
 
 from agentsignals.analysis.behind import Part
@@ -41,9 +41,11 @@ def over_time_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     named = order[:MOST_AGENTS]
     names = [*named, OTHERS] if len(order) > MOST_AGENTS else named
     parts: dict[datetime, dict[str, list[Part]]] = defaultdict(lambda: defaultdict(list))
+    days: dict[date, datetime] = {}
     for s in placed:
-        name = s["agent"] if s["agent"] in named else OTHERS
-        parts[span.of(s["started_at"])][name].append((s["session_id"], 1 if column is None else s[column], 1))
+        at, name = s["started_at"], s["agent"] if s["agent"] in named else OTHERS
+        start = days.get(at.date()) or days.setdefault(at.date(), span.of(at))
+        parts[start][name].append((s["session_id"], 1 if column is None else s[column], 1))
     rows = _stacked(parts, names, span, lambda v: f"{formatted(v, kind)}{'' if kind == 'usd' else f' {unit}'}")
     missing = len(sessions) - len(placed)
     lacking = "" if column is None else f" or {title.lower()}"

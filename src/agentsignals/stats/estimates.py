@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain, compress, repeat
 from math import comb, exp, fsum, log, sqrt
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from agentsignals.stats.proportions import Interval, Z, wilson
 from agentsignals.stats.quantiles import median, quantile
@@ -31,10 +31,13 @@ __all__ = [
     "rate_interval",
     "ratio_interval",
     "share_interval",
+    "sums",
+    "sums_but_zeros",
     "sums_interval",
     "wilson",
 ]
 
+_Cluster = TypeVar("_Cluster", bound=Hashable)
 _TAIL = 0.025
 _EXACT_UP_TO = 400
 """Above so many values the normal approximation of the binomial is right to the rank."""
@@ -182,11 +185,11 @@ def clustered(parts: Iterable[tuple[Hashable, float, float]]) -> Clustered:
 
 def clustered_columns(clusters: Sequence[Hashable], ks: Sequence[float], ns: Sequence[float]) -> Clustered:
     """As `clustered`, of parts by column."""
-    return clustered_sums(*cluster_sums(clusters, ks, ns))
+    return clustered_sums(sums_but_zeros(clusters, ks), sums(clusters, ns))
 
 
-def clustered_sums(of_k: Mapping[Hashable, float], of_n: Mapping[Hashable, float]) -> Clustered:
-    """As `clustered`, of `cluster_sums`."""
+def clustered_sums(of_k: Mapping[_Cluster, float], of_n: Mapping[_Cluster, float]) -> Clustered:
+    """As `clustered`, of the clusters' sums; those of k may lack what is 0."""
     kinds = Counter(zip(map(of_k.get, of_n, repeat(0.0)), of_n.values(), strict=True))
     sizes: dict[float, int] = {}  # and how many clusters are of each
     for (_, n), times in kinds.items():
@@ -201,24 +204,21 @@ def clustered_sums(of_k: Mapping[Hashable, float], of_n: Mapping[Hashable, float
     return Clustered(interval, count, effective, max(sizes) / total)
 
 
-def cluster_sums(
-    clusters: Sequence[Hashable], ks: Sequence[float], ns: Sequence[float]
-) -> tuple[Mapping[Hashable, float], Mapping[Hashable, float]]:
-    """The sums of k, without those that are 0, and of n by cluster, in the order they come."""
-    return _sums(list(compress(clusters, ks)), list(filter(None, ks))), _sums(clusters, ns)
+def sums_but_zeros(clusters: Sequence[_Cluster], parts: Sequence[float]) -> Mapping[_Cluster, float]:
+    """As `sums`, without clusters all of whose parts are 0."""
+    return sums(list(compress(clusters, parts)), list(filter(None, parts)))
 
 
-def _sums(clusters: Sequence[Hashable], parts: Sequence[float]) -> Mapping[Hashable, float]:
-    """The sum of each cluster's parts; where each part is one, they need only be counted."""
+def sums(clusters: Sequence[_Cluster], parts: Sequence[float]) -> Mapping[_Cluster, float]:
+    """The sum of each cluster's parts, in the order they come; where each part is one, they need only be counted."""
     if parts.count(1) == len(parts):
         return Counter(clusters)
-    sums = dict(zip(clusters, parts, strict=True))
-    if len(sums) == len(parts):
-        return sums
-    sums.clear()
+    if len(set(clusters)) == len(parts):
+        return dict(zip(clusters, parts, strict=True))
+    summed: dict[_Cluster, float] = {}
     for cluster, part in zip(clusters, parts, strict=True):
-        sums[cluster] = sums.get(cluster, 0.0) + part
-    return sums
+        summed[cluster] = summed.get(cluster, 0.0) + part
+    return summed
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:

@@ -11,7 +11,6 @@ from agentsignals.analysis.distributions import RATIOS, histogram_chart
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, table
 from agentsignals.analysis.measures import agents_in_order, median_finding, numbers, pooled, pooled_finding
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Inputs, Outcome, Row, Study
 from agentsignals.stats.estimates import quantile
 
@@ -36,9 +35,9 @@ def _outcome(inputs: Inputs) -> Outcome:
     for agent in agents_in_order(measured):
         group = [row for row in measured if row["agent"] == agent]
         calls = sorted(row["number"] for row in group)
-        typical = placed_median([(row["session_id"], row["number"]) for row in group], by_session(group))
+        typical = placed_median([(row["session_id"], row["number"]) for row in group], inputs.places)
         quarters = quantile(calls, 0.25), quantile(calls, 0.75)
-        together = pooled(group, is_share=False).value
+        together = pooled(group, inputs.places, is_share=False).value
         rows.append([agent, len(calls), typical.value, *typical.ends, *quarters, together])
         ends = "–".join(formatted(end, "number") for end in typical.ends)
         sure = f"95% {ends}" if typical.interval else "too few for an interval"

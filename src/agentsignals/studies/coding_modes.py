@@ -68,6 +68,10 @@ def _is(road: Road, mode: str) -> Callable[[Row], bool]:
     return lambda row: bool(row[road] == mode)
 
 
+def _all_of(road: Road, mode: str) -> Callable[[list[Row]], list[float]]:
+    return lambda rows: [float(row[road] == mode) for row in rows]
+
+
 def _finding(road: Road, mode: str, estimate: PlacedShare) -> Finding:
     is_recorded = road == "recorded"
     return estimate.finding(
@@ -144,7 +148,7 @@ def _of_road(road: Road, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
         ),
         lines_chart(
             [part for part in timed if part[2][road] is not None],
-            shares={NAMES[mode]: _is(road, mode) for mode in OF_ROAD[road]},
+            shares={NAMES[mode]: _all_of(road, mode) for mode in OF_ROAD[road]},
             id="coding_modes.over_time",
             title=f"Coding modes as {road}, {WINDOW_DAYS} days rolling",
             unit="share of sessions",

@@ -12,7 +12,6 @@ from agentsignals.analysis.clusters import placed_median, placed_share
 from agentsignals.analysis.figures import bounded, formatted
 from agentsignals.analysis.grouped import Estimate, bar, chart, count, drawn, ranked, table
 from agentsignals.analysis.measures import agents_in_order, pooled_finding
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.analysis.timeline import over_time_chart
 from agentsignals.stats.estimates import median
@@ -112,7 +111,7 @@ def _costs(inputs: Inputs) -> list[Finding]:
             sql="SELECT sum(recorded_cost_usd) FROM sessions WHERE cost_usd IS NOT NULL",
             **usd,
         ),
-        _typical(inputs.rows["sessions"]).finding(
+        _typical(inputs.rows["sessions"], inputs.places).finding(
             "cost.median",
             "Cost of the median session",
             priced,
@@ -140,9 +139,9 @@ def _costs(inputs: Inputs) -> list[Finding]:
     ]
 
 
-def _typical(sessions: list[Row]) -> Estimate:
+def _typical(sessions: list[Row], places: dict[str, str]) -> Estimate:
     costs = [(s["session_id"], s["cost_usd"]) for s in sessions if s["cost_usd"] is not None]
-    return placed_median(costs, by_session(sessions), "usd")
+    return placed_median(costs, places, "usd")
 
 
 def _tokens(inputs: Inputs) -> list[Finding]:

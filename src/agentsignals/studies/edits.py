@@ -35,7 +35,7 @@ def _outcome(inputs: Inputs) -> Outcome:
 def _findings(inputs: Inputs) -> list[Finding]:
     places = inputs.places
     shell = share_of(inputs.rows["ways"], places, lambda row: row["via"] == "shell", "n")
-    again = pooled(of_signal(inputs, _AGAIN), "number", "regions")
+    again = pooled(of_signal(inputs, _AGAIN), places, "number", "regions")
     edited, rework = (
         "Edits of files the agent had read or changed before",
         "the sum of all edits, so rework counts each",
@@ -82,7 +82,7 @@ def _read_first_chart(inputs: Inputs) -> Chart | None:
     rows: list[Row] = []
     for agent in agents_in_order(measured):
         group = [row for row in measured if row["agent"] == agent and row["num"] is not None and row["den"]]
-        estimate = pooled(group)
+        estimate = pooled(group, inputs.places)
         share = formatted(estimate.value, "share")
         tip = f"{agent}: {share} of {estimate.n:,.0f} edit attempts, {len(group):,} sessions"
         rows.append(estimate.mark(f"{agent} ({estimate.n:,.0f})", tip))
@@ -91,7 +91,7 @@ def _read_first_chart(inputs: Inputs) -> Chart | None:
         "Edits of files the agent knew, by agent",
         rows,
         dots(rows, "share of edit attempts"),
-        n=pooled(measured).n,
+        n=pooled(measured, inputs.places).n,
         of="edit attempts",
         note=f"edit attempts in brackets; {INTERVAL_NOTE}",
     )

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars
-from agentsignals.analysis.clusters import share_of
+from agentsignals.analysis.clusters import Sample
 from agentsignals.analysis.figures import bounded
 from agentsignals.analysis.grouped import bar, chart, drawn, table
 from agentsignals.analysis.modes import MODES, NAMES, OF_ROAD, ROADS
@@ -36,8 +36,8 @@ def _outcome(inputs: Inputs) -> Outcome:
     rows = _ended(inputs.rows["turns"])
     if not rows:
         return Outcome(limits=[_limit()])
-    places = inputs.places
-    estimates = {end: share_of(rows, places, _is(end)) for end in ENDS}
+    ends, sample = [row["end"] for row in rows], Sample([row["session_id"] for row in rows], inputs.places)
+    estimates = {end: sample.among(ends, end) for end in ENDS}
     findings = [
         estimate.finding(
             f"friction.{end}",
@@ -78,7 +78,7 @@ def _lines(rows: list[Row]) -> Chart | None:
     names = {"asked": "asked", "interrupted": "interrupted", _OBJECTS: "pushback, at least"}
     lines = lines_chart(
         [(row["timestamp"], row["session_id"], row) for row in rows],
-        shares={name: _is(end) for end, name in names.items()},
+        shares={name: _ends_in(end) for end, name in names.items()},
         id="friction.over_time",
         title=f"Friction, {WINDOW_DAYS} days rolling",
         unit="share of turns",
@@ -112,8 +112,8 @@ def _limit() -> str:
     )
 
 
-def _is(end: str) -> Callable[[Row], bool]:
-    return lambda row: bool(row["end"] == end)
+def _ends_in(end: str) -> Callable[[list[Row]], list[float]]:
+    return lambda rows: [float(row["end"] == end) for row in rows]
 
 
 def _by_mode(rows: list[Row], modes: list[Row]) -> Table:
@@ -122,10 +122,10 @@ def _by_mode(rows: list[Row], modes: list[Row]) -> Table:
     behind = []
     for road in ROADS:
         mode_of = modes_of(modes, road)
-        for mode in (*OF_ROAD[road], None):
+        for mode in (*OF_ROAD[road], None) if mode_of else ():
             group = [row for row in rows if mode_of.get(row["session_id"]) == mode]
             ends = [row["end"] for row in group]
-            if ends and mode_of:
+            if ends:
                 name = f"{NAMES[mode] if mode else 'no mode'}, {road}"
                 shown.append(
                     [name, len(ends), *(bounded(ends.count(end) / len(ends), end == _OBJECTS) for end in ENDS)]

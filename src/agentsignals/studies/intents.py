@@ -3,15 +3,15 @@ Figures 19a, 24 and 32)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import fsum
 from typing import Any
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
-from agentsignals.analysis.clusters import PlacedShare, share_of
+from agentsignals.analysis.clusters import PlacedShare, Sample
 from agentsignals.analysis.figures import bounded
-from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, table
+from agentsignals.analysis.grouped import INTERVAL_NOTE, by, chart, drawn, table
 from agentsignals.analysis.named_shares import NONE, PUSHBACK, as_judged, of_classes, rules_find, validation_of
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.catalog import caption
@@ -47,7 +47,9 @@ def _outcome(inputs: Inputs) -> Outcome:
     by_judge = len(judged) > _ENOUGH * len(rows)
     classified = judged if by_judge else [row for row in rows if row["method"] != "judge"]
     order = sorted(INTENTS, key=lambda n: -INTENTS[n])
-    shares = {name: share_of(classified, places, _among("intent", name)) for name in order}
+    asked_for = [row["intent"] for row in classified]
+    sample = Sample([row["session_id"] for row in classified], places)
+    shares = {name: sample.among(asked_for, name) for name in order}
     of = "prompts with a judge's label" if by_judge else "prompts, by words"
     prompts: dict[str, Any] = {"unit": "share of prompts", "signals": (_INTENT,)}
     measured: dict[str, OfClass] = {}
@@ -70,7 +72,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     ]
     for activity, intents in {} if measured else ACTIVITIES.items():
         title = f"Prompts about {activity} code: {', '.join(_spaced(intent) for intent in intents)}"
-        estimate = share_of(classified, places, _among("intent", *intents))
+        estimate = sample.among(asked_for, *intents)
         findings.append(estimate.finding(f"intents.activity.{activity}", title, of, classes=intents, **prompts))
     personas = _personas(inputs.rows["personas"], places)
     of_sessions = "sessions with a persona"
@@ -104,15 +106,12 @@ def _published(percent: float | None) -> str:
     return f"SWE-chat: {percent}%" if percent else ""
 
 
-def _among(column: str, *names: str) -> Callable[[Row], bool]:
-    return lambda row: row[column] in names
-
-
 def _personas(rows: list[Row], places: dict[str, str]) -> dict[str, PlacedShare]:
     if all(row["rule"] for row in rows):  # too short to be judged, each: that is no judgement
         return {}
     order = dict.fromkeys([*PERSONAS, *sorted({row["persona"] for row in rows})])
-    return {name: share_of(rows, places, _among("persona", name)) for name in order}
+    sample = Sample([row["session_id"] for row in rows], places)
+    return {name: sample.among([row["persona"] for row in rows], name) for name in order}
 
 
 def _chart(  # noqa: PLR0913  (a chart's words, in the order they are read)
@@ -138,8 +137,9 @@ def _by_activity(rows: list[Row]) -> Table:
     """Writing against reviewing: how long the agent works, and how the turn goes on."""
     shown: list[list[Any]] = []
     behind = []
+    of_intent = by(rows, "intent")
     for name, intents in (*ACTIVITIES.items(), *((_spaced(i), (i,)) for i in INTENTS)):
-        group = [row for row in rows if row["intent"] in intents]
+        group = [row for intent in intents for row in of_intent.get(intent, ())]
         if group:
             times = [row["seconds"] for row in group if row["seconds"] is not None]
             mean = fsum(times) / len(times) if times else None

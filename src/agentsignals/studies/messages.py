@@ -11,7 +11,6 @@ from agentsignals.analysis.clusters import placed_median
 from agentsignals.analysis.distributions import QUANTILES, histogram_chart, quantile_columns, quantiles
 from agentsignals.analysis.grouped import count, drawn, table
 from agentsignals.analysis.measures import agents_in_order
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.rows import NAMED, PLACE, SPOKEN
 from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study, Table
 
@@ -29,7 +28,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     common_rows = inputs.rows["common"]
     common = msgspec.json.decode(common_rows[0]["value"]) if common_rows else []
     messages = int(common_rows[0]["messages"]) if common_rows else 0
-    typical = placed_median([(row["session_id"], row["chars"]) for row in rows], by_session(rows)).finding(
+    typical = placed_median([(row["session_id"], row["chars"]) for row in rows], inputs.places).finding(
         "messages.median",
         "Length of the median message",
         "messages",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars
-from agentsignals.analysis.clusters import share_of
+from agentsignals.analysis.clusters import Sample
 from agentsignals.analysis.grouped import bar, chart, count, drawn, table
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study
 
 _OUTCOME = "user.session_outcome"
@@ -35,18 +33,19 @@ _OF = "sessions that ended"
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    judged = [row | _ended(row) for row in inputs.rows["outcomes"] if row["absent"] in (None, "none_found")]
-    places = by_session(judged)
-    counted, total = Counter((row["ended"], row["by"]) for row in judged), len(judged)
+    judged = [row for row in inputs.rows["outcomes"] if row["absent"] in (None, "none_found")]
+    kinds_of = [_ended(row) for row in judged]
+    sample = Sample([row["session_id"] for row in judged], inputs.places)
+    counted, total = Counter(kinds_of), len(judged)
     ranks = {name: i for i, name in enumerate((*_OUTCOMES.values(), _UNSEEN))}
     rows: list[list[Any]] = []
     marks: list[Row] = []
     behind = []
     for ended, evidence in sorted(counted, key=lambda pair: (ranks[pair[0]], -counted[pair], pair)):
         n = counted[ended, evidence]
-        estimate = share_of(judged, places, _is(ended=ended, by=evidence))
+        estimate = sample.among(kinds_of, (ended, evidence))
         rows.append([ended, evidence, n, estimate.value, *estimate.ends])
-        behind.append([row["session_id"] for row in judged if (row["ended"], row["by"]) == (ended, evidence)])
+        behind.append([s for s, k, _ in estimate.counted() if k])
         tip = f"{ended}, evidence {evidence}: {n:,} of {total:,} sessions ({n / total:.1%})"
         marks.append(bar(ended if evidence == "none" else f"{ended} ({evidence})", n, tip, behind=behind[-1]))
     header = "outcome | evidence | sessions:count | share:share | ends:share"
@@ -58,35 +57,32 @@ def _outcome(inputs: Inputs) -> Outcome:
         " bounds."
     ]
     kinds = chart("outcomes.kinds", title, marks, bars(marks, "sessions"), n=total, of=_OF)
-    return Outcome(_findings(judged, inputs.rows["outcomes"]), [by_evidence], drawn(kinds), limits)
+    return Outcome(_findings(judged, sample, inputs.rows["outcomes"]), [by_evidence], drawn(kinds), limits)
 
 
-def _ended(row: Row) -> Row:
+def _ended(row: Row) -> tuple[str, str]:
+    """How a session ended, and on what evidence that is said."""
     if row["absent"] is not None:
-        return {"ended": _UNSEEN, "by": "none"}
-    return {"ended": _OUTCOMES[row["label"]], "by": _EVIDENCE[row["evidence"]]}
+        return _UNSEEN, "none"
+    return _OUTCOMES[row["label"]], _EVIDENCE[row["evidence"]]
 
 
-def _is(**wanted: str) -> Callable[[Row], bool]:
-    return lambda row: all(row[key] == value for key, value in wanted.items())
-
-
-def _findings(judged: list[Row], rows: list[Row]) -> list[Finding]:
-    places = by_session(judged)
+def _findings(judged: list[Row], sample: Sample, rows: list[Row]) -> list[Finding]:
+    labels = [row["label"] if row["absent"] is None else None for row in judged]
     on_evidence, rests_on = (
         "Sessions whose outcome rests on evidence",
         "a commit, the person's words, the next session, a response cut short, or a question left open",
     )
     at_least = "a lower bound: of the sessions without a verdict nobody knows"
-    asked: tuple[tuple[str, str, Callable[[Row], bool], str, str, tuple[str, ...]], ...] = (
-        ("accepted", "Accepted", _is(ended="accepted"), f"absent IS NULL AND {sql.LABEL} = 'accepted'", at_least,
+    asked: tuple[tuple[str, str, tuple[str, ...], str, str, tuple[str, ...]], ...] = (
+        ("accepted", "Accepted", ("accepted",), f"absent IS NULL AND {sql.LABEL} = 'accepted'", at_least,
          ("accepted",)),
-        ("rejected", "Rejected", _is(ended="rejected"), f"absent IS NULL AND {sql.LABEL} = 'explicitly_rejected'",
+        ("rejected", "Rejected", ("explicitly_rejected",), f"absent IS NULL AND {sql.LABEL} = 'explicitly_rejected'",
          at_least, ("explicitly_rejected",)),
-        ("evidence", on_evidence, lambda row: row["absent"] is None, "absent IS NULL", rests_on, ()),
+        ("evidence", on_evidence, tuple(_OUTCOMES), "absent IS NULL", rests_on, ()),
     )  # fmt: skip
     shares = [
-        share_of(judged, places, holds).finding(
+        sample.among(labels, *wanted).finding(
             f"outcomes.{name}",
             title,
             _OF,
@@ -96,7 +92,7 @@ def _findings(judged: list[Row], rows: list[Row]) -> list[Finding]:
             signals=(_OUTCOME,),
             classes=classes,
         )
-        for name, title, holds, where, note, classes in asked
+        for name, title, wanted, where, note, classes in asked
     ]
     ended, n = {row["session_id"] for row in judged}, len(rows)
     parts = [(row["session_id"], row["session_id"] not in ended, 1) for row in rows]

@@ -3,12 +3,13 @@ agent work (SWE-chat, Figures 8, 30 and 31 by what exactly happened, and plans b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
-from agentsignals.analysis.clusters import PlacedShare, placed_median, placed_share
+from agentsignals.analysis.clusters import PlacedShare, Sample, placed_median, placed_share
 from agentsignals.analysis.grouped import INTERVAL_NOTE, by, chart, drawn, table
 from agentsignals.analysis.measures import agents_in_order
 from agentsignals.analysis.modes import MODES, NAMES, OF_ROAD, ROADS, by_session
@@ -22,26 +23,29 @@ _FEWEST = 20
 _ASKS, _TIME = "chat.agent_clarification_stop", "chat.turn_autonomy_s"
 
 
-def _once(column: str) -> Callable[[Row], float]:
-    return lambda row: float(bool(row[column]))
+_Column = Callable[[list[Row]], list[float]]
 
 
-def _times(column: str) -> Callable[[Row], float]:
-    return lambda row: float(row[column] or 0)
+def _once(column: str) -> _Column:
+    return lambda rows: list(map(float, map(bool, map(itemgetter(column), rows))))
 
 
-def _each(_: Row) -> float:
-    return 1.0
+def _times(column: str) -> _Column:
+    return lambda rows: [float(row[column] or 0) for row in rows]
+
+
+def _each(rows: list[Row]) -> list[float]:
+    return [1.0] * len(rows)
 
 
 class _Act(NamedTuple):
-    """Something that happens to a turn. `part` of `whole`: how often, of how many chances it had in the turn."""
+    """Something that happens to a turn. `part` of `whole`: how often, of how many chances it had in each turn."""
 
     key: str
     title: str
     short: str
-    part: Callable[[Row], float]
-    whole: Callable[[Row], float] = _each
+    part: _Column
+    whole: _Column = _each
     of: str = "turns"
     unit: str = "share of turns"
     note: str = ""
@@ -107,7 +111,10 @@ def _outcome(inputs: Inputs) -> Outcome:
     if not rows:
         return Outcome()
     places = inputs.places
-    estimates = [(act, _estimate(act, rows, places)) for act in ACTS]
+    turns = Sample([row["session_id"] for row in rows], places)
+    estimates = [
+        (act, turns.share(act.part(rows)) if act.whole is _each else _of_chances(act, rows, places)) for act in ACTS
+    ]
     findings = [
         estimate.finding(
             f"oversight.{act.key}",
@@ -172,9 +179,9 @@ def _over_time(rows: list[Row], name: str, title: str, **lines: Any) -> Chart | 
     )
 
 
-def _estimate(act: _Act, rows: Iterable[Row], places: dict[str, str]) -> PlacedShare:
-    parts = [(row["session_id"], act.part(row), whole) for row in rows if (whole := act.whole(row))]
-    return placed_share(parts, places)
+def _of_chances(act: _Act, rows: list[Row], places: dict[str, str]) -> PlacedShare:
+    sessions, wholes = (row["session_id"] for row in rows), act.whole(rows)
+    return placed_share([part for part in zip(sessions, act.part(rows), wholes, strict=True) if part[2]], places)
 
 
 def _calls(share: float) -> Callable[[list[Row]], float]:
@@ -197,7 +204,7 @@ def _by_mode(rows: list[Row], modes: list[Row]) -> Table:
     shown, behind = [], []
     for road in ROADS:
         mode_of = by_session(modes, road)
-        for mode in OF_ROAD[road]:
+        for mode in OF_ROAD[road] if mode_of else ():
             group = [row for row in rows if mode_of.get(row["session_id"]) == mode]
             if group:
                 shown.append([f"{NAMES[mode]}, {road}", *_figures(group)])
@@ -215,8 +222,8 @@ def _by_agent(rows: list[Row]) -> Table:
 def _figures(rows: list[Row]) -> list[Any]:
     shares = []
     for act in ACTS:
-        whole = len(rows) if act.whole is _each else sum([act.whole(row) for row in rows])
-        shares.append(sum([act.part(row) for row in rows]) / whole if whole else None)
+        whole = len(rows) if act.whole is _each else sum(act.whole(rows))
+        shares.append(sum(act.part(rows)) / whole if whole else None)
     seconds = [row["seconds"] for row in rows if row["seconds"] is not None]
     return [len(rows), *shares, median([row["calls"] or 0 for row in rows]), median(seconds)]
 

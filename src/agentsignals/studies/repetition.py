@@ -7,7 +7,6 @@ from agentsignals.analysis.clusters import share_of
 from agentsignals.analysis.distributions import COUNTS, SHARES, histogram_chart
 from agentsignals.analysis.grouped import drawn
 from agentsignals.analysis.measures import median_finding, numbers, pooled_finding
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Inputs, Outcome, Study
 
 _REPETITION = "dynamics.repetition_rate"
@@ -29,7 +28,7 @@ def _outcome(inputs: Inputs) -> Outcome:
             unit="share of calls",
             kind="share",
         ),
-        share_of(with_calls, by_session(with_calls), lambda row: row["stale_max"] >= STALE).finding(
+        share_of(with_calls, inputs.places, lambda row: row["stale_max"] >= STALE).finding(
             "repetition.stale",
             f"Sessions that made the same call {STALE} times or more with no edit between",
             "sessions with a call",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import repeat
 from typing import Any
 
 from agentsignals.analysis import rows as sql
+from agentsignals.analysis.behind import Part
 from agentsignals.analysis.clusters import placed_median
 from agentsignals.analysis.distributions import COUNTS, histogram_chart, quantile_columns, quantiles
 from agentsignals.analysis.grouped import by, count, drawn, table
-from agentsignals.analysis.measures import agents_in_order, median_finding, of_signal
-from agentsignals.analysis.places import by_session
+from agentsignals.analysis.measures import agents_in_order, median_finding, numbers
 from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.analysis.timeline import over_time_chart
 
@@ -53,7 +55,7 @@ def _outcome(inputs: Inputs) -> Outcome:
 
 
 def _counts(sessions: list[Row]) -> list[Finding]:
-    n = len(sessions)
+    n, ids = len(sessions), [s["session_id"] for s in sessions]
     times = [s["started_at"] for s in sessions if s["started_at"] is not None]
     span = f"{min(times):%Y-%m-%d} to {max(times):%Y-%m-%d} (UTC)" if times else ""
     untimed = [s["started_at"] is None for s in sessions]
@@ -68,7 +70,7 @@ def _counts(sessions: list[Row]) -> list[Finding]:
         ("children", "Sessions started from another session", children, "parent_session_id IS NOT NULL", ""),
     )
     return [
-        count(sum(held), n, behind=[(s["session_id"], h, 1) for s, h in zip(sessions, held, strict=True)]).finding(
+        count(sum(held), n, behind=partial(zip, ids, held, repeat(1))).finding(
             f"sessions.{name}",
             title,
             "sessions",
@@ -83,7 +85,7 @@ def _counts(sessions: list[Row]) -> list[Finding]:
 
 def _totals(inputs: Inputs) -> list[Finding]:
     return [
-        count(sum(k for _, k, _ in parts), len(parts), behind=parts).finding(
+        count(sum([k for _, k in parts]), len(parts), behind=partial(_each_once, parts)).finding(
             f"sessions.{name}.total",
             title,
             "sessions",
@@ -92,15 +94,17 @@ def _totals(inputs: Inputs) -> list[Finding]:
             headline=headline,
         )
         for name, column, title, unit, headline in _TOTALS
-        for parts in [[(s, k, 1) for s, k in inputs.present("sessions", "session_id", column)]]
+        for parts in [inputs.present("sessions", "session_id", column)]
     ]
 
 
+def _each_once(values: list[tuple[str, float]]) -> list[Part]:
+    return [(session_id, value, 1) for session_id, value in values]
+
+
 def _medians(inputs: Inputs) -> list[Finding]:
-    sessions = inputs.rows["sessions"]
-    where = by_session(sessions)
     findings = [
-        placed_median([(s["session_id"], s[column]) for s in sessions if s[column] is not None], where).finding(
+        placed_median(inputs.present("sessions", "session_id", column), inputs.places).finding(
             f"sessions.{name}.median",
             title,
             "sessions",
@@ -132,8 +136,7 @@ def _spread(inputs: Inputs) -> Table:
         ("minutes the agent worked", _WORK, 60),
         ("minutes it waited", _WAITING, 60),
     ):
-        rows = [row for row in of_signal(inputs, path) if row["number"] is not None]
-        spread[name] = [(row["session_id"], row["number"] / unit) for row in rows]
+        spread[name] = [(session_id, number / unit) for session_id, number in numbers(inputs, path)]
     spread = {name: values for name, values in spread.items() if values}
     return table(
         "sessions.spread",
@@ -142,7 +145,7 @@ def _spread(inputs: Inputs) -> Table:
         [[name, len(values), *quantiles([value for _, value in values])] for name, values in spread.items()],
         n=len(inputs.rows["sessions"]),
         of="sessions",
-        behind=[[(session_id, value, 1) for session_id, value in values] for values in spread.values()],
+        behind=[partial(_each_once, values) for values in spread.values()],
         note="Most measures are skewed: the mean says little, so it is not shown.",
     )
 
@@ -154,7 +157,7 @@ def _by_agent(sessions: list[Row]) -> Table:
     for agent in agents_in_order(sessions):
         group = groups[agent]
         times = [s["started_at"] for s in group if s["started_at"] is not None]
-        sums = [sum(s[c] or 0 for s in group) for c in columns]
+        sums = [sum([s[c] or 0 for s in group]) for c in columns]
         rows.append([agent, len(group), *sums, min(times, default=None), max(times, default=None)])
     return table(
         "sessions.by_agent",

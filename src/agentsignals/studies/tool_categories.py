@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentsignals.analysis.charts import bars
-from agentsignals.analysis.clusters import PlacedShare, placed_share
+from agentsignals.analysis.clusters import PlacedShare, Sample
 from agentsignals.analysis.grouped import bar, chart, drawn, table
 from agentsignals.analysis.study import Inputs, Outcome, Study
 from agentsignals.analysis.tool_kinds import KIND, PUBLISHED
@@ -23,16 +23,15 @@ _HEADLINES = (
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    places = inputs.places
     mixes: dict[str, dict[str, int]] = {}
     for row in inputs.rows["calls"]:
         mixes.setdefault(row["session_id"], {})[row["kind"]] = row["n"]
 
-    calls = {s: sum(mix.values()) for s, mix in mixes.items()}
+    sample = Sample(list(mixes), inputs.places, [sum(mix.values()) for mix in mixes.values()])
 
     def estimate(*kinds: str) -> PlacedShare:
-        parts = [(s, float(sum([mix.get(k, 0) for k in kinds])), calls[s]) for s, mix in mixes.items()]
-        return placed_share(parts, places)
+        held = [[mix.get(kind, 0) for mix in mixes.values()] for kind in kinds]
+        return sample.share(list(map(float, map(sum, zip(*held, strict=True)) if held[1:] else held[0])))
 
     of = "tool calls"
     findings = [
