@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import partial
+from itertools import compress
 from math import fsum
 from typing import Any
 
@@ -13,7 +14,6 @@ from agentsignals.analysis.charts import bars
 from agentsignals.analysis.cost_causes import BOUNDED, CARRIED, CAUSES, QUERIES
 from agentsignals.analysis.figures import bounded, formatted, plain
 from agentsignals.analysis.grouped import bar, behind, chart, count, drawn, ranked, table
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.rows import BOUND
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.redaction import redacted
@@ -36,17 +36,18 @@ def _outcome(inputs: Inputs) -> Outcome:
     charges = inputs.rows["charges"]
     if not charges:
         return Outcome()
-    sessions = {row["session_id"]: row for row in inputs.rows["bill"]}
-    places = by_session(inputs.rows["bill"])
-    keys: dict[str, Callable[[Row], Any]] = {
-        "place": lambda charge: places.get(charge["session_id"]),
-        "branch": lambda charge: sessions[charge["session_id"]]["branch"],
-        "model": lambda charge: charge["model"],
-        "day": lambda charge: charge["day"],
+    bill = inputs.rows["bill"]
+    paid = _Paid(charges)
+    branches = {row["session_id"]: row["branch"] for row in bill}
+    keys = {
+        "place": list(map(inputs.places.get, paid.sessions)),
+        "branch": list(map(branches.get, paid.sessions)),
+        "model": [charge["model"] for charge in charges],
+        "day": [charge["day"] for charge in charges],
     }
-    low = {session_id for session_id, row in sessions.items() if row[BOUND] is not None}
-    tables = [_causes(charges, inputs.rows["bill"], bool(low))]
-    tables += [_by(name, key, charges, low) for name, key in keys.items()]
+    low = {row["session_id"] for row in bill if row[BOUND] is not None}
+    tables = [_causes(paid, bill, bool(low))]
+    tables += [_by(name, values, paid, low) for name, values in keys.items()]
     limits = [
         "A dollar is under one cause, the first of the list that claims it; the causes sum to the bill.",
         "Which part of a context is whose is counted in tokens estimated from characters, never beyond what was sent."
@@ -58,23 +59,32 @@ def _outcome(inputs: Inputs) -> Outcome:
         limits.append(
             f"{len(low):,} sessions log their output in mid-stream: output, subagents and bill are at least that."
         )
-    return Outcome(
-        _findings(charges, inputs.rows["bill"]), tables, drawn(_chart(charges, len(sessions), bool(low))), limits
-    )
+    return Outcome(_findings(paid, bill), tables, drawn(_chart(paid, len(bill), bool(low))), limits)
 
 
-def _sums(charges: list[Row]) -> dict[str, float]:
-    parts: dict[str, list[float]] = {cause: [] for cause in CAUSES}
-    for charge in charges:
-        parts[charge["cause"]].append(charge["usd"])
-    return {cause: fsum(usd) for cause, usd in parts.items()}
+class _Paid:
+    """The charges by column, and what each cause comes to."""
+
+    def __init__(self, charges: list[Row]) -> None:
+        self.sessions: list[str] = [charge["session_id"] for charge in charges]
+        self.causes: list[str] = [charge["cause"] for charge in charges]
+        self.usd: list[float] = [charge["usd"] for charge in charges]
+        self.of_cause: dict[str, list[tuple[str, float]]] = {cause: [] for cause in CAUSES}
+        for session_id, cause, usd in zip(self.sessions, self.causes, self.usd, strict=True):
+            self.of_cause[cause].append((session_id, usd))
+        self.sums = {cause: fsum([usd for _, usd in parts]) for cause, parts in self.of_cause.items()}
+
+    def of(self, values: Sequence[Any], wanted: Any) -> list[Part]:
+        """The charges of one value, where `values` are those of each charge."""
+        each = zip(values, self.sessions, self.usd, strict=True)
+        return [(session_id, usd, 1) for value, session_id, usd in each if value == wanted]
 
 
-def _findings(charges: list[Row], bill: list[Row]) -> list[Finding]:
+def _findings(paid: _Paid, bill: list[Row]) -> list[Finding]:
     total = fsum(row["cost_usd"] for row in bill)
     is_bound = any(row[BOUND] is not None for row in bill)
     return [
-        count(usd, len(bill), "usd", behind=partial(_paid, bill, charges, cause)).finding(
+        count(usd, len(bill), "usd", behind=partial(_of_bill, bill, paid.of_cause[cause])).finding(
             f"cost_causes.{cause}",
             f"Of the cost, {CAUSES[cause]}",
             _OF,
@@ -82,55 +92,45 @@ def _findings(charges: list[Row], bill: list[Row]) -> list[Finding]:
             unit="USD",
             priced=True,
             at_least=is_bound and cause in BOUNDED and usd > 0,
-            sessions=behind((charge["session_id"], charge["usd"]) for charge in charges if charge["cause"] == cause),
+            sessions=behind(paid.of_cause[cause]),
         )
-        for cause, usd in _sums(charges).items()
+        for cause, usd in paid.sums.items()
     ]
 
 
-def _paid(bill: list[Row], charges: list[Row], cause: str) -> list[Part]:
+def _of_bill(bill: list[Row], paid: list[tuple[str, float]]) -> list[Part]:
     """What each session of the bill paid for a cause."""
     return [
         *((row["session_id"], 0, 1) for row in bill),
-        *((charge["session_id"], charge["usd"], 0) for charge in charges if charge["cause"] == cause),
+        *((session_id, usd, 0) for session_id, usd in paid),
     ]
 
 
-def _causes(charges: list[Row], bill: list[Row], is_bound: bool) -> Table:
-    sums = _sums(charges)
-    total = fsum(sums.values())
-    causes = [charge["cause"] for charge in charges]
-    pairs = set(zip((charge["session_id"] for charge in charges), causes, strict=True))
-    paid = Counter(cause for _, cause in pairs)
+def _causes(paid: _Paid, bill: list[Row], is_bound: bool) -> Table:
+    total = fsum(paid.sums.values())
     rows: list[list[Any]] = [
         [
             CAUSES[cause],
             bounded(usd, is_bound and cause in BOUNDED and usd > 0),
             usd / total if total else None,
-            paid[cause],
+            len({session_id for session_id, _ in paid.of_cause[cause]}),
         ]
-        for cause, usd in sums.items()
+        for cause, usd in paid.sums.items()
     ]
     rows.append(["all", bounded(total, is_bound), 1.0 if total else None, len(bill)])
     header = "cause | usd cost:usd | share of the bill:share | sessions in sessions:count"
-    behind: list[Counted] = [partial(_charged, charges, causes, cause) for cause in sums]
+    behind: list[Counted] = [partial(paid.of, paid.causes, cause) for cause in paid.sums]
     behind.append([(row["session_id"], row["cost_usd"], 1) for row in bill])
     return table("cost_causes.causes", "The bill by cause", header, rows, n=len(bill), of=_OF, behind=behind)
 
 
-def _charged(charges: list[Row], values: Sequence[Any], wanted: Any) -> list[Part]:
-    """The charges of one value, where `values` are those of each charge."""
-    return [(c["session_id"], c["usd"], 1) for value, c in zip(values, charges, strict=True) if value == wanted]
-
-
-def _by(name: str, key: Callable[[Row], Any], charges: list[Row], low: set[str]) -> Table:
+def _by(name: str, values: list[Any], paid: _Paid, low: set[str]) -> Table:
     """The bill by something else, each with its causes. `low`: sessions whose output is a lower bound."""
-    grouped: dict[Any, defaultdict[str, float]] = {}
-    values = [key(charge) for charge in charges]
-    for value, charge in zip(values, charges, strict=True):
-        grouped.setdefault(value, defaultdict(float))[charge["cause"]] += charge["usd"]
+    grouped: defaultdict[Any, defaultdict[str, float]] = defaultdict(partial(defaultdict, float))
+    for value, cause, part in zip(values, paid.causes, paid.usd, strict=True):
+        grouped[value][cause] += part
     totals = {value: fsum(causes.values()) for value, causes in grouped.items() if value is not None}
-    is_low = {value for value, charge in zip(values, charges, strict=True) if charge["session_id"] in low}
+    is_low = set(compress(values, map(low.__contains__, paid.sessions))) if low else set()
     rows: list[list[Any]] = []
     for value, usd in ranked(totals)[:_MOST]:
         parts = [
@@ -139,7 +139,7 @@ def _by(name: str, key: Callable[[Row], Any], charges: list[Row], low: set[str])
             for part in [fsum(grouped[value][cause] for cause in group)]
         ]
         rows.append([redacted(str(value)), bounded(usd, value in is_low), *parts])
-    rest = fsum(charge["usd"] for charge in charges) - fsum(plain(row[1]) for row in rows)
+    rest = fsum(paid.usd) - fsum(plain(row[1]) for row in rows)
     note = f"The {_MOST} largest of {len(totals):,}." if len(totals) > _MOST else ""
     unsaid = f"{formatted(rest, 'usd')} more lies elsewhere, or where none is named." if rest > 0.005 else ""
     return table(
@@ -147,22 +147,20 @@ def _by(name: str, key: Callable[[Row], Any], charges: list[Row], low: set[str])
         f"The bill by {name} and cause",
         f"{name}{':code' if name != 'day' else ''} | usd cost:usd | " + " | ".join(f"{group}:usd" for group in _GROUPS),
         rows,
-        n=len({c["session_id"] for value, c in zip(values, charges, strict=True) if value is not None}),
+        n=len({session_id for value, session_id in zip(values, paid.sessions, strict=True) if value is not None}),
         of=_OF,
-        behind=[partial(_charged, charges, values, named) for named, _ in ranked(totals)[:_MOST]],
+        behind=[partial(paid.of, values, named) for named, _ in ranked(totals)[:_MOST]],
         note=" ".join(part for part in (note, unsaid) if part),
     )
 
 
-def _chart(charges: list[Row], n: int, is_bound: bool) -> Chart | None:
-    sums = _sums(charges)
-    total = fsum(sums.values())
+def _chart(paid: _Paid, n: int, is_bound: bool) -> Chart | None:
+    total = fsum(paid.sums.values())
     rows = []
-    causes = [charge["cause"] for charge in charges]
-    for cause, usd in ranked(sums):
+    for cause, usd in ranked(paid.sums):
         low = is_bound and cause in BOUNDED
         tip = f"{CAUSES[cause]}: {formatted(usd, 'usd', low)} ({formatted(usd / total, 'share')})" if usd > 0 else ""
-        behind = partial(_charged, charges, causes, cause)
+        behind = partial(paid.of, paid.causes, cause)
         rows += [bar(CAUSES[cause], usd, tip, low, behind=behind)] if tip else []
     return chart("cost_causes.bill", "The bill by cause", rows, bars(rows, "USD", "usd"), n=n, of=_OF)
 
