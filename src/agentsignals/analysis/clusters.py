@@ -208,9 +208,9 @@ def _of_median(
     middle = median(ascending)
     if middle is None:
         return None, ""
-    sessions = [session_id for session_id, _ in values]
+    sessions, numbers = zip(*values, strict=True)
     # Half of those that are exactly the median lie below it, or a value that many share would seem to be the largest.
-    halves = [1.0 if v < middle else 0.5 if v == middle else 0.0 for _, v in values]
+    halves = [1.0 if v < middle else 0.5 if v == middle else 0.0 for v in numbers]
     below = Sample(sessions, places).over_places(halves)
     if below.interval is None:
         return None, ""

@@ -92,7 +92,7 @@ def _by_chance(prompt: Prompt) -> bytes:
 def own_words(text: str) -> str:
     """The text without code, quotations, addresses, paths, identifiers, mentions and numbers, on one line."""
     plain = _BRACKETS.sub(" ", _ADDRESS.sub(" ", prose(text, [], [])))
-    return " ".join(word for word in plain.split() if not _NAME.search(word.rstrip(".,:;!?")))
+    return " ".join([word for word in plain.split() if not _NAME.search(word.rstrip(".,:;!?"))])
 
 
 def _without_names(prompts: list[Prompt]) -> list[Prompt]:

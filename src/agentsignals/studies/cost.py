@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from math import fsum
 from typing import Any
 
 from agentsignals.analysis import rows as sql
+from agentsignals.analysis.behind import Part
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.clusters import placed_median, placed_share
 from agentsignals.analysis.figures import bounded, formatted
-from agentsignals.analysis.grouped import Estimate, bar, chart, count, drawn, ranked, table
+from agentsignals.analysis.grouped import bar, by, chart, count, drawn, ranked, table
 from agentsignals.analysis.measures import agents_in_order, pooled_finding
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.analysis.timeline import over_time_chart
@@ -30,6 +32,8 @@ _KINDS = {
 def _outcome(inputs: Inputs) -> Outcome:
     sessions = inputs.rows["sessions"]
     counted = [s for s in sessions if s[sql.BOUND] is None]
+    by_agent = by(sessions, "agent")
+    groups = {agent: by_agent[agent] for agent in agents_in_order(sessions)}
     n_bounds = len(sessions) - len(counted)
     left_out = {"left_out": f"{n_bounds:,} whose output is a lower bound" if n_bounds else ""}
     charts = drawn(
@@ -43,10 +47,13 @@ def _outcome(inputs: Inputs) -> Outcome:
             kind="tokens",
             **left_out,
         ),
-        _by_agent_chart(sessions),
+        _by_agent_chart(groups, len(inputs.present("sessions", "cost_usd"))),
     )
     return Outcome(
-        [*_costs(inputs), *_tokens(inputs)], [_by_agent(sessions), _unpriced(inputs)], charts, _limits(inputs)
+        [*_costs(inputs), *_tokens(inputs)],
+        [_by_agent(groups, len(sessions)), _unpriced(inputs)],
+        charts,
+        _limits(inputs),
     )
 
 
@@ -73,6 +80,10 @@ def _sum(values: list[float]) -> float | None:
     return fsum(values) if values else None
 
 
+def _without_price(sessions: list[Row]) -> list[Part]:
+    return [(s["session_id"], s["cost_usd"] is None, 1) for s in sessions]
+
+
 def _of_subagents(session: Row) -> float:
     return float(session["cost_usd"] if session["is_subagents"] else session["subagent_cost_usd"] or 0.0)
 
@@ -83,7 +94,6 @@ def _costs(inputs: Inputs) -> list[Finding]:
     left_out = _left_out(inputs, n - len(costs))
     with_price = [s for s in inputs.rows["sessions"] if s["cost_usd"] is not None]
     recorded = [(s["session_id"], s["recorded_cost_usd"] or 0.0, 1) for s in with_price]
-    unpriced = [(s["session_id"], s["cost_usd"] is None, 1) for s in inputs.rows["sessions"]]
     subagents = [(s["session_id"], _of_subagents(s), 1) for s in with_price]
     steps = [(row["session_id"], row["recorded"], row["priced"]) for row in inputs.rows["sources"] if row["priced"]]
     bound = _bounds(inputs)
@@ -111,7 +121,7 @@ def _costs(inputs: Inputs) -> list[Finding]:
             sql="SELECT sum(recorded_cost_usd) FROM sessions WHERE cost_usd IS NOT NULL",
             **usd,
         ),
-        _typical(inputs.rows["sessions"], inputs.places).finding(
+        placed_median([(s["session_id"], s["cost_usd"]) for s in with_price], inputs.places, "usd").finding(
             "cost.median",
             "Cost of the median session",
             priced,
@@ -119,7 +129,7 @@ def _costs(inputs: Inputs) -> list[Finding]:
             sql="SELECT median(cost_usd) FROM sessions",
             **low,
         ),
-        count(n - len(costs), n, behind=unpriced).finding(
+        count(n - len(costs), n, behind=partial(_without_price, inputs.rows["sessions"])).finding(
             "cost.unpriced",
             "Sessions without a known price",
             "sessions",
@@ -139,17 +149,11 @@ def _costs(inputs: Inputs) -> list[Finding]:
     ]
 
 
-def _typical(sessions: list[Row], places: dict[str, str]) -> Estimate:
-    costs = [(s["session_id"], s["cost_usd"]) for s in sessions if s["cost_usd"] is not None]
-    return placed_median(costs, places, "usd")
-
-
 def _tokens(inputs: Inputs) -> list[Finding]:
     findings = []
     for column, title in _KINDS.items():
-        counts = inputs.present("sessions", column)
         parts = [(s["session_id"], s[column], 1) for s in inputs.rows["sessions"] if s[column] is not None]
-        used: Estimate = count(sum(counts) if counts else None, len(counts), "tokens", behind=parts)
+        used = count(sum([n for _, n, _ in parts]) if parts else None, len(parts), "tokens", behind=parts)
         asked, is_output = f"SELECT sum({column}) FROM sessions", column == "output_tokens"
         bound = _bounds(inputs) if is_output else ""
         findings.append(
@@ -168,35 +172,28 @@ def _tokens(inputs: Inputs) -> list[Finding]:
     return [*findings, pooled_finding(inputs, _CACHE, "cost.cached", title, "input tokens")]
 
 
-def _by_agent_chart(sessions: list[Row]) -> Chart | None:
+def _by_agent_chart(groups: dict[str, list[Row]], n_priced: int) -> Chart | None:
     rows: list[Row] = []
-    for agent in agents_in_order(sessions):
-        costs = [s["cost_usd"] for s in sessions if s["agent"] == agent and s["cost_usd"] is not None]
-        n = sum(s["agent"] == agent for s in sessions)
-        if costs:
-            low = any(s[sql.BOUND] is not None for s in sessions if s["agent"] == agent)
-            tip = f"{agent}: {formatted(fsum(costs), 'usd', low)} over {len(costs):,} of {n:,} sessions"
-            paid = [
-                (s["session_id"], s["cost_usd"], 1)
-                for s in sessions
-                if s["agent"] == agent and s["cost_usd"] is not None
-            ]
-            rows.append(bar(f"{agent} ({len(costs)}/{n})", fsum(costs), tip, low, behind=paid))
+    for agent, group in groups.items():
+        paid = [(s["session_id"], s["cost_usd"], 1) for s in group if s["cost_usd"] is not None]
+        if paid:
+            low, n, usd = any(s[sql.BOUND] is not None for s in group), len(group), fsum([usd for _, usd, _ in paid])
+            tip = f"{agent}: {formatted(usd, 'usd', low)} over {len(paid):,} of {n:,} sessions"
+            rows.append(bar(f"{agent} ({len(paid)}/{n})", usd, tip, low, behind=paid))
     return chart(
         "cost.agents",
         "Cost by agent",
         rows,
         bars(rows, "USD", "usd"),
-        n=sum(s["cost_usd"] is not None for s in sessions),
+        n=n_priced,
         of="priced sessions",
         note="priced sessions of all in brackets",
     )
 
 
-def _by_agent(sessions: list[Row]) -> Table:
+def _by_agent(groups: dict[str, list[Row]], n: int) -> Table:
     rows: list[list[Any]] = []
-    for agent in agents_in_order(sessions):
-        group = [s for s in sessions if s["agent"] == agent]
+    for agent, group in groups.items():
         costs = [s["cost_usd"] for s in group if s["cost_usd"] is not None]
         counts = ([s[column] for s in group if s[column] is not None] for column in _KINDS)
         sums: list[Any] = [sum(values) if values else None for values in counts]
@@ -210,9 +207,9 @@ def _by_agent(sessions: list[Row]) -> Table:
         "agent | sessions:count | priced:count | unpriced:count | cost:usd | median median session:usd | input:tokens"
         " | cache_read cache read:tokens | cache_write cache write:tokens | output:tokens",
         rows,
-        n=len(sessions),
+        n=n,
         of="sessions",
-        behind=[[s["session_id"] for s in sessions if s["agent"] == row[0]] for row in rows],
+        behind=[[s["session_id"] for s in group] for group in groups.values()],
         note="A dash is unknown, never zero; >= is a lower bound. Subagents are in it.",
     )
 

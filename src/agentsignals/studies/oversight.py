@@ -3,19 +3,22 @@ agent work (SWE-chat, Figures 8, 30 and 31 by what exactly happened, and plans b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from agentsignals.analysis import rows as sql
+from agentsignals.analysis.behind import Counted
 from agentsignals.analysis.charts import dots
 from agentsignals.analysis.clusters import PlacedShare, Sample, placed_median, placed_share
-from agentsignals.analysis.grouped import INTERVAL_NOTE, by, chart, drawn, table
+from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, table
 from agentsignals.analysis.measures import agents_in_order
 from agentsignals.analysis.modes import MODES, NAMES, OF_ROAD, ROADS, by_session
 from agentsignals.analysis.over_days import lines_chart
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
-from agentsignals.stats.estimates import median, quantile
+from agentsignals.stats.estimates import median, quantile, sums_but_zeros
 
 WINDOW_DAYS = 7
 _FEWEST = 20
@@ -106,15 +109,59 @@ ACTS = (
 )
 
 
+class _Turns:
+    """Turns by column: `parts` and `wholes` of each act, by its key."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.sessions: list[str] = [row["session_id"] for row in rows]
+        self.parts = {act.key: act.part(rows) for act in ACTS}
+        self.wholes = {act.key: act.whole(rows) for act in ACTS}
+        self.calls: list[float] = [row["calls"] or 0 for row in rows]
+        self.seconds: list[float | None] = [row["seconds"] for row in rows]
+
+    def estimates(self, places: dict[str, str]) -> list[tuple[_Act, PlacedShare]]:
+        turns = Sample(self.sessions, places)
+        return [
+            (act, turns.share(self.parts[act.key]) if act.whole is _each else self._of_chances(act, places))
+            for act in ACTS
+        ]
+
+    def _of_chances(self, act: _Act, places: dict[str, str]) -> PlacedShare:
+        parts = zip(self.sessions, self.parts[act.key], self.wholes[act.key], strict=True)
+        return placed_share([part for part in parts if part[2]], places)
+
+    def figures(self, groups: Sequence[Any]) -> dict[Any, list[Any]]:
+        """Those of each group, where `groups` are what each turn belongs to."""
+        shares = [
+            (sums_but_zeros(groups, self.parts[act.key]), sums_but_zeros(groups, self.wholes[act.key])) for act in ACTS
+        ]
+        calls, seconds = defaultdict(list), defaultdict(list)
+        for group, n, took in zip(groups, self.calls, self.seconds, strict=True):
+            calls[group].append(n)
+            if took is not None:
+                seconds[group].append(took)
+        return {
+            group: [
+                len(each),
+                *(part.get(group, 0.0) / whole[group] if group in whole else None for part, whole in shares),
+                median(each),
+                median(seconds[group]),
+            ]
+            for group, each in calls.items()
+        }
+
+    def of(self, groups: Sequence[Any], wanted: Any) -> list[str]:
+        """The sessions of a group's turns."""
+        return [session_id for session_id, group in zip(self.sessions, groups, strict=True) if group == wanted]
+
+
 def _outcome(inputs: Inputs) -> Outcome:
     rows = inputs.rows["turns"]
     if not rows:
         return Outcome()
     places = inputs.places
-    turns = Sample([row["session_id"] for row in rows], places)
-    estimates = [
-        (act, turns.share(act.part(rows)) if act.whole is _each else _of_chances(act, rows, places)) for act in ACTS
-    ]
+    turns = _Turns(rows)
+    estimates = turns.estimates(places)
     findings = [
         estimate.finding(
             f"oversight.{act.key}",
@@ -126,9 +173,8 @@ def _outcome(inputs: Inputs) -> Outcome:
         )
         for act, estimate in estimates
     ]
-    seconds, calls = (
-        [(row["session_id"], float(row[key])) for row in rows if row[key] is not None] for key in ("seconds", "calls")
-    )
+    seconds = [(s, float(took)) for s, took in zip(turns.sessions, turns.seconds, strict=True) if took is not None]
+    calls = list(zip(turns.sessions, map(float, turns.calls), strict=True))
     findings += [
         placed_median(seconds, places, "seconds").finding(
             "oversight.seconds",
@@ -148,7 +194,7 @@ def _outcome(inputs: Inputs) -> Outcome:
             "What people and agents do to a turn",
             unit="share of turns",
             kind="share",
-            shares={act.short: act.part for act in of_turns},
+            shares={act.short: partial(_taken, turns.parts[act.key]) for act in of_turns},
         ),
         _over_time(
             rows,
@@ -156,20 +202,20 @@ def _outcome(inputs: Inputs) -> Outcome:
             "Calls for a prompt",
             unit="calls",
             kind="number",
-            measures={"median": _calls(0.5), "90%": _calls(0.9)},
+            measures={"median": _calls(turns, 0.5), "90%": _calls(turns, 0.9)},
         ),
     )
     limits = [
         "Not every agent logs an interruption, a refusal or a plan: an agent with none of them may just not say so."
         " SWE-chat's figures are of Claude Code alone."
     ]
-    tables = [_by_mode(rows, inputs.rows["modes"]), _by_agent(rows)]
+    tables = [_by_mode(turns, inputs.rows["modes"]), _by_agent(turns, rows)]
     return Outcome([f for f in findings if f.n], tables, charts, limits)
 
 
 def _over_time(rows: list[Row], name: str, title: str, **lines: Any) -> Chart | None:
     return lines_chart(
-        [(row["timestamp"], row["session_id"], row) for row in rows],
+        [(row["timestamp"], row["session_id"], n) for n, row in enumerate(rows)],
         id=name,
         title=f"{title}, {WINDOW_DAYS} days rolling",
         of="turns",
@@ -179,13 +225,12 @@ def _over_time(rows: list[Row], name: str, title: str, **lines: Any) -> Chart | 
     )
 
 
-def _of_chances(act: _Act, rows: list[Row], places: dict[str, str]) -> PlacedShare:
-    sessions, wholes = (row["session_id"] for row in rows), act.whole(rows)
-    return placed_share([part for part in zip(sessions, act.part(rows), wholes, strict=True) if part[2]], places)
+def _taken(column: list[float], turns: list[int]) -> list[float]:
+    return list(map(column.__getitem__, turns))
 
 
-def _calls(share: float) -> Callable[[list[Row]], float]:
-    return lambda turns: quantile(sorted([row["calls"] or 0 for row in turns]), share)
+def _calls(turns: _Turns, share: float) -> Callable[[list[int]], float]:
+    return lambda of: quantile(sorted(_taken(turns.calls, of)), share)
 
 
 def _chart(estimates: list[tuple[_Act, PlacedShare]], n: int) -> Chart | None:
@@ -200,35 +245,29 @@ def _chart(estimates: list[tuple[_Act, PlacedShare]], n: int) -> Chart | None:
     )
 
 
-def _by_mode(rows: list[Row], modes: list[Row]) -> Table:
-    shown, behind = [], []
+def _by_mode(turns: _Turns, modes: list[Row]) -> Table:
+    shown: list[list[Any]] = []
+    behind: list[Counted] = []
     for road in ROADS:
-        mode_of = by_session(modes, road)
-        for mode in OF_ROAD[road] if mode_of else ():
-            group = [row for row in rows if mode_of.get(row["session_id"]) == mode]
-            if group:
-                shown.append([f"{NAMES[mode]}, {road}", *_figures(group)])
-                behind.append(group)
-    return _table("mode", "mode", shown, sum(row[1] for row in shown if "replayed" in row[0]) or len(rows), behind)
+        if mode_of := by_session(modes, road):
+            groups = list(map(mode_of.get, turns.sessions))
+            figures = turns.figures(groups)
+            held = [mode for mode in OF_ROAD[road] if mode in figures]
+            shown += [[f"{NAMES[mode]}, {road}", *figures[mode]] for mode in held]
+            behind += [partial(turns.of, groups, mode) for mode in held]
+    n = sum(row[1] for row in shown if "replayed" in row[0]) or len(turns.sessions)
+    return _table("mode", "mode", shown, n, behind)
 
 
-def _by_agent(rows: list[Row]) -> Table:
-    groups = by(rows, "agent")
+def _by_agent(turns: _Turns, rows: list[Row]) -> Table:
+    groups = [row["agent"] for row in rows]
+    figures = turns.figures(groups)
     order = agents_in_order({row["session_id"]: row for row in rows}.values())
-    shown = [[agent, *_figures(groups[agent])] for agent in order]
-    return _table("agent", "agent", shown, len(rows), [groups[agent] for agent in order])
+    behind = [partial(turns.of, groups, agent) for agent in order]
+    return _table("agent", "agent", [[agent, *figures[agent]] for agent in order], len(rows), behind)
 
 
-def _figures(rows: list[Row]) -> list[Any]:
-    shares = []
-    for act in ACTS:
-        whole = len(rows) if act.whole is _each else sum(act.whole(rows))
-        shares.append(sum(act.part(rows)) / whole if whole else None)
-    seconds = [row["seconds"] for row in rows if row["seconds"] is not None]
-    return [len(rows), *shares, median([row["calls"] or 0 for row in rows]), median(seconds)]
-
-
-def _table(key: str, label: str, shown: list[list[Any]], n: int, behind: list[list[Row]]) -> Table:
+def _table(key: str, label: str, shown: list[list[Any]], n: int, behind: Sequence[Counted]) -> Table:
     acts = " | ".join(f"{act.key} {act.short}:share" for act in ACTS)
     header = f"{key} {label} | n turns:count | {acts} | calls calls, median:number | seconds time, median:seconds"
     return table(f"oversight.by_{key}", f"Oversight, by {label}", header, shown, n=n, of="turns", behind=behind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeAlias
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.behind import Part
@@ -34,18 +34,27 @@ _MEDIANS = (
 _UNTIMED = f"({sql.STARTED.removesuffix(' AS started_at')}) IS NULL"
 
 
+_Values: TypeAlias = "list[tuple[str, float]]"
+_Each: TypeAlias = "dict[str, _Values]"
+"""The sessions that have a value of a column, with it, by the column."""
+
+
 def _outcome(inputs: Inputs) -> Outcome:
     sessions = inputs.rows["sessions"]
-    turns, calls = (inputs.present("sessions", "session_id", column) for column in ("n_prompts", "n_tool_calls"))
+    each = {column: inputs.present("sessions", "session_id", column) for _, column, *_ in _TOTALS}
     title = "Sessions started"
     charts = drawn(
         over_time_chart(sessions, None, id="sessions.over_time", title=title, unit="sessions", kind="count"),
-        histogram_chart(turns, COUNTS, id="sessions.turns.spread", title="Prompts in a session", unit="prompts"),
-        histogram_chart(calls, COUNTS, id="sessions.calls.spread", title="Tool calls in a session", unit="tool calls"),
+        histogram_chart(
+            each["n_prompts"], COUNTS, id="sessions.turns.spread", title="Prompts in a session", unit="prompts"
+        ),
+        histogram_chart(
+            each["n_tool_calls"], COUNTS, id="sessions.calls.spread", title="Tool calls in a session", unit="tool calls"
+        ),
     )
     return Outcome(
-        [*_counts(sessions), *_totals(inputs), *_medians(inputs)],
-        [_spread(inputs), _by_agent(sessions)],
+        [*_counts(sessions), *_totals(each), *_medians(inputs, each)],
+        [_spread(inputs, each), _by_agent(sessions)],
         charts,
         [
             "Sessions are what someone kept and pointed this program at: neither a random sample of sessions nor of"
@@ -83,7 +92,7 @@ def _counts(sessions: list[Row]) -> list[Finding]:
     ]
 
 
-def _totals(inputs: Inputs) -> list[Finding]:
+def _totals(each: _Each) -> list[Finding]:
     return [
         count(sum([k for _, k in parts]), len(parts), behind=partial(_each_once, parts)).finding(
             f"sessions.{name}.total",
@@ -94,17 +103,17 @@ def _totals(inputs: Inputs) -> list[Finding]:
             headline=headline,
         )
         for name, column, title, unit, headline in _TOTALS
-        for parts in [inputs.present("sessions", "session_id", column)]
+        for parts in [each[column]]
     ]
 
 
-def _each_once(values: list[tuple[str, float]]) -> list[Part]:
+def _each_once(values: _Values) -> list[Part]:
     return [(session_id, value, 1) for session_id, value in values]
 
 
-def _medians(inputs: Inputs) -> list[Finding]:
+def _medians(inputs: Inputs, each: _Each) -> list[Finding]:
     findings = [
-        placed_median(inputs.present("sessions", "session_id", column), inputs.places).finding(
+        placed_median(each[column], inputs.places).finding(
             f"sessions.{name}.median",
             title,
             "sessions",
@@ -126,11 +135,9 @@ def _medians(inputs: Inputs) -> list[Finding]:
     ]
 
 
-def _spread(inputs: Inputs) -> Table:
+def _spread(inputs: Inputs, each: _Each) -> Table:
     columns = {"prompts": "n_prompts", "model calls": "n_steps", "tool calls": "n_tool_calls", "edits": "n_edits"}
-    spread: dict[str, list[tuple[str, float]]] = {
-        name: inputs.present("sessions", "session_id", column) for name, column in columns.items()
-    }
+    spread: dict[str, _Values] = {name: each[column] for name, column in columns.items()}
     for name, path, unit in (
         ("events", _EVENTS, 1),
         ("minutes the agent worked", _WORK, 60),
