@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import chain
 
 from agentsignals.analysis.study import Row
 from agentsignals.redaction import Redactor
@@ -97,14 +98,14 @@ def own_words(text: str) -> str:
 
 def _without_names(prompts: list[Prompt]) -> list[Prompt]:
     """Words of a place's name are taken out of its prompts, unless two other places use them: they are common words."""
-    used: dict[str, set[str]] = {}
+    vocabularies: defaultdict[str, set[str]] = defaultdict(set)
     for prompt in prompts:
-        for word in set(words_of(prompt.text)):
-            used.setdefault(word, set()).add(prompt.place)
+        vocabularies[prompt.place].update(words_of(prompt.text))
+    used = Counter(chain.from_iterable(vocabularies.values()))  # by so many places
     names: dict[str, set[str]] = {}
-    for place in {prompt.place for prompt in prompts}:
-        named = [word for word in words_of(_NO_LETTERS.sub(" ", place)) if word in used]
-        names[place] = {word for word in named if len(used[word] - {place}) < 2}
+    for place, words_here in vocabularies.items():
+        named = words_here.intersection(words_of(_NO_LETTERS.sub(" ", place)))
+        names[place] = {word for word in named if used[word] <= 2}
     for prompt in prompts:
         if of_place := names[prompt.place]:
             words = prompt.text.split()

@@ -9,7 +9,7 @@ from agentsignals.analysis.charts import dots
 from agentsignals.analysis.clusters import placed_median
 from agentsignals.analysis.distributions import RATIOS, histogram_chart
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, table
+from agentsignals.analysis.grouped import INTERVAL_NOTE, by, chart, drawn, table
 from agentsignals.analysis.measures import agents_in_order, median_finding, numbers, pooled, pooled_finding
 from agentsignals.analysis.study import Inputs, Outcome, Row, Study
 from agentsignals.stats.estimates import quantile
@@ -32,9 +32,10 @@ def _outcome(inputs: Inputs) -> Outcome:
     measured = [row for row in inputs.rows["values"] if row["number"] is not None]
     rows: list[list[Any]] = []
     marks: list[Row] = []
+    of_agent = by(measured, "agent")
     for agent in agents_in_order(measured):
-        group = [row for row in measured if row["agent"] == agent]
-        calls = sorted(row["number"] for row in group)
+        group = of_agent[agent]
+        calls = sorted([row["number"] for row in group])
         typical = placed_median([(row["session_id"], row["number"]) for row in group], inputs.places)
         quarters = quantile(calls, 0.25), quantile(calls, 0.75)
         together = pooled(group, inputs.places, is_share=False).value
@@ -52,7 +53,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         rows,
         n=n,
         of=of,
-        behind=[[row["session_id"] for row in measured if row["agent"] == shown[0]] for shown in rows],
+        behind=[[row["session_id"] for row in of_agent[shown[0]]] for shown in rows],
     )
     spread = histogram_chart(numbers(inputs, _AUTONOMY), RATIOS, id="autonomy.spread", title=title, unit=_PER_TURN)
     note = f"sessions in brackets; {INTERVAL_NOTE} over places, missing where there is too little"

@@ -12,7 +12,7 @@ from agentsignals.analysis.calendar import start_of
 from agentsignals.analysis.charts import OTHERS, lines
 from agentsignals.analysis.clusters import DOMINANT
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.grouped import chart, count, drawn, listing, mark, ranked, table
+from agentsignals.analysis.grouped import by, chart, count, drawn, listing, mark, ranked, table
 from agentsignals.analysis.rolling import MOST_POINTS, iso
 from agentsignals.analysis.rows import PLACE, STARTED
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
@@ -64,8 +64,9 @@ def _holding(largest: list[tuple[str, int]], wanted: float) -> int:
 
 def _table(placed: list[tuple[Row, str]], largest: list[tuple[str, int]]) -> Table:
     rows: list[list[Any]] = []
+    groups = by([row for row, _ in placed], PLACE)
     for place, n in largest[:_MOST]:
-        group = [row for row, of in placed if of == place]
+        group = groups[place]
         models = {row["model"] for row in group} - {None}
         times = [row["started_at"] for row in group if row["started_at"] is not None]
         agents = listing(Counter(row["agent"] for row in group))
@@ -79,7 +80,7 @@ def _table(placed: list[tuple[Row, str]], largest: list[tuple[str, int]]) -> Tab
         rows,
         n=len(placed),
         of=_OF,
-        behind=[[row["session_id"] for row, of in placed if of == place] for place, _ in largest[:_MOST]],
+        behind=[[row["session_id"] for row in groups[place]] for place, _ in largest[:_MOST]],
         note=f"The {_MOST} largest of {len(largest):,}." if len(largest) > _MOST else "",
     )
 
@@ -87,7 +88,8 @@ def _table(placed: list[tuple[Row, str]], largest: list[tuple[str, int]]) -> Tab
 def _chart(placed: list[tuple[Row, str]], largest: list[str]) -> Chart | None:
     """The share of the largest places among all sessions up to each day."""
     timed = sorted((r["started_at"], place, r["session_id"]) for r, place in placed if r["started_at"] is not None)
-    days = sorted({start_of(moment, "day") for moment, _, _ in timed})
+    starts = [start_of(moment, "day") for moment, _, _ in timed]
+    days = sorted(set(starts))
     if len(days) < 2:
         return None
     step = -(-len(days) // MOST_POINTS)
@@ -98,7 +100,7 @@ def _chart(placed: list[tuple[Row, str]], largest: list[str]) -> Chart | None:
     rows: list[Row] = []
     at = 0
     for day in days:
-        while at < len(timed) and start_of(timed[at][0], "day") <= day:
+        while at < len(timed) and starts[at] <= day:
             counted[timed[at][1]] += 1
             at += 1
         if day not in points:
@@ -106,7 +108,7 @@ def _chart(placed: list[tuple[Row, str]], largest: list[str]) -> Chart | None:
         for place, name in zip(largest, names, strict=True):
             n, share = counted[place], counted[place] / at
             tip = f"{redacted(place)}, up to {day:%Y-%m-%d}: {n:,} of {at:,} sessions ({formatted(share, 'share')})"
-            behind = partial(_so_far, timed[:at], place)
+            behind = partial(_so_far, timed, at, place)
             rows.append(mark({"name": name, "from": iso(day), "value": share, "tip": tip}, behind))
     return chart(
         "concentration.over_time",
@@ -120,8 +122,8 @@ def _chart(placed: list[tuple[Row, str]], largest: list[str]) -> Chart | None:
     )
 
 
-def _so_far(timed: list[tuple[datetime, str, str]], place: str) -> Each:
-    return [(session_id, float(of == place), 1) for _, of, session_id in timed]
+def _so_far(timed: list[tuple[datetime, str, str]], n: int, place: str) -> Each:
+    return [(session_id, float(of == place), 1) for _, of, session_id in timed[:n]]
 
 
 def _short(place: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from agentsignals.analysis import rows as sql
+from agentsignals.analysis.behind import Part
 from agentsignals.analysis.charts import bars, dots
 from agentsignals.analysis.clusters import share_of
 from agentsignals.analysis.figures import formatted
@@ -63,7 +65,7 @@ def _findings(inputs: Inputs) -> list[Finding]:
             count(
                 statuses[status],
                 statuses.total(),
-                behind=[(row["session_id"], row["n"] if row["status"] == status else 0, row["n"]) for row in calls],
+                behind=partial(_of_status, calls, status),
             ).finding(
                 f"errors.{status}",
                 title,
@@ -74,6 +76,10 @@ def _findings(inputs: Inputs) -> list[Finding]:
             for status, title in _UNANSWERED.items()
         ),
     ]
+
+
+def _of_status(calls: list[Row], status: str) -> list[Part]:
+    return [(row["session_id"], row["n"] if row["status"] == status else 0, row["n"]) for row in calls]
 
 
 def _by(answered: list[Row], key: str, places: dict[str, str]) -> list[tuple[str, Estimate, int]]:
