@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 import msgspec
@@ -11,11 +11,11 @@ from agentsignals.analysis.behind import Closed
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE
 from agentsignals.analysis.figures import bounded, formatted
-from agentsignals.analysis.grouped import bar, chart, count, drawn, table
+from agentsignals.analysis.grouped import bar, by, chart, count, drawn, ranked, table, tally
 from agentsignals.analysis.rows import BOUND, NAMED, PLACE
 from agentsignals.analysis.study import Chart, Finding, Inputs, Kind, Outcome, Row, Study, Table
 from agentsignals.redaction import redacted
-from agentsignals.stats.corpus_metrics import FEWEST_SESSIONS, Figures, by_metric
+from agentsignals.stats.corpus_metrics import FEWEST_SESSIONS, by_metric, pooled
 
 _INPUTS, _VARIANCE = "corpus.metric_inputs", "corpus.cross_dataset_variance[]"
 METRICS: dict[str, tuple[str, Kind]] = {
@@ -38,21 +38,15 @@ _OF_SETS = Closed("It counts data sets; the table of repositories and folders op
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    rows = [
-        (
-            row,
-            msgspec.json.decode(row["value"])
-            | {"session_id": row["session_id"], "place": row["place"], "low": row[BOUND] is not None},
-        )
-        for row in inputs.rows["inputs"]
-    ]
+    rows = inputs.rows["inputs"]
+    sets = by(rows, "place", "agent", "model")
+    cells = [_Cell(place, agent, model, group) for (place, agent, model), group in sets.items()]
     apart: list[Row] = msgspec.json.decode(inputs.rows["variance"][0]["value"]) if inputs.rows["variance"] else []
     whole = inputs.rows["variance"][0] if inputs.rows["variance"] else {}
-    everything = [figures for _, figures in rows]
     tables = [
-        _table("places", "repository or folder", [(figures["place"], figures) for _, figures in rows], everything),
-        _table("agents", "agent", [(row["agent"], figures) for row, figures in rows], everything),
-        _table("models", "model", [(row["model"], f) for row, f in rows if row["model"]], everything),
+        _table("places", "repository or folder", [(cell.place, cell) for cell in cells], cells),
+        _table("agents", "agent", [(cell.agent, cell) for cell in cells], cells),
+        _table("models", "model", [(cell.model, cell) for cell in cells if cell.model], cells),
         _spread(apart, whole),
     ]
     findings = [_most_apart(apart, whole)] if apart else []
@@ -69,6 +63,16 @@ def _outcome(inputs: Inputs) -> Outcome:
     return Outcome(findings, tables, drawn(_chart(apart, whole)), limits)
 
 
+class _Cell:
+    """The sessions of one place, agent and model: the sets are made of them, so that each session is added up once."""
+
+    def __init__(self, place: str, agent: str, model: str | None, rows: list[Row]) -> None:
+        self.place, self.agent, self.model = place, agent, model
+        self.sessions = [row["session_id"] for row in rows]
+        self.low = any(row[BOUND] is not None for row in rows)
+        self.figures = pooled([msgspec.json.decode(row["value"]) for row in rows])
+
+
 def _most_apart(apart: list[Row], whole: Row) -> Finding:
     first = apart[0]
     more = f"; {first['robust_cv']:.0%} of its median, robustly" if first["robust_cv"] is not None else ""
@@ -82,23 +86,23 @@ def _most_apart(apart: list[Row], whole: Row) -> Finding:
     )
 
 
-def _table(name: str, label: str, named: list[tuple[str, Figures]], everything: list[Figures]) -> Table:
-    sets: dict[str, list[Figures]] = {}
-    for key, figures in named:
-        sets.setdefault(key, []).append(figures)
-    large = sorted(
-        (entry for entry in sets.items() if len(entry[1]) >= FEWEST_SESSIONS),
-        key=lambda entry: (-len(entry[1]), entry[0]),
-    )[:_MOST]
-    values = by_metric([sessions for _, sessions in large], everything) if large else {}
+def _table(name: str, label: str, named: list[tuple[str, _Cell]], everything: list[_Cell]) -> Table:
+    sets: defaultdict[str, list[_Cell]] = defaultdict(list)
+    sizes: Counter[str] = Counter()
+    for key, cell in named:
+        sets[key].append(cell)
+        sizes[key] += len(cell.sessions)
+    large = [(key, n, sets[key]) for key, n in ranked(sizes) if n >= FEWEST_SESSIONS][:_MOST]
+    figures = ([cell.figures for cell in cells] for _, _, cells in large)
+    values = by_metric(list(figures), [cell.figures for cell in everything]) if large else {}
     with_places = name != "places"
     rows: list[list[Any]] = []
-    for at, (set_name, sessions) in enumerate(large):
-        largest = max(Counter(session["place"] for session in sessions).values()) / len(sessions)
+    for at, (set_name, n, of_set) in enumerate(large):
+        largest = max(tally([{"place": cell.place, "n": len(cell.sessions)} for cell in of_set], "place").values()) / n
         place = [largest, ONE_PLACE if largest > DOMINANT else ""] if with_places else []
-        low = any(session["low"] for session in sessions)
+        low = any(cell.low for cell in of_set)
         cells = (bounded(values[metric][at], low and metric in _OF_OUTPUT) for metric in METRICS)
-        rows.append([redacted(set_name), len(sessions), *cells, *place])
+        rows.append([redacted(set_name), n, *cells, *place])
     metrics = " | ".join(f"{metric} {words}:{kind}" for metric, (words, kind) in METRICS.items())
     more = f" {len(sets) - len(large):,} others are not shown." if len(sets) > len(large) else ""
     return table(
@@ -107,9 +111,9 @@ def _table(name: str, label: str, named: list[tuple[str, Figures]], everything: 
         f"name {label}:{'text' if name == 'agents' else 'code'} | n sessions:count | {metrics}"
         + (" | largest largest place:share | warning says little because" if with_places else ""),
         rows,
-        n=sum(len(sessions) for _, sessions in large),
+        n=sum(n for _, n, _ in large),
         of="sessions whose place is known",
-        behind=[[figures["session_id"] for figures in sessions] for _, sessions in large],
+        behind=[[session_id for cell in of_set for session_id in cell.sessions] for _, _, of_set in large],
         note=f"Of {FEWEST_SESSIONS} sessions and more. Calls a prompt and events are medians, cost is a mean, the"
         f" shares are sums over sums; openings: of another kind than the commonest of these. A dash: no value;"
         f" >= is a lower bound.{more}",
