@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from math import comb
 from pathlib import Path
@@ -586,3 +588,31 @@ def test_a_place_is_dear_from_half_more_a_session(factor: float, share: float) -
     made = {a.sentence: a for a in made_of("dear_places", sessions=sessions, bill=bill, charges=charges).values()}
     (dear,) = [a for sentence, a in made.items() if "in dear costs" in sentence]
     assert dear.share == pytest.approx(share) and dear.sentence.endswith("most of it for output.")
+
+
+_TWICE = """
+import os, sys
+from agentsignals.analysis.ranking import Bounds
+from agentsignals.findings import findings
+from agentsignals.ingest.engine.beside import beside
+from agentsignals.store import Store
+
+copies = []
+
+def begun(function):
+    copies.append(beside(function))
+    return copies[0]
+
+store, bounds = Store(sys.argv[1]), Bounds(effect=0.0, sureness=0.0, false_discoveries=1.0)
+of_two = findings(store, bounds=bounds, beside=begun)
+print(of_two == findings(store, bounds=bounds), len(copies), bool(of_two.bill), len(of_two.answers) > 1, flush=True)
+os._exit(0)
+"""
+
+
+def test_two_processes_say_what_one_says(paused: Store) -> None:
+    """With bounds below which nothing falls: all that was looked at is compared."""
+    ran = subprocess.run(
+        [sys.executable, "-c", _TWICE, str(paused.folder)], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ran.stdout.split() == ["True", "1", "True", "True"]
