@@ -222,7 +222,8 @@ def test_blobs_that_nothing_is_any_more_go_after_an_hour(
     bucket: Any, tmp_path: Path, machine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipeline.analyze([folder(tmp_path, "a")], STORE, jobs=1)
-    pipeline.analyze([folder(tmp_path, "b")], STORE, jobs=1)
+    # More than a shard: the index is another then, and not only what lies beside it.
+    pipeline.analyze([folder(tmp_path, "b", "c")], STORE, jobs=1, shard_bytes=1)
     held = len(keys(bucket))
     root = Store(STORE).folder
     monkeypatch.setattr(remote.files, "KEEP_S", -1)
@@ -230,7 +231,7 @@ def test_blobs_that_nothing_is_any_more_go_after_an_hour(
         (root / "more").write_text("x")
     assert len(keys(bucket)) < held
     machine("second")
-    assert len(prompts(STORE)) == 2 and Store(STORE).warnings == []
+    assert len(prompts(STORE)) == 3 and Store(STORE).warnings == []
 
 
 @pytest.mark.parametrize(
