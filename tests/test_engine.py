@@ -374,3 +374,32 @@ print(beside(where)())
 def test_it_is_done_by_a_copy_and_here_where_that_dies(fate: str, where: str) -> None:
     ran = subprocess.run([sys.executable, "-c", _ALONE, fate], capture_output=True, text=True, check=True, timeout=60)
     assert ran.stdout.split() == [where]
+
+
+_WITH_A_BAR = """
+from agentsignals.cli.output import Bar
+from agentsignals.ingest.engine.local import has_one_thread
+
+bar = Bar(False)
+bar("reading", 1, 2)
+print(has_one_thread())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="where it is not known to have one thread: no copy")
+def test_a_bar_in_a_terminal_leaves_the_process_one_that_can_be_copied() -> None:
+    """Workers are copies there, too: each that is none loads all again."""
+    import pty  # noqa: PLC0415  (not on every system)
+    import termios  # noqa: PLC0415
+
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(ours, (24, 80))
+    try:
+        command = [sys.executable, "-c", _WITH_A_BAR]
+        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, text=True, check=True, timeout=60)
+        os.set_blocking(ours, False)
+        assert "reading" in os.read(ours, 10_000).decode()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert ran.stdout.split() == ["True"]

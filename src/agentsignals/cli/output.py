@@ -165,6 +165,7 @@ class Bar:
         if self._bar is None or stage != self._stage:
             from tqdm import tqdm
 
+            tqdm.monitor_interval = 0  # its thread watches bars that stand still; a process with one can't be copied
             self.close()
             self._stage = stage
             beneath = getattr(sys.stderr, "beneath", sys.stderr)  # the bar is moved by control characters
