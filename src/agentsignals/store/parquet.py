@@ -1,7 +1,8 @@
 """Arrow's reader and writer of Parquet files, and the few of its functions that the store asks.
 
 `pyarrow.parquet` and `pyarrow.compute` are layers over what is imported here. They also load file systems of clouds and
-a documented Python function for each of Arrow's: a fifth of the time that a store takes up one line more in.
+a documented Python function for each of Arrow's: 70 ms, a fifth of a run over one line more (docs/decisions/006). What
+is imported is private to pyarrow, so it is asked for in this file alone.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Reader:
 
     def read(self, columns: list[str] | None = None, session_id: str | None = None) -> pa.Table:
         """All rows, or those of a session."""
-        indices = self._indices(columns)
+        indices = None if columns is None else self._indices(columns)
         if session_id is None:
             return self._reader.read_all(column_indices=indices)
         groups = [n for n in range(self._reader.num_row_groups) if self._may_hold(n, session_id)]
@@ -42,12 +43,11 @@ class Reader:
     def batches(self, rows: int, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         """All rows, so many at a time."""
         groups = range(self._reader.num_row_groups)
-        return iter(self._reader.iter_batches(rows, row_groups=groups, column_indices=self._indices(columns)))
+        indices = None if columns is None else self._indices(columns)
+        return iter(self._reader.iter_batches(rows, row_groups=groups, column_indices=indices))
 
-    def _indices(self, columns: list[str] | None) -> list[int] | None:
+    def _indices(self, columns: list[str]) -> list[int]:
         """Where the values of columns lie: a list's are below its name."""
-        if columns is None:
-            return None
         places: dict[str, int] = {path[0]: n for n, path in enumerate(self._reader.column_paths)}
         if missing := [name for name in columns if name not in places]:
             raise pa.ArrowInvalid(f"There is no column {missing[0]} in {', '.join(places)}")
@@ -55,8 +55,8 @@ class Reader:
 
     def _may_hold(self, group: int, session_id: str) -> bool:
         """Whether rows of a session may be among those of a row group."""
-        column = self._reader.metadata.row_group(group).column(self._indices(["session_id"])[0])  # type: ignore[index]
-        bounds = column.statistics
+        (at,) = self._indices(["session_id"])
+        bounds = self._reader.metadata.row_group(group).column(at).statistics
         return bounds is None or not bounds.has_min_max or bounds.min <= session_id <= bounds.max
 
 
