@@ -195,7 +195,7 @@ def test_nothing_that_writes_is_let_through_and_no_byte_changes(folder: Path) ->
 
 
 def test_a_connection_has_as_many_threads_as_it_is_asked_for(folder: Path) -> None:
-    store, asked = Store(folder), "SELECT current_setting('threads')"
+    store, asked = Store(folder / "store"), "SELECT current_setting('threads')"
     of_many = connect(store).database.execute(asked).fetchall()
     assert connect(store, threads=1).database.execute(asked).fetchall() == [(1,)]
     assert connect(store).database.execute(asked).fetchall() == of_many, "each is kept for who asks for as many"
