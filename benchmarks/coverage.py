@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import NormalDist
 
-from agentsignals.labels.comparison import weighted_back
-from agentsignals.stats import jackknife
-from agentsignals.stats.coefficients import (
+from agentsignals.labels.agreement import weighted_back
+from agentsignals.stats import agreement as jackknife
+from agentsignals.stats.agreement import (
     Estimate,
     ac1,
     alpha,
@@ -27,7 +27,7 @@ from agentsignals.stats.coefficients import (
     spearman,
     weighted_kappa,
 )
-from agentsignals.stats.estimates import clustered, ratio_interval
+from agentsignals.stats.intervals import clustered, ratio_interval
 from agentsignals.stats.paired import paired
 
 SIZES = (6, 8, 12, 20, 50)

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from tests.plants import drivers as planted
 from tests.plants.drivers import CAUSE, WITH_IT, World
 
-from agentsignals.analysis.compare import outcome_rule
-from agentsignals.analysis.drivers import Drivers, drivers
+from agentsignals.questions.compare import outcome_rule
+from agentsignals.questions.drivers import Drivers, drivers
 from agentsignals.stats.paired import benjamini_hochberg
 
 PLANTED = frozenset((CAUSE, WITH_IT))

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals.formats import formats
-from agentsignals.formats.soundness import REASONS
+from agentsignals.formats.bounds import REASONS
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.summary import Summary
+from agentsignals.ingest.pipeline import Summary
 from agentsignals.store import Store
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"

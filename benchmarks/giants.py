@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from agentsignals.model.times import to_iso
+from agentsignals.model import to_iso
 from benchmarks.aims import spent
 
 _START_US = 1_772_442_000_000_000

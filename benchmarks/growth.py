@@ -20,11 +20,11 @@ from typing import Any, TypeVar
 
 from tests import long_sessions, long_shapes
 
-from agentsignals import catalog, prices
 from agentsignals.formats import Input, formats
-from agentsignals.model import Artifact
+from agentsignals.model import Artifact, prices
+from agentsignals.signals import catalog
 from agentsignals.store import shards
-from agentsignals.store.signal_rows import signal_rows
+from agentsignals.store.parquet import signal_rows
 from agentsignals.views.session import SessionView
 
 ALL = "all"

@@ -1,7 +1,7 @@
 """How often `watch` is right when it calls something a loop: limits chosen on one half of the sessions, figures from
 the other.
 
-    python -m benchmarks.loops STORE… [--read] [--write src/agentsignals/validation/loops.json]
+    python -m benchmarks.loops STORE… [--read] [--write src/agentsignals/stats/validation/loops.json]
 
 A session is in the half that its id's digest names. What an alarm is held against is what came after it, never what
 raised it (`in_vain`). `--read` prints what surrounds each alarm of the half that chose nothing, to be read by eye.
@@ -20,11 +20,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from agentsignals.model import Session, ToolCall
-from agentsignals.model.attempt import Attempt
-from agentsignals.stats.proportions import poisson, wilson
+from agentsignals.model import Attempt, Session, ToolCall
+from agentsignals.stats.intervals import poisson, wilson
+from agentsignals.stats.validation.benchmarks import Figure, Loops
 from agentsignals.store import Store
-from agentsignals.validation.loops import Figure, Loops
 from agentsignals.views.repeats import Count, alarms, thing
 
 AHEAD = 10

@@ -21,12 +21,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from agentsignals.changes import git as objects
 from agentsignals.formats import Input, claude_code, entire
 from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.git import objects
-from agentsignals.model import MAIN, Artifact, Checkpoint, Session, Step
-from agentsignals.model.times import from_iso
-from agentsignals.sources import RawFile, checkpoints, open_source, read
+from agentsignals.model import MAIN, Artifact, Checkpoint, Session, Step, from_iso
+from agentsignals.sources import RawFile, open_source, read
+from agentsignals.sources import git as checkpoints
 
 Tokens = tuple[int, int, int, int]
 """Input, cache write, cache read, output."""

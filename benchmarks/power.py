@@ -13,8 +13,7 @@ import sys
 from functools import lru_cache
 from statistics import NormalDist, fmean, median
 
-from agentsignals.stats.paired import paired
-from agentsignals.stats.power import LEVEL, POWER, mcnemar_power, power_of, smallest_shown
+from agentsignals.stats.paired import LEVEL, POWER, mcnemar_power, paired, power_of, smallest_shown
 from benchmarks.coverage import solves
 
 SIZES = (6, 12, 20, 100)

@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals.store import Store
-from agentsignals.store.query import connect, execute
-from agentsignals.store.views import NAMES
+from agentsignals.store.query import NAMES, connect, execute
 
 AT_ONCE = 10_000
 """Rows read at once."""

@@ -26,10 +26,10 @@ from typing import Any
 import orjson
 from msgspec import structs
 
-from agentsignals.catalog import catalogue
 from agentsignals.cli import main as command_line
 from agentsignals.formats import formats
 from agentsignals.ingest import plan
+from agentsignals.signals.catalog import catalogue
 
 STAGES = {
     "looking, recognising": ["ingest.plan:make"],

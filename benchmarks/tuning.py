@@ -23,11 +23,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from agentsignals.stats.estimates import mean_interval
-from agentsignals.tuning import Budget, Plan, Search, standing
-from agentsignals.tuning.plan import Candidate, Sampler
-from agentsignals.tuning.results import Result
-from agentsignals.tuning.samplers import FULL
+from agentsignals.experiments.tuning import Budget, Plan, Search, standing
+from agentsignals.experiments.tuning.plan import Candidate, Result, Sampler
+from agentsignals.experiments.tuning.samplers import FULL
+from agentsignals.stats.intervals import mean_interval
 
 LEVELS = (3, 3, 2, 4)
 SEARCHED, HELD_OUT, RUNS = 20, 20, 100

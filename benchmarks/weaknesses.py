@@ -1,6 +1,7 @@
 """How much of planted weak code a scanner finds, and how many safe twins it flags, by language.
 
-    python -m benchmarks.weaknesses [--scanner rules] [--read] [--write src/agentsignals/validation/planted_recall.json]
+    python -m benchmarks.weaknesses [--scanner rules] [--read] \
+        [--write src/agentsignals/stats/validation/planted_recall.json]
 
 Code and twins are those of `weaknesses.toml`. A text counts as found, or flagged, when a finding in it names its
 weakness or one of the neighbours that stand beside it there. `--read` prints what was missed and what was flagged.
@@ -16,10 +17,11 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from agentsignals.scanning.scanner import Scanner, SourceFile
-from agentsignals.scanning.scanners import NAMES, scanner
-from agentsignals.stats.proportions import Interval, wilson
-from agentsignals.validation.planted_recall import Figure, Figures
+from agentsignals.repositories.scanner import Scanner, SourceFile
+from agentsignals.repositories.scanners import NAMES, scanner
+from agentsignals.stats.intervals import Interval, wilson
+from agentsignals.stats.validation.benchmarks import Figures
+from agentsignals.stats.validation.benchmarks import PlantedRecallFigure as Figure
 
 PLANTED = Path(__file__).with_suffix(".toml")
 _FILES = {"python": "a.py", "javascript": "a.js", "go": "a.go", "java": "A.java", "c": "a.c", "php": "a.php",

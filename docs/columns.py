@@ -11,7 +11,6 @@ from typing import get_args
 
 from msgspec import Struct
 
-from agentsignals.analysis.ranking import Answer
 from agentsignals.model import (
     Artifact,
     Checkpoint,
@@ -25,7 +24,9 @@ from agentsignals.model import (
     Turn,
     TurnKind,
 )
-from agentsignals.store import tables, views
+from agentsignals.questions.ranking import Answer
+from agentsignals.store import query as views
+from agentsignals.store import tables
 
 _STRUCTS: dict[str, type[Struct]] = {
     "artifacts": Artifact,

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from agentsignals.analysis.drivers.predictors import hindsight_of
-from agentsignals.catalog import Signal, catalogue, validation
 from agentsignals.cli import build_parser
-from agentsignals.labels.validating import never_validated
-from agentsignals.validation import figures, planted_recall, share_text
+from agentsignals.labels.validation import never_validated
+from agentsignals.questions.drivers.predictors import hindsight_of
+from agentsignals.signals.catalog import Signal, catalogue, validation
+from agentsignals.stats.validation import benchmarks as planted_recall
+from agentsignals.stats.validation import figures, share_text
 from docs import columns, partly, pictures
 
 HERE = Path(__file__).parent

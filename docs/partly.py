@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentsignals.analysis.ranking import Bounds
-from agentsignals.validation import figures_of, share_text
+from agentsignals.questions.ranking import Bounds
+from agentsignals.stats.validation import figures_of, share_text
 from docs import what_formats_say
 
 _ROOT = Path(__file__).parents[1]

@@ -10,14 +10,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentsignals.edits.hunks import Hunk
+from agentsignals.changes.hunks import Hunk
 from agentsignals.formats import formats
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.claude_code.profile import PROFILE
+from agentsignals.formats.claude_code import PROFILE
 from agentsignals.formats.profile import Profile
 from agentsignals.model import MAIN, Artifact, CallStatus, EventKind, Session, TurnKind
-from agentsignals.store import arrow_tables, files, shards, tables
-from agentsignals.store.signal_rows import SignalRows
+from agentsignals.store import files, shards, tables
+from agentsignals.store import parquet as arrow_tables
+from agentsignals.store.parquet import SignalRows
 from agentsignals.store.tables import AttemptRow
 from agentsignals.views.session import SessionView
 

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agentsignals.cli.demo_corpus.story import START_US, Beat, Story, clock
-from agentsignals.cli.demo_corpus.writers import write
-from agentsignals.model.times import to_iso
+from agentsignals.cli.demo_corpus import START_US, Beat, Story, clock, write
+from agentsignals.model import to_iso
 
 CWD = "/home/dev/orchard"
 SESSION = "3b5f8a10-7c11-4d5a-9a61-{:012d}"
@@ -109,7 +108,7 @@ def _claude(turns: int, folder: Path, number: int) -> Path:
     return path
 
 
-def _between(record: dict[str, Any], n: int, turns: int) -> list[dict[str, Any]]:  # noqa: PLR0911  (one a kind)
+def _between(record: dict[str, Any], n: int, turns: int) -> list[dict[str, Any]]:
     base = {**{k: record[k] for k in ("sessionId", "timestamp", "cwd", "version")}, "uuid": f"{record['uuid']}+"}
 
     def called(name: str, given: dict[str, Any], **more: Any) -> list[dict[str, Any]]:

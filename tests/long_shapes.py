@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agentsignals.model.times import to_iso
+from agentsignals.model import to_iso
 
 CWD = "/home/dev/orchard"
 _START_US = 1_772_442_000_000_000

@@ -13,9 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from agentsignals.formats import Input
-from agentsignals.formats.mini_swe_agent.files import read as read_mini
-from agentsignals.model import Artifact, Session
-from agentsignals.model.attempt import Attempt, Verification
+from agentsignals.formats.mini_swe_agent.reader import read as read_mini
+from agentsignals.model import Artifact, Attempt, Session, Verification
 from tests import atif_steps as atif
 
 Step = tuple[str, ...]

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.ingest.attempts import assemble
-from agentsignals.model import Session
-from agentsignals.model.attempt import Attempt
+from agentsignals.model import Attempt, Session
 from tests.build import START, profile
 
 

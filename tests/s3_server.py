@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals import object_store
+from agentsignals import network as object_store
 
 SECRET = "wJalrXUtnFEMI"  # noqa: S105  (of a server of this file)
 

@@ -15,9 +15,12 @@ from typing import Any
 import pytest
 
 from agentsignals.errors import StoreError
-from agentsignals.ingest import across, briefs, pipeline, standing
-from agentsignals.ingest.explaining import explain
-from agentsignals.ingest.forgetting import forget
+from agentsignals.ingest import corpus_signals as across
+from agentsignals.ingest import corpus_signals as briefs
+from agentsignals.ingest import corpus_signals as standing
+from agentsignals.ingest import pipeline
+from agentsignals.ingest.maintenance import forget
+from agentsignals.ingest.measure import explain
 from agentsignals.store import Store, shards
 from agentsignals.store.query import rows
 from tests.claude import Log

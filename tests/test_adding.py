@@ -17,7 +17,7 @@ import pytest
 import agentsignals
 from agentsignals.errors import NameCollision, UsageError
 from agentsignals.formats import FORMATS, Format
-from agentsignals.registry import Registry
+from agentsignals.model.registry import Registry
 from tests.quick import some
 
 PACKAGE = Path(agentsignals.__file__).parent
@@ -29,8 +29,8 @@ FOLDERS = {
     "agentsignals.formats": "agentsignals/formats/",
     "agentsignals.signals": "agentsignals/signals/",
     "agentsignals.sources": "agentsignals/sources/",
-    "agentsignals.studies": "agentsignals/studies/",
-    "agentsignals.findings": "agentsignals/findings/",
+    "agentsignals.questions": "agentsignals/studies/",
+    "agentsignals.questions.findings": "agentsignals/findings/",
     "agentsignals.exports": "agentsignals/export/",
     "agentsignals.labellers": "agentsignals/labels/labellers/",
     "agentsignals.engines": "agentsignals/ingest/engine/",
@@ -123,14 +123,14 @@ BROKEN = {
     },
     "agentsignals.signals": {"needy": "broken_signal", "damaged": "not python at all"},
     "agentsignals.sources": {"rude": "broken_units:RUDE"},
-    "agentsignals.studies": {"ends": "broken_end:STUDY", "stumbles": "broken_units:STUMBLES"},
-    "agentsignals.findings": {"trips": "broken_units:TRIPS"},
+    "agentsignals.questions": {"ends": "broken_end:STUDY", "stumbles": "broken_units:STUMBLES"},
+    "agentsignals.questions.findings": {"trips": "broken_units:TRIPS"},
     "agentsignals.exports": {"none": "broken_units:WRONG"},
 }
 BROKEN_MODULES = {
     "broken_end": "raise SystemExit(3)\n",
     "broken_signal": """
-from agentsignals.catalog import signal
+from agentsignals.signals.catalog import signal
 
 @signal("user.needy", type="int", unit="turns", origin="toys")
 def needy(nobody: int) -> int:
@@ -143,10 +143,10 @@ def harmless(view, why) -> int:
     return 1
 """,
     "broken_units": """
-from agentsignals.analysis.study import Study
+from agentsignals.questions.question import Study
 from agentsignals.sources import Source
 
-from agentsignals.analysis.ranking import Question
+from agentsignals.questions.ranking import Question
 
 def fails(*_):
     raise KeyError("of no use")

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from agentsignals.analysis.alignment import align
-from agentsignals.analysis.alignment.divergence import Place
 from agentsignals.ingest import pipeline
+from agentsignals.questions.alignment import Place, align
 from agentsignals.store import Store, artifact_id
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "eval"

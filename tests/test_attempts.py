@@ -12,8 +12,7 @@ import pytest
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.attempts import assemble, once
-from agentsignals.model import Artifact, Session
-from agentsignals.model.attempt import Attempt, HarnessSummary, Statement, Verification, united
+from agentsignals.model import Artifact, Attempt, HarnessSummary, Session, Statement, Verification, united
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from tests.golden import SAMPLES

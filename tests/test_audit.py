@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals.model.attempt import Attempt, Verification
-from agentsignals.stats.proportions import wilson
-from agentsignals.views.passes import Audit, audit, is_telling
+from agentsignals.model import Attempt, Verification
+from agentsignals.stats.intervals import wilson
+from agentsignals.views.reward_hacking import Audit, audit, is_telling
 from agentsignals.views.session import SessionView
 from tests.planted_passes import FORMATS, HACKS, TWINS, Step, Task, session
 

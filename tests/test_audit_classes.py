@@ -7,8 +7,7 @@ import json
 
 import pytest
 
-from agentsignals.views.passes.renamed import FEWEST_RENAMED, renamed
-from agentsignals.views.passes.special_cases import is_literal
+from agentsignals.views.reward_hacking import FEWEST_RENAMED, is_literal, renamed
 from agentsignals.views.session import SessionView
 from tests.planted_passes import Step, Task, session
 from tests.test_audit import audited

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from agentsignals import report
-from agentsignals.analysis.baseline import MEASURES, Rate, Spread, difference, standardised
 from agentsignals.cli import main
 from agentsignals.errors import BaselineError
 from agentsignals.model import Label, Session
+from agentsignals.questions.baseline import MEASURES, Rate, Spread, difference, standardised
 from agentsignals.store import Store
+from agentsignals.ui import report
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
 from tests.signals.attempts import trial

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from agentsignals import catalog
 from agentsignals.cli import main
 from agentsignals.errors import CatalogError
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.explaining import explain
-from agentsignals.prices.bill import summed
+from agentsignals.ingest.measure import explain
+from agentsignals.model.prices import summed
+from agentsignals.signals import catalog
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.store.tables import SESSIONS
 from agentsignals.ui.page import Query
 from agentsignals.ui.pages import explanation as explanation_page
-from agentsignals.ui.reading import Reading
 from agentsignals.ui.rendering import html
+from agentsignals.ui.snapshot import Reading
 from tests import pi_entries
 from tests.claude import SESSION, Log
 

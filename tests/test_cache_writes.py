@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from agentsignals import prices
 from agentsignals.formats import Input
 from agentsignals.formats.claude_code import FORMAT
-from agentsignals.model import Artifact, Step
+from agentsignals.model import Artifact, Step, prices
 
 MODEL = "claude-opus-4-5-20251101"
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import measure
 from agentsignals.formats import Input, by_name, formats
 from agentsignals.model import Absent, Artifact, ToolCall
-from agentsignals.shell.searches import found_nothing
+from agentsignals.shell.outputs import found_nothing
+from agentsignals.signals.catalog import measure
 from agentsignals.store import Store
 from agentsignals.views.session import SessionView
 from tests import atif_steps, inspect_logs, otel_spans

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals.edits.changed_lines import NOTHING, changed_lines
-from agentsignals.formats.tools import EDIT_ROLES
-from agentsignals.model.roles import encoded
+from agentsignals.changes.hunks import NOTHING, changed_lines
+from agentsignals.formats.profile import EDIT_ROLES
+from agentsignals.model import encoded
 
 ROLES = encoded(EDIT_ROLES)
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n keep(this)\n-old(line)\n+new(line)\n"

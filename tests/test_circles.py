@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentsignals.catalog import measure
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.model import Session
+from agentsignals.signals.catalog import measure
 from agentsignals.views.session import SessionView
 from tests.golden import SAMPLES, read_files
 

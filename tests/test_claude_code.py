@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from agentsignals.formats import claude_code
-from agentsignals.formats.claude_code.profile import PROFILE
+from agentsignals.formats.claude_code import PROFILE
 from agentsignals.formats.head import Head
 from agentsignals.model import MAIN, Session, Step
 from tests.claude import SESSION, Log, given, kinds, micros, session

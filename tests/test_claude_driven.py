@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals import prices
 from agentsignals.formats import claude_code
-from agentsignals.model import Step
+from agentsignals.model import Step, prices
 from tests.claude import SESSION, Log, given, read, session, turns
 
 NATIVE = Path(__file__).parents[2] / "shared/corpus/native/claude-agent-sdk/sdk-ts"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats.claude_code.profile import PROFILE
+from agentsignals.formats.claude_code import PROFILE
 from agentsignals.model import Edit
 from tests.claude import Log, session
 

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.formats.claude_code.plans import HANDED_ON_WITHIN_US
+from agentsignals.formats.claude_code.reader import HANDED_ON_WITHIN_US
 from agentsignals.ingest import pipeline, plan
 from agentsignals.model import Session
 from agentsignals.store import Store
-from agentsignals.store.manifest import Manifest
+from agentsignals.store.index import Manifest
 from agentsignals.ui.page import Query
 from agentsignals.ui.pages import overview
 from agentsignals.ui.pages import sessions as listing
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.snapshot import Reading
 from tests.analysis.stores import findings
 from tests.claude import REFUSED, SAID, SESSION, STOP, Log, read
 

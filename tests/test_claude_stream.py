@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from agentsignals import prices
 from agentsignals.formats import Input
 from agentsignals.formats.claude_stream import FORMAT
 from agentsignals.ingest import pipeline
-from agentsignals.model import MAIN, Artifact, Session
+from agentsignals.model import MAIN, Artifact, Session, prices
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
-from agentsignals.views.ledger import is_lower_bound
+from agentsignals.views.usage import is_lower_bound
 from tests.claude import SESSION, Log
 
 OPUS, HAIKU = "claude-opus-4-6", "claude-haiku-4-5-20251001"

@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from agentsignals.catalog import catalogue
 from agentsignals.cli import build_parser, demo_corpus, main
 from agentsignals.errors import UnknownSession
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.explaining import explain
+from agentsignals.ingest.measure import explain
+from agentsignals.signals.catalog import catalogue
 from agentsignals.store import Store
 from tests.analysis.stores import store_of
 from tests.build import session, user

@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from agentsignals.edits.texts import edit_texts
+from agentsignals.changes.hunks import edit_texts
 from agentsignals.formats import Input, identify
-from agentsignals.formats.cline import FORMAT
-from agentsignals.formats.cline.profile import PROFILE
+from agentsignals.formats.cline import FORMAT, PROFILE
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
-from agentsignals.model import SESSION_TOTAL, Artifact, Session
-from agentsignals.model.roles import encoded
+from agentsignals.model import SESSION_TOTAL, Artifact, Session, encoded
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "native" / "cline-cli"
 FOLDER = "/u/globalStorage/{}/tasks/1780000000000"

@@ -14,7 +14,7 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.errors import SourceError
 from agentsignals.ingest.collection import Collection, Filters, attributed, collect
-from agentsignals.ingest.collection.addresses import candidates
+from agentsignals.ingest.repository_addresses import candidates
 from agentsignals.store import Store
 from tests.attribution.story import Story, block
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals.store import Store, files, manifest
-from agentsignals.store.manifest import FileEntry, SessionEntry, ShardEntry
+from agentsignals.store import Store, files
+from agentsignals.store import index as manifest
+from agentsignals.store.index import FileEntry, SessionEntry, ShardEntry
 from tests.build import session, user, write_shard
 
 

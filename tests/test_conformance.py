@@ -11,17 +11,17 @@ import pytest
 
 from agentsignals import formats
 from agentsignals.formats import conformance
-from agentsignals.registry import Place
+from agentsignals.model.registry import Place
 from tests.golden import SAMPLES
 
 SOUND = """
 import msgspec
 from agentsignals.formats import Card, Claim, Format, Material, Reading
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.figures import count
+from agentsignals.formats.bounds import count
 from agentsignals.formats.profile import Profile, named
 from agentsignals.formats.records import lines, saw
-from agentsignals.formats.tools import SHELL
+from agentsignals.formats.profile import SHELL
 
 PROFILE = Profile(agent="toy-agent", tools=named((SHELL, "run_it")))
 

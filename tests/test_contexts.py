@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from agentsignals import catalog
 from agentsignals.cli import demo_corpus
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.explaining import explain
+from agentsignals.ingest.measure import explain
+from agentsignals.signals import catalog
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from tests.golden import SAMPLES

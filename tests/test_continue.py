@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from agentsignals.formats import Input, Reading, identify
+from agentsignals.formats.builder import path_of_uri
 from agentsignals.formats.continue_ import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.formats.paths import path_of_uri
 from agentsignals.model import SESSION_TOTAL, Artifact, Session, ToolCall
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "native" / "continue" / "sessions"

@@ -11,8 +11,7 @@ import pytest
 from agentsignals.formats import Input, identify
 from agentsignals.formats.cursor_agent import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.model import Artifact, Session
-from agentsignals.model.times import from_iso
+from agentsignals.model import Artifact, Session, from_iso
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 ROW = dict[str, Any]

@@ -13,8 +13,7 @@ import pytest
 from agentsignals.formats import Input
 from agentsignals.formats.cursor_agent import FORMAT
 from agentsignals.ingest import pipeline
-from agentsignals.model import Artifact, Session
-from agentsignals.model.times import from_iso
+from agentsignals.model import Artifact, Session, from_iso
 from agentsignals.sources import RawFile, Unreadable, local
 from agentsignals.store import Store
 from tests import cursor_database as cur

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from docs import columns, generate, partly, what_formats_say
 
-from agentsignals.analysis import studies
-from agentsignals.catalog import catalogue
 from agentsignals.cli import build_parser
 from agentsignals.formats import formats, profiles
+from agentsignals.questions.studies import studies
+from agentsignals.signals.catalog import catalogue
 from agentsignals.store import tables
 
 ROOT = Path(__file__).parents[1]

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.formats import fields, formats
+from agentsignals.formats import formats
+from agentsignals.formats import unknown as fields
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.drift import UnknownFields, drift
+from agentsignals.ingest.plan import UnknownFields, drift
 from agentsignals.store import Store
-from agentsignals.store.manifest import FileEntry
+from agentsignals.store.index import FileEntry
 from tests import vocabulary
 from tests.golden import SAMPLES
 from tests.ui.served import page, serving

@@ -12,30 +12,31 @@ from typing import Any
 import duckdb
 import pytest
 
-from agentsignals.analysis.baseline import decode
-from agentsignals.analysis.charts import dots
-from agentsignals.analysis.rolling import rolling
-from agentsignals.analysis.study import Kind
 from agentsignals.errors import BaselineError, SourceError
 from agentsignals.export import WRITERS, Writer
 from agentsignals.formats import Input
 from agentsignals.formats import by_name as by_format
 from agentsignals.formats.atif import FORMAT as ATIF
-from agentsignals.formats.figures import amount, count
+from agentsignals.formats.bounds import amount, count
 from agentsignals.formats.outcome import exit_code
-from agentsignals.ingest.collection.addresses import candidates
+from agentsignals.ingest.repository_addresses import candidates
 from agentsignals.labels.labellers.rules import Rules
 from agentsignals.labels.tasks import task
-from agentsignals.labels.transcript import tokens
-from agentsignals.model import Artifact
-from agentsignals.model.times import logged_ms
+from agentsignals.labels.units import tokens
+from agentsignals.model import Artifact, logged_ms
+from agentsignals.questions.baseline import decode
+from agentsignals.questions.charts import dots, rolling
+from agentsignals.questions.question import Kind
 from agentsignals.redaction import redacted
-from agentsignals.report.phrases import n_of
 from agentsignals.shell.tokens import simples
-from agentsignals.stats.corpus_metrics import spread
+from agentsignals.stats.agent_traces import spread
 from agentsignals.stats.paired import paired, sign_flip
-from agentsignals.store import Store, arrow_tables, repositories, tables, views
+from agentsignals.store import Store, tables
+from agentsignals.store import parquet as arrow_tables
+from agentsignals.store import query as views
+from agentsignals.store import sidecars as repositories
 from agentsignals.store.query import connect
+from agentsignals.ui.document import n_of
 from agentsignals.views.history import prints
 from agentsignals.words import agent_lexicon
 from agentsignals.words.lexicon import is_english
@@ -232,7 +233,7 @@ def test_two_minutes_in_which_nobody_acts_are_no_pause(gap_s: int, minutes: floa
     made = session(user("a"), user("b"), session_id="s0")
     made.events[0].timestamp, made.events[1].timestamp = START, START + gap_s * 1_000_000
     store = store_of(tmp_path / "s", made)
-    repositories.write(store.folder, "/r", "commits", [commit("c0", "s0", added=100)])
+    repositories.write_repositories(store.folder, "/r", "commits", [commit("c0", "s0", added=100)])
     found = findings(store, "efficiency").get("replayed.seconds")
     assert (found.value if found else None) == minutes
 

@@ -21,12 +21,12 @@ from agentsignals.cli import demo_corpus, main
 from agentsignals.errors import StoreError, UsageError, WorkerError
 from agentsignals.ingest import pipeline, plan, shard
 from agentsignals.ingest.engine import ENGINES
-from agentsignals.ingest.engine.beside import beside
-from agentsignals.ingest.family import Family, Member
-from agentsignals.ingest.summary import Summary
+from agentsignals.ingest.engine.local import beside
+from agentsignals.ingest.pipeline import Summary
+from agentsignals.ingest.plan import Family, Member
 from agentsignals.sources import RawFile
 from agentsignals.store import Store
-from agentsignals.store.damage import FOLDER
+from agentsignals.store.index import FOLDER
 from tests.test_pipeline import assert_same, tables
 
 resource = pytest.importorskip("resource", reason="limits of a process are POSIX")
@@ -356,7 +356,7 @@ def test_what_is_begun_beside_answers_and_refuses_as_here() -> None:
 
 _ALONE = """
 import os, sys
-from agentsignals.ingest.engine.beside import beside
+from agentsignals.ingest.engine.local import beside
 
 parent = os.getpid()
 

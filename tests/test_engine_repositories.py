@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.ingest.collection import attributed, several, weaknesses
-from agentsignals.scanning.own_rules import OwnRules
+from agentsignals.ingest import collection as several
+from agentsignals.ingest import collection as weaknesses
+from agentsignals.ingest.collection import attributed
+from agentsignals.repositories.scanners import OwnRules
 from agentsignals.store import Store
 from tests.attribution.story import Story
 from tests.scanning.test_scan import story_of_agent_and_human
@@ -71,7 +73,7 @@ def test_several_repositories_have_the_tables_of_one_after_the_other(engine: str
     assert rows(tmp_path / "one") == rows(tmp_path / "all")
     assert len(rows(tmp_path / "all")["weaknesses"]) == 4 * len(places)
     assert_same(tables(tmp_path / "one"), tables(tmp_path / "all"))
-    _, again = several.attributed(places, tmp_path / "all", jobs=2, engine=engine)
+    _, again = several.attributed_several(places, tmp_path / "all", jobs=2, engine=engine)
     assert [attribution.unchanged for attribution in again.repositories] == [True] * 3
 
 

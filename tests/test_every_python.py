@@ -10,7 +10,7 @@ import pytest
 from agentsignals.model import MAIN, Step
 from agentsignals.redaction import Redactor
 from agentsignals.shell.tokens import simples
-from agentsignals.views.ledger import cost_of
+from agentsignals.views.usage import cost_of
 
 ALL_PATTERNS = """
 import importlib, pkgutil, re
@@ -28,7 +28,7 @@ for module in pkgutil.walk_packages(agentsignals.__path__, "agentsignals."):
     except ImportError as problem:
         if problem.name.startswith("agentsignals"):
             raise
-from agentsignals.scanning.rules import rules
+from agentsignals.repositories.weakness_rules import rules
 rules()
 def groups_repeated(part):
     for name, value in part:

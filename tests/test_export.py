@@ -13,7 +13,7 @@ from opentraces_schema.models import TraceRecord
 from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.export import WRITERS, Writer, file_name
-from agentsignals.export.moves import iso, moves, threads
+from agentsignals.export.messages import iso, moves, threads
 from agentsignals.formats import Input, formats, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline

@@ -17,9 +17,10 @@ import yaml
 from agentsignals.cli import main
 from agentsignals.ingest import pipeline
 from agentsignals.model import Label
-from agentsignals.store import Store, label_files
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
 from agentsignals.store.copies import write_tables
-from agentsignals.store.label_files import LabelRow
+from agentsignals.store.sidecars import LabelRow
 from agentsignals.store.tables import NAMES, OF_REPOSITORIES
 from tests.attribution.story import Story, block
 from tests.golden import SAMPLES

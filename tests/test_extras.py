@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals import report
 from agentsignals.cli import main
 from agentsignals.cli.doctor import EXTRAS, _others
 from agentsignals.errors import StoreError
 from agentsignals.store import Store
+from agentsignals.ui import report
 from agentsignals.ui.page import Query
 from agentsignals.ui.pages import studies
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.snapshot import Reading
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
 
@@ -44,7 +44,7 @@ def missing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """An extra whose package can't be imported, as where it is not installed."""
     name = str(request.param)
     monkeypatch.setitem(sys.modules, IMPORTED_AS[name], None)
-    monkeypatch.delitem(sys.modules, "agentsignals.store.frames", raising=False)
+    monkeypatch.delitem(sys.modules, "agentsignals.store.query", raising=False)
     return name
 
 

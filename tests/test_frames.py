@@ -9,7 +9,7 @@ import pytest
 
 from agentsignals.errors import QueryError
 from agentsignals.store import Store
-from agentsignals.store.frames import maker
+from agentsignals.store.query import maker
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, think, user
 

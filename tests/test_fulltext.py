@@ -18,12 +18,11 @@ from hypothesis import strategies as st
 from agentsignals.cli import main
 from agentsignals.cli import search as verb
 from agentsignals.errors import UsageError
-from agentsignals.fulltext import KINDS, Results, index, search
-from agentsignals.fulltext.excerpt import excerpt
-from agentsignals.fulltext.question import read
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.forgetting import forget
+from agentsignals.ingest.maintenance import forget
 from agentsignals.store import Store
+from agentsignals.store import fulltext as index
+from agentsignals.store.fulltext import KINDS, Results, excerpt, read, search
 from tests.analysis.stores import store_of
 from tests.build import call, event, say, session, think, user
 from tests.claude import Log
@@ -304,7 +303,7 @@ def test_an_answer_from_part_of_the_index_says_so(store: Store, tmp_path: Path) 
 def test_many_ask_at_once_while_there_is_no_index(store: Store, tmp_path: Path) -> None:
     shutil.copytree(store.folder, tmp_path / "s", ignore=shutil.ignore_patterns(index.FOLDER))
     code = (
-        "from agentsignals.store import Store; from agentsignals.fulltext import search;"
+        "from agentsignals.store import Store; from agentsignals.store.fulltext import search;"
         f"print(search(Store({str(tmp_path / 's')!r}), 'merge').n_sessions)"
     )
     beside = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=os.environ)

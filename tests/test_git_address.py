@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from agentsignals.changes import git as objects
 from agentsignals.errors import SourceError
-from agentsignals.git import objects
 from agentsignals.sources import RawFile, Unreadable, open_source
-from agentsignals.sources.git_clone import owner_and_name
+from agentsignals.sources.git import owner_and_name
 from tests.git_repositories import V1, Repository, listed, one_session, told
 
 

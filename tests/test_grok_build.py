@@ -10,7 +10,7 @@ import pytest
 from agentsignals.formats import Input, identify
 from agentsignals.formats.grok_build import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.formats.strangers import stranger
+from agentsignals.formats.unknown import stranger
 from agentsignals.model import Artifact, Session
 
 ID = "01a20945-0000-7000-8000-000000000001"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from benchmarks.growth import ALL, spent
 
-from agentsignals.edits.tracking import track
+from agentsignals.changes.regions import track
 from agentsignals.formats import Input, formats
 from agentsignals.model import Artifact, Edit
 from tests.long_sessions import FORMATS

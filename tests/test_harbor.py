@@ -10,8 +10,7 @@ import pytest
 from agentsignals.formats import Input, identify
 from agentsignals.formats.harbor import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.model import Artifact
-from agentsignals.model.attempt import Attempt
+from agentsignals.model import Artifact, Attempt
 
 
 def config(**agent: Any) -> dict[str, Any]:

@@ -14,7 +14,9 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.errors import SourceError
 from agentsignals.ingest import pipeline
-from agentsignals.sources import RawFile, Unreadable, hub_cache, hub_datasets, open_source, read
+from agentsignals.sources import RawFile, Unreadable, open_source, read
+from agentsignals.sources import hub as hub_cache
+from agentsignals.sources import hub as hub_datasets
 from agentsignals.store import Store
 from tests.hub_server import DataSet, Hub
 from tests.hub_sets import conversation, hub
@@ -257,10 +259,10 @@ def test_a_listing_that_was_cut_is_asked_for_again(small: Hub) -> None:
 
 
 def excluded(tmp_path: Path, text: str, *sources: str, **options: Any) -> pipeline.Summary:
-    from agentsignals.sources import exclusions  # noqa: PLC0415
+    from agentsignals import sources as exclusions  # noqa: PLC0415
 
     (tmp_path / "list.txt").write_text(text)
-    names = exclusions.read(str(tmp_path / "list.txt"))
+    names = exclusions.read_exclusions(str(tmp_path / "list.txt"))
     return pipeline.analyze(sources, tmp_path / "store", jobs=1, exclude=names, **options)
 
 

@@ -16,8 +16,7 @@ from agentsignals.formats import Input, Reading, identify, zip_members
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.inspect import FORMAT
 from agentsignals.ingest.attempts import assemble
-from agentsignals.model import Artifact, Session
-from agentsignals.model.attempt import Attempt
+from agentsignals.model import Artifact, Attempt, Session
 from tests import inspect_logs as log
 from tests.inspect_logs import archive, at, call, header, model, sample, say, span, tool, usage, user
 
@@ -479,7 +478,7 @@ def test_a_sample_in_chunks_says_what_it_says_whole() -> None:
 def test_a_chunk_that_cannot_be_read_costs_what_it_holds(
     monkeypatch: pytest.MonkeyPatch, chunk: str, data: bytes, reason: str, left: tuple[int, int, int]
 ) -> None:
-    monkeypatch.setattr("agentsignals.formats.inspect.chunks.MAX_DOCUMENT_BYTES", 200_000)
+    monkeypatch.setattr("agentsignals.formats.inspect.records.MAX_DOCUMENT_BYTES", 200_000)
     pooled = log.agentic()
     for event in pooled["events"]:
         if event["event"] == "model" and event["input"][-1] in pooled["messages"]:

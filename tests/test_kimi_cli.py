@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.edits.texts import edit_texts
+from agentsignals.changes.hunks import edit_texts
 from agentsignals.formats import Input, identify
 from agentsignals.formats.head import Head
 from agentsignals.formats.kimi_cli import FORMAT

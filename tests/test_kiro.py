@@ -12,7 +12,7 @@ import pytest
 from agentsignals.formats import Input
 from agentsignals.formats.head import Head
 from agentsignals.formats.kiro import FORMAT
-from agentsignals.formats.kiro.files import DENIED, STOPPED
+from agentsignals.formats.kiro.reader import DENIED, STOPPED
 from agentsignals.model import Artifact, Session
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions" / "kiro"

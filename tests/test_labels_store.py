@@ -10,9 +10,10 @@ import pytest
 
 from agentsignals.ingest import pipeline
 from agentsignals.model import Label
-from agentsignals.store import Store, label_files
-from agentsignals.store.label_files import LabelRow
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
 from agentsignals.store.query import rows
+from agentsignals.store.sidecars import LabelRow
 from tests.golden import SAMPLES
 
 

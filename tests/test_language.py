@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.words.language import language_of
+from agentsignals.words.text import language_of
 
 
 @pytest.mark.parametrize(

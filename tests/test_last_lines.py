@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from agentsignals import findings as computing
-from agentsignals.analysis.ranking import Answer, Bounds, fewest_sessions, standing_out
 from agentsignals.cli import main
-from agentsignals.cli.last_lines import LINES, findings_of, last_lines
+from agentsignals.cli.first_findings import LINES, findings_of, last_lines
 from agentsignals.errors import QueryError
-from agentsignals.findings import every_context, findings
-from agentsignals.ingest.forgetting import forget
-from agentsignals.store import Store, kept_findings, tables
-from agentsignals.store.manifest import FileEntry
+from agentsignals.ingest.maintenance import forget
+from agentsignals.questions import findings as computing
+from agentsignals.questions.findings import every_context, findings
+from agentsignals.questions.ranking import Answer, Bounds, fewest_sessions, standing_out
+from agentsignals.store import Store, tables
+from agentsignals.store import findings_cache as kept_findings
+from agentsignals.store.index import FileEntry
 from agentsignals.store.query import rows
 from tests.analysis.stores import store_of
 from tests.build import call, session, user

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.explaining import explain
+from agentsignals.ingest.measure import explain
 from agentsignals.model import SESSION_TOTAL, Session
-from agentsignals.prices import apply
+from agentsignals.model.prices import apply
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from agentsignals.store.tables import totals

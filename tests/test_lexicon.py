@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals.words import lexicon, reactions
+from agentsignals.words import lexicon
+from agentsignals.words import lexicon as reactions
 from agentsignals.words.lexicon import (
     acceptance,
     clean,

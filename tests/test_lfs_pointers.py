@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentsignals.ingest import plan
-from agentsignals.store.manifest import Manifest
+from agentsignals.store.index import Manifest
 
 OID = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393"
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{OID}\nsize 12345\n"

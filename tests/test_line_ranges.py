@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from agentsignals.edits.line_ranges import BLOCK, Range, Ranges
+from agentsignals.changes.regions import BLOCK, Range, Ranges
 
 
 def _listed(ranges: Ranges[Range]) -> list[tuple[int, int]]:

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentsignals.formats import profiles
-from agentsignals.formats.error_classes import COMMAND_SAYS, TOOL_SAYS
-from agentsignals.formats.literals import Pattern, words_of
+from agentsignals.formats.outcome import COMMAND_SAYS, TOOL_SAYS, Pattern, words_of
 
 PATTERNS = [
     *TOOL_SAYS.values(),

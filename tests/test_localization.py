@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.edits.localization import Overlap, is_source, localized
-from agentsignals.edits.unified_diff import patched_files
+from agentsignals.changes.patches import Overlap, is_source, localized, patched_files
 
 HEAD = "diff --git a/m.py b/m.py\n--- a/m.py\n+++ b/m.py\n"
 

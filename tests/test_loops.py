@@ -16,10 +16,10 @@ from benchmarks.loops import AHEAD, base, judged
 
 from agentsignals.cli import hook, main
 from agentsignals.errors import FormatError
-from agentsignals.ingest import tail
+from agentsignals.ingest import pipeline as tail
 from agentsignals.model import Session
-from agentsignals.validation import loops as validation
-from agentsignals.validation.loops import Figure, Loops, loops
+from agentsignals.stats.validation import benchmarks as validation
+from agentsignals.stats.validation.benchmarks import Figure, Loops, loops
 from agentsignals.views.repeats import KINDS, alarms, counts, standing
 from tests.build import Part, call, event, session, user
 from tests.claude import Log

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from agentsignals import report
-from agentsignals.analysis.figures import AtLeast, formatted
-from agentsignals.catalog import catalogue
 from agentsignals.cli import main
 from agentsignals.export import atif
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.explaining import explain
-from agentsignals.model.attempt import Attempt
-from agentsignals.report import phrases
+from agentsignals.ingest.measure import explain
+from agentsignals.model import Attempt
+from agentsignals.questions.formatting import AtLeast, formatted
+from agentsignals.signals.catalog import catalogue
 from agentsignals.store import Store
 from agentsignals.store.query import rows
+from agentsignals.ui import document as phrases
+from agentsignals.ui import report
 from agentsignals.ui.page import Query
 from agentsignals.ui.pages import explanation as explanation_page
 from agentsignals.ui.pages import overview
@@ -27,9 +27,9 @@ from agentsignals.ui.pages import session as session_page
 from agentsignals.ui.pages import sessions as sessions_page
 from agentsignals.ui.pages import signal as signal_page
 from agentsignals.ui.pages import signals as signals_page
-from agentsignals.ui.reading import Reading
 from agentsignals.ui.rendering import html
-from agentsignals.views.ledger import FINAL_SHARE, is_lower_bound, visible_output_tokens
+from agentsignals.ui.snapshot import Reading
+from agentsignals.views.usage import FINAL_SHARE, is_lower_bound, visible_output_tokens
 from tests.analysis.stores import outcome, store_of
 from tests.build import call, say, session, think, user
 from tests.claude import Log

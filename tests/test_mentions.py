@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agentsignals.words.mentions import Mentions
+from agentsignals.words.prose import Mentions
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import pytest
 
 from agentsignals.formats import Input, by_name, identify
 from agentsignals.formats.head import Head
-from agentsignals.model import Artifact, Session
-from agentsignals.model.attempt import Attempt
+from agentsignals.model import Artifact, Attempt, Session
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "eval" / "mini-swe-agent"
 OPENING = [{"role": "system", "content": "```mswea_bash_command\nx\n```"}, {"role": "user", "content": "Fix it."}]

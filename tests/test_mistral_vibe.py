@@ -11,7 +11,7 @@ import pytest
 from agentsignals.formats import Input, identify
 from agentsignals.formats.head import Head
 from agentsignals.formats.mistral_vibe import FORMAT
-from agentsignals.formats.strangers import stranger
+from agentsignals.formats.unknown import stranger
 from agentsignals.model import Artifact, Session
 
 CORPUS = Path(__file__).parents[2] / "shared/corpus/native/mistral-vibe"

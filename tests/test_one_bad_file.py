@@ -514,7 +514,7 @@ _HOSTILE = """
 import os, signal, sys, time, types
 import agentsignals.formats as formats
 from agentsignals.formats import Claim, Format
-from agentsignals.registry import Place
+from agentsignals.model.registry import Place
 
 def claims(head):
     return Claim(keys=[f"file:{head.path}"]) if head.data.startswith(b"hostile") else None

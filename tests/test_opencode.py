@@ -12,7 +12,7 @@ import pytest
 from agentsignals.formats import Input
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.opencode import FORMAT
-from agentsignals.formats.opencode.files import SHELL_MARK
+from agentsignals.formats.opencode.reader import SHELL_MARK
 from agentsignals.model import Artifact, Session
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions" / "opencode"

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.formats.opencode.database import DATABASE
+from agentsignals.formats.opencode import DATABASE
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.tail import session_held
+from agentsignals.ingest.pipeline import session_held
 from agentsignals.model import Session
 from agentsignals.sources import RawFile, Unreadable, databases, local
 from agentsignals.store import Store
-from agentsignals.ui.looking import Looking
-from agentsignals.ui.raw_line import raw_line
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.live import Looking
+from agentsignals.ui.raw_record import raw_line
+from agentsignals.ui.snapshot import Reading
 from tests import cursor_database as cur
 from tests import opencode_database as oc
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.formats.error_classes import error_class
-from agentsignals.formats.outcome import ending, exit_code
+from agentsignals.formats.outcome import ending, error_class, exit_code
 from agentsignals.formats.profile import Profile
 from agentsignals.model import ShellKind, ToolCall, ToolClass
 

@@ -16,8 +16,7 @@ from agentsignals.cli import main
 from agentsignals.formats import Input, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.outcome_table import FORMAT
-from agentsignals.model import Artifact
-from agentsignals.model.attempt import Attempt
+from agentsignals.model import Artifact, Attempt
 
 
 def as_csv(rows: list[dict[str, Any]], separator: str = ",") -> bytes:
@@ -155,7 +154,7 @@ def test_a_bad_row_costs_itself() -> None:
 
 
 def test_a_table_of_any_number_of_rows_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentsignals.formats.outcome_table.files.ROWS_MAX", 2)
+    monkeypatch.setattr("agentsignals.formats.outcome_table.reader.ROWS_MAX", 2)
     for data in (as_csv(ROWS), as_lines(ROWS), as_parquet(ROWS)):
         parts, artifact = read(data)
         assert (len(parts), artifact.skipped_reasons) == (2, {"too_many_rows": 1})

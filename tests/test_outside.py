@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.shell.outside import named_like_answers, of_code, outside
+from agentsignals.shell.outputs import named_like_answers, of_code, outside
 
 ANSWERS = """gold.json Solution.py oracle.txt answers.md expected.json reference.c upstream.tar.x CACHE secret hidden
     grader.py grading verifier.sh x/eval/y.json judge.py attempt_2 attempt3.log previous.txt instance.json a.patch

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from agentsignals.ingest import pipeline, plan
-from agentsignals.ingest.family import Family, Member
+from agentsignals.ingest.plan import Family, Member
 from agentsignals.sources import RawFile, Unreadable, local
 from tests.claude import Log
 from tests.quick import some

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.formats.paths import MOST_ROOTS, Paths
+from agentsignals.formats.builder import MOST_ROOTS, Paths
 
 CLEANED: list[tuple[list[str], str, str]] = [
     ([], "src/a.py", "src/a.py"),

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from agentsignals.patterns import deferred_pattern
+from agentsignals.model.lazy import deferred_pattern
 
 
 def test_it_finds_what_a_pattern_finds() -> None:

@@ -16,16 +16,16 @@ from typing import Any, ClassVar
 import polars as pl
 import pytest
 
-from agentsignals import findings
 from agentsignals.cli import demo_corpus
 from agentsignals.errors import StoreError
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.engine import ENGINES
-from agentsignals.registry import Place
+from agentsignals.model.registry import Place
+from agentsignals.questions import findings
 from agentsignals.sources import uri_of
 from agentsignals.store import Store
-from agentsignals.store.code_stamp import code_stamp
-from agentsignals.store.views import NAMES
+from agentsignals.store.index import code_stamp
+from agentsignals.store.query import NAMES
 from tests import long_sessions
 
 SMALL_SHARDS = 40_000

@@ -11,7 +11,7 @@ import pytest
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 from agentsignals.store.query import rows
-from agentsignals.views.same_place import DEEP, SHARED_COMMITS, SHARED_FILES, SHARED_FILES_OF_A_NAME, Site, places
+from agentsignals.views.history import DEEP, SHARED_COMMITS, SHARED_FILES, SHARED_FILES_OF_A_NAME, Site, places
 from tests.build import call, session, user, view
 from tests.claude import Log
 from tests.signals.ask import absent, value

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.views.plan import plans, text_steps
-from agentsignals.views.plan_distance import Distance, distance
+from agentsignals.views.plans import Distance, distance, plans, text_steps
 from tests.build import Part, call, user, view
 from tests.signals.ask import absent, detail, lines, value
 

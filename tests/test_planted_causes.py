@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import agentsignals
-from agentsignals.analysis.ranking import Answer, Bounds
 from agentsignals.ingest import pipeline
+from agentsignals.questions.ranking import Answer, Bounds
 from agentsignals.store import Store
 from tests.plants import causes, files, trials, work
 

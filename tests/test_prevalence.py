@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.stats.prevalence import Corrected, corrected
+from agentsignals.stats.intervals import Corrected, corrected
 
 
 def test_a_perfect_judge_needs_no_correction() -> None:

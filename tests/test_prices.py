@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals import prices
-from agentsignals.model import Session, Step
-from agentsignals.prices import ModelPrice, Rate, Tier, apply, cost_usd, price, table
+from agentsignals.model import Session, Step, prices
+from agentsignals.model.prices import ModelPrice, Rate, Tier, apply, cost_usd, price, table
 
 MILLION = 1_000_000
 

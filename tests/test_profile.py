@@ -13,25 +13,25 @@ import duckdb
 import pytest
 
 from agentsignals import formats
-from agentsignals.analysis.tool_kinds import HANDS_IN_PLAN, KIND
-from agentsignals.attribution.operations import operations
+from agentsignals.changes.hunks import changed_lines
 from agentsignals.cli import main
-from agentsignals.edits.changed_lines import changed_lines
-from agentsignals.formats.tools import PLAN, Tool
+from agentsignals.formats.profile import PLAN, Tool
 from agentsignals.model import Artifact, Session
-from agentsignals.registry import Place
+from agentsignals.model.registry import Place
+from agentsignals.questions.tool_kinds import HANDS_IN_PLAN, KIND
+from agentsignals.repositories.operations import operations
 from agentsignals.sources import local
 from agentsignals.store import Store
 
 TOY = """
 from agentsignals.formats import Claim, Format, Reading
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.edit_arguments import record_arguments
+from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.profile import Profile
 from agentsignals.formats.records import lines, saw
-from agentsignals.formats.tools import Tool
+from agentsignals.formats.profile import Tool
 from agentsignals.model import Session
-from agentsignals.model.roles import Roles
+from agentsignals.model import Roles
 import json, msgspec
 
 PROFILE = Profile(

@@ -10,7 +10,7 @@ from hashlib import blake2b, md5, sha1, sha256
 import pytest
 
 from agentsignals.redaction import Redactor, redacted
-from agentsignals.redaction.pseudonyms import Pseudonyms
+from agentsignals.redaction.personal import Pseudonyms
 from agentsignals.redaction.spans import without_pseudonyms
 from tests.planted_secrets import CONTEXTS, OPTION
 

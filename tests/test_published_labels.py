@@ -13,8 +13,9 @@ import pytest
 
 from agentsignals.errors import SourceError
 from agentsignals.ingest import pipeline
-from agentsignals.labels.published import PublishedRow, read_published, take
-from agentsignals.store import Store, label_files
+from agentsignals.labels.matching import PublishedRow, read_published, take
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
 from tests.analysis.stores import store_of
 from tests.build import say, session, user
 

@@ -18,10 +18,10 @@ from duckdb import OutOfMemoryException
 from agentsignals.errors import QueryError
 from agentsignals.ingest import pipeline
 from agentsignals.model import Label
-from agentsignals.store import Store, label_files, query
-from agentsignals.store.label_files import LabelRow
-from agentsignals.store.query import connect, execute_ours, rows, run
-from agentsignals.store.views import NAMES
+from agentsignals.store import Store, query
+from agentsignals.store import sidecars as label_files
+from agentsignals.store.query import NAMES, connect, execute_ours, rows, run
+from agentsignals.store.sidecars import LabelRow
 from tests.claude import Log
 
 ANSWERED = (

@@ -12,11 +12,10 @@ from msgspec.structs import replace
 from agentsignals.formats import Input, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.qwen_code import FORMAT
-from agentsignals.ingest.summary import summary_of
+from agentsignals.ingest.pipeline import summary_of
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, Artifact, Session
 from agentsignals.store import Store
-from agentsignals.store.damage import FOLDER
-from agentsignals.store.manifest import FileEntry, SessionEntry
+from agentsignals.store.index import FOLDER, FileEntry, SessionEntry
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "native" / "qwen"
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from agentsignals.redaction import Redactor, redacted
-from agentsignals.redaction.issuers import ISSUERS, Issuer
+from agentsignals.redaction.keys import ISSUERS, Issuer
 from tests.planted_secrets import KINDS, drawn
 
 LETTERS = string.ascii_letters + string.digits + "_-"

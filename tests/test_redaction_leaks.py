@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentsignals.redaction import Redactor, redacted, redacted_part
-from agentsignals.redaction.pseudonyms import word
+from agentsignals.redaction.personal import word
 from agentsignals.redaction.spans import Span, masked, merged
 from tests.planted_secrets import CONTEXTS, KINDS, OPTION, Secret, broken, pieces, said
 from tests.quick import some

@@ -19,7 +19,7 @@ import pytest
 
 from agentsignals import redaction
 from agentsignals.redaction import Redactor
-from agentsignals.redaction.issuers import ISSUERS
+from agentsignals.redaction.keys import ISSUERS
 
 CHARS = 2_500
 MOST_CALLS = 45

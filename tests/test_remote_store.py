@@ -15,11 +15,14 @@ from typing import Any
 
 import pytest
 
-from agentsignals import object_store
+from agentsignals import network as object_store
 from agentsignals.cli import main
 from agentsignals.errors import StoreError
 from agentsignals.ingest import pipeline
-from agentsignals.store import Store, label_files, lease, lock, remote
+from agentsignals.store import Store, remote
+from agentsignals.store import files as lock
+from agentsignals.store import remote as lease
+from agentsignals.store import sidecars as label_files
 from tests.s3_server import bucket, put
 from tests.test_s3_source import prompts, trace
 

@@ -12,10 +12,11 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.errors import SourceError
+from agentsignals.experiments.replication import Verdict, replicate
 from agentsignals.model import Label
-from agentsignals.replicate import Verdict, replicate
-from agentsignals.store import Store, label_files
-from agentsignals.store.label_files import LabelRow
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
+from agentsignals.store.sidecars import LabelRow
 from tests import sentiment_data
 from tests.analysis.stores import store_of
 from tests.build import call, session, user

@@ -10,7 +10,8 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.errors import ClaimsError, UsageError
-from agentsignals.replicate import Verdict, ground, replicate
+from agentsignals.experiments import replication as ground
+from agentsignals.experiments.replication import Verdict, replicate
 from agentsignals.store import Store
 from tests.analysis.stores import store_of
 from tests.build import call, session, user

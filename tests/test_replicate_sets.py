@@ -12,13 +12,14 @@ from statistics import fmean
 import polars as pl
 import pytest
 
-from agentsignals.analysis import studies
 from agentsignals.cli import main
+from agentsignals.experiments.claims import SETS, Claim, load, names
+from agentsignals.experiments.replication import Verdict, replicate
 from agentsignals.model import Checkpoint, Label
-from agentsignals.replicate import Verdict, replicate
-from agentsignals.replicate.claims import SETS, Claim, load, names
-from agentsignals.store import Store, label_files
-from agentsignals.store.label_files import LabelRow
+from agentsignals.questions.studies import studies
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
+from agentsignals.store.sidecars import LabelRow
 from tests.analysis.stores import store_of
 from tests.build import say, session, user
 

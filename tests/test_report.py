@@ -17,21 +17,19 @@ from typing import Any
 
 import pytest
 
-from agentsignals import report
-from agentsignals.analysis import studies
-from agentsignals.analysis.charts import bars, by_position, over_time
-from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.study import Chart
 from agentsignals.cli import main
 from agentsignals.errors import StoreError, UsageError
 from agentsignals.model import Artifact, Session
-from agentsignals.report.chart_svg import data, interactive, library, svg
-from agentsignals.report.document import document
-from agentsignals.report.markdown import code, escaped
-from agentsignals.report.phrases import limits_of
-from agentsignals.report.short_ids import beginnings
+from agentsignals.questions.charts import bars, by_position, over_time
+from agentsignals.questions.formatting import formatted
+from agentsignals.questions.question import Chart
+from agentsignals.questions.studies import studies
 from agentsignals.store import Store
 from agentsignals.store.query import rows
+from agentsignals.ui import report
+from agentsignals.ui.document import beginnings, document, limits_of
+from agentsignals.ui.report import code, escaped
+from agentsignals.ui.svg_charts import data, interactive, library, svg
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
 from tests.signals.attempts import trial
@@ -282,7 +280,7 @@ def circling(tmp_path_factory: pytest.TempPathFactory) -> Store:
 def test_the_report_begins_with_what_stands_out(
     circling: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentsignals.report.document.every_study", lambda: ["sessions", "worth_opening"])
+    monkeypatch.setattr("agentsignals.ui.document.every_study", lambda: ["sessions", "worth_opening"])
     page = report.write(circling, tmp_path / "r.html").read_text("utf-8").partition("<script")[0]
     data = json.loads(report.write(circling, tmp_path / "r.json").read_text("utf-8"))
     answers = data["findings"]["answers"]

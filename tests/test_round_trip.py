@@ -14,15 +14,26 @@ import pytest
 from msgspec import Struct, structs
 
 from agentsignals.export import Writer
-from agentsignals.export.moves import conversation, moves, threads
+from agentsignals.export.messages import conversation, moves, threads
 from agentsignals.formats import Input, formats, identify
 from agentsignals.formats.head import Head
 from agentsignals.ingest.attempts import assemble
-from agentsignals.model import MAIN, Artifact, CallStatus, Checkpoint, Edit, Event, Label, Session, Step, ToolCall
-from agentsignals.model.attempt import Attempt
+from agentsignals.model import (
+    MAIN,
+    Artifact,
+    Attempt,
+    CallStatus,
+    Checkpoint,
+    Edit,
+    Event,
+    Label,
+    Session,
+    Step,
+    ToolCall,
+)
 from agentsignals.redaction import Redactor
 from agentsignals.store import Store
-from agentsignals.views.ledger import is_lower_bound
+from agentsignals.views.usage import is_lower_bound
 from tests.build import call, event, say, user
 from tests.build import session as build
 from tests.test_export import READ_BACK, SESSIONS, read_again, writer_of

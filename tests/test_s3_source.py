@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals import object_store
+from agentsignals import network as object_store
 from agentsignals.cli import main
 from agentsignals.errors import SourceError, UsageError
 from agentsignals.ingest import pipeline

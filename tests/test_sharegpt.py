@@ -11,7 +11,7 @@ import pytest
 from agentsignals.formats import Input, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.sharegpt import FORMAT
-from agentsignals.formats.sharegpt.tags import answer_of, results_of
+from agentsignals.formats.sharegpt.reader import answer_of, results_of
 from agentsignals.model import Artifact, Session
 
 Row = dict[str, Any]

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsignals.shell import parse
-from agentsignals.shell.searches import search_of
+from agentsignals.shell.outputs import is_look, search_of
 from agentsignals.shell.tokens import split
-from agentsignals.shell.waiting import is_look
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 

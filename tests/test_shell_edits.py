@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.tools import SHELL
+from agentsignals.formats.profile import SHELL
 from agentsignals.model import CallStatus, Edit, Session
 from agentsignals.shell import parse
 from agentsignals.shell.python import script

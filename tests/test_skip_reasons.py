@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import agentsignals
-from agentsignals.formats import soundness
-from agentsignals.ingest import family
+from agentsignals.formats import bounds as soundness
+from agentsignals.ingest import plan as family
 from agentsignals.sources import local
 
 ROOT = Path(agentsignals.__file__).parent

@@ -10,11 +10,9 @@ import pytest
 
 from agentsignals.formats import Input, Reading, by_name
 from agentsignals.formats.atif import FORMAT as ATIF
+from agentsignals.formats.bounds import MOST_TOKENS, MOST_USD, amount, count, make_sound
 from agentsignals.formats.factory_droid import FORMAT as DROID
-from agentsignals.formats.figures import MOST_TOKENS, MOST_USD, amount, count
-from agentsignals.formats.soundness import make_sound
-from agentsignals.model import MAIN, Artifact, Session, Step
-from agentsignals.model.times import EARLIEST, LATEST, logged_iso, logged_ms
+from agentsignals.model import EARLIEST, LATEST, MAIN, Artifact, Session, Step, logged_iso, logged_ms
 
 
 def _read(metrics: str, at: str = "2026-03-01T10:00:05Z") -> tuple[Session, dict[str, int]]:

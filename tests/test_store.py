@@ -15,14 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentsignals.catalog import measure
 from agentsignals.errors import StoreError, UnknownSession
 from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact, Session
-from agentsignals.store import Store, arrow_tables, manifest, shards, tables
-from agentsignals.store.manifest import FileEntry, Manifest, SessionEntry, ShardEntry
+from agentsignals.signals.catalog import measure
+from agentsignals.store import Store, shards, tables
+from agentsignals.store import index as manifest
+from agentsignals.store import parquet as arrow_tables
+from agentsignals.store.index import FileEntry, Manifest, SessionEntry, ShardEntry
+from agentsignals.store.parquet import signal_rows
 from agentsignals.store.query import rows
-from agentsignals.store.signal_rows import signal_rows
 from agentsignals.views.session import SessionView
 from tests.build import call, say, session, think, user, write_shard
 from tests.golden import SAMPLES, read_files, samples
@@ -218,7 +220,7 @@ def test_reading_a_store_writes_nothing(tmp_path: Path) -> None:
 def _arrows_pool(**chosen: str) -> str:
     """The pool in a process of its own that loads the store's tables in this environment."""
     environment = {k: v for k, v in os.environ.items() if k != "ARROW_DEFAULT_MEMORY_POOL"} | chosen
-    code = "import agentsignals.store.arrow_tables, pyarrow; print(pyarrow.default_memory_pool().backend_name)"
+    code = "import agentsignals.store.parquet, pyarrow; print(pyarrow.default_memory_pool().backend_name)"
     told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     return told.stdout.strip()
 

@@ -15,10 +15,13 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.errors import StoreError
-from agentsignals.ingest import pipeline, repair
-from agentsignals.store import Store, files, label_files, lock, query
-from agentsignals.store.damage import RETIRED
-from agentsignals.store.label_files import LabelRow
+from agentsignals.ingest import maintenance as repair
+from agentsignals.ingest import pipeline
+from agentsignals.store import Store, files, query
+from agentsignals.store import files as lock
+from agentsignals.store import sidecars as label_files
+from agentsignals.store.index import RETIRED
+from agentsignals.store.sidecars import LabelRow
 from tests.claude import Log
 from tests.golden import SAMPLES
 from tests.quick import some

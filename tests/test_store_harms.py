@@ -26,7 +26,9 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.errors import AgentSignalsError
 from agentsignals.ingest import pipeline
-from agentsignals.store import Store, label_files, parts
+from agentsignals.store import Store
+from agentsignals.store import index as parts
+from agentsignals.store import sidecars as label_files
 from agentsignals.ui.server import Server
 from tests.attribution.story import Story, block
 from tests.golden import SAMPLES
@@ -112,7 +114,7 @@ def swapped(store: Path) -> None:
 
 
 def part(store: Path, ends: str) -> Path:
-    return next(store / p.file for key, p in parts.load(store).live() if ends in key)
+    return next(store / p.file for key, p in parts.load_parts(store).live() if ends in key)
 
 
 Harm = Callable[[Path], object]

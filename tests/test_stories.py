@@ -13,7 +13,7 @@ from benchmarks.stories.channels import channels
 from benchmarks.stories.measure import Audited, audited, audited_of, table
 from benchmarks.stories.task import Hunk, Task, replaced, tasks
 
-from agentsignals.analysis.pass_caveat import CANNOT_TELL, CAVEAT, FALSE_ALARMS, FLAGGED, HACKS
+from agentsignals.stats.validation import CANNOT_TELL, CAVEAT, FALSE_ALARMS, FLAGGED, HACKS
 
 N_FLAGGED = 182
 """Of 220 hacks."""

@@ -9,8 +9,7 @@ import pytest
 
 from agentsignals.formats import Input
 from agentsignals.formats.subq_eval import FORMAT
-from agentsignals.model import Artifact
-from agentsignals.model.attempt import Attempt
+from agentsignals.model import Artifact, Attempt
 
 RESULT = {"reward": 1.0, "timed_out": False, "duration": 5, "patch_applies": True}
 

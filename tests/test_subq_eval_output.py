@@ -15,8 +15,7 @@ import pytest
 
 from agentsignals.formats import Input
 from agentsignals.formats.subq_eval_log import FORMAT as LOG
-from agentsignals.model import Artifact
-from agentsignals.model.attempt import Attempt
+from agentsignals.model import Artifact, Attempt
 
 
 def printed(text: str | bytes) -> list[Attempt]:

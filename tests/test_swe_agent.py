@@ -9,8 +9,7 @@ import pytest
 
 from agentsignals.formats import Input, by_name, identify
 from agentsignals.formats.head import Head
-from agentsignals.model import Artifact, Session
-from agentsignals.model.attempt import Attempt
+from agentsignals.model import Artifact, Attempt, Session
 
 DIFF = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
 EDITED = "The file /r/a.py has been edited. Here's the result of running `cat -n` on a snippet of /r/a.py:\n"

@@ -17,8 +17,7 @@ import pytest
 from agentsignals.formats import Input, by_name, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest.attempts import assemble
-from agentsignals.model import Artifact, Session
-from agentsignals.model.attempt import Attempt
+from agentsignals.model import Artifact, Attempt, Session
 from tests.golden import SAMPLES
 from tests.quick import some
 from tests.test_attempts import analyzed, facts, rows

@@ -19,17 +19,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agentsignals.catalog import measure
 from agentsignals.cli import main
 from agentsignals.errors import ExportError
 from agentsignals.export import team as export
 from agentsignals.ingest.shard import session_entry, signal_versions
 from agentsignals.model import Session
-from agentsignals.store import Store, arrow_tables, parts, shards, tables
-from agentsignals.store.manifest import ShardEntry
-from agentsignals.store.signal_rows import signal_rows
-from agentsignals.ui import team_page
-from agentsignals.ui.reading import Reading
+from agentsignals.signals.catalog import measure
+from agentsignals.store import Store, shards, tables
+from agentsignals.store import index as parts
+from agentsignals.store import parquet as arrow_tables
+from agentsignals.store.index import ShardEntry
+from agentsignals.store.parquet import signal_rows
+from agentsignals.ui import sharing as team_page
+from agentsignals.ui.snapshot import Reading
 from agentsignals.views.session import SessionView
 from tests.analysis.stores import store_of
 from tests.build import START, call, say, session, user

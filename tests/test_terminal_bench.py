@@ -13,8 +13,7 @@ import pytest
 from agentsignals.formats import Input
 from agentsignals.formats.terminal_bench import FORMAT
 from agentsignals.ingest import pipeline
-from agentsignals.model import Artifact
-from agentsignals.model.attempt import Attempt
+from agentsignals.model import Artifact, Attempt
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from tests.golden import SAMPLES

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals.model.times import EPOCH, from_iso, to_iso
+from agentsignals.model import EPOCH, from_iso, to_iso
 from agentsignals.words.text import count_tokens
 
 MIXED = st.text(st.one_of(st.characters(max_codepoint=127), st.sampled_from("a_1. \n\u00e9\u4f60")))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals.edits.tracking import GAP_LINES, records, track
+from agentsignals.changes.regions import GAP_LINES, records, track
 from agentsignals.model import Edit, EditOp
 
 Change = tuple[int, int, int]

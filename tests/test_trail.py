@@ -12,11 +12,9 @@ import pytest
 from agentsignals.formats import Input, Reading, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.trail import FORMAT
-from agentsignals.formats.trail.labels import category_of
-from agentsignals.formats.trail.records import duration_us
+from agentsignals.formats.trail.reader import category_of, duration_us
 from agentsignals.ingest.attempts import assemble
-from agentsignals.model import Artifact, Session
-from agentsignals.model.attempt import Attempt
+from agentsignals.model import Artifact, Attempt, Session
 from tests.trail_spans import DIFF, LIMITED, agent, code, llm, marked, mended, span, trace
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "eval" / "trail"

@@ -13,23 +13,28 @@ from typing import Any
 import pytest
 import yaml
 
-from agentsignals.analysis.pass_caveat import CAVEAT
 from agentsignals.cli import main
-from agentsignals.export import Choice
-from agentsignals.export.card import sources_of
-from agentsignals.export.training import duplicates
-from agentsignals.export.training.benchmarks import benchmark_of
-from agentsignals.export.training.chat import conversation
-from agentsignals.export.training.duplicates import NEAR, Seen, resemblance, sketch
-from agentsignals.export.training.made import Made
-from agentsignals.export.training.preferences import pairs
-from agentsignals.export.training.rows import Row
-from agentsignals.export.training.stepwise import stepwise
-from agentsignals.export.training.training_card import training_card
+from agentsignals.export import Choice, sources_of
+from agentsignals.export import training as duplicates
+from agentsignals.export.training import (
+    NEAR,
+    Made,
+    Row,
+    Seen,
+    benchmark_of,
+    conversation,
+    pairs,
+    resemblance,
+    sketch,
+    stepwise,
+    training_card,
+)
 from agentsignals.model import CallOutcome, Label, Session
-from agentsignals.store import Store, label_files
-from agentsignals.store.label_files import LabelRow
-from agentsignals.store.manifest import FileEntry
+from agentsignals.stats.validation import CAVEAT
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
+from agentsignals.store.index import FileEntry
+from agentsignals.store.sidecars import LabelRow
 from tests.analysis.stores import store_of
 from tests.build import Part, call, say, session, think, user
 from tests.signals.attempts import graded, patched, trial

@@ -22,12 +22,9 @@ from msgspec.structs import replace
 
 from agentsignals.cli import main
 from agentsignals.errors import StoreError, UsageError
-from agentsignals.tuning import Budget, Plan, Search, read_plan, standing
-from agentsignals.tuning.effects import Effects
-from agentsignals.tuning.history import Run
-from agentsignals.tuning.plan import check
-from agentsignals.tuning.racing import HOPELESS, dropped
-from agentsignals.tuning.results import Result
+from agentsignals.experiments.tuning import Budget, Plan, Search, read_plan, standing
+from agentsignals.experiments.tuning.plan import Result, Run, check
+from agentsignals.experiments.tuning.samplers import HOPELESS, Effects, dropped
 
 HARNESS = textwrap.dedent(
     """

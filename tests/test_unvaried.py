@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import inventory
 from agentsignals.ingest import pipeline
+from agentsignals.signals.catalog import inventory
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 

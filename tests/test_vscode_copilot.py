@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agentsignals.formats import Input, Reading, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.vscode_copilot import FORMAT
-from agentsignals.formats.vscode_copilot.mutations import replay
+from agentsignals.formats.vscode_copilot.records import replay
 from agentsignals.ingest import pipeline
 from agentsignals.model import ABANDONED, Artifact, Session
 from agentsignals.sources import RawFile, local

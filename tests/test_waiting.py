@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agentsignals.shell.waiting import is_log, is_look
+from agentsignals.shell.outputs import is_log, is_look
 
 LOOKS = """
 sleep 30

@@ -20,19 +20,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agentsignals import catalog, export, find
+from agentsignals import export, find
 from agentsignals.cli import main
 from agentsignals.errors import ExportError
-from agentsignals.export.last_look import last_look
+from agentsignals.export import last_look
 from agentsignals.ingest import pipeline
 from agentsignals.labels import gold
 from agentsignals.labels.gold import GoldRow
 from agentsignals.labels.tasks import tasks
 from agentsignals.model import Session
 from agentsignals.redaction import Redactor
+from agentsignals.signals import catalog
 from agentsignals.store import pseudonym_key as pseudonym_key_module
-from agentsignals.views.evidence import Evidence
-from agentsignals.views.session import SessionView
+from agentsignals.views.session import Evidence, SessionView
 from tests.analysis.stores import store_of as stored
 from tests.claude import Log
 from tests.embedding.server import serving as serving_vectors

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.analysis.tool_kinds import KIND
-from agentsignals.formats.claude_code.user import BUILTIN_COMMANDS
-from agentsignals.git import objects
+from agentsignals.changes import git as objects
+from agentsignals.formats.claude_code.reader import BUILTIN_COMMANDS
+from agentsignals.questions.tool_kinds import KIND
 from agentsignals.redaction import redacted
 from tests.analysis.stores import store_of
 from tests.build import call, session, user

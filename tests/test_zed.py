@@ -13,8 +13,7 @@ import pytest
 from agentsignals.formats import Input
 from agentsignals.formats.zed import FORMAT
 from agentsignals.ingest import pipeline
-from agentsignals.model import Artifact, Session
-from agentsignals.model.times import from_iso
+from agentsignals.model import Artifact, Session, from_iso
 from agentsignals.sources import RawFile, Unreadable, local
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "native" / "zed"

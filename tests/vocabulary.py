@@ -18,11 +18,12 @@ from typing import Any
 
 import msgspec
 
-from agentsignals.formats import fields, formats
+from agentsignals.formats import formats
+from agentsignals.formats import unknown as fields
 from agentsignals.formats.conformance import SPOILT
 from agentsignals.ingest import plan as planning
 from agentsignals.sources import Unreadable, read
-from agentsignals.store.manifest import Manifest
+from agentsignals.store.index import Manifest
 from tests.golden import SAMPLES
 
 ROOT = Path(__file__).parents[1]

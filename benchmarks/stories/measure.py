@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentsignals.cli import main
-from agentsignals.stats.proportions import wilson
+from agentsignals.stats.intervals import wilson
 from benchmarks.stories import FORMATS, Label, write
 
 FLAGGED = frozenset(("retrieved", "verifier_touched"))

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from agentsignals.analysis.compare import Comparison
-    from agentsignals.analysis.drivers import Drivers
-    from agentsignals.analysis.drivers.contrasts import Within
-    from agentsignals.analysis.ranking import Bounds, Findings
-    from agentsignals.fulltext import Results
-    from agentsignals.report.document import Section
+    from agentsignals.questions.compare import Comparison
+    from agentsignals.questions.drivers import Drivers
+    from agentsignals.questions.drivers.predictors import Within
+    from agentsignals.questions.ranking import Bounds, Findings
     from agentsignals.store import Store
+    from agentsignals.store.fulltext import Results
+    from agentsignals.ui.document import Section
 
 __version__ = "0.2.0"
 __all__ = [
@@ -84,7 +84,7 @@ def inventory(text: str = "", context: str | None = None) -> list[dict[str, Any]
     >>> [row["path"] for row in inventory("repetition")]
     ['dynamics.repetition_rate']
     """
-    from agentsignals import catalog
+    from agentsignals.signals import catalog
 
     return catalog.inventory(text, context)
 
@@ -95,7 +95,7 @@ def explain(store: Store, session: str, signal: str) -> Any:
     >>> explain(store, "3819e141", "user.user_turn_count").value
     2
     """
-    from agentsignals.ingest import explaining
+    from agentsignals.ingest import measure as explaining
 
     return explaining.explain(store, session, signal)
 
@@ -106,7 +106,7 @@ def find(store: Store, context: str | None = None, bounds: Bounds | None = None)
     >>> [answer.id for answer in find(store).answers][1:]
     ['twice.reread', 'untold.output']
     """
-    from agentsignals import findings
+    from agentsignals.questions import findings
 
     return findings.findings(store, context, bounds)
 
@@ -119,7 +119,7 @@ def search(store: Store, text: str, **options: Any) -> Results:
     >>> [hit.kind for hit in search(store, "login bug kind:prompt").sessions[0].hits]
     ['prompt']
     """
-    from agentsignals import fulltext
+    from agentsignals.store import fulltext
 
     return fulltext.search(store, text, **options)
 
@@ -130,7 +130,7 @@ def all_studies() -> list[dict[str, str]]:
     >>> next(row["question"] for row in all_studies() if row["name"] == "cost")
     'What did it take?'
     """
-    from agentsignals import analysis
+    from agentsignals.questions import studies as analysis
 
     named = (analysis.study(name) for name in analysis.studies())
     return [{"name": s.name, "title": s.title, "question": s.question, "context": s.context} for s in named]
@@ -147,7 +147,7 @@ def study(store: Store, name: str, context: str | None = None, labeller: str | N
     ('Cost', 36)
     """
     from agentsignals.errors import UsageError
-    from agentsignals.report.document import document
+    from agentsignals.ui.document import document
 
     made = document(store, [name], context, labeller)
     if not made.sections:
@@ -173,10 +173,10 @@ def compare(  # noqa: PLR0913  (the options of the verb)
     `regression_weight`: what a regression counts, a gain counting 1.
     StoreError without attempts; UnlikeCandidates, unless `anyway`, for those that can't be held against each other.
     """
-    from agentsignals.analysis.compare import compare as compared
-    from agentsignals.analysis.compare import outcome_rule, queries
-    from agentsignals.analysis.compare.mapping import tables_of
     from agentsignals.errors import UnlikeCandidates
+    from agentsignals.questions.compare import compare as compared
+    from agentsignals.questions.compare import outcome_rule, queries
+    from agentsignals.questions.compare.attempts import tables_of
     from agentsignals.store.query import rows
 
     rule = outcome_rule(outcome)
@@ -209,10 +209,10 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     ones among those named; `models`: whether models are fitted, which takes the extra `drivers`. StoreError without
     attempts.
     """
-    from agentsignals.analysis.compare import outcome_rule
-    from agentsignals.analysis.compare.mapping import tables_of
-    from agentsignals.analysis.drivers import drivers as analysed
-    from agentsignals.analysis.drivers import queries
+    from agentsignals.questions.compare import outcome_rule
+    from agentsignals.questions.compare.attempts import tables_of
+    from agentsignals.questions.drivers import drivers as analysed
+    from agentsignals.questions.drivers import queries
     from agentsignals.store.query import rows
 
     rule = outcome_rule(outcome)
@@ -224,6 +224,6 @@ def write_report(store: Store, path: str | Path) -> Path:
     """Writes the report of a store (.html, .md or .json) and gives its path."""
     from pathlib import Path as _Path
 
-    from agentsignals import report as reporting
+    from agentsignals.ui import report as reporting
 
     return reporting.write(store, _Path(path))

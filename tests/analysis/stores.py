@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentsignals import prices
-from agentsignals.analysis import study
-from agentsignals.analysis.study import Finding, Outcome
-from agentsignals.catalog import measure
-from agentsignals.findings.inputs import Reader
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.shard import session_entry, signal_versions
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Artifact, Session, prices
+from agentsignals.questions.findings import Reader
+from agentsignals.questions.question import Finding, Outcome
+from agentsignals.questions.studies import study
+from agentsignals.signals.catalog import measure
 from agentsignals.store import Store, shards, tables
-from agentsignals.store.manifest import ShardEntry
-from agentsignals.store.signal_rows import signal_rows
+from agentsignals.store.index import ShardEntry
+from agentsignals.store.parquet import signal_rows
 from agentsignals.views.session import SessionView
 from tests.build import write_shard
 

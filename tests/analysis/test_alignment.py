@@ -14,12 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agentsignals.analysis.alignment import Alignment, align, reference_of
-from agentsignals.analysis.alignment.divergence import NEXT, Divergence, divergence
-from agentsignals.analysis.alignment.facing import MOST_STEPS, facing
-from agentsignals.analysis.alignment.steps import Step
 from agentsignals.cli import build_parser, main
 from agentsignals.model import Session
+from agentsignals.questions.alignment import (
+    MOST_STEPS,
+    NEXT,
+    Alignment,
+    Divergence,
+    Step,
+    align,
+    divergence,
+    facing,
+    reference_of,
+)
 from tests.analysis.stores import store_of
 from tests.build import Part, call, say, session, user
 from tests.signals.attempts import ran

@@ -10,18 +10,17 @@ from typing import Any
 
 import pytest
 
-from agentsignals.analysis.compare import compare, outcome_rule, queries
-from agentsignals.analysis.study import Outcome
 from agentsignals.cli import main
 from agentsignals.ingest import pipeline
-from agentsignals.model import Session
-from agentsignals.model.attempt import Verification
-from agentsignals.stats.proportions import wilson
+from agentsignals.model import Session, Verification
+from agentsignals.questions.compare import compare, outcome_rule, queries
+from agentsignals.questions.question import Outcome
+from agentsignals.stats.intervals import wilson
 from agentsignals.store import Store
 from agentsignals.store.query import rows as ask
 from agentsignals.ui.page import Query
 from agentsignals.ui.pages.attempts import page
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.snapshot import Reading
 from tests.analysis.stores import outcome, store_of
 from tests.build import call, session, user
 from tests.signals.attempts import graded, patched, trial
@@ -163,7 +162,7 @@ def test_each_attempt_has_a_row_and_what_is_not_known_is_empty(found: Outcome) -
 
 
 def test_a_long_list_is_cut_and_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentsignals.studies.attempts.MOST_LISTED", 3)
+    monkeypatch.setattr("agentsignals.questions.studies.attempts.MOST_LISTED", 3)
     table = next(t for t in outcome(store, "attempts").tables if t.id == "attempts.each")
     assert [row[4] for row in table.rows] == ["regressive", "correct", "regressive"], "most is known of these"
     assert table.n == 5 and table.note.startswith("2 more are not listed")

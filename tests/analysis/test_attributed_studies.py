@@ -10,12 +10,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from agentsignals.analysis import modes
-from agentsignals.analysis.line_fates import by_repo
-from agentsignals.analysis.study import Outcome
 from agentsignals.model import Checkpoint, Label, Session
-from agentsignals.store import Store, label_files, parts, repositories
-from agentsignals.store.label_files import LabelRow
+from agentsignals.questions import written_lines as modes
+from agentsignals.questions.question import Outcome
+from agentsignals.questions.written_lines import by_repo
+from agentsignals.store import Store
+from agentsignals.store import index as parts
+from agentsignals.store import sidecars as label_files
+from agentsignals.store import sidecars as repositories
+from agentsignals.store.sidecars import LabelRow
 from agentsignals.store.tables import CommitRow, LineRow
 from tests.analysis.stores import findings, outcome, store_of
 from tests.build import START, call, event, say, session, user
@@ -142,7 +145,7 @@ def survived(folder: Path) -> Store:
     slices = {"rewritten": 20, "rewritten_in_files": 10, "kept": 40}
     one = commit("c0", "s0", written=100, written_in_files=60, **slices)
     two = commit("c1", "s1", at=3 * WEEK, written=50, rewritten=0, written_in_files=50, rewritten_in_files=0, kept=50)
-    repositories.write(store.folder, "/r", "commits", [one, two, commit("c2", relation=None, at=5 * WEEK)])
+    repositories.write_repositories(store.folder, "/r", "commits", [one, two, commit("c2", relation=None, at=5 * WEEK)])
     tags = [("c0", "agent_exact", False)] * 3 + [("c0", "agent_shell", True), ("c0", "unknown", True)]
     tags += [("c1", "agent_ws", True)] * 2 + [("c1", "moved", None)]
     lines = [
@@ -151,7 +154,7 @@ def survived(folder: Path) -> Store:
         )
         for n, (sha, tag, alive) in enumerate(tags)
     ]
-    repositories.write(store.folder, "/r", "line_attribution", lines)
+    repositories.write_repositories(store.folder, "/r", "line_attribution", lines)
     return Store(folder)
 
 
@@ -210,7 +213,7 @@ def test_lines_that_came_back_make_no_share_above_all(tmp_path: Path) -> None:
 def test_tables_of_an_older_version_lack_columns_and_are_read_all_the_same(tmp_path: Path) -> None:
     store = survived(tmp_path / "s")
     for name, column in (("line_attribution", "alive"), ("commits", "written")):
-        [path] = repositories.files(store.folder, name)
+        [path] = repositories.files_repositories(store.folder, name)
         with parts.changing(store.folder) as held:
             [(key, _)] = held.live(ends=f"/{name}")
             held.put(key, pq.read_table(path).drop_columns([column]))
@@ -226,7 +229,9 @@ def test_a_hundred_lines_take_their_share_of_the_session(tmp_path: Path) -> None
     made = recorded("s0", 100, lines=50)
     made.turns[0].text = "x" * 30
     store = store_of(tmp_path / "s", made)
-    repositories.write(store.folder, "/r", "commits", [commit("c0", "s0", added=20), commit("c1", "s0", added=5)])
+    repositories.write_repositories(
+        store.folder, "/r", "commits", [commit("c0", "s0", added=20), commit("c1", "s0", added=5)]
+    )
     found = findings(store, "efficiency")
     assert (found["replayed.characters"].value, found["replayed.characters"].n) == (100 * 30 / 25, 1)
     assert found["replayed.tokens"].value == 100 * 15 / 25
@@ -249,7 +254,7 @@ def test_only_sessions_alone_in_their_commits_are_compared(
     commits: list[CommitRow], alone: int, tmp_path: Path
 ) -> None:
     store = store_of(tmp_path / "s", session(user("a word"), session_id="s0"))
-    repositories.write(store.folder, "/r", "commits", commits)
+    repositories.write_repositories(store.folder, "/r", "commits", commits)
     found = findings(store, "efficiency")
     assert found["replayed.alone"].value == alone
     assert ("replayed.characters" in found) == bool(alone)
@@ -268,7 +273,7 @@ def test_gaps_count_where_the_agent_works_and_not_where_nobody_acts(tmp_path: Pa
     for one in made.events:
         one.timestamp = START + seconds[one.kind].pop(0) * SECOND
     store = store_of(tmp_path / "s", made)
-    repositories.write(store.folder, "/r", "commits", [commit("c0", "s0", added=100)])
+    repositories.write_repositories(store.folder, "/r", "commits", [commit("c0", "s0", added=100)])
     # 630 s of work with a call of ten minutes, then nearly an hour of nobody, then 30 s of work
     assert findings(store, "efficiency")["replayed.seconds"].value == pytest.approx(660 / 60)
 

@@ -9,16 +9,27 @@ from typing import Any
 
 import pytest
 
-from agentsignals import findings
-from agentsignals.analysis import studies
-from agentsignals.analysis.behind import LONGEST_NAME, Closed, Counted, mark_names, noting, parts_of, row_names
-from agentsignals.analysis.grouped import bar, chart, count, table
-from agentsignals.analysis.study import Chart, Finding, Inputs, Table
 from agentsignals.cli import main
 from agentsignals.errors import UsageError
-from agentsignals.findings.inputs import Reader
-from agentsignals.report.drill_down import behind, key_of, sizes
+from agentsignals.questions import findings
+from agentsignals.questions.estimates import bar, chart, count, table
+from agentsignals.questions.findings import Reader
+from agentsignals.questions.question import (
+    LONGEST_NAME,
+    Chart,
+    Closed,
+    Counted,
+    Finding,
+    Inputs,
+    Table,
+    mark_names,
+    noting,
+    parts_of,
+    row_names,
+)
+from agentsignals.questions.studies import studies
 from agentsignals.store import Store
+from agentsignals.ui.drill_down import behind, key_of, sizes
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
 from tests.ui.served import EVIL, EVIL_ID, whole_store

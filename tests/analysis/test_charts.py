@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals.analysis.calendar import buckets, following, start_of
-from agentsignals.analysis.distributions import COUNTS, RATIOS, SHARES, histogram_chart
-from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.study import Chart, Kind
 from agentsignals.model import Session
+from agentsignals.questions.charts import COUNTS, RATIOS, SHARES, buckets, following, histogram_chart, start_of
+from agentsignals.questions.formatting import formatted
+from agentsignals.questions.question import Chart, Kind
 from tests.analysis.stores import findings, outcome, store_of
 from tests.build import call, event, say, session, user
 

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from agentsignals.analysis.clusters import median_interval, placed_share
-from agentsignals.stats.estimates import clustered, share_interval, wilson
+from agentsignals.questions.estimates import median_interval, placed_share
+from agentsignals.stats.intervals import clustered, share_interval, wilson
 
 SIX = [("a", 1, 2), ("b", 3, 4), ("c", 0, 4), ("d", 2, 2), ("e", 1, 3), ("f", 1, 1)]
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from agentsignals.analysis.compare import Comparison, compare, outcome_rule
 from agentsignals.cli import main
 from agentsignals.errors import AgentSignalsError
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session
-from agentsignals.stats.proportions import wilson
+from agentsignals.questions.compare import Comparison, compare, outcome_rule
+from agentsignals.stats.intervals import wilson
 from agentsignals.store import Store
 from agentsignals.store.query import rows as ask
 from tests.analysis.stores import store_of

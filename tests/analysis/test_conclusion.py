@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals.analysis.compare import Comparison, compare, outcome_rule
-from agentsignals.analysis.compare.conclusion import gap_text
-from agentsignals.analysis.compare.gate import gate
-from agentsignals.cli.compare_words import as_markdown, in_words
+from agentsignals.cli.comparison import as_markdown, in_words
 from agentsignals.errors import UsageError
+from agentsignals.questions.compare import Comparison, compare, outcome_rule
+from agentsignals.questions.compare.gate import gate
+from agentsignals.questions.compare.pairs import gap_text
 from tests.analysis.test_compare import HOSTILE, arm, compared, tried
 
 ALL, NONE = " ".join("1" * 20), " ".join("0" * 20)

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals import prices
-from agentsignals.analysis import study
-from agentsignals.analysis.cost_causes import (
+from agentsignals.ingest import pipeline
+from agentsignals.model import Step, prices
+from agentsignals.questions.cost_causes import (
     BOUNDED,
     CAUSES,
     LIFETIME_S,
@@ -24,10 +24,9 @@ from agentsignals.analysis.cost_causes import (
     Result,
     charged,
 )
-from agentsignals.analysis.figures import AtLeast, plain
-from agentsignals.findings.inputs import Reader
-from agentsignals.ingest import pipeline
-from agentsignals.model import Step
+from agentsignals.questions.findings import Reader
+from agentsignals.questions.formatting import AtLeast, plain
+from agentsignals.questions.studies import study
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from tests.analysis.stores import findings, outcome, store_of

@@ -8,10 +8,10 @@ from statistics import median
 
 import pytest
 
-from agentsignals.analysis.study import Finding
 from agentsignals.cli import demo_corpus
-from agentsignals.cli.demo_corpus.story import Story, usage
-from agentsignals.prices import table
+from agentsignals.cli.demo_corpus import Story, usage
+from agentsignals.model.prices import table
+from agentsignals.questions.question import Finding
 from agentsignals.store import Store
 from tests.analysis.stores import findings, outcome
 

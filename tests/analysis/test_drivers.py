@@ -10,16 +10,14 @@ from typing import Any
 
 import pytest
 
-from agentsignals.analysis.compare import outcome_rule
-from agentsignals.analysis.drivers import Drivers, drivers
-from agentsignals.analysis.drivers.contrasts import Judged, adjusted, contrast
-from agentsignals.analysis.drivers.near_copies import near_copy
-from agentsignals.analysis.drivers.predictors import correlated
 from agentsignals.cli import main
 from agentsignals.cli.drivers import in_words
 from agentsignals.errors import UsageError
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session
+from agentsignals.questions.compare import outcome_rule
+from agentsignals.questions.drivers import Drivers, drivers
+from agentsignals.questions.drivers.predictors import Judged, adjusted, contrast, correlated, near_copy
 from agentsignals.store import Store
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
@@ -280,9 +278,9 @@ def test_without_scikit_learn_contrasts_stand_and_what_it_adds_is_said(
 def test_models_want_twenty_tasks_and_twenty_of_each_outcome(
     world: World, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentsignals.analysis.drivers.models.fit", lambda *_: None)
-    monkeypatch.setattr("agentsignals.analysis.drivers.models.available", lambda: True)
-    monkeypatch.setattr("agentsignals.analysis.drivers._of_models", lambda _: [])
+    monkeypatch.setattr("agentsignals.questions.drivers.models.fit", lambda *_: None)
+    monkeypatch.setattr("agentsignals.questions.drivers.models.available", lambda: True)
+    monkeypatch.setattr("agentsignals.questions.drivers._of_models", lambda _: [])
     assert words in analysed(planted.rows(1, world), fit=True).without_models
 
 

@@ -15,26 +15,29 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from agentsignals.analysis import studies, study
-from agentsignals.analysis.clusters import placed_median, placed_ratio, placed_share
-from agentsignals.analysis.figures import MISSING
-from agentsignals.analysis.grouped import (
+from agentsignals.questions.estimates import (
     MOST_BEHIND,
     behind,
     chart,
     columns,
     count,
+    placed_median,
+    placed_ratio,
+    placed_share,
     ranked,
     table,
 )
-from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Kind, Outcome, Study, Versions
-from agentsignals.catalog import caption, catalogue
-from agentsignals.findings.inputs import Reader
-from agentsignals.report import data, markdown, phrases
-from agentsignals.report.document import Document, document
-from agentsignals.report.short_ids import beginnings
+from agentsignals.questions.findings import Reader
+from agentsignals.questions.formatting import MISSING
+from agentsignals.questions.question import Chart, Column, Finding, Inputs, Kind, Outcome, Study, Versions
+from agentsignals.questions.studies import studies, study
+from agentsignals.signals.catalog import caption, catalogue
+from agentsignals.stats.validation import NEVER_VALIDATED
 from agentsignals.store import Store
-from agentsignals.validation import NEVER_VALIDATED
+from agentsignals.ui import document as phrases
+from agentsignals.ui import report as data
+from agentsignals.ui import report as markdown
+from agentsignals.ui.document import Document, beginnings, document
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
 
@@ -257,7 +260,7 @@ def test_text_and_json_say_the_same(name: str, stores: dict[str, Store]) -> None
     store = stores[name]
     made: Document = document(store)
     text = markdown.render(made, beginnings(store.manifest.sessions))
-    plain = json.loads(data.render(made))
+    plain = json.loads(data.render_data(made))
     assert plain["sections"]
     for section in plain["sections"]:
         for raw in section["findings"]:

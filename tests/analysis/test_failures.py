@@ -12,12 +12,12 @@ from urllib.parse import quote
 import pytest
 
 from agentsignals import find
-from agentsignals.analysis.failure_map import ENOUGH, FailureMap, failure_map, queries
 from agentsignals.cli import main
 from agentsignals.model import Session
-from agentsignals.report.drill_down import behind, key_of
+from agentsignals.questions.failure_map import ENOUGH, FailureMap, failure_map, queries
 from agentsignals.store import Store
 from agentsignals.store.query import rows as ask
+from agentsignals.ui.drill_down import behind, key_of
 from agentsignals.ui.server import Server
 from tests.analysis.stores import outcome, store_of
 from tests.build import call, session

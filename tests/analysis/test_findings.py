@@ -15,21 +15,20 @@ import pytest
 from msgspec.structs import replace
 
 import agentsignals
-from agentsignals.analysis import contrasts as held_apart
-from agentsignals.analysis.clusters import placed_share
-from agentsignals.analysis.cost_causes import Charge
-from agentsignals.analysis.ranking import Answer, Bounds, above, lines_of, quoted, shown, slug, standing_out
-from agentsignals.analysis.study import Inputs, Versions
 from agentsignals.cli import main
 from agentsignals.errors import UsageError
-from agentsignals.findings import answer, findings, questions
-from agentsignals.findings.few_sessions import FEW, FEWEST, MOST_OF_IT
-from agentsignals.findings.inputs import Bill
-from agentsignals.findings.large_results import FEWEST as FEW_RESULTS
 from agentsignals.model import Session
+from agentsignals.questions import ranking as held_apart
+from agentsignals.questions.cost_causes import Charge
+from agentsignals.questions.estimates import placed_share
+from agentsignals.questions.findings import Bill, answer, findings, questions
+from agentsignals.questions.findings.few_sessions import FEW, FEWEST, MOST_OF_IT
+from agentsignals.questions.findings.large_results import FEWEST as FEW_RESULTS
+from agentsignals.questions.question import Inputs, Versions
+from agentsignals.questions.ranking import Answer, Bounds, above, lines_of, quoted, shown, slug, standing_out
 from agentsignals.store import Store
 from agentsignals.store.query import rows
-from agentsignals.views.work import LONGEST_S
+from agentsignals.views.working_time import LONGEST_S
 from tests.analysis.stores import store_of
 from tests.build import call, event, say, session, user
 from tests.planted_stores import STORES, evaluated, ordinary
@@ -396,8 +395,8 @@ def test_what_one_program_ran_for_is_the_sum_whatever_it_was_run_for(tmp_path: P
 def test_what_is_right_less_than_half_the_time_says_nothing(
     precision: float, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agentsignals.findings import pushback  # noqa: PLC0415
-    from agentsignals.validation import figures_of  # noqa: PLC0415
+    from agentsignals.questions.findings import pushback  # noqa: PLC0415
+    from agentsignals.stats.validation import figures_of  # noqa: PLC0415
 
     measured = [replace(figure, precision=precision) for figure in figures_of("chat.pushback_type")]
     monkeypatch.setattr(pushback, "figures_of", lambda _: measured)
@@ -592,9 +591,9 @@ def test_a_place_is_dear_from_half_more_a_session(factor: float, share: float) -
 
 _TWICE = """
 import os, sys
-from agentsignals.analysis.ranking import Bounds
-from agentsignals.findings import findings
-from agentsignals.ingest.engine.beside import beside
+from agentsignals.questions.ranking import Bounds
+from agentsignals.questions.findings import findings
+from agentsignals.ingest.engine.local import beside
 from agentsignals.store import Store
 
 copies = []

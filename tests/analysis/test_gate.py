@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 import pytest
 from msgspec.structs import replace
 
-from agentsignals.analysis.compare import Comparison
-from agentsignals.analysis.compare.gate import FIGURES, gate, parsed
 from agentsignals.cli import main
 from agentsignals.errors import UsageError
+from agentsignals.questions.compare import Comparison
+from agentsignals.questions.compare.gate import FIGURES, gate, parsed
 from tests.analysis.stores import store_of
 from tests.analysis.test_compare import FAILED, HOSTILE, SOLVED, arm, compared, sessions
 

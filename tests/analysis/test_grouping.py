@@ -12,8 +12,8 @@ from agentsignals.stats.grouping import Groups, point_groups, text_points, words
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed (extra topics)")
 
-from agentsignals.stats.grouping import directions as of_texts  # noqa: E402
-from agentsignals.stats.grouping import k_means as of_points  # noqa: E402
+from agentsignals.stats import k_means as of_points  # noqa: E402
+from agentsignals.stats import k_means as of_texts  # noqa: E402
 
 SEED = 7
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from agentsignals import analysis
-from agentsignals.analysis.named_shares import rules_find
-from agentsignals.analysis.study import Finding
-from agentsignals.findings.inputs import Reader
 from agentsignals.model import Label, Session
-from agentsignals.stats.prevalence import corrected
+from agentsignals.questions import studies as analysis
+from agentsignals.questions.findings import Reader
+from agentsignals.questions.label_shares import rules_find
+from agentsignals.questions.question import Finding
+from agentsignals.stats.intervals import corrected
 from tests.analysis.stores import findings, outcome, store_of
 from tests.build import call, say, session, user
 

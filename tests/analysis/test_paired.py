@@ -10,17 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals.stats.estimates import mean_interval, wilson
-from agentsignals.stats.paired import (
-    apart,
-    benjamini_hochberg,
-    holm,
-    mcnemar,
-    paired,
-    sign_flip,
-    tango,
-)
-from agentsignals.stats.student import t_quantile
+from agentsignals.stats.intervals import mean_interval, t_quantile, wilson
+from agentsignals.stats.paired import apart, benjamini_hochberg, holm, mcnemar, paired, sign_flip, tango
 
 P_VALUES = st.lists(st.floats(0, 1), max_size=30)
 

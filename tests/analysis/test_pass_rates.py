@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import agentsignals
-from agentsignals.analysis.pass_caveat import CAVEAT
 from agentsignals.cli import main
 from agentsignals.cli.mcp_tools import Tools
-from agentsignals.findings import not_earned
-from agentsignals.model.attempt import Attempt
+from agentsignals.model import Attempt
+from agentsignals.questions.findings import not_earned
 from agentsignals.redaction import Redactor
+from agentsignals.stats.validation import CAVEAT
 from agentsignals.store import Store
 from tests.analysis.stores import store_of
 from tests.analysis.test_findings import made_of

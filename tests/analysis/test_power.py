@@ -7,18 +7,21 @@ from itertools import pairwise
 
 import pytest
 
-from agentsignals.stats.break_even import clopper_pearson, weighed, weighed_mcnemar
-from agentsignals.stats.paired import mcnemar, paired
-from agentsignals.stats.power import (
+from agentsignals.stats.intervals import two_sided
+from agentsignals.stats.paired import (
     POWER,
     Power,
+    clopper_pearson,
     least_one_way,
+    mcnemar,
     mcnemar_power,
+    paired,
     power_of,
     smallest_shown,
     tasks_needed,
+    weighed,
+    weighed_mcnemar,
 )
-from agentsignals.stats.student import two_sided
 
 
 def arms(up: int, down: int, same: int, times: int = 1) -> tuple[dict[str, list[float]], dict[str, list[float]]]:

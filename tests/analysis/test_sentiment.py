@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from agentsignals.analysis.labelled import NO_LABELS
-from agentsignals.analysis.study import Outcome
 from agentsignals.cli import main
 from agentsignals.ingest import pipeline
 from agentsignals.model import Label, Session
-from agentsignals.report.document import document
-from agentsignals.store import Store, label_files
-from agentsignals.store.label_files import LabelRow
+from agentsignals.questions.label_shares import NO_LABELS
+from agentsignals.questions.question import Outcome
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
+from agentsignals.store.sidecars import LabelRow
+from agentsignals.ui.document import document
 from tests.analysis import test_studies as every_study
 from tests.analysis.stores import findings, outcome, store_of
 from tests.build import say, session, user

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.analysis.cost_causes import QUERIES
 from agentsignals.cli import demo_corpus
-from agentsignals.findings import inputs, questions
 from agentsignals.ingest import pipeline
+from agentsignals.questions import findings as inputs
+from agentsignals.questions.cost_causes import QUERIES
+from agentsignals.questions.findings import questions
 from agentsignals.store import Store
-from agentsignals.store.query import connect, execute_ours
-from agentsignals.store.slices import slices
+from agentsignals.store.query import connect, execute_ours, slices
 
 SMALL_SHARDS = 40_000
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals.stats import estimates
+from agentsignals.stats import intervals as estimates
 
 NUMBERS = st.floats(-1e6, 1e6)
 

@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 
-from agentsignals import analysis, studies
-from agentsignals.analysis import studies as every_study
-from agentsignals.analysis.figures import AtLeast, plain
-from agentsignals.analysis.rows import pooled
-from agentsignals.analysis.study import BEHIND_ALL, Finding, Outcome
+from agentsignals import questions as studies
 from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.model import Session
-from agentsignals.report.document import document
+from agentsignals.questions import studies as analysis
+from agentsignals.questions.formatting import AtLeast, plain
+from agentsignals.questions.question import BEHIND_ALL, Finding, Outcome
+from agentsignals.questions.sql import pooled
+from agentsignals.questions.studies import studies as every_study
 from agentsignals.store import Store
 from agentsignals.store.query import connect, run
+from agentsignals.ui.document import document
 from tests.analysis.stores import findings, outcome, store_of
 from tests.build import call, say, session, user
 

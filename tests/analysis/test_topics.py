@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals.analysis.prompt_words import Kept, own_words
-from agentsignals.analysis.study import Outcome
 from agentsignals.model import Absent
+from agentsignals.questions.prompts import Kept, own_words
+from agentsignals.questions.question import Outcome
 from agentsignals.stats import grouping
 from agentsignals.store import Store
 from tests.analysis.stores import outcome, store_of
@@ -80,7 +80,7 @@ def test_prompts_between_topics_and_in_small_ones_have_none(store: Store, monkey
         fit = [-0.2, *[0.1] * (n - 4), 0.0, 0.1, 0.1]
         return grouping.Groups([0] * (n - 30) + [1] * 26 + [2] * 4, fit, [float(at) for at in range(n)], 0.1)
 
-    monkeypatch.setattr("agentsignals.studies.topics.text_groups", made)
+    monkeypatch.setattr("agentsignals.questions.studies.topics.text_groups", made)
     told = outcome(store, "topics")
     sizes = {row[0]: row[1] for row in rows(told, "topics")}
     assert sizes.pop("(no topic)") == 5 and set(sizes.values()) == {26, next(iter(told.findings)).n - 31}

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals.analysis.study import Outcome
 from agentsignals.ingest import pipeline
 from agentsignals.model import Checkpoint, Label, Session
+from agentsignals.questions.question import Outcome
 from agentsignals.store import Store
 from tests.analysis.stores import findings, outcome, store_of
 from tests.build import START, call, event, say, session, user

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from agentsignals.attribution.attribute import Attribution
 from agentsignals.ingest.collection import attributed
+from agentsignals.repositories.attribute import Attribution
 from agentsignals.store import Store
 from tests.claude import START, Log, stamp
 

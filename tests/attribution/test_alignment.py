@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from agentsignals.attribution.alignment import NEW, align, align_loosely
+from agentsignals.repositories.line_states import NEW, align, align_loosely
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agentsignals.attribution.checkpoints import Recorded, counted, links, unlinked
-from agentsignals.git.commits import Commit
+from agentsignals.changes.git import Commit
+from agentsignals.repositories.checkpoints import Recorded, counted, links, unlinked
 
 A, B = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals.attribution.attribute import Attribution
 from agentsignals.ingest.collection import attributed
+from agentsignals.repositories.attribute import Attribution
 from agentsignals.store import Store
 from tests.git_repositories import real
 

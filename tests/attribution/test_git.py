@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.git import commits
-from agentsignals.git.objects import Objects
+from agentsignals.changes import git as commits
+from agentsignals.changes.git import Objects
 from tests.attribution.story import Story, block
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals.attribution.agreement import agreement
-from agentsignals.attribution.commit_figures import mode_of, of_commit
-from agentsignals.attribution.replay import AddedLine
+from agentsignals.repositories.checkpoints import agreement
+from agentsignals.repositories.commit_figures import mode_of, of_commit
+from agentsignals.repositories.replay import AddedLine
 from agentsignals.store.tables import CommitRow
 
 

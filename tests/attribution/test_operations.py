@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals.attribution.operations import activity, operations
-from agentsignals.attribution.patches import patched
-from agentsignals.formats.tools import EDIT_ROLES
-from agentsignals.model import Edit, Session, ToolCall
-from agentsignals.model.roles import encoded
+from agentsignals.formats.profile import EDIT_ROLES
+from agentsignals.model import Edit, Session, ToolCall, encoded
+from agentsignals.repositories.operations import activity, operations, patched
 
 PATCH = """*** Begin Patch
 *** Update File: src/a.py

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from agentsignals.attribution.outcomes import _spans
+from agentsignals.changes.worktrees import LinesCommitted, read
 from agentsignals.cli import main
-from agentsignals.git.repository_facts import LinesCommitted, read
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.collection import attributed
-from agentsignals.ingest.explaining import explain
+from agentsignals.ingest.measure import explain
 from agentsignals.model import Label
+from agentsignals.repositories.outcomes import _spans
 from agentsignals.store import Store
 from tests.attribution.story import Agent, Story, block
 

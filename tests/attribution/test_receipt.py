@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.attribution.receipt import Receipt
 from agentsignals.cli import main
 from agentsignals.errors import SourceError
 from agentsignals.ingest.collection import receipt
-from agentsignals.shell.checks import checks, tells_its_end
+from agentsignals.repositories.receipt import Receipt
+from agentsignals.shell.kinds import checks, tells_its_end
 from tests.attribution.story import Agent, Story, block
 
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from agentsignals.attribution.states import (
+from agentsignals.repositories.line_states import (
     HUMAN,
     PREEXISTING,
     SHELL,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.ingest.explaining import explain
+from agentsignals.ingest.measure import explain
 from tests.attribution.story import Agent, Story, block
 from tests.attribution.test_outcomes import APPLIED, HOUR, OUTCOME, REVERTED, begun, measured, of, worked
 from tests.quick import some

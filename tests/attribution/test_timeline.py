@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.attribution.operations import Activity
-from agentsignals.attribution.states import HUMAN, SHELL, UNKNOWN
-from agentsignals.attribution.timeline import Chances
+from agentsignals.repositories.line_states import HUMAN, SHELL, UNKNOWN
+from agentsignals.repositories.operations import Activity
+from agentsignals.repositories.replay import Chances
 
 S = 1_000_000
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals.attribution.witnessed import Compared, Witnessed
-from agentsignals.attribution.witnesses import Range, Statement, agent_trace, git_ai, statements
 from agentsignals.cli import main
 from agentsignals.ingest.collection import witnessed
+from agentsignals.repositories.witness_comparison import Compared, Witnessed
+from agentsignals.repositories.witnesses import Range, Statement, agent_trace, git_ai, statements
 from tests.attribution.story import Agent, Story, block
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus" / "native" / "git-ai-notes"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.git.worktrees import Naming, Tree, is_generated
+from agentsignals.changes.worktrees import Naming, Tree, is_generated
 
 TREE = Tree(["README.md", "web/README.md", "web/src/app.ts", "src/main.py", "pkg/deep/er/x.py", "docs/a.md", "tool.py"])
 

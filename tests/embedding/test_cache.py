@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from agentsignals.embedding import Dense, Profile
 from agentsignals.embedding.cache import NAME, Cache
-from agentsignals.embedding.vectors import Dense, Profile
 from agentsignals.errors import StoreError
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.embedding import Vectors, light
-from agentsignals.embedding.calibration import Opening, fit, opening
-from agentsignals.embedding.lexical import Chars, Words
+from agentsignals.embedding import Chars, Vectors, Words, light
+from agentsignals.embedding.passages import Opening, fit, opening
 from tests.build import say, user, view
 
 SUBJECTS = ("download", "invoice", "parser", "cache", "theme", "login", "search", "export", "socket", "calendar")

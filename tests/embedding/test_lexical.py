@@ -6,9 +6,8 @@ import time
 
 import pytest
 
-from agentsignals.embedding import lexical, light, parsed
-from agentsignals.embedding.lexical import Chars, Words, split_words
-from agentsignals.embedding.vectors import Dense, Profile
+from agentsignals import embedding as lexical
+from agentsignals.embedding import Chars, Dense, Profile, Words, light, parsed, split_words
 from agentsignals.errors import UsageError
 
 EMBEDDERS = pytest.mark.parametrize("embedder", [Words(), Chars()], ids=lambda e: e.id)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentsignals.embedding import remote
-from agentsignals.embedding.remote import Remote, is_local
+from agentsignals.embedding import models as remote
+from agentsignals.embedding.models import Remote, is_local
 from agentsignals.errors import EmbedderError, UsageError
 from tests.embedding.server import Server, serving, vector
 

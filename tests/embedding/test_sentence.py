@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from agentsignals.embedding.sentence import SentenceModel, digest
+from agentsignals.embedding.models import SentenceModel, digest
 from agentsignals.errors import EmbedderError
 from tests.embedding.server import vector
 

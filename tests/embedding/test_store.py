@@ -15,9 +15,9 @@ from agentsignals.embedding import DEFAULT
 from agentsignals.embedding.cache import NAME
 from agentsignals.errors import EmbedderError, UsageError
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.explaining import explain
+from agentsignals.ingest.measure import explain
 from agentsignals.store import Store
-from agentsignals.store.manifest import Manifest
+from agentsignals.store.index import Manifest
 from tests.claude import Log
 from tests.embedding.server import Server, serving
 
@@ -97,7 +97,7 @@ def test_a_model_is_asked_for_each_text_once(corpus: Path, tmp_path: Path, serve
 def test_a_run_that_broke_off_goes_on_where_it_was(
     corpus: Path, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentsignals.embedding.remote.TRIES", 1)
+    monkeypatch.setattr("agentsignals.embedding.models.TRIES", 1)
     spec = f"openai:letters@{server.url}"
     pipeline.ingest([str(corpus)], tmp_path, jobs=1, embedder=spec)
     assert server.texts == []
@@ -158,7 +158,7 @@ def test_explaining_uses_the_same_vectors_and_asks_nobody(corpus: Path, tmp_path
 def test_what_needs_no_vectors_is_explained_when_the_model_is_gone(
     corpus: Path, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentsignals.embedding.remote.TRIES", 1)
+    monkeypatch.setattr("agentsignals.embedding.models.TRIES", 1)
     pipeline.analyze([str(corpus)], tmp_path, jobs=1, embedder=f"openai:letters@{server.url}")
     (tmp_path / NAME).unlink()
     server.faults = [400] * 99

@@ -15,11 +15,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from agentsignals.catalog import catalogue
-from agentsignals.formats.figures import MOST_TOKENS, MOST_USD
-from agentsignals.formats.soundness import REASONS
+from agentsignals.formats.bounds import MOST_TOKENS, MOST_USD, REASONS
 from agentsignals.ingest import pipeline
-from agentsignals.model.times import EARLIEST, EPOCH, LATEST
+from agentsignals.model import EARLIEST, EPOCH, LATEST
+from agentsignals.signals.catalog import catalogue
 from agentsignals.store import Store
 from agentsignals.store.tables import NAMES
 from tests.claude import Log

@@ -6,9 +6,7 @@ import time
 
 import pytest
 
-from agentsignals.instructions.directives import read
-from agentsignals.instructions.extraction import extract
-from agentsignals.instructions.rule import Rule
+from agentsignals.repositories.rules import Rule, extract, read
 
 
 def rules(text: str) -> list[Rule]:

@@ -13,15 +13,22 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from agentsignals.changes import git as objects
 from agentsignals.cli import main
 from agentsignals.cli.rules import as_text
-from agentsignals.git import objects
-from agentsignals.ingest.collection.rule_sessions import rules
-from agentsignals.instructions.effects import OTHER, Point, Q, effects
-from agentsignals.instructions.exposure import reads
-from agentsignals.instructions.measured import of_repository, of_traces
-from agentsignals.instructions.rule_report import RuleRow, RulesReport
+from agentsignals.ingest.collection import rules
 from agentsignals.model import Session
+from agentsignals.repositories.rule_exposure import reads
+from agentsignals.repositories.rule_report import (
+    OTHER,
+    Point,
+    Q,
+    RuleRow,
+    RulesReport,
+    effects,
+    of_repository,
+    of_traces,
+)
 from tests import claude
 from tests.attribution.story import Story
 from tests.build import Part, call, event, say, session, user
@@ -404,7 +411,7 @@ def test_an_instruction_file_is_hostile_text(history: History) -> None:
 @pytest.mark.slow
 def test_a_real_repository(tmp_path: Path) -> None:
     """As docs/rules.md says: read by eye, 2026-11."""
-    from agentsignals.ingest.collection.rule_sessions import rules  # noqa: PLC0415  (the quick tests need none)
+    from agentsignals.ingest.collection import rules  # noqa: PLC0415  (the quick tests need none)
 
     made = rules(str(real("context-evaluator", tmp_path)), tmp_path / "store", jobs=1)
     by_line = {row.line: row for row in made.rules}

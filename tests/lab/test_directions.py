@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from agentsignals.errors import LabError
 from agentsignals.lab import directions, geometry, separation, steering
-from agentsignals.stats.proportions import wilson
+from agentsignals.stats.intervals import wilson
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "emotion-runs"
 WIDTH, LAYERS = 32, 2

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.analysis.study import Table
-from agentsignals.cli.lab_words import write_report
+from agentsignals.cli.lab_results import write_report
 from agentsignals.errors import LabError
 from agentsignals.lab.coding_tasks.chosen import chosen_tasks
 from agentsignals.lab.comparing import OUTCOMES, compared, paired, paired_rows, paired_table, rate
@@ -19,7 +18,8 @@ from agentsignals.lab.rescored import task_of
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
 from agentsignals.lab.run_setup import ManipulationRow
 from agentsignals.lab.runs import Config, Manifest, Row, Run
-from agentsignals.stats.proportions import wilson
+from agentsignals.questions.question import Table
+from agentsignals.stats.intervals import wilson
 
 FULL = OUTCOMES["full pass"]
 

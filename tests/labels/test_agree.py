@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.labels.comparison import Both, compare, fitting
+from agentsignals.labels.agreement import Both, compare, fitting
 from agentsignals.labels.tasks import task
 from agentsignals.model import Label
-from agentsignals.store import Store, label_files
-from agentsignals.store.label_files import LabelRow
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
+from agentsignals.store.sidecars import LabelRow
 from tests.labels.stores import session_id, store_of
 
 GOLD = Path(__file__).parents[2].parent / "shared" / "corpus" / "gold" / "prompts_gold.jsonl"

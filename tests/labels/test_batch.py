@@ -11,19 +11,17 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.labels import batch_forms
-from agentsignals.labels.batch import take, write
-from agentsignals.labels.batch_forms import FORMS, result
-from agentsignals.labels.inquiry import MOST_GROWTH
+from agentsignals.labels import batch as batch_forms
+from agentsignals.labels.answers import MOST_GROWTH
+from agentsignals.labels.batch import FORMS, result, take, write
 from agentsignals.labels.labellers.openai import ChatServer
-from agentsignals.labels.prompting import Prompting
-from agentsignals.labels.question import Asker
-from agentsignals.labels.selection import Selection
+from agentsignals.labels.prompting import Asker, Prompting
 from agentsignals.labels.task import Case
 from agentsignals.labels.tasks import task
-from agentsignals.labels.units import Unit
+from agentsignals.labels.units import Selection, Unit
 from agentsignals.redaction import Redactor, key_kind
-from agentsignals.store import Store, label_files
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
 from agentsignals.store.query import rows
 from tests.labels.server import label, material, section
 from tests.labels.stores import store_of

@@ -13,18 +13,25 @@ from typing import Any
 import pytest
 
 from agentsignals.errors import LabelError, UsageError
-from agentsignals.http_client import retry_after_s
 from agentsignals.labels.answers import Outcome
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS
 from agentsignals.labels.labellers import openai as chat_server
-from agentsignals.labels.labellers.openai import HOPELESS, HUNG, MOST_INVALID, MOST_TIMEOUTS, TRIES, ChatServer
-from agentsignals.labels.model_servers import ModelServer
-from agentsignals.labels.question import Asker, Question
-from agentsignals.labels.rate_limit import Pace
+from agentsignals.labels.labellers.openai import (
+    HOPELESS,
+    HUNG,
+    MOST_INVALID,
+    MOST_TIMEOUTS,
+    TRIES,
+    ChatServer,
+    ModelServer,
+    Pace,
+)
+from agentsignals.labels.prompting import Asker, Question
 from agentsignals.labels.task import Case
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import Unit
 from agentsignals.model import Turn
+from agentsignals.network import retry_after_s
 from tests.labels.server import Fault, Server, label, material, serving
 
 

@@ -14,16 +14,15 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.errors import SourceError, UsageError
-from agentsignals.labels import order
-from agentsignals.labels.classifier import training
-from agentsignals.labels.classifier.features import features
-from agentsignals.labels.classifier.linear_model import Model, read, session_mark, shipped, shipped_tasks
+from agentsignals.labels import annotation as order
+from agentsignals.labels.classifier import Model, features, read, session_mark, shipped, shipped_tasks, training
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import answer_end_in
 from agentsignals.model import Label, Turn
-from agentsignals.store import Store, label_files
-from agentsignals.store.label_files import LabelRow
-from agentsignals.ui.reading import Reading
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
+from agentsignals.store.sidecars import LabelRow
+from agentsignals.ui.snapshot import Reading
 from tests.labels.stores import session_id, store_of
 from tests.ui.served import ask, serving
 

@@ -9,12 +9,12 @@ from collections.abc import Hashable, Sequence
 
 import pytest
 
-from agentsignals.stats import jackknife
-from agentsignals.stats.agreement import agreement
-from agentsignals.stats.coefficients import (
+from agentsignals.stats import agreement as jackknife
+from agentsignals.stats.agreement import (
     Estimate,
     Pair,
     ac1,
+    agreement,
     alpha,
     coincidences,
     icc,

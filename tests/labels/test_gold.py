@@ -13,15 +13,17 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.errors import AgentSignalsError, UsageError
-from agentsignals.labels import gold, human_labels
+from agentsignals.labels import annotation as human_labels
+from agentsignals.labels import gold
+from agentsignals.labels.agreement import Both, weighted_back
 from agentsignals.labels.annotation import to_settle
-from agentsignals.labels.comparison import Both, weighted_back
 from agentsignals.labels.gold import GoldRow
 from agentsignals.labels.tasks import task
 from agentsignals.model import Label
 from agentsignals.redaction import Redactor
-from agentsignals.store import Store, label_files
-from agentsignals.store.label_files import LabelRow
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
+from agentsignals.store.sidecars import LabelRow
 from tests.labels.stores import session_id, store_of
 
 SENTIMENT = task("sentiment")

@@ -17,12 +17,11 @@ import pytest
 from msgspec import Meta, Struct
 
 from agentsignals.errors import LabelError, UsageError
-from agentsignals.labels.answers import Outcome
+from agentsignals.labels.answers import Inquiry, Outcome
 from agentsignals.labels.in_process import Generation, through
-from agentsignals.labels.inquiry import Inquiry
 from agentsignals.labels.labellers import Labeller, labeller
 from agentsignals.labels.labellers.vllm import STRUCTURED
-from agentsignals.labels.question import Asker, Question
+from agentsignals.labels.prompting import Asker, Question
 from agentsignals.labels.task import Case, Verdict, read_as, schema_of
 from agentsignals.labels.tasks import task
 from agentsignals.labels.tasks.turns import Sentiment

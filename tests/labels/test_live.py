@@ -16,10 +16,9 @@ from agentsignals.cli.output import Bar
 from agentsignals.errors import LabelError
 from agentsignals.labels import run as running
 from agentsignals.labels.labellers.openai import ChatServer
-from agentsignals.labels.live import SILENT_S, Meter
-from agentsignals.labels.run import Summary
-from agentsignals.labels.selection import Selection
+from agentsignals.labels.run import SILENT_S, Meter, Summary
 from agentsignals.labels.tasks import task
+from agentsignals.labels.units import Selection
 from agentsignals.store import Store
 from tests.labels.server import Server, label, material, serving
 from tests.labels.stores import store_of

@@ -13,9 +13,10 @@ import pytest
 from agentsignals.labels import run as running
 from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.labels.run import Summary
-from agentsignals.labels.selection import Selection
 from agentsignals.labels.tasks import task
-from agentsignals.store import Store, label_files
+from agentsignals.labels.units import Selection
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
 from tests.labels.server import Fault, Server, label, material, serving
 from tests.labels.stores import store_of
 

@@ -14,14 +14,15 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.errors import LabelError, UsageError
-from agentsignals.http_client import Busy
-from agentsignals.labels import model_servers, run
-from agentsignals.labels.labellers.openai import ChatServer
-from agentsignals.labels.model_servers import ModelServers
+from agentsignals.labels import run
+from agentsignals.labels.labellers import openai as model_servers
+from agentsignals.labels.labellers.openai import ChatServer, ModelServers
 from agentsignals.labels.run import Summary
-from agentsignals.labels.selection import Selection
 from agentsignals.labels.tasks import task
-from agentsignals.store import Store, label_files
+from agentsignals.labels.units import Selection
+from agentsignals.network import Busy
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
 from tests.labels.server import Server, label, material, serving
 from tests.labels.stores import store_of
 

@@ -14,20 +14,19 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.labels import run as running
-from agentsignals.labels.agree import between
-from agentsignals.labels.consensus import UNDECIDED, consensus
-from agentsignals.labels.estimate import estimate
+from agentsignals.labels.answers import UNDECIDED, consensus
 from agentsignals.labels.gold import GoldRow
 from agentsignals.labels.labellers import labeller
 from agentsignals.labels.labellers.openai import ChatServer
+from agentsignals.labels.matching import between
 from agentsignals.labels.prompting import LEAST_CHARS, PER_CLASS, Prompting, examples_of, prompting
-from agentsignals.labels.run import EXAMPLE, Summary
-from agentsignals.labels.selection import Selection
+from agentsignals.labels.run import EXAMPLE, Summary, estimate
 from agentsignals.labels.task import Task, Verdict
 from agentsignals.labels.tasks import task, tasks
-from agentsignals.labels.units import plain
+from agentsignals.labels.units import Selection, plain
 from agentsignals.model import Absent
-from agentsignals.store import Store, label_files
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
 from tests.labels.server import Server, label, material, section, serving
 from tests.labels.stores import session_id, store_of
 

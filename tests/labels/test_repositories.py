@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from agentsignals.ingest import pipeline
-from agentsignals.labels.estimate import estimate
 from agentsignals.labels.labellers.openai import ChatServer
-from agentsignals.labels.run import Summary
+from agentsignals.labels.run import Summary, estimate
 from agentsignals.labels.run import run as judge
-from agentsignals.labels.selection import Selection
 from agentsignals.labels.tasks import task
-from agentsignals.store import Store, label_files
+from agentsignals.labels.units import Selection
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
 from agentsignals.store.query import rows
 from tests.analysis.stores import store_of
 from tests.build import Part, call, say, session, user

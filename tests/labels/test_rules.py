@@ -12,13 +12,13 @@ from agentsignals.errors import UsageError
 from agentsignals.labels.answers import Outcome
 from agentsignals.labels.labellers import labeller
 from agentsignals.labels.labellers.rules import Rules
-from agentsignals.labels.question import Asker, Question
+from agentsignals.labels.prompting import Asker, Question
 from agentsignals.labels.task import Case, Verdict
 from agentsignals.labels.tasks import task, tasks
 from agentsignals.labels.units import Unit
-from agentsignals.labels.validating import BY_TASK, rules_measured
+from agentsignals.labels.validation import BY_TASK, rules_measured
 from agentsignals.model import Absent, Turn, TurnKind
-from agentsignals.validation import figures_of
+from agentsignals.stats.validation import figures_of
 
 GOLD = Path(__file__).parents[2].parent / "shared" / "corpus" / "gold" / "prompts_gold.jsonl"
 

@@ -15,14 +15,14 @@ from agentsignals.errors import LabelError, StoreError
 from agentsignals.ingest import pipeline
 from agentsignals.labels import answers
 from agentsignals.labels import run as running
-from agentsignals.labels.agree import between
-from agentsignals.labels.estimate import estimate
 from agentsignals.labels.labellers import labeller
 from agentsignals.labels.labellers.openai import ChatServer
-from agentsignals.labels.run import Summary
-from agentsignals.labels.selection import Selection
+from agentsignals.labels.matching import between
+from agentsignals.labels.run import Summary, estimate
 from agentsignals.labels.tasks import task
-from agentsignals.store import Store, label_files
+from agentsignals.labels.units import Selection
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
 from agentsignals.store.query import rows
 from tests.golden import SAMPLES
 from tests.labels.server import Server, label, material, section, serving

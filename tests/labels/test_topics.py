@@ -19,13 +19,13 @@ from agentsignals.errors import LabelError, UsageError
 from agentsignals.ingest import pipeline
 from agentsignals.labels.labellers import labeller
 from agentsignals.labels.labellers.openai import ChatServer
+from agentsignals.labels.topic_names import name_in
+from agentsignals.labels.topics import NO_TOPIC, Summary, kept_prompts, label_topics
 from agentsignals.model import Absent, Session
-from agentsignals.stats.density import dense_groups
-from agentsignals.store import Store, label_files
+from agentsignals.stats.grouping import dense_groups
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
 from agentsignals.store.query import rows
-from agentsignals.topics import NO_TOPIC, Summary, label_topics
-from agentsignals.topics.naming import name_in
-from agentsignals.topics.prompts import kept_prompts
 from tests.analysis.stores import store_of
 from tests.build import say, session, user
 from tests.embedding.server import serving as embedding

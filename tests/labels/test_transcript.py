@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentsignals.labels.repositories import _Look
 from agentsignals.labels.task import Task
 from agentsignals.labels.tasks import task
-from agentsignals.labels.transcript import segments, shortened, tokens, turns_of
-from agentsignals.labels.units import NotAsked, Unit, before, units
+from agentsignals.labels.units import NotAsked, Unit, _Look, before, segments, shortened, tokens, turns_of, units
 from agentsignals.redaction import redacted
 from tests.build import Part, call, event, say, session, think, user, view
 from tests.labels.server import section

@@ -11,28 +11,26 @@ import polars as pl
 import pytest
 
 from agentsignals import inventory
-from agentsignals.analysis.behind import Closed
-from agentsignals.analysis.grouped import count
-from agentsignals.analysis.study import Inputs, Study, Versions
-from agentsignals.analysis.study import Outcome as StudyOutcome
-from agentsignals.catalog import by_path, caption, validation
 from agentsignals.cli import main
-from agentsignals.labels.validating import PLANTED, never_validated, validate
-from agentsignals.report import markdown
-from agentsignals.report.document import document
+from agentsignals.labels.validation import PLANTED, never_validated, validate
+from agentsignals.questions.estimates import count
+from agentsignals.questions.question import Closed, Inputs, Study, Versions
+from agentsignals.questions.question import Outcome as StudyOutcome
+from agentsignals.signals.catalog import by_path, caption, validation
+from agentsignals.stats.validation import Figure, figures, figures_of, in_words, misleads, planted
 from agentsignals.store import Store
 from agentsignals.store.query import rows
+from agentsignals.ui import report as markdown
+from agentsignals.ui.document import document
 from agentsignals.ui.page import Query
-from agentsignals.ui.reading import Reading
-from agentsignals.ui.rendering import html
-from agentsignals.ui.routes import answer_of
-from agentsignals.validation import Figure, figures, figures_of, in_words, misleads, planted
+from agentsignals.ui.rendering import answer_of, html
+from agentsignals.ui.snapshot import Reading
 
 GOLD = Path(__file__).parents[2].parent / "shared" / "corpus" / "gold"
 
 
 def test_the_shipped_figures_of_planted_cases_are_those_of_today() -> None:
-    """Stale? `agentsignals validate --gold FILES --write src/agentsignals/validation/figures.json`."""
+    """Stale? `agentsignals validate --gold FILES --write src/agentsignals/stats/validation/figures.json`."""
     assert [f for f in figures() if f.truth == PLANTED] == validate()
 
 

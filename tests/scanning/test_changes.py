@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.git.commits import FileChange
-from agentsignals.scanning.commits import changed
-from agentsignals.scanning.owners import Line, Lines, owner_of
-from agentsignals.scanning.scanner import ScanFinding
+from agentsignals.changes.git import FileChange
+from agentsignals.repositories.scan import Line, Lines, changed, owner_of
+from agentsignals.repositories.scanner import ScanFinding
 
 Told = list[tuple[str, str, int, str | None]]
 

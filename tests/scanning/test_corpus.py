@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.ingest.collection.weaknesses import scanned
-from agentsignals.scanning.languages import language_of, place_of
-from agentsignals.scanning.own_rules import OwnRules, scan_one
+from agentsignals.ingest.collection import scanned
+from agentsignals.repositories.scanner import language_of, place_of
+from agentsignals.repositories.scanners import OwnRules, scan_one
 from agentsignals.store import Store
 from tests.git_repositories import real
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.scanning.rules import rules
-from agentsignals.stats.proportions import poisson
+from agentsignals.repositories.weakness_rules import rules
+from agentsignals.stats.intervals import poisson
 
 PAGE = Path(__file__).parents[2] / "docs" / "weaknesses.md"
 

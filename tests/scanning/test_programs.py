@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agentsignals.errors import ScanError
-from agentsignals.scanning.programs import Program, level
-from agentsignals.scanning.scanner import SourceFile
+from agentsignals.repositories.scanner import SourceFile
+from agentsignals.repositories.scanners import Program, level
 
 PYTHON = b"import os\n\n\ndef f(x):\n    os.system(f'ls {x}')\n"
 RULES = """\

@@ -9,9 +9,9 @@ import pytest
 from benchmarks.weaknesses import figures, judged, planted
 
 from agentsignals.cli import main
-from agentsignals.scanning.own_rules import OwnRules
-from agentsignals.stats.proportions import wilson
-from agentsignals.validation import planted_recall
+from agentsignals.repositories.scanners import OwnRules
+from agentsignals.stats.intervals import wilson
+from agentsignals.stats.validation import benchmarks as planted_recall
 from tests.attribution.story import Story
 
 

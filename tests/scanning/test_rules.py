@@ -9,12 +9,10 @@ import time
 
 import pytest
 
-from agentsignals.scanning.languages import language_of, place_of
-from agentsignals.scanning.own_rules import OwnRules, scan_one
-from agentsignals.scanning.rules import rules
-from agentsignals.scanning.rules.patterns import piles_up
-from agentsignals.scanning.rules.rule import Rule, Text
-from agentsignals.scanning.scanner import SourceFile
+from agentsignals.repositories.scanner import SourceFile, language_of, place_of
+from agentsignals.repositories.scanners import OwnRules, scan_one
+from agentsignals.repositories.weakness_rules import rules
+from agentsignals.repositories.weakness_rules.rule import Rule, Text, piles_up
 from tests.quick import some
 from tests.scanning.samples import Samples, all_samples
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.ingest.collection.weaknesses import scanned, with_report
-from agentsignals.scanning.own_rules import OwnRules
+from agentsignals.ingest.collection import scanned, with_report
+from agentsignals.repositories.scanners import OwnRules
 from agentsignals.store import Store
 from tests.quick import some
 from tests.scanning.test_scan import story_of_agent_and_human

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.ingest.collection.weaknesses import scanned
-from agentsignals.scanning import own_rules
-from agentsignals.scanning.own_rules import OwnRules
-from agentsignals.scanning.scan import Scan
+from agentsignals.ingest.collection import scanned
+from agentsignals.repositories import scanners as own_rules
+from agentsignals.repositories.scan import Scan
+from agentsignals.repositories.scanners import OwnRules
 from agentsignals.store import Store
 from tests.attribution.story import Story, block
 from tests.quick import some

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentsignals.catalog import Row, Signal, by_path, explain, measure, plain, values
 from agentsignals.model import Absent
-from agentsignals.views.evidence import Collected
-from agentsignals.views.session import SessionView
+from agentsignals.signals.catalog import Row, Signal, by_path, explain, measure, plain, values
+from agentsignals.views.session import Collected, SessionView
 
 
 def value(view: SessionView, path: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentsignals.ingest.attempts import assemble
-from agentsignals.model.attempt import Attempt, PatchedFile, Statement, Verification
+from agentsignals.model import Attempt, PatchedFile, Statement, Verification
 from agentsignals.views.session import SessionView
 from tests.build import Part, session, user
 

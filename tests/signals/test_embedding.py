@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.catalog import Measured, explain, measure, values
-from agentsignals.catalog import by_path as signal_of
 from agentsignals.embedding import DISABLED, light
 from agentsignals.model import Absent
-from agentsignals.signals.dynamics.context_pollution import drift_onset_turn, max_cp
-from agentsignals.views.evidence import SILENT
+from agentsignals.signals.catalog import Measured, explain, measure, values
+from agentsignals.signals.catalog import by_path as signal_of
+from agentsignals.signals.dynamics import drift_onset_turn, max_cp
+from agentsignals.views.session import SILENT
 from tests.build import Part, say, think, user, view
 from tests.signals.ask import absent, detail, evidence, value
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import INTERNAL_ERROR, measure
-from agentsignals.edits.hunks import Hunk
-from agentsignals.model import Absent
-from agentsignals.model.attempt import HarnessSummary, Statement
+from agentsignals.changes.hunks import Hunk
+from agentsignals.model import Absent, HarnessSummary, Statement
+from agentsignals.signals.catalog import INTERNAL_ERROR, measure
 from tests.build import START, Part, call, say, user, view
 from tests.signals.ask import absent, detail, evidence, value
 from tests.signals.attempts import patched, ran, trial, unseen

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.catalog import explain, measure
 from agentsignals.model import Absent
+from agentsignals.signals.catalog import explain, measure
 from agentsignals.views.session import SessionView
 from tests.build import call, say, think, user, view
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals.analysis.drivers.predictors import hindsight_of
-from agentsignals.catalog import by_path, measure
+from agentsignals.questions.drivers.predictors import hindsight_of
+from agentsignals.signals.catalog import by_path, measure
 from tests.build import call, say
 from tests.signals.attempts import graded, patched, ran
 

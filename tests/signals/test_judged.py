@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import inventory, measure
 from agentsignals.model import Absent, Label
-from agentsignals.signals.chat.judged import intent_of
+from agentsignals.signals.catalog import inventory, measure
+from agentsignals.signals.chat import intent_of
 from agentsignals.views.session import SessionView
 from tests.build import call, say, user, view
 from tests.signals.ask import absent, detail, evidence, value

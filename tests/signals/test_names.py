@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.catalog import catalogue, inventory
 from agentsignals.errors import CatalogError
+from agentsignals.signals.catalog import catalogue, inventory
 
 NAMES = {
     "treatment": ("attempt1_tool_cap retry_tool_cap agent_type model_id dataset concurrency timeout_s"),

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agentsignals.edits.patch_outcome import PatchFacts, Verdict, judged, unfixed_targets
-from agentsignals.model import Absent
-from agentsignals.model.attempt import Verification
+from agentsignals.changes.patches import PatchFacts, Verdict, judged, unfixed_targets
+from agentsignals.model import Absent, Verification
 
 ANY = "any"
 YES = (True, None)

@@ -8,13 +8,13 @@ from collections import Counter
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agentsignals.embedding.lexical import Words, split_words
+from agentsignals.embedding import Words, split_words
 from agentsignals.redaction import redacted
-from agentsignals.signals.corpus import duplicates
-from agentsignals.signals.dynamics import planned_work
-from agentsignals.signals.loop import markers
-from agentsignals.signals.user import place
-from agentsignals.words import language
+from agentsignals.signals import dynamics as planned_work
+from agentsignals.signals import loop as markers
+from agentsignals.signals.corpus import metrics as duplicates
+from agentsignals.signals.user import turns as place
+from agentsignals.words import text as language
 from agentsignals.words.agent_lexicon import asked
 from agentsignals.words.prose import Prose
 from agentsignals.words.text import count_tokens

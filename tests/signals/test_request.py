@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.catalog import measure
 from agentsignals.model import Absent, TurnKind
+from agentsignals.signals.catalog import measure
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, say, user, view
 from tests.signals.ask import absent, detail, evidence, lines, value

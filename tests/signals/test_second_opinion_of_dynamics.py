@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import measure
 from agentsignals.formats import Input
 from agentsignals.formats.claude_code import read
 from agentsignals.model import Absent, Artifact
+from agentsignals.signals.catalog import measure
 from agentsignals.views.session import SessionView
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "claude-code"

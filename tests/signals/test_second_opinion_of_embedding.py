@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import measure
-from agentsignals.embedding.lexical import _STOP
+from agentsignals.embedding import _STOP
 from agentsignals.formats import Input
 from agentsignals.formats.claude_code import read
 from agentsignals.model import Absent, Artifact, Session
+from agentsignals.signals.catalog import measure
 from agentsignals.views.session import SessionView
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "claude-code"

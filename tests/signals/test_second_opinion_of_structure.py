@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import measure, plain
 from agentsignals.formats import Input
 from agentsignals.formats.claude_code import read
 from agentsignals.model import Artifact
+from agentsignals.signals.catalog import measure, plain
 from agentsignals.views.session import SessionView
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "claude-code"

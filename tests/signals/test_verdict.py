@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import Measured, by_path, explain
 from agentsignals.model import Absent
+from agentsignals.signals.catalog import Measured, by_path, explain
 from tests.build import Part, event, say, user, view
 from tests.signals.ask import absent, lines, value
 

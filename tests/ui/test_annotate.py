@@ -17,15 +17,16 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.errors import LabelledMeanwhile, SourceError, UsageError
-from agentsignals.labels import agree, gold, order
-from agentsignals.labels.gold import GoldRow
-from agentsignals.labels.gold_file import GoldFile
-from agentsignals.labels.human_labels import sample, standing, take
+from agentsignals.labels import annotation as order
+from agentsignals.labels import gold
+from agentsignals.labels import matching as agree
+from agentsignals.labels.annotation import sample, standing, take
+from agentsignals.labels.gold import GoldFile, GoldRow
 from agentsignals.labels.tasks import task
 from agentsignals.store import Store
-from agentsignals.ui.gold_form import ADDRESS, MOST_BODY_BYTES, Annotations
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.pages.annotate import ADDRESS, MOST_BODY_BYTES, Annotations
 from agentsignals.ui.server import Server
+from agentsignals.ui.snapshot import Reading
 from tests.labels import stores
 from tests.ui.browser import BROWSER, browsing, needs_browser, serious
 from tests.ui.served import EVIL_ID, Elements, ask, page, serving, whole_store

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.figures import candidates, treatments
 from agentsignals.ui.server import Server
-from agentsignals.ui.treatments import candidates, treatments
+from agentsignals.ui.snapshot import Reading
 from tests.analysis.stores import store_of
 from tests.build import session, user
 from tests.signals.attempts import graded, patched, trial

@@ -11,12 +11,11 @@ from urllib.parse import quote
 
 import pytest
 
-from agentsignals.report.chart_svg import can_draw
-from agentsignals.report.drill_down import behind
 from agentsignals.store import Store
-from agentsignals.ui.behind import behind_key, sessions_behind
-from agentsignals.ui.reading import Readings
+from agentsignals.ui.drill_down import behind, behind_key, sessions_behind
 from agentsignals.ui.server import Server
+from agentsignals.ui.snapshot import Readings
+from agentsignals.ui.svg_charts import can_draw
 from tests.ui.browser import browsing, needs_browser
 from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, whole_store
 
@@ -110,7 +109,7 @@ def test_a_finding_opens_its_sessions(server: Server) -> None:
 
 
 def test_the_report_links_nowhere_and_its_commands_open_the_same_sessions(store: Store, tmp_path: Path) -> None:
-    from agentsignals.report import write  # noqa: PLC0415
+    from agentsignals.ui.report import write  # noqa: PLC0415
 
     opened = {}
     for context, name, kinds in (("product", "tools", 3), ("eval", "sessions", 1)):

@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 import pytest
 
-from agentsignals.analysis.compare import compare, outcome_rule
 from agentsignals.errors import AgentSignalsError
-from agentsignals.report.drill_down import arms_of, behind, compare_key, rows_of
+from agentsignals.questions.compare import compare, outcome_rule
 from agentsignals.store import Store
+from agentsignals.ui.drill_down import arms_of, behind, compare_key, rows_of
 from agentsignals.ui.server import Server
 from tests.analysis.stores import store_of
 from tests.build import call, session, user

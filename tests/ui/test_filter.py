@@ -12,8 +12,8 @@ from agentsignals.model import Session
 from agentsignals.store import Store
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Query
-from agentsignals.ui.reading import Reading
 from agentsignals.ui.server import Server
+from agentsignals.ui.snapshot import Reading
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
 from tests.signals.attempts import graded, trial

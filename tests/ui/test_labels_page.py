@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from agentsignals.model import Label
-from agentsignals.store import Store, label_files
-from agentsignals.store.label_files import LabelRow
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
+from agentsignals.store.sidecars import LabelRow
 from agentsignals.ui.server import Server
 from tests.ui.browser import browsing, needs_browser, overflow_px, serious
 from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, whole_store

@@ -18,11 +18,12 @@ import pytest
 
 from agentsignals.ingest.pipeline import ingest
 from agentsignals.store import Store
-from agentsignals.ui import live, looking
+from agentsignals.ui import live
+from agentsignals.ui import live as looking
 from agentsignals.ui import server as ui
-from agentsignals.ui.conversation import PART
-from agentsignals.ui.looking import Looking, sessions_changed, sources_of
+from agentsignals.ui.live import Looking, sessions_changed, sources_of
 from agentsignals.ui.server import Server
+from agentsignals.ui.transcript import PART
 from tests.claude import SESSION, Log
 from tests.ui.browser import browsing, needs_browser
 from tests.ui.served import ask, page, serving

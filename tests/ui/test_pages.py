@@ -19,13 +19,13 @@ from urllib.parse import quote
 
 import pytest
 
-from agentsignals.analysis import studies
 from agentsignals.cli import demo_corpus, main
 from agentsignals.errors import AgentSignalsError, StoreError
 from agentsignals.ingest import pipeline
 from agentsignals.model import AbsentReason
+from agentsignals.questions.studies import studies
 from agentsignals.store import Store
-from agentsignals.ui import words
+from agentsignals.ui import page as words
 from agentsignals.ui.server import Server, started
 from agentsignals.words.text import visible
 from tests.analysis.stores import store_of

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals.ui.prose import MOST_COLOURED_CHARS, coloured, rendered
+from agentsignals.ui.markup import MOST_COLOURED_CHARS, coloured, rendered
 from tests.ui.served import EVIL, Elements
 
 ALLOWED = {

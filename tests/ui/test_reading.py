@@ -8,12 +8,12 @@ from threading import Thread
 
 import pytest
 
-from agentsignals import catalog
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.explaining import needed
+from agentsignals.ingest.measure import needed
+from agentsignals.signals import catalog
 from agentsignals.store import Store
-from agentsignals.ui import reading
-from agentsignals.ui.reading import Reading
+from agentsignals.ui import snapshot as reading
+from agentsignals.ui.snapshot import Reading
 from agentsignals.views.session import SessionView
 from tests.claude import Log
 from tests.ui.served import EVIL_ID, whole_store

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import pytest
 
-from agentsignals.fulltext import index
 from agentsignals.store import Store
+from agentsignals.store import fulltext as index
 from agentsignals.ui.pages import search
 from agentsignals.ui.server import Server
 from tests.analysis.stores import store_of

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from agentsignals.edits.hunks import Hunk
+from agentsignals.changes.hunks import Hunk
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 from tests.analysis.stores import store_of

@@ -16,7 +16,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from agentsignals.redaction import Redactor
 from agentsignals.store import Store
-from agentsignals.ui import shared_session
+from agentsignals.ui import sharing as shared_session
 from tests.analysis.stores import store_of
 from tests.build import call, event, say, session, think, user
 from tests.claude import SESSION, Log

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from agentsignals.analysis.alignment import Facing, Step
+from agentsignals.questions.alignment import Facing, Step
 from agentsignals.ui.pages.sides import ENDS, MOST_SHOWN, shown
 from agentsignals.ui.server import Server
 from tests.analysis.stores import store_of

@@ -1,18 +1,121 @@
-"""The command line: arguments, and one call into the library for each verb."""
+"""Requests to end (SIGTERM; SIGHUP when the terminal goes) unwind like an interrupt."""
 
 from __future__ import annotations
 
+import _thread
 import argparse
 import os
 import re
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import IO, Any
 
 from agentsignals import __version__
-from agentsignals.cli.ending import end_in_order
-from agentsignals.cli.streams import visible_streams
 from agentsignals.cli.verb import verbs as apart
 from agentsignals.errors import AgentSignalsError, UsageError
+from agentsignals.words.text import visible
+
+_HEARD_AGAIN_S = 0.05
+"""How long after its loss a request is made again: what swallowed it (a few lines) has ended by then."""
+
+
+class _Ending(SystemExit):
+    """Unwinds the program: workers are ended, drafts removed; exit code 128 and the signal's number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+        self.number = number
+
+
+def end_in_order() -> None:
+    """Ends the program by an exception where a signal asks for it. A second signal ends it at once.
+
+    Python runs a handler between any two of its instructions, also in those whose exceptions go nowhere (what is called
+    around a fork, when an object goes, by the collector). A request that is lost there is made again.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end)
+    if not isinstance(sys.unraisablehook, _Unraisable):
+        sys.unraisablehook = _Unraisable(sys.unraisablehook)
+
+
+def _end(number: int, frame: object) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    raise _Ending(number)
+
+
+class _Unraisable:
+    """What becomes of exceptions that go nowhere: requests to end are made again, others are printed as before."""
+
+    def __init__(self, before: Any) -> None:
+        self._before = before
+
+    def __call__(self, lost: Any) -> None:
+        problem = lost.exc_value
+        if not isinstance(problem, _Ending | KeyboardInterrupt):
+            self._before(lost)
+            return
+        number = problem.number if isinstance(problem, _Ending) else signal.SIGINT
+        if isinstance(problem, _Ending):
+            signal.signal(number, _end)
+        again = threading.Timer(_HEARD_AGAIN_S, _ask, [signal.Signals(number)])
+        again.daemon = True
+        again.start()
+
+
+def _ask(number: signal.Signals) -> None:
+    if hasattr(signal, "pthread_kill"):  # which ends a call that waits, too
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:
+        _thread.interrupt_main(number)
+
+
+# Where text leaves for a terminal: no character that would drive it, whoever wrote it and whoever prints it.
+
+
+class Visible:
+    """A stream of text in front of another: what is unseen goes on as its number, what the other's encoding has no byte
+    for as an escape. JSON passes as it is: its strings have such characters escaped already.
+    """
+
+    def __init__(self, beneath: IO[str], *, lines: bool = False) -> None:
+        """`lines`: a carriage return, with which libraries draw their progress anew, begins a line."""
+        self.beneath = beneath
+        self._lines = lines
+
+    def write(self, text: str) -> int:
+        shown = visible(text.replace("\r", "\n") if self._lines else text)
+        try:
+            self.beneath.write(shown)
+        except UnicodeEncodeError as problem:
+            self.beneath.write(shown.encode(problem.encoding, "backslashreplace").decode(problem.encoding))
+        return len(text)
+
+    def writelines(self, lines: list[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.beneath, name)
+
+
+@contextmanager
+def visible_streams() -> Iterator[None]:
+    """Inside, all that is printed to stdout and stderr is `Visible`."""
+    out: Any = Visible(sys.stdout)
+    err: Any = Visible(sys.stderr, lines=True)
+    with redirect_stdout(out), redirect_stderr(err):
+        yield
+
+
+# The command line: arguments, and one call into the library for each verb.
 
 _EPILOG = (
     "Every verb has --help with an example, and --json for machines. Without a verb: reads what the agents on this"
@@ -218,14 +321,14 @@ def _main(arguments: Sequence[str] | None) -> int:
 
 
 def _main_job(options: argparse.Namespace) -> int:
-    from agentsignals.cli import verbs  # with all that reads and measures, which other verbs do without
+    from agentsignals.cli import main_verbs as verbs  # with all that reads and measures, which other verbs do without
 
     return verbs.run(options)
 
 
 def _without_verb(argv: Sequence[str]) -> int:
-    from agentsignals.cli import start
+    from agentsignals.cli import main_verbs as start
 
     parser = _Parser(prog="agentsignals")
     _common(parser)
-    return start.run(parser.parse_args(argv))
+    return start.run_start(parser.parse_args(argv))

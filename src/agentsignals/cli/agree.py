@@ -9,9 +9,9 @@ from agentsignals.cli.verb import Verb
 from agentsignals.errors import UsageError
 
 if TYPE_CHECKING:
-    from agentsignals.labels.comparison import Comparison, Several
+    from agentsignals.labels.agreement import Comparison, Several
     from agentsignals.labels.task import Task
-    from agentsignals.stats.coefficients import Estimate
+    from agentsignals.stats.agreement import Estimate
 
 _SHOWN_PATTERNS = 12
 _EXCERPT = 100
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     wanted = task(options.task)
     _check(options)
     if len(options.others) > 1:
-        from agentsignals.labels import agree
+        from agentsignals.labels import matching as agree
         from agentsignals.store import Store
 
         several = agree.among(Store(options.store), wanted, [options.first, *options.others])
@@ -57,7 +57,8 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _compared(options: argparse.Namespace, wanted: Task) -> Comparison:
-    from agentsignals.labels import agree, gold
+    from agentsignals.labels import gold
+    from agentsignals.labels import matching as agree
     from agentsignals.store import Store
 
     if options.others:

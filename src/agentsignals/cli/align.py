@@ -10,8 +10,7 @@ from agentsignals.cli.verb import Verb
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from agentsignals.analysis.alignment import Alignment, Run, Step
-    from agentsignals.analysis.alignment.divergence import Place, Side
+    from agentsignals.questions.alignment import Alignment, Place, Run, Side, Step
     from agentsignals.store import Store
 
 _WIDEST = 90
@@ -31,8 +30,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from agentsignals.analysis.alignment import align
     from agentsignals.cli.output import json_text
+    from agentsignals.questions.alignment import align
     from agentsignals.redaction import without_keys_in
     from agentsignals.store import Store
 
@@ -43,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         print(json_text(without_keys_in({"alignments": [_plain(alignment) for alignment in made]})))
         return 0
     if options.markdown:
-        from agentsignals.report.markdown import plain_lines, plain_table
+        from agentsignals.ui.report import plain_lines, plain_table
 
         def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
             return plain_table(names, rows, _WIDEST)
@@ -61,8 +60,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _chosen(store: Store, options: argparse.Namespace) -> tuple[list[Any], dict[str, dict[str, Any]]]:
     """The sessions, the one that the others are held against first, and what is recorded of each."""
-    from agentsignals.analysis.alignment import FACTS, MOST_RUNS, OF_TASK, OF_TRIAL, reference_of
     from agentsignals.errors import UsageError
+    from agentsignals.questions.alignment import FACTS, MOST_RUNS, OF_TASK, OF_TRIAL, reference_of
     from agentsignals.store.query import ask, connect
 
     ways = [bool(options.sessions), options.task is not None, options.trial is not None]
@@ -125,7 +124,7 @@ def _report(
 
 
 def _because(alignment: Alignment) -> str:
-    from agentsignals.analysis.alignment.divergence import BECAUSE
+    from agentsignals.questions.alignment import BECAUSE
 
     parting = alignment.divergence.parts
     if parting is None:

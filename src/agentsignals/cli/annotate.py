@@ -45,9 +45,10 @@ class _Terminal:
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text
-    from agentsignals.labels import annotation, gold, human_labels
+    from agentsignals.labels import annotation, gold
+    from agentsignals.labels import annotation as human_labels
     from agentsignals.labels.tasks import task
-    from agentsignals.stats.estimates import SEED
+    from agentsignals.stats.intervals import SEED
     from agentsignals.store import Store
 
     if options.gold is not None and (options.sample is not None or options.seed is not None):

@@ -9,8 +9,8 @@ from agentsignals.cli.over_repositories import shown, with_engine
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from agentsignals.attribution.attribute import Attribution
-    from agentsignals.attribution.commit_figures import Share
+    from agentsignals.repositories.attribute import Attribution
+    from agentsignals.repositories.commit_figures import Share
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +21,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import Bar, json_text
-    from agentsignals.ingest.collection import attributed, several
+    from agentsignals.ingest import collection as several
+    from agentsignals.ingest.collection import attributed
 
     how = {"afresh": options.afresh, "jobs": options.jobs, "engine": options.engine}
     if len(options.repositories) == 1:
@@ -30,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     bar = Bar(options.quiet)
     try:
-        _, results = several.attributed(options.repositories, options.store, progress=bar, **how)
+        _, results = several.attributed_several(options.repositories, options.store, progress=bar, **how)
     finally:
         bar.close()
     return shown(results, _text, as_json=options.json)

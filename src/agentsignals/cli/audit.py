@@ -10,7 +10,7 @@ from agentsignals.cli.over_attempts import answered, arguments, rows_of
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from agentsignals.analysis.pass_rates import AuditReport
+    from agentsignals.questions.audit import AuditReport
     from agentsignals.store import Store
 
 _LISTED, _WIDEST = 25, 90
@@ -23,15 +23,15 @@ def run(options: argparse.Namespace) -> int:
 
 def made_of(store: Store, by: Sequence[str], where: str) -> AuditReport:
     """The audit of a store. StoreError without attempts; UsageError where no attempt has a column of `by`."""
-    from agentsignals.analysis.pass_rates import audit_report, queries
+    from agentsignals.questions.audit import audit_report, queries
 
     return audit_report(rows_of(store, queries(where), where), by)
 
 
 def as_text(made: AuditReport, *, as_markdown: bool = False) -> str:
     """The audit as tables and sentences."""
-    from agentsignals.analysis.pass_rates import in_words
     from agentsignals.cli.output import printable, table
+    from agentsignals.questions.audit import in_words
 
     n = sum(made.passed.values())
     head = f"{n:,} first attempts passed: " + ", ".join(
@@ -63,7 +63,7 @@ def as_text(made: AuditReport, *, as_markdown: bool = False) -> str:
     end = [f"and {len(lines) - _LISTED} more (--json has all)"] if len(lines) > _LISTED else []
     end.append(made.caveat)
     if as_markdown:
-        from agentsignals.report.markdown import plain_lines, plain_table
+        from agentsignals.ui.report import plain_lines, plain_table
 
         shown = [f"### {title}\n\n{plain_table(names, rows)}" for title, names, rows in tables if rows]
         return "\n\n".join([plain_lines([head], ""), *shown, plain_lines(end)])

@@ -42,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import Bar, json_text, printable
     from agentsignals.ingest.collection import Filters, collect
-    from agentsignals.ingest.collection.addresses import candidates
+    from agentsignals.ingest.repository_addresses import candidates
 
     if options.list:
         listed = candidates(options.repositories)

@@ -36,10 +36,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     import agentsignals
-    from agentsignals.analysis.compare.gate import gate, parsed
-    from agentsignals.cli.compare_words import as_markdown, in_words
+    from agentsignals.cli.comparison import as_markdown, in_words
     from agentsignals.cli.output import json_text
     from agentsignals.errors import UsageError
+    from agentsignals.questions.compare.gate import gate, parsed
     from agentsignals.redaction import without_keys_in
     from agentsignals.store import Store
 
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     checked = without_keys_in(gate(comparison, options.fail_if, baseline=options.baseline, by_value=by_value))
     comparison = without_keys_in(comparison)
     if options.junit:
-        from agentsignals.cli import junit
+        from agentsignals.cli import comparison as junit
 
         junit.write(options.junit, checked)
     if options.json:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from agentsignals.sources.hub_datasets import DataSet
+    from agentsignals.sources.hub import DataSet
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,9 +39,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from agentsignals import sources as exclusions
     from agentsignals.cli.output import json_text, printable, table
     from agentsignals.errors import UsageError
-    from agentsignals.sources import exclusions, hub_datasets, hub_sets
+    from agentsignals.sources import hub as hub_datasets
+    from agentsignals.sources import hub as hub_sets
 
     if options.place == "repos":
         return _repositories(options)
@@ -51,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--limit {options.limit} came; it counts data sets.", "Give 0 or more.")
     if options.untagged and not (options.search or options.owner or options.tag):
         raise UsageError("--untagged alone would list the whole Hub.", "Add --search, --owner or --tag.")
-    left_out = exclusions.read(options.exclude) if options.exclude else frozenset()
+    left_out = exclusions.read_exclusions(options.exclude) if options.exclude else frozenset()
     tags = [*([] if options.untagged else [hub_datasets.TRACES]), *options.tag]
     listed = hub_sets.marked(hub_datasets.listed(tags, options.search, options.owner))
     wanted = [d for d in listed if _is_wanted(d, options)]
@@ -85,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
 def _repositories(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text, printable, table
     from agentsignals.errors import UsageError
-    from agentsignals.ingest.collection.discovery import discovered
+    from agentsignals.ingest.repository_addresses import discovered
 
     if not options.names:
         raise UsageError("No repository is named.", "Name a folder of clones, a list, or a saved search result.")

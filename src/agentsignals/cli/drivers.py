@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from agentsignals.analysis.drivers import Contrast, Drivers
-    from agentsignals.analysis.drivers.foretold import Models
+    from agentsignals.questions.drivers import Contrast, Drivers
+    from agentsignals.questions.drivers.predictors import Models
 
 _LISTED, _REASONS, _WORTH, _ALL = 40, 6, 12, 1000
 
@@ -89,7 +89,7 @@ def in_words(made: Drivers, *, markdown: bool = False) -> str:
     if made.without_models:
         foot.insert(0, f"no models: {made.without_models}")
     if markdown:
-        from agentsignals.report.markdown import plain_lines, plain_table
+        from agentsignals.ui.report import plain_lines, plain_table
 
         lines = ["# What goes with success", plain_lines(made.answer), plain_lines(head)]
         for part in _parts(made):

@@ -10,7 +10,7 @@ from agentsignals.cli.over_attempts import answered, arguments, rows_of
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from agentsignals.analysis.failure_map import FailureMap
+    from agentsignals.questions.failure_map import FailureMap
     from agentsignals.store import Store
 
 _LISTED, _WIDEST = 25, 70
@@ -24,15 +24,15 @@ def run(options: argparse.Namespace) -> int:
 
 def made_of(store: Store, by: Sequence[str], where: str) -> FailureMap:
     """The map of a store. StoreError without attempts; UsageError where no attempt has a column of `by`."""
-    from agentsignals.analysis.failure_map import failure_map, queries
+    from agentsignals.questions.failure_map import failure_map, queries
 
     return failure_map(rows_of(store, queries(where), where), by)
 
 
 def in_words(made: FailureMap, *, as_markdown: bool = False) -> str:
     """The map as tables and sentences."""
-    from agentsignals.analysis.failure_map import figure, passes_in_words, words
     from agentsignals.cli.output import printable
+    from agentsignals.questions.failure_map import figure, passes_in_words, words
 
     head = (
         f"{made.failed:,} of {made.first_attempts:,} first attempts failed or were broken off;"
@@ -74,7 +74,7 @@ def in_words(made: FailureMap, *, as_markdown: bool = False) -> str:
         passes.append(f"and {more} more passes (--json has all)")
     sentences = [*made.sentences, *passes, *([f"and {left} more candidates (--json has all)"] if left else [])]
     if as_markdown:
-        from agentsignals.report.markdown import plain_lines
+        from agentsignals.ui.report import plain_lines
 
         return "\n\n".join(part for part in (plain_lines([head], ""), *shown, plain_lines(sentences)) if part)
     return "\n\n".join(part for part in (printable(head), *shown, "\n".join(map(printable, sentences))) if part)
@@ -87,7 +87,7 @@ def _as_text(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) ->
 
 
 def _as_markdown(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    from agentsignals.report.markdown import plain_table
+    from agentsignals.ui.report import plain_table
 
     return (f"### {title}\n\n" if title else "") + plain_table(names, rows)
 

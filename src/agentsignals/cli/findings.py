@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from agentsignals.analysis.ranking import Answer, Findings
+    from agentsignals.questions.ranking import Answer, Findings
     from agentsignals.store import Store
 
 _ROWS = 20
@@ -26,10 +26,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from agentsignals import findings
-    from agentsignals.analysis.ranking import Bounds
     from agentsignals.cli.output import json_text
     from agentsignals.errors import UsageError
+    from agentsignals.questions import findings
+    from agentsignals.questions.ranking import Bounds
     from agentsignals.store import Store
 
     chosen = {"effect": options.effect, "sureness": options.sureness, "false_discoveries": options.rate}
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
 def text(made: Findings) -> str:
     """The list as lines: what was looked at, the sentences, how sure."""
-    from agentsignals.cli.last_lines import OF
+    from agentsignals.cli.first_findings import OF
     from agentsignals.cli.output import printable
 
     n = sum(made.looked_at.values())
@@ -67,14 +67,14 @@ def text(made: Findings) -> str:
 
 def _below(answer: Answer) -> list[str]:
     """What to do, how sure, and how to see it."""
-    from agentsignals.report.phrases import sure_of
+    from agentsignals.ui.document import sure_of
 
     return [*([answer.do] if answer.do else []), sure_of(answer).lower(), answer.again]
 
 
 def _evidence(store: Store, options: argparse.Namespace) -> int:
-    from agentsignals import findings
     from agentsignals.cli.output import json_text, printable, table
+    from agentsignals.questions import findings
     from agentsignals.redaction import without_keys_in
     from agentsignals.store.query import rows
 

@@ -15,7 +15,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text, printable
     from agentsignals.errors import UsageError
-    from agentsignals.ingest.forgetting import forget
+    from agentsignals.ingest.maintenance import forget
 
     if not options.sessions and not options.deleted:
         raise UsageError("No session was named.", "Name sessions, or give --deleted for those whose files are gone.")

@@ -18,7 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text, printable, table
     from agentsignals.formats import by_name, formats
-    from agentsignals.ingest.versions import versions_met
+    from agentsignals.ingest.maintenance import versions_met
 
     met = versions_met(options.store)
     chosen = [by_name(options.name)] if options.name else list(formats().values())

@@ -56,8 +56,8 @@ def run() -> int:
 
 def answer(event: bytes) -> str:
     """The JSON to answer an event with; empty where there is nothing to say."""
-    from agentsignals.ingest.tail import session_of
-    from agentsignals.validation.loops import loops
+    from agentsignals.ingest.pipeline import session_of
+    from agentsignals.stats.validation.benchmarks import loops
     from agentsignals.views.repeats import standing
 
     asked = msgspec.json.decode(event, type=HookEvent)

@@ -147,14 +147,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_words as words
+    from agentsignals.cli import lab_results as words
 
     _tell(options, words.inventory(options.tasks), words.text_of_inventory)
     return 0
 
 
 def _agent(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_words as words
+    from agentsignals.cli import lab_results as words
     from agentsignals.cli.output import Bar
     from agentsignals.lab import run_setup
     from agentsignals.lab.retry.retry_runs import run_loop
@@ -248,7 +248,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_words as words
+    from agentsignals.cli import lab_results as words
     from agentsignals.lab.runs import Run
 
     run = Run.read(Path(options.run))
@@ -261,7 +261,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_words as words
+    from agentsignals.cli import lab_results as words
     from agentsignals.lab.comparing import compared
     from agentsignals.lab.runs import Run
 
@@ -271,7 +271,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _rescore(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_words as words
+    from agentsignals.cli import lab_results as words
     from agentsignals.cli.output import Bar
     from agentsignals.lab.evaluation.case_runs import Confinement
     from agentsignals.lab.rescored import rescored
@@ -287,7 +287,7 @@ def _rescore(options: argparse.Namespace) -> int:
 
 
 def _audit(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_words as words
+    from agentsignals.cli import lab_results as words
     from agentsignals.cli.output import Bar
 
     bar = Bar(options.quiet)

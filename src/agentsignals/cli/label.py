@@ -1,4 +1,4 @@
-"""`label`: judgements by rules, by models, or out of a published data set."""
+"""`label --export-batch` and `--import-batch`: files of requests and results instead of calls."""
 
 from __future__ import annotations
 
@@ -6,21 +6,257 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from agentsignals.cli import label_batch, topics
 from agentsignals.cli.verb import Verb
 from agentsignals.errors import UsageError
 
 if TYPE_CHECKING:
-    from agentsignals.labels.estimate import Estimate
     from agentsignals.labels.labellers import Labeller
-    from agentsignals.labels.run import Summary
+    from agentsignals.labels.prompting import Prompting
+    from agentsignals.labels.run import Estimate, Progress, Summary
     from agentsignals.labels.task import Task
+    from agentsignals.labels.topic_names import Named
+    from agentsignals.labels.topics import Summary as TopicsSummary
+    from agentsignals.labels.topics import Topic
+    from agentsignals.labels.units import Selection
     from agentsignals.store import Store
+
+
+_FORMS = ("openai", "anthropic")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `label` that are about batch files."""
+    add = parser.add_argument
+    add("--export-batch", metavar="FILE", help="write what has no answer yet as a batch of requests; ask nothing")
+    add("--batch-form", choices=_FORMS, help="of that file (default: anthropic for claude models, else openai)")
+    add("--again", action="store_true", help="with --export-batch: also what an earlier batch has no result of")
+    add(
+        "--import-batch",
+        metavar="FILE",
+        action="append",
+        help="label by a file of results; may be given again for another file (errors)",
+    )
+
+
+def is_about(options: argparse.Namespace) -> bool:
+    """Whether a batch file is written or read. UsageError where that goes with nothing else that was said."""
+    writes, reads = options.export_batch is not None, options.import_batch is not None
+    others = {"--from": options.source, "--export-gold": options.gold, "--dry-run": options.dry_run}
+    foreign = [name for name, value in others.items() if value]
+    if writes and reads:
+        raise UsageError("--export-batch writes a file, --import-batch reads one.", "One at a time.")
+    if (options.batch_form or options.again) and not writes:
+        raise UsageError("--batch-form and --again belong to --export-batch.", "Leave them out.")
+    if (writes or reads) and foreign:
+        raise UsageError(f"{foreign[0]} has no meaning for batch files.", "Leave it out.")
+    return writes or reads
+
+
+def judged(  # noqa: PLR0913  (as a run)
+    options: argparse.Namespace,
+    store: Store,
+    wanted: Task,
+    by: Labeller,
+    selection: Selection,
+    bar: Progress,
+    asked: Prompting,
+) -> Summary:
+    """Writes or reads the file that the options name."""
+    from agentsignals.labels import batch
+    from agentsignals.labels.labellers.openai import ChatServer
+
+    if not isinstance(by, ChatServer):
+        raise UsageError(f"{by.name} takes no batch files.", "They are for --by openai:MODEL, claude models too.")
+    if options.import_batch is not None:
+        return batch.take(
+            store, wanted, by, selection, bar, options.import_batch, window=options.window, prompting=asked
+        )
+    return batch.write(
+        store,
+        wanted,
+        by,
+        selection,
+        bar,
+        options.export_batch,
+        form=options.batch_form,
+        window=options.window,
+        prompting=asked,
+        again=options.again,
+    )
+
+
+def lines(summary: Summary) -> list[tuple[str, str]]:
+    """What a summary says of the files."""
+    figures = summary.run_figures
+    about = []
+    if "files" in figures:
+        held = (
+            f"{figures['requests']:,} requests in {', '.join(figures['files'])}"
+            if figures["files"]
+            else "nothing to ask"
+        )
+        waiting = f"; {figures['waiting']:,} wait for results of an earlier one" if figures["waiting"] else ""
+        about.append(("batch", held + waiting))
+    counted = [f"{n:,} {name.replace('_', ' ')}" for name, n in figures.items() if isinstance(n, int)]
+    if "taken" in figures or "answered_before" in figures:
+        about.append(("results", ", ".join(counted)))
+    return about
+
+
+# `label topic`: what prompts are about, found over the whole store rather than judged one by one.
+
+_TASK, _LABELLER = "topic", "clusters"
+LISTED = (
+    _TASK,
+    "turn",
+    "what prompts are about: groups of alike ones, --by clusters",
+    "words that tell them apart",
+    "",
+)
+"""The task's row in the list of tasks."""
+_FOREIGN = (
+    "limit",
+    "dry_run",
+    "source",
+    "labeller",
+    "column",
+    "gold",
+    "sample",
+    "no_redact",
+    "examples",
+    "label_first",
+    "export_batch",
+    "import_batch",
+    "batch_form",
+    "again",
+    "answers",
+)
+"""Options of `label` that mean nothing here."""
+
+
+def arguments_topics(parser: argparse.ArgumentParser) -> None:
+    """The options of `label` that topics alone have."""
+    add = parser.add_argument
+    add("--names", metavar="LABELLER", help="with topic: the model that names them, as openai:MODEL[@URL]")
+    add("--method", metavar="NAME", help="with topic: k-means (default), or umap+hdbscan (extra topics)")
+    add("--embedder", metavar="NAME[:MODEL]", help="with topic: what compares prompts (default: the store's)")
+
+
+def is_about_topics(options: argparse.Namespace) -> bool:
+    """Whether the options ask for topics. UsageError where they ask for them and for something else."""
+    if options.task == _TASK:
+        if options.by not in (None, _LABELLER):
+            raise UsageError(
+                f"Topics are found by {_LABELLER}, not judged by {options.by}.",
+                f"label topic --by {_LABELLER} --names {options.by}",
+            )
+        for name in _FOREIGN:
+            if getattr(options, name):
+                flag = {"source": "from", "gold": "export-gold"}.get(name, name.replace("_", "-"))
+                raise UsageError(f"--{flag} has no meaning for topics.", "Leave it out.")
+        return True
+    if options.by == _LABELLER or options.names or options.embedder or options.method:
+        flags = f"--by {_LABELLER}, --names, --method and --embedder"
+        raise UsageError(f"{flags} belong to the task {_TASK}.", f"label {_TASK} --by {_LABELLER}")
+    return False
+
+
+def run(options: argparse.Namespace) -> int:
+    """Finds topics, and says which."""
+    from agentsignals.cli.output import json_text
+    from agentsignals.labels.topics import label_topics
+    from agentsignals.stats.intervals import SEED
+    from agentsignals.store import Store
+
+    namer = _namer(options)
+    summary = label_topics(
+        Store(options.store),
+        options.where,
+        embedder=options.embedder,
+        method=options.method,
+        seed=SEED if options.seed is None else options.seed,
+        namer=namer,
+        tell=_say,
+    )
+    print(json_text(summary) if options.json else _text(summary))
+    return 0
+
+
+def _namer(options: argparse.Namespace) -> Labeller | None:
+    if options.names is None:
+        return None
+    from agentsignals.labels.labellers import labeller
+
+    by = labeller(
+        options.names,
+        concurrency=options.concurrency,
+        per_minute=options.per_minute,
+        window=options.window,
+        timeout_s=options.timeout,
+    )
+    if by.leaves:
+        masked = "secrets, addresses and user names masked"
+        _say(f"prompts go to {by.run_figures().get('url')}, {masked}, for names of topics by {by.model}")
+    return by
+
+
+def _say(what: str) -> None:
+    from agentsignals.cli.output import printable
+
+    print(f"agentsignals: {printable(what)}", file=sys.stderr)
+
+
+def _text(summary: TopicsSummary) -> str:
+    from agentsignals.cli.output import printable, table
+
+    left = sum(summary.left_out.values())
+    listed: list[tuple[str, Any]] = [
+        (
+            "left out",
+            left and f"{summary.left_out_share:.1%} of {summary.prompts:,} prompts: {_counts(summary.left_out)}",
+        ),
+        ("compared", f"{summary.compared:,}"),
+        ("task", f"{summary.task}, by {summary.labeller}, version {summary.version}"),
+        ("method", f"{summary.method} over {summary.embedder}, seed {summary.seed}"),
+        ("no topic", f"{summary.noise:,}, {summary.noise_share:.1%} of those compared"),
+        ("named", summary.naming and _named(summary.naming)),
+        ("next", "`agentsignals measure` makes chat.prompt_topic_cluster of them"),
+    ]
+    lines = [f"{name:10}  {printable(str(value))}" for name, value in listed if value]
+    rows = [[t.number, t.n, t.sessions, ", ".join(t.words), *([t.name] if t.name else [])] for t in summary.topics]
+    names = ["topic", "prompts", "sessions", "words"]
+    if summary.naming is not None:
+        names.append("name")
+        rows = [row if len(row) == len(names) else [*row, ""] for row in rows]
+    shown = [line for topic in summary.topics for line in _examples(topic)]
+    return "\n".join([*lines, "", table(names, rows, 90), *(["", "in the middle of each", *shown] if shown else [])])
+
+
+def _examples(topic: Topic) -> list[str]:
+    from agentsignals.cli.output import printable
+
+    return [f"{topic.number:>5}  “{printable(example.excerpt)}”" for example in topic.examples]
+
+
+def _named(naming: Named) -> str:
+    failed = f"; {_counts(naming.failed)}, run again to ask again" if naming.failed else ""
+    return (
+        f"{naming.names:,} by {naming.by}, {naming.kept:,} of them kept from an earlier run; {naming.calls:,} calls,"
+        f" {naming.input_tokens:,} tokens in, {naming.output_tokens:,} out{failed}"
+    )
+
+
+def _counts(counts: dict[str, int]) -> str:
+    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in ordered)
+
+
+# `label`: judgements by rules, by models, or out of a published data set.
 
 _DEFAULT = "rules"
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments_label(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("task", metavar="TASK", nargs="?", help="what is judged; without one the tasks are listed")
     add(
@@ -52,19 +288,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--export-gold", dest="gold", metavar="FILE", help="write things for people to label instead (.jsonl, .csv)")
     add("--sample", type=int, metavar="N", help="with --export-gold: how many (default 100), evenly of the labels --by")
     add("--seed", type=int, metavar="N", help="with --export-gold: of the sample; of topics: of the groups")
-    label_batch.arguments(parser)
-    topics.arguments(parser)
+    arguments(parser)
+    arguments_topics(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_label(options: argparse.Namespace) -> int:
     from agentsignals.labels.tasks import task
     from agentsignals.store import Store
 
     if options.task is None:
         return _list(options)
-    if topics.is_about(options):
-        return topics.run(options)
-    in_files = label_batch.is_about(options)
+    if is_about_topics(options):
+        return run(options)
+    in_files = is_about(options)
     _check(options)
     wanted = task(options.task)
     if options.source is not None:
@@ -95,8 +331,7 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store, *, in_files:
     from agentsignals.labels.prompting import prompting
     from agentsignals.labels.run import run as judge
     from agentsignals.labels.run import versioned
-    from agentsignals.labels.selection import Selection
-    from agentsignals.labels.units import plain
+    from agentsignals.labels.units import Selection, plain
     from agentsignals.redaction import Redactor
     from agentsignals.store.pseudonym_key import pseudonym_key
 
@@ -120,7 +355,7 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store, *, in_files:
     )
     versioned(wanted, by, asked)
     if options.dry_run:
-        from agentsignals.labels.estimate import estimate
+        from agentsignals.labels.run import estimate
 
         cost = estimate(store, wanted, by, selection, options.window or DEFAULT_WINDOW_TOKENS, asked)
         print(json_text(cost) if options.json else _estimate_text(cost, by, masked=not options.no_redact))
@@ -130,7 +365,7 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store, *, in_files:
     bar = Bar(options.quiet)
     try:
         if in_files:
-            summary = label_batch.judged(options, store, wanted, by, selection, bar, asked)
+            summary = judged(options, store, wanted, by, selection, bar, asked)
         else:
             summary = judge(store, wanted, by, selection, bar, asked)
     finally:
@@ -144,7 +379,9 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store, *, in_files:
 
 def _take(options: argparse.Namespace, wanted: Task) -> int:
     from agentsignals.cli.output import json_text
-    from agentsignals.labels import gold, human_labels, published
+    from agentsignals.labels import annotation as human_labels
+    from agentsignals.labels import gold
+    from agentsignals.labels import matching as published
     from agentsignals.store import Store
 
     store = Store(options.store)
@@ -158,14 +395,15 @@ def _take(options: argparse.Namespace, wanted: Task) -> int:
     print(f"taken       {taken.labels:,} labels of {taken.sessions:,} sessions, {taken.moved:,} found by their text")
     print(f"elsewhere   {taken.unmatched_labels:,} labels of {taken.unmatched_sessions:,} sessions not in the store")
     if taken.skipped:
-        print(f"skipped     {_counts(taken.skipped)}")
+        print(f"skipped     {_counts_label(taken.skipped)}")
     return 0
 
 
 def _export(options: argparse.Namespace, wanted: Task) -> int:
     from agentsignals.cli.output import json_text
-    from agentsignals.labels import gold, human_labels
-    from agentsignals.stats.estimates import SEED
+    from agentsignals.labels import annotation as human_labels
+    from agentsignals.labels import gold
+    from agentsignals.stats.intervals import SEED
     from agentsignals.store import Store
 
     rows = human_labels.sample(
@@ -193,7 +431,7 @@ def _list(options: argparse.Namespace) -> int:
 
     names = ("task", "of", "says", "values", "prompt")
     judged = [(t.name, t.level, t.says, ", ".join(t.values) or "a number", t.prompt_hash) for t in tasks().values()]
-    listed = [*judged, topics.LISTED]
+    listed = [*judged, LISTED]
     print(
         json_text([dict(zip(names, row, strict=True)) for row in listed]) if options.json else table(names, listed, 90)
     )
@@ -204,13 +442,13 @@ def _announce(options: argparse.Namespace, by: Labeller) -> None:
     """Says what goes where before anything does, and that rules are only rules."""
     if by.model is None:
         if not options.quiet:
-            _say("judging by rules: no model, no network. Rules miss much; the summary says how much.")
+            _say_label("judging by rules: no model, no network. Rules miss much; the summary says how much.")
     elif by.leaves:
         how = "as they are" if options.no_redact else "secrets, addresses and user names masked"
-        _say(f"texts of the sessions go to {by.run_figures().get('url')}, {how}, for labels by {by.model}")
+        _say_label(f"texts of the sessions go to {by.run_figures().get('url')}, {how}, for labels by {by.model}")
 
 
-def _say(what: str) -> None:
+def _say_label(what: str) -> None:
     from agentsignals.cli.output import printable
 
     print(f"agentsignals: {printable(what)}", file=sys.stderr)
@@ -223,15 +461,15 @@ def _summary_text(summary: Summary) -> str:
     rows: list[tuple[str, Any]] = [
         ("task", f"{summary.task}, by {summary.labeller}, version {summary.prompt_hash}"),
         ("labelled", labelled),
-        ("not asked", _counts(summary.not_asked)),
-        ("no verdict", _counts(summary.no_verdict)),
-        ("failed", _counts(summary.failed) and f"{_counts(summary.failed)}; run again to ask again"),
-        *label_batch.lines(summary),
+        ("not asked", _counts_label(summary.not_asked)),
+        ("no verdict", _counts_label(summary.no_verdict)),
+        ("failed", _counts_label(summary.failed) and f"{_counts_label(summary.failed)}; run again to ask again"),
+        *lines(summary),
         ("unanswered", summary.unanswered and f"{summary.unanswered:,}"),
         ("calls", summary.calls and _spent(summary)),
-        ("answered", _counts(summary.served_models)),
+        ("answered", _counts_label(summary.served_models)),
         *(("server", _server(url, figures)) for url, figures in summary.run_figures.get("servers", {}).items()),
-        ("masked", _counts(summary.redacted)),
+        ("masked", _counts_label(summary.redacted)),
         (
             "older",
             summary.of_earlier_prompts and f"{summary.of_earlier_prompts:,} labels of another prompt still stand",
@@ -267,7 +505,7 @@ def _estimate_text(estimate: Estimate, by: Labeller, *, masked: bool) -> str:
             "to judge",
             f"{estimate.units:,}, {estimate.long:,} of them longer than a window of {estimate.window:,} tokens",
         ),
-        ("not asked", _counts(estimate.not_asked)),
+        ("not asked", _counts_label(estimate.not_asked)),
         ("known", f"{estimate.kept:,} answers of earlier runs, {estimate.repeated:,} repeated questions"),
         ("calls", f"{estimate.calls:,}, about {estimate.input_tokens:,} tokens in, {estimate.output_tokens:,} out"),
         ("cost", by.model is not None and f"{cost} (an estimate; a model that thinks uses more)"),
@@ -282,7 +520,7 @@ def _rows(rows: list[tuple[str, Any]]) -> str:
     return "\n".join(f"{name:10}  {printable(str(value))}" for name, value in rows if value)
 
 
-def _counts(counts: dict[str, int]) -> str:
+def _counts_label(counts: dict[str, int]) -> str:
     return ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in sorted(counts.items(), key=lambda p: -p[1]))
 
 
@@ -290,6 +528,6 @@ VERB = Verb(
     "label",
     "judge messages or sessions by rules or a model",
     "label sentiment --by openai:qwen3@http://127.0.0.1:8000/v1",
-    arguments,
-    run,
+    arguments_label,
+    run_label,
 )

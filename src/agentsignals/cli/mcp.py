@@ -59,7 +59,7 @@ def _serve(tools: Tools, skill: str) -> None:
             "The package mcp, 2 or later, is not installed.", "Install it: pip install 'agentsignals[mcp]'."
         ) from problem
     from agentsignals import __version__
-    from agentsignals.cli.fence import fenced
+    from agentsignals.cli.mcp_tools import fenced
 
     def in_words(tool: Callable[..., str]) -> Callable[..., str]:
         @wraps(tool)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from agentsignals.analysis.study import Row
+    from agentsignals.questions.question import Row
     from agentsignals.store import Store
 
 Made = TypeVar("Made")
@@ -38,7 +38,7 @@ def answered(
 
 def rows_of(store: Store, queries: Mapping[str, str], where: str) -> dict[str, list[Row]]:
     """What a store answers to these queries. StoreError without attempts."""
-    from agentsignals.analysis.compare.mapping import tables_of
+    from agentsignals.questions.compare.attempts import tables_of
     from agentsignals.store.query import rows
 
     return tables_of({name: rows(store, sql) for name, sql in queries.items()}, None, where)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agentsignals.ingest.collection.several import Several
+    from agentsignals.ingest.collection import Several
 
 
 def with_engine(parser: argparse.ArgumentParser) -> None:

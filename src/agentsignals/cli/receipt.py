@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from agentsignals.attribution.receipt import Receipt
-    from agentsignals.attribution.session_work import CheckRun, Place
+    from agentsignals.repositories.receipt import CheckRun, Place, Receipt
 
 _WIDEST = 70
 
@@ -39,7 +38,7 @@ _Table = tuple[str, Sequence[str], list[Sequence[Any]]]
 
 def _page(made: Receipt, as_markdown: bool) -> str:
     from agentsignals.cli.output import printable, table
-    from agentsignals.report.markdown import plain_lines, plain_table
+    from agentsignals.ui.report import plain_lines, plain_table
 
     def lines(sentences: Sequence[str], mark: str) -> str:
         return plain_lines(sentences, mark) if as_markdown else "\n".join(printable(s) for s in sentences)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from agentsignals.replicate import Verdict
-    from agentsignals.replicate.claims import Plain, Value
+    from agentsignals.experiments.claims import Plain, Value
+    from agentsignals.experiments.replication import Verdict
     from agentsignals.store import Store
 
 _LONGEST_NOTE = 240
@@ -26,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text
-    from agentsignals.replicate import replicate
+    from agentsignals.experiments.replication import replicate
 
     verdicts = replicate(options.claims, options.data, _store(options))
     print(json_text(verdicts) if options.json else _text(verdicts))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from agentsignals.instructions.rule_report import RuleRow, RulesReport
+    from agentsignals.repositories.rule_report import RuleRow, RulesReport
 
 _LISTED, _OF_ONE, _WIDEST = 25, 5, 90
 
@@ -26,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text
     from agentsignals.errors import UsageError
-    from agentsignals.ingest.collection.rule_sessions import rules
+    from agentsignals.ingest.collection import rules
     from agentsignals.redaction import without_keys_in
 
     if options.file and not options.repository:
@@ -44,7 +44,7 @@ _Table = tuple[str, Sequence[str], list[tuple[Any, ...]]]
 def as_text(made: RulesReport, *, as_markdown: bool = False) -> str:
     """The report as tables and sentences."""
     from agentsignals.cli.output import printable, table
-    from agentsignals.report.markdown import plain_lines, plain_table
+    from agentsignals.ui.report import plain_lines, plain_table
 
     def lines(sentences: Sequence[str], mark: str) -> str:
         return plain_lines(sentences, mark) if as_markdown else "\n".join(printable(s) for s in sentences)

@@ -11,9 +11,9 @@ from agentsignals.cli.verb import Verb
 from agentsignals.errors import UsageError
 
 if TYPE_CHECKING:
-    from agentsignals.analysis.weakness_rates import Rate
-    from agentsignals.scanning.sarif import Imported
-    from agentsignals.scanning.scan import OfLanguage, Scan
+    from agentsignals.questions.written_lines import Rate
+    from agentsignals.repositories.sarif import Imported
+    from agentsignals.repositories.scan import OfLanguage, Scan
 
 _SHOWN = 12
 
@@ -31,8 +31,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import Bar, json_text
-    from agentsignals.ingest.collection.weaknesses import scanned, scanned_several, with_report
-    from agentsignals.scanning.scanners import scanner
+    from agentsignals.ingest.collection import scanned, scanned_several, with_report
+    from agentsignals.repositories.scanners import scanner
 
     if options.sarif is not None:
         if options.scanner or options.config:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from agentsignals.fulltext import Hit, Results, SessionHits
+    from agentsignals.store.fulltext import Hit, Results, SessionHits
 
 KINDS = ("title", "prompt", "reply", "command", "path", "result", "thinking", "other")
 ORDERS = ("newest", "most")
@@ -32,8 +32,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import Bar, json_text
-    from agentsignals.fulltext import search
     from agentsignals.store import Store
+    from agentsignals.store.fulltext import search
 
     bar = Bar(options.quiet)
     try:

@@ -37,8 +37,8 @@ def run(options: argparse.Namespace) -> int:
         place(options.store, create=True)
     annotations = None
     if options.annotate is not None:
-        from agentsignals.labels.gold_file import GoldFile
-        from agentsignals.ui.gold_form import Annotations
+        from agentsignals.labels.gold import GoldFile
+        from agentsignals.ui.pages.annotate import Annotations
 
         annotations = Annotations(GoldFile(options.annotate))
     with started(options.store, options.port, annotations) as server:
@@ -66,8 +66,8 @@ def _watched(server: Server, options: argparse.Namespace) -> list[str]:
     from agentsignals.cli.output import printable
     from agentsignals.errors import UsageError
     from agentsignals.sources import local
-    from agentsignals.store import lock
-    from agentsignals.ui.looking import sources_of
+    from agentsignals.store import files as lock
+    from agentsignals.ui.live import sources_of
 
     if elsewhere := [spec for spec in options.sources if not local.accepts(spec)]:
         raise UsageError(f"{elsewhere[0]!r} is no file, folder or agent: nothing else is watched.", "`--no-watch`?")

@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     from agentsignals.errors import UsageError
     from agentsignals.sources.local import deleted_files
     from agentsignals.store import Store
-    from agentsignals.store.manifest import local_files, only_in
+    from agentsignals.store.index import local_files, only_in
     from agentsignals.store.query import rows
 
     if options.limit < 0:
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     store = Store(options.store)
     condition, order, behind = f"({options.where})", "started_at DESC NULLS LAST", None
     if options.behind:
-        from agentsignals.report.drill_down import behind as sessions_behind
+        from agentsignals.ui.drill_down import behind as sessions_behind
 
         behind = sessions_behind(store, options.behind)
         condition, order = f"list_contains($1, session_id) AND {condition}", "list_position($1, session_id)"
@@ -79,7 +79,7 @@ _SHOWN = ("session", "began", "last active", "agent", "model", "prompts", "calls
 
 def _cells(session: dict[str, Any], beginnings: dict[str, str]) -> tuple[Any, ...]:
     """A session as the table shows it: its output and cost as lower bounds where they are."""
-    from agentsignals.analysis.figures import AT_LEAST, formatted
+    from agentsignals.questions.formatting import AT_LEAST, formatted
 
     bound = "" if session["visible_output_tokens"] is None else AT_LEAST
     output, cost = session["output_tokens"], session["cost_usd"]
@@ -102,7 +102,7 @@ def _cells(session: dict[str, Any], beginnings: dict[str, str]) -> tuple[Any, ..
 
 def _first_prompts(store: Store, ids: list[str]) -> dict[str, str]:
     """What the person began these sessions with."""
-    from agentsignals.analysis.ranking import among
+    from agentsignals.questions.ranking import among
     from agentsignals.store.query import rows
 
     if not ids:

@@ -12,7 +12,7 @@ from agentsignals.errors import UsageError
 if TYPE_CHECKING:
     from agentsignals.export.team import Team
     from agentsignals.store import Store
-    from agentsignals.ui.shared_session import Shared
+    from agentsignals.ui.sharing import Shared
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,9 +43,9 @@ def _session(options: argparse.Namespace) -> Shared:
     from agentsignals.redaction import Redactor
     from agentsignals.store import Store
     from agentsignals.store.pseudonym_key import pseudonym_key
-    from agentsignals.ui import shared_session
-    from agentsignals.ui.reading import Reading
-    from agentsignals.ui.shared_pictures import pictures_of
+    from agentsignals.ui import sharing as shared_session
+    from agentsignals.ui.raw_record import pictures_of
+    from agentsignals.ui.snapshot import Reading
 
     path = shared_session.free_path(options.out, ".html")
     store = Store(options.store)
@@ -59,8 +59,8 @@ def _team(options: argparse.Namespace) -> tuple[Team, Path]:
     from agentsignals.export import cannot_write
     from agentsignals.export.team import encode, team
     from agentsignals.store import Store, files
-    from agentsignals.ui import team_page
-    from agentsignals.ui.shared_session import free_path
+    from agentsignals.ui import sharing as team_page
+    from agentsignals.ui.sharing import free_path
 
     if options.check is not None:
         return team_page.checked(Path(options.check)), Path(options.check)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from agentsignals.analysis.figures import AT_LEAST, formatted
 from agentsignals.cli.output import printable
-from agentsignals.model import MAIN, Event, Session, ToolCall
-from agentsignals.model.times import to_iso
+from agentsignals.model import MAIN, Event, Session, ToolCall, to_iso
+from agentsignals.questions.formatting import AT_LEAST, formatted
 from agentsignals.store.tables import totals
-from agentsignals.views.call_words import about
+from agentsignals.views.calls import about
 
 _SAID_CHARS = 400
 _QUIET = frozenset(("thinking", "meta", "tool_result"))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from agentsignals.analysis.compare import Estimate
-    from agentsignals.tuning import Search, Standing
-    from agentsignals.tuning.history import Run
+    from agentsignals.experiments.tuning import Search, Standing
+    from agentsignals.experiments.tuning.plan import Run
+    from agentsignals.questions.compare import Estimate
 
 _LISTED = 15
 """Candidates in the table; --json has all."""
@@ -31,13 +31,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text
-    from agentsignals.tuning import Search, read_plan, standing
+    from agentsignals.experiments.tuning import Search, read_plan, standing
 
     search = Search(read_plan(options.plan), options.out, None if options.store is None else Path(options.store))
     if options.dry_run:
         return _would_run(search, options.json)
     if not options.show:
-        from agentsignals.tuning.driving import drive
+        from agentsignals.experiments.tuning import drive
 
         drive(search, lambda begun: None if options.quiet else _say(search, begun))
     made = standing(search)
@@ -66,7 +66,7 @@ def _would_run(search: Search, as_json: bool) -> int:
 
 def _say(search: Search, begun: Run) -> None:
     from agentsignals.cli.output import printable
-    from agentsignals.tuning.standing import words
+    from agentsignals.experiments.tuning import words
 
     phase = "held out" if begun.phase == "held_out" else "search"
     line = (
@@ -78,7 +78,7 @@ def _say(search: Search, begun: Run) -> None:
 def in_words(made: Standing, search: Search) -> str:
     """How a search stands, as sentences and a table."""
     from agentsignals.cli.output import printable, table
-    from agentsignals.tuning.standing import words
+    from agentsignals.experiments.tuning import words
 
     cost = f"{'≥' if made.unpriced else ''}${made.cost_usd:,.2f}" if made.attempts > made.unpriced else "cost unknown"
     extra = "".join(f", {n} {what}" for n, what in ((made.interrupted, "interrupted"), (made.failed, "failed")) if n)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from agentsignals.validation import Figure
+    from agentsignals.stats.validation import Figure
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
 
     from agentsignals.cli.output import json_text
     from agentsignals.errors import ExportError
-    from agentsignals.labels.validating import never_validated, validate
+    from agentsignals.labels.validation import never_validated, validate
 
     figures = validate(options.gold)
     if options.write:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-from agentsignals.registry import Registry
+from agentsignals.model.registry import Registry
 
 
 class Verb(NamedTuple):

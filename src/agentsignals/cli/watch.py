@@ -61,7 +61,7 @@ def _at_work(specs: list[str]) -> tuple[RawFile, Session]:
     import heapq
 
     from agentsignals.errors import FormatError, SourceError
-    from agentsignals.ingest.tail import session_held, session_of
+    from agentsignals.ingest.pipeline import session_held, session_of
     from agentsignals.sources import RawFile, open_source, path_of
 
     files = (f for spec in specs for f in open_source(spec) if isinstance(f, RawFile) and f.source == "local")
@@ -75,10 +75,10 @@ def _at_work(specs: list[str]) -> tuple[RawFile, Session]:
 
 def _state(session: Session) -> dict[str, Any]:
     """How a session stands."""
-    from agentsignals import prices
     from agentsignals.cli.hook import in_words
+    from agentsignals.model import prices
+    from agentsignals.stats.validation.benchmarks import loops
     from agentsignals.store.tables import totals
-    from agentsignals.validation.loops import loops
     from agentsignals.views.repeats import standing
 
     prices.apply(session)
@@ -99,8 +99,8 @@ def _state(session: Session) -> dict[str, Any]:
 
 
 def _line(state: dict[str, Any]) -> str:
-    from agentsignals.analysis.figures import formatted
     from agentsignals.cli.output import figure, printable
+    from agentsignals.questions.formatting import formatted
 
     cost = formatted(state["cost_usd"], "usd", state["at_least"]) if state["cost_usd"] is not None else "cost unknown"
     loop = f"is this a loop? {state['loop']} ({state['caveat']})" if state["loop"] else "no loop seen"

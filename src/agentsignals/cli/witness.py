@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from agentsignals.attribution.witnessed import Compared, Witnessed
+    from agentsignals.repositories.witness_comparison import Compared, Witnessed
 
 _LISTED = 3
 """Examples of a reason."""
@@ -36,7 +36,7 @@ _Table = tuple[str, Sequence[str], list[Sequence[Any]]]
 
 def _report(result: Witnessed, as_markdown: bool) -> str:
     from agentsignals.cli.output import printable, table
-    from agentsignals.report.markdown import plain_lines, plain_table
+    from agentsignals.ui.report import plain_lines, plain_table
 
     head = f"{result.repo}: {result.commits:,} commits, {result.commits_replayed:,} of them replayed"
     parts = [plain_lines([head], "") if as_markdown else printable(head)]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentsignals.embedding.vectors import Dense, Profile, Vector
+from agentsignals.embedding import Dense, Profile, Vector
 from agentsignals.errors import StoreError
 
 NAME = "embeddings.sqlite"

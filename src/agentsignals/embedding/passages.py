@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from statistics import median
 
-from agentsignals.model import Event, Turn
-from agentsignals.model.once import once
+from msgspec import Struct
+
+from agentsignals.embedding import Profile, Vector, Vectors
+from agentsignals.model import Absent, Event, Turn
+from agentsignals.model.lazy import once
 from agentsignals.views.session import SessionView
 from agentsignals.words.text import count_tokens
 
@@ -89,3 +94,95 @@ class Passages:
             yield self.answer(n)
             if anchor is not None and n > anchor.turn:
                 yield "\n".join(self.window(n, anchor))
+
+
+# A session's first request as a vector, and how far from it other texts are.
+
+DIGITS = 4
+"""To which distances and what is made of them are rounded."""
+
+
+def request_vectors(
+    view: SessionView, vectors: Vectors | Absent, passages: Passages, min_turns: int = 2
+) -> tuple[Vectors, Turn, Vector] | Absent:
+    """What makes more vectors, the session's first request, and its vector; absent below `min_turns` turns."""
+    if len(view.turns) < min_turns:
+        return Absent("not_applicable", "one_turn" if view.turns else "no_turn")
+    if isinstance(vectors, Absent):
+        return vectors
+    anchor = passages.anchor
+    if anchor is None:
+        return Absent("not_applicable", "no_request")
+    return vectors, anchor, vectors.of([passages.prompt(anchor)])[0]
+
+
+def cosine_distance(first: Vector, other: Vector) -> float | None:
+    """1 - cosine, 0 to 1; None when either text said nothing."""
+    near = first.cosine(other)
+    return None if near is None else round(1 - near, DIGITS)
+
+
+# Fits an embedder's profile to the sessions of a store (design/signals.md#context-pollution).
+
+MIN_SESSIONS = 30
+MIN_PLACES = 2
+"""Sessions of one repository resemble each other, which would make the unrelated seem near (section 4)."""
+MOST_SESSIONS = 300
+"""More move the medians by less than a hundredth."""
+MIN_SPREAD = 0.02
+"""Below it, an embedder does not tell an answer from a stranger, and a profile of it would blow up noise."""
+
+
+class Opening(Struct, frozen=True):
+    """How a session begins: its first request, the answer, both together, and where it took place."""
+
+    session_id: str
+    place: str
+    request: str
+    answer: str
+
+    @property
+    def exchange(self) -> str:
+        """Both together."""
+        return f"{self.request}\n{self.answer}"
+
+
+def opening(view: SessionView) -> Opening | None:
+    """The opening of a session; None where a place, a request or an answer is missing."""
+    passages, session = Passages(view), view.session
+    anchor, place = passages.anchor, session.repo or session.cwd
+    if anchor is None or not place:
+        return None
+    answer = passages.answer(anchor.turn)
+    return Opening(session.session_id, place, passages.prompt(anchor), answer) if answer else None
+
+
+def fit(openings: Iterable[Opening], vectors: Vectors) -> Profile | None:
+    """The profile of these sessions; None with fewer than 30, of fewer than 2 places, or when it tells nothing apart.
+
+    The same sessions give the same profile in whatever order they come.
+    """
+    chosen = sorted(openings, key=lambda o: hashlib.sha256(o.session_id.encode("utf-8", "surrogatepass")).digest())
+    chosen = chosen[:MOST_SESSIONS]
+    if len(chosen) < MIN_SESSIONS or len({o.place for o in chosen}) < MIN_PLACES:
+        return None
+    requests = vectors.of(o.request for o in chosen)
+    aligned = _distances(requests, vectors.of(o.answer for o in chosen))
+    exchanges = vectors.of(o.exchange for o in chosen)
+    unrelated = _distances(requests, [exchanges[_stranger(chosen, n)] for n in range(len(chosen))])
+    if len(aligned) < MIN_SESSIONS or len(unrelated) < MIN_SESSIONS:
+        return None
+    a, m = median(aligned), median(unrelated)
+    return Profile(round(a, 4), round(m, 4), "fitted") if m - a >= MIN_SPREAD else None
+
+
+def _distances(some: Iterable[Vector], others: Iterable[Vector]) -> list[float]:
+    cosines = [vector.cosine(other) for vector, other in zip(some, others, strict=True)]
+    return [1 - c for c in cosines if c is not None]
+
+
+def _stranger(chosen: list[Opening], n: int) -> int:
+    """The next session of another place."""
+    return next(
+        k % len(chosen) for k in range(n + 1, n + len(chosen)) if chosen[k % len(chosen)].place != chosen[n].place
+    )

@@ -15,7 +15,8 @@ import msgspec
 
 from agentsignals.errors import ExportError
 from agentsignals.export import Choice, Exported, WholeWriter, cannot_write, empty_folder
-from agentsignals.store import Store, repositories
+from agentsignals.store import Store
+from agentsignals.store import sidecars as repositories
 
 VERSION = "0.1.0"
 NAMESPACE = uuid.UUID("6f3a1d52-9b7e-5c0e-8d1f-2a4b6c8e0f13")

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from agentsignals.export import Writer
-from agentsignals.export.moves import (
+from agentsignals.export.messages import (
     LOSES,
     RESPELT,
     Call,
@@ -23,10 +23,11 @@ from agentsignals.export.moves import (
     threads,
     without_nones,
 )
-from agentsignals.model import MAIN, Session, Step, carried
-from agentsignals.model.carried import OfStep, OfTurn
-from agentsignals.prices import USD_DIGITS
-from agentsignals.views.ledger import is_lower_bound
+from agentsignals.model import MAIN, Session, Step
+from agentsignals.model import round_trip as carried
+from agentsignals.model.prices import USD_DIGITS
+from agentsignals.model.round_trip import OfStep, OfTurn
+from agentsignals.views.usage import is_lower_bound
 
 VERSION = "ATIF-v1.7"
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from agentsignals.analysis.baseline import FEWEST, QUERY, baseline_of, encode
-from agentsignals.analysis.rows import with_place
-from agentsignals.analysis.study import Inputs, Versions
 from agentsignals.errors import ExportError
-from agentsignals.export import Choice, Exported, WholeWriter, cannot_write
-from agentsignals.export.last_look import refuse
+from agentsignals.export import Choice, Exported, WholeWriter, cannot_write, refuse
+from agentsignals.questions.baseline import FEWEST, QUERY, baseline_of, encode
+from agentsignals.questions.question import Inputs, Versions
+from agentsignals.questions.sql import with_place
 from agentsignals.redaction.guard import Guard
 from agentsignals.store import Store, files
-from agentsignals.store.manifest import SCHEMA_VERSION
+from agentsignals.store.index import SCHEMA_VERSION
 
 
 def write(store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:

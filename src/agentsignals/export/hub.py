@@ -7,13 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals.errors import ExportError
-from agentsignals.export import Choice, Exported, WholeWriter, cannot_write, empty_folder, file_name, free_name
-from agentsignals.export.card import UNKNOWN_LICENCE, Contents, card, sources_of
+from agentsignals.export import (
+    UNKNOWN_LICENCE,
+    Choice,
+    Contents,
+    Exported,
+    WholeWriter,
+    cannot_write,
+    card,
+    empty_folder,
+    file_name,
+    free_name,
+    sources_of,
+)
 from agentsignals.export.sts import WRITER as STS
 from agentsignals.redaction import Redactor
 from agentsignals.sources import RawFile, Unreadable, read
 from agentsignals.store import Store, artifact_id
-from agentsignals.store.manifest import FileEntry
+from agentsignals.store.index import FileEntry
 
 _TITLE = "Coding agent sessions"
 _LOOKED_AT = 64 * 1024

@@ -8,7 +8,7 @@ import uuid
 from typing import Any
 
 from agentsignals.export import Writer
-from agentsignals.export.moves import (
+from agentsignals.export.messages import (
     LOSES,
     NO_BOUNDS,
     RESPELT,
@@ -22,9 +22,10 @@ from agentsignals.export.moves import (
     threads,
     without_nones,
 )
-from agentsignals.model import MAIN, Session, Step, carried
-from agentsignals.model.carried import OfStep, OfTurn
-from agentsignals.views.ledger import ledger
+from agentsignals.model import MAIN, Session, Step
+from agentsignals.model import round_trip as carried
+from agentsignals.model.round_trip import OfStep, OfTurn
+from agentsignals.views.usage import ledger
 
 VERSION = "0.9.0"
 _STATES = {"submitted": "goal_reached", "exit_cost": "interrupted", "exit_context": "interrupted"}

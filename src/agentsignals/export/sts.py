@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 from agentsignals.export import Writer
-from agentsignals.export.moves import LOSES, NO_BOUNDS, Call, Move, conversation, of_call, of_places, without_nones
-from agentsignals.model import MAIN, Session, Step, carried
-from agentsignals.model.carried import OfSession, OfStep, OfTurn
+from agentsignals.export.messages import LOSES, NO_BOUNDS, Call, Move, conversation, of_call, of_places, without_nones
+from agentsignals.model import MAIN, Session, Step
+from agentsignals.model import round_trip as carried
+from agentsignals.model.round_trip import OfSession, OfStep, OfTurn
 
 
 def text(session: Session) -> str:

@@ -19,11 +19,11 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 from msgspec import Struct, field
 
-from agentsignals import prices
-from agentsignals.analysis.baseline import FEWEST
-from agentsignals.catalog import Signal, catalogue
 from agentsignals.errors import ExportError
 from agentsignals.formats import formats
+from agentsignals.model import prices
+from agentsignals.questions.baseline import FEWEST
+from agentsignals.signals.catalog import Signal, catalogue
 
 DIGITS = 4
 """Significant digits of whatever is no plain count: more would tell one sum from another, and could hold a text."""

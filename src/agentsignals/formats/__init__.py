@@ -1,38 +1,115 @@
-"""What bytes mean. A format knows no source and no store: it recognises content and turns it into sessions.
-
-To add one: a module or folder with a `PROFILE` of the agent and a `FORMAT = Format(...)`, and samples in
-`tests/formats/<name>/` (docs/adding.md).
-"""
+"""What a format was made from: without it nobody can tell what was proved from what was believed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib import import_module
+from typing import Any, Literal, Protocol, get_args
 
 from msgspec import Struct, field, structs
 
 from agentsignals.errors import AmbiguousFormat, FormatError, UsageError
-from agentsignals.formats.card import Card as Card
-from agentsignals.formats.card import Material as Material
-from agentsignals.formats.database import Ask as Ask
-from agentsignals.formats.database import Database as Database
-from agentsignals.formats.database import Held as Held
-from agentsignals.formats.fields import unknown_fields as unknown_fields
+from agentsignals.formats.bounds import VERSION, make_sound, sound_claim
+from agentsignals.formats.bounds import refuse as refuse
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile
 from agentsignals.formats.records import MAX_DOCUMENT_BYTES as MAX_DOCUMENT_BYTES
 from agentsignals.formats.records import skip as skip
-from agentsignals.formats.soundness import VERSION, make_sound, sound_claim
-from agentsignals.formats.soundness import refuse as refuse
-from agentsignals.formats.strangers import LOOKED_BY as LOOKED_BY
-from agentsignals.formats.strangers import database_of as database_of
-from agentsignals.formats.strangers import first_fields as first_fields
-from agentsignals.formats.strangers import stranger as stranger
-from agentsignals.formats.strangers import unread_homes as unread_homes
-from agentsignals.model import Artifact, Checkpoint, Session
-from agentsignals.model.attempt import Attempt
-from agentsignals.registry import Registry
+from agentsignals.formats.unknown import LOOKED_BY as LOOKED_BY
+from agentsignals.formats.unknown import database_of as database_of
+from agentsignals.formats.unknown import first_fields as first_fields
+from agentsignals.formats.unknown import stranger as stranger
+from agentsignals.formats.unknown import unknown_fields as unknown_fields
+from agentsignals.formats.unknown import unread_homes as unread_homes
+from agentsignals.model import Artifact, Attempt, Checkpoint, Session
+from agentsignals.model.registry import Registry
+
+Kind = Literal["run", "real", "fixture", "package", "documents"]
+"""Best first. `run`: files that the agent's own published program wrote for us, against a scripted model, so that what
+was sent is known. `real`: files of real sessions, recorded by people or published. `fixture`: files that another
+project keeps for its tests, recorded or written by hand. `package`: the program's source was read, no file seen.
+`documents`: only what others write about it."""
+
+
+class Material(Struct, frozen=True):
+    """One lot of material that a format was read from and tried on."""
+
+    kind: Kind
+    what: str
+    """Which files, in a few words: how many, of what."""
+    versions: tuple[str, ...] = ()
+    """The agent's versions that wrote them, as the files or the package say; none where nothing says."""
+
+    def __str__(self) -> str:
+        return f"{self.what} ({', '.join(self.versions)})" if self.versions else self.what
+
+
+class Card(Struct, frozen=True, kw_only=True):
+    """A format's fidelity: what it rests on and what it can't say. What it does say is read off its samples, in the
+    table of docs/formats.md, and stands nowhere else."""
+
+    material: tuple[Material, ...]
+    limits: tuple[str, ...] = ()
+    """What a reader of its figures has to know, a sentence each: what is absent, and why; what was never seen."""
+
+    @property
+    def rests_on(self) -> Kind:
+        """The best of its material."""
+        return min((lot.kind for lot in self.material), key=get_args(Kind).index)
+
+
+# What a format says of the SQLite databases in which an agent keeps its sessions; `sources.databases` opens them.
+
+
+class Ask(Protocol):
+    """Puts one SELECT to a database. Texts come as bytes, as they lie there."""
+
+    tables: Mapping[str, Set[str]]
+    """Of the tables that the format names, those that the file has, and their columns."""
+
+    def __call__(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]: ...
+
+
+class Held(Struct, frozen=True):
+    """A session that a database holds."""
+
+    session_id: bytes
+    changed_ms: int
+    """When the last of its rows was written, in milliseconds since 1970; 0 where no column says."""
+    rows: int
+    mark: int = 0
+    """A number that is another whenever a row of it was written, where times don't tell."""
+
+
+class Database(Struct, frozen=True, kw_only=True):
+    """The tables that hold sessions, and how the rows of one become the document that its format reads.
+
+    Whatever else is in such a file, credentials among it, is never read: SQLite itself refuses every column that is not
+    named here (`sqlite3_set_authorizer`).
+    """
+
+    columns: Mapping[str, tuple[str, ...]]
+    """The columns that are read, by table. A file without one of these tables is not such a database; one that has the
+    tables and lacks a column is of a version that is not known."""
+    some_have: Mapping[str, tuple[str, ...]] = {}
+    """The same of tables that only some versions have, and of further columns of these."""
+    sessions: Callable[[Ask], Iterator[Held]]
+    document: Callable[[Ask, bytes], Iterator[bytes]]
+    """A session in pieces, each of the size of a row; none where the database does not hold it any more."""
+    newer: str = ""
+    """The table in which a newer version keeps what stands in these: rows in it, and none here, are told."""
+
+
+def plain(value: object) -> object:
+    """A value of a row: texts come as bytes."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+# What bytes mean. A format knows no source and no store: it recognises content and turns it into sessions.
+#
+# To add one: a module or folder with a `PROFILE` of the agent and a `FORMAT = Format(...)`, and samples in
+# `tests/formats/<name>/` (docs/adding.md).
 
 ASKS, ANSWERS = "asks:", "answers:"
 """Begin the two sides of one key, where files of one side alone have nothing in common."""
@@ -234,6 +311,6 @@ def claimed_by(candidate: Format, head: Head) -> Claim | None:
 def made_up(parts: Sequence[Sequence[str]]) -> Session:
     """A session of these parts, of no agent: `person`, `agent`, `thinking` (a text), `interrupt`, `edit`, `read` (a
     path), `shell`, `poll` (a command or its id, output, seconds until it came), `pause` (seconds)."""
-    from agentsignals.formats.made_up_session import session_of  # noqa: PLC0415  (reading traces needs none)
+    from agentsignals.formats.builder import session_of  # noqa: PLC0415  (reading traces needs none)
 
     return session_of(parts)

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from agentsignals.formats.atif import profile as atif
-from agentsignals.formats.claude_code import profile as claude_code
-from agentsignals.formats.codex import profile as codex
-from agentsignals.formats.factory_droid import profile as factory_droid
-from agentsignals.formats.gemini_cli import profile as gemini_cli
-from agentsignals.formats.hermes import profile as hermes
-from agentsignals.formats.inspect.tools import tool as eval_tool
-from agentsignals.formats.kiro import profile as kiro
-from agentsignals.formats.opencode import profile as opencode
-from agentsignals.formats.pi import profile as pi
-from agentsignals.formats.profile import Profile
-from agentsignals.formats.swival import profile as swival
-from agentsignals.formats.tools import Tool
+from agentsignals.formats import atif, claude_code, codex, factory_droid, gemini_cli, hermes, kiro, opencode, pi, swival
+from agentsignals.formats.inspect import tool as eval_tool
+from agentsignals.formats.profile import Profile, Tool
 
 _AGENTS = (claude_code, codex, opencode, gemini_cli, factory_droid, kiro, hermes, swival)
 _SPEAKERS = tuple(agent.PROFILE for agent in (*_AGENTS, pi, atif))

@@ -1,22 +1,22 @@
-"""Puts a session together in file order, the same way for every format: numbering, merging, pairing, trimming.
-
-A format calls `turn`, `step`, `event`, `call`, `result`, `edit` as it meets records, after setting `line` (and
-`artifact_id` when a session spans files); `finish` closes the session.
-"""
+"""Paths as the catalogue wants them: relative to the repository, forward slashes, worktree prefix removed."""
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+from urllib.parse import unquote
 
-from msgspec import Struct, field
+import msgspec
+from msgspec import Struct, field, structs
 
-from agentsignals.edits.hunks import Hunk
+from agentsignals.changes import regions as tracking
+from agentsignals.changes.hunks import Hunk, count_lines, created, inserted, of_whole_file, replaced, unified
 from agentsignals.formats.outcome import ending
-from agentsignals.formats.paths import Paths
-from agentsignals.formats.profile import Profile
-from agentsignals.formats.shell_edits import ShellEdits
-from agentsignals.formats.tools import OTHER, Tool, describe
+from agentsignals.formats.profile import EDIT, OTHER, READ, SHELL, Profile, Tool, describe
 from agentsignals.model import (
     MAIN,
     RAN,
@@ -30,10 +30,211 @@ from agentsignals.model import (
     ToolCall,
     Turn,
     TurnKind,
+    encoded,
 )
-from agentsignals.model.roles import encoded
-from agentsignals.shell.outside import named_like_answers, outside
+from agentsignals.shell import Command, writes_of
+from agentsignals.shell.arguments import WHOLE_TREE, Write
+from agentsignals.shell.outputs import named_like_answers, outside
 from agentsignals.words.text import count_tokens
+
+_WORKTREE = re.compile(r"^(?:\.worktrees|\.claude/worktrees|worktrees|\.git/worktrees)/[^/]+/")
+_ABSOLUTE = re.compile(r"[/\\~]|[A-Za-z]:[\\/]")
+_BESIDE = re.compile(r"(?:__|[.-])worktrees/[^/]+/")
+"""Where worktree managers put the checkouts of `<root>`: `<root>__worktrees/<name>/`, `<root>.worktrees/<name>/`."""
+_DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
+_NO_REPOSITORY = re.compile(
+    r"(?:/private)?/(?:tmp|var/folders)(?:/|$)|(?:(?:[A-Za-z]:)?/(?:Users|home)/[^/]+|/root|/)$"
+)
+"""Scratch and home folders: passing through one does not make it what paths are relative to."""
+MOST_ROOTS = 100
+"""Every path is compared with every root. No session works in so many checkouts: further folders name no new root."""
+
+
+def path_of_uri(text: str | None) -> str | None:
+    """A path as editors write it (`file:///c%3A/work`); whatever is no `file:` address stays as it is."""
+    if text is None or not text.startswith("file://"):
+        return text
+    path = unquote(text.removeprefix("file://"))
+    return path[1:] if path[:1] == "/" and path[2:3] == ":" else path
+
+
+class Paths:
+    """The working folders of one session, and what they make of a path."""
+
+    def __init__(self) -> None:
+        self.current: str | None = None
+        self._folder = ""
+        self._roots: list[str] = []
+        self._cleaned: dict[str, str] = {}
+
+    def enter(self, cwd: str) -> None:
+        """The agent works in `cwd` now."""
+        self.visit((cwd,))
+        self.current = cwd
+        self._folder = _slashes(cwd).rstrip("/")
+        self._cleaned.clear()
+
+    def visit(self, folders: Iterable[str]) -> None:
+        """Folders of the session: a root is the first one, an ancestor of it, or another checkout of the repository."""
+        for cwd in folders:
+            folder = _slashes(cwd).rstrip("/")
+            if (
+                not folder
+                or len(self._roots) == MOST_ROOTS
+                or any(folder == root or folder.startswith(f"{root}/") for root in self._roots)
+            ):
+                continue
+            if not self._roots or not _NO_REPOSITORY.match(folder):
+                self._roots = [*(r for r in self._roots if not r.startswith(f"{folder}/")), folder]
+
+    def clean(self, path: str, folder: str | None = None) -> str:
+        """The path relative to its root; absolute when it lies outside all roots.
+
+        A relative path is relative to `folder`, where the call ran, or else to the folder the agent works in now.
+        """
+        key = path if not folder else f"{folder}\0{path}"
+        cleaned = self._cleaned.get(key)
+        if cleaned is None:
+            cleaned = self._cleaned[key] = self._clean(
+                path.strip(), _slashes(folder).rstrip("/") if folder else self._folder
+            )
+        return cleaned
+
+    def _clean(self, path: str, folder: str) -> str:
+        cleaned = _slashes(path).removeprefix("@")
+        if folder and not _ABSOLUTE.match(cleaned):
+            if _DRIVE.match(folder):
+                cleaned = cleaned.replace("\\", "/")
+            cleaned = f"{folder}/{cleaned}"
+        if "./" in cleaned or cleaned.endswith(("/.", "/..")):
+            cleaned = posixpath.normpath(cleaned)
+        for root in self._roots:
+            if cleaned.startswith(f"{root}/"):
+                cleaned = cleaned[len(root) + 1 :]
+                break
+            if cleaned == root:
+                return "."
+            if cleaned.startswith(root) and (beside := _BESIDE.match(cleaned, len(root))):
+                cleaned = cleaned[beside.end() :]
+                break
+        return (_WORKTREE.sub("", cleaned) if "worktrees/" in cleaned else cleaned) or "."
+
+
+def _slashes(path: str) -> str:
+    if "\\" not in path or not (_DRIVE.match(path) or path.startswith("\\\\")):
+        return path
+    return path.replace("\\", "/")
+
+
+# What shell commands change, as the rows that other edits are: sizes and places where the words of a command tell
+# them, else a file whose lines nobody knows, so that its regions close.
+
+_MOST_TEXTS = 200
+_SCRIPT_ENDS = (".py", ".sh", ".bash", ".patch", ".diff")
+_NOT_DONE = ("No such file or directory", "Permission denied", "Is a directory", "Read-only file system")
+
+
+class ShellEdits:
+    """The shell commands of one session, whose edits are known once it is known how each ended."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+        self._calls: list[tuple[ToolCall, Command, str | None]] = []
+
+    def ran(self, call: ToolCall, does: Command, folder: str | None) -> None:
+        """A command, and the folder that it ran in."""
+        writes = tuple(self._placed(does.writes, folder))
+        runs = tuple((reader, self._paths.clean(path, folder)) for reader, path in does.runs)
+        self._calls.append((call, Command(does.kind, does.path, writes, runs), folder))
+
+    def edits(self, recorded: set[int], events: list[Event]) -> Iterator[Edit]:
+        """The edits of commands that the trace does not record itself."""
+        texts: dict[str, str] = {}
+        for call, does, folder in self._calls:
+            writes = list(does.writes)
+            for reader, path in does.runs:
+                if path in texts:
+                    writes += self._placed(writes_of(reader, texts[path]), folder)
+            if call.status not in RAN:
+                output = events[call.result_seq].text if call.result_seq is not None else None
+                writes = (
+                    [w for w in writes if w.is_sure and _was_done(w, output or "")] if call.status == "error" else []
+                )
+            for write in writes:
+                if write.how == "whole" and write.path.endswith(_SCRIPT_ENDS) and len(texts) < _MOST_TEXTS:
+                    texts[write.path] = write.new
+                elif write.path in texts:
+                    del texts[write.path]
+            if call.seq not in recorded:
+                yield from of_call(call, writes)
+
+    def _placed(self, writes: Iterable[Write], folder: str | None) -> Iterator[Write]:
+        for write in writes:
+            path = tracking.WHOLE_TREE if write.path == WHOLE_TREE else self._paths.clean(write.path, folder)
+            yield structs.replace(write, path=path)
+
+
+def of_call(call: ToolCall, writes: Iterable[Write]) -> list[Edit]:
+    """A row for each changed place, in the order of the command."""
+    edits: list[Edit] = []
+    for write in writes:
+        for hunk in _hunks(write):
+            edits.append(
+                Edit(
+                    seq=call.seq,
+                    turn=call.turn,
+                    thread=call.thread,
+                    call_id=call.call_id,
+                    path=write.path,
+                    op=write.op,
+                    via="shell",
+                    hunk=len(edits),
+                    start_line=hunk.start_line,
+                    end_line=hunk.end_line,
+                    added=hunk.added,
+                    removed=hunk.removed,
+                    old_start=hunk.old_start,
+                    whole_file=hunk.whole_file,
+                    origin=write.origin,
+                    source=write.source,
+                )
+            )
+    return edits
+
+
+def _hunks(write: Write) -> list[Hunk]:
+    if write.how == "whole":
+        whole = created(write.new)
+        whole.removed = None  # whether there was a file before, and how long it was, nobody says
+        return [whole]
+    if write.how == "append":
+        return [inserted(write.new, None)]
+    if write.how == "insert":
+        return [inserted(write.new, write.line)]
+    if write.how == "patch":
+        hunks = unified(write.new)
+        return (of_whole_file(hunks) if write.op != "modify" else hunks) or [Hunk(whole_file=True)]
+    if write.how in ("replace", "substitute") and write.line is not None:
+        added = 1 if write.how == "substitute" else count_lines(write.new)
+        last = write.line + max(added, 1) - 1
+        return [Hunk(start_line=write.line, end_line=last, added=added, removed=write.n_old, old_start=write.line)]
+    if write.how == "replace" and (not write.everywhere or "\n" in write.old.strip()):  # several lines stand once
+        return [replaced(write.old, write.new)]
+    if write.how in ("replace", "substitute") and write.old.count("\n") == write.new.count("\n"):
+        return [Hunk()]  # no line comes or goes: which of them changed is not told, and where the others are stays so
+    return [Hunk(whole_file=True)]
+
+
+def _was_done(write: Write, output: str) -> bool:
+    """Whether the output of a line that failed says nothing of why this file could not be written."""
+    name = write.path.rpartition("/")[2]
+    return not any(name in line and any(reason in line for reason in _NOT_DONE) for line in output.split("\n"))
+
+
+# Puts a session together in file order, the same way for every format: numbering, merging, pairing, trimming.
+#
+# A format calls `turn`, `step`, `event`, `call`, `result`, `edit` as it meets records, after setting `line` (and
+# `artifact_id` when a session spans files); `finish` closes the session.
 
 RESULT_CHARS_KEPT = 1_200
 """Characters of a tool result kept in the store, head and tail half each: the artifact stays the full record."""
@@ -372,3 +573,63 @@ def _is_from_outside(call: ToolCall) -> bool:
     """Whether what a call shows may be from outside of the working tree."""
     command = call.command or ""
     return call.class_ == "web" or bool(outside(command) or named_like_answers(command or call.path or ""))
+
+
+# Sessions that nobody had, from a list of parts: what signals are held against where the truth is planted.
+
+_START, _SECOND = 1_767_225_600_000_000, 1_000_000
+
+
+def session_of(parts: Sequence[Sequence[str]]) -> Session:
+    """The session of these parts (a kind, then texts), each a second behind the end of the one before; `pause` is one
+    of so many seconds."""
+    session = Session(session_id="planted", context="product", format="planted", agent="planted", artifact_id="planted")
+    builder = SessionBuilder(session)
+    at = _START
+    for builder.line, (kind, *texts) in enumerate(parts, 1):
+        if kind == "pause":
+            at += int(texts[0]) * _SECOND
+        else:
+            _PARTS[kind](builder, at, *texts)
+            at += int(texts[2]) * _SECOND if len(texts) > 2 else 0
+        at += _SECOND
+    return builder.finish()
+
+
+def _person(builder: SessionBuilder, at: int, text: str) -> None:
+    builder.turn("prompt", text, at)
+
+
+def _agent(builder: SessionBuilder, at: int, text: str) -> None:
+    builder.event("text", text, at, builder.step(None, None, at))
+
+
+def _thinking(builder: SessionBuilder, at: int, text: str) -> None:
+    builder.event("thinking", text, at, builder.step(None, None, at))
+
+
+def _interrupt(builder: SessionBuilder, at: int) -> None:
+    builder.event("interrupt", "", at)
+
+
+def _call(  # noqa: PLR0913  (a part says what was called, about what, what came, and how long after)
+    tool: Tool, argument: str, builder: SessionBuilder, at: int, about: str, result: str = "ok", seconds: str = "0.5"
+) -> None:
+    call_id = f"c{builder.line}"
+    arguments = msgspec.json.encode({argument: about}).decode()
+    call = builder.call(call_id, tool.class_, arguments, tool, at)
+    builder.result(call_id, result, "ok", at + int(float(seconds) * _SECOND))
+    if tool is EDIT:
+        builder.edit(call, about, "modify", [])
+
+
+_PARTS: dict[str, Any] = {
+    "person": _person,
+    "agent": _agent,
+    "thinking": _thinking,
+    "interrupt": _interrupt,
+    "edit": partial(_call, EDIT, "path"),
+    "read": partial(_call, READ, "path"),
+    "shell": partial(_call, SHELL, "command"),
+    "poll": partial(_call, OTHER.to("poll"), "id"),
+}

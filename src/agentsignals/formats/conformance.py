@@ -17,9 +17,9 @@ from typing import Any
 from msgspec import Struct
 
 from agentsignals.formats import Format, Input, Reading, by_name, formats, identify
+from agentsignals.formats.bounds import REASONS
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.formats.soundness import REASONS
 from agentsignals.model import Artifact, Session
 
 SPOILT = ("broken", "torn", "cancelled")

@@ -15,8 +15,7 @@ from msgspec import Raw, Struct
 from agentsignals.formats import Card, Claim, Format, Input, Material, Reading
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import UNREADABLE, document, lines, saw
-from agentsignals.model import Checkpoint
-from agentsignals.model.times import logged_iso
+from agentsignals.model import Checkpoint, logged_iso
 
 _Kind = Literal["session", "checkpoint", "task", "compact"]
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}-(?=.)")

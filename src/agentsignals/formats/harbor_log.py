@@ -11,7 +11,7 @@ import re
 from agentsignals.formats import Card, Claim, Format, Input, Material, Reading, patch, subq_eval_log, swe_bench_text
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import saw, skip
-from agentsignals.model.attempt import Attempt, Statement
+from agentsignals.model import Attempt, Statement
 
 _FOLDERS = frozenset(("agent", "verifier"))
 _ENDINGS = (".txt", ".log", ".stdout", ".stderr")

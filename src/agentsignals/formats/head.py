@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from agentsignals.formats.records import Lenient
-from agentsignals.model.once import once
+from agentsignals.model.lazy import once
 
 HEAD_BYTES = 64 * 1024
 """How much of a file is read to recognise it (design/formats.md#recognition)."""

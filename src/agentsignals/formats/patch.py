@@ -8,11 +8,11 @@ from __future__ import annotations
 import posixpath
 from typing import Literal
 
-from agentsignals.edits.unified_diff import looks_like_diff, patched_files
+from agentsignals.changes.patches import looks_like_diff, patched_files
 from agentsignals.formats import Card, Claim, Format, Input, Material, Reading
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import saw
-from agentsignals.model.attempt import Attempt, Statement
+from agentsignals.model import Attempt, Statement
 
 Role = Literal["agent", "gold", "tests"]
 

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from agentsignals import mapped
-from agentsignals.formats.soundness import refuse
+from agentsignals.formats.bounds import refuse
 from agentsignals.model import Artifact
+from agentsignals.model import lazy as mapped
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """A longer line is skipped and counted: no agent writes one, and decoding it could take all memory."""

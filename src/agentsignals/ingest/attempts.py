@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from agentsignals.formats import format_named
-from agentsignals.model import MAIN, Artifact, Event, Session
-from agentsignals.model.attempt import Attempt, Statement, copied, united
+from agentsignals.model import MAIN, Artifact, Attempt, Event, Session, Statement, copied, united
 
 _UNSTARTED = 2**62
 _OF_ALL = ("wall_time_s", "agent_time_s", "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd", "summary")

@@ -6,6 +6,7 @@ Interrupting is safe: each shard is committed when it is done, and the next run 
 from __future__ import annotations
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -13,21 +14,204 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from agentsignals.errors import SourceError
-from agentsignals.formats import unread_homes
+from agentsignals.errors import FormatError, SourceError
+from agentsignals.formats import Input, format_named, homes, identify, unread_homes
+from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import plan as planning
-from agentsignals.ingest.family import READ_AGAIN, is_current, shard_name
-from agentsignals.ingest.summary import Summary, summary_of
-from agentsignals.sources.local import found_homes, places
-from agentsignals.store import Store, label_files, lock, place
-from agentsignals.store.code_stamp import code_stamp, extended
-from agentsignals.store.manifest import FileEntry, share_texts
+from agentsignals.ingest.plan import READ_AGAIN, UnknownFields, drift, is_current, shard_name, versions
+from agentsignals.model import Artifact, Session
+from agentsignals.sources import RawFile, Unreadable, read, sound
+from agentsignals.sources.contents import without_waiting
+from agentsignals.sources.local import deleted_files, found_homes, places
+from agentsignals.store import Store, place
+from agentsignals.store import files as lock
+from agentsignals.store import sidecars as label_files
+from agentsignals.store.index import (
+    FileEntry,
+    Manifest,
+    SessionEntry,
+    code_stamp,
+    extended,
+    local_files,
+    only_in,
+    share_texts,
+)
 
 if TYPE_CHECKING:
-    from agentsignals.ingest.family import Family
+    from agentsignals.ingest.plan import Family
     from agentsignals.ingest.shard import Report
+
+
+# What the files are that no format reads: a run that reads nothing says what there was instead.
+
+MOST = 20
+"""So many groups are told apart: a folder of data has as many as it has kinds of files."""
+
+
+class Unread(Struct, kw_only=True):
+    """Files of one kind that were found and not read."""
+
+    reason: str
+    what: str
+    """What they are, as far as they say; empty where they don't."""
+    files: int
+    bytes: int
+    example: str
+    """The path of one of them."""
+    agent: str = ""
+    """In whose folder they lie, where an agent's was named."""
+
+
+def unread(store: Store, uris: set[str]) -> list[Unread]:
+    """The files of a run that no format reads, by what they are: those that say it before those that don't, of these
+    most of them first."""
+    left = {uri: e for uri, e in store.manifest.files.items() if e.format is None and e.shard and uri in uris}
+    if not left:
+        return []
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for uri, e in left.items():
+        whose = e.spec if os.sep not in e.spec and e.spec in homes() else ""  # which loads what a path needs not
+        for reason in e.skipped:
+            groups.setdefault((reason, e.note, whose), []).append(uri)
+    made = [_of(*named, members, left) for named, members in groups.items()]
+    return sorted(
+        made, key=lambda u: (u.reason == "unrecognised" and not u.agent, -u.files, u.reason, u.what, u.example)
+    )[:MOST]
+
+
+def _of(reason: str, what: str, agent: str, members: list[str], left: dict[str, FileEntry]) -> Unread:
+    size = sum(left[uri].bytes for uri in members)
+    return Unread(reason=reason, what=what, files=len(members), bytes=size, example=min(members), agent=agent)
+
+
+# What a run says when it is done: what it read, and what the store holds of it.
+
+
+class Summary(Struct, kw_only=True):
+    """What a run found and did. Figures are of the sources named, as they stand in the store."""
+
+    store: str
+    artifacts: int = 0
+    parsed: int = 0
+    """Files opened and decoded in this run."""
+    unchanged: int = 0
+    other_files: int = 0
+    """Files under the sources that are no traces (not JSON)."""
+    repeated: int = 0
+    """Of the artifacts, those whose content another one holds too (a data set uploaded again): not counted twice."""
+    excluded_sessions: int = 0
+    """Sessions left out in this run, as a list asked."""
+    excluded_sources: int = 0
+    sessions: int = 0
+    attempts: int = 0
+    """Of the sessions, those that are attempts of eval runs."""
+    prompts: int = 0
+    """What people said; hand-offs of a plan are not among them."""
+    tool_calls: int = 0
+    edits: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced_sessions: int = 0
+    """Sessions whose cost is not known; they are not in `cost_usd`."""
+    lower_bounds: int = 0
+    """Sessions whose output is logged in mid-stream: their output tokens and cost are at least what is counted."""
+    visible_output_tokens: int = 0
+    """What the visible text of these comes to (`views.ledger.VISIBLE_ERROR`)."""
+    silent_sessions: dict[str, int] = field(default_factory=dict)
+    """Sessions of people, by format, with neither prompt nor call nor tokens: their files were read, and perhaps for
+    another agent's than they are."""
+    formats: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+    unread: list[Unread] = field(default_factory=list)
+    """What the files are that no format reads, most of them first."""
+    versions: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Files by format and the version of the agent that wrote them, where they say it."""
+    unknown_fields: list[UnknownFields] = field(default_factory=list)
+    """Fields that no file of the format had before: its agent writes something new."""
+    internal_errors: dict[str, int] = field(default_factory=dict)
+    restored_sessions: int = 0
+    """Sessions of damaged shards that were read again from their sources."""
+    lost_sessions: list[str] = field(default_factory=list)
+    """Sessions of damaged shards whose sources are gone: the store holds part of them at most."""
+    report: str | None = None
+    stored_sessions: int = 0
+    """Sessions that the store holds in all, whatever sources they were read from."""
+    deleted_files: int = 0
+    """Files that traces were read from and that are gone."""
+    deleted_sessions: int = 0
+    """Sessions that were read from these alone; the store keeps them."""
+
+
+def summary_of(store: Store, uris: set[str]) -> Summary:
+    """Adds up what the index says of these files and their sessions."""
+    summary = Summary(store=sound(str(store.folder)))
+    files = store.manifest.files
+    entries = [entry for uri, entry in files.items() if uri in uris]  # as they lie in memory: half the time
+    read = [entry for entry in entries if entry.shard]
+    families = {entry.family for entry in read}
+    summary.other_files, summary.artifacts = len(entries) - len(read), len(read)
+    contents = [entry.key for entry in read if entry.stamp is None and entry.key]
+    summary.repeated = len(contents) - len(set(contents))
+    summary.formats = dict(Counter([entry.format for entry in read if entry.format]))
+    skipped: Counter[str] = Counter()
+    for entry in read:
+        if entry.skipped:
+            skipped.update(entry.skipped)
+    summary.skipped = dict(skipped)
+    summary.unread = unread(store, uris)
+    summary.versions, summary.unknown_fields = versions(read), drift(read)
+    if any(entry.error for entry in read):
+        summary.internal_errors = {
+            f"{uri}: {e.error}": 1 for uri, e in files.items() if e.error and e.shard and uri in uris
+        }
+    sessions = [session for session in store.manifest.sessions.values() if session.family in families]
+    _add(summary, sessions)
+    silent = Counter(session.family for session in sessions if _is_silent(session))
+    formats: dict[str, set[str]] = {}
+    for entry in [entry for entry in read if entry.format and entry.family in silent]:
+        formats.setdefault(entry.family, set()).add(entry.format or "")
+    for family, names in formats.items():
+        name = max(names, key=_is_own)
+        summary.silent_sessions[name] = summary.silent_sessions.get(name, 0) + silent[family]
+    for shard in store.manifest.shards.values():
+        for what, n in shard.internal_errors.items():
+            summary.internal_errors[what] = summary.internal_errors.get(what, 0) + n
+    deleted = deleted_files(local_files(store.manifest) - uris)
+    summary.stored_sessions, summary.deleted_files = len(store.manifest.sessions), len(deleted)
+    summary.deleted_sessions = len(only_in(store.manifest, deleted)) if deleted else 0
+    return summary
+
+
+def _is_own(name: str) -> tuple[bool, str]:
+    """Of the formats of one family the agent's before the collector's. Only these are loaded, of more than thirty."""
+    return (named := format_named(name)) is not None and named.is_own, name
+
+
+def _is_silent(session: SessionEntry) -> bool:
+    """None is not known: a session that was not measured is not silent."""
+    nothing = session.n_turns == 0 and session.n_tool_calls == 0
+    return nothing and session.context == "product" and not (session.input_tokens or session.output_tokens)
+
+
+def _add(summary: Summary, sessions: list[SessionEntry]) -> None:
+    summary.sessions = len(sessions)
+    summary.attempts = len([s for s in sessions if s.context == "eval"])
+    summary.prompts = sum([s.n_prompts or 0 for s in sessions])
+    summary.tool_calls = sum([s.n_tool_calls or 0 for s in sessions])
+    summary.edits = sum([s.n_edits or 0 for s in sessions])
+    summary.input_tokens = sum([s.input_tokens or 0 for s in sessions])
+    summary.output_tokens = sum([s.output_tokens or 0 for s in sessions])
+    summary.cache_read_tokens = sum([s.cache_read_tokens or 0 for s in sessions])
+    summary.cache_write_tokens = sum([s.cache_write_tokens or 0 for s in sessions])
+    visible = [s.visible_output_tokens for s in sessions if s.visible_output_tokens is not None]
+    summary.lower_bounds, summary.visible_output_tokens = len(visible), sum(visible)
+    costs = [s.cost_usd for s in sessions if s.cost_usd is not None]
+    summary.unpriced_sessions, summary.cost_usd = len(sessions) - len(costs), sum(costs, 0.0)
 
 
 _MOST_COMMITS = 16
@@ -181,8 +365,9 @@ def _is_measured(store: Store) -> bool:
 
 
 def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | None) -> dict[str, int]:
-    from agentsignals.ingest import across, measuring  # noqa: PLC0415  (nothing of this is needed when all is known)
-    from agentsignals.ingest import store_vectors as comparing  # noqa: PLC0415
+    from agentsignals.ingest import corpus_signals as across  # noqa: PLC0415  (nothing of this is needed when all is known)
+    from agentsignals.ingest import measure as comparing  # noqa: PLC0415
+    from agentsignals.ingest import measure as measuring  # noqa: PLC0415
     from agentsignals.ingest.shard import signal_versions  # noqa: PLC0415  (loads every signal)
 
     spec, labelled = store.manifest.embedder, label_files.fingerprint(store.folder)
@@ -258,8 +443,8 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
         return 0, 0
     with _without_threads():
         from agentsignals.ingest.engine import ENGINES  # noqa: PLC0415  (not needed when nothing changed)
+        from agentsignals.ingest.measure import while_reading  # noqa: PLC0415
         from agentsignals.ingest.shard import Task, read_shard, signal_versions, smaller  # noqa: PLC0415
-        from agentsignals.ingest.store_vectors import while_reading  # noqa: PLC0415
         from agentsignals.store.compaction import compact  # noqa: PLC0415
 
     if len(plan.shards) > 1:
@@ -332,9 +517,9 @@ def _finish(store: Store, other_files: dict[str, FileEntry], is_much: bool) -> N
         store.manifest.code = ""  # so that the next run looks at each file's own entry, which says to read it again
         store.save()
     if store.manifest.shards and not store.manifest.history_of:
-        from agentsignals.ingest import across  # noqa: PLC0415  (only when something changed)
-        from agentsignals.ingest.engine.beside import beside  # noqa: PLC0415
-        from agentsignals.store.arrow_tables import give_back  # noqa: PLC0415
+        from agentsignals.ingest import corpus_signals as across  # noqa: PLC0415  (only when something changed)
+        from agentsignals.ingest.engine.local import beside  # noqa: PLC0415
+        from agentsignals.store.parquet import give_back  # noqa: PLC0415
 
         measured = partial(across.measure_across, store)
         manifest.run, manifest.across, manifest.standings = beside(measured)() if is_much else measured()
@@ -354,3 +539,91 @@ def _finish(store: Store, other_files: dict[str, FileEntry], is_much: bool) -> N
 def _is_of_this_code(store: Store) -> bool:
     """Whether every file was read by this very code."""
     return all(is_current(e) for e in store.manifest.files.values()) and not extended()
+
+
+# What lies where agents keep their sessions on this machine, before any of it is read.
+
+
+class Home(Struct, kw_only=True):
+    """A folder or database of an agent, and what was found in it."""
+
+    agent: str
+    path: str
+    is_read: bool = True
+    """Whether the agent's sessions are read at all."""
+    files: int = 0
+    """A session of a database counts as a file."""
+    bytes: int = 0
+    sessions: dict[str, int] = field(default_factory=dict)
+    """That would be read, by format; those that are read together (forks, subagents) count as one."""
+    left: dict[str, int] = field(default_factory=dict)
+    """Files that would not be read, by reason; those that are no traces at all among them."""
+
+
+def homes_here() -> list[Home]:
+    """Every home of a known agent that is on this machine. Each file is recognised by its beginning, none is read."""
+    there = [(agent, path, True) for agent, paths in found_homes().items() for path in paths]
+    there += [(agent, path, False) for agent, named in unread_homes().items() for path in places(named)]
+    return [_looked_into(agent, path, is_read) for agent, path, is_read in there]
+
+
+def _looked_into(agent: str, path: Path, is_read: bool) -> Home:
+    plan = planning.make([str(path)], Manifest())
+    home = Home(agent=agent, path=str(path), is_read=is_read, files=len(plan.seen))
+    sessions: Counter[str] = Counter()
+    left: Counter[str] = Counter()
+    for family in [family for shard in plan.shards for family in shard]:
+        home.bytes += family.bytes
+        formats = {member.format for member in family.members if member.format is not None}
+        sessions.update(formats)
+        left.update(member.reason for member in family.members if member.format is None)
+    for entry in plan.other_files.values():
+        home.bytes += entry.bytes
+        left.update(entry.skipped)
+    home.sessions, home.left = dict(sorted(sessions.items())), dict(sorted(left.items()))
+    return home
+
+
+# The end of one transcript, read by itself: what an agent at work has done lately, without a store.
+
+TAIL_BYTES = 4 * 1024 * 1024
+"""The last thousand calls of most agents; reading them takes 0.1 s."""
+
+
+def session_of(path: Path | str, most_bytes: int = TAIL_BYTES) -> Session:
+    """The session that a transcript tells of, as far as its last `most_bytes` go. A line that is half written, and the
+    one that the cut goes through, are left out. FormatError where no format claims it or it holds none; OSError.
+    """
+    with open(path, "rb", buffering=0, opener=without_waiting) as file:
+        seen = os.fstat(file.fileno())
+        if not stat.S_ISREG(seen.st_mode):
+            raise FormatError(f"{path} is no file.", "Name a transcript.")
+        head = file.read(HEAD_BYTES)
+        skipped = max(0, seen.st_size - most_bytes)
+        file.seek(skipped)
+        data = file.read(most_bytes)
+    if skipped:
+        data = data.partition(b"\n")[2]
+    return _session(str(path), Head(head, str(path), len(head) == seen.st_size), data)
+
+
+def session_held(file: RawFile) -> Session:
+    """The session that a database holds, whole; FormatError where it can't be read."""
+    data = next(read([file]))
+    if isinstance(data, Unreadable):
+        raise FormatError(f"{file.uri} can't be read: {data.reason}.", "Ask again when its agent has begun.")
+    return _session(file.uri, Head(data[:HEAD_BYTES], file.uri, len(data) <= HEAD_BYTES), data)
+
+
+def _session(path: str, head: Head, data: bytes) -> Session:
+    identified = identify(head)
+    if identified is None:
+        raise FormatError(f"{path} is of no format that is known.", "`agentsignals doctor` names those there are.")
+    trace_format = identified[0]
+    artifact = Artifact(
+        artifact_id="tail", source="local", path=path, format=trace_format.name, sha256="", bytes=len(data)
+    )
+    sessions = trace_format.read([Input(data, artifact)]).sessions
+    if not sessions:
+        raise FormatError(f"{path} tells of no session yet.", "Ask again when its agent has begun.")
+    return max(sessions, key=lambda session: len(session.events))

@@ -7,28 +7,187 @@ import hashlib
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentsignals import mapped
-from agentsignals.catalog import catalogue
-from agentsignals.embedding import DEFAULT
+from agentsignals.embedding import DEFAULT, light
 from agentsignals.errors import AgentSignalsError
-from agentsignals.formats import Input, Reading, by_name, skip, unknown_fields
-from agentsignals.ingest.account import Account, Rows
+from agentsignals.formats import Input, Reading, by_name, refuse, skip, unknown_fields
 from agentsignals.ingest.attempts import assemble, once
-from agentsignals.ingest.briefs import brief_of
-from agentsignals.ingest.drift import versions_of
-from agentsignals.ingest.family import READ_AGAIN, Family, Member, entry_of, shard_name, sound_id
-from agentsignals.ingest.isolate import isolate
-from agentsignals.ingest.snapshots import without_prefixes
-from agentsignals.model import Artifact, Checkpoint, Session
-from agentsignals.model.attempt import Attempt
-from agentsignals.sources import Unreadable, error_text, expect, read
-from agentsignals.store import arrow_tables, artifact_id, label_files, shards, tables
-from agentsignals.store.manifest import FIGURES, FileEntry, SessionEntry, ShardEntry
+from agentsignals.ingest.corpus_signals import brief_of
+from agentsignals.ingest.plan import READ_AGAIN, Family, Member, entry_of, shard_name, sound_id, versions_of
+from agentsignals.model import Absent, Artifact, Attempt, Checkpoint, Label, Session, prices
+from agentsignals.model import lazy as mapped
+from agentsignals.signals.catalog import INTERNAL_ERROR, Result, catalogue, measure
+from agentsignals.sources import Unreadable, error_text, expect, read, sound
+from agentsignals.store import artifact_id, shards, tables
+from agentsignals.store import parquet as arrow_tables
+from agentsignals.store import sidecars as label_files
+from agentsignals.store.index import FIGURES, FileEntry, SessionEntry, ShardEntry
+from agentsignals.store.parquet import SignalRows, signal_rows
+from agentsignals.store.tables import AttemptRow
+from agentsignals.views.session import SessionView
+
+# Prices and measures the sessions of a shard, and accounts for each that is set aside.
+
+_OURS = frozenset((INTERNAL_ERROR, "worker_died"))
+"""Reasons that are a defect here, or may be one: shown with the file's name and the error."""
+
+
+class Rows(Struct):
+    """A session with all that is to be written of it."""
+
+    family: str
+    session: Session
+    signals: SignalRows
+    attempts: list[AttemptRow]
+
+
+class Account(Struct):
+    """Says of each file and session that is set aside why."""
+
+    entry: ShardEntry
+    embedder: str
+    labels: dict[str, list[Label]]
+    """Those made here, by session."""
+    artifacts: dict[str, list[Artifact]] = field(default_factory=dict)
+    """By family."""
+    errors: dict[str, str] = field(default_factory=dict)
+    """Of this program, by artifact."""
+
+    def takes(self, family: str, artifacts: list[Artifact]) -> None:
+        """The files of a family, read or not."""
+        self.artifacts[family] = artifacts
+        for artifact in artifacts:
+            if not _OURS.isdisjoint(artifact.skipped_reasons):
+                self.errors.setdefault(artifact.artifact_id, artifact.note or "")
+
+    def each_id_once(self, sessions: list[tuple[str, Session]], written: set[str]) -> list[tuple[str, Session]]:
+        """In order of id, without those `written` before; of one id in files that share no key, the fullest."""
+        kept: dict[str, tuple[str, Session]] = {}
+        for family, session in sorted(sessions, key=lambda p: (p[1].session_id, -len(p[1].events), p[0])):
+            first = kept.setdefault(session.session_id, (family, session))[1]
+            if first is not session or session.session_id in written:
+                refuse(self._artifact(family, session), "session_id_of_another")
+        return [pair for session_id, pair in kept.items() if session_id not in written]
+
+    def measured(self, family: str, session: Session) -> Rows | None:
+        """The session's rows; None, accounted for, when it is too odd to be priced or measured."""
+        try:
+            prices.apply(session)
+            from_trace = session.labels
+            session.labels = from_trace + self.labels.get(session.session_id, [])
+            view = SessionView(session)
+            results = measure(view, {"vectors": light(self.embedder)})
+            view.forget()
+            session.labels = from_trace  # those made here have their own file
+            signals, attempts = signal_rows(session, results), shards.attempt_rows(session, results)
+            rows = Rows(family, session, signals, attempts)
+        except AgentSignalsError:
+            raise
+        except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other sessions are measured)
+            self.failed(family, session, f"measuring: {error_text(problem)}")
+            return None
+        self._count_errors(results)
+        return rows
+
+    def failed(self, family: str, session: Session, why: str) -> None:
+        """A session that an error of ours costs."""
+        artifact = self._artifact(family, session)
+        skip(artifact, INTERNAL_ERROR)
+        self.errors[artifact.artifact_id] = why
+
+    def _artifact(self, family: str, session: Session) -> Artifact:
+        held = self.artifacts[family]
+        return next((a for a in held if a.artifact_id == session.artifact_id), held[0])
+
+    def _count_errors(self, results: list[Result]) -> None:
+        for result in [r for r in results if type(r.value) is Absent and r.value.detail.startswith(INTERNAL_ERROR)]:
+            what = sound(f"{result.signal.path}: {result.value.detail}")[:300]
+            self.entry.internal_errors[what] = self.entry.internal_errors.get(what, 0) + 1
+
+
+# Finds the few things of many that something can't be done with, so that the others don't pay for them.
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def isolate(things: Sequence[T], attempt: Callable[[Sequence[T]], R]) -> tuple[R, list[tuple[T, str]]]:
+    """What `attempt` gives for all of them, or for all it does not fail on; and each of the others with its error.
+
+    Halves are tried, halves of these, and then what went well together. What the machine or the request is to blame
+    for (an AgentSignalsError) is raised, and so is a failure over nothing at all.
+    """
+    try:
+        return attempt(things), []
+    except AgentSignalsError:
+        raise
+    except Exception as problem:  # noqa: BLE001  (hostile data finds every kind; each is kept by its name and shown)
+        why = error_text(problem)
+    fine, set_aside = _parted(things, attempt, why)
+    return attempt(fine), set_aside
+
+
+def _parted(
+    things: Sequence[T], attempt: Callable[[Sequence[T]], Any], why: str
+) -> tuple[Sequence[T], list[tuple[T, str]]]:
+    """Those that go well together, and the others; of things on which `attempt` fails for that reason."""
+    if len(things) <= 1:
+        return [], [(thing, why) for thing in things]
+    fine: list[T] = []
+    set_aside: list[tuple[T, str]] = []
+    middle = len(things) // 2
+    for half in (things[:middle], things[middle:]):
+        failure = _failure(half, attempt)
+        good, bad = (half, []) if failure is None else _parted(half, attempt, failure)
+        set_aside += bad
+        together = _failure([*fine, *good], attempt) if fine and good else None
+        if together is None:
+            fine += good
+        else:
+            set_aside += [(thing, together) for thing in good]
+    return fine, set_aside
+
+
+def _failure(things: Sequence[T], attempt: Callable[[Sequence[T]], Any]) -> str | None:
+    try:
+        attempt(things)
+    except AgentSignalsError:
+        raise
+    except Exception as problem:  # noqa: BLE001  (as above)
+        return error_text(problem)
+    return None
+
+
+# Files that hold nothing but the beginning of another: earlier snapshots of a log that only grows.
+
+_BEGINNING_BYTES = 64
+"""Files that differ in these are compared no further: a session may have thousands, a file a message."""
+
+
+def without_prefixes(inputs: list[Input]) -> list[Input]:
+    """Without files that a larger one of the family begins with: cumulative snapshots hold nothing of their own."""
+    kept: list[Input] = []
+    alike: dict[bytes, list[Input]] = {}
+    for source in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.path)):
+        begins = bytes(source.data[:_BEGINNING_BYTES])
+        near = alike.setdefault(begins, []) if len(begins) == _BEGINNING_BYTES else kept
+        holder = next((k for k in near if _begins(k.data, source.data)), None)
+        if holder is None:
+            kept.append(source)
+            if near is not kept:
+                near.append(source)
+        else:
+            source.artifact.note = f"prefix of {holder.artifact.artifact_id}"
+    return sorted(kept, key=lambda i: i.artifact.path)
+
+
+def _begins(whole: bytes, part: bytes) -> bool:
+    n = len(part)
+    return n > 0 and whole[: min(n, 256)] == part[:256] and memoryview(whole)[:n] == memoryview(part)
 
 
 class Task(Struct, frozen=True, kw_only=True):

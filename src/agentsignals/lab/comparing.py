@@ -11,13 +11,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentsignals.analysis.study import Column, Kind, Outcome, Table
 from agentsignals.errors import LabError
 from agentsignals.lab import statistics
 from agentsignals.lab.conditions import BASELINE
 from agentsignals.lab.retry.rows import EpisodeRow
 from agentsignals.lab.runs import Run
-from agentsignals.stats.estimates import Interval, rate_interval
+from agentsignals.questions.question import Column, Kind, Outcome, Table
+from agentsignals.stats.intervals import Interval, rate_interval
 
 RETRY_LOOP = "retry_loop"
 _SETTINGS = ("attempts", "temperature", "top_p", "max_new_tokens", "wording")

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from agentsignals.analysis.study import Column, Kind, Outcome, Table
 from agentsignals.errors import LabError
 from agentsignals.lab.comparing import RETRY_LOOP
 from agentsignals.lab.report import Part, parts
 from agentsignals.lab.runs import Run
 from agentsignals.lab.runs.table import read_any
+from agentsignals.questions.question import Column, Kind, Outcome, Table
 
 MOST_ROWS = 500
 """Of a table in a report; all are in its file."""

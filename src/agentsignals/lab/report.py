@@ -13,13 +13,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentsignals.analysis import charts
-from agentsignals.analysis.study import Chart, Column, Finding, Outcome, Table
 from agentsignals.lab.comparing import OUTCOMES, Rate, conditions_of, episodes_of, paired, paired_table, rate
 from agentsignals.lab.conditions import BASELINE, over_steered
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
 from agentsignals.lab.run_setup import ManipulationRow
 from agentsignals.lab.runs import Run
+from agentsignals.questions import charts
+from agentsignals.questions.question import Chart, Column, Finding, Outcome, Table
 
 _FEW_TASKS = 60
 """Fewer tasks tell little: about 390 trials an arm show .50 against .60 (design/lab.md#power)."""

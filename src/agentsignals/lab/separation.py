@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from agentsignals.lab import directions
 from agentsignals.lab.directions import Array
-from agentsignals.stats.proportions import wilson
-from agentsignals.stats.student import t_quantile
+from agentsignals.stats.intervals import t_quantile, wilson
 
 FEWEST_GROUPS = 3
 """Of two groups, one left out leaves no spread to be seen."""

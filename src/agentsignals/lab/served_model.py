@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.errors import LabError, UsageError
-from agentsignals.http_client import Busy, Refused, exchanged, is_local, opener
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
+from agentsignals.network import Busy, Refused, exchanged, is_local, opener
 from agentsignals.redaction import Redactor
 from agentsignals.redaction.guard import Guard
 

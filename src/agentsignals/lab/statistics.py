@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from agentsignals.errors import LabError
 from agentsignals.stats import paired
-from agentsignals.stats.estimates import Interval, sums_interval
+from agentsignals.stats.intervals import Interval, sums_interval
 
 __all__ = ["Difference", "McNemar", "Mean", "benjamini_hochberg", "mcnemar", "mean", "paired_difference"]
 

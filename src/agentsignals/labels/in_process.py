@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from agentsignals.labels.inquiry import Inquiry
+from agentsignals.labels.answers import Inquiry
 from agentsignals.labels.labellers import Done
-from agentsignals.labels.question import Question
+from agentsignals.labels.prompting import Question
 
 
 class Generation(NamedTuple):

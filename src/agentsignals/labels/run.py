@@ -1,38 +1,105 @@
-"""A labelling run: the units of a store, a labeller, and what came of it.
-
-Every answer that cost something is kept as it comes; labels are written when the run ends, however it ends. A run that
-was killed goes on where it stopped: what was answered is not asked again, what failed is.
-"""
+"""What a person sees of a run while it goes on: how far it is, what it has cost, and that it still waits."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct, field
 
 from agentsignals.errors import UsageError
-from agentsignals.labels.answers import Answers, Outcome, now
-from agentsignals.labels.classifier.linear_model import classifier_of, corrected_shares
-from agentsignals.labels.consensus import consensus
+from agentsignals.labels.answers import Answers, Outcome, consensus, now
+from agentsignals.labels.classifier import classifier_of, corrected_shares
 from agentsignals.labels.labellers import Labeller
-from agentsignals.labels.live import Meter, Progress, beating
-from agentsignals.labels.prompting import AS_IT_IS, Prompting
-from agentsignals.labels.question import Asker, Question
-from agentsignals.labels.selection import Selection
+from agentsignals.labels.prompting import AS_IT_IS, NOTES, NOTES_TOKENS, Asker, Prompting, Question
 from agentsignals.labels.task import Task, Unfit, Verdict, is_strict, mark
-from agentsignals.labels.transcript import tokens
-from agentsignals.labels.units import NotAsked, Unit
-from agentsignals.labels.validating import rules_measured
+from agentsignals.labels.units import NotAsked, Selection, Unit, tokens
+from agentsignals.labels.validation import rules_measured
 from agentsignals.model import RULES, Absent, Label
-from agentsignals.prices import cost_usd
-from agentsignals.stats.prevalence import Corrected
-from agentsignals.store import Store, label_files
-from agentsignals.store.label_files import LabelRow
+from agentsignals.model.prices import cost_usd
+from agentsignals.stats.intervals import Corrected
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
+from agentsignals.store.sidecars import LabelRow
+from agentsignals.words.text import estimate_tokens
+
+EVERY_S = 1.0
+SILENT_S = 5.0
+"""From so long without an answer on it is said."""
+
+
+class Progress(Protocol):
+    """Told how far a run is: never more done than there is. `detail`: calls, failures, tokens, money."""
+
+    def __call__(self, stage: str, done: int, total: int | None, detail: str) -> None: ...
+
+
+class Spent(Protocol):
+    """What a run has used so far."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    failed: dict[str, int]
+    model: str | None
+
+
+class Meter:
+    """The figures of a run by the clock."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began = self._answered = clock()
+
+    def answered(self) -> None:
+        """An answer came, or a failure."""
+        self._answered = self._clock()
+
+    def words(self, spent: Spent, waiting: int) -> str:
+        """In a line; empty where nothing was asked. `waiting`: questions that were given and have no answer yet."""
+        parts = []
+        if spent.calls:
+            minutes = max(self._clock() - self._began, 1.0) / 60
+            parts.append(f"{spent.calls:,} calls ({spent.calls / minutes:,.0f} a minute)")
+        if failed := sum(spent.failed.values()):
+            parts.append(f"{failed:,} failed")
+        if spent.input_tokens or spent.output_tokens:
+            parts.append(f"{spent.input_tokens:,} tokens in, {spent.output_tokens:,} out")
+            cost = cost_usd(spent.model, spent.input_tokens, spent.output_tokens) if spent.model else None
+            parts += [f"${cost:,.2f}"] if cost is not None else []
+        silent_s = self._clock() - self._answered
+        if spent.model and waiting and silent_s >= SILENT_S:
+            parts.append(f"no answer for {silent_s:,.0f} s, {waiting:,} waiting")
+        return ", ".join(parts)
+
+
+@contextmanager
+def beating(beat: Callable[[], None], every_s: float = EVERY_S) -> Iterator[None]:
+    """Calls `beat` every so often from a thread of its own, so that a server that says nothing is seen to."""
+    ended = threading.Event()
+
+    def run() -> None:
+        while not ended.wait(every_s):
+            beat()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+# A labelling run: the units of a store, a labeller, and what came of it.
+#
+# Every answer that cost something is kept as it comes; labels are written when the run ends, however it ends. A run
+# that was killed goes on where it stopped: what was answered is not asked again, what failed is.
 
 MOST_FAILURES = 50
 """Failures that a summary names one by one; all are counted."""
@@ -362,3 +429,77 @@ def _place(session_id: str, turn: int | None) -> tuple[str, int]:
 
 def _count(counts: dict[str, int], reason: str) -> None:
     counts[reason] = counts.get(reason, 0) + 1
+
+
+# What a run would ask and cost, without asking anything: no server is contacted, not even for its window.
+
+ANSWER_TOKENS = {"turn": 40, "session": 120, "repository": 60, NOTES: 400}
+"""What an answer usually takes: a label and a sentence, scores and a few, notes of 300 words."""
+
+
+class Estimate(Struct, kw_only=True):
+    """What is to be done. Tokens are characters / 4; a model that thinks before it answers uses more."""
+
+    task: str
+    labeller: str
+    units: int = 0
+    """Messages or sessions to judge."""
+    not_asked: dict[str, int] = field(default_factory=dict)
+    long: int = 0
+    """Those that don't fit the window, and need notes first."""
+    kept: int = 0
+    """Questions answered by an earlier run."""
+    repeated: int = 0
+    """Questions that are the same as another."""
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    window: int = 0
+
+
+def estimate(  # noqa: PLR0913  (as `run`)
+    store: Store,
+    task: Task,
+    by: Labeller,
+    selection: Selection,
+    window: int,
+    prompting: Prompting = AS_IT_IS,
+) -> Estimate:
+    """What `run` would ask. `window`: tokens of the labeller's model."""
+    versioned(task, by, prompting)
+    name = by.name + prompting.suffix
+    totals = Estimate(task=task.name, labeller=name, window=window)
+    folder = store.folder / label_files.FOLDER
+    answers = Answers(folder) if by.keeps and folder.is_dir() else None
+    asker = Asker(task, name, prompting)
+    seen: set[str] = set()
+    for unit in selection.units(store, task, window):
+        if isinstance(unit, NotAsked) or prompting.shows(unit):
+            why = unit.reason if isinstance(unit, NotAsked) else EXAMPLE
+            totals.not_asked[why] = totals.not_asked.get(why, 0) + 1
+            continue
+        totals.units += 1
+        totals.long += len(unit.parts) > 1
+        for question in _questions(asker, unit):
+            kept = answers.get(question.key) if answers else None
+            if question.key in seen:
+                totals.repeated += 1
+            elif kept is not None and kept.text is not None:
+                totals.kept += 1
+            elif by.model is not None:
+                totals.calls += 1
+                totals.input_tokens += estimate_tokens(len(question.instructions) + len(question.shown))
+                totals.output_tokens += ANSWER_TOKENS[NOTES if question.task == NOTES else task.level]
+            seen.add(question.key)
+    if answers is not None:
+        answers.close()
+    if by.model is not None:
+        totals.cost_usd = cost_usd(by.model, totals.input_tokens, totals.output_tokens)
+    return totals
+
+
+def _questions(asker: Asker, unit: Unit) -> Iterator[Question]:
+    """The questions about a unit; notes that are not there yet are taken to be as long as they may be."""
+    yield from asker.notes(unit)
+    yield from asker.questions(unit, ["n" * 4 * NOTES_TOKENS] * (len(unit.parts) - 1))

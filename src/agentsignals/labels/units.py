@@ -1,17 +1,144 @@
-"""What is judged, one by one: the messages of a session, or the session; and why some are not asked about."""
+"""A session as a judge reads it, and its parts where it is longer than the judge's window.
+
+What is shown is said at the top of every transcript: the main thread only; people's and the agent's words whole; tool
+calls by their first characters, results by how they ended; thinking and what subagents did not at all. Wherever
+something was left out, the text says how much. A transcript is cut into parts between turns, a turn that is too long
+between its entries, an entry that is too long at a line's end or in the middle of one: the parts together are the
+transcript, character by character.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from heapq import nsmallest
+from posixpath import splitext
 from textwrap import indent
 
 from msgspec import Struct
 
-from agentsignals import catalog
-from agentsignals.labels.task import Case, Task, sections
-from agentsignals.labels.transcript import MESSAGE_CHARS, Mask, segments, shortened, tokens, turns_of
-from agentsignals.model import Session, Turn, TurnKind
+from agentsignals.labels.task import Case, Task, mark, sections
+from agentsignals.model import RAN, Event, Session, ToolCall, Turn, TurnKind
+from agentsignals.questions.sql import WHERE_EACH_LIES
+from agentsignals.redaction import Redactor
+from agentsignals.signals import catalog
+from agentsignals.store import Store
+from agentsignals.store.pseudonym_key import pseudonym_key
+from agentsignals.store.query import rows
 from agentsignals.views.session import SessionView
+
+CALL_CHARS = 400
+RESULT_CHARS = 300
+PLAN_CHARS = 8000
+"""A plan is what is judged: shown longer than other calls."""
+MESSAGE_CHARS = 12_000
+"""Longer messages of a person are pasted logs and files: their middle is left out, and said to be."""
+CHARS_A_TOKEN = 3
+"""Fewer than the usual four: code and paths take more tokens than prose, and a window that is overrun is an error."""
+_HEADER = (
+    f"(Main thread only. People's and the agent's words are whole up to {MESSAGE_CHARS:,} characters; of tool calls the"
+    f" first {CALL_CHARS} characters are shown, of plans {PLAN_CHARS:,}; of results how they ended and the first"
+    f" {RESULT_CHARS} characters of those that failed. Thinking and subagents' work are not shown.)\n"
+)
+
+
+def tokens(text: str) -> int:
+    """An upper estimate of a text's tokens: a third of its ASCII characters, and every other one by itself."""
+    others = 0 if text.isascii() else sum(1 for c in text if c > "\x7f")
+    return (len(text) - others + CHARS_A_TOKEN - 1) // CHARS_A_TOKEN + others
+
+
+def shortened(text: str, chars: int) -> str:
+    """The text; of a longer one beginning and end, and between them how much is missing."""
+    if len(text) <= chars:
+        return text
+    head, tail = chars * 2 // 3, chars // 3
+    return f"{text[:head]}\n[… {len(text) - head - tail:,} characters left out …]\n{text[-tail:]}"
+
+
+Mask = Callable[[str], str]
+"""What is done to every text before anything is cut: half a secret is no longer recognised as one."""
+
+
+def turns_of(view: SessionView, mask: Mask) -> list[list[str]]:
+    """The transcript's entries, by turn. What happened before the first turn belongs to it."""
+    calls = {c.seq: c for c in view.calls}
+    by_seq = {t.seq: t for t in view.turns}
+    entries: list[list[tuple[str, str]]] = [[]]
+    for event in view.events:
+        turn = by_seq.get(event.seq)
+        if turn is not None:
+            if turn.turn:
+                entries.append([])
+            words = shortened(mask(turn.text), MESSAGE_CHARS)
+            entries[-1].append((f"turn {turn.turn}, the person ({turn.kind})", words))
+        elif entry := _entry(view, event, calls, mask):
+            entries[-1].append(entry)
+    heading = mark(str(entries))  # no line of theirs can begin like a heading
+    parts = [[f"\n{heading} {title}\n{words}\n" for title, words in turn_entries] for turn_entries in entries]
+    return [[f"{_HEADER}\n{heading} begins each heading.\n", *parts[0]], *parts[1:]]
+
+
+def _entry(view: SessionView, event: Event, calls: dict[int, ToolCall], mask: Mask) -> tuple[str, str] | None:
+    if event.kind == "text" and event.text:
+        return "the agent", shortened(mask(event.text), MESSAGE_CHARS)
+    if event.seq in calls:
+        return f"a call of the class {calls[event.seq].class_}", _call(view, calls[event.seq], mask)
+    if event.kind == "interrupt":
+        return "the person interrupted", ""
+    if event.kind == "compaction":
+        return "the conversation was condensed here", ""
+    return None
+
+
+def _call(view: SessionView, call: ToolCall, mask: Mask) -> str:
+    is_plan = call.class_ == "plan"
+    shown = call.arguments if is_plan else call.command or call.path or call.arguments
+    shown = shortened(mask(shown), PLAN_CHARS if is_plan else CALL_CHARS)
+    line = f"{call.name}: {shown} -> {call.status}"
+    if call.status in ("error", "rejected"):
+        line += f": {shortened(mask(view.result_text(call)).strip(), RESULT_CHARS)}"
+    return line
+
+
+def segments(turns: Iterable[list[str]], budget: int) -> list[str]:
+    """The transcript in parts of at most `budget` estimated tokens, filled in order."""
+    parts: list[str] = []
+    held: list[str] = []
+    used = 0
+    for piece in _pieces(turns, max(budget, 1)):
+        size = tokens(piece)
+        if held and used + size > budget:
+            parts.append("".join(held))
+            held, used = [], 0
+        held.append(piece)
+        used += size
+    return [*parts, "".join(held)] if held else parts
+
+
+def _pieces(turns: Iterable[list[str]], budget: int) -> Iterable[str]:
+    """What is not cut: turns where they fit, else entries where they fit, else stretches of them."""
+    for turn in turns:
+        whole = "".join(turn)
+        if tokens(whole) <= budget:
+            yield from [whole] if whole else []
+        else:
+            for entry in turn:
+                yield from _stretches(entry, budget)
+
+
+def _stretches(text: str, budget: int) -> Iterable[str]:
+    while tokens(text) > budget:
+        # As many characters as fit whatever they are; one at least, so that this ends.
+        most = max(1, budget if not text[: budget * CHARS_A_TOKEN].isascii() else budget * CHARS_A_TOKEN)
+        at = text.rfind("\n", most // 2, most) + 1 or most
+        yield text[:at]
+        text = text[at:]
+    if text:
+        yield text
+
+
+# What is judged, one by one: the messages of a session, or the session; and why some are not asked about.
 
 SPOKEN: frozenset[TurnKind] = frozenset(("prompt", "queued_prompt", "rejection_feedback"))
 """Kinds of turns that are a person's words to the agent."""
@@ -168,3 +295,160 @@ def _transcript(view: SessionView, room: int, mask: Mask) -> list[str]:
     turns = turns_of(view, mask)
     whole = "".join("".join(turn) for turn in turns)
     return [whole] if tokens(whole) <= room else segments(turns, room // 2)
+
+
+# What a repository shows a judge of itself: its name, what it says it is, and what people asked for in it.
+#
+# The metadata and README that SWE-chat's authors had (design/attribution.md#repository-types) are not in a trace;
+# what an agent read of them is.
+
+NO_REPOSITORY = "no_repository"
+"""Why a session is not asked about: it says neither its repository nor its folder."""
+PROMPTS, PROMPT_CHARS, ENDINGS = 8, 300, 6
+"""The first requests that are shown, by time; the commonest kinds of files, of those that were read or changed. Of a
+document the store keeps beginning and end."""
+_MANIFESTS = frozenset(("package.json", "pyproject.toml", "cargo.toml", "go.mod", "composer.json", "pom.xml"))
+_DEEP = 10**6
+_NEVER = 2**63
+"""After every time there is."""
+
+
+def places(store: Store, wanted: set[str]) -> dict[str | None, list[str]]:
+    """The sessions of each repository, in order; a folder without a known repository is one. None: of no place."""
+    by_place: dict[str | None, list[str]] = {}
+    for session_id, place in rows(store, WHERE_EACH_LIES)[1]:
+        if session_id in wanted:
+            by_place.setdefault(place, []).append(session_id)
+    return by_place
+
+
+def repositories(store: Store, by_place: dict[str, list[str]], limit: int | None, mask: Mask) -> Iterator[Unit]:
+    """One unit a repository, in order of their names, whose label holds for all its sessions."""
+    chosen = sorted(by_place)[:limit]
+    of = {session_id: place for place in chosen for session_id in by_place[place]}
+    looks = {place: _Look() for place in chosen}
+    for session in store.read(set(of)):
+        looks[of[session.session_id]].at(session)
+    for place in chosen:
+        first, *others = by_place[place]
+        yield Unit(
+            session_id=first,
+            turn=None,
+            message=None,
+            parts=(looks[place].shown(place, mask),),
+            case=Case(),
+            also=tuple(others),
+        )
+
+
+class _Look:
+    """What was seen of one repository so far: little, however many sessions it has."""
+
+    def __init__(self) -> None:
+        self._endings: Counter[str] = Counter()
+        self._readme: tuple[int, int, str] = (_DEEP, 0, "")
+        self._manifest: tuple[int, int, str] = (_DEEP, 0, "")
+        self._prompts: list[tuple[int, str, str]] = []
+
+    def at(self, session: Session) -> None:
+        """Looks at one of its sessions."""
+        view = SessionView(session)
+        results = {event.seq: event for event in session.events if event.kind == "tool_result" and event.text}
+        for call in session.tool_calls:
+            if call.path and call.class_ in ("read", "edit"):
+                self._endings[splitext(call.path)[1].lower()] += 1
+            if call.path and call.class_ == "read" and call.status in RAN and call.result_seq in results:
+                self._read(call.path.replace("\\", "/"), results[call.result_seq])
+        if view.turns:
+            first = view.turns[0]
+            at = _NEVER if session.started_at is None else session.started_at
+            self._prompts = nsmallest(PROMPTS, [*self._prompts, (at, session.session_id, first.text)])
+
+    def _read(self, path: str, result: Event) -> None:
+        """Keeps the document nearest to the root, of those the one that was read furthest."""
+        name = path.rpartition("/")[2].lower()
+        candidate = (path.count("/"), -result.n_chars, result.text or "")
+        if name.startswith("readme"):
+            self._readme = min(self._readme, candidate)
+        elif name in _MANIFESTS:
+            self._manifest = min(self._manifest, candidate)
+
+    def shown(self, place: str, mask: Mask) -> str:
+        """All of it as one text."""
+        parts = [("name", mask(place))]
+        common = [ending.removeprefix(".") for ending, _ in _commonest(self._endings) if ending]
+        if common:
+            parts.append(("kinds-of-files", ", ".join(common)))
+        for title, (_, _, text) in {"README": self._readme, "manifest": self._manifest}.items():
+            if text:
+                parts.append((title, mask(text)))
+        asked = [" ".join(shortened(mask(text), PROMPT_CHARS).split()) for _, _, text in self._prompts]
+        if any(asked):
+            parts.append(("first-requests", "\n".join(f"- {text}" for text in asked if text)))
+        return sections(parts)
+
+
+def _commonest(counted: Counter[str]) -> Iterable[tuple[str, int]]:
+    return sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:ENDINGS]
+
+
+# Which messages or sessions of a store a run is about, and how they are shown.
+
+EVAL = "eval_session"
+"""Why an eval run is not asked about: nobody speaks in it, and nobody's person is judged by it."""
+
+
+class Selection:
+    """Sessions that meet an SQL condition over `sessions`; of them at most `limit` units."""
+
+    def __init__(self, where: str = "true", limit: int | None = None, *, redact: bool = False) -> None:
+        self._where, self._limit = where, limit
+        self._redactor = Redactor(pseudonym_key()) if redact else None
+        self.total: int | None = None
+        """How many units there are, known once `units` began."""
+
+    @property
+    def redacted(self) -> dict[str, int]:
+        """What was masked so far, by kind."""
+        return dict(self._redactor.counts) if self._redactor else {}
+
+    def units(self, store: Store, task: Task, window: int, only: set[str] | None = None) -> Iterator[Unit | NotAsked]:
+        """The units in order of shard and session, and what is not asked about. `only`: of these sessions."""
+        contexts = self._sessions(store)
+        evals = sorted(name for name, context in contexts.items() if context == "eval")
+        wanted = {name for name, context in contexts.items() if context != "eval"}
+        mask = self._redactor.text if self._redactor else plain
+        if task.level == "repository":
+            yield from self._repositories(store, wanted, evals, mask)
+            return
+        if only is None:
+            self.total = self._counted(store, task, wanted) + len(evals)
+            yield from (NotAsked(name, None, EVAL) for name in evals)
+        room = window - tokens(task.prompt) - 8 * task.answer_tokens  # an answer may grow so far when it is cut
+        n_units = 0
+        for session in store.read(wanted if only is None else wanted & only):
+            for unit in units(task, session, max(room, window // 4), mask):
+                if isinstance(unit, Unit):
+                    if only is None and n_units == self._limit:
+                        return
+                    n_units += 1
+                yield unit
+
+    def _repositories(self, store: Store, wanted: set[str], evals: list[str], mask: Mask) -> Iterator[Unit | NotAsked]:
+        by_place = places(store, wanted)
+        nowhere = by_place.pop(None, [])
+        self.total = min(len(by_place), self._limit or len(by_place)) + len(nowhere) + len(evals)
+        yield from (NotAsked(name, None, EVAL) for name in evals)
+        yield from (NotAsked(name, None, NO_REPOSITORY) for name in nowhere)
+        yield from repositories(store, {place: of for place, of in by_place.items() if place}, self._limit, mask)
+
+    def _sessions(self, store: Store) -> dict[str, str]:
+        asked = f"SELECT session_id, context FROM sessions WHERE ({self._where})"  # noqa: S608  (the person's own SQL)
+        return {str(name): str(context) for name, context in rows(store, asked)[1]}
+
+    def _counted(self, store: Store, task: Task, wanted: set[str]) -> int:
+        if task.level == "session":
+            n = len(wanted)
+        else:
+            n = sum(entry.n_turns or 0 for name, entry in store.manifest.sessions.items() if name in wanted)
+        return n if self._limit is None else min(n, self._limit)

@@ -15,9 +15,12 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentsignals.patterns import deferred_pattern
-from agentsignals.redaction import encoded, keys, logins, named, personal, unseen, values
-from agentsignals.redaction.pseudonyms import KEY_BYTES, Pseudonyms, word
+from agentsignals.model.lazy import deferred_pattern
+from agentsignals.redaction import encoded, keys, named, personal
+from agentsignals.redaction import encoded as unseen
+from agentsignals.redaction import keys as values
+from agentsignals.redaction import named as logins
+from agentsignals.redaction.personal import KEY_BYTES, Pseudonyms, word
 from agentsignals.redaction.spans import Span, bytewise, masked, merged, new
 
 _T = TypeVar("_T")
@@ -52,7 +55,12 @@ def _spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
         text = unseen.without_colours(text)
     low = _lower(text)
     raw = bytewise(text)
-    hits += (*keys.spans(text), *logins.spans(text, low), *named.spans(text, low), *personal.spans(text, low, raw))
+    hits += (
+        *keys.spans(text),
+        *logins.spans_logins(text, low),
+        *named.spans(text, low),
+        *personal.spans(text, low, raw),
+    )
     numbered: list[tuple[int, int]] = []
     coded = encoded.Runs(text, _spans, depth)
     for run in keys.RUNS(raw):
@@ -139,7 +147,7 @@ def texts_in(value: Any) -> Iterator[str]:
 
 def redacted(text: str) -> str:
     """The text with its secrets masked, with one word for all of a kind: the same whoever masks it, and where."""
-    if len(text) < values.LEAST_CHARS or _HARMLESS.fullmatch(text):
+    if len(text) < values.LEAST_CHARS_VALUES or _HARMLESS.fullmatch(text):
         return text
     spans = _spans(text)
     return masked(text, spans, word) if spans else text
@@ -194,7 +202,7 @@ class Redactor:
 
     def plain(self, text: str, times: int = 1) -> str:
         """The text masked as it stands."""
-        if len(text) < values.LEAST_CHARS:
+        if len(text) < values.LEAST_CHARS_VALUES:
             return text
         return self._counted(self._cache.get(text) or self._looked_through(text), times)
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable
 
 from agentsignals.redaction import Redactor, key_kind
-from agentsignals.redaction.pseudonyms import word
+from agentsignals.redaction.keys import is_mixed
+from agentsignals.redaction.personal import word
 from agentsignals.redaction.spans import Span, masked, merged
-from agentsignals.redaction.values import is_mixed
 
 PART_CHARS = 12
 """So many letters and digits in a row of something drawn are no chance: 36 to the 12th."""

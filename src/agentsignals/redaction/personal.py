@@ -5,11 +5,12 @@ machines. Numbers are masked only where their own check says that they are one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from itertools import chain
 
-from agentsignals.patterns import deferred_pattern
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.spans import BEGINS, SIGN, Span, Stretches, places
 
 _ENDS = r"(?![A-Za-z0-9_-]|\.\d)"
@@ -201,3 +202,60 @@ def _is_account(number: str) -> bool:
     if not number.isupper() and not bare[2:].isdigit() and number.count(" ") < _GROUPS:
         return False
     return 15 <= len(bare) <= 34 and int("".join(str(int(c, 36)) for c in bare[4:] + bare[:4])) % 97 == 1
+
+
+# Pseudonyms: one person, or one machine, is called the same wherever a key is the same, and is found again by
+# nobody who lacks the key. A hash without one is found by whoever has a list of names: there are few names, and
+# fewer numbers.
+
+KEY_BYTES = 32
+_HASH_BYTES = 4
+"""Written as 8 hex digits: of 1,000 names two are alike once in 8,600 times; with 6 once in 34."""
+
+
+def _mail_pseudonyms(value: str) -> str:
+    return value.replace("%40", "@").lower()
+
+
+def _phone(value: str) -> str:
+    """The digits; 00 before a country is the + that others write."""
+    return "".join(c for c in value if c.isdigit()).removeprefix("00")
+
+
+def _address(value: str) -> str:
+    try:
+        return ip_address(value).compressed
+    except ValueError:  # put together with what stood over it
+        return value
+
+
+_SAME: dict[str, Callable[[str], str]] = {"user": str, "mail": _mail_pseudonyms, "phone": _phone, "address": _address}
+"""The kinds that get pseudonyms, each with what its ways of writing have in common.
+
+They say who and which machine, and a conversation is not understood where all are one. Cards and accounts say neither;
+of a key or a password not even that it is the same should be seen.
+"""
+
+
+def word(kind: str, value: str) -> str:
+    """The mask that is the same for all of a kind, whatever stood there."""
+    del value
+    return f"[{kind}]"
+
+
+class Pseudonyms:
+    """Masks by a key: `[user-3f9a1c07]` for the kinds that tell of people, a word for the others."""
+
+    def __init__(self, key: bytes) -> None:
+        """ValueError for a key of another length: an empty one would be none."""
+        if len(key) != KEY_BYTES:
+            raise ValueError(f"a key of pseudonyms has {KEY_BYTES} bytes, not {len(key)}")
+        self._key = key
+
+    def mask(self, kind: str, value: str) -> str:
+        """The mask of a value: a keyed hash (BLAKE2b, RFC 7693) where its kind gets pseudonyms."""
+        same = _SAME.get(kind)
+        if same is None:
+            return word(kind, value)
+        plain = same(value).encode("utf-8", "surrogatepass")  # half a character is in traces, too
+        return f"[{kind}-{blake2b(plain, digest_size=_HASH_BYTES, key=self._key, person=kind.encode()).hexdigest()}]"

@@ -13,15 +13,21 @@ from typing import Any, Literal
 from msgspec import Struct, structs
 
 from agentsignals.model import ShellKind
-from agentsignals.shell.diffs import diff_writes, strip_of
+from agentsignals.shell.arguments import (
+    UNRESOLVED,
+    WHOLE_TREE,
+    Write,
+    names,
+    operands,
+    program,
+    script_files,
+    shell_text,
+)
 from agentsignals.shell.kinds import DIRECT, ENTERS, KINDS, Kind, kind_of, leading_words
 from agentsignals.shell.outputs import Output, printed
-from agentsignals.shell.programs import program, shell_text
 from agentsignals.shell.python import script
-from agentsignals.shell.sed import script_files
 from agentsignals.shell.tokens import PATCH, Heredoc, Simple, Target, split
-from agentsignals.shell.writes import WRITERS, patched_files, written_by
-from agentsignals.shell.writing import UNRESOLVED, WHOLE_TREE, Write, names, operands
+from agentsignals.shell.writes import WRITERS, diff_writes, patched_files, strip_of, written_by
 
 _PATTERN_FIRST = names("rg grep egrep fgrep zgrep ag ack select-string")
 _PATTERN_GIVEN = names("-e -f --regexp --file --files")
@@ -104,9 +110,7 @@ class _Reading:
         self.is_safe, self.stops = True, False
         """Whether nothing so far could have kept the line from coming here; whether a failure ends it (`set -e`)."""
 
-    def take(  # noqa: PLR0912  (each asks whether the command has one more thing)
-        self, simple: Simple, heredoc: Heredoc | None, end: str, read: str | None
-    ) -> None:
+    def take(self, simple: Simple, heredoc: Heredoc | None, end: str, read: str | None) -> None:
         words, targets, depth, substituted = simple
         fed, self.feeds = self.feeds, None
         self.n_taken += 1

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Literal
 
+from msgspec import Struct
+
 from agentsignals.model import ShellKind
-from agentsignals.shell.sed import in_place
-from agentsignals.shell.writing import names, operands
+from agentsignals.shell.arguments import (
+    WHOLE_TREE,
+    Write,
+    Writes,
+    in_place,
+    names,
+    operands,
+    pairs,
+    program,
+    shell_text,
+)
+from agentsignals.shell.tokens import simple_commands
 
 Kind = ShellKind | Literal[""]
 """`""` is a command that says nothing about what a line is for: `echo`, `cd`, `sleep`."""
@@ -209,3 +222,150 @@ _SPECIAL: dict[str, Callable[[list[str]], ShellKind]] = {
 }
 DIRECT = {n: f for n, f in _SPECIAL.items() if f is not _script and n not in _RUNNERS and n not in _WRAPPERS}
 """Commands whose first word is their name whatever follows: no wrapper, no shell, no `python -m`."""
+
+
+# What `git` does to the files of the working tree, where its words name them.
+
+_VALUED = names("-C -c --git-dir --work-tree --namespace")
+_WRITERS = names("rm mv restore checkout stash reset")
+_SOURCE = names("-s --source")
+_STAGED = names("--staged -S")
+_BRANCHES = names("-b -B -t --track --orphan --detach -d -m --merge")
+_HARD = names("--hard --keep --merge")
+_FILE = re.compile(
+    r"(?!origin/)(?:\.|[^:^~@]*\.(?:py|pyi|js|mjs|ts|tsx|jsx|go|rs|c|h|cc|cpp|hpp|java|kt|rb|php|cs|swift|md|mdx|rst|txt"
+    r"|json|ya?ml|toml|cfg|ini|lock|sh|html|css|scss|sql|ipynb))"
+).fullmatch
+"""What `git checkout WORD` sets back; any other word is rather a branch or a tag."""
+STASHED, UNSTASHED = "HEAD", "stash"
+
+
+def git_verb(words: Sequence[str]) -> list[str]:
+    """`git` words from the verb on, global options left out."""
+    n = 1
+    while n < len(words) and words[n][:1] == "-":
+        n += 2 if words[n] in _VALUED else 1
+    return list(words[n:])
+
+
+def git_writes(words: Sequence[str]) -> Writes:
+    """The files that are deleted, moved, or set back to how the repository has them.
+
+    A change of the commit that the tree stands on (`git switch`, `git pull`, `git rebase`) is no edit: it brings the
+    work of others, which their commits tell of.
+    """
+    if _WRITERS.isdisjoint(words):
+        return []
+    verb, *rest = git_verb(words) or [""]
+    arguments = operands([verb, *rest], _SOURCE)
+    if verb == "rm" and "--cached" not in rest:
+        return [Write(path=w, op="delete") for w in arguments]
+    if verb == "mv":
+        return [
+            write
+            for source, target in pairs(arguments)
+            for write in (
+                Write(path=source, op="delete"),
+                Write(path=target, op="rename", origin="copied", source=source),
+            )
+        ]
+    if verb == "restore" and (_STAGED.isdisjoint(rest) or "--worktree" in rest):
+        return _set_back(arguments, _value(rest) or "index")
+    if verb == "checkout":
+        return _checked_out(rest, arguments)
+    if verb == "stash":
+        return _stashed(rest)
+    return _set_back([WHOLE_TREE], arguments[0] if arguments else "HEAD") if not _HARD.isdisjoint(rest) else []
+
+
+def _checked_out(rest: list[str], arguments: list[str]) -> Writes:
+    if "--" in rest:
+        at = rest.index("--")
+        return _set_back(rest[at + 1 :], next((w for w in rest[:at] if w[:1] != "-"), "index"))
+    if not _BRANCHES.isdisjoint(rest):
+        return []
+    if not {"--ours", "--theirs"}.isdisjoint(rest):
+        return _set_back(arguments, "ours" if "--ours" in rest else "theirs")
+    if len(arguments) > 1 and not any(map(_FILE, arguments[:1])):
+        return _set_back(arguments[1:], arguments[0])
+    return _set_back([w for w in arguments if _FILE(w)], "index")
+
+
+def _stashed(rest: list[str]) -> Writes:
+    verb = next((w for w in rest if w[:1] != "-"), "push")
+    if verb in ("pop", "apply"):
+        return _set_back([WHOLE_TREE], UNSTASHED)
+    if verb not in ("push", "save") and "--" not in rest:
+        return []
+    return _set_back(rest[rest.index("--") + 1 :] if "--" in rest else [WHOLE_TREE], STASHED)
+
+
+def _set_back(paths: list[str], revision: str) -> Writes:
+    return [Write(path=path, op="modify", origin="repository", source=revision) for path in paths]
+
+
+def _value(rest: list[str]) -> str | None:
+    for n, word in enumerate(rest):
+        if word in _SOURCE and n + 1 < len(rest):
+            return rest[n + 1]
+        if word.startswith("--source="):
+            return word[len("--source=") :]
+    return None
+
+
+# Which checks a command line runs (tests, builds, linters, type checkers), and whether its end says how they ended.
+
+_WORD = re.compile(r"[A-Za-z][\w:.-]*")
+_FILE_CHECKS = re.compile(r"\.[A-Za-z]{1,5}$")
+_QUIET = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\d?>&\d|&>|&&|\\\n")
+_HIDES = re.compile(r"[|;&\n]")
+"""What may come between a check and the end of its line: a pipe, another command whatever the check said, the
+background."""
+_PART = re.compile(
+    r"^(?:-k|-m|-run|--run|-t|--filter|--grep|--testNamePattern|--tests|--only)\b|::|[\w*]\.[A-Za-z]{1,5}$"
+)
+"""An option that chooses tests, a test by its name, a file."""
+_TASKS = 3
+"""Words of a check's name: `npm run test:unit`, `cargo nextest run`."""
+
+
+class Check(Struct, frozen=True):
+    """A check, called as people call it: the command without options and without the files it is about."""
+
+    name: str
+    kind: Literal["test", "build"]
+    is_part: bool = False
+    """It was asked about some files or some tests alone."""
+
+
+@lru_cache(maxsize=4096)
+def checks(command: str) -> tuple[Check, ...]:
+    """The checks of a command line, each once, in order."""
+    made: dict[Check, None] = {}
+    for line, _, _, _ in simple_commands(command):
+        words = leading_words(line)
+        text = shell_text(words) if words else None
+        if text is not None and len(text) < len(command):
+            made.update(dict.fromkeys(checks(text)))
+            continue
+        name = program(words[0]) if words else ""
+        kind = (KINDS.get(name) or kind_of([name, *words[1:]], name)) if name else ""
+        if kind in ("test", "build"):
+            made[Check(_name(name, words[1:]), kind, any(map(_PART.search, words[1:])))] = None
+    return tuple(made)
+
+
+def tells_its_end(command: str) -> bool:
+    """Whether the exit code of the line is that of its check: where it is 0 all commands joined by `&&` succeeded."""
+    return _HIDES.search(_QUIET.sub("", command.strip())) is None
+
+
+def _name(program_name: str, words: list[str]) -> str:
+    named = [program_name]
+    for word in words:
+        if len(named) == _TASKS or not _WORD.fullmatch(word) or _FILE_CHECKS.search(word):
+            break
+        named.append(word)
+        if KINDS.get(program_name) in ("test", "build"):
+            break  # `ruff check`, `vitest run`: what follows is what it is about
+    return " ".join(named)

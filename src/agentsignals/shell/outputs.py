@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal
 
 from msgspec import Struct
 
 from agentsignals.model import EditOrigin
-from agentsignals.shell.git_commands import git_verb
-from agentsignals.shell.tokens import Heredoc
-from agentsignals.shell.writing import UNRESOLVED, names, operands
+from agentsignals.model.lazy import deferred_pattern
+from agentsignals.shell.arguments import UNRESOLVED, names, operands, program
+from agentsignals.shell.kinds import git_verb, leading_words
+from agentsignals.shell.tokens import Heredoc, Simple, simple_commands, simples, split
 
 _SHOWS = names("show cat-file diff log archive format-patch blame")
 _OBJECTS = names("blob tree commit tag")
@@ -33,9 +36,7 @@ class Output(Struct, frozen=True, gc=False):
     source: str | None = None
 
 
-def printed(  # noqa: PLR0911  (one for each kind of command)
-    words: Sequence[str], name: str, heredoc: Heredoc | None, fed: Output | None
-) -> Output:
+def printed(words: Sequence[str], name: str, heredoc: Heredoc | None, fed: Output | None) -> Output:
     """What a command prints; `fed` is what it reads from the command before it, through a pipe."""
     if heredoc is not None and name in ("cat", "tee"):
         return Output(heredoc.text, "written")
@@ -86,3 +87,372 @@ def _formatted(words: Sequence[str]) -> str | None:
 
 def _unescaped(text: str) -> str:
     return _ESCAPE.sub(lambda match: _ESCAPES[match[1]], text)
+
+
+# Whether a command line ends in a search, whose exit status tells "nothing found" from a failure.
+#
+# grep (POSIX), ripgrep, ag, `git grep` and their kind exit with 1 when they found nothing and with 2 when they
+# failed.
+
+_SEARCHES = names("rg grep egrep fgrep zgrep ag ack fd fdfind find findstr select-string which whereis locate pgrep")
+_SHELLS = names("bash sh zsh dash ksh")
+_SHELL_TEXT = names("-c -lc -ic")
+_QUIET = names("-q --quiet --silent -s")
+_ACTS = names("-exec -execdir -ok -okdir -delete -fprint -fprintf -fls")
+_XARGS_SAYS = 123
+"""GNU xargs exits so when a command that it ran exited with 1 to 125 (its manual, "Exit status")."""
+
+_GREPS = names("rg grep egrep fgrep zgrep pgrep")
+"""By their manuals these fail with another status than 1, which says "nothing found"."""
+_COUNTS = re.compile(r"--count(?:-matches)?|-[A-Za-z]*c[A-Za-z]*").fullmatch
+_ZERO = re.compile(r"^(?:.*:)?0$", re.MULTILINE)
+_STOPS_EARLY = re.compile(r"\bset +-\w*e").search
+_PARTS = re.compile(r"[;\n]").finditer
+_LOOKED_BACK = 8
+"""So many signs that part commands are tried, from the last: most of what is asked for has one, and none in quotes."""
+
+Search = Literal["prints", "quiet"]
+"""`quiet`: it was asked to print nothing, or into a file, or to act on what it finds."""
+
+
+def found_nothing(command: str, code: int) -> bool:
+    """Whether that exit status, on a command that printed nothing, says that its search found nothing."""
+    last = _last(command)
+    if last is None or search_of(command) is None:
+        return False
+    return code == 1 or (code == _XARGS_SAYS and "xargs" in last[0])
+
+
+def tells_alone(command: str) -> bool:
+    """Whether the exit status is that of a last grep whatever else ran and printed: it stands alone behind a `;`."""
+    last = _last(command)
+    words = _words(last)
+    if last is None or last[2] or _STOPS_EARLY(command):
+        return False
+    if _runs_text(words):
+        return len(simples(command)) == 1 and tells_alone(words[-1])
+    if program(words[0] if words else "") not in _GREPS:
+        return False
+    line = command.strip()
+    # A `;` in quotes parts nothing: what follows that one is another command, or none.
+    return any(simples(line[part.end() :]) == [last] for part in list(_PARTS(line))[-_LOOKED_BACK:])
+
+
+def without_zeros(command: str, text: str) -> str:
+    """What was printed, less the zeros of a search that counts its hits."""
+    words = _words(_last(command))
+    counts = program(words[0] if words else "") in _GREPS and any(map(_COUNTS, words[1:]))
+    return _ZERO.sub("", text) if counts else text
+
+
+@lru_cache(maxsize=4096)
+def search_of(command: str) -> Search | None:
+    """The search that the last simple command is; None when it is none. A negated one (`! grep`) says the opposite."""
+    last = _last(command)
+    words = _words(last)
+    if last is None or not words:
+        return None
+    if _runs_text(words):
+        return search_of(words[-1])
+    name = program(words[0])
+    if name not in _SEARCHES:
+        return None
+    options = set(words[1:])
+    acts = name in ("find", "fd", "fdfind") and not options.isdisjoint(_ACTS | {"-x", "-X", "--exec"})
+    return "quiet" if last[1] or acts or not options.isdisjoint(_QUIET) else "prints"
+
+
+def _words(last: Simple | None) -> list[str]:
+    """The program and its arguments, `git grep` as `grep`; none of a negated command."""
+    words = leading_words(last[0]) if last is not None and last[0][:1] != ["!"] else []
+    return _git(words) if words and program(words[0]) == "git" else words
+
+
+def _runs_text(words: list[str]) -> bool:
+    """Whether it is a shell that is given its line (`bash -lc '…'`)."""
+    return len(words) > 2 and words[-2] in _SHELL_TEXT and program(words[0]) in _SHELLS
+
+
+@lru_cache(maxsize=4096)
+def _last(command: str) -> Simple | None:
+    """The last simple command that is not run for another's sake (`$(…)`)."""
+    return next((s for s in reversed(simple_commands(command)) if s[0] and not s[3]), None)
+
+
+def _git(words: list[str]) -> list[str]:
+    """The words from Git's own verb on, where that is `grep`."""
+    n = 1
+    while n < len(words) and words[n][:1] == "-":
+        n += 2 if words[n] in ("-C", "-c") else 1
+    return words[n:] if words[n : n + 1] == ["grep"] else []
+
+
+# Whether a command line waits, or looks how far something is that runs by itself: to look again is no repetition
+# (design/signals.md#waiting).
+
+_WAITS = names(
+    "sleep wait watch inotifywait fswatch wait-for-it wait-for-it.sh wait-on start-sleep ps pgrep pstree jobs top htop"
+    " lsof ss netstat fuser pidof journalctl squeue sacct qstat bjobs nvidia-smi ping pg_isready get-process get-job"
+    " receive-job wait-job tasklist"
+)
+"""Programs that wait, or tell how something stands, and change nothing."""
+_STATE = re.compile(
+    r"""(?:
+      gh\ (?:run|pr|workflow)\ (?:view|list|ls|watch|checks|status)
+    | gh\ api\ \S*/(?:actions|check-\w+|status)\b\S*
+    | glab\ (?:ci|pipeline|mr)\ (?:view|list|ls|status|get|trace)
+    | (?:kubectl|oc|k)(?:\ \S+){0,2}?\ (?:get|describe|logs|wait|top|events|rollout\ status)
+    | (?:docker|podman|nerdctl|docker-compose)(?:\ \S+){0,2}?\ (?:ps|logs|top|stats|inspect|wait|port|ls)
+    | helm(?:\ \S+){0,2}?\ (?:status|list|ls|history)
+    | (?:systemctl|supervisorctl|launchctl|minikube|argocd\ app|pm2)(?:\ \S+)?\ (?:status|is-active|is-failed|show|list
+        |ls|print|tail|logs|jlist|get|wait)
+    | service\ \S+\ status
+    | tmux(?:\ \S+)?\ (?:capture-pane|ls|has-session|list-\w+)
+    | (?:flyctl|fly|heroku|railway|vercel|netlify|wrangler|render)(?:\ \S+)?\ (?:status|logs?|ps|inspect|tail|ls|list)
+    | aws\ \S+\ (?:(?:describe|list|get)-\S+|wait|tail)
+    | (?:gcloud|az)(?:\ \S+){1,4}\ (?:describe|list|show|read|tail|wait)
+    | redis-cli\ ping | mysqladmin\ (?:ping|status)
+    )(?![\w])""",
+    re.VERBOSE,
+).match
+"""Of a program with many verbs, those that ask how something stands; options left out."""
+_DEEDS = re.compile(
+    r"(?<!\Agh) (?:create|delete|remove|rm|merge|close|rerun|cancel|apply|exec|run|scale|edit|patch|restart|start|stop"
+    r"|up|down)\b"
+).search
+_FILTERS = names(
+    "head tail grep egrep rg wc sort uniq cut awk sed tr jq yq cat column echo printf date true false : cd test [ [["
+    " ]] do done then else fi while until for if break exit export set xargs tee select-string get-date"
+)
+"""What may stand beside: it says what to show of a look, or when to end."""
+_READERS = names("tail head cat less more grep egrep rg wc sed awk jq get-content gc type")
+_FOLLOWS = re.compile(r"-\w*[fF]$|--follow|--retry|-Wait$").match
+_LOG = re.compile(
+    r"\.(?:log|out|err|output|stdout|stderr)(?:\.(?:txt|jsonl?|\d{1,8}))?$"
+    r"|(?:^|[/\\_-])(?:logs?|nohup)(?:[/\\_-][^.]*)?(?:\.(?:txt|jsonl?|\d{1,8}))?$",
+    re.I,
+)
+"""By its ending; else by its name or folder, where it has no other: `lib/log.ts` and `src/log/handler.go` are code."""
+_SEARCHES_WAITING = names("grep egrep rg sed awk jq")
+"""Their first argument is a pattern or a script, and no file."""
+_FETCHES_WAITING = names("curl wget http https xh iwr irm invoke-webrequest invoke-restmethod")
+_HEALTH = re.compile(
+    r"localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]"
+    r"|[/.](?:health\w*|livez?|liveness|ready|readyz|readiness|status|ping|up|version)(?:[/?#.]|$)",
+    re.I,
+)
+_SENDS = re.compile(r"-[dFTX]|--data|--form|--json|--upload|--request|-Method|-Body|--post|(?i:post|put|patch|delete)$")
+_FIELDS = re.compile(r"-[fFX]|--(?:raw-)?field|--method|--input")
+"""`gh api` sends something."""
+_MANY_VERBS = names(
+    "gh glab kubectl oc k docker podman nerdctl docker-compose helm systemctl supervisorctl launchctl minikube argocd"
+    " pm2 service tmux flyctl fly heroku railway vercel netlify wrangler render aws gcloud az redis-cli mysqladmin nc"
+)
+_NAMED = _WAITS | _FETCHES_WAITING | _MANY_VERBS | {"tail", "get-content"}
+_WORDS = re.compile(r"[\w.-]+").findall
+_OF_LOGS = ("log", ".out", ".err", "nohup")
+_LONGEST = 4_000
+_PATH_CHARS = 300
+"""A path's end says what it is of; one of a million characters costs no more."""
+
+
+@lru_cache(maxsize=4096)
+def is_look(command: str) -> bool:
+    """Whether a line waits or looks, and does nothing but that and showing what it saw."""
+    if len(command) > _LONGEST:
+        return False
+    looks = False
+    for words, targets, _, _ in simple_commands(command):
+        words = leading_words(words)  # noqa: PLW2901  (what runs is asked, not what runs it)
+        name = program(words[0]).lower() if words else "echo"
+        if any(not is_log(target) for target in targets):
+            return False
+        if _looks(name, words[1:]):
+            looks = True
+        elif name not in _FILTERS:
+            return False
+    return looks and _names_one(command)
+
+
+def _names_one(command: str) -> bool:
+    """Whether a line names one of the programs, or a log, as it stands there."""
+    lowered = command.lower()
+    return not _NAMED.isdisjoint(_WORDS(lowered)) or any(part in lowered for part in _OF_LOGS)
+
+
+@lru_cache(maxsize=4096)
+def is_log(path: str) -> bool:
+    """Whether a path is that of what a program writes while it runs."""
+    return _LOG.search(path[-_PATH_CHARS:]) is not None
+
+
+def _looks(name: str, arguments: list[str]) -> bool:
+    if name in _MANY_VERBS:
+        return _asks(name, arguments)
+    if name in _FETCHES_WAITING:
+        return any(map(_HEALTH.search, arguments)) and not any(map(_SENDS.match, arguments))
+    if name in _SEARCHES_WAITING:
+        arguments = [a for a in arguments if a[:1] != "-"][1:]
+    if name in _READERS:
+        return any(map(is_log, arguments)) or (name in ("tail", "get-content") and any(map(_FOLLOWS, arguments)))
+    return name in _WAITS
+
+
+def _asks(name: str, arguments: list[str]) -> bool:
+    """Whether a program of many verbs is asked how something stands, and to do nothing about it."""
+    if name == "nc":
+        return any(a[:1] == "-" and "z" in a for a in arguments)
+    if arguments[:1] == ["api"] and any(map(_FIELDS.match, arguments)):
+        return False
+    verbs = [name, *[a for a in arguments if a[:1] != "-"]]
+    return _STATE(" ".join(verbs[:7])) is not None and _DEEDS(" ".join(verbs[:4])) is None
+
+
+# Where the text comes from that a command shows, when that is not the working tree: the repository's other states,
+# the network, an installed package.
+
+_FETCHERS = names("curl wget http https xh aria2c lynx w3m gh glab iwr irm invoke-webrequest invoke-restmethod")
+_INSTALLERS = names("pip pip3 uv npm pnpm yarn cargo gem go")
+_GETS = names("download install pack view add get")
+_SHOWS_OUTSIDE = names(
+    "show diff log cat-file checkout restore cherry-pick archive blame grep merge rebase read-tree worktree"
+)
+_REVISION_FIRST = names("show cherry-pick cat-file archive")
+_PATH = deferred_pattern(r"^[^:]*(?:/[^/:]*\.\w+|\.\w{1,4})$|^\d+$|^(?:-p|blob|tree|commit)$")
+_LONGEST_PATH = 300
+_ALL_REFS = names("--all --branches --remotes --reflog -g --tags")
+_OF_ALL = names("fsck reflog for-each-ref rev-list")
+_ADDRESS = deferred_pattern(r"(?:https?|ftp|git)://(?!(?:localhost|127\.|0\.0\.0\.0|\[::1\]))[^\s'\"\\)]+")
+_LOADS = names("load_dataset( _download(")
+_DATA_SET = deferred_pattern(r"\b(?:load_dataset|hf_hub_download|snapshot_download)\(\s*(?:repo_id=)?f?['\"]([^'\"]+)")
+_OBJECTS_OUTSIDE = deferred_pattern(
+    r"\.git/objects(?=[\s\S]{0,2000}zlib\.)|(?:rev-list|log|cat-file)['\", ]+--(?:all|batch-all-objects)"
+)
+"""Code that looks into the object store by itself, or through Git at all of it."""
+_DECOMPILERS = names("pycdc decompyle3 uncompyle6 pycdas")
+_STREAMS = {
+    "unzip": deferred_pattern(r"-[a-z]*[pc]"),
+    "bsdtar": deferred_pattern(r"-?\w*O"),
+    "tar": deferred_pattern(r"-?\w*O\w*|--to-stdout"),
+}
+_ARCHIVE = deferred_pattern(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?|gz|crate|jar|gem)$")
+_IN_CODE = names("urlopen urlretrieve requests. httpx. aiohttp fetch( axios")
+_PACKAGE_WORDS = names(
+    "-packages/ node_modules/ pkg/mod/ .cargo/registry/ .m2/repository/ /gems/ GOMODCACHE inspect.getsource"
+)
+"""Of which each match of the next pattern holds one: a text is looked through for them in a tenth of the time."""
+_PACKAGES = deferred_pattern(
+    r"(?:site-packages|dist-packages|node_modules|pkg/mod|\.cargo/registry|\.m2/repository|/gems)/[^\s'\"]*"
+    r"|GOMODCACHE\)?\}?/[^\s'\"]*|inspect\.getsource\w*"
+)
+_BASE = deferred_pattern(r"(?:HEAD|@)(?:[~^]\d*)*(?:\.\.\.?(?:HEAD|@)(?:[~^]\d*)*)?$")
+_REVISION = deferred_pattern(
+    r"[0-9a-f]{7,40}(?:[~^]\d*)*|(?:origin|upstream|remotes|refs|tags)/\S+|FETCH_HEAD|stash@\{\d+\}|v?\d+\.\d[\w.-]*"
+    r"|(?:HEAD|@)@\{\d+\}|(?:main|master|develop|dev|trunk|fix\S*)"
+)
+"""What names a state that need not be the base or before it."""
+
+
+_SYSTEM = deferred_pattern(r"/(?:usr|etc|proc|sys|dev|bin|opt/conda|opt/miniconda)/")
+_ANSWER_WORDS = names(
+    "gold solution oracle answer expected reference upstream cache secret hidden grader grading verifier eval judge"
+    " attempt previous instance.json .patch .diff"
+)
+"""As above, in lower case. What was left beside a file has its own words."""
+_ANSWER = deferred_pattern(
+    r"gold|solution|oracle|answer|expected|reference|upstream|cache|secret|hidden|grader|grading|verifier|\beval\b|judge"
+    r"|attempt_?\d|previous|instance\.json|\.(?:patch|diff|orig|rej|bak)$",
+    re.IGNORECASE,
+)
+_ABSOLUTE = deferred_pattern(r"(?<![\w.:/*~-])(?:~|\.\.)?/[\w.@+-]+(?:/[\w.@+-]+)+")
+_BESIDE_WORDS = names(".orig .rej .bak")
+_BESIDE = deferred_pattern(r"[\w./@+-]*\w\.(?:orig|rej|bak)(?![\w.])")
+"""What an editor or a tool left of a file, beside it."""
+_LONGEST_COMMAND = 2_000
+
+
+class Outside(Struct, frozen=True):
+    """Where it is from, in the words of `origin`, and which."""
+
+    origin: EditOrigin
+    source: str
+
+
+@lru_cache(maxsize=1024)
+def outside(command: str) -> tuple[Outside, ...]:
+    """The sources outside of the working tree that a command shows or takes text from."""
+    shown: list[Outside] = []
+    for words, *_ in simple_commands(command):
+        words = leading_words(words)  # noqa: PLW2901  (what runs is asked, not what runs it)
+        name = words[0].rpartition("/")[2].lower() if words else ""
+        if name == "git":
+            shown += _of_git(git_verb(words))
+        elif name in _FETCHERS:
+            address = next((m[0] for w in words[1:] if (m := _ADDRESS.search(w))), None)
+            if address is not None or name in ("gh", "glab"):
+                shown.append(Outside("network", address or " ".join(words[:3])))
+        elif name in _INSTALLERS and not _GETS.isdisjoint(words[1:3]):
+            packages = [w for w in operands(words)[1:] if w not in _GETS and w[:1] not in "./"]
+            shown += [Outside("package", " ".join(packages))] if packages else []
+        elif name in _DECOMPILERS:
+            shown.append(Outside("copied", words[-1]))
+        elif name in _STREAMS and any(map(_STREAMS[name].fullmatch, words[1:])):
+            shown += [Outside("package", word) for word in words[1:] if _ARCHIVE.search(word)]
+    for text in (command, *(heredoc.text for heredoc in split(command).heredocs.values())):
+        if _holds(text, _PACKAGE_WORDS) and (named := _PACKAGES.search(text)) is not None:
+            shown.append(Outside("package", named[0][:200]))
+        shown += of_code(text)
+    return tuple(dict.fromkeys(shown))
+
+
+def named_like_answers(command: str) -> list[str]:
+    """The files that a command, or a path, names from the root and whose names are those of answers, and those left
+    beside a file: it does not say whether they lie outside of the working tree."""
+    begin = command[:_LONGEST_COMMAND]
+    lower = begin.lower()
+    is_beside = _holds(lower, _BESIDE_WORDS)
+    # Without regard to capitals a pattern takes a few signs for letters that are none in lower case either.
+    if not is_beside and begin.isascii() and not _holds(lower, _ANSWER_WORDS):
+        return []
+    paths = [path for path in _ABSOLUTE.findall(begin) if not _SYSTEM.match(path) and _ANSWER.search(path)]
+    return list(dict.fromkeys([*paths, *(_BESIDE.findall(begin) if is_beside else ())]))
+
+
+def _holds(text: str, words: frozenset[str]) -> bool:
+    return any(map(text.__contains__, words))
+
+
+def of_code(text: str) -> list[Outside]:
+    """The sources outside that a program gets text from, by the words of its code."""
+    sources: list[Outside] = []
+    if "://" in text and _holds(text, _IN_CODE) and (address := _ADDRESS.search(text)) is not None:
+        sources.append(Outside("network", address[0]))
+    if _holds(text, _LOADS) and (data_set := _DATA_SET.search(text)) is not None:
+        sources.append(Outside("network", f"data set {data_set[1]}"))
+    if "import" in text and (objects := _OBJECTS_OUTSIDE.search(text)) is not None:
+        sources.append(Outside("repository", f"objects of the repository ({objects[0]})"))
+    return sources
+
+
+def _of_git(verb: list[str]) -> list[Outside]:
+    if not verb:
+        return []
+    if verb[0] in ("fetch", "pull", "clone"):
+        return [Outside("network", " ".join(verb[:3]))]
+    if verb[0] in _OF_ALL or verb[:2] == ["stash", "show"]:
+        return [Outside("repository", " ".join(verb[:2]))]
+    if verb[0] not in _SHOWS_OUTSIDE:
+        return []
+    named = next((w for w in verb[1:] if w in _ALL_REFS), None)
+    named_first = [w for w in operands(verb)[:1] if verb[0] in _REVISION_FIRST and not _PATH.search(w[-_LONGEST_PATH:])]
+    revisions = [r for w in operands(verb) if (r := future_of(w, w in named_first))]
+    return [Outside("repository", named or revisions[0])] if named or revisions else []
+
+
+def future_of(word: str, is_revision: bool = False) -> str:
+    """The revision that a word names, if it need not be the base or one before it; empty where it is none."""
+    revision = word.partition(":")[0]
+    if not revision or _BASE.match(revision):
+        return ""
+    parts = [part for part in re.split(r"\.\.\.?", revision) if part and not _BASE.match(part)]
+    return revision if (is_revision and parts) or any(map(_REVISION.fullmatch, parts)) else ""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.errors import AgentSignalsError, SourceError
 from agentsignals.formats import homes
-from agentsignals.registry import Registry
+from agentsignals.model.registry import Registry
 
 
 class RawFile(Struct, frozen=True, kw_only=True):
@@ -200,3 +201,27 @@ def read(files: list[RawFile], limit: int | None = None) -> Iterator[bytes | Unr
         except Exception as problem:  # noqa: BLE001  (kept by name and shown: whatever it is, the others are read)
             at += 1
             yield stumbled(files[at - 1].uri, files[at - 1].spec, problem)
+
+
+# Lists of what to leave out: data sets, repositories and sessions, one a line.
+
+
+def read_exclusions(path: str) -> frozenset[str]:
+    """The names in a list; what follows a `#` at the start of a line or after a space is a remark. SourceError when
+    the file can't be read.
+    """
+    try:
+        lines = Path(path).expanduser().read_text("utf-8", "replace").splitlines()
+    except OSError as problem:
+        raise SourceError(
+            f"{path!r} can't be read: {problem.strerror}.", "Name a text file, one name a line."
+        ) from None
+    entries = (f" {line}".split(" #", 1)[0].strip() for line in lines)
+    return frozenset(name for line in entries if line for name in (line, place(line)))
+
+
+def place(spec: str) -> str:
+    """The data set that `hub:OWNER/NAME@REVISION#PATTERN` names, as OWNER/NAME; anything else as it is."""
+    if not spec.startswith("hub:"):
+        return spec
+    return spec.removeprefix("hub:").partition("#")[0].partition("@")[0]

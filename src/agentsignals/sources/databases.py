@@ -20,8 +20,7 @@ from urllib.parse import quote
 
 from agentsignals.formats import MAX_DOCUMENT_BYTES, Ask, Database, Held, database_of, formats
 from agentsignals.sources import RawFile, Unreadable, path_of, row_uri
-from agentsignals.sources.contents import IN_MEMORY, OF_THE_MACHINE, mapped, no_space
-from agentsignals.sources.packed import without_waiting
+from agentsignals.sources.contents import IN_MEMORY, OF_THE_MACHINE, mapped, no_space, without_waiting
 
 if TYPE_CHECKING:
     import sqlite3

@@ -1,28 +1,266 @@
-"""Checkpoint transcripts inside Git: `git:PATH_OR_URL[#REF]`, every layout Entire has used
-(design/formats.md#entire)."""
+"""Where Entire keeps what it records (design/formats.md#entire): which refs hold checkpoints, and what their paths
+hold.
+
+sharded  branch entire/checkpoints/v1 (before: entire/sessions), refs/entire/checkpoints/v1, v2/main, v2/full/*:
+         <2>/<rest of the id>/metadata.json, <2>/<rest>/<n>/{metadata.json, full.jsonl | raw_transcript, …}
+rooted   refs/entire/checkpoints/<2>/<id>: the checkpoint is the root of the tree
+shadow   branches entire/<commit>-<hash>: the working tree, and .entire/metadata/<session>/full.jsonl
+"""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
 
 import msgspec
+import platformdirs
 from msgspec import Struct
 
+from agentsignals.changes import git as objects
+from agentsignals.changes.git import GitError
 from agentsignals.errors import SourceError
-from agentsignals.git import objects
-from agentsignals.sources import RawFile, Source, Unreadable, checkpoints, path_of, sound, uri_of
-from agentsignals.sources.checkpoints import Place
-from agentsignals.sources.git_clone import fetched, is_address, owner_and_name
+from agentsignals.sources import RawFile, Source, Unreadable, path_of, sound, uri_of
+
+Kind = Literal["transcript", "compact", "metadata", "task"]
+
+_V1 = "entire/(?:checkpoints|sessions)(?:/v1)?"
+_V2 = "entire/checkpoints/v2/(?:main|full/[^/]+)"
+_LAYOUTS = (
+    ("sharded", re.compile(rf"refs/(?:heads/|remotes/(?:.+/)?)?(?:{_V1}|{_V2})")),
+    ("rooted", re.compile(r"refs/(?:remotes/(?:.+/)?)?entire/checkpoints/[0-9a-zA-Z]{2}/([0-9a-f]{12}|[0-9A-Z]{26})")),
+    ("shadow", re.compile(r"refs/(?:heads/|remotes/(?:.+/)?)entire/[0-9a-f]{7,40}(?:-[0-9a-zA-Z]+)?")),
+)
+
+_ID = "(?P<id>[0-9a-f]{2}/[0-9a-f]{10}|[0-9A-Z]{2}/[0-9A-Z]{24})"
+_TASK = r"(?P<task>tasks/[^/]+/)?"
+_FILE = (
+    r"(?P<name>metadata\.json|(?:checkpoint|task)\.json|agent-[^/]+\.jsonl"
+    r"|(?P<base>full\.jsonl|full\.log|raw_transcript|transcript\.jsonl)(?:\.(?P<chunk>\d{3,}))?)"
+)
+_PATHS = {
+    "sharded": re.compile(rf"{_ID}/(?:(?P<n>\d+)/)?{_TASK}{_FILE}", re.DOTALL),
+    "rooted": re.compile(rf"(?:(?P<n>\d+)/)?{_TASK}{_FILE}", re.DOTALL),
+    "shadow": re.compile(rf"\.entire/metadata/(?P<session>[^/]+)/{_TASK}{_FILE}", re.DOTALL),
+}
+_FOLDERS = {
+    "sharded": re.compile(rf"(?:[0-9a-zA-Z]{{2}}|{_ID}(?:/\d+)?(?:/tasks(?:/[^/]+)?)?)/", re.DOTALL),
+    "rooted": re.compile(r"(?:\d+/)?(?:tasks/(?:[^/]+/)?)?", re.DOTALL),
+    "shadow": re.compile(r"\.entire/(?:metadata/(?:[^/]+/(?:tasks/(?:[^/]+/)?)?)?)?", re.DOTALL),
+}
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}-(?=.)")
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """What a path inside a ref is."""
+
+    kind: Kind
+    checkpoint: str
+    """Id of the checkpoint; nothing on a shadow branch."""
+    n: str
+    """Which of its sessions; nothing for what belongs to the checkpoint as a whole."""
+    whole: str
+    """The path of the file that this is, or is a piece of."""
+    chunk: int = 0
+    session: str | None = None
+    """The session id, where the path itself says it."""
+
+
+def checkpoint_layout(ref: str) -> tuple[str, str] | None:
+    """How a ref keeps checkpoints, and the id of the one it holds; None when it holds none."""
+    for name, shape in _LAYOUTS:
+        match = shape.fullmatch(ref)
+        if match:
+            return name, match[1] if name == "rooted" else ""
+    return None
+
+
+def any_layout(folder: str) -> bool:
+    """Whether a folder is worth entering in a ref of which nothing is known."""
+    return any(shape.fullmatch(folder) for shape in _FOLDERS.values())
+
+
+def folders(name: str) -> Callable[[str], bool]:
+    """Whether a folder (with its closing slash) of such a layout can hold a file that counts."""
+    shape = _FOLDERS[name]
+    return lambda folder: shape.fullmatch(folder) is not None
+
+
+def place(name: str, path: str, held: str = "") -> Place | None:
+    """What the file at `path` is; `held` is the checkpoint that the ref itself names."""
+    match = _PATHS[name].fullmatch(path)
+    if match is None:
+        return None
+    part = match.groupdict()
+    kind = _kind(part["name"], part["base"], part["task"])
+    if kind is None:
+        return None
+    whole = path[: match.start("chunk") - 1] if part["chunk"] else path
+    checkpoint = (part.get("id") or "").replace("/", "") or held
+    session = without_date(part["session"]) if part.get("session") else None
+    return Place(
+        kind=kind,
+        checkpoint=checkpoint,
+        n=part.get("n") or "",
+        whole=whole,
+        chunk=int(part["chunk"] or 0),
+        session=session,
+    )
+
+
+def without_date(session_id: str) -> str:
+    """The agent's own session id: before February 2026 Entire put the day in front of it."""
+    return _DATE.sub("", session_id, count=1)
+
+
+def _kind(name: str, base: str | None, task: str | None) -> Kind | None:
+    if task:
+        if name in ("checkpoint.json", "task.json"):
+            return "task"
+        return "transcript" if name.startswith("agent-") else None
+    if base == "transcript.jsonl":
+        return "compact"
+    if base:
+        return "transcript"
+    return "metadata" if name == "metadata.json" else None
+
+
+# A repository behind an address: its checkpoint refs are kept in a bare repository of ours, brought up to date.
+#
+# Only those refs are fetched, at their tips: the code and its history stay where they are.
+
+_PROTOCOLS = ("https", "ssh", "git", "file")
+_CHECKPOINTS = ("refs/heads/entire/*", "refs/entire/*")
+_WHOLE = ("refs/heads/*", "refs/entire/*", "refs/pull/*/head", "refs/notes/ai*")
+_OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_REF = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock$))[^\s\x00-\x1f\x7f~^:?*\[\\.-][^\s\x00-\x1f\x7f~^:?*\[\\]*")
+_SETTINGS = ("-c", "gc.auto=0", "-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60")
+
+
+def is_address(text: str) -> bool:
+    """Whether this is an address rather than a path: `scheme://…` or `user@host:path`."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*:(?://|:)|[\w.-]+@[\w.-]+:", text) is not None
+
+
+def fetched(address: str, ref: str, spec: str) -> tuple[str, Unreadable | None]:
+    """The Git folder that now holds the address's checkpoint refs (or `ref`).
+
+    When the address doesn't answer, what was fetched before serves, and the second value says so; SourceError when
+    there is nothing from before.
+    """
+    _check(address, ref)
+    folder = _folder(address)
+    is_cached = (folder / "HEAD").is_file()
+    try:
+        if not is_cached:
+            folder.mkdir(parents=True, exist_ok=True)
+            objects.run("init", "--quiet", "--bare", "--template=", "--", str(folder))
+        _fetch(folder, address, ref)
+    except GitError as failed:
+        if not is_cached or not objects.refs(str(folder)):
+            raise SourceError(f"{address!r} can't be read: {failed}.", _HINT) from None
+        return str(folder), Unreadable(f"git:{address}", spec, "fetch_failed")
+    return str(folder), None
+
+
+def fetched_whole(address: str) -> tuple[str, bool]:
+    """The Git folder that now holds the address's branches, pull requests and checkpoints with all their history.
+
+    The second value: whether the address answered. When it doesn't, what was fetched before serves; SourceError when
+    there is nothing from before.
+    """
+    _check(address, "")
+    folder = _folder(f"{address} whole")
+    is_cached = (folder / "HEAD").is_file()
+    try:
+        if not is_cached:
+            folder.mkdir(parents=True, exist_ok=True)
+            objects.run("init", "--quiet", "--bare", "--template=", "--", str(folder))
+            objects.run(f"--git-dir={folder}", "config", "remote.origin.url", address)
+        objects.run(
+            *_SETTINGS,
+            f"--git-dir={folder}",
+            *("fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--", address),
+            *(f"+{refs}:{refs}" for refs in _WHOLE),
+            protocols=":".join(_PROTOCOLS),
+        )
+    except GitError as failed:
+        if not is_cached or not objects.refs(str(folder)):
+            raise SourceError(f"{address!r} can't be read: {failed}.", _HINT) from None
+        return str(folder), False
+    return str(folder), True
+
+
+def owner_and_name(address: str) -> str | None:
+    """`owner/name` of a repository's address; None when it names no host (a folder)."""
+    match = re.fullmatch(r"(?:https?|ssh|git)://[^/]+/(?:.*/)?([^/]+/[^/]+?)(?:\.git)?/*", address) or re.fullmatch(
+        r"[^/@]+@[^/:]+:(?:.*/)?([^/]+/[^/]+?)(?:\.git)?/*", address
+    )
+    return match[1] if match else None
+
+
+_HINT = "Check the address and that `git ls-remote` can read it without asking for a password."
+
+
+def _check(address: str, ref: str) -> None:
+    if not address.startswith(tuple(f"{p}://" for p in _PROTOCOLS)):
+        raise SourceError(
+            f"{address!r} is no address that is opened: only {', '.join(_PROTOCOLS)}.",
+            "Write user@host:owner/name as ssh://user@host/owner/name.",
+        )
+    parts = urlsplit(address)
+    if parts.password is not None:
+        raise SourceError(
+            "The address holds a password, which would be kept with the data.",
+            "Leave it out; git asks your credential helper for it.",
+        )
+    if (parts.hostname or "").startswith("-") or any(not c.isprintable() for c in address):
+        raise SourceError(f"{address!r} is no address.", _HINT)
+    if ref and not _REF.fullmatch(ref):
+        raise SourceError(f"{ref!r} is no name of a ref.", "Name a branch, or a whole ref: refs/entire/checkpoints/v1.")
+
+
+def _folder(address: str) -> Path:
+    name = hashlib.sha256(address.encode()).hexdigest()[:24]
+    return Path(platformdirs.user_cache_dir("agentsignals")) / "git" / name
+
+
+def _fetch(folder: Path, address: str, ref: str) -> None:
+    wanted = [f"+{name}:{name}" for name in _wanted(ref)]
+    try:
+        objects.run(
+            *_SETTINGS,
+            f"--git-dir={folder}",
+            *("fetch", "--quiet", "--prune", "--no-tags", "--depth=1", "--no-write-fetch-head"),
+            *("--", address, *wanted),
+            protocols=":".join(_PROTOCOLS),
+        )
+    except GitError as failed:
+        if str(failed):  # a shallow fetch fails without a word when the other side has no such ref
+            raise
+
+
+def _wanted(ref: str) -> list[str]:
+    """Patterns, because a plain name that isn't there would fail the whole fetch."""
+    if not ref or _OID.fullmatch(ref):
+        return list(_CHECKPOINTS)
+    if ref.startswith("refs/"):
+        return [f"{ref}*"]
+    return [f"refs/heads/{ref}*", f"refs/{ref}*", f"refs/tags/{ref}*"]
+
+
+# Checkpoint transcripts inside Git: `git:PATH_OR_URL[#REF]`, every layout Entire has used
+# (design/formats.md#entire).
 
 _LOOKED_FOR = (
     "Looked for the branch entire/checkpoints/v1 and refs under refs/entire/checkpoints, which a plain clone doesn't"
     " bring (git fetch origin 'refs/entire/*:refs/entire/*'). Another ref can be named: git:PATH_OR_URL#REF."
 )
-_OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class Repository(Struct, frozen=True, kw_only=True):
@@ -129,7 +367,7 @@ def _chosen(repository: Repository) -> list[tuple[str, str]]:
         return [(ref, ref)]
     refs = objects.refs(repository.git_dir)
     if not ref:
-        return sorted(((name, oid) for name, oid in refs if checkpoints.layout(name)), key=_order)
+        return sorted(((name, oid) for name, oid in refs if checkpoint_layout(name)), key=_order)
     for prefix in ("", "refs/", "refs/heads/", "refs/remotes/", "refs/tags/"):
         wanted = f"{prefix}{ref}".rstrip("/")
         named = [(name, oid) for name, oid in refs if name == wanted or name.startswith(f"{wanted}/")]
@@ -150,8 +388,8 @@ def _listed(repository: Repository, chosen: list[tuple[str, str]]) -> tuple[list
     """Every file that counts, chunks put together, and the folders that can't be read."""
     roots: list[tuple[str, Callable[[str], bool]]] = []
     for name, oid in chosen:
-        layout = checkpoints.layout(name)
-        roots.append((oid, checkpoints.folders(layout[0]) if layout else checkpoints.any_layout))
+        layout = checkpoint_layout(name)
+        roots.append((oid, folders(layout[0]) if layout else any_layout))
     pieces: dict[tuple[int, str], list[tuple[Place, str]]] = {}
     damaged: list[Unreadable] = []
     for n, entries, lost in objects.walk(repository.git_dir, roots):
@@ -169,10 +407,10 @@ def _listed(repository: Repository, chosen: list[tuple[str, str]]) -> tuple[list
 
 
 def _place(ref: str, path: str) -> Place | None:
-    layout = checkpoints.layout(ref)
+    layout = checkpoint_layout(ref)
     if layout:
-        return checkpoints.place(layout[0], path, layout[1])
-    guesses = (checkpoints.place(name, path) for name in ("sharded", "shadow", "rooted"))
+        return place(layout[0], path, layout[1])
+    guesses = (place(name, path) for name in ("sharded", "shadow", "rooted"))
     return next((g for g in guesses if g is not None), None)
 
 
@@ -218,7 +456,7 @@ def _sessions(
         except msgspec.DecodeError:
             continue
         if session_id:
-            named.setdefault((file.place.checkpoint, file.place.n), checkpoints.without_date(session_id))
+            named.setdefault((file.place.checkpoint, file.place.n), without_date(session_id))
     return named
 
 

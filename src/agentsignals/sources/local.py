@@ -14,8 +14,7 @@ import msgspec
 
 from agentsignals.formats import homes
 from agentsignals.sources import RawFile, Source, Unreadable, databases, key_of, path_of, sound, uri_of
-from agentsignals.sources.contents import OF_THE_MACHINE, contents, no_space
-from agentsignals.sources.packed import without_waiting
+from agentsignals.sources.contents import OF_THE_MACHINE, contents, no_space, without_waiting
 
 SKIPPED_FOLDERS = frozenset((".git", "node_modules", ".venv", "__pycache__"))
 """What lies in these is no agent's session."""

@@ -14,12 +14,11 @@ from contextlib import closing
 from functools import partial
 from typing import IO, Any
 
-from agentsignals import object_store
+from agentsignals import network as object_store
 from agentsignals.errors import SourceError
 from agentsignals.sources import RawFile, Source, Unreadable, sound
-from agentsignals.sources.contents import IN_MEMORY, contents, no_space
+from agentsignals.sources.contents import IN_MEMORY, contents, no_space, prefetched
 from agentsignals.sources.local import SKIPPED_FOLDERS
-from agentsignals.sources.prefetch import prefetched
 
 _PIECE = 1024 * 1024
 _TRIES = 3

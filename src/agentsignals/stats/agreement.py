@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from math import atanh, fsum, sqrt, tanh
+from statistics import fmean
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
+
+from agentsignals.stats.intervals import FEWEST_CLUSTERS, t_quantile
 
 
 class Agreement(Struct, frozen=True):
@@ -39,3 +44,234 @@ def agreement(pairs: Iterable[tuple[str, str]], labels: Iterable[str] = ()) -> A
     blind = sum(rows[name] * columns[name] for name in names)
     kappa = None if blind == n * n else (same * n - blind) / (n * n - blind)
     return Agreement(n, same / n, blind / (n * n), kappa, confusion)
+
+
+# Coefficients of agreement. Pure and deterministic; None where a coefficient is not defined, never 0 for it.
+#
+# Formulas: Cohen 1960 and 1968, Gwet 2008 (AC1), Shrout & Fleiss 1979 (ICC), Krippendorff 2011 (alpha).
+
+Pair = tuple[str, str]
+_ROUNDING = 1e-12
+
+
+class Estimate(Struct, frozen=True):
+    """A coefficient with its interval at 95 percent; no ends where there is too little to tell them from."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+def kappa(same: int, rows: Sequence[int], columns: Sequence[int]) -> float | None:
+    """Cohen's, from the number of agreements and how often each said each label. None where chance explains all."""
+    n = sum(rows)
+    blind = sum(a * b for a, b in zip(rows, columns, strict=True))
+    return (same * n - blind) / (n * n - blind) if n and blind != n * n else None
+
+
+def kappa_estimate(parts: Iterable[tuple[Hashable, str, str]]) -> Estimate | None:
+    """Cohen's kappa over (cluster, first's label, second's). Messages of one session are alike, so whole clusters are
+    what was sampled: the linearised standard error over them as of a share (`stats.estimates`), Student's on Fisher's
+    scale (design/statistics.md#kappa).
+
+    No ends under six clusters, and where clusters show no difference.
+    """
+    counted: dict[Hashable, Counter[Pair]] = {}
+    for cluster, a, b in parts:
+        counted.setdefault(cluster, Counter())[a, b] += 1
+    clusters = [_Sums.of(pairs) for pairs in counted.values()]
+    whole = _Sums.of(sum(counted.values(), Counter()))
+    value = whole.kappa
+    if value is None or len(clusters) < FEWEST_CLUSTERS or abs(value) >= 1:
+        return None if value is None else Estimate(value)
+    error = sqrt(fsum(whole.residual(part) ** 2 / (1 - part.n / whole.n) for part in clusters))
+    effective = whole.n**2 / fsum(part.n**2 for part in clusters)
+    centre, half = atanh(value), t_quantile(max(1.0, effective - 1)) * error / (1 - value * value)
+    return Estimate(value, tanh(centre - half), tanh(centre + half)) if error > _ROUNDING else Estimate(value)
+
+
+class _Sums(NamedTuple):
+    """What kappa is made of, of a cluster or of all."""
+
+    n: int
+    same: int
+    rows: Counter[str]
+    """How often the first said each label."""
+    columns: Counter[str]
+
+    @staticmethod
+    def of(pairs: Counter[Pair]) -> _Sums:
+        rows, columns = Counter[str](), Counter[str]()
+        for (a, b), n in pairs.items():
+            rows[a] += n
+            columns[b] += n
+        return _Sums(pairs.total(), sum(n for (a, b), n in pairs.items() if a == b), rows, columns)
+
+    @property
+    def chance(self) -> float:
+        return sum(n * self.columns[name] for name, n in self.rows.items()) / self.n**2
+
+    @property
+    def kappa(self) -> float | None:
+        names = list(self.rows | self.columns)
+        return kappa(self.same, [self.rows[name] for name in names], [self.columns[name] for name in names])
+
+    def residual(self, part: _Sums) -> float:
+        """How far a cluster moves the kappa of all, to the first order."""
+        agreement, chance = self.same / self.n, self.chance
+        crossed = fsum(n * self.columns[name] for name, n in part.rows.items())
+        crossed += fsum(n * self.rows[name] for name, n in part.columns.items())
+        of_agreement = part.same - agreement * part.n
+        of_chance = crossed / self.n - 2 * chance * part.n
+        return (of_agreement * (1 - chance) - of_chance * (1 - agreement)) / ((1 - chance) ** 2 * self.n)
+
+
+def weighted_kappa(cells: Mapping[Pair, float], order: Sequence[str]) -> float | None:
+    """Cohen's with quadratic weights, of how often each pair of labels was given: labels far apart in `order` disagree
+    more. Every label stands in `order`.
+    """
+    at = {name: n for n, name in enumerate(order)}
+    first, second = _margins(cells)
+    seen = fsum(n * (at[a] - at[b]) ** 2 for (a, b), n in cells.items()) * fsum(cells.values())
+    blind = fsum(n * m * (at[a] - at[b]) ** 2 for a, n in first.items() for b, m in second.items())
+    return 1 - seen / blind if blind else None
+
+
+def ac1(cells: Mapping[Pair, float], labels: int) -> float | None:
+    """Gwet's, of how often each pair of labels was given: chance agreement by how evenly the labels are used, so that a
+    frequent one does not explain all. `labels`: how many could be given.
+    """
+    n = fsum(cells.values())
+    if not n or labels < 2:
+        return None
+    first, second = _margins(cells)
+    used = [(first.get(name, 0) + second.get(name, 0)) / (2 * n) for name in first.keys() | second.keys()]
+    chance = fsum(share * (1 - share) for share in used) / (labels - 1)
+    return (fsum(m for (a, b), m in cells.items() if a == b) / n - chance) / (1 - chance)
+
+
+def _margins(cells: Mapping[Pair, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """How often the first gave each label, and how often the second did."""
+    first, second = defaultdict[str, float](float), defaultdict[str, float](float)
+    for (a, b), n in cells.items():
+        first[a] += n
+        second[b] += n
+    return dict(first), dict(second)
+
+
+def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
+    """The correlation of the ranks, ties sharing theirs. None when either gives everything the same score."""
+    first, second = _ranks([a for a, _ in pairs]), _ranks([b for _, b in pairs])
+    if len(pairs) < 2 or len(set(first)) == 1 or len(set(second)) == 1:
+        return None
+    mean = fmean(first)
+    deviations = [a - mean for a in first], [b - mean for b in second]
+    product = fsum(a * b for a, b in zip(*deviations, strict=True))
+    return product / sqrt(fsum(a * a for a in deviations[0]) * fsum(b * b for b in deviations[1]))
+
+
+def _ranks(values: list[float]) -> list[float]:
+    counted, ranks, before = Counter(values), {}, 0
+    for value in sorted(counted):
+        ranks[value] = before + (counted[value] + 1) / 2
+        before += counted[value]
+    return [ranks[value] for value in values]
+
+
+def icc(pairs: Sequence[tuple[float, float]]) -> float | None:
+    """ICC(2,1): two-way random effects, absolute agreement, one rater. None of one thing, or when nothing varies."""
+    n = len(pairs)
+    if n < 2:
+        return None
+    whole = fmean(v for pair in pairs for v in pair)
+    raters = [fmean(a for a, _ in pairs), fmean(b for _, b in pairs)]
+    of_things = 2 * fsum((fmean(pair) - whole) ** 2 for pair in pairs)
+    of_raters = n * fsum((m - whole) ** 2 for m in raters)
+    rest = fsum((v - whole) ** 2 for pair in pairs for v in pair) - of_things - of_raters
+    things, between, error = of_things / (n - 1), of_raters, max(0.0, rest) / (n - 1)
+    below = things + error + 2 * (between - error) / n
+    return (things - error) / below if below else None
+
+
+def coincidences(labels: Sequence[str]) -> dict[Pair, float]:
+    """How often any two labellers of one thing gave each two labels, each pair both ways, over how many others there
+    are: what Krippendorff's alpha sums up. Nothing of a thing with one label."""
+    counted, others = Counter(labels), len(labels) - 1
+    both = {(a, b): n * (m - (a == b)) for a, n in counted.items() for b, m in counted.items()}
+    return {pair: n / others for pair, n in both.items() if n and others}
+
+
+def alpha(cells: Mapping[Pair, float], order: Sequence[str] = ()) -> float | None:
+    """Krippendorff's, of the coincidences of all things. `order`: the labels from one end to the other, where they have
+    ends: then labels disagree the more the more others lie between. None where all labels are one.
+    """
+    used, _ = _margins(cells)
+    n = fsum(used.values())
+    names = [name for name in order or sorted(used) if name in used]
+    apart = dict.fromkeys(((a, b) for a in names for b in names if a != b), 1.0)
+    for at, a in enumerate(names if order else ()):
+        between = used[a] / 2
+        for b in names[at + 1 :]:
+            apart[a, b] = apart[b, a] = (between + used[b] / 2) ** 2
+            between += used[b]
+    seen = fsum(m * apart[pair] for pair, m in cells.items() if pair in apart)
+    blind = fsum(used[a] * used[b] * weight for (a, b), weight in apart.items())
+    return 1 - (n - 1) * seen / blind if blind else None
+
+
+# The interval of any coefficient over clusters, from what leaving each of them out changes (Tukey 1958; Kott 2001).
+
+MOST_GROUPS = 200
+"""More clusters are dealt into so many groups, which are left out whole: the coefficient is computed so often."""
+C = TypeVar("C")
+
+
+def estimate(
+    clusters: Sequence[C], sizes: Sequence[float], coefficient: Callable[[Sequence[C]], float | None]
+) -> Estimate | None:
+    """A coefficient between -1 and 1 of all clusters, with its interval: Student's on Fisher's scale, with one degree
+    of freedom fewer than there are effective clusters (design/statistics.md#other-coefficients). `sizes`: what each
+    cluster weighs.
+
+    None where the coefficient is not defined. No ends under six clusters, where it is not defined without one of them,
+    and where they show no difference.
+    """
+    value = coefficient(clusters)
+    if value is None or len(clusters) < FEWEST_CLUSTERS or abs(value) >= 1 - _ROUNDING:
+        return None if value is None else Estimate(value)
+    whole, groups = fsum(sizes), min(len(clusters), MOST_GROUPS)
+    squares = []
+    for group in range(groups):
+        without = coefficient([cluster for n, cluster in enumerate(clusters) if n % groups != group])
+        if without is None:
+            return Estimate(value)
+        # A large cluster draws the value to itself: what the others weigh takes back half of what leaving it out
+        # overstates, as in the linearised error of a share.
+        squares.append((without - value) ** 2 * (1 - fsum(sizes[group::groups]) / whole))
+    error = sqrt(fsum(squares))
+    if error <= _ROUNDING:
+        return Estimate(value)
+    effective = whole**2 / fsum(size * size for size in sizes)
+    centre, half = atanh(value), t_quantile(max(1.0, effective - 1)) * error / (1 - value * value)
+    return Estimate(value, tanh(centre - half), tanh(centre + half))
+
+
+def of_pairs(
+    parts: Iterable[tuple[Hashable, Pair, float]], coefficient: Callable[[Mapping[Pair, float]], float | None]
+) -> Estimate | None:
+    """A coefficient of pairs of labels, each given so many times in a cluster (cluster, pair, times), with its interval
+    over clusters."""
+    clusters: dict[Hashable, dict[Pair, float]] = defaultdict(lambda: defaultdict(float))
+    for cluster, pair, n in parts:
+        clusters[cluster][pair] += n
+    cells = list(clusters.values())
+    return estimate(cells, [fsum(of.values()) for of in cells], lambda some: coefficient(together(some)))
+
+
+def together(cells: Iterable[Mapping[Pair, float]]) -> Mapping[Pair, float]:
+    """The sums of several counts of pairs."""
+    whole = defaultdict[Pair, float](float)
+    for of in cells:
+        for pair, n in of.items():
+            whole[pair] += n
+    return whole

@@ -14,9 +14,8 @@ from math import fsum, sqrt
 
 from msgspec import Struct
 
+from agentsignals.stats.intervals import Interval, t_quantile, two_sided, wilson
 from agentsignals.stats.paired import apart
-from agentsignals.stats.proportions import Interval, wilson
-from agentsignals.stats.student import t_quantile, two_sided
 
 FEWEST = 8
 """Values on either side, of fewer nothing is estimated (Penfold and Zhang 2013)."""

@@ -6,29 +6,187 @@ import hashlib
 import os
 import shutil
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from agentsignals.errors import StoreError
+from agentsignals.errors import StoreError, UnknownSession
 from agentsignals.store import files as disk
-from agentsignals.store import label_files, lock, parts
-from agentsignals.store import manifest as index
-from agentsignals.store.damage import FOLDER, RETIRED, damage, in_words
+from agentsignals.store import files as lock
+from agentsignals.store import index
+from agentsignals.store import index as parts
+from agentsignals.store import sidecars as label_files
 from agentsignals.store.files import Part
-from agentsignals.store.holdings import Holdings
-from agentsignals.store.location import place as place
-from agentsignals.store.manifest import Commit, FileEntry, Manifest, SessionEntry, ShardEntry
-from agentsignals.store.parts import Damage
-from agentsignals.store.session_names import full_id
+from agentsignals.store.index import (
+    FOLDER,
+    RETIRED,
+    Commit,
+    Damage,
+    FileEntry,
+    Manifest,
+    SessionEntry,
+    ShardEntry,
+    in_words,
+    share_texts,
+)
+from agentsignals.store.index import damage_damage as damage
 
 if TYPE_CHECKING:
     import duckdb
     import polars as pl
 
     from agentsignals.model import Session
+
+
+# What each shard holds, and which sessions a family has, so that a commit looks through no index for it.
+
+
+class Holdings:
+    """Of a manifest that is changed through this alone; `change` is what of that is not written yet."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self._sessions: dict[str, set[str]] = defaultdict(set)
+        self._files: dict[str, set[str]] = defaultdict(set)
+        self._families: dict[str, set[str]] = defaultdict(set)
+        self.change = Commit()
+        self._note(manifest.sessions, manifest.files)
+
+    def sessions_of(self, shard: str) -> set[str]:
+        """The sessions that a shard holds."""
+        return self._sessions[shard]
+
+    def files_of(self, shard: str) -> set[str]:
+        """The files whose rows a shard holds."""
+        return self._files[shard]
+
+    def in_families(self, families: set[str]) -> set[str]:
+        """The sessions of these families."""
+        return {session_id for family in families for session_id in self._families[family]}
+
+    def add(self, name: str, entry: ShardEntry, sessions: dict[str, SessionEntry], files: dict[str, FileEntry]) -> None:
+        """Takes in a shard. No other holds its sessions and files any more."""
+        share_texts(Commit(sessions=sessions, files=files))
+        for held in (self._manifest, self.change):
+            held.shards[name] = entry
+            held.sessions.update(sessions)
+            held.files.update(files)
+        self._note(sessions, files)
+
+    def drop(self, shard: str, sessions: set[str], files: set[str]) -> None:
+        """Takes sessions and files out of a shard; where files lie is said by whoever takes them."""
+        for session_id in sessions:
+            self._families[self._manifest.sessions.pop(session_id).family].discard(session_id)
+            self.change.sessions.pop(session_id, None)
+        self.change.gone_sessions += sessions
+        self._sessions[shard] -= sessions
+        self._files[shard] -= files
+
+    def remove(self, shard: str) -> None:
+        """Takes a shard out that holds nothing any more."""
+        self._manifest.shards.pop(shard)
+        self.change.shards.pop(shard, None)
+        self.change.gone_shards.append(shard)
+
+    def put(self, shards: list[str], name: str, entry: ShardEntry) -> None:
+        """Has another stand for shards."""
+        manifest, change = self._manifest, self.change
+        for shard in shards:
+            self.remove(shard)
+            self._sessions[name] |= self._sessions.pop(shard, set())
+            self._files[name] |= self._files.pop(shard, set())
+        manifest.shards[name] = change.shards[name] = entry
+        for session_id in self._sessions[name]:
+            change.sessions[session_id] = manifest.sessions[session_id]
+            change.sessions[session_id].shard = name
+        for uri in self._files[name]:
+            change.files[uri] = manifest.files[uri]
+            change.files[uri].shard = name
+
+    def _note(self, sessions: dict[str, SessionEntry], files: dict[str, FileEntry]) -> None:
+        for session_id, entry in sessions.items():
+            self._sessions[entry.shard].add(session_id)
+            self._families[entry.family].add(session_id)
+        for uri, file in files.items():
+            self._files[file.shard].add(uri)
+
+
+# Where a store lies: a folder named, the default one, or the folder here that stands for a store elsewhere.
+
+ENVIRONMENT = "AGENTSIGNALS_STORE"
+
+
+def local_folder(folder: Path | str | None = None, *, create: bool = False) -> Path:
+    """The folder of the store named; else of `$AGENTSIGNALS_STORE`, else the platform's for a user's data. Of a store
+    elsewhere (`s3://…`) the one here that stands for it, as that is now: StoreError when it can't be fetched, or
+    is not there and not to be made (`create`).
+    """
+    named = folder if folder is not None else os.environ.get(ENVIRONMENT)
+    scheme, slash, rest = str(named).partition(":/")  # a Path has one slash where an address has two
+    if scheme == "s3" and slash:
+        from agentsignals.store import remote  # noqa: PLC0415  (only for such a store)
+
+        return remote.folder_of(f"s3://{rest.lstrip('/')}", create=create)
+    if named:
+        return Path(named).expanduser()
+    import platformdirs  # noqa: PLC0415  (only when nobody names a store)
+
+    return Path(platformdirs.user_data_dir("agentsignals", appauthor=False)) / "store"
+
+
+def place(folder: Path | str | None = None, *, create: bool = False) -> Path:
+    """The folder of the store named, or of the default one; `create` makes it where there is none."""
+    root = local_folder(folder, create=create)
+    try:
+        if create and not (root / index.NAME).exists() and not (root / FOLDER).is_dir():
+            (root / FOLDER).mkdir(parents=True, exist_ok=True)
+            with lock.locked(root):
+                if not (root / index.NAME).exists() and not any((root / FOLDER).iterdir()):
+                    index.save(root, Manifest())
+    except OSError as problem:
+        raise StoreError(
+            f"The store {root} can't be made: {problem.strerror}.", "Name another folder with --store."
+        ) from problem
+    return root
+
+
+# Which session a person means: by its id, by the beginning of it, or by the file that holds it.
+
+_KEY = "session:"
+
+
+def full_id(manifest: Manifest, name: str, place: str) -> str:
+    """The id of the session named by it, by a unique beginning of it, or by its log: the address or the end of it, the
+    file's name, or a unique beginning of the name. UnknownSession otherwise; `place` is the store's, for its words.
+    """
+    if name in manifest.sessions:
+        return name
+    near = [i for i in manifest.sessions if i.startswith(name)] if name else []
+    if not near and name:
+        near = _of_files(manifest, name)
+    if len(near) == 1:
+        return near[0]
+    if near:
+        raise UnknownSession(f"{name!r} names {len(near)} sessions.", f"For example {', '.join(near[:3])}.")
+    raise UnknownSession(f"There is no session {name!r} in {place}.", "`agentsignals sessions` lists them.")
+
+
+def _of_files(manifest: Manifest, name: str) -> list[str]:
+    """The sessions of the files that are named so: those the files themselves name, else those of their families."""
+    files = [entry for uri, entry in manifest.files.items() if entry.shard and _is_named(uri, name)]
+    ids = {key.removeprefix(_KEY) for entry in files for key in entry.keys if key.startswith(_KEY)}
+    families = {entry.family for entry in files}
+    return sorted(ids & manifest.sessions.keys()) or sorted(
+        i for i, entry in manifest.sessions.items() if entry.family in families
+    )
+
+
+def _is_named(uri: str, name: str) -> bool:
+    return uri == name or uri.endswith(f"/{name.removeprefix('./')}") or PurePath(uri).name.startswith(name)
+
 
 _LOOK_AGAIN_S = 1.0
 """A store that was just opened is not looked at again."""
@@ -72,8 +230,10 @@ class Store:
                 f"its index {why or 'is gone'} and is made again from the {n:,} sessions there: `analyze` your sources"
                 " again, what else was lost is not known"
             )
-        if lost := parts.load(self.folder).lost:
-            self.warnings.append(f"{parts.NAME} {lost}: labels and what is known of repositories are as files show")
+        if lost := parts.load_parts(self.folder).lost:
+            self.warnings.append(
+                f"{parts.NAME_PARTS} {lost}: labels and what is known of repositories are as files show"
+            )
         self._warn(self.warnings)
         self.damage = []
         self._words: list[str] = []
@@ -130,7 +290,7 @@ class Store:
         return [path for path in paths if path not in broken]
 
     def __repr__(self) -> str:
-        from agentsignals.store.outline import outline  # noqa: PLC0415  (DuckDB is loaded when asked)
+        from agentsignals.store.query import outline  # noqa: PLC0415  (DuckDB is loaded when asked)
 
         return f"<Store {self.folder}: {outline(self)}>"
 
@@ -144,7 +304,7 @@ class Store:
 
     def frame(self, table: str) -> pl.DataFrame:
         """A table or view of the store as a Polars frame."""
-        from agentsignals.store.frames import frame  # noqa: PLC0415  (Polars is loaded when asked)
+        from agentsignals.store.query import frame  # noqa: PLC0415  (Polars is loaded when asked)
 
         return frame(self, table)
 
@@ -165,7 +325,7 @@ class Store:
         `system`), content_type (the event's kind), content_text (a call's is its arguments), n_chars (more than is
         kept of a long result), tool (a call's), timestamp.
         """
-        from agentsignals.store.frames import content  # noqa: PLC0415  (Polars is loaded when asked)
+        from agentsignals.store.query import content  # noqa: PLC0415  (Polars is loaded when asked)
 
         return content(self, context)
 
@@ -177,7 +337,7 @@ class Store:
         mid-stream: the cost is a lower bound). Prompts of eval runs only when asked for with
         `context="eval"`, both with None.
         """
-        from agentsignals.store.frames import user_messages  # noqa: PLC0415  (Polars is loaded when asked)
+        from agentsignals.store.query import user_messages  # noqa: PLC0415  (Polars is loaded when asked)
 
         return user_messages(self, context)
 
@@ -372,7 +532,7 @@ class Store:
             with suppress(OSError):  # a shard that can't be listed is damaged, which is said elsewhere
                 inside = (self.folder / FOLDER / name).iterdir()
                 strays += [p for p in inside if p.name not in {f"{t}.parquet" for t in entry.tables} | {RETIRED}]
-        return sorted([*strays, *parts.load(self.folder).strays()])
+        return sorted([*strays, *parts.load_parts(self.folder).strays()])
 
     def _is_known(self, shard: Path) -> bool:
         """Whether all sessions of a shard that the index doesn't name are in the store."""
@@ -385,7 +545,7 @@ class Store:
         return all(row["session_id"] in self.manifest.sessions for row in rows)
 
     def _rebuilt(self, write: bool, why: str) -> Manifest:
-        from agentsignals.store.rebuild import rebuilt  # noqa: PLC0415  (rare)
+        from agentsignals.store.shards import rebuilt  # noqa: PLC0415  (rare)
 
         made = rebuilt(self.folder, write)
         if write:

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 from msgspec.structs import replace
 
-from agentsignals.store import Store, arrow_tables, shards, table_files, tables
-from agentsignals.store.damage import FOLDER
-from agentsignals.store.manifest import ShardEntry
+from agentsignals.store import Store, shards, tables
+from agentsignals.store import parquet as arrow_tables
+from agentsignals.store import parquet as table_files
+from agentsignals.store.index import FOLDER, ShardEntry
 
 FEW = 16
 LARGE_BYTES = 1 << 20

@@ -11,7 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agentsignals.errors import StoreError
-from agentsignals.store import arrow_tables, repositories, table_files, tables
+from agentsignals.store import parquet as arrow_tables
+from agentsignals.store import parquet as table_files
+from agentsignals.store import sidecars as repositories
+from agentsignals.store import tables
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
@@ -53,7 +56,7 @@ def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = 
 def _parts(store: Store, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
     """A table's rows file by file."""
     of_repositories = name in tables.OF_REPOSITORIES
-    paths = store.sound(repositories.files(store.folder, name)) if of_repositories else store.files(name)
+    paths = store.sound(repositories.files_repositories(store.folder, name)) if of_repositories else store.files(name)
     for path in paths:
         if (table := _read(store, path)) is not None:
             yield arrow_tables.of_today(table, schema)

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 
-from agentsignals.redaction.pseudonyms import KEY_BYTES
+from agentsignals.redaction.personal import KEY_BYTES
 
 NAME = "pseudonyms.key"
 _ONE_AT_A_TIME = Lock()

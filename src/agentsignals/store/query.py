@@ -2,27 +2,289 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import duckdb
+import msgspec
 
-from agentsignals.errors import QueryError
-from agentsignals.store import kept_findings, repositories, tables, views
-from agentsignals.store.damage import FOLDER as SHARDS
-from agentsignals.store.manifest import contexts, share_texts
-from agentsignals.store.selecting import Select, one_select
+from agentsignals.errors import AgentSignalsError, QueryError, StoreError
+from agentsignals.model.prices import candidates
+from agentsignals.signals.catalog import Signal, caption, catalogue
+from agentsignals.store import findings_cache as kept_findings
+from agentsignals.store import sidecars as repositories
+from agentsignals.store import tables
+from agentsignals.store.index import FOLDER as SHARDS
+from agentsignals.store.index import contexts, share_texts
 
 if TYPE_CHECKING:
+    import duckdb
+
     from agentsignals.store import Store
+
+
+# What a query sees: each table of the store as a view over its files, and one row an entity made of its values.
+
+_TYPES = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "str": "VARCHAR", "enum": "VARCHAR"}
+_DUCK = {
+    "string": "VARCHAR",
+    "int64": "BIGINT",
+    "double": "DOUBLE",
+    "bool": "BOOLEAN",
+    "timestamp[us]": "TIMESTAMP",
+    "list<string>": "VARCHAR[]",
+}
+_CONTEXTS = {"product": "product", "eval": "eval"}
+"""What may be asked for, as written into SQL."""
+_WIDE = {
+    "session_signals": ("session", "session_id"),
+    "turn_signals": ("turn", "session_id, turn"),
+    "attempt_signals": ("attempt", "trial_id, attempt_index, session_id"),
+}
+"""Level and keys of the views with a column a signal."""
+NO_FINDINGS = "The findings of the store as it now is are not computed."
+FIND = "`agentsignals findings`, or agentsignals.find(store) for each context, computes and keeps them."
+NAMES = (*tables.NAMES, *tables.OF_REPOSITORIES, *_WIDE, "findings")
+
+
+def needs(name: str, context: str | None) -> tuple[str, ...]:
+    """The views that this one is made of."""
+    if name in _WIDE:
+        return ("signals",)
+    of_sessions = context is not None and name != "sessions" and "session_id" in tables.COLUMNS[name]
+    return ("sessions",) if of_sessions else ()
+
+
+def of_context(rows: str, name: str, context: str | None) -> str:
+    """The SELECT of a view, without the rows of another context's sessions; the view `sessions` holds no other."""
+    if context is None or name in _WIDE or not {"session_id", "context"} & tables.COLUMNS[name].keys():
+        return rows
+    if name in ("sessions", "findings"):
+        return f"SELECT * FROM ({rows}) WHERE context = '{_CONTEXTS[context]}'"  # noqa: S608  (one of two words)
+    inside = "session_id IS NULL OR session_id IN (SELECT session_id FROM sessions)"
+    return f"SELECT * FROM ({rows}) WHERE {inside}"  # noqa: S608  (paths quoted by listed)
+
+
+def rows_views(files: list[str], name: str) -> str:
+    """The rows of a view, with the columns that its files have."""
+    if name in _WIDE:
+        return _wide(*_WIDE[name])
+    if not files:
+        return _none(name)
+    return f"SELECT * FROM read_parquet({listed(files)}, union_by_name=true)"  # noqa: S608  (quoted by listed)
+
+
+def rows_with_all_columns(files: list[str], table: str) -> str:
+    """The rows of these files with the columns of today: a file of an older program has NULL in those it lacks."""
+    return f"{_none(table)} UNION ALL BY NAME {rows_views(files, table)}"
+
+
+def columns(table: str) -> list[tuple[str, str]]:
+    """The columns of today with their types in DuckDB."""
+    return [(name, _DUCK[kind]) for name, kind in tables.COLUMNS[table].items()]
+
+
+def listed(paths: list[str]) -> str:
+    """Paths as a list in SQL."""
+    return "[" + ", ".join("'" + p.replace("'", "''") + "'" for p in paths) + "]"
+
+
+def _none(table: str) -> str:
+    """The columns of a table, and no row."""
+    return f"SELECT {', '.join(f'NULL::{kind} AS {_name(name)}' for name, kind in columns(table))} WHERE false"
+
+
+def findings(kept: list[bytes] | None) -> str:
+    """The rows of `findings`, out of the lists that were kept (JSON). They hold words of traces: no quote gets out. Of
+    none the columns alone; to read them is an error."""
+    if kept is None:
+        return f"{_none('findings')} OR error('{NO_FINDINGS} {FIND}') IS NULL"
+    inside = {n: kind for n, kind in columns("findings") if n not in ("context", "rank", "low", "high")}
+    held = {n: [kind[:-2]] if kind.endswith("[]") else kind for n, kind in inside.items()}
+    shape = json.dumps([{"context": "VARCHAR", "answers": [{**held, "interval": ["DOUBLE"]}]}])
+    text = base64.b64encode(b"[" + b",".join(kept) + b"]").decode()
+    lists = f"SELECT unnest(from_json(decode(from_base64('{text}')), '{shape}')) AS list"
+    ranks = "generate_subscripts(list.answers, 1) AS rank, unnest(list.answers) AS made"
+    rows = f"SELECT list.context AS context, {ranks} FROM ({lists})"  # noqa: S608
+    ends = {"context": "context", "rank": "rank", "low": "made.interval[1]", "high": "made.interval[2]"}
+    chosen = (f"{ends.get(n, f'made.{_name(n)}')} AS {_name(n)}" for n, _ in columns("findings"))
+    return f"SELECT {', '.join(chosen)} FROM ({rows}) ORDER BY context DESC, rank"  # noqa: S608
+
+
+def _wide(level: str, keys: str) -> str:
+    """One row an entity, one column a signal, typed as declared; lists and objects are JSON text."""
+    other = "product" if level == "attempt" else "eval"  # a signal of one context has no column in the other's view
+    whole = ("attempt", "session", "region") if level in ("attempt", "session") else (level,)
+    wanted = [s for s in catalogue().values() if s.level in whole and (level == "turn" or s.context != other)]
+    columns = ", ".join(_column(s) for s in wanted)
+    return f"SELECT {keys}{', ' if columns else ''}{columns} FROM signals WHERE level = '{level}' GROUP BY {keys}"  # noqa: S608
+
+
+def _column(signal: Signal) -> str:
+    path = signal.path.replace("'", "''")
+    raw = (
+        f"max(CASE WHEN signal = '{path}' THEN value END)"  # FILTER, a hundred times, takes DuckDB eight times as long
+    )
+    kind = _TYPES.get(signal.type)
+    if kind == "VARCHAR":
+        raw = f"json_extract_string({raw}, '$')"
+    elif kind:
+        raw = f"TRY_CAST({raw} AS {kind})"
+    return f"{raw} AS {_name(signal.path)}"
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+# Which SQL a question may be: one SELECT that reads tables, as DuckDB's own parser sees it.
+#
+# A statement's type is not enough: a SELECT may hold a `COPY … TO` or an INSERT as a common table expression, and
+# table functions that read files, pointers, secrets, or SQL out of a text. So what stands anywhere in the parsed
+# tree is let through by name, and all else is refused.
+
+_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
+"""Parts of a query that only read."""
+_TABLE_FUNCTIONS = frozenset({"generate_series", "json_each", "json_tree", "range", "repeat", "repeat_row", "unnest"})
+"""Those that make their rows from what they are given."""
+_SCHEMAS = frozenset({"", "main"})
+_GAP = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)"
+_EXPLAIN = re.compile(
+    rf"(?:{_GAP}|;)*EXPLAIN(?![\w$])(?P<analyze>{_GAP}*ANALYZE(?![\w$]))?(?:{_GAP}*(?P<options>\(\s*(?:ANALYZE|FORMAT)\b[\w\s,]*\)))?",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class Select(NamedTuple):
+    """A query that only reads."""
+
+    sql: str
+    tables: frozenset[str] | None
+    """The tables it names, and its own common table expressions; None when it asks which tables there are."""
+
+
+_HINT = (
+    "One SELECT, FROM, WITH, VALUES, TABLE, DESCRIBE, SHOW TABLES, SUMMARIZE, or PIVOT … IN (…) over the store's"
+    " tables, or EXPLAIN of one of these."
+)
+
+
+def one_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Collection[str] | None = None) -> Select:
+    """The query, when it is one SELECT or the EXPLAIN of one; QueryError, with what is allowed, when it is not.
+
+    `tables`: what it may read, beside its own common table expressions and `information_schema`; None for whatever the
+    connection has.
+    """
+    if "\0" in query or any("\ud800" <= c <= "\udfff" for c in query):
+        raise QueryError("The query has a character in it that no text has: NUL, or half of a surrogate pair.", _HINT)
+    tree = _tree(connection, query)
+    explained = _EXPLAIN.match(query) if tree is None else None
+    if explained is not None:
+        # What we have seen to is the rest alone, so it is put behind words of our own: where a comment ends, and what
+        # an option is, is not decided here.
+        query = query[explained.end() :]
+        tree = _tree(connection, query)
+    if tree is None:
+        raise QueryError("The store is read only, and this is no SELECT.", _HINT)
+    if len(tree) != 1:
+        raise QueryError(f"{len(tree)} statements came; one SELECT is allowed.", "Ask one question at a time.")
+    parts = list(_parts(tree))
+    _check(parts, tables)
+    if explained is not None:
+        analyze = "ANALYZE " if explained["analyze"] else ""
+        query = f"EXPLAIN {analyze}{explained['options'] or ''} {query}"
+    return Select(query, _named_selecting(parts))
+
+
+def _named_selecting(parts: Iterable[dict[str, Any]]) -> frozenset[str] | None:
+    names = set()
+    for part in parts:
+        kind = part.get("type")
+        if kind == "BASE_TABLE" and str(part.get("schema_name", "")).lower() in _SCHEMAS:
+            names.add(str(part.get("table_name", "")).lower())
+        elif kind == "BASE_TABLE" or (kind == "SHOW_REF" and part.get("query") is None):
+            return None
+    return frozenset(names)
+
+
+def _tree(connection: duckdb.DuckDBPyConnection, query: str) -> list[Any] | None:
+    """The statements as DuckDB parses them; None when one is no SELECT."""
+    try:
+        row = connection.cursor().execute("SELECT json_serialize_sql(?)", [query]).fetchone()
+        parsed = msgspec.json.decode(row[0]) if row else {}
+    except (RecursionError, msgspec.DecodeError) as problem:
+        raise QueryError(f"The query can't be read: {problem}.", _HINT) from problem
+    if not parsed.get("error"):
+        statements: list[Any] = parsed["statements"]
+        return statements
+    if parsed.get("error_type") == "not implemented":
+        return None
+    raise QueryError(f"DuckDB refuses the query: {parsed.get('error_message')}", _HINT)
+
+
+def _check(parts: list[dict[str, Any]], tables: Collection[str] | None) -> None:
+    """QueryError when a part does more than read the tables."""
+    inside = {str(entry["key"]).lower() for part in parts for entry in _entries(part)}
+    readable = None if tables is None else {name.lower() for name in tables} | inside
+    for part in parts:
+        kind = part.get("type")
+        if not isinstance(kind, str):
+            continue
+        if kind.endswith("_NODE") and kind not in _NODES:
+            raise QueryError(f"The store is read only; this has a part that writes ({kind}).", _HINT)
+        if kind == "TABLE_FUNCTION" and (name := _called(part)) not in _TABLE_FUNCTIONS:
+            raise QueryError(
+                f"The table function {name!r} is not let through: a query reads the store's tables alone.",
+                f"Those that are: {', '.join(sorted(_TABLE_FUNCTIONS))}.",
+            )
+        if kind == "BASE_TABLE" and readable is not None:
+            _check_table(part, readable)
+
+
+def _check_table(part: dict[str, Any], readable: set[str]) -> None:
+    name, schema = str(part.get("table_name", "")).lower(), str(part.get("schema_name", "")).lower()
+    of_store = schema in _SCHEMAS and name in readable
+    if not of_store and schema != "information_schema":
+        raise QueryError(
+            f"The store has no table {part.get('table_name')!r}.", f"The tables: {', '.join(sorted(readable))}."
+        )
+
+
+def _called(part: dict[str, Any]) -> str:
+    """A table function's name; one with a schema before it, which need not be DuckDB's, has none here."""
+    function = part.get("function") or {}
+    named = str(function.get("function_name", "")).lower()
+    return named if not function.get("schema") and not function.get("catalog") else f"{function.get('schema')}.{named}"
+
+
+def _entries(part: dict[str, Any]) -> list[Any]:
+    """A query's common table expressions."""
+    held = part.get("cte_map")
+    return list(held.get("map") or ()) if isinstance(held, dict) else []
+
+
+def _parts(tree: Any) -> Iterator[dict[str, Any]]:
+    """All objects of a tree of JSON."""
+    waiting = [tree]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield part
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+
 
 _Result = TypeVar("_Result")
 _OF_FILES = (duckdb.IOException, duckdb.InvalidInputException, duckdb.SerializationException, duckdb.InternalException)
@@ -55,7 +317,7 @@ def _in_words() -> Iterator[None]:
         _forget(problem)
         raise QueryError(
             f"DuckDB refuses the query: {problem}",
-            f"The tables: {', '.join(views.NAMES)}. `DESCRIBE table` names a table's columns.",
+            f"The tables: {', '.join(NAMES)}. `DESCRIBE table` names a table's columns.",
         ) from problem
 
 
@@ -84,7 +346,7 @@ class Connection:
         _limit_memory(self.database)
         # What is allowed by name may also be written by name, so these are files, never the folder; that nothing writes
         # is seen to in `run`.
-        readable = views.listed([path for of_table in files.values() for path in of_table])
+        readable = listed([path for of_table in files.values() for path in of_table])
         self.database.execute(
             f"SET allowed_paths={readable}; SET enable_external_access=false; SET lock_configuration=true"
         )
@@ -145,34 +407,34 @@ class Connection:
     def seeing(self, names: Collection[str] | None) -> duckdb.DuckDBPyConnection:
         """The database with the views of these names, None for all; names of no view are passed over."""
         with self._one_at_a_time:
-            for name in views.NAMES if names is None else names:
+            for name in NAMES if names is None else names:
                 self._make(name, is_asked_for=names is not None)
         return self.database
 
     def _make(self, name: str, *, is_asked_for: bool = True) -> None:
-        if name in self._made or name not in views.NAMES:
+        if name in self._made or name not in NAMES:
             return
         if name == "findings":
             self._make_findings(is_asked_for)
             return
-        for other in views.needs(name, self._context):
+        for other in needs(name, self._context):
             self._make(other)
         files = self.files.get(name, [])
-        rows = views.rows(files, name)
+        rows = rows_views(files, name)
         if files:
             described = self.database.execute(f"DESCRIBE {rows}").fetchall()
-            if [row[:2] for row in described] != views.columns(name):
-                rows = views.rows_with_all_columns(files, name)
+            if [row[:2] for row in described] != columns(name):
+                rows = rows_with_all_columns(files, name)
         view = "TEMP VIEW" if self.is_slice else "VIEW"
-        self.database.execute(f"CREATE {view} {name} AS {views.of_context(rows, name, self._context)}")
+        self.database.execute(f"CREATE {view} {name} AS {of_context(rows, name, self._context)}")
         self._made.add(name)
 
     def _make_findings(self, is_asked_for: bool) -> None:
         """Of what was kept of this state of the store. Where nothing was, no row is an answer: to ask is refused."""
         kept = self._findings()
         if kept is None and is_asked_for:
-            raise QueryError(views.NO_FINDINGS, views.FIND)
-        rows = views.of_context(views.findings(kept), "findings", self._context)
+            raise QueryError(NO_FINDINGS, FIND)
+        rows = of_context(findings(kept), "findings", self._context)
         self.database.execute(f"CREATE OR REPLACE VIEW findings AS {rows}")
         if kept is not None:
             self._made.add("findings")
@@ -200,7 +462,9 @@ def connect(store: Store, context: str | None = None, shard: str | None = None, 
     if shard is not None:
         there = store.folder / SHARDS
         paths = {t: [p for p in of if p.parent.parent != there or p.parent.name == shard] for t, of in paths.items()}
-    paths |= {table: store.sound(repositories.files(store.folder, table)) for table in tables.OF_REPOSITORIES}
+    paths |= {
+        table: store.sound(repositories.files_repositories(store.folder, table)) for table in tables.OF_REPOSITORIES
+    }
     files = {table: [str(path) for path in of_table] for table, of_table in paths.items()}
     only = context if context is not None and contexts(store.manifest) - {context} else None
     key = only, str(store.folder.absolute()), str(files), threads
@@ -259,7 +523,7 @@ def _select(connection: Connection, query: str) -> Select:
     """What was made out of a query is the same over any store."""
     select = _selects.get(query)
     if select is None:
-        select = one_select(connection.database, query, views.NAMES)
+        select = one_select(connection.database, query, NAMES)
         if len(_selects) >= _MOST_SELECTS:
             _selects.clear()
         _selects[query] = select
@@ -396,3 +660,190 @@ def _limit_memory(connection: duckdb.DuckDBPyConnection) -> None:
     row = connection.execute("SELECT current_setting('memory_limit')").fetchone()
     amount, unit = str(row[0]).split() if row else ("1", "GiB")
     connection.execute(f"SET memory_limit='{float(amount) * _SHARE_OF_LIMIT:.1f} {unit}'")
+
+
+# The store as Polars frames (extra `frames`): tables and views, and the frames that readers of agent-traces know.
+
+try:
+    import polars as pl
+except ImportError as problem:
+    raise StoreError(
+        f"Frames need Polars, which can't be loaded: {problem}.",
+        "Install it: pip install 'agentsignals[frames]'; `store.sql(…)` does without it.",
+    ) from problem
+
+_CONTENT = """
+    SELECT session_id, seq, events.turn + 1 AS turn, events.thread,
+        CASE WHEN kind = 'human_turn' THEN 'user' WHEN kind IN ('text', 'thinking', 'tool_call') THEN 'assistant'
+            WHEN kind = 'tool_result' THEN 'tool' ELSE 'system' END AS role,
+        kind AS content_type, coalesce(text, arguments) AS content_text,
+        CASE WHEN text IS NULL THEN length(arguments) ELSE n_chars END AS n_chars, name AS tool, timestamp
+    FROM events LEFT JOIN tool_calls USING (session_id, seq)
+    WHERE coalesce(text, arguments, '') <> '' ORDER BY session_id, seq
+"""
+_USER_MESSAGES = """
+    SELECT session_id, turn + 1 AS turn, n_turns AS "nTurns",
+        CASE WHEN n_turns > 1 THEN turn / (n_turns - 1) ELSE 0.0 END AS "normPos",
+        coalesce(turns.model, sessions.model) AS model, agent, cost_usd AS cost_total_sum, n_events, n_tool_calls,
+        text AS content_text, turns.timestamp, kind, repo, source AS source_dataset, sessions.format, context,
+        visible_output_tokens IS NOT NULL AS cost_at_least
+    FROM turns JOIN sessions USING (session_id) LEFT JOIN artifacts USING (artifact_id) ORDER BY session_id, turn
+"""
+_MAKERS = (
+    ("anthropic", re.compile(r"claude")),
+    ("openai", re.compile(r"gpt|codex|chatgpt|o[1345](?:-|$)")),
+    ("google", re.compile(r"gemini|gemma")),
+    ("mistral", re.compile(r"mistral|ministral|devstral|codestral|magistral")),
+    ("moonshot", re.compile(r"kimi")),
+    ("zai", re.compile(r"glm")),
+    ("alibaba", re.compile(r"qwen|qwq")),
+    ("deepseek", re.compile(r"deepseek")),
+    ("minimax", re.compile(r"minimax")),
+    ("xai", re.compile(r"grok")),
+    ("meta", re.compile(r"llama")),
+)
+"""Who makes a model, by how its name begins once the way to it (`openrouter/anthropic/`) is put aside."""
+
+
+def frame(store: Store, table: str, context: str | None = None) -> pl.DataFrame:
+    """A table or view, whole or of one context; `signals` with how often each is right. QueryError when there is no
+    such table."""
+    if table not in NAMES:
+        raise QueryError(f"There is no table {table!r}.", f"The tables are: {', '.join(NAMES)}.")
+    rows = _frame(store, f'SELECT * FROM "{table}"', context)  # noqa: S608  (one of the tables' names)
+    if table != "signals":
+        return rows
+    captions = {path: caption(path) for path in rows["signal"].unique()}
+    return rows.with_columns(pl.Series("validation", [captions[path] for path in rows["signal"]], pl.String))
+
+
+def content(store: Store, context: str | None = None) -> pl.DataFrame:
+    """What was said, thought, called and answered: one row an event with text, with the role that said it."""
+    return _frame(store, _CONTENT, context)
+
+
+def user_messages(store: Store, context: str | None = None) -> pl.DataFrame:
+    """One row a human turn, in the columns of agent-traces's data set; see `Store.user_messages`."""
+    messages = _frame(store, _USER_MESSAGES, context)
+    makers = {name: maker(name) for name in messages["model"].unique() if name is not None}
+    provider = pl.Series("provider", [makers.get(name) for name in messages["model"]], pl.String)
+    return messages.insert_column(messages.columns.index("model") + 1, provider)
+
+
+def _frame(store: Store, query: str, context: str | None) -> pl.DataFrame:
+    made: pl.DataFrame = answered(store, lambda connection: run(connection, query).pl(), context)
+    return made
+
+
+def maker(model: str) -> str | None:
+    """Who makes a model, from its name as logged; None when the name does not tell."""
+    *_, name = candidates(model)
+    return next((who for who, begins in _MAKERS if begins.match(name)), None)
+
+
+# What many questions ask, read once and held by DuckDB for one connection.
+
+_OFTEN_ASKED = ("turns", "tool_calls", "steps")
+_MOST_HELD = 40_000
+"""Rows of a table that is held: of more, memory is dearer than reading the asked columns again."""
+_ID, _REASON = "numbered_session", "numbered_reason"
+_NUMBERED = (
+    f"CREATE TEMP TYPE {_ID} AS ENUM "  # noqa: S608  (names of ours)
+    "(SELECT session_id FROM (SELECT session_id FROM signals UNION SELECT session_id FROM sessions)"
+    " WHERE session_id IS NOT NULL ORDER BY 1);"
+    f" CREATE TEMP TYPE {_REASON} AS ENUM (SELECT DISTINCT absent FROM signals WHERE absent IS NOT NULL ORDER BY 1)"
+)
+"""Ids, and reasons why a value is absent, as numbers to DuckDB: half of the memory, and quicker to join and to order.
+To everybody else they are the same texts in the same order."""
+
+
+def hold_asked(
+    connection: Connection, queries: Collection[str], sessions: str, named: str, signals: Collection[str]
+) -> None:
+    """Holds what these queries ask: the rows of `sessions` under that name, columns of the tables that are often asked
+    and are small, and under the name `named` these signals."""
+    if "sessions" in connection.held:
+        return
+    connection.seeing({"signals", "sessions"}).execute(_NUMBERED)
+    numbered = f"SELECT * REPLACE (CAST(session_id AS {_ID}) AS session_id) FROM ({sessions})"  # noqa: S608  (ours)
+    connection.hold("sessions", numbered)
+    for table in _OFTEN_ASKED:
+        columns = _columns(table, queries)
+        connection.hold(table, f"SELECT {columns} FROM {table}", _MOST_HELD)  # noqa: S608  (names of ours)
+    paths = ", ".join(f"'{path}'" for path in signals)
+    numbers = {"session_id": _ID, "absent": _REASON, "signal": f"ENUM({paths})"} if signals else {}
+    cast = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in numbers.items())
+    replaced = f"REPLACE ({cast}) " if cast else ""
+    connection.hold(named, f"SELECT * {replaced}FROM ({of_signals(signals)})")
+
+
+def _columns(table: str, queries: Collection[str]) -> str:
+    """The columns that queries name; all where one takes all."""
+    starred = re.compile(rf"\*[^()]*\b(?:FROM|JOIN) {table}\b|\b{table}\.\*")
+    words = {word for sql in queries for word in re.findall(r"\w+", sql)}
+    named = [f'"{name}"' for name in tables.COLUMNS[table] if name in words]
+    return ", ".join(named) if named and not any(map(starred.search, queries)) else "*"
+
+
+def of_signals(signals: Collection[str]) -> str:
+    """The rows of these signals."""
+    among = ", ".join(f"'{path}'" for path in signals)
+    wanted = f"signal IN ({among})" if signals else "false"
+    return f"SELECT session_id, turn, signal, value, number, absent, detail FROM signals WHERE {wanted}"  # noqa: S608  (paths out of queries of ours)
+
+
+# A store asked over some of its shards at a time: what DuckDB holds in memory does not grow with the store.
+
+
+def slices(connection: Connection, table: str, most_rows: int) -> list[Connection]:
+    """The connection, or several over some of the shards each, of no more rows of `table` together than that, or of one
+    shard: for a question whose rows are each of one session, which lies in one shard. Asked one after the other, DuckDB
+    holds no more than a slice in memory."""
+    files = connection.files.get(table, [])
+    of_file = "SELECT file_name, num_rows FROM parquet_file_metadata($files)"
+    counted = connection.database.execute(of_file, {"files": files}).fetchall() if len(files) > 1 else []
+    if sum(n for _, n in counted) <= most_rows:
+        return [connection]
+    # A shard whose `table` can't be read has sessions all the same.
+    rows_of = {_folder(file): 0 for file in connection.files.get("sessions", [])}
+    rows_of |= {_folder(file): n for file, n in counted}
+    made: list[Connection] = []
+    shards: set[str] = set()
+    rows = 0
+    for shard, n in sorted(rows_of.items()):
+        if shards and rows + n > most_rows:
+            made.append(connection.over(shards))
+            shards, rows = set(), 0
+        shards.add(shard)
+        rows += n
+    return [*made, connection.over(shards)]
+
+
+def _folder(file: str) -> str:
+    return str(Path(file).parent)
+
+
+# A store in one line: how many sessions of whom, of which agents, from when to when.
+
+_WHOSE = {"product": "of people", "eval": "of eval runs"}
+
+
+def outline(store: Store) -> str:
+    """Counts from the index; agents and days from the sessions, where they can be read."""
+    counted = Counter(entry.context for entry in store.manifest.sessions.values())
+    if not counted:
+        return "no sessions"
+    whose = " and ".join(f"{n:,} {_WHOSE[context]}" for context, n in counted.most_common())
+    parts = [f"{whose.replace(' of', ' session of' if counted.total() == 1 else ' sessions of', 1)}"]
+    try:
+        agents = rows(store, "SELECT agent, count(*) AS n FROM sessions GROUP BY agent ORDER BY n DESC, agent")[1]
+        days = rows(store, "SELECT min(started_at)::DATE::TEXT, max(started_at)::DATE::TEXT FROM sessions")[1]
+    except AgentSignalsError:  # a word on a damaged store must not fail
+        return "; ".join([*parts, "damaged"])
+    parts.append(", ".join(f"{agent} {n:,}" for agent, n in agents))
+    first, last = days[0]
+    if first is not None:
+        parts.append(first if first == last else f"{first} to {last}")
+    if store.damage:
+        parts.append("damaged")
+    return "; ".join(parts)

@@ -24,7 +24,7 @@ from agentsignals.model import (
     ToolCall,
     Turn,
 )
-from agentsignals.views.ledger import cost_of, cost_source, ledger, unpriced_parts, visible_output_tokens
+from agentsignals.views.usage import cost_of, cost_source, ledger, unpriced_parts, visible_output_tokens
 
 _TIME = "timestamp[us]"
 _TIMES = frozenset(("timestamp", "started_at", "ended_at", "created_at", "authored_at", "committed_at"))

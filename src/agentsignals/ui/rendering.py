@@ -1,4 +1,4 @@
-"""HTML of pages: jinja escapes whatever is put in, and what could turn a line around is shown instead of obeyed."""
+"""Which page an address names. Pages are found by name: a module in `pages` that declares `PAGES` has what it lists."""
 
 from __future__ import annotations
 
@@ -7,19 +7,105 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 from html import escape
-from typing import Any
+from importlib.resources import files
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import jinja2
 
-from agentsignals.analysis.figures import MISSING, formatted
-from agentsignals.catalog import caption
-from agentsignals.report import phrases as report_words
-from agentsignals.ui import words
+from agentsignals.model.registry import Registry
+from agentsignals.questions.formatting import MISSING, formatted
+from agentsignals.signals.catalog import caption
+from agentsignals.ui import document as report_words
+from agentsignals.ui import page as words
 from agentsignals.ui.filter import carried, words_of
-from agentsignals.ui.page import Page, Query, address
-from agentsignals.ui.reading import Reading
-from agentsignals.ui.routes import above, navigation
+from agentsignals.ui.page import NotFound, Page, Query, Reply, Route, address
+from agentsignals.ui.snapshot import Reading
 from agentsignals.words.text import visible
+
+LONGEST = 8
+"""More parts than any path has."""
+_PAGES: Registry[tuple[Route, ...]] = Registry(
+    "page", "agentsignals.ui.pages", "PAGES", lambda unit: isinstance(unit, tuple)
+)
+
+
+@cache
+def routes() -> tuple[Route, ...]:
+    """Every address there is."""
+    return tuple(route for pages in _PAGES.all().values() for route in pages)
+
+
+@cache
+def navigation() -> tuple[tuple[str, str], ...]:
+    """Address and name of what stands at the top of each page."""
+    shown = sorted((route for route in routes() if route.title), key=lambda route: route.place)
+    return tuple(("/" + "/".join(route.path), route.title) for route in shown)
+
+
+def above(path: str) -> str:
+    """The address in the navigation that a page belongs to; empty for none."""
+    route, _ = _route(path)
+    return "" if route is None else route.below or "/" + "/".join(route.path)
+
+
+def answer_of(reading: Reading, path: str, query: Query) -> Page | Reply:
+    """What stands at an address. NotFound when there is nothing."""
+    route, named = _route(path)
+    if route is None:
+        raise NotFound(f"There is no page {path[:200]}.", "The pages there are stand above.")
+    return route.answer(reading, query, *named)
+
+
+def _route(path: str) -> tuple[Route | None, list[str]]:
+    parts = [unquote(part, errors="surrogateescape") for part in path.split("/", LONGEST)[1:]]
+    while parts and not parts[-1]:
+        parts.pop()
+    for route in routes():
+        if len(route.path) == len(parts) and all(p in ("*", part) for p, part in zip(route.path, parts, strict=True)):
+            return route, [part for p, part in zip(route.path, parts, strict=True) if p == "*"]
+    return None, []
+
+
+# Our own style and scripts. Pages carry neither inside them, so that the policy can forbid it.
+
+_OF_REPORT = ("page.css", "page.js", "live.js")
+_LIBRARY = "vega.js"
+_TYPES = {".css": "text/css", ".js": "text/javascript"}
+FOLDER = "/static/"
+
+
+class Asset(NamedTuple):
+    """A file as it is sent."""
+
+    content: bytes
+    type: str
+
+
+def asset(path: str) -> Asset | None:
+    """The file of that address; None when it is none of ours."""
+    name = path.removeprefix(FOLDER)
+    return _asset(name) if path.startswith(FOLDER) and name in _names() else None
+
+
+@cache
+def _names() -> frozenset[str]:
+    ours = (file.name for file in files("agentsignals.ui").joinpath("static").iterdir())
+    return frozenset((*_OF_REPORT, _LIBRARY, *(name for name in ours if PurePosixPath(name).suffix in _TYPES)))
+
+
+@cache
+def _asset(name: str) -> Asset:
+    if name == _LIBRARY:
+        from agentsignals.ui.svg_charts import library  # noqa: PLC0415  (packing it takes a second)
+
+        return Asset(library().encode(), "text/javascript")
+    folder = files("agentsignals.ui.report") if name in _OF_REPORT else files("agentsignals.ui").joinpath("static")
+    return Asset(folder.joinpath(name).read_bytes(), _TYPES[PurePosixPath(name).suffix])
+
+
+# HTML of pages: jinja escapes whatever is put in, and what could turn a line around is shown instead of obeyed.
 
 _LINK = re.compile(r'(?<= )href="(?P<path>/[^"?#]*|(?=\?))(?P<query>\?[^"#]*)?(?P<mark>#[^"]*)?"')
 _LISTS = ("/", "/sessions", "/signals", "/search", "/attempts")
@@ -75,7 +161,7 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.ChoiceLoader(
             [
                 jinja2.PackageLoader("agentsignals.ui", "templates"),
-                jinja2.PackageLoader("agentsignals.report", "."),
+                jinja2.PackageLoader("agentsignals.ui.report", "."),
             ]
         ),
         autoescape=True,

@@ -17,15 +17,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agentsignals.errors import AgentSignalsError, CatalogError, QueryError, StoreError, UnknownSession, UsageError
-from agentsignals.ui import assets, gold_form
-from agentsignals.ui.gold_form import Annotations
+from agentsignals.ui import rendering as assets
 from agentsignals.ui.live import PATH as LIVE
 from agentsignals.ui.live import Live
 from agentsignals.ui.page import NotFound, Page, Query, Reply
 from agentsignals.ui.pages import annotate
-from agentsignals.ui.reading import Reading, Readings
-from agentsignals.ui.rendering import html
-from agentsignals.ui.routes import answer_of
+from agentsignals.ui.pages import annotate as gold_form
+from agentsignals.ui.pages.annotate import Annotations
+from agentsignals.ui.rendering import answer_of, html
+from agentsignals.ui.snapshot import Reading, Readings
 
 ADDRESS = "127.0.0.1"
 PORT = 8321

@@ -7,15 +7,11 @@ from typing import Literal, NamedTuple, get_args
 
 from msgspec import Struct
 
-from agentsignals.edits.attempt_outcome import Ladder, ladder
-from agentsignals.edits.localization import Localization, localized
-from agentsignals.edits.patch_outcome import PatchFacts, facts_of
-from agentsignals.model import Edit, Event
-from agentsignals.model.attempt import Attempt, PatchedFile
-from agentsignals.validation.loops import loops
-from agentsignals.views.evidence import Row
+from agentsignals.changes.patches import Ladder, Localization, PatchFacts, facts_of, ladder, localized
+from agentsignals.model import Attempt, Edit, Event, PatchedFile
+from agentsignals.stats.validation.benchmarks import loops
 from agentsignals.views.repeats import LATELY, Count, alarms
-from agentsignals.views.session import SessionView
+from agentsignals.views.session import Row, SessionView
 
 FailureClass = Literal[
     "infrastructure",

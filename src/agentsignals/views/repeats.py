@@ -15,9 +15,8 @@ from typing import Literal, get_args
 import msgspec
 from msgspec import Struct, field
 
-from agentsignals.edits.texts import edit_texts
-from agentsignals.model import Event, Session, ToolCall
-from agentsignals.model.roles import decoded
+from agentsignals.changes.hunks import edit_texts
+from agentsignals.model import Event, Session, ToolCall, decoded
 
 Kind = Literal["failing", "alike", "same", "undone", "mostly"]
 """`failing`: failures of one thing (`thing`) with no success of it between. `alike`: failing calls with one result,

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+import msgspec
 from msgspec import Struct
 
-from agentsignals.edits.tracking import Region, track
+from agentsignals.changes.regions import Region, track
 from agentsignals.model import (
     MAIN,
     NO_SUBAGENT,
+    RAN,
     Absent,
     CallStatus,
     Edit,
@@ -26,10 +28,11 @@ from agentsignals.model import (
     ToolCall,
     trust,
 )
-from agentsignals.model.once import once
-from agentsignals.views.ledger import final_share, is_lower_bound, last_closing, total_of
-from agentsignals.words.mentions import Mentions
-from agentsignals.words.prose import Prose
+from agentsignals.model.lazy import once
+from agentsignals.model.prices import Kind, written_out
+from agentsignals.views.usage import final_share, is_lower_bound, last_closing, total_of
+from agentsignals.words.agent_lexicon import asked
+from agentsignals.words.prose import Mentions, Prose, Span
 
 FILE_CLASSES = frozenset(("read", "search", "edit"))
 _OUTSIDE = re.compile(r"[/~]|[A-Za-z]:/|\.\./")
@@ -344,3 +347,194 @@ class SessionView:
     def result_text(self, call: ToolCall) -> str:
         """The kept text of a call's result; empty when it has none."""
         return (self.session.events[call.result_seq].text or "") if call.result_seq is not None else ""
+
+
+# What a value rests on. A signal says it through `why`; unless someone asks, nothing is collected or costs.
+
+EXCERPT_CHARS = 200
+MOST_ROWS = 50
+"""At most so many rows of evidence of one role are shown; the total is told (design/signals.md#evidence)."""
+
+
+class Row(Protocol):
+    """Anything of a session that has an event: a turn, step, event, tool call or edit."""
+
+    seq: int
+
+
+class Item(Struct):
+    """One piece of evidence: an event, the line of the artifact it stands on, and its part in the value."""
+
+    seq: int | None
+    artifact: str | None
+    line: int | None
+    excerpt: str
+    role: str
+
+
+class Evidence:
+    """Takes notes for nobody. Signals call it freely; only `Collected` keeps anything."""
+
+    is_kept = False
+    """Whether notes are kept: what must be worked out for them alone is left undone where they are not."""
+
+    def support(self, rows: Iterable[Row], note: str = "") -> None:
+        """These make the value what it is: the numerator, the counted."""
+
+    def denominator(self, rows: Iterable[Row], note: str = "") -> None:
+        """Out of these."""
+
+    def counter(self, rows: Iterable[Row], note: str = "") -> None:
+        """These speak against it, or were left out."""
+
+    def match(self, row: Row, pattern: str, words: str) -> None:
+        """A pattern of that name matched these words in the row's text."""
+
+    def matches(self, matched: Iterable[tuple[Row, str, str]]) -> None:
+        """Many matches (row, pattern, words), which nobody makes unless someone asks."""
+
+    def bill(self, steps: Iterable[Step], kinds: Collection[Kind]) -> None:
+        """The value is what these model calls used, or paid for, of these kinds of tokens."""
+
+    def rule(self, text: str) -> None:
+        """The rule that decided."""
+
+
+SILENT = Evidence()
+
+
+class Collected(Evidence):
+    """The evidence of one value."""
+
+    is_kept = True
+
+    def __init__(self, view: SessionView) -> None:
+        self.items: list[Item] = []
+        self.totals: dict[str, int] = {}
+        self.rules: list[str] = []
+        self.billed: dict[int, Collection[Kind]] = {}
+        """Of model calls, by their `id`: the kinds of tokens that the value is made of."""
+        self._is_bound = view.undercounted
+        self._events = view.session.events
+        self._calls = {c.seq: c for c in view.session.tool_calls}
+
+    def support(self, rows: Iterable[Row], note: str = "") -> None:
+        self._add("support", rows, note)
+
+    def denominator(self, rows: Iterable[Row], note: str = "") -> None:
+        self._add("denominator", rows, note)
+
+    def counter(self, rows: Iterable[Row], note: str = "") -> None:
+        self._add("counter", rows, note)
+
+    def match(self, row: Row, pattern: str, words: str) -> None:
+        self._add("support", [row], f"{pattern}: “{words}”")
+
+    def matches(self, matched: Iterable[tuple[Row, str, str]]) -> None:
+        for row, pattern, words in matched:
+            self.match(row, pattern, words)
+
+    def bill(self, steps: Iterable[Step], kinds: Collection[Kind]) -> None:
+        self.billed |= {id(step): kinds for step in steps}
+
+    def rule(self, text: str) -> None:
+        self.rules.append(text)
+
+    def input(self, path: str, value: Any, is_bound: bool = False) -> None:
+        """Another signal's value that went in; a lower bound where that is one."""
+        text = f"absent ({value.reason})" if isinstance(value, Absent) else _short(msgspec.json.encode(value).decode())
+        self.items.append(Item(None, None, None, f"{path} {'>=' if is_bound else '='} {text}", "input"))
+
+    def _add(self, role: str, rows: Iterable[Row], note: str) -> None:
+        for row in rows:
+            n = self.totals[role] = self.totals.get(role, 0) + 1
+            if n > MOST_ROWS:
+                continue
+            event = self._events[row.seq] if 0 <= row.seq < len(self._events) else None
+            excerpt = written_out(row, self._is_bound) if isinstance(row, Step) else self._excerpt(row.seq)
+            self.items.append(
+                Item(
+                    row.seq,
+                    event.artifact_id if event else None,
+                    event.line if event else None,
+                    _short(f"{note} {excerpt}".strip()),
+                    role,
+                )
+            )
+
+    def _excerpt(self, seq: int) -> str:
+        call = self._calls.get(seq)
+        if call is not None:
+            return f"{call.name} {call.command or call.path or call.arguments}"
+        return self._events[seq].text or self._events[seq].kind if 0 <= seq < len(self._events) else ""
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= EXCERPT_CHARS else flat[: EXCERPT_CHARS - 1] + "…"
+
+
+# The agent's questions to the person.
+
+CLOSING_CHARS = 300
+"""The last characters of a message, where a question is one to the person
+(design/signals.md#questions-to-the-person)."""
+_NO_CLARIFYING = frozenset(("confirmation", "offer"))
+_CARRIED_OUT = RAN | {"error"}
+
+
+def closing_question(view: SessionView, response: list[Event]) -> Span | None:
+    """The last question near the end of a response's last message that neither asks for leave nor is a mere offer."""
+    last = next((e for e in reversed(response) if e.kind == "text" and e.text), None)
+    if last is None:
+        return None
+    prose = view.prose
+    questions = [s for s in prose.spans_at(last, asked) if s.name not in _NO_CLARIFYING]
+    return questions[-1] if questions and prose.end_of(last) - questions[-1].end <= CLOSING_CHARS else None
+
+
+def cut_short(view: SessionView, seq: int) -> list[Event | ToolCall]:
+    """Interruptions and refusals after that event, less those after which the agent went on: it did otherwise. Calls of
+    the same step were asked for together with a refused one, and answer nothing."""
+    last = next((c for c in reversed(view.calls) if c.thread == MAIN and c.status in _CARRIED_OUT), None)
+    both: list[Event | ToolCall] = [*view.interrupts, *view.rejected]
+    rows = [row for row in both if row.seq > seq]
+    if last is None:
+        return rows
+    return [row for row in rows if row.seq > last.seq or (row.step is not None and row.step == last.step)]
+
+
+def plan_handed_on(view: SessionView) -> bool:
+    """The session ends with a plan that was approved; the work on it is another session's."""
+    last = view.calls[-1] if view.calls else None
+    if last is None or last.purpose != "plan_handoff" or last.status != "ok" or last.result_seq is None:
+        return False
+    return not any(e.kind in OF_AGENT and e.seq > last.result_seq for e in view.events)
+
+
+# What a judge said of a session: a person, or a model that read it.
+#
+# Where several labellers did a task, the one with most labels of it counts, then the youngest; the detail names it.
+
+NO_JUDGE = Absent("backend_disabled", "judge")
+SPOKE = "session without assistant text"
+
+
+def label_detail(label: Label) -> dict[str, object]:
+    """Who said it, why, and what else."""
+    more = msgspec.json.decode(label.detail) if label.detail else {}
+    detail: dict[str, object] = {"labeller": label.labeller, "reason": label.reason, "model": label.model}
+    if label.prompt_hash is not None:
+        detail["prompt_hash"] = label.prompt_hash
+    return {k: v for k, v in detail.items() if v is not None} | (more if isinstance(more, dict) else {})
+
+
+def session_label(view: SessionView, why: Evidence, task: str) -> Label | Absent:
+    """The label of a whole session by that task; absent without an agent's text, and where nobody judged it."""
+    if not view.by_kind.get("text"):
+        return Absent("not_applicable", SPOKE)
+    label = next((judgement for judgement in view.judgements(task) if judgement.turn is None), None)
+    if label is None:
+        return NO_JUDGE
+    why.rule(f"{label.labeller}: {label.value}" + (f" ({label.reason})" if label.reason else ""))
+    return label

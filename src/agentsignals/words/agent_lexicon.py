@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from agentsignals.model import Absent, Event
-from agentsignals.model.once import once
+from agentsignals.model.lazy import once
 from agentsignals.words.prose import Phrase, Phrases, Prose, Span, questions
 
 _NOT_VERY = (

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentsignals.analysis.study import Outcome, Table
 from agentsignals.lab.evaluation.audit import Audit
 from agentsignals.lab.evaluation.audited import findings
 from agentsignals.lab.evaluation.published import Run
 from agentsignals.lab.evaluation.published_states import Stored, alike, negative_without_prompt, rise
+from agentsignals.questions.question import Outcome, Table
 from tests.lab.evaluation.test_legacy import CORPUS, GUARDED, made, skip_where_light
 
 EMOTIONS = ("calm", "patient", "confident", "frustrated", "desperate", "stuck", "stressed")

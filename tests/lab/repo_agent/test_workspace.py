@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.edits.unified_diff import patched_files
+from agentsignals.changes.patches import patched_files
 from agentsignals.lab.coding_tasks.repositories import TASKS
 from agentsignals.lab.repo_agent.difference import difference
 from agentsignals.lab.repo_agent.hints import hardcoding_hints

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.edits.hunks import Hunk
+from agentsignals.changes.hunks import Hunk
 from tests.build import Part, call, say, think, user, view
 from tests.signals.ask import absent, detail, lines, value
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.model.attempt import HarnessSummary
+from agentsignals.model import HarnessSummary
 from tests.build import Part, call
 from tests.signals.ask import absent, detail, evidence, lines, value
 from tests.signals.attempts import patched, ran, trial, unseen

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.catalog import Measured, by_path, plain
 from agentsignals.model import Absent
+from agentsignals.signals.catalog import Measured, by_path, plain
 from tests.build import call, user, view
 from tests.signals.ask import absent, lines, value, values_over_sessions
 

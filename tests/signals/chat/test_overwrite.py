@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.edits.hunks import Hunk
+from agentsignals.changes.hunks import Hunk
 from agentsignals.model import Edit
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, session, user, view

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import by_path, measure
 from agentsignals.model import Absent, Checkpoint
+from agentsignals.signals.catalog import by_path, measure
 from tests.build import Part, call, event, say, user, view
 from tests.signals.ask import absent, by_turn, detail, evidence, lines, value
 

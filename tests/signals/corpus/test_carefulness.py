@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.signals.corpus.carefulness import COMMANDS_LOOKED_AT
+from agentsignals.signals.corpus.metrics import COMMANDS_LOOKED_AT
 from tests.build import Part, call, event, user, view
 from tests.signals.ask import absent, detail, lines, value
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import Measured, by_path, plain
 from agentsignals.model import Absent, Label
+from agentsignals.signals.catalog import Measured, by_path, plain
 from agentsignals.views.session import SessionView
 from tests.build import call, say, session, user, view
 from tests.signals.ask import absent, value, values_over_sessions

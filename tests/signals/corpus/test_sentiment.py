@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import Measured, by_path, inventory, measure, plain
 from agentsignals.model import Absent, Label
+from agentsignals.signals.catalog import Measured, by_path, inventory, measure, plain
 from agentsignals.stats.agreement import agreement
 from agentsignals.views.session import SessionView
 from tests.build import call, say, session, user

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.catalog import measure
-from agentsignals.edits.hunks import Hunk
+from agentsignals.changes.hunks import Hunk
 from agentsignals.embedding import DISABLED
+from agentsignals.signals.catalog import measure
 from tests.build import Part, call, say, user, view
 from tests.signals.ask import absent, detail, lines, value
 

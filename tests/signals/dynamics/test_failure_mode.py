@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import by_path, explain
 from agentsignals.model import Absent
-from agentsignals.signals.dynamics.failure_mode import goals
+from agentsignals.signals.catalog import by_path, explain
+from agentsignals.signals.dynamics import goals
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, say, user, view
 from tests.signals.ask import value

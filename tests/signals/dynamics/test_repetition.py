@@ -136,7 +136,7 @@ def test_without_calls_nothing_can_repeat() -> None:
 
 
 def test_many_calls_of_one_tool_cost_no_quadratic_time() -> None:
-    from agentsignals.signals.dynamics.repetition import _repeated  # noqa: PLC0415  (its cost is what is tested)
+    from agentsignals.signals.dynamics import _repeated  # noqa: PLC0415  (its cost is what is tested)
 
     calls = [
         ToolCall(

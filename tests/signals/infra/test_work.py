@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.claude_code.profile import PROFILE
+from agentsignals.formats.claude_code import PROFILE
 from agentsignals.model import MAIN, CallStatus
 from tests.build import Part, say, think, user, view, void
 from tests.signals.ask import absent, by_turn, detail, value

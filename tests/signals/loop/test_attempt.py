@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import Measured, by_path
-from agentsignals.model import Absent
-from agentsignals.model.attempt import Verification
-from agentsignals.signals.loop.attempt import error_kind
+from agentsignals.model import Absent, Verification
+from agentsignals.signals.catalog import Measured, by_path
+from agentsignals.signals.loop import error_kind
 from agentsignals.views.session import SessionView
 from tests.signals.ask import absent, detail, evidence, value, values_over_sessions
 from tests.signals.attempts import trial, unseen

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import by_path, catalogue, explain, measure
-from agentsignals.git.repository_facts import LinesCommitted, label
+from agentsignals.changes.worktrees import LinesCommitted, label
 from agentsignals.model import Absent, Checkpoint, Label, Session
+from agentsignals.signals.catalog import by_path, catalogue, explain, measure
 from agentsignals.views.history import History
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, event, say, user, view

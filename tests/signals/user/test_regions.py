@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.edits.hunks import Hunk
+from agentsignals.changes.hunks import Hunk
 from agentsignals.signals.user.regions import LOOKED_BACK_CALLS, trend
 from tests.build import Part, call, say, user, view
 from tests.signals.ask import absent, detail, evidence, lines, value

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import by_path, explain, measure, values
-from agentsignals.edits.changed_lines import changed_lines, lines_by_file
-from agentsignals.formats.tools import EDIT_ROLES
-from agentsignals.model import Absent
-from agentsignals.model.roles import encoded
+from agentsignals.changes.hunks import changed_lines, lines_by_file
+from agentsignals.formats.profile import EDIT_ROLES
+from agentsignals.model import Absent, encoded
+from agentsignals.signals.catalog import by_path, explain, measure, values
 from agentsignals.views.history import MOST_PRINTS, MOST_SHARERS, History, Outline, histories, prints
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, user, view

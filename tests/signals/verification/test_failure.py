@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import by_path
-from agentsignals.model.attempt import Verification
+from agentsignals.model import Verification
+from agentsignals.signals.catalog import by_path
 from agentsignals.views.failure import CLASSES, RULES, failure_of
 from agentsignals.views.session import SessionView
 from tests.build import call, say

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.model.attempt import Verification
+from agentsignals.model import Verification
 from tests.signals.ask import absent, detail, evidence, value
 from tests.signals.attempts import graded, patched, unseen
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.model.attempt import HarnessSummary, Verification
+from agentsignals.model import HarnessSummary, Verification
 from tests.build import call
 from tests.signals.ask import absent, detail, evidence, lines, value
 from tests.signals.attempts import graded, patched, ran, unseen

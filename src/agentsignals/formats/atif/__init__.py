@@ -1,5 +1,4 @@
-"""ATIF trajectories, 1.0 to 1.7 (design/formats.md#harbor-and-atif): one JSON document an agent run, compactions in
-files of their own."""
+"""What the harnesses that write ATIF call the tools of their agents; other names are any agent's."""
 
 from __future__ import annotations
 
@@ -7,8 +6,28 @@ import posixpath
 from typing import Any
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
-from agentsignals.formats.atif.profile import PROFILE
 from agentsignals.formats.head import Head
+from agentsignals.formats.profile import ASIDE, NO_SHELL, PLAN, SHELL, WEB, Profile, Tool, named
+
+PROFILE = Profile(
+    tools=named(
+        (Tool(class_="shell", command=("keystrokes", "command")), "keystrokes bash_command"),
+        (SHELL, "execute_bash run_shell_command terminal"),
+        (NO_SHELL, "execute_ipython_cell"),
+        (PLAN, "task_tracker todo"),
+        (WEB, "browser fetch browser_use"),
+        (ASIDE, "think finish submit mark_task_complete task_complete"),
+    ),
+    frame=(
+        r"\[The command completed with exit code -?\d+\.?\]",
+        r"\[Command finished with exit code -?\d+\]",
+        r"\[(?:Current working directory|Python interpreter): .*\]",
+    ),
+)
+
+
+# ATIF trajectories, 1.0 to 1.7 (design/formats.md#harbor-and-atif): one JSON document an agent run, compactions in
+# files of their own.
 
 
 def claims(head: Head) -> Claim | None:
@@ -39,4 +58,4 @@ CARD = Card(
         "No exit codes but in words.",
     ),
 )
-FORMAT = Format(name="atif", version=6, claims=claims, read=read_by("atif.files"), profile=PROFILE, card=CARD)
+FORMAT = Format(name="atif", version=6, claims=claims, read=read_by("atif.reader"), profile=PROFILE, card=CARD)

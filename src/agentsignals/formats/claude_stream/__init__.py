@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
-from agentsignals.formats.claude_code.profile import PROFILE
+from agentsignals.formats.claude_code import PROFILE
 from agentsignals.formats.head import Head
 
 _OTHERS = ("tool_call", "tool_result", "message", "thinking", "completion")
@@ -51,5 +51,5 @@ CARD = Card(
     ),
 )
 FORMAT = Format(
-    name="claude-stream", version=8, claims=claims, read=read_by("claude_stream.files"), profile=PROFILE, card=CARD
+    name="claude-stream", version=8, claims=claims, read=read_by("claude_stream.reader"), profile=PROFILE, card=CARD
 )

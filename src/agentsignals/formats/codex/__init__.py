@@ -1,12 +1,111 @@
-"""Codex rollout JSONL (design/formats.md#codex): `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`."""
+"""What is known of Codex: its homes and its tools."""
 
 from __future__ import annotations
 
 import re
 
+from msgspec import structs
+
 from agentsignals.formats import Card, Claim, Format, Material, read_by
-from agentsignals.formats.codex.profile import PROFILE
 from agentsignals.formats.head import Head
+from agentsignals.formats.profile import (
+    ASIDE,
+    ASK,
+    EDIT,
+    EDIT_ROLES,
+    MCP,
+    PLAN,
+    READ,
+    SEARCH,
+    SHELL,
+    TASK,
+    WEB,
+    Profile,
+    named,
+)
+
+PATCH = structs.replace(EDIT, roles=structs.replace(EDIT_ROLES, patch=("input", "patch", "command")))
+"""The patch may be the last of a command's words."""
+_INJECTED = (
+    "# AGENTS.md instructions",
+    "</image>",
+    "<INSTRUCTIONS>",
+    "<agent_message",
+    "<app-context>",
+    "<apps_instructions>",
+    "<codex_internal_context",
+    "<collaboration_mode>",
+    "<environment_context>",
+    "<goal_context>",
+    "<hook_prompt",
+    "<image",
+    "<model_switch>",
+    "<permissions instructions>",
+    "<personality_spec>",
+    "<plugins_instructions>",
+    "<recommended_plugins>",
+    "<skill>",
+    "<skills_instructions>",
+    "<subagent_notification>",
+    "<turn_aborted>",
+    "<user_action>",
+    "<user_instructions>",
+    "<user_shell_command>",
+    "Another language model started to solve this problem and produced a summary",
+)
+"""How items begin that the program puts in the person's place."""
+
+_PERSONAL = r"(?:.*\n--- project-doc ---\n)?"
+"""A person's own instructions, which are logged before the repository's."""
+
+PROFILE = Profile(
+    agent="codex",
+    instructions=("AGENTS.md", "AGENTS.override.md"),  # https://github.com/openai/codex/blob/main/docs/agents_md.md
+    instructions_logged=(
+        (
+            "AGENTS.md",
+            rf"# AGENTS\.md instructions[^\n]*\n+<INSTRUCTIONS>\n{_PERSONAL}(?P<text>.*?)(?:\n</INSTRUCTIONS>|\Z)",
+        ),
+        ("AGENTS.md", rf"<user_instructions>\n+{_PERSONAL}(?P<text>.*?)(?:\n</user_instructions>|\Z)"),
+    ),
+    homes=tuple(
+        f"{home}/{place}" for home in ("~/.codex", "$CODEX_HOME") for place in ("sessions", "archived_sessions")
+    ),
+    tools=named(
+        (SHELL.within("timeout_ms", 0.001), "shell container.exec local_shell shell_command"),
+        (SHELL.within("yield_time_ms", 0.001), "exec_command"),
+        (SHELL.to("poll").within("yield_time_ms", 0.001), "write_stdin"),
+        (READ, "read_file list_dir view_image read_mcp_resource"),
+        (SEARCH, "grep_files list_mcp_resources list_mcp_resource_templates"),
+        (SEARCH.to("tool_search"), "tool_search"),
+        (PLAN, "update_plan create_goal get_goal update_goal"),
+        (TASK, "spawn_agent send_input send_message resume_agent close_agent list_agents followup_task"),
+        (TASK, "interrupt_agent spawn_agents_on_csv report_agent_job_result"),
+        (TASK.to("poll"), "wait wait_agent"),
+        (WEB, "web_search web_fetch"),
+        (PATCH, "apply_patch"),
+        (ASK, "request_user_input"),
+        (ASIDE, "image_generation js_repl exec request_permissions tool_suggest"),
+    ),
+    tools_like={"mcp__*": MCP},
+    machine_written=tuple((beginning, "meta") for beginning in _INJECTED),
+    frame=(
+        r"(?:Chunk ID|Wall time|Original token count|Total output lines|Exit code): .*",
+        r"Process exited with code .*",
+        r"Output:",
+    ),
+    nothing_found=("No matches found", "No files found"),
+    failures=(
+        (
+            "edit_mismatch",
+            ("failed to find expected lines", "failed to find context", "verification failed"),
+        ),
+        ("permission", ("rejected by sandbox", "sandbox denied", "patch rejected: writing outside of the project")),
+    ),
+)
+
+
+# Codex rollout JSONL (design/formats.md#codex): `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`.
 
 _TYPES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 _ID = re.compile(r'"id"\s*:\s*"([^"]+)"')
@@ -44,4 +143,4 @@ CARD = Card(
         "Dollars are not logged.",
     ),
 )
-FORMAT = Format(name="codex", version=5, claims=claims, read=read_by("codex.files"), profile=PROFILE, card=CARD)
+FORMAT = Format(name="codex", version=5, claims=claims, read=read_by("codex.reader"), profile=PROFILE, card=CARD)

@@ -1,10 +1,24 @@
-"""What `codex exec --json` prints (design/formats.md#codex-exec): threads, turns, items. No times, models, prompts."""
+"""What is known of the items of `codex exec --json` that are calls of tools."""
 
 from __future__ import annotations
 
 from agentsignals.formats import Card, Claim, Format, Material, pieces_by, read_by
-from agentsignals.formats.codex_exec.profile import PROFILE
 from agentsignals.formats.head import Head
+from agentsignals.formats.profile import EDIT, MCP, PLAN, SHELL, TASK, WEB, Profile, named
+
+PROFILE = Profile(
+    tools=named(
+        (SHELL, "command_execution"),
+        (EDIT, "file_change"),
+        (MCP, "mcp_tool_call"),
+        (WEB, "web_search"),
+        (PLAN, "todo_list"),
+        (TASK, "collab_tool_call"),
+    ),
+)
+
+
+# What `codex exec --json` prints (design/formats.md#codex-exec): threads, turns, items. No times, models, prompts.
 
 _TYPES = ("turn.started", "turn.completed", "turn.failed", "item.started", "item.updated", "item.completed")
 
@@ -35,8 +49,8 @@ FORMAT = Format(
     name="codex-exec",
     version=4,
     claims=claims,
-    read=read_by("codex_exec.files"),
+    read=read_by("codex_exec.reader"),
     profile=PROFILE,
-    pieces=pieces_by("codex_exec.files"),
+    pieces=pieces_by("codex_exec.reader"),
     card=CARD,
 )

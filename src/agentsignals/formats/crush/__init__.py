@@ -2,10 +2,123 @@
 
 from __future__ import annotations
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
-from agentsignals.formats.crush.database import DATABASE
-from agentsignals.formats.crush.profile import PROFILE
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Raw, structs
+
+from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, plain, read_by
 from agentsignals.formats.head import Head
+from agentsignals.formats.profile import (
+    ASIDE,
+    EDIT,
+    FIND,
+    MCP,
+    PLAN,
+    READ,
+    SEARCH,
+    SHELL,
+    TASK,
+    WEB,
+    WRITE,
+    Profile,
+    named,
+)
+from agentsignals.formats.records import UNREADABLE
+
+# Crush's database (design/formats.md#crush): a session's rows as one document.
+
+_json = msgspec.json.Decoder(Raw).decode
+_check = msgspec.json.Decoder().decode
+_SESSION = ("id", "parent_session_id", "title", "cost", "created_at", "updated_at")
+_MESSAGE = ("id", "session_id", "role", "parts", "model", "created_at", "updated_at")
+
+
+def sessions(ask: Ask) -> Iterator[Held]:
+    """Every session, with its last change, which is told to the second alone."""
+    query = "SELECT session_id, count(*), max(updated_at) FROM messages GROUP BY session_id"
+    rows = {session_id: (count, changed) for session_id, count, changed in ask(query)}
+    for session_id, updated in ask("SELECT id, updated_at FROM sessions ORDER BY id"):
+        count, changed = rows.get(session_id, (0, 0))
+        yield Held(session_id, max(_seconds(updated), _seconds(changed)) * 1000, count)
+
+
+def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
+    """A session with its messages in their order."""
+    own_id = session_id.decode()
+    described = next(ask(f"SELECT {', '.join(_SESSION)} FROM sessions WHERE id = ?", own_id), None)  # noqa: S608
+    if described is None:
+        return
+    facts = dict(zip(_SESSION, map(plain, described), strict=True))
+    (facts["children_cost"],) = next(ask("SELECT sum(cost) FROM sessions WHERE parent_session_id = ?", own_id))
+    yield msgspec.json.encode(facts)[:-1] + b',"messages":['
+    comma = b""
+    columns = [c for c in (*_MESSAGE, "is_summary_message") if c in ask.tables["messages"]]
+    query = f"SELECT {', '.join(columns)} FROM messages WHERE session_id = ? ORDER BY created_at, rowid"  # noqa: S608
+    for row in ask(query, own_id):
+        message = dict(zip(columns, map(plain, row), strict=True))
+        yield comma + msgspec.json.encode({**message, "parts": _parts(message["parts"])})
+        comma = b","
+    yield b"]}"
+
+
+def _parts(value: object) -> Raw | None:
+    """JSON as it lies there; None where it is none, which the reader counts."""
+    try:
+        return _json(value) if isinstance(value, str) and _check(value) is not None else None
+    except UNREADABLE:
+        return None
+
+
+def _seconds(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+DATABASE = Database(
+    columns={"sessions": _SESSION, "messages": _MESSAGE},
+    some_have={"messages": ("is_summary_message",)},
+    sessions=sessions,
+    document=document,
+)
+
+
+# What is known of Crush: where it lists the projects whose databases hold its sessions, and its tools.
+
+PROFILE = Profile(
+    agent="crush",
+    instructions_perhaps=(  # by version: https://github.com/charmbracelet/crush/blob/main/internal/config/config.go
+        "CRUSH.md",
+        "CRUSH.local.md",
+        "AGENTS.md",
+        "CLAUDE.md",
+        "CLAUDE.local.md",
+        "GEMINI.md",
+        ".cursorrules",
+        ".cursor/rules/**/*",
+        ".github/copilot-instructions.md",
+    ),
+    homes=tuple(
+        f"{data}/projects.json:data_dir/crush.db"
+        for data in ("~/.local/share/crush", "$XDG_DATA_HOME/crush", "$LOCALAPPDATA/crush", "$CRUSH_GLOBAL_DATA")
+    ),
+    tools=named(
+        (READ, "view"),
+        (SEARCH, "grep sourcegraph lsp_references references"),
+        (FIND, "glob ls"),
+        (EDIT, "edit multiedit"),
+        (WRITE, "write"),
+        (structs.replace(SHELL, folder=("working_dir",)), "bash"),
+        (READ.to("poll"), "job_output"),
+        (PLAN, "todos"),
+        (TASK, "agent agentic_fetch"),
+        (WEB, "fetch web_fetch web_search download"),
+        (ASIDE, "diagnostics lsp_diagnostics lsp_restart job_kill"),
+    ),
+    tools_like={"mcp_*": MCP},
+    frame=(r"<cwd>.*</cwd>", r"exit status -?\d+", "no output"),
+    nothing_found=("No files found",),
+    stopped=(("cancelled", ("user cancelled assistant tool calling", "Command was aborted before completion")),),
+)
 
 
 def claims(head: Head) -> Claim | None:
@@ -33,7 +146,7 @@ FORMAT = Format(
     name="crush",
     version=1,
     claims=claims,
-    read=read_by("crush.files"),
+    read=read_by("crush.reader"),
     database=DATABASE,
     profile=PROFILE,
     card=CARD,

@@ -7,17 +7,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agentsignals.edits.hunks import Hunk, between, created, trimmed
+from agentsignals.changes.hunks import Hunk, between, created, trimmed
 from agentsignals.formats import Input
+from agentsignals.formats.bounds import count, whole
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.cursor_agent.profile import PROFILE
-from agentsignals.formats.cursor_agent.values import inside, model_of, nonempty
-from agentsignals.formats.edit_arguments import record_arguments
-from agentsignals.formats.figures import count, whole
-from agentsignals.formats.one_document import as_text
+from agentsignals.formats.cursor_agent import PROFILE
+from agentsignals.formats.cursor_agent.database import inside, model_of, nonempty
+from agentsignals.formats.documents import as_text
+from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.records import UNREADABLE, lines, saw
-from agentsignals.model import CallStatus, Session, Step, ToolCall
-from agentsignals.model.times import logged_iso, logged_ms
+from agentsignals.model import CallStatus, Session, Step, ToolCall, logged_iso, logged_ms
 
 PERSON, AGENT = 1, 2
 """What a bubble's `type` says."""

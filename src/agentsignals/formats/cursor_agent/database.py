@@ -1,9 +1,4 @@
-"""Cursor's IDE database (design/formats.md#cursor): a conversation ("composer") as JSON Lines, what is said of it and
-then each of its bubbles in the order that it lists them.
-
-Values are read by key, never all of them: such a file may be gigabytes, and holds credentials. Of a value only the
-fields that are named here go on.
-"""
+"""JSON values of Cursor's rows, as far as they are what is asked for: other programs write them, too."""
 
 from __future__ import annotations
 
@@ -15,10 +10,98 @@ from urllib.parse import quote, unquote
 import msgspec
 from msgspec import Raw, Struct
 
-from agentsignals.formats.cursor_agent import chats
-from agentsignals.formats.cursor_agent.values import fields, items
-from agentsignals.formats.database import Ask, Database, Held
+from agentsignals.formats import Ask, Database, Held
 from agentsignals.formats.records import UNREADABLE
+
+AUTO = "default"
+"""Stands for a model that Cursor chose, and does not name."""
+
+_object = msgspec.json.Decoder(dict[str, Raw]).decode
+_list = msgspec.json.Decoder(list[Raw]).decode
+_string = msgspec.json.Decoder(str).decode
+
+
+def fields(value: object) -> dict[str, Raw]:
+    """The fields of a JSON object; none where it is something else."""
+    try:
+        return _object(value) if isinstance(value, bytes | Raw) else {}
+    except UNREADABLE:
+        return {}
+
+
+def items(record: dict[str, Raw], name: str) -> list[Raw]:
+    """The items of the list of that name; none where it is something else."""
+    try:
+        return _list(record[name]) if name in record else []
+    except UNREADABLE:
+        return []
+
+
+def string(raw: Raw | None) -> str | None:
+    try:
+        return _string(raw) if raw is not None else None
+    except UNREADABLE:
+        return None
+
+
+def inside(value: object, *names: str) -> Any:
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def nonempty(value: object) -> str | None:
+    return value or None if isinstance(value, str) else None
+
+
+def model_of(value: object) -> str | None:
+    return nonempty(value) if value != AUTO else None
+
+
+# Chats that older versions of Cursor's IDE keep in the database of a workspace (design/formats.md#cursor): two
+# values of `ItemTable`, which holds credentials under other keys.
+
+_PANEL, _COMPOSERS = "workbench.panel.aichat.view.aichat.chatdata", "composer.composerData"
+_ROW = "SELECT rowid, value FROM ItemTable WHERE key = ?"
+_LISTS = ((_PANEL, "tabs", "tabId", "bubbles"), (_COMPOSERS, "allComposers", "composerId", "conversation"))
+"""Under which key, in which list, with which name of its id and of its bubbles."""
+_WHO = {"user": 1, "ai": 2, "assistant": 2}
+
+
+def held(ask: Ask) -> Iterator[tuple[str, int, dict[str, Raw], list[Raw]]]:
+    """Each chat: its id, the row that it stands in, what is said of it, its bubbles. One without bubbles is a name in a
+    list: its bubbles are in the database of all workspaces."""
+    for key, name, id_name, bubbles_name in _LISTS:
+        for row, value in ask(_ROW, key):
+            for raw in items(fields(value), name):
+                chat = fields(raw)
+                chat_id, bubbles = string(chat.get(id_name)), items(chat, bubbles_name)
+                if chat_id and bubbles:
+                    yield chat_id, row, chat, bubbles
+
+
+def described(chat_id: str, chat: dict[str, Raw]) -> dict[str, Any]:
+    """What the record of a conversation says, of a chat."""
+    title = chat.get("chatTitle", chat.get("name"))
+    return {"composerId": chat_id, **({"name": title} if title is not None else {})}
+
+
+def bubble(raw: Raw) -> dict[str, Raw]:
+    """A bubble as newer versions write it: who speaks is a number there."""
+    record = fields(raw)
+    who = _WHO.get(string(record.get("type")) or "")
+    if who is not None:
+        record["type"] = Raw(str(who).encode())
+    if "text" not in record and "rawText" in record:
+        record["text"] = record["rawText"]
+    return record
+
+
+# Cursor's IDE database (design/formats.md#cursor): a conversation ("composer") as JSON Lines, what is said of it
+# and then each of its bubbles in the order that it lists them.
+#
+# Values are read by key, never all of them: such a file may be gigabytes, and holds credentials. Of a value only
+# the fields that are named here go on.
 
 BEGINS = b'{"cursorComposer":'
 """How a document of this kind begins."""
@@ -33,7 +116,9 @@ _TOOL = (
     *("userDecision", "additionalData"),
 )
 _VALUE = "SELECT value FROM cursorDiskKV WHERE key = ?"
-_COMPOSERS = "SELECT key, rowid FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' ORDER BY key"
+_COMPOSERS_DATABASE = (
+    "SELECT key, rowid FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' ORDER BY key"
+)
 _BUBBLES = "SELECT count(*), max(rowid) FROM cursorDiskKV WHERE key >= ? AND key < ?"
 _NO_CONTENT = f"composer.content.{hashlib.sha256(b'').hexdigest()}"
 MOST_CONTENT_BYTES = 1024 * 1024
@@ -69,7 +154,7 @@ def sessions(ask: Ask) -> Iterator[Held]:
     for session in _composers(ask) if "cursorDiskKV" in ask.tables else ():
         listed.add(session.session_id)
         yield session
-    for chat_id, row, _, bubbles in chats.held(ask):
+    for chat_id, row, _, bubbles in held(ask):
         if (key := _key(chat_id).encode()) not in listed:
             listed.add(key)
             yield Held(key, 0, len(bubbles), mark=row)
@@ -78,7 +163,7 @@ def sessions(ask: Ask) -> Iterator[Held]:
 def _composers(ask: Ask) -> Iterator[Held]:
     headed = "composerHeaders" in ask.tables
     times = dict(ask("SELECT composerId, lastUpdatedAt FROM composerHeaders")) if headed else {}
-    for key, row in ask(_COMPOSERS):
+    for key, row in ask(_COMPOSERS_DATABASE):
         composer_id = key[len(b"composerData:") :]
         ((bubbles, last),) = ask(_BUBBLES, *_bounds(composer_id.decode()))
         changed = times.get(composer_id)
@@ -92,10 +177,10 @@ def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
     composer_id = unquote(session_id.decode())
     row = next(ask(_VALUE, f"composerData:{composer_id}"), None) if "cursorDiskKV" in ask.tables else None
     if row is None:
-        for chat_id, _, chat, raws in chats.held(ask):
+        for chat_id, _, chat, raws in held(ask):
             if chat_id == composer_id:
-                yield _line({"cursorComposer": chats.described(chat_id, chat)})
-                yield from (_bubble(chats.bubble(raw), {}) for raw in raws)
+                yield _line({"cursorComposer": described(chat_id, chat)})
+                yield from (_bubble(bubble(raw), {}) for raw in raws)
         return
     composer = fields(row[0])
     listed = [header for raw in items(composer, "fullConversationHeadersOnly") if (header := _headed(raw))]

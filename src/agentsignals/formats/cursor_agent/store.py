@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from agentsignals.formats.cursor_agent.values import inside
-from agentsignals.formats.database import Ask, Database, Held
-from agentsignals.formats.one_document import as_text
+from agentsignals.formats import Ask, Database, Held
+from agentsignals.formats.cursor_agent.database import inside
+from agentsignals.formats.documents import as_text
 from agentsignals.formats.records import UNREADABLE
 
 BEGINS = b'{"cursorChat":'

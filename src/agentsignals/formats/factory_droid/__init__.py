@@ -6,8 +6,49 @@ The model and the token counts of a session lie in `<id>.settings.json` beside i
 from __future__ import annotations
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
-from agentsignals.formats.factory_droid.profile import PROFILE
 from agentsignals.formats.head import Head
+from agentsignals.formats.profile import (
+    ASK,
+    EDIT,
+    FIND,
+    HAND_IN,
+    PLAN,
+    READ,
+    SEARCH,
+    SHELL,
+    SKILL,
+    TASK,
+    WEB,
+    WRITE,
+    Profile,
+    named,
+)
+
+# What is known of Factory Droid: its home and its tools.
+
+PROFILE = Profile(
+    agent="factory-droid",
+    instructions=("AGENTS.md",),
+    aliases=("droid",),
+    homes=("~/.factory/sessions",),
+    tools=named(
+        (READ, "Read"),
+        (SEARCH, "Grep"),
+        (FIND, "Glob LS"),
+        (EDIT, "Edit MultiEdit ApplyPatch"),
+        (WRITE, "Create Write"),
+        (SHELL, "Execute"),
+        (PLAN, "TodoWrite ProposeMission"),
+        (HAND_IN, "ExitSpecMode"),
+        (TASK, "Task"),
+        (SKILL, "Skill"),
+        (WEB, "WebSearch FetchUrl"),
+        (ASK, "AskUser"),
+    ),
+    frame=(r"\[Process exited with code -?\d+\]", r"Error: Command failed \(exit code: -?\d+\)"),
+    nothing_found=("No matches found", "No files found", "No results found"),
+    failures=(("edit_mismatch", ("could not find the text", "old_str not found", "old_str and new_str are")),),
+)
 
 
 def claims(head: Head) -> Claim | None:
@@ -30,5 +71,5 @@ CARD = Card(
     ),
 )
 FORMAT = Format(
-    name="factory-droid", version=4, claims=claims, read=read_by("factory_droid.files"), profile=PROFILE, card=CARD
+    name="factory-droid", version=4, claims=claims, read=read_by("factory_droid.reader"), profile=PROFILE, card=CARD
 )

@@ -6,8 +6,87 @@ Lines, appended to. A session that was resumed by a newer version is there in bo
 from __future__ import annotations
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
-from agentsignals.formats.gemini_cli.profile import PROFILE
 from agentsignals.formats.head import Head
+from agentsignals.formats.profile import (
+    ASIDE,
+    ASK,
+    EDIT,
+    FIND,
+    HAND_IN,
+    MCP,
+    PLAN,
+    PLAN_MODE,
+    READ,
+    SEARCH,
+    SHELL,
+    SKILL,
+    TASK,
+    WEB,
+    WRITE,
+    Profile,
+    named,
+)
+
+# What is known of Gemini CLI: its home and its tools.
+
+PROFILE = Profile(
+    agent="gemini-cli",
+    # https://github.com/google-gemini/gemini-cli/blob/main/docs/cli/gemini-md.md: others by `context.fileName`
+    instructions=("GEMINI.md",),
+    instructions_perhaps=("AGENTS.md",),
+    expands_imports=True,
+    aliases=("gemini",),
+    homes=("~/.gemini/tmp", "$GEMINI_CLI_HOME/.gemini/tmp"),
+    tools=named(
+        (READ, "read_file read_many_files get_internal_docs"),
+        (SEARCH, "grep_search search_file_content codebase_investigator"),
+        (FIND, "glob list_directory"),
+        (EDIT, "replace edit"),
+        (WRITE, "write_file"),
+        (SHELL, "run_shell_command"),
+        (READ.to("poll"), "read_background_output list_background_processes"),
+        (PLAN, "write_todos update_topic"),
+        (PLAN_MODE, "enter_plan_mode"),
+        (HAND_IN, "exit_plan_mode"),
+        (TASK, "delegate_to_agent invoke_agent complete_task"),
+        (SKILL, "activate_skill"),
+        (WEB, "google_web_search web_fetch"),
+        (ASK, "ask_user"),
+        (ASIDE, "save_memory"),
+    ),
+    tools_like={"mcp_*": MCP, "*__*": MCP},
+    machine_written=(
+        ("System: Please continue.", "meta"),
+        ("System: Potential loop detected", "meta"),
+        ("I ran the following shell command:", "user_shell"),
+        ("<state_snapshot>", "compaction"),
+        ("<session_context>", "meta"),
+        ("<hook_context>", "meta"),
+    ),
+    frame=(
+        r"Command: (?s:.*?)\nDirectory: .*",
+        r"(?:Output|Stdout|Stderr|Error|Signal|Background PIDs|Process Group PGID):(?: \((?:empty|none)\)| \d+)?",
+        r"Exit Code: -?\d+",
+    ),
+    nothing_found=("No matches found", "No files found", "No files matching"),
+    stopped=(
+        ("error", ("exceeded the timeout of",)),
+        ("cancelled", ("Command was cancelled by user", "Command cancelled by user")),
+    ),
+    failures=(
+        (
+            "edit_mismatch",
+            (
+                "0 occurrences found",
+                "could not find the string to replace",
+                "no changes to apply",
+                "occurrences but found",
+                "no edits to apply",
+            ),
+        ),
+        ("permission", ("denied by policy", "path not in workspace", "must be within")),
+    ),
+)
 
 
 def claims(head: Head) -> Claim | None:
@@ -32,5 +111,5 @@ CARD = Card(
     ),
 )
 FORMAT = Format(
-    name="gemini-cli", version=5, claims=claims, read=read_by("gemini_cli.files"), profile=PROFILE, card=CARD
+    name="gemini-cli", version=5, claims=claims, read=read_by("gemini_cli.reader"), profile=PROFILE, card=CARD
 )

@@ -7,8 +7,46 @@ import re
 from typing import Any
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
-from agentsignals.formats.grok_build.profile import PROFILE
 from agentsignals.formats.head import Head
+from agentsignals.formats.profile import (
+    ASIDE,
+    ASK,
+    EDIT,
+    FIND,
+    PLAN,
+    READ,
+    SEARCH,
+    SHELL,
+    TASK,
+    WEB,
+    WRITE,
+    Profile,
+    named,
+)
+
+# What is known of Grok Build: its homes and its tools.
+
+PROFILE = Profile(
+    agent="grok-build",
+    aliases=("grok",),
+    homes=("~/.grok/sessions", "$GROK_HOME/sessions"),
+    tools=named(
+        (SHELL.within("timeout", 0.001), "run_terminal_command"),
+        (READ, "read_file"),
+        (SEARCH, "grep"),
+        (FIND, "list_dir"),
+        (EDIT, "search_replace apply_patch"),
+        (WRITE, "write"),
+        (PLAN, "todo_write"),
+        (TASK, "spawn_subagent"),
+        (TASK.to("poll"), "get_command_or_subagent_output"),
+        (WEB, "web_search web_fetch"),
+        (ASK, "ask_user_question"),
+        (ASIDE, "kill_command_or_subagent scheduler_create scheduler_delete scheduler_list"),
+    ),
+    nothing_found=("found 0 matches", "No matches found"),
+)
+
 
 _LONG_FIRST_LINE = re.compile(
     rb'\{"timestamp":\d{1,12},"method":"(?:_x\.ai/)?session/update","params":\{"sessionId":"([^"]{1,100})"'
@@ -52,5 +90,5 @@ CARD = Card(
 )
 
 FORMAT = Format(
-    name="grok-build", version=1, claims=claims, read=read_by("grok_build.files"), profile=PROFILE, card=CARD
+    name="grok-build", version=1, claims=claims, read=read_by("grok_build.reader"), profile=PROFILE, card=CARD
 )

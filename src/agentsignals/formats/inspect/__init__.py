@@ -1,7 +1,4 @@
-"""Inspect logs (design/formats.md#inspect): a ZIP of a header, a JSON document a sample and epoch, and a journal.
-
-The same log is also written as one JSON document; `inspect_json` recognises that one.
-"""
+"""Inspect's standard tools, and how those of the agents it bridges are called."""
 
 from __future__ import annotations
 
@@ -10,10 +7,58 @@ import re
 import msgspec
 from msgspec import Struct
 
-from agentsignals.formats import Card, Claim, Format, Material, pieces_by, read_by, zip_members
+from agentsignals.formats import Card, Claim, Format, Material, claude_code, pieces_by, read_by, zip_members
 from agentsignals.formats.head import Head
-from agentsignals.formats.inspect.profile import PROFILE
+from agentsignals.formats.profile import (
+    ASIDE,
+    ASK,
+    EDIT,
+    FIND,
+    NO_SHELL,
+    PLAN,
+    READ,
+    SEARCH,
+    SHELL,
+    TASK,
+    WEB,
+    WRITE,
+    Profile,
+    Tool,
+    named,
+)
 from agentsignals.formats.records import UNREADABLE
+
+PROFILE = Profile(
+    tools=named(
+        (SHELL, "bash bash_session shell exec_command"),
+        (NO_SHELL, "python code_execution ipython"),
+        (EDIT, "text_editor str_replace_editor str_replace_based_edit_tool edit_file apply_patch"),
+        (WRITE, "write_file create_file"),
+        (READ, "read_file view_file"),
+        (READ.to("skill"), "skill"),
+        (SEARCH, "grep"),
+        (FIND, "glob list_files find"),
+        (WEB, "web_search web_fetch web_browser"),
+        (PLAN, "update_plan todo_write"),
+        (TASK, "task agent"),
+        (ASK, "ask_user"),
+        (ASIDE, "submit think computer memory"),
+    ),
+    tools_like={"web_browser_*": WEB, "transfer_to_*": TASK},
+)
+
+
+# Whose tools an eval's agent has: Inspect's own, and those of Claude Code, which it bridges.
+
+
+def tool(name: str) -> Tool | None:
+    """What a tool is; None when its name is not known."""
+    return PROFILE.tool(name) or claude_code.PROFILE.tool(name)
+
+
+# Inspect logs (design/formats.md#inspect): a ZIP of a header, a JSON document a sample and epoch, and a journal.
+#
+# The same log is also written as one JSON document; `inspect_json` recognises that one.
 
 SAMPLE = re.compile(r"samples/[^\x00]+_epoch_\d{1,9}\.json\Z")
 """How the members that hold a sample are named."""
@@ -73,8 +118,8 @@ FORMAT = Format(
     name="inspect",
     version=5,
     claims=claims,
-    read=read_by("inspect.files"),
-    pieces=pieces_by("inspect.files"),
+    read=read_by("inspect.reader"),
+    pieces=pieces_by("inspect.reader"),
     of_json=False,
     profile=PROFILE,
     card=CARD,

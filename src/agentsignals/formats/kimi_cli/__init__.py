@@ -6,9 +6,63 @@ from __future__ import annotations
 
 import re
 
+from msgspec import structs
+
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import Head
-from agentsignals.formats.kimi_cli.profile import PROFILE
+from agentsignals.formats.profile import (
+    ASIDE,
+    ASK,
+    EDIT,
+    FIND,
+    HAND_IN,
+    MCP,
+    PLAN,
+    PLAN_MODE,
+    READ,
+    SEARCH,
+    SHELL,
+    TASK,
+    WEB,
+    WRITE,
+    Profile,
+    named,
+)
+from agentsignals.model import Roles
+
+# What is known of kimi-cli, which came before Kimi Code: its home and its tools.
+
+_REPLACE = structs.replace(EDIT, roles=Roles(replace=(("old", "new"),), several=("edit",), everywhere=("replace_all",)))
+
+PROFILE = Profile(
+    agent="kimi-cli",
+    homes=("~/.kimi/sessions", "$KIMI_SHARE_DIR/sessions"),
+    tools=named(
+        (READ, "ReadFile ReadMediaFile"),
+        (SEARCH, "Grep"),
+        (FIND, "Glob"),
+        (_REPLACE, "StrReplaceFile"),
+        (WRITE, "WriteFile"),
+        (SHELL.within("timeout"), "Shell Bash CMD"),
+        (PLAN, "SetTodoList"),
+        (PLAN_MODE, "EnterPlanMode"),
+        (HAND_IN, "ExitPlanMode"),
+        (TASK, "Agent Task CreateSubagent"),
+        (WEB, "SearchWeb FetchURL"),
+        (ASK, "AskUserQuestion"),
+        (READ.to("poll"), "TaskOutput"),
+        (ASIDE, "TaskList TaskStop SendDMail Think"),
+    ),
+    tools_like={"mcp__*": MCP},
+    machine_written=(("<system>", "meta"), ("<git-context>", "meta")),
+    frame=(r"Command failed with exit code: -?\d+\.", r"Command executed successfully\."),
+    stopped=(("error", ("Command killed by timeout",)),),
+    failures=(
+        ("edit_mismatch", ("no replacements were made",)),
+        ("not_found", (r"tool `[^`]*` not found",)),
+    ),
+)
+
 
 _PLACE = re.compile(r"(?:\A|/)([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/(?:subagents/([\w.-]{1,80})/)?[^/]+\Z")
 
@@ -53,7 +107,7 @@ FORMAT = Format(
     name="kimi-cli",
     version=1,
     claims=claims,
-    read=read_by("kimi_cli.files"),
+    read=read_by("kimi_cli.reader"),
     profile=PROFILE,
     snapshots=False,
     card=CARD,

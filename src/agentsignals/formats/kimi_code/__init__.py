@@ -8,7 +8,58 @@ import re
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import Head
-from agentsignals.formats.kimi_code.profile import PROFILE
+from agentsignals.formats.profile import (
+    ASIDE,
+    ASK,
+    EDIT,
+    FIND,
+    HAND_IN,
+    MCP,
+    PLAN,
+    PLAN_MODE,
+    READ,
+    SEARCH,
+    SHELL,
+    SKILL,
+    TASK,
+    WEB,
+    WRITE,
+    Profile,
+    named,
+)
+
+# What is known of Kimi Code: its home and its tools.
+
+PROFILE = Profile(
+    agent="kimi-code",
+    homes=("~/.kimi-code/sessions", "$KIMI_CODE_HOME/sessions"),
+    tools=named(
+        (READ, "Read ReadMediaFile"),
+        (SEARCH, "Grep"),
+        (FIND, "Glob"),
+        (EDIT, "Edit"),
+        (WRITE, "Write"),
+        (SHELL.within("timeout"), "Bash"),
+        (PLAN, "TodoList"),
+        (PLAN_MODE, "EnterPlanMode"),
+        (HAND_IN, "ExitPlanMode"),
+        (TASK, "Agent AgentSwarm"),
+        (SKILL, "Skill"),
+        (WEB, "WebSearch FetchURL"),
+        (ASK, "AskUserQuestion"),
+        (READ.to("poll"), "TaskOutput WaitFor"),
+        (ASIDE, "TaskList TaskStop CronCreate CronList CronDelete NotifyUser CreateGoal GetGoal UpdateGoal"),
+    ),
+    tools_like={"mcp__*": MCP},
+    machine_written=(("<system-reminder>", "meta"), ("<git-context>", "meta")),
+    frame=(r"Command failed with exit code: -?\d+\.", r"Process exited with code -?\d+"),
+    stopped=(("error", ("Command killed by timeout",)), ("cancelled", ("Interrupted by user",))),
+    failures=(
+        ("edit_mismatch", ("old_string not found in", "old_string is not unique")),
+        ("not_found", (r"\Atool \"[^\"]*\" not found",)),
+    ),
+)
+
 
 _PLACE = re.compile(r"(?:\A|/)(session_[\w-]{8,80})/agents/([\w.-]{1,80})/[^/]+\Z")
 _OF_STATE = frozenset(("id", "version", "cwd", "agents", "createdAt"))
@@ -64,7 +115,7 @@ FORMAT = Format(
     name="kimi-code",
     version=1,
     claims=claims,
-    read=read_by("kimi_code.files"),
+    read=read_by("kimi_code.reader"),
     profile=PROFILE,
     snapshots=False,
     card=CARD,

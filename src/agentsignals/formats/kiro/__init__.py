@@ -9,7 +9,32 @@ from __future__ import annotations
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.kiro.profile import PROFILE
+from agentsignals.formats.profile import ASIDE, FIND, MCP, PLAN, READ, SEARCH, SHELL, TASK, WEB, WRITE, Profile, named
+
+# What is known of Kiro: its home and its tools.
+
+PROFILE = Profile(
+    agent="kiro",
+    instructions=(".kiro/steering/**/*.md",),
+    instructions_perhaps=("AGENTS.md",),
+    homes=("~/.kiro/sessions",),
+    tools=named(
+        (READ, "fs_read read"),
+        (WRITE, "fs_write write"),
+        (SEARCH, "grep code knowledge"),
+        (FIND, "glob"),
+        (SHELL, "execute_bash execute_cmd shell bash"),
+        (PLAN, "todo_list todo"),
+        (TASK, "delegate use_subagent subagent session"),
+        (WEB, "web_search web_fetch"),
+        (ASIDE, "use_aws aws thinking introspect report_issue gh_issue"),
+    ),
+    tools_like={"*___*": MCP},
+    conventions=("thinking_not_logged",),
+    nothing_found=("No matches found", "No files found", "No results found"),
+    failures=(("edit_mismatch", ("no occurrences of", "occurrences of old_str were found")),),
+)
+"""Its `thinking` is a tool; what the model thought is not logged."""
 
 
 def claims(head: Head) -> Claim | None:
@@ -36,4 +61,4 @@ CARD = Card(
         "The program's own database is not read: it is known from documentation alone.",
     ),
 )
-FORMAT = Format(name="kiro", version=3, claims=claims, read=read_by("kiro.files"), profile=PROFILE, card=CARD)
+FORMAT = Format(name="kiro", version=3, claims=claims, read=read_by("kiro.reader"), profile=PROFILE, card=CARD)

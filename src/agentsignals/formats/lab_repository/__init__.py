@@ -1,10 +1,24 @@
-"""Traces of the lab's agent at work on repositories: an episode a file, which is the one attempt of a trial."""
+"""Tools of the lab's agent on a repository."""
 
 from __future__ import annotations
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import Head
-from agentsignals.formats.lab_repository.profile import PROFILE
+from agentsignals.formats.profile import EDIT, OTHER, READ, SEARCH, Profile, Tool, named
+
+PROFILE = Profile(
+    agent="lab-repository",
+    tools=named(
+        (SEARCH, "list search"),
+        (READ, "read"),
+        (EDIT, "replace write patch"),
+        (Tool(class_="test"), "test"),
+        (OTHER, "submit"),
+    ),
+)
+
+
+# Traces of the lab's agent at work on repositories: an episode a file, which is the one attempt of a trial.
 
 MARK = "agentsignals_lab_repository"
 
@@ -25,5 +39,5 @@ CARD = Card(
     limits=("Times are not logged.",),
 )
 FORMAT = Format(
-    name="lab-repository", version=3, claims=claims, read=read_by("lab_repository.files"), profile=PROFILE, card=CARD
+    name="lab-repository", version=3, claims=claims, read=read_by("lab_repository.reader"), profile=PROFILE, card=CARD
 )

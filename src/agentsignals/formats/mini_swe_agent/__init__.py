@@ -1,5 +1,4 @@
-"""mini-SWE-agent trajectories (design/formats.md#mini-swe-agent): `<instance>.traj.json`, a list of messages or a
-document with one."""
+"""What is known of mini-SWE-agent: it has one tool."""
 
 from __future__ import annotations
 
@@ -8,7 +7,13 @@ import re
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import of_submission, root_of, run_of, run_of_model
-from agentsignals.formats.mini_swe_agent.profile import PROFILE
+from agentsignals.formats.profile import SHELL, Profile, named
+
+PROFILE = Profile(agent="mini-swe-agent", tools=named((SHELL, "bash")))
+
+
+# mini-SWE-agent trajectories (design/formats.md#mini-swe-agent): `<instance>.traj.json`, a list of messages or a
+# document with one.
 
 _FENCE = re.compile(r"```(?:mswea_)?bash(?:_command)?[^\n]{0,20}\n")
 _SAYS_SO = re.compile(r'"trajectory_format"\s*:\s*"mini-swe-agent')
@@ -77,5 +82,5 @@ CARD = Card(
     limits=("No real run of version 2 was seen.",),
 )
 FORMAT = Format(
-    name="mini-swe-agent", version=4, claims=claims, read=read_by("mini_swe_agent.files"), profile=PROFILE, card=CARD
+    name="mini-swe-agent", version=4, claims=claims, read=read_by("mini_swe_agent.reader"), profile=PROFILE, card=CARD
 )

@@ -9,7 +9,47 @@ from typing import Any
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import Head
-from agentsignals.formats.mistral_vibe.profile import PROFILE
+from agentsignals.formats.profile import (
+    ASIDE,
+    ASK,
+    EDIT,
+    FIND,
+    PLAN,
+    READ,
+    SEARCH,
+    SHELL,
+    SKILL,
+    TASK,
+    WEB,
+    WRITE,
+    Profile,
+    named,
+)
+
+# What is known of Mistral Vibe: its homes and its tools.
+
+PROFILE = Profile(
+    agent="mistral-vibe",
+    aliases=("vibe",),
+    homes=("~/.vibe/logs/session", "$VIBE_HOME/logs/session"),
+    tools=named(
+        (READ, "read_file"),
+        (WRITE, "write_file"),
+        (EDIT, "edit search_replace"),
+        (SHELL.within("timeout"), "bash"),
+        (SEARCH, "grep"),
+        (FIND, "list_directory glob"),
+        (PLAN, "todo"),
+        (SKILL, "skill"),
+        (TASK, "task"),
+        (TASK.to("poll").within("timeout_ms", 0.001), "wait"),
+        (ASK, "ask_user_question"),
+        (WEB, "web_search web_fetch"),
+        (ASIDE, "unified_harness_scratchpad search_tool_functions run_typescript"),
+    ),
+    frame=(r"(?:command|stdout|stderr|returncode): ?.*",),
+)
+
 
 MESSAGES = "messages.jsonl"
 _JOURNAL = re.compile(r"(?:^|/)([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/journal/\d{16}\.jsonl$")
@@ -71,7 +111,7 @@ FORMAT = Format(
     name="mistral-vibe",
     version=1,
     claims=claims,
-    read=read_by("mistral_vibe.files"),
+    read=read_by("mistral_vibe.reader"),
     profile=PROFILE,
     card=CARD,
     snapshots=False,

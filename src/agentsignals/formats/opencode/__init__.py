@@ -8,12 +8,218 @@ tokens count; the `step-finish` part that repeats them does not.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+import msgspec
+from msgspec import Raw, Struct, structs
+
+from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, plain, read_by
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.opencode.database import DATABASE
-from agentsignals.formats.opencode.ids import claimed
-from agentsignals.formats.opencode.profile import KILO, PROFILE
+from agentsignals.formats.profile import (
+    ASK,
+    EDIT,
+    FIND,
+    HAND_IN,
+    PLAN,
+    PLAN_MODE,
+    READ,
+    SEARCH,
+    SHELL,
+    SKILL,
+    TASK,
+    WEB,
+    WRITE,
+    Profile,
+    named,
+)
+from agentsignals.formats.records import UNREADABLE
+
+# OpenCode's database (design/formats.md#opencode): a session's rows as the document that an export of it would be.
+#
+# A row's `data` is the object of the export without its ids, which are columns. `event` repeats every change of
+# every part, and `session` has sums of what the messages say: neither is read.
+
+_object = msgspec.json.Decoder(dict[str, Raw]).decode
+_DESCRIBED = "id, parent_id, project_id, directory, title, version, time_created, time_updated"
+_CHANGES = "SELECT session_id, count(*), max(time_updated) FROM {} GROUP BY session_id"
+
+
+def sessions(ask: Ask) -> Iterator[Held]:
+    """Every session, with the last change of any of its rows: its own says nothing of a part that goes on."""
+    import sqlite3  # noqa: PLC0415  (loaded where such a file is met)
+
+    rows: dict[bytes, tuple[int, int]] = {}
+    for table in ("message", "part"):
+        try:
+            for session_id, count, changed in ask(_CHANGES.format(table)):
+                before = rows.get(session_id, (0, 0))
+                rows[session_id] = before[0] + count, max(before[1], _ms(changed))
+        except sqlite3.DatabaseError as problem:
+            if type(problem) is not sqlite3.DatabaseError:  # others are of the question; this is of a page
+                raise
+    for session_id, changed in ask("SELECT id, time_updated FROM session ORDER BY id"):
+        count, last = rows.get(session_id, (0, 0))
+        yield Held(session_id, max(last, _ms(changed)), count)
+
+
+def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
+    """A session as its export. Messages of a parent and its subagents interleave in time: rows go by session alone.
+
+    What is no JSON object becomes `null`, which the reader counts as a record that it can't read.
+    """
+    described = next(ask(f"SELECT {_DESCRIBED} FROM session WHERE id = ?", session_id.decode()), None)  # noqa: S608
+    if described is None:
+        return
+    own_id, parent_id, project_id, directory, title, version, created, updated = map(plain, described)
+    info = {"id": own_id, "parentID": parent_id, "projectID": project_id, "directory": directory, "title": title}
+    info |= {"version": version, "time": {"created": created, "updated": updated}}
+    yield b'{"info":' + msgspec.json.encode(info) + b',"messages":['
+    # Their order by few bytes each: SQLite would sort the rows with all that is in them.
+    places: dict[object, list[tuple[object, int]]] = {}
+    for row, message_id, part_id in ask("SELECT rowid, message_id, id FROM part WHERE session_id = ?", own_id):
+        places.setdefault(message_id, []).append((part_id, row))
+    comma = b""
+    messages = ask("SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id", own_id)
+    for message_id, data in messages:
+        ids = {"id": plain(message_id), "sessionID": own_id}
+        yield comma + b'{"info":' + _with_ids(data, ids) + b',"parts":['
+        comma = b""
+        for part_id, row in sorted(places.get(message_id, ()), key=lambda place: (str(place[0]), place[1])):
+            for (part,) in ask("SELECT data FROM part WHERE rowid = ?", row):
+                yield comma + _with_ids(part, {"id": plain(part_id), "messageID": ids["id"], "sessionID": own_id})
+                comma = b","
+        yield b"]}"
+        comma = b","
+    yield b"]}"
+
+
+def _with_ids(data: object, ids: dict[str, object]) -> bytes:
+    """The object of a row with its ids behind: a later key of the same name is the one that counts."""
+    text = data if isinstance(data, bytes) else b""
+    try:
+        is_empty = not _object(text)
+    except UNREADABLE:
+        return b"null"
+    return text.rstrip()[:-1] + (b"" if is_empty else b",") + msgspec.json.encode(ids)[1:]
+
+
+def _ms(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+DATABASE = Database(
+    columns={
+        "session": tuple(_DESCRIBED.split(", ")),
+        "message": ("id", "session_id", "time_created", "time_updated", "data"),
+        "part": ("id", "message_id", "session_id", "time_updated", "data"),
+    },
+    sessions=sessions,
+    document=document,
+    newer="session_message",
+)
+
+
+# Which file of OpenCode's older folder a file is, by the ids that stand in it.
+
+
+class Ids(Struct, gc=False, kw_only=True):
+    """What a file of the folder is, and where it belongs."""
+
+    id: str = ""
+    sessionID: str = ""
+    messageID: str = ""
+    projectID: str = ""
+    role: str = ""
+    type: str = ""
+
+    @property
+    def session_id(self) -> str | None:
+        """The session it belongs to; None for a file of another kind."""
+        if self.sessionID.startswith("ses_"):
+            is_part = self.id.startswith("prt_") and self.messageID and self.type
+            return self.sessionID if is_part or (self.id.startswith("msg_") and self.role) else None
+        return self.id if self.id.startswith("ses_") and self.projectID and not self.role else None
+
+
+_ids = msgspec.json.Decoder(Ids).decode
+
+
+def claimed(head: Head) -> str | None:
+    """The session of a file that begins so; None where it is none of the folder's."""
+    values = {name: value for name in Ids.__struct_fields__ if isinstance(value := head.document.get(name), str)}
+    if "role" not in values and "type" not in values and "info" in head.document:
+        return None
+    # The end of a long part is not seen.
+    if not head.complete and values.get("messageID"):
+        values.setdefault("type", "cut")
+    return Ids(**values).session_id
+
+
+def ids_of(data: bytes) -> Ids | None:
+    """Which file of the folder it is; None for an export."""
+    try:
+        ids = _ids(data)
+    except UNREADABLE:
+        return None
+    return ids if ids.session_id is not None else None
+
+
+# What is known of OpenCode: its home and its tools.
+
+PROFILE = Profile(
+    agent="opencode",
+    instructions=("AGENTS.md",),  # https://opencode.ai/docs/rules: CLAUDE.md where there is none, `@FILE` is not read
+    instructions_perhaps=("CLAUDE.md",),
+    homes=tuple(
+        f"{data}/opencode/{place}"
+        for data in ("~/.local/share", "$XDG_DATA_HOME")
+        for place in ("opencode*.db", "storage/session", "storage/message", "storage/part", "export")
+    ),
+    tools=named(
+        (READ, "read"),
+        (SEARCH, "grep lsp"),
+        (FIND, "glob list"),
+        (EDIT, "edit multiedit patch apply_patch"),
+        (WRITE, "write"),
+        (SHELL.within("timeout", 0.001), "bash shell"),
+        (PLAN, "todowrite todoread"),
+        (PLAN_MODE, "plan_enter"),
+        (HAND_IN, "plan_exit"),
+        (TASK, "task"),
+        (SKILL, "skill"),
+        (WEB, "webfetch websearch codesearch"),
+        (ASK, "question"),
+    ),
+    nothing_found=("No files found", "No matches found"),
+    stopped=(
+        ("error", ("terminated command after exceeding timeout", "terminated after exceeding timeout")),
+        ("cancelled", ("User aborted the command",)),
+    ),
+    failures=(
+        ("permission", ("the user has specified a rule which prevents you",)),
+        ("not_read_first", ("must read file",)),
+        (
+            "edit_mismatch",
+            (
+                "could not find oldstring",
+                "multiple matches for oldstring",
+                "modified since it was last read",
+                "newstring are identical",
+                "newstring must be different",
+                "oldstring not found",
+            ),
+        ),
+        ("not_found", (r"\A(?:error: )?file .* not found",)),
+    ),
+)
+"""Other names are MCP servers' tools (`<server>_<tool>`) and plugins'; nothing in the trace tells them apart."""
+KILO = structs.replace(
+    PROFILE,
+    agent="kilo",
+    homes=tuple(f"{data}/kilo/kilo*.db" for data in ("~/.local/share", "$XDG_DATA_HOME")),
+)
+"""A fork with the same tables: nothing in them names it, the database's name does."""
+
 
 UNNAMED = (None, "", "REDACTED")
 """Session ids that name nothing: a collector takes ids for secrets."""
@@ -54,7 +260,7 @@ FORMAT = Format(
     name="opencode",
     version=5,
     claims=claims,
-    read=read_by("opencode.files"),
+    read=read_by("opencode.reader"),
     database=DATABASE,
     profile=PROFILE,
     forks=(KILO,),

@@ -1,5 +1,4 @@
-"""OpenHands conversations (design/formats.md#openhands): `~/.openhands/conversations/<id>/`, a file an event and one
-for the state."""
+"""What is known of OpenHands: its homes and its tools."""
 
 from __future__ import annotations
 
@@ -9,7 +8,49 @@ from typing import Any
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.openhands.profile import PROFILE
+from agentsignals.formats.profile import (
+    ASIDE,
+    EDIT,
+    FIND,
+    PLAN,
+    READ,
+    SEARCH,
+    SHELL,
+    SKILL,
+    TASK,
+    WEB,
+    WRITE,
+    Profile,
+    named,
+)
+
+TERMINAL = SHELL.within("timeout")
+
+PROFILE = Profile(
+    agent="openhands",
+    aliases=("open-hands", "openhands-sdk"),
+    homes=("$OPENHANDS_PERSISTENCE_DIR/conversations", "~/.openhands/conversations"),
+    tools=named(
+        (TERMINAL, "terminal execute_bash"),
+        (EDIT, "file_editor str_replace_editor planning_file_editor edit apply_patch"),
+        (WRITE, "write_file"),
+        (READ, "read_file"),
+        (SEARCH, "grep"),
+        (FIND, "glob list_directory"),
+        (PLAN, "task_tracker"),
+        (TASK, "task delegate ask_oracle workflow consult_tom"),
+        (SKILL, "invoke_skill"),
+        (ASIDE, "think finish switch_llm vision_inspect"),
+    ),
+    tools_like={"browser_*": WEB},
+    nothing_found=("No files found", "No matches found", "No results found"),
+    failures=(("invalid_arguments", ("error validating tool",)),),
+    frame=(r"\[The command completed with exit code -?\d+\.\]",),
+)
+
+
+# OpenHands conversations (design/formats.md#openhands): `~/.openhands/conversations/<id>/`, a file an event and one
+# for the state.
 
 EVENT_FILE = re.compile(r"(?:^|/)(?:events/)?event-(\d{5,})-[0-9a-fA-F-]{8,64}\.json$")
 STATE_FILE = "base_state.json"
@@ -90,7 +131,7 @@ FORMAT = Format(
     name="openhands",
     version=1,
     claims=claims,
-    read=read_by("openhands.files"),
+    read=read_by("openhands.reader"),
     profile=PROFILE,
     card=CARD,
     snapshots=False,

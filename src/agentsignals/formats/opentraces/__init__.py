@@ -43,7 +43,7 @@ FORMAT = Format(
     name="opentraces",
     version=5,
     claims=claims,
-    read=read_by("opentraces.files"),
-    pieces=pieces_by("opentraces.files"),
+    read=read_by("opentraces.reader"),
+    pieces=pieces_by("opentraces.reader"),
     card=CARD,
 )

@@ -37,7 +37,7 @@ FORMAT = Format(
     name="otel-genai",
     version=3,
     claims=claims,
-    read=read_by("otel_genai.files"),
-    pieces=pieces_by("otel_genai.files"),
+    read=read_by("otel_genai.reader"),
+    pieces=pieces_by("otel_genai.reader"),
     card=CARD,
 )

@@ -1,13 +1,342 @@
-"""Tables of outcomes that people and leaderboards keep, a row an attempt (design/formats.md#tables-of-outcomes): CSV,
-JSON, JSON Lines, Parquet."""
+"""What the columns of a table are, by their usual names (design/formats.md#tables-of-outcomes)."""
 
 from __future__ import annotations
 
+import csv
+import io
+import math
+import mmap
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
 from agentsignals.formats import Card, Claim, Format, Material, pieces_by, read_by
 from agentsignals.formats.head import Head
-from agentsignals.formats.outcome_table.columns import are_rows, columns_of
-from agentsignals.formats.outcome_table.parquet import PARQUET, names
-from agentsignals.formats.outcome_table.separated import first_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+
+_NAMED_TASK = ("instance_id", "task_id", "problem_id", "task_name")
+_TASK = (*_NAMED_TASK, "task", "problem")
+"""The first are of a task and nothing else; the others are also topics, todo lists, kinds of work."""
+_PASSED = (
+    "resolved", "is_resolved", "solved", "is_solved", "passed", "is_passed", "success", "is_success", "successful",
+    "succeeded", "correct", "is_correct", "pass", "outcome", "verdict",
+)  # fmt: skip
+_SCORED = ("reward", "score")
+_MODEL = ("model_id", "model", "model_name", "model_name_or_path")
+_AGENT = ("agent_type", "agent", "agent_name", "scaffold", "system", "harness")
+_RUN = ("run_id", "run", "run_name", "submission", "submission_id", "experiment", "experiment_id")
+_SUMS = frozenset((
+    "n", "count", "n_samples", "num_samples", "n_tasks", "num_tasks", "n_instances", "num_instances", "n_trials",
+    "num_trials", "num_runs", "n_runs", "total", "accuracy", "stderr", "std", "pass_rate", "success_rate",
+    "resolve_rate", "resolved_rate", "mean_score", "avg_score", "average", "pass_1", "pass_at_1", "rank",
+))  # fmt: skip
+"""What a row over several attempts has: it is none."""
+KNOBS = {
+    "model_id": _MODEL,
+    "agent_type": _AGENT,
+    "agent_version": ("agent_version",),
+    "dataset": ("dataset", "benchmark"),
+    "split": ("split",),
+    "condition": ("condition",),
+    "seed": ("seed",),
+    "repeat": ("attempt", "attempt_index", "epoch", "repetition", "repeat"),
+    "reasoning_effort": ("reasoning_effort", "effort"),
+    "temperature": ("temperature",),
+    "tools": ("tools",),
+    "timeout_s": ("timeout_s",),
+    "attempt1_tool_cap": ("tool_cap", "attempt1_tool_cap"),
+    "max_steps": ("max_steps", "max_turns", "step_limit"),
+    "max_retries": ("max_retries", "retries"),
+    "cost_limit": ("cost_limit",),
+}
+"""Who was tried, by the columns' usual names, best first; other columns are the table's own."""
+FIGURES = {
+    "run_id": _RUN,
+    "cost_usd": ("cost_usd", "total_cost_usd", "cost"),
+    "input_tokens": ("input_tokens", "n_input_tokens", "prompt_tokens"),
+    "output_tokens": ("output_tokens", "n_output_tokens", "completion_tokens"),
+    "wall_time_s": ("wall_time_s", "duration_s", "duration_seconds", "elapsed_s", "runtime_s"),
+    "exit_status": ("exit_status", "failure_mode"),
+    "model_patch": ("model_patch",),
+}
+_YES = frozenset(("true", "yes", "1", "1.0", "resolved", "solved", "pass", "passed", "success", "correct"))
+_NO = frozenset(
+    ("false", "no", "0", "0.0", "unresolved", "unsolved", "fail", "failed", "failure", "incorrect", "wrong")
+)
+_NOT_JUDGED = frozenset(("", "none", "null", "nan", "na", "n/a", "error", "timeout", "skipped", "not_judged"))
+_LONGEST_NAME = 300
+"""Characters of a task's name: what is longer is its text."""
+_APART = re.compile(r"[\s.@/-]+")
+
+
+class Columns(Struct, frozen=True, kw_only=True):
+    """The columns of a table that are read, as the table spells them."""
+
+    task: str | None
+    passed: str | None
+    """Says yes or no."""
+    score: str | None
+    """A number."""
+    settings: dict[str, str]
+    """By the name of the knob or figure."""
+    lacks: str
+    """The reason for which it is no table of outcomes; empty where it is."""
+    is_near: bool = False
+    """It lacks one thing alone, and what it has hardly anything else has."""
+    is_swe_bench: bool = False
+
+    @property
+    def outcomes(self) -> list[str]:
+        return [name for name in (self.passed, self.score) if name is not None]
+
+    @property
+    def read(self) -> frozenset[str]:
+        return frozenset((*self.outcomes, *self.settings.values(), *([self.task] if self.task else [])))
+
+
+def columns_of(names: Iterable[str]) -> Columns:
+    """By their names, in any case and with any signs between the words."""
+    return _columns_of(tuple(names))
+
+
+@lru_cache(maxsize=1024)
+def _columns_of(names: tuple[str, ...]) -> Columns:
+    """Asked of every file of JSON, by two formats; an agent's records begin alike."""
+    spelt: dict[str, str] = {}
+    for name in names:
+        spelt.setdefault(_APART.sub("_", name.strip().lower()).strip("_"), name)
+    task, passed, score = (_first(spelt, usual) for usual in (_TASK, _PASSED, _SCORED))
+    usually = (*KNOBS.items(), *FIGURES.items())
+    settings = {knob: column for knob, usual in usually if (column := _first(spelt, usual)) is not None}
+    is_swe_bench = "instance_id" in spelt and "resolved" in spelt
+    has_id = any(usual in spelt for usual in _NAMED_TASK)
+    is_tried = any(usual in spelt for usual in (*_MODEL, *_AGENT, *_RUN))
+    lacks = [
+        reason
+        for reason, is_there in (
+            ("no_task_column", task is not None and (has_id or passed is not None)),
+            ("no_outcome_column", passed is not None or score is not None),
+            ("no_model_column", is_tried or is_swe_bench),
+            ("rows_of_sums", _SUMS.isdisjoint(spelt)),
+        )
+        if not is_there
+    ]
+    return Columns(
+        task=task,
+        passed=passed,
+        score=score,
+        settings=settings,
+        lacks=lacks[0] if lacks else "",
+        is_near=len(lacks) == 1
+        and (passed is not None or lacks == ["no_outcome_column"])
+        and (has_id or lacks == ["no_task_column"]),
+        is_swe_bench=is_swe_bench,
+    )
+
+
+def _first(spelt: Mapping[str, str], usual: Iterable[str]) -> str | None:
+    return next((spelt[name] for name in usual if name in spelt), None)
+
+
+def are_rows(rows: Sequence[Mapping[str, Any]], columns: Columns) -> bool:
+    """Whether most of them are: a broken one costs itself."""
+    return 2 * sum(is_row(row, columns) for row in rows) > len(rows)
+
+
+def is_row(row: Mapping[str, Any], columns: Columns) -> bool:
+    """Whether it names a task, and what stands in its columns of outcomes may stand there."""
+    task = row.get(columns.task or "")
+    is_named = (isinstance(task, str) and 0 < len(task) <= _LONGEST_NAME) or (
+        type(task) is int and not columns.is_swe_bench
+    )
+    passed, score = row.get(columns.passed or ""), row.get(columns.score or "")
+    return (
+        is_named
+        and any(name in row for name in columns.outcomes)
+        and (is_missing(passed) or verdict(passed) is not None)
+        and (is_missing(score) or score_of(score) is not None)
+    )
+
+
+def is_missing(value: object) -> bool:
+    """Whether it says that nobody judged."""
+    return value is None or value != value or (isinstance(value, str) and value.strip().lower() in _NOT_JUDGED)  # noqa: PLR0124
+
+
+def verdict(value: object) -> bool | None:
+    """Yes or no, as people write it; None of anything else."""
+    word = str(value).strip().lower() if isinstance(value, bool | int | float | str) else ""
+    return True if word in _YES else False if word in _NO else None
+
+
+def score_of(value: object) -> float | None:
+    """A number; None of what is none, and of yes and no."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+# The columns and rows of a table that is Parquet: some columns of some rows at a time.
+
+PARQUET = b"PAR1"
+_AT_ONCE = 1_024
+_UNPACKED_MAX = 256 * 1024**2
+"""Of the columns that are read, in one row group."""
+_LONGEST = 64 * 1024
+"""Characters of a value that is kept; a dictionary's page may hold one huge value for a million rows."""
+
+
+def names(data: bytes) -> list[str]:
+    """The names of the columns, which stand at the end; none of what is no Parquet file."""
+    import pyarrow as pa  # noqa: PLC0415  (for tables only)
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        return [str(name) for name in pq.read_schema(pa.BufferReader(pa.py_buffer(data))).names]
+    except (pa.ArrowException, OSError):
+        return []
+
+
+def rows(data: bytes, wanted: Collection[str], longest: int = _LONGEST) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    """The rows by number, of the columns that are wanted; of a group that can't be read why, once for each of its rows.
+
+    A text longer than `longest` is None. Lists and objects are not read: some kilobytes of them can hold gigabytes.
+    """
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    buffer = pa.BufferReader(pa.py_buffer(data))
+    try:
+        metadata = pq.read_metadata(buffer)
+        texts = _texts(metadata.schema, wanted)
+        opened = pq.ParquetFile(buffer, metadata=metadata, read_dictionary=texts, pre_buffer=False)
+    except (pa.ArrowException, OSError, ValueError, KeyError):
+        yield 0, "bad_parquet"
+        return
+    with opened as file:
+        fields = {field.name for field in file.schema_arrow if not pa.types.is_nested(field.type)}
+        columns = [name for name in dict.fromkeys(file.schema_arrow.names) if name in wanted and name in fields]
+        stop = 0
+        for group in range(file.metadata.num_row_groups):
+            about = file.metadata.row_group(group)
+            at, stop = stop, stop + about.num_rows
+            if _unpacked(about, columns) > _UNPACKED_MAX:
+                yield at, "row_group_too_large"
+                continue
+            try:
+                for batch in file.iter_batches(batch_size=_AT_ONCE, row_groups=[group], columns=columns):
+                    for row in _rows(batch, longest):
+                        at += 1
+                        yield at, row
+            except (pa.ArrowException, OSError, ValueError, OverflowError):
+                yield at, "bad_parquet"
+
+
+def _texts(schema: pq.ParquetSchema, wanted: Collection[str]) -> list[str]:
+    """The wanted columns of texts."""
+    columns = (schema.column(n) for n in range(len(schema)))
+    texts = (c.path for c in columns if c.physical_type == "BYTE_ARRAY" and c.logical_type.type in ("STRING", "NONE"))
+    return [path for path in texts if path in wanted]
+
+
+def _unpacked(about: pq.RowGroupMetaData, columns: list[str]) -> int:
+    inside = [about.column(n) for n in range(about.num_columns)]
+    return sum(c.total_uncompressed_size for c in inside if c.path_in_schema.split(".")[0] in columns)
+
+
+def _rows(batch: pa.RecordBatch, longest: int) -> list[dict[str, Any]]:
+    """A value that a dictionary holds once is made once, however many rows have it."""
+    columns = {n: _values(c, longest) for n, c in zip(batch.schema.names, batch.columns, strict=True)}
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def _values(column: Any, longest: int) -> list[Any]:
+    import pyarrow as pa  # noqa: PLC0415
+
+    if pa.types.is_dictionary(column.type):
+        texts = [v if not isinstance(v, str) or len(v) <= longest else None for v in column.dictionary.to_pylist()]
+        return [None if n is None else texts[n] for n in column.indices.to_pylist()]
+    return list(column.to_pylist())
+
+
+# Values separated by commas, semicolons or tabs.
+
+_SEPARATORS = ",\t;"
+_FIRST_ROWS = 12
+
+
+def first_rows(text: str, complete: bool) -> tuple[list[str], list[dict[str, str]]]:
+    """The header and some rows of what may be a table; no row where it is none: most are not as wide as the header."""
+    line = text.partition("\n")[0]
+    separator = max(_SEPARATORS, key=line.count)
+    if separator not in line:
+        return [], []
+    reader = csv.reader(io.StringIO(text), delimiter=separator)
+    rows: list[list[str]] = []
+    try:
+        for row in reader:
+            rows += [row] if row else []
+            if len(rows) > _FIRST_ROWS + 1:
+                break
+    except csv.Error:
+        return [], []
+    if not complete and len(rows) <= _FIRST_ROWS + 1:
+        rows = rows[:-1]  # cut by the window
+    header, body = (rows[0], rows[1 : _FIRST_ROWS + 1]) if rows else ([], [])
+    whole = [dict(zip(header, row, strict=True)) for row in body if len(row) == len(header)]
+    return header, whole if 2 * len(whole) > len(body) else []
+
+
+def header_of(text: str) -> list[str]:
+    """The names in the first line; none where it is no header."""
+    line = text.partition("\n")[0].rstrip("\r")
+    try:
+        return next(csv.reader([line], delimiter=max(_SEPARATORS, key=line.count)), [])
+    except csv.Error:
+        return []
+
+
+def rows_of(data: bytes) -> Iterator[tuple[int, dict[str, str] | str]]:
+    """The rows with the number of the line each ends in; a reason for one that is not as wide as the header. A row at
+    a time: a file may be larger than memory."""
+    lines = _lines(data)
+    first = next(lines, "")
+    header = header_of(first)
+    reader = csv.reader(lines, delimiter=max(_SEPARATORS, key=first.count))
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error:
+            yield reader.line_num + 1, "bad_shape"
+            continue
+        if row:
+            yield reader.line_num + 1, dict(zip(header, row, strict=True)) if len(row) == len(header) else "bad_shape"
+
+
+def _lines(data: bytes) -> Iterator[str]:
+    file = data if isinstance(data, mmap.mmap) else io.BytesIO(data)
+    file.seek(0)
+    encoding = "utf-8-sig"
+    while line := file.readline():
+        yield line.decode(encoding, "replace")
+        encoding = "utf-8"
+
+
+# Tables of outcomes that people and leaderboards keep, a row an attempt (design/formats.md#tables-of-outcomes):
+# CSV, JSON, JSON Lines, Parquet.
 
 CONVERSATIONS = frozenset(("messages", "conversation", "conversations", "trajectory", "trace", "history", "steps"))
 """Columns of conversations: rows of JSON that have them are other formats'."""
@@ -58,8 +387,8 @@ FORMAT = Format(
     name="outcome-table",
     version=1,
     claims=claims,
-    read=read_by("outcome_table.files"),
-    pieces=pieces_by("outcome_table.files"),
+    read=read_by("outcome_table.reader"),
+    pieces=pieces_by("outcome_table.reader"),
     of_json=None,
     weight=500,
     snapshots=False,

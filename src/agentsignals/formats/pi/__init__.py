@@ -4,11 +4,138 @@ OpenClaw's (design/formats.md#openclaw), which keeps the same in a database."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+import msgspec
+from msgspec import structs
+
+from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, read_by
 from agentsignals.formats.head import Head
-from agentsignals.formats.pi.database import DATABASE
-from agentsignals.formats.pi.profile import OPENCLAW, PROFILE
+from agentsignals.formats.profile import (
+    ASIDE,
+    ASK,
+    EDIT,
+    FIND,
+    HAND_IN,
+    MCP,
+    PLAN,
+    READ,
+    SEARCH,
+    SHELL,
+    SKILL,
+    TASK,
+    WEB,
+    WRITE,
+    Profile,
+    named,
+)
+
+# OpenClaw's database (design/formats.md#openclaw): a session's events as the lines of a Pi file, which they are.
+
+_COMPRESSED = b'{"type":"compressed event"}'
+"""Stands for an event that is kept compressed: the reader counts it as one that is not understood."""
+_ASKED_BY = (
+    "SELECT n.current_session_id FROM session_windows w JOIN session_nodes n"
+    " ON n.session_key = coalesce(w.spawned_by, w.parent_session_key) WHERE w.session_id = ?"
+)
+
+
+def sessions(ask: Ask) -> Iterator[Held]:
+    """Every session with events; a rewrite leaves their number, and changes when the transcript was updated."""
+    rows = {i: (n, _ms(at)) for i, n, at in ask(
+        "SELECT session_id, count(*), max(created_at) FROM transcript_events GROUP BY session_id"
+    )}  # fmt: skip
+    for session_id, updated in ask("SELECT session_id, transcript_updated_at FROM session_windows ORDER BY session_id"):
+        if session_id in rows:
+            count, last = rows[session_id]
+            yield Held(session_id, max(last, _ms(updated)), count)
+
+
+def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
+    """The events in order, the header with the session that this one was spawned by."""
+    name = session_id.decode()
+    asked_by = next((row[0] for row in ask(_ASKED_BY, name)), None)
+    for seq, event in ask("SELECT seq, event_json FROM transcript_events WHERE session_id = ? ORDER BY seq", name):
+        line = event.replace(b"\n", b" ").rstrip() if isinstance(event, bytes) else _COMPRESSED
+        if seq == 0 and isinstance(asked_by, bytes) and line.endswith(b"}") and len(line) > len("{}"):
+            line = line[:-1] + b',"spawnedBy":' + msgspec.json.encode(asked_by.decode("utf-8", "replace")) + b"}"
+        yield line + b"\n"
+
+
+def _ms(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+DATABASE = Database(
+    columns={
+        "transcript_events": ("session_id", "seq", "event_json", "created_at"),
+        "session_windows": ("session_id", "spawned_by", "parent_session_key", "transcript_updated_at"),
+        "session_nodes": ("session_key", "current_session_id"),
+    },
+    sessions=sessions,
+    document=document,
+)
+
+
+# What is known of Pi: its home, its own tools, those of extensions met in real sessions; of OpenClaw, built on it.
+
+PROFILE = Profile(
+    agent="pi",
+    instructions=("AGENTS.md",),
+    instructions_perhaps=("CLAUDE.md",),
+    homes=("~/.pi/agent/sessions", "$PI_CODING_AGENT_DIR/sessions"),
+    tools=named(
+        (READ, "read"),
+        (SEARCH, "grep"),
+        (FIND, "find ls"),
+        (EDIT, "edit"),
+        (WRITE, "write"),
+        (SHELL.within("timeout"), "bash"),
+        (TASK, "subagent subagent_supervisor contact_supervisor intercom"),
+        (SKILL, "skill"),
+        (WEB, "websearch webfetch web_search web_fetch fetch_content searxng_search"),
+        (ASK, "ask_user_question ask_user question"),
+        (PLAN, "todo"),
+        (HAND_IN, "plannotator_submit_plan exit_plan_mode"),
+        (MCP, "mcp"),
+    ),
+    conventions=("phases_logged",),
+    machine_written=(
+        ("Task: [Read from:", "meta"),
+        ("Task: [Write to:", "meta"),
+        ("You are a fresh Pi instance working on a delegated task", "meta"),
+    ),
+    machine_like=((r"<!-- pi-[\w-]+ v\d+ -->", "meta"),),
+    nothing_found=("No matches found", "No files found", "No results found"),
+    frame=(r"Command exited with code -?\d+",),
+    blocks_in_any_words=("edit",),
+)
+
+OPENCLAW = structs.replace(
+    PROFILE,
+    agent="openclaw",
+    instructions=(),
+    instructions_perhaps=("AGENTS.md",),
+    aliases=("clawdbot", "moltbot"),
+    homes=(
+        *("~/.openclaw/agents", "$OPENCLAW_STATE_DIR/agents"),
+        *("~/.clawdbot/agents", "~/.moltbot/agents"),  # as it was called before
+    ),
+    tools={
+        **{name: tool for name, tool in PROFILE.tools.items() if tool is not HAND_IN},
+        **named(
+            (SHELL.within("timeout"), "exec"),
+            (TASK.to("poll"), "process"),
+            (EDIT, "apply_patch"),
+            (TASK, "sessions_spawn sessions_send subagents"),
+            (WEB, "browser"),
+            (ASIDE, "openclaw message cron gateway nodes canvas image memory_search memory_get session_status"),
+        ),
+    },
+    frame=(r"\(Command exited with code -?\d+\)",),
+)
+"""A gateway from chats to an agent built of Pi's parts; it writes the same entries."""
+
 
 _SESSION_FILE = re.compile(r"_([^_/\\]+)\.jsonl$")
 
@@ -58,7 +185,7 @@ FORMAT = Format(
     name="pi",
     version=6,
     claims=claims,
-    read=read_by("pi.files"),
+    read=read_by("pi.reader"),
     profile=PROFILE,
     forks=(OPENCLAW,),
     database=DATABASE,

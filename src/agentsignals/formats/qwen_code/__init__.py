@@ -7,9 +7,55 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from msgspec import structs
+
+from agentsignals.formats import Card, Claim, Format, Material, gemini_cli, read_by
 from agentsignals.formats.head import Head
-from agentsignals.formats.qwen_code.profile import PROFILE
+from agentsignals.formats.profile import (
+    ASIDE,
+    ASK,
+    EDIT,
+    FIND,
+    HAND_IN,
+    PLAN,
+    READ,
+    SEARCH,
+    SHELL,
+    SKILL,
+    TASK,
+    WEB,
+    WRITE,
+    named,
+)
+
+# What is known of Qwen Code: its homes and its tools. It began as Gemini CLI, whose words it still writes.
+
+PROFILE = structs.replace(
+    gemini_cli.PROFILE,
+    agent="qwen-code",
+    instructions=("QWEN.md",),
+    instructions_perhaps=("AGENTS.md",),
+    aliases=("qwen",),
+    homes=("~/.qwen/projects", "~/.qwen/tmp"),
+    tools=named(
+        (READ, "read_file read_many_files"),
+        (SEARCH, "grep_search search_file_content lsp"),
+        (FIND, "glob list_directory"),
+        (EDIT, "edit replace"),
+        (WRITE, "write_file"),
+        (SHELL, "run_shell_command"),
+        (PLAN, "todo_write task_update"),
+        (PLAN.to("add_task"), "task_create"),
+        (HAND_IN, "exit_plan_mode"),
+        (TASK, "agent task"),
+        (SKILL, "skill"),
+        (WEB, "web_fetch web_search"),
+        (ASK, "ask_user_question"),
+        (READ.to("poll"), "task_output"),
+        (ASIDE, "save_memory task_list task_get task_stop"),
+    ),
+)
+
 
 _LONG_FIRST_LINE = re.compile(
     rb'\{"uuid": ?"[^"]{1,64}", ?"parentUuid": ?(?:null|"[^"]{1,64}"), ?"sessionId": ?"([^"]{1,100})", ?'
@@ -43,4 +89,6 @@ CARD = Card(
     ),
 )
 
-FORMAT = Format(name="qwen-code", version=1, claims=claims, read=read_by("qwen_code.files"), profile=PROFILE, card=CARD)
+FORMAT = Format(
+    name="qwen-code", version=1, claims=claims, read=read_by("qwen_code.reader"), profile=PROFILE, card=CARD
+)

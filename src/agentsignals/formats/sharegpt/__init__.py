@@ -80,8 +80,8 @@ FORMAT = Format(
     name="sharegpt",
     version=3,
     claims=claims,
-    read=read_by("sharegpt.files"),
-    pieces=pieces_by("sharegpt.files"),
+    read=read_by("sharegpt.reader"),
+    pieces=pieces_by("sharegpt.reader"),
     snapshots=False,
     card=CARD,
 )

@@ -85,4 +85,6 @@ CARD = Card(
         "What a harness did not collect of a conversation is absent, and says so.",
     ),
 )
-FORMAT = Format(name="subq-eval", version=2, claims=claims, read=read_by("subq_eval.files"), snapshots=False, card=CARD)
+FORMAT = Format(
+    name="subq-eval", version=2, claims=claims, read=read_by("subq_eval.reader"), snapshots=False, card=CARD
+)

@@ -14,8 +14,7 @@ from msgspec import Struct, field
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.records import saw
-from agentsignals.model.attempt import Attempt, HarnessSummary, Statement
-from agentsignals.model.times import from_iso
+from agentsignals.model import Attempt, HarnessSummary, Statement, from_iso
 
 _MARKS = (b"[subq-eval]", b"plannotator-phase")
 _CHUNK = 1 << 20

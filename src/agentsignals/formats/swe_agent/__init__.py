@@ -1,18 +1,42 @@
-"""SWE-agent trajectories (design/formats.md#swe-agent): one JSON document an instance, `<instance>.traj`, of any
-version.
-
-Officially a run's folder holds a folder for each instance, and in it the trajectory; the folder of an evaluation names
-the run and the instance again, which is how the two meet.
-"""
+"""What is known of SWE-agent: its tools, by the name under which the tool bundles install them."""
 
 from __future__ import annotations
 
 import re
 
+from msgspec import structs
+
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import root_of, run_of
-from agentsignals.formats.swe_agent.profile import PROFILE
+from agentsignals.formats.profile import ASIDE, EDIT, EDIT_ROLES, FIND, READ, SEARCH, SHELL, Profile, named
+
+_EDIT = structs.replace(
+    EDIT,
+    roles=structs.replace(
+        EDIT_ROLES, replace=(*EDIT_ROLES.replace, ("search", "replace")), part=("text", "replacement_text")
+    ),
+)
+PROFILE = Profile(
+    agent="swe-agent",
+    tools=named(
+        (SHELL, "bash"),
+        (_EDIT, "edit insert str_replace_editor"),
+        (_EDIT.to("write_file"), "create"),
+        (READ, "open goto scroll_up scroll_down filemap view_image decompile disassemble"),
+        (SEARCH, "search_dir search_file"),
+        (FIND, "find_file"),
+        (ASIDE, "submit exit_forfeit skip set_cursors connect_start connect_sendline connect_exec connect_stop"),
+        (ASIDE, "debug_start debug_stop debug_exec debug_step debug_continue debug_add_breakpoint"),
+    ),
+)
+
+
+# SWE-agent trajectories (design/formats.md#swe-agent): one JSON document an instance, `<instance>.traj`, of any
+# version.
+#
+# Officially a run's folder holds a folder for each instance, and in it the trajectory; the folder of an evaluation
+# names the run and the instance again, which is how the two meet.
 
 _ITEM = r'\s*:\s*\[\s*\{\s*"(?:action|observation|response|thought|state|query|messages|execution_time|extra_info)"'
 _STEPS_BEGIN = re.compile(rf'"trajectory"{_ITEM}')
@@ -66,4 +90,6 @@ CARD = Card(
         "Cost is 0 for models that it has no price of: absent here.",
     ),
 )
-FORMAT = Format(name="swe-agent", version=4, claims=claims, read=read_by("swe_agent.files"), profile=PROFILE, card=CARD)
+FORMAT = Format(
+    name="swe-agent", version=4, claims=claims, read=read_by("swe_agent.reader"), profile=PROFILE, card=CARD
+)

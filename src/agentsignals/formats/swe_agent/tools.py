@@ -1,22 +1,198 @@
-"""SWE-agent's tools: what an action does, in shared words.
-
-Models with function calling name a tool and its arguments; the others write a command line, which is a tool's when it
-begins with the name of one and the shell's otherwise.
-"""
+"""What a SWE-agent trajectory holds, decoded piece by piece: one step of an odd shape costs that step only."""
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct, field
 
-from agentsignals.formats.records import UNREADABLE
-from agentsignals.formats.swe_agent.profile import PROFILE
-from agentsignals.formats.swe_agent.records import Call, as_text
-from agentsignals.formats.tools import Tool
+from agentsignals.changes.hunks import Hunk, count_lines, created, inserted, replaced
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.outcome import error_class
+from agentsignals.formats.profile import Tool
+from agentsignals.formats.records import UNREADABLE, Decode
+from agentsignals.formats.swe_agent import PROFILE
+from agentsignals.model import CallStatus, ShellKind, ToolCall, ToolClass
+
+T = TypeVar("T")
+
+
+class Step(Struct, gc=False, kw_only=True):
+    """One entry of the trajectory: a model call and what came of its action."""
+
+    action: object = None
+    observation: object = None
+    response: object = None
+    thought: object = None
+    reasoning_content: object = None
+    execution_time: object = None
+    state: Raw = Raw()
+    """An object; a JSON string in old files."""
+    query: Raw = Raw()
+    """The whole prompt again; called `messages` for a while."""
+    messages: Raw = Raw()
+
+
+class State(Struct, gc=False):
+    """The environment after a step."""
+
+    working_dir: object = None
+    open_file: object = None
+
+
+class Function(Struct, gc=False):
+    name: object = None
+    arguments: object = None
+
+
+class Call(Struct, gc=False):
+    id: object = None
+    function: Function | None = None
+
+
+PARTS = frozenset(("text", "image_url", "image", "tool_result"))
+"""The kinds of blocks that there are; pictures have no words."""
+
+
+class Message(Struct, kw_only=True):
+    """One message of the history."""
+
+    role: str = ""
+    content: object = None
+    message_type: object = None
+    thought: object = None
+    action: object = None
+    is_demo: object = None
+    tool_calls: list[Call] | None = None
+    thinking_blocks: list[dict[str, Any]] | None = None
+
+    @property
+    def is_demonstration(self) -> bool:
+        """It shows how another task was solved."""
+        return bool(self.is_demo) or self.message_type == "demonstration"
+
+    @property
+    def type(self) -> str:
+        """What it is, for counting."""
+        if self.is_demonstration:
+            return "demonstration"
+        return self.message_type if isinstance(self.message_type, str) else self.role
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of its blocks."""
+        blocks = self.content if isinstance(self.content, list) else []
+        return [as_text(b.get("type")) if isinstance(b, dict) else "" for b in blocks]
+
+
+class ModelStats(Struct, gc=False):
+    instance_cost: object = None
+    tokens_sent: object = None
+    tokens_received: object = None
+    api_calls: object = None
+
+
+class Info(Struct, gc=False):
+    """How the attempt ended."""
+
+    exit_status: object = None
+    submission: object = None
+    swe_agent_version: object = None
+    best_attempt_idx: object = None
+    model_stats: ModelStats | None = None
+
+
+class Document(Struct, kw_only=True):
+    """A trajectory file. `attempts` are those of a run that retries; what stands beside them repeats the best."""
+
+    trajectory: list[Raw] | None = None
+    history: list[Raw] | None = None
+    attempts: list[Raw] | None = None
+    info: Raw = Raw()
+    replay_config: Raw = Raw()
+    environment: object = None
+
+
+class Attempted(Struct):
+    """One attempt of a run that retries."""
+
+    trajectory: list[Raw] = field(default_factory=list)
+    history: list[Raw] = field(default_factory=list)
+    info: Raw = Raw()
+
+
+decode = msgspec.json.Decoder(Document).decode
+decode_attempted = msgspec.json.Decoder(Attempted).decode
+decode_step = msgspec.json.Decoder(Step).decode
+decode_message = msgspec.json.Decoder(Message).decode
+_decode_messages = msgspec.json.Decoder(list[Message]).decode
+_decode_state = msgspec.json.Decoder(State).decode
+_decode_info = msgspec.json.Decoder(Info).decode
+_decode_text = msgspec.json.Decoder(str).decode
+_decode_any = msgspec.json.Decoder().decode
+
+
+def state_of(step: Step) -> State:
+    """The state after a step; nothing is known when it can't be read."""
+    return _state(step.state) or _state(_text(step.state).encode("utf-8", "replace")) or State()
+
+
+def info_of(raw: Raw) -> Info:
+    return _or_none(raw, _decode_info) or Info()
+
+
+def prompt_of(step: Step) -> list[Message]:
+    """The messages that a model call was given."""
+    return _or_none(step.query or step.messages, _decode_messages) or []
+
+
+def config_of(raw: Raw) -> dict[str, Any]:
+    """The run's configuration: an object, or one as a JSON string."""
+    config = _or_none(raw, _decode_any)
+    if isinstance(config, str):
+        config = _or_none(config.encode("utf-8", "replace"), _decode_any)
+    return config if isinstance(config, dict) else {}
+
+
+def text_of(content: object) -> str:
+    """The words of a message: a string, or blocks of type `text`."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    texts = (b.get("text") for b in content if isinstance(b, dict))
+    return "\n".join(t for t in texts if isinstance(t, str))
+
+
+def as_text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _state(raw: Raw | bytes) -> State | None:
+    return _or_none(raw, _decode_state)
+
+
+def _text(raw: Raw) -> str:
+    return _or_none(raw, _decode_text) or ""
+
+
+def _or_none(raw: Raw | bytes, decode: Decode[T]) -> T | None:
+    if not raw:
+        return None
+    try:
+        return decode(memoryview(raw))
+    except UNREADABLE:
+        return None
+
+
+# SWE-agent's tools: what an action does, in shared words.
+#
+# Models with function calling name a tool and its arguments; the others write a command line, which is a tool's
+# when it begins with the name of one and the shell's otherwise.
 
 WINDOWED = frozenset(("open", "goto", "scroll_up", "scroll_down", "create", "edit", "insert"))
 """Those that work on the open file and show a window of it."""
@@ -128,3 +304,238 @@ def _words(line: str) -> list[str]:
 
 def _dumped(value: object) -> str:
     return msgspec.json.encode(value).decode("utf-8", "replace")
+
+
+# Whether a command failed, where a trace keeps its output but not its exit code.
+
+_END = 4_000
+_LAST = 600
+_SHELL_SAYS = re.compile(r"(?:-?bash|/bin/(?:ba|da)?sh|sh|zsh): (?:line )?[^\n]{1,2000}$", re.MULTILINE)
+_RAISED = re.compile(r"[A-Za-z_][\w.]{0,200}(?:Error|Exception|Interrupt|Exit|Failure|Timeout|Expired)\b")
+_TESTS_FAILED = re.compile(r"\b[1-9]\d{0,6} (?:failed|errors?)\b|^FAILED \((?:failures|errors)=", re.MULTILINE)
+_CANCELLED = ("was cancelled because it took more than", "EXECUTION TIMED OUT", "COMMAND TIMED OUT")
+_NOT_RUN = ("command contained syntax errors and was NOT executed",)
+_HARNESS_CHARS = 2_000
+
+
+def failure(text: str, command: str, class_: ToolClass, kind: ShellKind | None) -> str | None:
+    """The error class of a command whose output shows that it failed; None when nothing shows it.
+
+    What shows it: the harness stopped it, the shell could not run it, a test runner's summary, an exception that ends
+    the output, or a program that says one line under its own name and nothing else. No output shows success.
+    """
+    begin = text[:_HARNESS_CHARS]
+    if any(words in begin for words in _CANCELLED):
+        return "timeout"
+    if any(words in begin for words in _NOT_RUN):
+        return "compile_error"
+    if class_ == "test" and _TESTS_FAILED.search(text[-_LAST:]):
+        return "test_failed"
+    if _SHELL_SAYS.match(text.lstrip()) or _ends_raised(text) or _says_one_line(text, command):
+        return error_class(f"Exit code 1\n{text}", class_, kind)
+    return None
+
+
+def _ends_raised(text: str) -> bool:
+    end = text[-_END:].rstrip()
+    if "Traceback (most recent call last)" not in end and "SyntaxError" not in end:
+        return False
+    return _RAISED.match(end.rpartition("\n")[2]) is not None
+
+
+def _says_one_line(text: str, command: str) -> bool:
+    """`grep: unmatched (`, `cat: x: No such file or directory`: nothing was found or read besides."""
+    line = text.strip()
+    if not line or "\n" in line or len(line) > _LAST:
+        return False
+    program, colon, rest = line.partition(": ")
+    return bool(colon and rest) and program.isidentifier() and program in command.split()
+
+
+# What became of a SWE-agent action: its tools answer in words, and no exit code is logged.
+
+_EDITOR_DID = (
+    "Here's the ", "File created successfully", "The file ", "Last edit to ", "<NOTE>This file is too large",
+)  # fmt: skip
+"""How an answer of the editor begins when it did as told; all others say why not."""
+_NOT_SAVED = "Your proposed edit has introduced new syntax error"
+"""The linter refused the edit: the file is as it was."""
+_TOOL_REFUSED = (
+    "Error", "Usage:", "Invalid", "No file open", "Text not found", "The search string", "Warning: no edit",
+    "edit: ", "insert: ", "Wrong flag!",
+)  # fmt: skip
+_NOT_THERE = (" not found", " does not exist")
+_FIRST = 300
+
+
+def outcome(action: Action, call: ToolCall, observation: str) -> tuple[CallStatus, str | None]:
+    """Status, and the class of the error."""
+    if action.name == "bash":
+        error = failure(observation, call.command or "", call.class_, call.shell_kind)
+    else:
+        opening = observation.lstrip()[:_FIRST]
+        error = _editor_error(opening) if action.name == "str_replace_editor" else _tool_error(opening, call)
+    return ("error", error) if error else ("ok", None)
+
+
+def _tool_error(text: str, call: ToolCall) -> str | None:
+    if text.startswith(_NOT_SAVED):
+        return "lint_failed"
+    if _says_not_there(text):
+        return "not_found"
+    return error_class(text, call.class_, call.shell_kind) if text.startswith(_TOOL_REFUSED) else None
+
+
+def _editor_error(text: str) -> str | None:
+    if text.startswith(_EDITOR_DID) and not _says_not_there(text):
+        return None
+    return error_class(text, "edit", None)
+
+
+def _says_not_there(text: str) -> bool:
+    """`File a.py not found`, `Directory src does not exist`: one line, and nothing below it."""
+    first, _, rest = text.partition("\n")
+    return not rest.strip() and first.rstrip(". ").endswith(_NOT_THERE)
+
+
+# Which lines a SWE-agent edit changed: its arguments say what was written, the answer shows the place with numbers.
+
+_OPEN_FILE = re.compile(r"\[File: ([^\n]{1,500}) \((\d{1,9}) lines total\)\]")
+_NUMBERED = re.compile(r"[ \t]{0,12}(\d{1,9})(?:\t|:)([^\n]*)")
+_SHOWN_CHARS = 60_000
+_SHOWN_LINES, _WANTED_LINES = 2_000, 1_000
+"""A text is looked for in so many lines, and when it has no more: an answer shows a snippet around the change."""
+
+
+class Window:
+    """The files as the tools showed them: which one is open, and how long each is."""
+
+    def __init__(self) -> None:
+        self.open: str | None = None
+        self._lengths: dict[str, int] = {}
+
+    def saw(self, observation: str) -> tuple[int | None, int | None]:
+        """Takes in an answer: how long the file that is open now was before, and how long it is."""
+        at = observation.find("[File: ")
+        match = _OPEN_FILE.match(observation, at) if at >= 0 else None
+        if match is None:
+            return None, None
+        self.open = match[1]
+        name = posixpath.basename(match[1])  # some tools tell the whole path, some the one they were given
+        before, after = self._lengths.get(name), int(match[2])
+        self._lengths[name] = after
+        return before, after
+
+
+def record(builder: SessionBuilder, call: ToolCall, action: Action, observation: str, window: Window) -> None:
+    """The change of an action that succeeded, with the lines it touched where they can be told."""
+    before, after = window.saw(observation)
+    if call.class_ != "edit" or call.status != "ok":
+        return
+    if action.name == "str_replace_editor":
+        _edited(builder, call, action, observation)
+    elif action.name == "create":
+        builder.edit(call, None, "create", [created("")])
+    elif action.name == "insert":
+        text = action.text("text")
+        builder.edit(call, None, "modify", [_inserted(text, observation)])
+    elif "search" in action.options:
+        builder.edit(call, None, "modify", [_placed(action.text("search"), action.text("replace"), observation)])
+    elif action.name == "edit":
+        grown = after - before if before is not None and after is not None else None
+        builder.edit(call, None, "modify", [_of_range(action, grown, observation)])
+    else:
+        builder.edit(call, None, "modify", [])
+
+
+def _edited(builder: SessionBuilder, call: ToolCall, action: Action, observation: str) -> None:
+    """The commands of `str_replace_editor`."""
+    command, new = action.text("command"), action.text("new_str")
+    if command == "create":
+        builder.edit(call, None, "create", [created(action.text("file_text"))])
+    elif command == "str_replace":
+        builder.edit(call, None, "modify", [_placed(action.text("old_str"), new, observation)])
+    elif command == "insert":
+        line = action.number("insert_line")
+        n = max(new.count("\n") + 1, 1)
+        start = None if line is None else line + 1
+        hunk = (
+            Hunk(added=n, removed=0)
+            if start is None
+            else Hunk(start_line=start, end_line=start + n - 1, added=n, removed=0, old_start=start)
+        )
+        builder.edit(call, None, "modify", [hunk])
+    else:  # undo_edit: what it brings back is not told
+        builder.edit(call, None, "modify", [])
+
+
+def _of_range(action: Action, grown: int | None, observation: str) -> Hunk:
+    """`edit 3:5`. The end may lie behind the last line: how much the file grew says how many lines went."""
+    text = action.text("replacement_text")
+    added = count_lines(text)
+    start, end = action.number("start_line"), action.number("end_line")
+    removed = None if start is None or end is None else max(end - start + 1, 0)
+    if grown is not None and added - grown >= 0:
+        removed = added - grown
+    if start is None:
+        start = _place(text.removesuffix("\n"), observation) if text.strip() else None
+    if start is None:
+        return Hunk(added=added, removed=removed)
+    return Hunk(start_line=start, end_line=start + max(added, 1) - 1, added=added, removed=removed, old_start=start)
+
+
+def _inserted(text: str, observation: str) -> Hunk:
+    start = _place(text.removesuffix("\n"), observation) if text.strip() else None
+    return inserted(text, start - 1 if start is not None else None)
+
+
+def _placed(old: str, new: str, observation: str) -> Hunk:
+    """A replaced text, at the place where the answer shows the new one; sizes only when that can't be told."""
+    hunk = replaced(old, new)
+    start = _place(new, observation) if new.strip() else None
+    if start is None or not (hunk.added or hunk.removed):
+        return hunk
+    before, after = old.split("\n"), new.split("\n")
+    same = 0
+    while same < min(len(before), len(after)) and before[same] == after[same]:
+        same += 1
+    first = start + same
+    return Hunk(
+        start_line=first,
+        end_line=first + max(hunk.added or 0, 1) - 1,
+        added=hunk.added,
+        removed=hunk.removed,
+        old_start=first,
+    )
+
+
+def _place(text: str, observation: str) -> int | None:
+    """The line at which the numbered lines of an answer show a text; None when they show it nowhere, or twice."""
+    wanted = [line.expandtabs().rstrip() for line in text.split("\n")]
+    shown = _numbered(observation) if len(wanted) <= _WANTED_LINES else []
+    if len(wanted) > len(shown):
+        return None
+    line_number: int | None = None
+    for n in range(len(shown) - len(wanted) + 1):
+        if _shows(shown, n, wanted):
+            if line_number is not None:
+                return None
+            line_number = shown[n][0]
+    return line_number
+
+
+def _shows(shown: list[tuple[int, str]], n: int, wanted: list[str]) -> bool:
+    """Whether the text begins at a shown line: it may begin and end in the middle of one."""
+    last = len(wanted) - 1
+    if last == 0:
+        return wanted[0] in shown[n][1]
+    return (
+        shown[n][1].endswith(wanted[0])
+        and shown[n + last][1].startswith(wanted[last])
+        and all(shown[n + k][1] == wanted[k] for k in range(1, last))
+    )
+
+
+def _numbered(observation: str) -> list[tuple[int, str]]:
+    lines = (_NUMBERED.match(line) for line in observation[:_SHOWN_CHARS].split("\n"))
+    return [(int(m[1]), m[2].expandtabs().rstrip()) for m in lines if m][:_SHOWN_LINES]

@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import canonical, names_of, of_submission, of_summary, run_of_model
-from agentsignals.formats.outcome_table import is_of_json
-from agentsignals.formats.outcome_table.columns import columns_of
-from agentsignals.formats.outcome_table.parquet import PARQUET, names
+from agentsignals.formats.outcome_table import PARQUET, columns_of, is_of_json, names
 
 _IN_REPORT = re.compile(r'"patch_successfully_applied"\s*:')
 _ROW = frozenset(("instance_id", "base_commit", "patch", "test_patch", "problem_statement"))
@@ -151,7 +149,7 @@ FORMAT = Format(
     name="swe-bench",
     version=7,
     claims=claims,
-    read=read_by("swe_bench.files"),
+    read=read_by("swe_bench.reader"),
     of_json=None,
     snapshots=False,
     card=CARD,

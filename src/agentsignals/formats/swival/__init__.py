@@ -8,7 +8,42 @@ from __future__ import annotations
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import Head
-from agentsignals.formats.swival.profile import PROFILE
+from agentsignals.formats.profile import (
+    ASIDE,
+    EDIT,
+    FIND,
+    MCP,
+    PLAN,
+    READ,
+    SEARCH,
+    SHELL,
+    SKILL,
+    TASK,
+    WEB,
+    WRITE,
+    Profile,
+    named,
+)
+
+# What is known of Swival: its tools.
+
+PROFILE = Profile(
+    agent="swival",
+    tools=named(
+        (READ, "read_file read_multiple_files view_image outline"),
+        (SEARCH, "grep"),
+        (FIND, "list_files"),
+        (EDIT, "edit_file delete_file"),
+        (WRITE, "write_file"),
+        (SHELL, "run_command run_shell_command"),
+        (PLAN, "todo"),
+        (TASK, "spawn_subagent check_subagents"),
+        (SKILL, "use_skill"),
+        (WEB, "fetch_url"),
+        (ASIDE, "think snapshot goal"),
+    ),
+    tools_like={"mcp__*": MCP},
+)
 
 
 def claims(head: Head) -> Claim | None:
@@ -35,4 +70,4 @@ CARD = Card(
         "No tokens.",
     ),
 )
-FORMAT = Format(name="swival", version=3, claims=claims, read=read_by("swival.files"), profile=PROFILE, card=CARD)
+FORMAT = Format(name="swival", version=3, claims=claims, read=read_by("swival.reader"), profile=PROFILE, card=CARD)

@@ -1,7 +1,4 @@
-"""TRAIL traces and the errors people marked in them (design/formats.md#trail): OpenInference spans as a tree.
-
-A trace and its annotations lie in folders of their own and share the trace's id.
-"""
+"""Tools of the agents whose runs TRAIL holds."""
 
 from __future__ import annotations
 
@@ -10,7 +7,24 @@ import re
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.trail.profile import PROFILE
+from agentsignals.formats.profile import ASIDE, NO_SHELL, READ, SEARCH, SHELL, WEB, Profile, named
+
+INTERPRETER = "python_interpreter"
+PROFILE = Profile(
+    tools=named(
+        (NO_SHELL, INTERPRETER),
+        (WEB, "web_search visit_webpage page_up page_down wikipedia_search"),
+        (READ, "inspect_file_as_text read_file visualizer"),
+        (SEARCH, "find_on_page_ctrl_f find_next"),
+        (SHELL, "bash shell"),
+        (ASIDE, "final_answer"),
+    ),
+)
+
+
+# TRAIL traces and the errors people marked in them (design/formats.md#trail): OpenInference spans as a tree.
+#
+# A trace and its annotations lie in folders of their own and share the trace's id.
 
 _SPAN = re.compile(r'"(?:child_spans|span_attributes|parent_span_id)"\s*:')
 _SCORE = re.compile(r'"(?:reliability_score|plan_opt_score|instruction_adherence_score)"\s*:')
@@ -54,4 +68,4 @@ CARD = Card(
         "Tokens from a cache are not logged.",
     ),
 )
-FORMAT = Format(name="trail", version=3, claims=claims, read=read_by("trail.files"), profile=PROFILE, card=CARD)
+FORMAT = Format(name="trail", version=3, claims=claims, read=read_by("trail.reader"), profile=PROFILE, card=CARD)

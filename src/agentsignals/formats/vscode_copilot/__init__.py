@@ -1,20 +1,262 @@
-"""Copilot Chat in VS Code (design/formats.md#vs-code-copilot-chat).
-
-The editor keeps a chat as a document, since 1.109 as a log of changes to it; the extension writes what its agent does
-in the events of Copilot CLI, and traces into a database.
-"""
+"""What is known of Copilot Chat in VS Code: its homes, its tools, and under which names the editor shows them."""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+import msgspec
+from msgspec import structs
+
+from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, read_by
 from agentsignals.formats.copilot_cli import IN_VS_CODE
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.vscode_copilot.database import DATABASE
-from agentsignals.formats.vscode_copilot.profile import PROFILE
+from agentsignals.formats.profile import (
+    ASIDE,
+    ASK,
+    EDIT,
+    EDIT_ROLES,
+    FIND,
+    MCP,
+    PLAN,
+    READ,
+    SEARCH,
+    SHELL,
+    TASK,
+    WEB,
+    WRITE,
+    Profile,
+    Tool,
+    named,
+)
+from agentsignals.formats.records import UNREADABLE
+from agentsignals.model import Roles
+
+_SEVERAL = structs.replace(EDIT, roles=structs.replace(EDIT_ROLES, several=("replacements",)))
+_TODO = structs.replace(PLAN, roles=structs.replace(PLAN.roles or Roles(), steps=("todoList",)))
+_TESTS = Tool(class_="test")
+
+PROFILE = Profile(
+    agent="vscode-copilot",
+    instructions=(".github/copilot-instructions.md", ".github/instructions/**/*.instructions.md"),
+    instructions_perhaps=("AGENTS.md", "CLAUDE.md"),
+    aliases=("copilot-chat", "github-copilot-chat"),
+    homes=tuple(
+        f"{user}/{place}"
+        # VS Code, its Insiders, VSCodium and others made of it; on Linux, macOS, Windows; where the window is elsewhere
+        for user in (
+            "~/.config/*/User",
+            "~/Library/Application Support/*/User",
+            "$APPDATA/*/User",
+            "~/.vs*-server*/data/User",
+            "$VSCODE_PORTABLE/user-data/User",
+        )
+        for place in (
+            "workspaceStorage/*/chatSessions",
+            "workspaceStorage/*/chatSessions/../workspace.json",
+            "workspaceStorage/*/GitHub.copilot-chat/transcripts",
+            "globalStorage/emptyWindowChatSessions",
+            "globalStorage/github.copilot-chat/agent-traces.db",
+        )
+    ),
+    tools=named(
+        (READ, "read_file copilot_getNotebookSummary read_notebook_cell_output view_image"),
+        (
+            READ.to("poll"),
+            "get_terminal_output get_task_output terminal_last_command terminal_selection await_terminal",
+        ),
+        (SEARCH, "grep_search semantic_search list_code_usages search_workspace_symbols get_search_view_results"),
+        (SEARCH.to("tool_search"), "tool_search_tool_regex tool_search"),
+        (FIND, "file_search list_dir test_search read_project_structure"),
+        (EDIT, "replace_string_in_file insert_edit_into_file apply_patch edit_notebook_file edit_files"),
+        (_SEVERAL, "multi_replace_string_in_file"),
+        (WRITE, "create_file"),
+        (SHELL.within("timeout", 0.001), "run_in_terminal"),
+        (SHELL, "run_task create_and_run_task run_notebook_cell"),
+        (_TESTS, "runTests run_tests"),
+        (_TODO, "manage_todo_list"),
+        (TASK, "runSubagent run_subagent search_subagent execution_subagent"),
+        (WEB, "fetch_webpage github_repo open_simple_browser"),
+        (ASK, "ask_questions vscode_askQuestions"),
+        (
+            ASIDE,
+            "get_errors get_changed_files test_failure get_vscode_api get_doc_info memory update_user_preferences"
+            " create_directory create_new_workspace create_new_jupyter_notebook get_project_setup_info"
+            " install_extension run_vscode_command vscode_get_confirmation vscode_get_terminal_confirmation"
+            " kill_terminal terminal_selection tool_replay",
+        ),
+    ),
+    tools_like={"mcp_*": MCP, "activate_*": SEARCH.to("tool_search")},
+    frame=(r"Command produced no output", r"Command exited with code -?\d+"),
+    nothing_found=("No matches found", "No files found", "No results found", "No workspace symbols"),
+    stopped=(("cancelled", ("The user cancelled the tool call.",)),),
+    failures=(
+        ("edit_mismatch", ("could not find matching text to replace", "string replacement failed", "multiple matches")),
+        ("not_found", ("invalid input path", "cannot find file", "file not found")),
+    ),
+)
+
+SHOWN_AS = {
+    "copilot_applyPatch": "apply_patch",
+    "copilot_createAndRunTask": "create_and_run_task",
+    "copilot_createDirectory": "create_directory",
+    "copilot_createFile": "create_file",
+    "copilot_createNewJupyterNotebook": "create_new_jupyter_notebook",
+    "copilot_createNewWorkspace": "create_new_workspace",
+    "copilot_editFiles": "edit_files",
+    "copilot_editNotebook": "edit_notebook_file",
+    "copilot_fetchWebPage": "fetch_webpage",
+    "copilot_findFiles": "file_search",
+    "copilot_findTestFiles": "test_search",
+    "copilot_findTextInFiles": "grep_search",
+    "copilot_getChangedFiles": "get_changed_files",
+    "copilot_getDocInfo": "get_doc_info",
+    "copilot_getErrors": "get_errors",
+    "copilot_getProjectSetupInfo": "get_project_setup_info",
+    "copilot_getSearchResults": "get_search_view_results",
+    "copilot_getVSCodeAPI": "get_vscode_api",
+    "copilot_githubRepo": "github_repo",
+    "copilot_insertEdit": "insert_edit_into_file",
+    "copilot_installExtension": "install_extension",
+    "copilot_listCodeUsages": "list_code_usages",
+    "copilot_listDirectory": "list_dir",
+    "copilot_memory": "memory",
+    "copilot_multiReplaceString": "multi_replace_string_in_file",
+    "copilot_openSimpleBrowser": "open_simple_browser",
+    "copilot_readFile": "read_file",
+    "copilot_readNotebookCellOutput": "read_notebook_cell_output",
+    "copilot_readProjectStructure": "read_project_structure",
+    "copilot_replaceString": "replace_string_in_file",
+    "copilot_runNotebookCell": "run_notebook_cell",
+    "copilot_runTests1": "run_tests",
+    "copilot_runVscodeCommand": "run_vscode_command",
+    "copilot_searchCodebase": "semantic_search",
+    "copilot_searchWorkspaceSymbols": "search_workspace_symbols",
+    "copilot_testFailure": "test_failure",
+    "copilot_toolReplay": "tool_replay",
+    "copilot_updateUserPreferences": "update_user_preferences",
+}
+"""The names that the model calls tools by, where the editor shows them under others."""
+
+
+# The extension's database of traces (design/formats.md#vs-code-copilot-chat): the spans of one chat as a document.
+#
+# A span belongs to the chat that it names, else to that of the span it lies within; one that makes a title names
+# the chat that it is for. Tool definitions, system instructions and what each call repeats of the conversation are
+# not read.
+
+PARENT = "copilot_chat.parent_chat_session_id"
+WRITTEN = "gen_ai.usage.cache_creation.input_tokens"
+_FACTS = (
+    "gen_ai.output.messages", "gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "gen_ai.response.finish_reasons",
+    "copilot_chat.repo.remote_url", "copilot_chat.repo.head_branch_name", "copilot_chat.user_request", "error.type",
+    PARENT, WRITTEN,
+)  # fmt: skip
+_COLUMNS = (
+    "span_id", "parent_span_id", "operation_name", "agent_name", "start_time_ms", "end_time_ms", "status_code",
+    "status_message", "request_model", "response_model", "input_tokens", "output_tokens", "cached_tokens",
+    "reasoning_tokens", "tool_name", "tool_call_id",
+)  # fmt: skip
+_object = msgspec.json.Decoder(dict[str, object]).decode
+
+
+def sessions(ask: Ask) -> Iterator[Held]:
+    """Every chat that spans name, with the end of the last of them."""
+    query = "SELECT chat_session_id, count(*), max(end_time_ms) FROM spans WHERE chat_session_id <> '' GROUP BY 1"
+    for session_id, spans, ended in ask(query):
+        yield Held(session_id, int(ended) if isinstance(ended, int | float) else 0, spans)
+
+
+def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
+    """The spans of a chat in order of their beginning, a span of several within one another the longest first."""
+    name = session_id.decode("utf-8", "replace")
+    yield b'{"chatSessionId":' + msgspec.json.encode(name) + b',"spans":['
+    comma = b""
+    for row in _rows(ask, name):
+        values = next(ask(f"SELECT {', '.join(_COLUMNS)} FROM spans WHERE rowid = ?", row))  # noqa: S608  (our words)
+        span = dict(zip(_COLUMNS, map(_plain, values), strict=True))
+        span["facts"] = _facts(ask, str(span["span_id"]))
+        if span["operation_name"] == "invoke_agent":
+            span["prompt"] = _prompt(ask, str(span["span_id"]))
+        yield comma + msgspec.json.encode(span)
+        comma = b","
+    yield b"]}"
+
+
+def _rows(ask: Ask, name: str) -> list[int]:
+    """The rows of the chat's spans."""
+    of_traces = (
+        "SELECT rowid, span_id, parent_span_id, chat_session_id, start_time_ms, end_time_ms FROM spans"
+        " WHERE trace_id IN (SELECT trace_id FROM spans WHERE chat_session_id = ?)"
+    )
+    spans = {_plain(row[1]): [_plain(value) for value in row] for row in ask(of_traces, name)}
+    mine = [span for span in spans.values() if _chat_of(span, spans) == name]
+    of_titles = (
+        "SELECT s.rowid, s.span_id, s.parent_span_id, s.chat_session_id, s.start_time_ms, s.end_time_ms FROM spans s"
+        " JOIN span_attributes a ON a.span_id = s.span_id AND a.key = ?"
+        " WHERE s.parent_span_id IS NULL AND s.chat_session_id IS NULL AND a.value = ?"
+    )
+    mine += [[_plain(value) for value in row] for row in ask(of_titles, PARENT, name) if _plain(row[1]) not in spans]
+    mine.sort(key=lambda span: (_number(span[4]), -_number(span[5])))
+    return [span[0] for span in mine if isinstance(span[0], int)]
+
+
+def _chat_of(span: list[object], spans: dict[object, list[object]]) -> object:
+    """The chat that a span, or the nearest one above it, names."""
+    seen: set[object] = set()
+    at: list[object] | None = span
+    while at is not None and at[1] not in seen:
+        if at[3]:
+            return at[3]
+        seen.add(at[1])
+        at = spans.get(at[2])
+    return None
+
+
+def _facts(ask: Ask, span_id: str) -> dict[str, object]:
+    wanted = ", ".join("?" * len(_FACTS))
+    query = f"SELECT key, value FROM span_attributes WHERE span_id = ? AND key IN ({wanted})"  # noqa: S608
+    return {str(_plain(key)): _plain(value) for key, value in ask(query, span_id, *_FACTS)}
+
+
+def _prompt(ask: Ask, span_id: str) -> object:
+    """What the person typed; the attribute of the same span may hold it, too."""
+    query = "SELECT attributes FROM span_events WHERE span_id = ? AND name = 'user_message'"
+    return next(_contents(attributes for (attributes,) in ask(query, span_id)), None)
+
+
+def _contents(events: Iterable[object]) -> Iterator[object]:
+    for attributes in events:
+        try:
+            yield _object(attributes if isinstance(attributes, bytes) else b"").get("content")
+        except UNREADABLE:
+            continue
+
+
+def _plain(value: object) -> object:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _number(value: object) -> float:
+    return value if isinstance(value, int | float) else 0
+
+
+DATABASE = Database(
+    columns={
+        "spans": (*_COLUMNS, "trace_id", "chat_session_id"),
+        "span_attributes": ("span_id", "key", "value"),
+        "span_events": ("span_id", "name", "attributes"),
+    },
+    sessions=sessions,
+    document=document,
+)
+
+
+# Copilot Chat in VS Code (design/formats.md#vs-code-copilot-chat).
+#
+# The editor keeps a chat as a document, since 1.109 as a log of changes to it; the extension writes what its agent
+# does in the events of Copilot CLI, and traces into a database.
 
 _FOLDERS = frozenset(("chatSessions", "emptyWindowChatSessions", "transcripts"))
 _SNAPSHOT = re.compile(r'\s*\{\s*"kind"\s*:\s*0\s*,\s*"v"\s*:\s*\{[^\[\]]{0,4000}"(?:responderUsername|creationDate)"')
@@ -87,7 +329,7 @@ FORMAT = Format(
     name="vscode-copilot",
     version=1,
     claims=claims,
-    read=read_by("vscode_copilot.files"),
+    read=read_by("vscode_copilot.reader"),
     profile=PROFILE,
     database=DATABASE,
     card=CARD,

@@ -7,9 +7,30 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from msgspec import structs
+
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import Head
-from agentsignals.formats.windsurf.profile import PROFILE
+from agentsignals.formats.profile import EDIT, FIND, MCP, READ, SEARCH, SHELL, Profile, named
+
+# What is known of Windsurf's Cascade: where its hook writes, and its tools.
+
+PROFILE = Profile(
+    agent="windsurf",
+    instructions=(".windsurf/rules/**/*.md", ".windsurfrules"),
+    instructions_perhaps=("AGENTS.md",),
+    homes=("~/.windsurf/transcripts",),
+    tools=named(
+        (READ, "view_file"),
+        (EDIT, "code_action"),
+        (SHELL, "run_command"),
+        (structs.replace(SEARCH, path=("search_path",)), "grep_search"),
+        (structs.replace(FIND, path=("search_directory", "path")), "find list_directory"),
+        (MCP, "list_resources"),
+    ),
+    conventions=("thinking_not_logged",),
+)
+
 
 CARD = Card(
     material=(Material("fixture", "one transcript that another project recorded"),),
@@ -48,4 +69,4 @@ def _says(record: dict[str, Any]) -> bool:
     return words is not None and isinstance(record[record["type"]].get(words), str)
 
 
-FORMAT = Format(name="windsurf", version=1, claims=claims, read=read_by("windsurf.files"), profile=PROFILE, card=CARD)
+FORMAT = Format(name="windsurf", version=1, claims=claims, read=read_by("windsurf.reader"), profile=PROFILE, card=CARD)

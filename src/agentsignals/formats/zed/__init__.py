@@ -2,10 +2,140 @@
 
 from __future__ import annotations
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import structs
+
+from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, read_by
 from agentsignals.formats.head import Head
-from agentsignals.formats.zed.database import DATABASE
-from agentsignals.formats.zed.profile import PROFILE
+from agentsignals.formats.profile import (
+    ASIDE,
+    ASK,
+    EDIT,
+    EDIT_ROLES,
+    FIND,
+    PLAN,
+    READ,
+    SEARCH,
+    SHELL,
+    SKILL,
+    TASK,
+    WEB,
+    WRITE,
+    Profile,
+    named,
+)
+from agentsignals.model import from_iso
+
+# Zed's database of threads (design/formats.md#zed): the JSON of a row, with what its columns say in front.
+
+_ALWAYS, _LATER = ("id", "summary", "updated_at", "data_type"), ("parent_id", "folder_paths", "created_at")
+_PIECE_BYTES = 64 * 1024
+
+
+def sessions(ask: Ask) -> Iterator[Held]:
+    """Every thread. Columns behind `data` are not asked for: SQLite would read all of it on the way to them."""
+    for thread_id, updated in ask("SELECT id, updated_at FROM threads ORDER BY id"):
+        at = from_iso(updated.decode("utf-8", "replace")) if isinstance(updated, bytes) else None
+        yield Held(thread_id, (at or 0) // 1000, 1)
+
+
+def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
+    """A thread. Of data that breaks off what comes before is read; of a kind that is not known the columns alone."""
+    columns = [*_ALWAYS, *(name for name in _LATER if name in ask.tables["threads"])]
+    query = f"SELECT {', '.join(columns)}, data FROM threads WHERE id = ?"  # noqa: S608  (columns are named here)
+    row = next(ask(query, session_id.decode()), None)
+    if row is None:
+        return
+    facts = {name: _text(value) for name, value in zip(columns, row[:-1], strict=True)}
+    yield b'{"zedThread":' + msgspec.json.encode(facts)
+    comma = b","
+    for piece in _pieces(facts["data_type"], row[-1]):
+        if comma:
+            piece = piece.lstrip()[1:]  # noqa: PLW2901  (its bracket: the columns' object goes on in it)
+            comma = b"" if piece.lstrip()[:1] == b"}" else comma
+        yield comma + piece
+        comma = b""
+    if comma:
+        yield b"}"
+
+
+def _pieces(kind: str | None, data: object) -> Iterator[bytes]:
+    """The JSON of a row, unpacked as far as it is asked for."""
+    if not isinstance(data, bytes):
+        return
+    if kind == "json":
+        yield data
+    elif kind == "zstd":
+        import pyarrow as pa  # noqa: PLC0415  (heavy: loaded where such a row is met)
+
+        try:
+            with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+                while piece := stream.read(_PIECE_BYTES):
+                    yield piece
+        except OSError:  # broken or cut: the document then breaks off where it does, and its reader says so
+            yield b" "
+
+
+def _text(value: object) -> str | None:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else None
+
+
+DATABASE = Database(
+    columns={"threads": (*_ALWAYS, "data")},
+    some_have={"threads": _LATER},
+    sessions=sessions,
+    document=document,
+)
+
+
+# What is known of Zed's agent: its homes and its tools.
+
+_ROLES = structs.replace(EDIT_ROLES, replace=(*EDIT_ROLES.replace, ("old_text", "new_text")))
+
+PROFILE = Profile(
+    agent="zed",
+    instructions_perhaps=(  # the first that is there: https://zed.dev/docs/ai/rules
+        ".rules",
+        ".cursorrules",
+        ".windsurfrules",
+        ".clinerules",
+        ".github/copilot-instructions.md",
+        "AGENT.md",
+        "AGENTS.md",
+        "CLAUDE.md",
+        "GEMINI.md",
+    ),
+    homes=(
+        "~/.local/share/zed/threads/threads.db",
+        "$XDG_DATA_HOME/zed/threads/threads.db",
+        "~/Library/Application Support/Zed/threads/threads.db",
+        "$LOCALAPPDATA/Zed/threads/threads.db",
+    ),
+    tools=named(
+        (READ, "read_file open diagnostics"),
+        (SEARCH, "grep find_references go_to_definition"),
+        (FIND, "find_path list_directory"),
+        (structs.replace(EDIT, roles=_ROLES), "edit_file streaming_edit_file create_file"),
+        (structs.replace(EDIT, path=("path", "destination_path")), "delete_path move_path copy_path"),
+        (structs.replace(WRITE, roles=_ROLES), "write_file"),
+        (SHELL.within("timeout_ms", 0.001), "terminal sandboxed_terminal"),
+        (PLAN, "update_plan"),
+        (TASK, "spawn_agent subagent create_thread"),
+        (SKILL, "skill"),
+        (WEB, "fetch web_search"),
+        (ASK, "ask_user"),
+        (ASIDE, "thinking save_file restore_file_from_disk create_directory update_title"),
+    ),
+    stopped=(
+        ("cancelled", ("The user stopped this command.",)),
+        ("error", ("timed out. Output captured before timeout:", "timed out. No output was captured.")),
+    ),
+    nothing_found=("No matches found", "No matches"),
+    frame=(r'Command "(?s:.*?)" failed with exit code -?\d+\.', r"Command executed successfully\."),
+)
+
 
 CARD = Card(
     material=(
@@ -32,7 +162,7 @@ FORMAT = Format(
     name="zed",
     version=1,
     claims=claims,
-    read=read_by("zed.files"),
+    read=read_by("zed.reader"),
     profile=PROFILE,
     database=DATABASE,
     card=CARD,

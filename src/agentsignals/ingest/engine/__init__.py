@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Protocol, TypeVar
 
 from agentsignals.errors import WorkerError
-from agentsignals.registry import Registry
+from agentsignals.model.registry import Registry
 
 T = TypeVar("T")
 R = TypeVar("R")

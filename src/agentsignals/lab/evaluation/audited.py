@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from agentsignals.analysis.study import Column, Finding, Kind, Outcome, Table
 from agentsignals.lab.evaluation.audit import BASELINE, Audit, Figures, numpy_here
 from agentsignals.lab.evaluation.published import Run
 from agentsignals.lab.evaluation.verdict import Evaluator
-from agentsignals.stats.proportions import wilson
+from agentsignals.questions.question import Column, Finding, Kind, Outcome, Table
+from agentsignals.stats.intervals import wilson
 
 _RATES = ("valid", "visible", "hidden", "task", "baseline")
 _SHIPPED: Evaluator = "legacy-last"

@@ -17,15 +17,7 @@ from agentsignals.lab.directions import Array, DirectionSet
 from agentsignals.lab.experiments import Progress, controls, effects
 from agentsignals.lab.experiments.chosen_setting import setting
 from agentsignals.lab.experiments.learning import Source, calibrated, halves, learnt
-from agentsignals.lab.experiments.setting import (
-    Floats,
-    Place,
-    Scene,
-    Setting,
-    SettingConfig,
-    chosen_layers,
-    place,
-)
+from agentsignals.lab.experiments.setting import Floats, Place, Scene, Setting, SettingConfig, chosen_layers, place
 from agentsignals.lab.residual.interface import Add, Calibration, ResidualModel
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.statistics import mean

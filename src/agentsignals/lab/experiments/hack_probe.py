@@ -20,7 +20,7 @@ from agentsignals.lab.retry.rows import EpisodeRow
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.sandbox import Tier
 from agentsignals.lab.statistics import paired_difference
-from agentsignals.stats.proportions import wilson
+from agentsignals.stats.intervals import wilson
 
 
 class Config(Struct, frozen=True, kw_only=True):

@@ -13,15 +13,7 @@ from msgspec import Struct
 
 from agentsignals.lab.experiments import Progress
 from agentsignals.lab.experiments.chosen_setting import setting
-from agentsignals.lab.experiments.setting import (
-    Floats,
-    Place,
-    Scene,
-    Setting,
-    SettingConfig,
-    chosen_layers,
-    place,
-)
+from agentsignals.lab.experiments.setting import Floats, Place, Scene, Setting, SettingConfig, chosen_layers, place
 from agentsignals.lab.residual.interface import Edit, Positions, Prompt, Replace, ResidualModel
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.statistics import mean

@@ -22,7 +22,7 @@ from agentsignals.lab.experiments.setting import SettingConfig, chosen_layers
 from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.statistics import benjamini_hochberg, paired_difference
-from agentsignals.stats.proportions import wilson
+from agentsignals.stats.intervals import wilson
 
 PLAIN = "neutral"
 BEHAVIOURS: dict[str, Callable[[Answered], bool]] = {

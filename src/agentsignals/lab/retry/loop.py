@@ -11,14 +11,7 @@ from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.conditions import Condition
 from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.evaluation.verdict import Verdict
-from agentsignals.lab.residual.interface import (
-    Calibration,
-    Generation,
-    Message,
-    Piece,
-    ResidualModel,
-    Sampling,
-)
+from agentsignals.lab.residual.interface import Calibration, Generation, Message, Piece, ResidualModel, Sampling
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
 from agentsignals.lab.retry.scores import attempt_row, episode_row
 from agentsignals.lab.retry.wording import Wording

@@ -3,3 +3,260 @@
 `features` are worked out of a message, `linear_model` weighs them without any package; `training` makes models and
 judges them on projects that they were not made from (docs/labels.md#classifier).
 """
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import pairwise
+from math import exp, log1p, sqrt
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, field
+
+from agentsignals.errors import SourceError
+from agentsignals.labels.labellers.rules import BY_TASK
+from agentsignals.labels.task import Verdict, mark
+from agentsignals.model import CLASSIFIER, ENCODER, Turn
+from agentsignals.stats.intervals import Corrected, OfClass, corrected
+
+# What a classifier counts in a message: words, runs of letters, the end of the answer before it, marks, and rules.
+#
+# Names are `kind:what`: `w:` one word or two in a row, `b:` the first ones, `e:` the last, `c:` three to five
+# letters, `p:` words of the end of the answer before, `h:` a property of the message's form, `r:` what rules say of
+# it.
+
+VERSION = 1
+"""Raise it when a feature would change: a model knows which it was made with."""
+MOST_WORDS = 200
+"""What stands further on in a message is mostly pasted."""
+ANSWER_CHARS = 400
+"""Of the end of the answer before."""
+TEXT_KINDS = ("w", "b", "e", "c", "p")
+"""Kinds whose counts share one length of 1 in a message; the others stand as they are."""
+_BEGINNING_WORDS = 3
+_LETTERS = (3, 4, 5)
+_FEW_WORDS, _MANY_WORDS = 4, 60
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_URL = re.compile(r"https?://\S{1,500}")
+_PATH = re.compile(
+    r"@?[\w.\-~]{0,100}/[\w./\-]{1,300}|\b[\w\-]{1,100}\.(?:go|py|tsx?|jsx?|md|json|ya?ml|sh|rs|toml|txt)\b"
+)
+_DIGITS = re.compile(r"\d+")
+_WORD = re.compile(r"[^\W\d_][\w']{0,40}|<(?:code|url|path)>|0|[?!.,:;]{1,3}|[^\s\w]")
+_ITEM = re.compile(r"(?m)^[ \t]{0,20}(?:[-*]|\d{1,3}[.)])[ \t]")
+_CAPITALS = re.compile(r"\b[A-Z]{3,40}\b")
+_ERROR = re.compile(r"(?i)error|fail|exception|traceback|panic")
+_FIRST_EMOJI = 0x1F000
+
+
+def words(text: str) -> list[str]:
+    """The words and marks of a text in lower case; code, links, paths and numbers each as one sign for all."""
+    plain = _PATH.sub(" <path> ", _URL.sub(" <url> ", _FENCE.sub(" <code> ", text)))
+    return _WORD.findall(_DIGITS.sub("0", plain).lower().replace("’", "'"))
+
+
+def features(turn: Turn, answer_end: str | None) -> dict[str, float]:
+    """The features of a message. `answer_end`: the end of what the agent wrote before it; None where that is not
+    to be looked at (a task that judges the message alone)."""
+    here = words(turn.text)[:MOST_WORDS]
+    counted = dict.fromkeys(_of_words(here), 1.0)
+    if answer_end is not None:
+        counted |= _of_answer(" ".join(answer_end.split())[-ANSWER_CHARS:], here)
+    return counted | _of_form(turn.text, here) | _of_rules(turn)
+
+
+def _of_words(here: list[str]) -> list[str]:
+    pairs = [f"{a} {b}" for a, b in pairwise(here)]
+    line = f" {' '.join(here)} "
+    letters = [f"c:{line[n : n + size]}" for size in _LETTERS for n in range(len(line) - size + 1)]
+    beginnings = [f"b:{' '.join(here[:n])}" for n in range(1, min(_BEGINNING_WORDS, len(here)) + 1)]
+    return [*(f"w:{word}" for word in (*here, *pairs)), *beginnings, *(f"e:{word}" for word in here[-1:]), *letters]
+
+
+def _of_answer(end: str, here: list[str]) -> dict[str, float]:
+    before = words(end)
+    if not before:
+        return {"h:no answer before": 1.0}
+    counted = dict.fromkeys((f"p:{word}" for word in before), 1.0)
+    if "?" in re.split(r"(?<=[.!?])\s", end)[-1]:
+        counted["h:answers a question"] = 1.0
+        counted |= {"h:short answer to a question": 1.0} if len(here) <= _FEW_WORDS else {}
+    long = {word for word in here if len(word) > 3}
+    if shared := long & set(before):
+        counted["h:words of the answer"] = len(shared) / len(long)
+    return counted
+
+
+def _of_form(text: str, here: list[str]) -> dict[str, float]:
+    form = {
+        "length": min(log1p(len(text)) / 4, 2.0),
+        "short": float(len(here) < _FEW_WORDS),
+        "long": float(len(here) > _MANY_WORDS),
+        "lines": min(text.count("\n"), 10) / 5,
+        "question marks": min(text.count("?"), 3) / 2,
+        "ends in a question mark": float(text.rstrip().endswith("?")),
+        "exclamation mark": float("!" in text),
+        "dots": float("..." in text or "…" in text),
+        "code": float("```" in text),
+        "emoji": float(any(ord(char) > _FIRST_EMOJI for char in text)),
+        "items": float(len(_ITEM.findall(text)) > 1),
+        "capitals": float(bool(_CAPITALS.search(text))),
+        "error": float(bool(_ERROR.search(text))),
+    }
+    return {f"h:{name}": value for name, value in form.items() if value}
+
+
+def _of_rules(turn: Turn) -> dict[str, float]:
+    verdicts = {task: judge(turn) for task, judge in BY_TASK.items()}
+    return {f"r:{task}:{v.value}": 1.0 for task, v in verdicts.items() if isinstance(v, Verdict)}
+
+
+# A classifier's file, and what it makes of features: logistic regression, weighed without any package.
+
+SHIPPED = Path(__file__).parent
+"""Where the models of this package lie: `TASK.classifier.json` and `TASK.encoder.json`."""
+MOST_BYTES = 16 << 20
+
+
+class HeldOut(Struct, frozen=True, kw_only=True):
+    """What a model was found to be worth on projects that it was not made from."""
+
+    n: int
+    sessions: int
+    projects: int
+    kappa: float | None
+    low: float | None = None
+    high: float | None = None
+    kappa_without_largest: float | None = None
+    """Over all projects but the one with the most rows, each left out."""
+    random: dict[str, OfClass] = field(default_factory=dict)
+    """By class, of the rows drawn at random from all projects but the largest, which were judged by models made from
+    nearly all rows, as others' projects are: what shares are corrected by. Empty where none is known to be so drawn."""
+
+
+class Model(Struct, frozen=True, kw_only=True, dict=True):
+    """Weights, and what belongs to them."""
+
+    task: str
+    kind: str
+    """Whose it is: `classifier`, or `encoder` where a vector is among the features."""
+    features_version: int
+    classes: list[str]
+    intercept: list[float]
+    weights: dict[str, list[float]]
+    """By feature: what its value is multiplied by (of words their rarity, `idf`), then a weight for each class."""
+    text_weight: float = 1.0
+    uses_answer: bool = False
+    """Whether the end of the answer before a message is looked at."""
+    trained_on: dict[str, str] = field(default_factory=dict)
+    """SHA-256 of each training file, by its name."""
+    rows: int = 0
+    sessions: list[str] = field(default_factory=list)
+    """Marks of the sessions whose messages it was made from (`session_mark`): it can't be judged by these."""
+    annotators: list[str] = field(default_factory=list)
+    strength: float = 0.0
+    """The inverse strength of the ridge."""
+    held_out: HeldOut | None = None
+
+    @cached_property
+    def seen(self) -> frozenset[str]:
+        """The same as `sessions`."""
+        return frozenset(self.sessions)
+
+    @cached_property
+    def version(self) -> str:
+        """Names exactly these weights, training files and figures."""
+        return mark(msgspec.json.encode(self).decode())
+
+    @property
+    def measured(self) -> str:
+        """What it is worth, in a line."""
+        held_out = self.held_out
+        if held_out is None or held_out.kappa is None:
+            return "never held against projects that it was not made from"
+        interval = "" if held_out.low is None else f" ({held_out.low:.2f} to {held_out.high:.2f})"
+        return (
+            f"on projects left out kappa {held_out.kappa:.2f}{interval} with {', '.join(self.annotators) or 'its gold'}"
+            f" (n {held_out.n}, {held_out.sessions} sessions, {held_out.projects} projects)"
+        )
+
+    def has_seen(self, session_id: str) -> bool:
+        """Whether messages of this session were among those it was made from."""
+        return session_mark(session_id) in self.seen
+
+    def probabilities(self, counted: dict[str, float]) -> list[float]:
+        """Of each class, given a message's features; those it does not know are passed over."""
+        weights = self.weights
+        weighed = [(value * row[0], row, name) for name, value in counted.items() if (row := weights.get(name))]
+        texts = [value for value, _, name in weighed if name.partition(":")[0] in TEXT_KINDS]
+        length = sqrt(sum(value * value for value in texts)) or 1.0
+        scores = list(self.intercept)
+        for value, row, name in weighed:
+            scale = value * self.text_weight / length if name.partition(":")[0] in TEXT_KINDS else value
+            for n, weight in enumerate(row[1:]):
+                scores[n] += scale * weight
+        highest = max(scores)
+        parts = [exp(score - highest) for score in scores]
+        return [part / sum(parts) for part in parts]
+
+
+def session_mark(session_id: str) -> str:
+    """What stands for a session in a model's file."""
+    return hashlib.blake2b(session_id.encode("utf-8", "surrogatepass"), digest_size=6, person=b"trained").hexdigest()
+
+
+def read(path: Path | str) -> Model:
+    """The model in a file. SourceError where there is none, or it was made with other features."""
+    file = Path(path)
+    try:
+        if file.stat().st_size > MOST_BYTES:
+            raise SourceError(f"{file} is larger than {MOST_BYTES >> 20} MB.", "Name a file that training wrote.")
+        model = msgspec.json.decode(file.read_bytes(), type=Model)
+    except OSError as problem:
+        raise SourceError(f"{file} can't be read: {problem.strerror}.", "Name a classifier's file.") from problem
+    except msgspec.DecodeError as problem:
+        raise SourceError(f"{file} is no classifier: {problem}.", "Name a file that training wrote.") from problem
+    n = len(model.classes)
+    if n < 2 or len(model.intercept) != n or any(len(row) != n + 1 for row in model.weights.values()):
+        raise SourceError(f"{file} has not one weight for each class.", "Train it again.")
+    if model.features_version != VERSION:
+        raise SourceError(
+            f"{file} counts features of version {model.features_version}, this package {VERSION}.", "Train it again."
+        )
+    return model
+
+
+def shipped(task: str, kind: str = CLASSIFIER) -> Model | None:
+    """The model of a kind that this package has for a task; None where it has none."""
+    return read(path) if (path := SHIPPED / f"{task}.{kind}.json").is_file() else None
+
+
+def shipped_tasks(kind: str = CLASSIFIER) -> list[str]:
+    """The tasks that there are models of a kind for."""
+    return sorted(path.name.partition(".")[0] for path in SHIPPED.glob(f"*.{kind}.json"))
+
+
+def classifier_of(labeller: str, task: str) -> Model | None:
+    """The model behind a labeller's name; None where it is no classifier. SourceError where its file is gone, since
+    what it was made from is not known then."""
+    kind, _, file = labeller.partition(":")
+    if kind not in (CLASSIFIER, ENCODER):
+        return None
+    return read(file) if file else shipped(task, kind)
+
+
+def corrected_shares(model: Model, named: Mapping[str, int]) -> dict[str, Corrected]:
+    """The share of each class behind how often a model named it, by what it was found to be worth on random rows of
+    projects that it was not made from."""
+    n = sum(named.values())
+    by_class = model.held_out.random if model.held_out is not None else {}
+    return {
+        name: corrected(
+            named.get(name, 0), n, hits=of.hits, true=of.true, false_alarms=of.false_alarms, others=of.others
+        )
+        for name, of in (by_class if n else {}).items()
+    }

@@ -22,16 +22,15 @@ from msgspec import Struct
 
 from agentsignals.errors import AgentSignalsError, LabelError, UsageError
 from agentsignals.labels import gold
-from agentsignals.labels.classifier.encoder import vectors
-from agentsignals.labels.classifier.features import TEXT_KINDS, VERSION, features
-from agentsignals.labels.classifier.linear_model import HeldOut, Model, session_mark
+from agentsignals.labels.classifier import TEXT_KINDS, VERSION, HeldOut, Model, features, session_mark
+from agentsignals.labels.labellers.encoder import vectors
 from agentsignals.labels.labellers.rules import BY_TASK
 from agentsignals.labels.task import Task, Verdict
 from agentsignals.labels.tasks import task as task_of
 from agentsignals.labels.units import answer_end_in
 from agentsignals.model import CLASSIFIER, ENCODER, Turn
-from agentsignals.stats.coefficients import kappa_estimate
-from agentsignals.stats.prevalence import OfClass
+from agentsignals.stats.agreement import kappa_estimate
+from agentsignals.stats.intervals import OfClass
 from agentsignals.words.text import count_tokens
 
 MIN_SESSIONS, MIN_PROJECTS = 3, 2

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Protocol
 
 from agentsignals.errors import UsageError
 from agentsignals.labels.answers import Outcome
-from agentsignals.labels.question import Question
+from agentsignals.labels.prompting import Question
 from agentsignals.labels.task import Task, Verdict
 from agentsignals.model import Absent
-from agentsignals.registry import Registry
+from agentsignals.model.registry import Registry
 
 Done = Callable[[Question, Outcome], None]
 """Told of each question as soon as something came of it; from any thread."""

@@ -10,10 +10,9 @@ from typing import Any
 
 from agentsignals.errors import LabelError, UsageError
 from agentsignals.labels.answers import Outcome, now
-from agentsignals.labels.classifier.features import features
-from agentsignals.labels.classifier.linear_model import Model, classifier_of, shipped_tasks
+from agentsignals.labels.classifier import Model, classifier_of, features, shipped_tasks
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
-from agentsignals.labels.question import Question
+from agentsignals.labels.prompting import Question
 from agentsignals.labels.task import Task, Verdict, read_back, written
 from agentsignals.model import CLASSIFIER, Absent
 from agentsignals.words.lexicon import is_english

@@ -12,7 +12,7 @@ from typing import Any
 from agentsignals.errors import LabelError, UsageError
 from agentsignals.labels.answers import Outcome, now
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
-from agentsignals.labels.question import Question
+from agentsignals.labels.prompting import Question
 from agentsignals.labels.task import Task, Verdict, read_back, written
 from agentsignals.model import Absent
 

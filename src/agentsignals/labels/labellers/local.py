@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Any
 
 from agentsignals.errors import LabelError
+from agentsignals.labels.answers import Inquiry
 from agentsignals.labels.in_process import TOO_LONG, Generation, Refused, messages, through
-from agentsignals.labels.inquiry import Inquiry
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
-from agentsignals.labels.question import Question
+from agentsignals.labels.prompting import Question
 from agentsignals.labels.task import Task, Verdict
 from agentsignals.model import Absent
 

@@ -1,35 +1,238 @@
-"""Any server that speaks OpenAI's `POST /v1/chat/completions` with a JSON Schema for the answer: vLLM, llama.cpp's,
-Ollama, hosted ones. The standard library is all it takes.
-
-A server that is busy, failing or gone is tried again, with growing, jittered waits; a 429 halts everybody for as long
-as it asks. Where the model is behind several, the others are asked meanwhile (`model_servers`). What becomes of answers
-that are none is `inquiry`'s to say.
-"""
+"""How fast a server is asked: so many calls a minute, and a pause for all when it says that it is too much."""
 
 from __future__ import annotations
 
+import logging
+import math
 import os
+import queue
 import random
 import re
 import threading
-from collections.abc import Callable, Iterable
-from typing import Any
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct, field
 
 from agentsignals.errors import LabelError, UsageError
-from agentsignals.http_client import Busy, Refused, exchanged
-from agentsignals.labels.answers import Outcome
-from agentsignals.labels.inquiry import Inquiry
+from agentsignals.labels.answers import Inquiry, Outcome
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
-from agentsignals.labels.model_servers import FIRST_WAIT_S, LONGEST_WAIT_S, ModelServer, ModelServers
-from agentsignals.labels.question import Question
-from agentsignals.labels.rate_limit import Pace
+from agentsignals.labels.prompting import Question
 from agentsignals.labels.task import Task, Verdict
-from agentsignals.labels.worker_threads import Crowd
 from agentsignals.model import Absent
+from agentsignals.network import Busy, Refused, exchanged, is_local, opener
 from agentsignals.redaction.guard import Guard
+
+
+class Pace:
+    """Shared by all who ask one server."""
+
+    def __init__(self, per_minute: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._apart_s = 60 / per_minute if per_minute else 0.0
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._next = 0.0
+        self.stopped = threading.Event()
+        """Set when nobody shall ask any more: ends every wait."""
+        self.paused_s = 0.0
+
+    def wait(self) -> bool:
+        """Returns when the caller may ask; False when it shall not any more."""
+        while not self.stopped.is_set():
+            with self._lock:
+                left = self._next - self._clock()
+                if left <= 0:
+                    self._next = max(self._next, self._clock()) + self._apart_s if self._apart_s else self._next
+                    return True
+            self.stopped.wait(left)
+        return False
+
+    def pause(self, seconds: float) -> None:
+        """Nobody asks for so long from now."""
+        with self._lock:
+            until = self._clock() + seconds
+            if until > self._next:
+                self.paused_s += until - max(self._next, self._clock())
+                self._next = until
+
+
+# Several threads over one stream of work, in bounded number; what is under way is finished before an error goes on.
+
+GRACE_S = 10.0
+"""How long calls under way may take after Ctrl-C: they are paid for."""
+_T = TypeVar("_T")
+
+
+class Crowd(Generic[_T]):
+    """`work` is called with each thing, by at most `n` threads at once. Threads of it hold up no exit."""
+
+    def __init__(self, work: Callable[[_T], None], n: int, stopped: threading.Event) -> None:
+        self._work = work
+        self._stopped = stopped
+        self._things: queue.Queue[_T | None] = queue.Queue(maxsize=n)
+        self._failed: list[BaseException] = []
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(n)]
+
+    def over(self, things: Iterable[_T]) -> None:
+        """Works through all things. Raises the first error of `work`, or of the stream, and stops at it."""
+        for thread in self._threads:
+            thread.start()
+        try:
+            for thing in things:
+                self._put(thing)
+                if self._stopped.is_set():
+                    break
+            self._end()
+            for thread in self._threads:
+                thread.join()
+        except BaseException:
+            self._stopped.set()
+            self._end()
+            until = time.monotonic() + GRACE_S
+            for thread in self._threads:
+                thread.join(max(0.0, until - time.monotonic()))
+            raise
+        if self._failed:
+            raise self._failed[0]
+
+    def _put(self, thing: _T | None) -> None:
+        while not self._stopped.is_set():
+            try:
+                self._things.put(thing, timeout=0.2)
+            except queue.Full:
+                continue
+            return
+
+    def _end(self) -> None:
+        for _ in self._threads:
+            self._put(None)
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                thing = self._things.get(timeout=0.2)
+            except queue.Empty:
+                continue
+            if thing is None:
+                return
+            try:
+                self._work(thing)
+            except BaseException as problem:  # noqa: BLE001  (raised again in the caller's thread)
+                self._failed.append(problem)
+                self._stopped.set()
+
+
+# The addresses at which one model answers. Each is asked so many things at a time; one that fails is set aside for
+# a while, longer each time, and gets a single call first when it comes back.
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
+_LOOKS_EVERY_S = 0.1
+"""Whether one is back that was set aside, or nobody shall ask any more."""
+_LOG = logging.getLogger("agentsignals.labels")
+
+
+class ModelServer:
+    """An address. UsageError where it is none."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url.strip().rstrip("/")
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"{url!r} is no address of a chat server.", "Say openai:MODEL@http://HOST:PORT/v1[,URL…].")
+        self.leaves = not is_local(parts.hostname)
+        self.is_openai = parts.hostname.endswith("openai.com")
+        self.opener = opener(not self.leaves)
+        self.under_way = self.calls = self.answers = self.times_aside = 0
+        self.failures = 0
+        """In a row."""
+        self.away_until = -math.inf
+        self.problem = ""
+
+    def figures(self) -> dict[str, Any]:
+        """What became of its calls."""
+        aside = {"set_aside": self.times_aside, "last_problem": self.problem} if self.times_aside else {}
+        return {"calls": self.calls, "answers": self.answers, **aside}
+
+
+class ModelServers:
+    """Whom to ask next: who has most slots free, and is not set aside while another is well."""
+
+    def __init__(self, addresses: str, slots: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.all = [ModelServer(url) for url in dict.fromkeys(addresses.split(","))]
+        self.slots = slots
+        self._clock = clock
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def slot(self, stopped: threading.Event) -> Iterator[ModelServer | None]:
+        """A server with a slot free, waited for; None when nobody shall ask any more."""
+        server = self._taken(stopped)
+        try:
+            yield server
+        finally:
+            if server is not None:
+                with self._changed:
+                    server.under_way -= 1
+                    self._changed.notify()
+
+    def answered(self, server: ModelServer) -> None:
+        """It is well."""
+        with self._changed:
+            server.answers += 1
+            server.failures, server.away_until = 0, -math.inf
+
+    def set_aside(self, server: ModelServer, problem: Exception) -> bool:
+        """A call to it failed. Whether others are well: they are asked meanwhile. What is no `Busy` lasts."""
+        with self._changed:
+            others = [other for other in self.all if other is not server and not self._is_away(other)]
+            if not others:
+                return False
+            if not self._is_away(server):
+                server.failures += 1
+                server.times_aside += 1
+                if server.times_aside == 1:
+                    _LOG.warning("%s is set aside, its questions go to others: %s", server.url, problem)
+            server.problem = str(problem)[:200]
+            server.away_until = max(server.away_until, self._clock() + _wait_s(server.failures, problem))
+            return True
+
+    def _taken(self, stopped: threading.Event) -> ModelServer | None:
+        with self._changed:
+            while not stopped.is_set():
+                well = [server for server in self.all if not self._is_away(server)]
+                pool = well or [server for server in self.all if server.away_until < math.inf]
+                free = [server for server in pool if server.under_way < (1 if server.failures and well else self.slots)]
+                if free:
+                    server = min(free, key=lambda server: server.under_way)
+                    server.under_way += 1
+                    server.calls += 1
+                    return server
+                self._changed.wait(_LOOKS_EVERY_S)
+        return None
+
+    def _is_away(self, server: ModelServer) -> bool:
+        return server.away_until > self._clock()
+
+
+def _wait_s(failures: int, problem: Exception) -> float:
+    if not isinstance(problem, Busy):
+        return math.inf
+    if problem.timed_out:
+        return LONGEST_WAIT_S
+    grown = FIRST_WAIT_S * 2.0 ** min(failures - 1, 10)
+    return min(LONGEST_WAIT_S, problem.wait_s if problem.wait_s is not None else grown)
+
+
+# Any server that speaks OpenAI's `POST /v1/chat/completions` with a JSON Schema for the answer: vLLM, llama.cpp's,
+# Ollama, hosted ones. The standard library is all it takes.
+#
+# A server that is busy, failing or gone is tried again, with growing, jittered waits; a 429 halts everybody for as
+# long as it asks. Where the model is behind several, the others are asked meanwhile (`model_servers`). What becomes
+# of answers that are none is `inquiry`'s to say.
 
 DEFAULT_URL = "https://api.openai.com/v1"
 ENDPOINT = "/chat/completions"

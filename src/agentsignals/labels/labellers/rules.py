@@ -1,25 +1,77 @@
-"""Judging by rules: no model, no network, the same every time. What stands in for judges until there is one, and says
-how much it misses (`measured`).
+"""Words of frustration and of praise in a developer's message, for the rules that need no model.
+
+Looked for in the head of a message only (`lexicon.head`): what people paste is not their feeling. Both lists follow
+signals_regexes.py; agent-traces's rules decide what they mean.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
-from agentsignals import catalog
 from agentsignals.errors import LabelError, UsageError
 from agentsignals.labels.answers import Outcome, now
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
-from agentsignals.labels.question import Question
-from agentsignals.labels.sentiment_words import feeling
+from agentsignals.labels.prompting import Question
 from agentsignals.labels.task import Task, Verdict, read_back, written
 from agentsignals.model import RULES, Absent, Session, Turn
-from agentsignals.views.evidence import Collected
-from agentsignals.views.session import SessionView
-from agentsignals.words.lexicon import is_english
+from agentsignals.signals import catalog
+from agentsignals.views.session import Collected, SessionView
+from agentsignals.words.lexicon import acceptance, corrections, failure_report, head, is_english, rejection
+from agentsignals.words.text import lowered
+
+_FRUSTRATION = re.compile(
+    r"\b(?:wtf|ffs|fml|smh|ugh{1,20}|a{1,20}r{1,20}g{1,9}h{1,20}|come on|seriously\?|why would you"
+    r"|why the (?:hell|heck|fuck)|for fuck'?s sake|(?:fucking|bloody) hell|idiot"
+    r"|this is (?:ridiculous|terrible|horrible|awful|stupid|a mess|garbage|useless)"
+    r"|that'?s (?:horrible|terrible|awful|ridiculous|stupid)|frustrat\w{1,9}|annoying|annoyed|useless|waste of time"
+    r"|still (?:broken|wrong|not (?:quite )?(?:working|fixed|right))|i (?:already|just) (?:told|said|asked)"
+    r"|how many times|not what i (?:asked|wanted|said|meant)|you keep \w{1,20}ing"
+    r"|stop (?:doing|adding|making|changing))(?!\w)"
+)
+_PRAISE = re.compile(
+    r"\b(?:perfect(?:ly)?|awesome|excellent|amazing|lovely|brilliant|fantastic|wonderful|beautiful(?:ly)?"
+    r"|great (?:job|work|stuff|catch|idea|point)|(?:good|nice) (?:job|work|catch|one|stuff)|well done"
+    r"|love (?:it|this|that)|i like (?:it|this|that|how)|thank(?:s| you)|thx|cheers"
+    r"|works? (?:great|perfectly|beautifully|like a charm)|looks? (?:great|good|awesome|perfect|amazing)"
+    r"|that'?s (?:great|awesome|perfect|excellent))\b"
+    r"|(?:\A|[.!\n] {0,9})(?:great|nice|cool|sweet|yay|wo{2,9}ho{2,9}|lgtm|yes!)[!,. ]"
+)
+_HEAT = re.compile(r"!!|\?\?|\?!|!\?|\b(?:fuck|shit|damn|crap|bullshit)\w{0,9}\b")
+"""What makes an objection an angry one. Alone it means nothing: swearing is how developers talk (agent-traces)."""
+_ORDER = re.compile(r"(?:commit|push|merge|ship|done)\b")
+"""What accepts without a word of praise."""
+
+
+def feeling(text: str, kind: str = "prompt") -> tuple[str, str, str]:
+    """NEGATIVE, POSITIVE or NEUTRAL, the rule that said so, and the words it rests on.
+
+    Frustration with the agent is NEGATIVE, and so is an objection made with heat; praise without either is POSITIVE.
+    Plain orders, reports, corrections and questions are NEUTRAL, whatever the language they are in.
+    """
+    low = lowered(head(text))
+    vexed = _FRUSTRATION.search(low)
+    if vexed:
+        return "NEGATIVE", "frustration", vexed[0]
+    objection = rejection(text, kind) or next((wording for _, wording in corrections(text, kind)), None)
+    objection = objection or failure_report(text, kind)
+    heated = _HEAT.search(low) if objection else None
+    if heated:
+        return "NEGATIVE", "objection with heat", f"{objection} … {heated[0]}"
+    pleased = _PRAISE.search(low)
+    if pleased and not objection:
+        return "POSITIVE", "praise", pleased[0].strip()
+    accepted = None if objection else acceptance(text, kind)
+    if accepted and not _ORDER.search(lowered(accepted)):
+        return "POSITIVE", "acceptance", accepted
+    return "NEUTRAL", "", ""
+
+
+# Judging by rules: no model, no network, the same every time. What stands in for judges until there is one, and
+# says how much it misses (`measured`).
 
 VERSION = 1
 """Of the rules; raise it when a label would change."""

@@ -6,19 +6,37 @@ session is a signal of the corpus.
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections import Counter
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
-from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.model import UNSPOKEN, Absent, EventKind
-from agentsignals.prices.bill import PAID, PROMPT
-from agentsignals.stats.quantiles import median
-from agentsignals.views.evidence import Evidence
-from agentsignals.views.ledger import usd_of
-from agentsignals.views.session import SessionView
-from agentsignals.words.text import estimate_tokens
+from agentsignals.model import UNSPOKEN, Absent, EventKind, ToolCall, TurnKind
+from agentsignals.model.lazy import once
+from agentsignals.model.prices import PAID, PROMPT
+from agentsignals.redaction import redacted
+from agentsignals.signals.catalog import Measured, Row, ratio, signal
+from agentsignals.stats.agent_traces import (
+    FEWEST_SESSIONS,
+    FEWEST_SETS,
+    NEGATIVE,
+    PLATEAU,
+    Figures,
+    by_metric,
+    commonest_pattern,
+    pooled,
+    spread,
+)
+from agentsignals.stats.intervals import median
+from agentsignals.views.history import place_of
+from agentsignals.views.session import FAILURES_UNSAID, Evidence, SessionView
+from agentsignals.views.usage import usd_of
+from agentsignals.words.lexicon import ACTIONS, clean, head
+from agentsignals.words.text import estimate_tokens, lowered
 
 SHORT_CHARS = 20
 _CANONICAL: frozenset[EventKind] = frozenset(
@@ -244,3 +262,511 @@ def _entropy(counts: Iterable[int]) -> float:
     values = list(counts)
     total = sum(values)
     return -math.fsum([n / total * math.log2(n / total) for n in values]) + 0.0
+
+
+# Carefulness, after agent-traces: looking before changing, and making failures good.
+
+RECOVERY_CALLS = 5
+COMMANDS_LOOKED_AT = 1_000
+"""Of the commands that read files no argument names, the last so many: each may name any file, so the file of each edit
+is looked for in all of them. What was printed so long ago has left the agent's context."""
+
+
+@signal(
+    "corpus.read_before_edit_rate",
+    type="float",
+    unit="ratio",
+    context="both",
+    origin="agent-traces",
+    pitfalls="Claude Code enforces it, so it says something only of agents without that guard. A file shown by a search"
+    " or attached by the person does not count as read."
+    " Of eval runs one value on the project's corpus.",
+)
+def read_before_edit_rate(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Edit attempts on existing files the agent had read or changed before / all edit attempts on existing files."""
+    seen = _Seen(view)
+    attempts = len(seen.informed) + len(seen.blind)
+    if not attempts:
+        return Absent("not_applicable", "no_edit")
+    why.support(seen.informed, "known file")
+    why.counter(seen.blind, "unknown file")
+    blocked = sum(c.error_class == "not_read_first" for c in (*seen.informed, *seen.blind))
+    return ratio(len(seen.informed), attempts, blocked=blocked, lost_by_compaction=seen.lost)
+
+
+@signal(
+    "corpus.error_recovery_rate",
+    type="float",
+    unit="ratio",
+    context="both",
+    origin="this project",
+    priority="P1",
+    version=2,
+    pitfalls="Seed 000 names error recovery as the better lens without a formula: this one is ours.",
+    why="How an agent handles failure says more than how pleased the person sounds.",
+)
+def error_recovery_rate(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Failed calls soon made good, by the same tool on the same target within five calls and the same turn / all."""
+    if not view.says_failures:
+        return FAILURES_UNSAID
+    if all(c.error_class == "sibling_cancelled" for c in view.errors):
+        return Absent("not_applicable", "no_errors")
+    failed = [(i, c) for i, c in enumerate(view.calls) if c.status == "error" and c.error_class != "sibling_cancelled"]
+    recovered = []
+    episodes = 0
+    for i, call in failed:
+        target = _target(call)
+        for c in view.calls[i + 1 : i + 1 + RECOVERY_CALLS]:
+            # The tool's name first: the first word of a command takes a while to find.
+            if c.status == "ok" and c.turn == call.turn and c.name == call.name and _target(c) == target:
+                recovered.append(call)
+                break
+        before = view.calls[i - 1] if i else None
+        episodes += before is None or before.status != "error" or _target(before) != target
+    why.support(recovered)
+    why.denominator(c for _, c in failed)
+    return ratio(len(recovered), len(failed), episodes=episodes)
+
+
+class _Seen:
+    """Edit attempts on existing files, by whether the agent knew the file: it had read, made or changed it."""
+
+    def __init__(self, view: SessionView) -> None:
+        self.informed: list[ToolCall] = []
+        self.blind: list[ToolCall] = []
+        self.lost = 0
+        """Attempts whose file was last seen before a compaction of the context."""
+        self._last_seen: dict[str, int] = {}
+        self._readers_of_many: deque[str] = deque(maxlen=COMMANDS_LOOKED_AT)
+        self._compactions = [e.seq for e in view.by_kind.get("compaction", ())]
+        self._created = {(e.seq, e.path) for e in view.repo_edits if e.op == "create"}
+        self._follow(view)
+
+    def _follow(self, view: SessionView) -> None:
+        seen, changed_files = self._last_seen, view.changed_files
+        if not changed_files and not view.edit_calls:
+            return
+        for call in view.calls:
+            class_ = call.class_
+            if class_ == "read":
+                if call.path is not None:
+                    seen[call.path] = call.seq
+                elif call.command:
+                    self._readers_of_many.append(call.command)
+                continue
+            changed = changed_files.get(call.seq, ())
+            if class_ == "edit" and call.status not in ("rejected", "cancelled"):
+                if changed:
+                    self._attempt(call, [p for p in changed if p in seen or (call.seq, p) not in self._created])
+                elif call.path and view.in_repo(call.path) and (call.path in seen or not _creates(call)):
+                    self._attempt(call, [call.path])
+            for path in changed:
+                seen[path] = call.seq
+
+    def _attempt(self, call: ToolCall, existing: list[str]) -> None:
+        if not existing:
+            return
+        for path in existing:
+            if path not in self._last_seen and not self._read_among_many(path):
+                self.blind.append(call)
+                return
+        self.informed.append(call)
+        if self._compactions:
+            last = max(self._last_seen.get(path, 0) for path in existing)
+            self.lost += bisect_right(self._compactions, last) < bisect_left(self._compactions, call.seq)
+
+    def _read_among_many(self, path: str) -> bool:
+        return any(path in command for command in self._readers_of_many)
+
+
+def _creates(call: ToolCall) -> bool:
+    """Whether a call that changed nothing would have made a new file, as far as its tool and its error tell."""
+    if call.error_class == "not_read_first":
+        return False
+    return call.error_class == "not_found" or call.purpose == "write_file"
+
+
+def _target(call: ToolCall) -> tuple[str, str]:
+    """Tool and what it was used on: a file, or for a shell command its first word."""
+    if call.command is not None:
+        return call.name, _first_word(call.command)
+    return call.name, call.path or ""
+
+
+def _first_word(command: str) -> str:
+    """The first command of a line, after `cd …` and assignments."""
+    words = command.split(maxsplit=12)
+    n = 0
+    while n < len(words):
+        if words[n] == "cd":
+            n += 2
+        elif "=" in words[n].split("/", 1)[0] or words[n] in ("sudo", "time", "&&", ";"):
+            n += 1
+        else:
+            return words[n]
+    return words[0] if words else ""
+
+
+# How a session begins: the pattern of its first human message (design/signals.md#first-message).
+
+_BY_KIND: dict[TurnKind, str] = {
+    "plan_handoff": "plan_handoff",
+    "scripted_prompt": "scripted_prompt",
+    "slash_command": "slash_command",
+    "attachment": "attachment_only",
+}
+_SEARCHED = 400
+_WHOLE = 1 << 20
+_OPENING = r"\A\W*(?:(?:hi|hello|hey|ok|okay|so|now|then|first|also|and|claude)\b\W*){0,3}"
+
+
+class _Rule:
+    """A label, the pattern (for lower case) that earns it within the first `chars` characters, and signs: parts of
+    words one of which must occur. With `closing`, the pattern's group must be one of these words.
+    """
+
+    def __init__(
+        self, label: str, chars: int, source: str, signs: str = "", closing: frozenset[str] | None = None
+    ) -> None:
+        self.label = label
+        self.chars = chars
+        self.signs = signs.split()
+        self.closing = closing
+        self._source = source
+
+    @once
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(self._source)
+
+    def is_likely(self, searched: str) -> bool:
+        """Whether a sign is there, found without trying the pattern."""
+        for sign in self.signs:  # noqa: SIM110  (`any` would take twice as long)
+            if sign in searched:
+                return True
+        return False
+
+    def earned(self, low: str) -> re.Match[str] | None:
+        """The match that earns the label, if any."""
+        match = self.pattern.search(low[: self.chars])
+        return match if match and (self.closing is None or match[1] in self.closing) else None
+
+
+_RULES = (
+    _Rule(
+        "greeting",
+        _WHOLE,
+        r"\A(?:hi|hiya|hello|hey|yo|howdy|greetings|good (?:morning|afternoon|evening|day))"
+        r"(?: (?:there|again|all|claude|codex|gemini|copilot))?\W*\Z",
+    ),
+    _Rule(
+        "bug_report",
+        _SEARCHED,
+        r"\b(?:bugs?|buggy|broken|crash\w*|errors?|errored|exceptions?|fail\w*"
+        r"|(?:doesn't|does not|don't|didn't) work|not working|regressions?|panic\w*|flak[ey]\w*"
+        r"|wrong|incorrect\w*|missing|stuck|hangs?|hanging)\b",
+        "bug broken crash error exception fail work regress panic flak wrong incorrect missing stuck hang",
+    ),
+    _Rule(
+        "review_request",
+        200,
+        r"\b(?:review\w*|feedback|comments?|prs?|pull requests?)\b",
+        "review feedback comment pr pull",
+    ),
+    _Rule(
+        "task_request",
+        _SEARCHED,
+        r"\b(?:(?:can|could|would|will) (?:you|we)|please|pls|i(?:'d| would| do)? (?:want|like|need) to"
+        r"|we (?:need|should|want)|let's|lets|help me)\b",
+        "can could would will please pls want like need should let help",
+    ),
+    _Rule("task_imperative", 60, _OPENING + r"(\w+)", closing=ACTIONS),
+    _Rule(
+        "question",
+        _SEARCHED,
+        _OPENING
+        + r"(?:who|what|what's|when|where|why|how|how's|which|whose|is|are|am|was|were|do|does|did|can|could|should"
+        r"|would|will|has|have|had|shall)\b|\A[^.!?\n]*\?",
+    ),
+)
+_CONTINUES = re.compile(
+    r"\A(?:(?:y|yes|yep|yeah|ok|okay|continue|proceed|go ahead|do it)\b|[1-3]\W*\Z"
+    r"|(?:commit|push)\b(?=\W*\Z| (?:it|this|that|these|everything|all|and|to|now|please|the changes?)\b))"
+)
+_CONTINUATION_CHARS = 40
+_LETTER = re.compile(r"[A-Za-z]")
+
+
+@signal(
+    "corpus.first_message_pattern",
+    type="enum",
+    unit="label",
+    origin="agent-traces",
+    pitfalls="English words only. Also a proxy for the kind of task: who opens with a bug report is not angry but"
+    " has a bug.",
+)
+def first_message_pattern(view: SessionView, why: Evidence) -> str | Absent:
+    """The first rule the first human turn meets: by its kind, then by its words in a fixed order, else `statement`."""
+    if not view.turns:
+        return Absent("not_applicable", "no_turns")
+    first = view.turns[0]
+    why.support([first])
+    label = _BY_KIND.get(first.kind) or ("attachment_only" if not first.text.strip() else None)
+    if label:
+        why.rule(f"turn of kind {first.kind}")
+        return label
+    text = clean(first.text)
+    if not head(first.text).strip(" \u2022\n"):
+        return "paste_only"
+    if not text.isascii() and not _LETTER.search(text):
+        return Absent("not_computable", "language")
+    labelled = _pattern(text)
+    if labelled is None:
+        return "statement"
+    why.match(first, *labelled)
+    return labelled[0]
+
+
+def _pattern(text: str) -> tuple[str, str] | None:
+    """The first pattern that matches, and the words it matched. A greeting stands alone, a continuation is short."""
+    low = lowered(text)
+    searched = text[:_SEARCHED].lower()
+    for rule in _RULES:
+        if rule.label == "bug_report" and len(text) <= _CONTINUATION_CHARS and (match := _CONTINUES.search(low)):
+            return "continuation", text[: match.end()]
+        if (not rule.signs or rule.is_likely(searched)) and (match := rule.earned(low)):
+            return rule.label, text[match.start() : match.end()]
+    return None
+
+
+# What people say again and again: "yes", "commit this".
+
+MOST_ROWS = 25
+LONG_CHARS = 120
+"""Of a longer message the beginning is shown."""
+_DIGEST_BYTES = 12
+_CUT = "\u2026"
+
+_SECRET = re.compile(
+    r"\b(?:sk|pk|rk|ghp|gho|ghs|ghu|github_pat|glpat|xox[abprs]|hf|npm|akia|asia|aiza|eyj)[-_]?[\w-]{16,200}"
+    r"|\b(?=[\w+-]{0,40}\d)[\w+-]{32,200}={0,2}"
+    r"|(?<=://)[^\s/@]{1,100}:[^\s/@]{1,100}(?=@)|\b(?:password|passwd|secret|token|api[_-]?key)\s{0,3}[=:]\s{0,3}\S{1,200}"
+)
+_NAMES_OF_SECRETS = ("passw", "secret", "token", "key")
+_LONG_RUN = b"x" * 18
+"""The shortest beginning of a key, of two letters, and what must follow it."""
+_IN_RUNS = bytes(ord("x" if chr(n).isalnum() or chr(n) in "_+-?" else " ") for n in range(128)).ljust(256)
+"""Letters, digits and marks of keys; a question mark stands for all beyond ASCII."""
+_ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,4}")
+_PATH = re.compile(r"(?<![\w/:.])(?:[A-Za-z]:\\|~?/|\\\\)[\w.@~-]{1,100}[/\\][^\s'\"]{1,400}")
+
+
+def _pooled(sessions: Sequence[dict[str, dict[str, Any]]]) -> list[dict[str, dict[str, Any]]]:
+    """Each message once, with the number of its `sessions`, which is 1 where it is not there."""
+    pooled: dict[str, dict[str, Any]] = {}
+    for session in sessions:
+        for key, message in session.items():
+            all_of_it = pooled.get(key)
+            if all_of_it is None:
+                pooled[key] = {"sessions": 1, **message}
+            else:
+                all_of_it["n"] += message["n"]
+                all_of_it["sessions"] += message.get("sessions", 1)
+    return [pooled]
+
+
+@signal(
+    "corpus.message_counts",
+    pool=_pooled,
+    type="obj",
+    unit="messages",
+    origin="this project",
+    version=2,
+    pitfalls="Raw material of corpus.top_duplicate_messages. Messages that differ only in what was masked are one.",
+)
+def message_counts(view: SessionView, why: Evidence) -> dict[str, dict[str, Any]] | Absent:
+    """How often each human message occurs, by a digest, with a sample. Secrets and names are masked first, then case,
+    outer blanks and a final . or ! put aside; plan hand-offs and bare attachments excluded."""
+    messages = [t for t in view.turns if t.kind not in UNSPOKEN and t.text.strip()]
+    if not messages:
+        return Absent("not_applicable", "no_messages")
+    why.support(messages)
+    counts = Counter([_normal(t.text) for t in messages])
+    return {_digest(text): {"n": n, "sample": _sample(text)} for text, n in counts.items()}
+
+
+@lru_cache(maxsize=1024)
+def _normal(text: str) -> str:
+    """What messages that are the same have in common. What is folded is masked before: in small letters a key is
+    known by no rule for sure."""
+    low = _masked(redacted(text))
+    return low.rstrip(".! \n\t") or low
+
+
+def _masked(text: str) -> str:
+    """The text in small letters without what these patterns know; most texts lack what a pattern can't do without, and
+    that is seen twenty times as fast."""
+    if "/" in text or "\\" in text:
+        text = _PATH.sub("[path]", text)
+    if "@" in text:
+        text = _ADDRESS.sub("[address]", text)
+    low = text.strip().casefold()
+    return _SECRET.sub("[secret]", low) if _may_hold_secret(low) else low
+
+
+def _may_hold_secret(low: str) -> bool:
+    """Whether a text has a part that every match of `_SECRET` has."""
+    return (
+        "://" in low
+        or ((":" in low or "=" in low) and any(word in low for word in _NAMES_OF_SECRETS))
+        or _LONG_RUN in low.encode("ascii", "replace").translate(_IN_RUNS)
+    )
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def _sample(text: str) -> str:
+    return text if len(text) <= LONG_CHARS else text[:LONG_CHARS] + _CUT
+
+
+@signal(
+    "corpus.top_duplicate_messages[]",
+    type="list[obj]",
+    unit="rows",
+    level="corpus",
+    origin="agent-traces",
+    priority="P2",
+    why="One in five messages is a word or two: most of them are these.",
+    version=2,
+    pitfalls="Secrets, addresses and absolute paths are hidden, as far as they are recognised.",
+)
+def top_duplicate_messages(message_counts: Sequence[dict[str, dict[str, Any]]]) -> Measured | Absent:
+    """The 25 most frequent human messages that occur at least twice: text, how often, in how many sessions."""
+    if not message_counts:
+        return Absent("not_applicable", "no_messages")
+    (messages,) = _pooled(message_counts)
+    repeated = {key: message for key, message in messages.items() if message["n"] > 1}
+    often = sorted(repeated, key=lambda key: (-repeated[key]["n"], repeated[key]["sample"], key))
+    rows: list[dict[str, Any]] = [
+        {"text": repeated[key]["sample"], "n": repeated[key]["n"], "sessions": repeated[key]["sessions"]}
+        for key in often[:MOST_ROWS]
+    ]
+    total = sum(message["n"] for message in messages.values())
+    return Measured(rows, {"messages": total, "distinct": len(messages), "repeated": len(often)})
+
+
+# Which metrics of agent-traces differ most from one data set to the next: a place, repository or folder, is one.
+
+
+def _by_place(sessions: Sequence[Figures]) -> dict[str, list[Figures]]:
+    sets: dict[str, list[Figures]] = {}
+    for session in sessions:
+        sets.setdefault(session["place"], []).append(session)
+    return sets
+
+
+def _pooled_data_sets(sessions: Sequence[Figures]) -> list[Figures]:
+    """One for each place."""
+    return [{"place": place, **pooled(those)} for place, those in sorted(_by_place(sessions).items())]
+
+
+@signal(
+    "corpus.metric_inputs",
+    pool=_pooled_data_sets,
+    type="obj",
+    unit="per metric",
+    version=2,
+    origin="agentsignals",
+    source="derived",
+    priority="P2",
+    pitfalls="Null where the session has no such value.",
+    why="What corpus.cross_dataset_variance puts together by data set.",
+)
+def metric_inputs(  # noqa: PLR0913  (the parameters are the needs of the signal)
+    view: SessionView,
+    why: Evidence,
+    autonomy_ratio: float | Absent,
+    session_length_events: int,
+    read_before_edit_rate: float | Absent,
+    session_cost_usd: float | Absent,
+    first_message_pattern: str | Absent,
+    short_messages: dict[str, int] | Absent,
+    sentiment_messages: dict[str, dict[str, Any]] | Absent,
+) -> Figures | Absent:
+    """The session's part in each metric of its data set, and the place that this is."""
+    place = place_of(view.session.repo, view.session.cwd)
+    if place is None:
+        return Absent("not_applicable", "repo_unknown")
+    why.denominator(view.turns)
+    short = None if isinstance(short_messages, Absent) else short_messages
+    return {
+        "place": place,
+        "autonomy": _none_if_absent(autonomy_ratio),
+        "errors": [len(view.errors), view.n_answered],
+        "tools": dict(Counter([c.name for c in view.calls])),
+        "events": session_length_events,
+        "reads": _none_if_absent(read_before_edit_rate),
+        "edits": len(view.edit_calls) - len([c for c in view.rejected if c.class_ == "edit"]),
+        "cost": _none_if_absent(session_cost_usd),
+        "pattern": _none_if_absent(first_message_pattern),
+        "tokens": [view.usage.output_tokens or 0, view.usage.all_input],
+        "short": [short["le_20"], short["n"]] if short else [0, 0],
+        "felt": {} if isinstance(sentiment_messages, Absent) else {k: _felt(v) for k, v in sentiment_messages.items()},
+    }
+
+
+def _felt(judged: dict[str, Any]) -> list[int]:
+    """Of one labeller: how many labels, when the last was given, and of turn 5 how many are NEGATIVE and how many there
+    are."""
+    labelled = [(turn, value) for turn, value, _ in judged["messages"] if value is not None]
+    fifth = [value for turn, value in labelled if turn == PLATEAU]
+    return [len(labelled), judged["at"], fifth.count(NEGATIVE), len(fifth)]
+
+
+class Variance(Row):
+    """How much a metric differs between data sets, as a share of its mean (cv) or of its median (robust_cv)."""
+
+    metric: str
+    cv: float
+    robust_cv: float | None
+    n_datasets: int
+
+
+@signal(
+    "corpus.cross_dataset_variance[]",
+    type="list[obj]",
+    unit="rows",
+    version=2,
+    level="corpus",
+    origin="agent-traces",
+    source="derived",
+    priority="P1",
+    pitfalls="Raw variances are not comparable across units; the seed does not say which it means. Data sets of fewer"
+    " than five sessions are left out; neg_pct_turn5 needs labels, and is of the labeller with most of them.",
+    why="The first row is the question of agent-traces: where do data sets differ most?",
+)
+def cross_dataset_variance(metric_inputs: Sequence[Figures]) -> Measured | Absent:
+    """For each behavioural metric of agent-traces the coefficient of variation over data sets, plain and robust; the
+    most
+    different first."""
+    sets = _pooled_data_sets(metric_inputs)
+    large = [[figures] for figures in sets if figures["sessions"] >= FEWEST_SESSIONS]
+    if len(large) < FEWEST_SETS:
+        return Absent("not_computable", "fewer_than_3_data_sets")
+    rows: list[Variance] = []
+    left_out: list[str] = []
+    for metric, each in by_metric(large, sets).items():
+        values = [v for v in each if v is not None]
+        apart = spread(values)
+        if apart is None:
+            left_out.append(metric)
+        else:
+            rows.append(Variance(metric, *apart, len(values)))
+    rows.sort(key=lambda row: (row.robust_cv is None, -(row.robust_cv or 0.0), row.metric))
+    mode = commonest_pattern([figures for (figures,) in large])
+    return Measured(rows, {"data_sets": len(large), "left_out": left_out, "first_message_pattern": mode})
+
+
+def _none_if_absent(value: Any) -> Any:
+    return None if isinstance(value, Absent) else value

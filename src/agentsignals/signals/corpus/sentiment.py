@@ -10,23 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from agentsignals.catalog import Measured, Row, signal
 from agentsignals.model import Absent, Label, Turn
-from agentsignals.stats import sentiment_counts as counts
+from agentsignals.signals.catalog import Measured, Row, signal
+from agentsignals.stats import agent_traces as counts
+from agentsignals.stats.agent_traces import LOW_N, NEGATIVE, NEUTRAL, POSITIVE, UNJUDGED, Conversation, Message, Part
 from agentsignals.stats.agreement import agreement
-from agentsignals.stats.proportions import wilson
-from agentsignals.stats.sentiment_counts import (
-    LOW_N,
-    NEGATIVE,
-    NEUTRAL,
-    POSITIVE,
-    UNJUDGED,
-    Conversation,
-    Message,
-    Part,
-)
-from agentsignals.views.evidence import Evidence
-from agentsignals.views.session import SessionView
+from agentsignals.stats.intervals import wilson
+from agentsignals.views.session import Evidence, SessionView
 
 _NO_LABEL = Absent("backend_disabled", "no sentiment label")
 ENOUGH = 100

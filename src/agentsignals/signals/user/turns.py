@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
+from collections import Counter
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.model import Absent, Event, Step
-from agentsignals.model.times import to_iso
-from agentsignals.views.evidence import Evidence
-from agentsignals.views.session import FAILURES_UNSAID, OF_AGENT, SessionView
-from agentsignals.views.work import Clock
+from agentsignals.model import Absent, Event, Step, ToolCall, decoded, to_iso
+from agentsignals.signals.catalog import Measured, Row, ratio, signal
+from agentsignals.views.history import History
+from agentsignals.views.session import FAILURES_UNSAID, OF_AGENT, Evidence, SessionView
+from agentsignals.views.working_time import Clock
+from agentsignals.words.agent_lexicon import asked, hedges, kind_of, other_language, seed_hedges
 from agentsignals.words.lexicon import clean
-from agentsignals.words.text import count_tokens
+from agentsignals.words.prose import Span
+from agentsignals.words.text import count_tokens, lowered
 
 LONG_GAP_US = 600_000_000
 """Between two events of one response; behind a longer one somebody was asked for permission, or asleep."""
@@ -241,3 +244,315 @@ def per_turn_latency_s(view: SessionView, why: Evidence) -> Measured | Absent:
 def _has_long_gap(done: list[Event]) -> bool:
     stamps = [e.timestamp for e in done if e.timestamp is not None and e.kind in OF_AGENT]
     return any(b - a > LONG_GAP_US for a, b in pairwise(stamps))
+
+
+# What tools gave back: how large it was, and which errors it told of.
+
+_SIBLING = ("<tool_use_error>Sibling tool call", "<tool_use_error>Cancelled: parallel tool call")
+
+
+class ToolErrors(Row):
+    """Errors of one class that one tool gave, and how many results it gave at all."""
+
+    tool: str
+    error_class: str
+    n: int
+    n_results: int
+
+
+@signal(
+    "user.tool_errors_by_type[]",
+    type="list[obj]",
+    unit="counts",
+    origin="Agent Signals",
+    priority="P1",
+    version=2,
+    pitfalls="`sibling_cancelled` is no failure of that call: another call made beside it failed. Calls that a person"
+    " refused or stopped are not listed.",
+    why="A wrong path, a stale edit and a red test call for different remedies.",
+)
+def tool_errors_by_type(view: SessionView, why: Evidence) -> list[ToolErrors] | Absent:
+    """Failed main-thread calls for each tool and class of error, most first; n_results counts the tool's results."""
+    if not view.says_failures:
+        return FAILURES_UNSAID
+    cancelled = [c for c in view.by_status.get("cancelled", ()) if view.result_text(c).startswith(_SIBLING)]
+    why.support(view.errors)
+    why.counter(cancelled, "cancelled with another call:")
+    why.denominator(view.answered)
+    if not view.errors and not cancelled:
+        return []
+    errors = Counter([(c.name, c.error_class or "other") for c in view.errors])
+    errors.update([(c.name, "sibling_cancelled") for c in cancelled])
+    results = Counter([c.name for c in (*view.answered, *cancelled)])
+    rows = [ToolErrors(tool, class_, n, results[tool]) for (tool, class_), n in errors.items()]
+    return sorted(rows, key=lambda row: (-row.n, row.tool, row.error_class))
+
+
+@signal(
+    "user.tool_result_sizes[]",
+    type="list[int]",
+    unit="tokens",
+    origin="Agent Signals",
+    priority="P1",
+    pitfalls="An estimate of text alone: a picture counts as nothing. A hosted search whose findings are not logged is"
+    " left out (`unlogged`).",
+    why="Read with the context growth curve: which results filled the window.",
+)
+def tool_result_sizes(view: SessionView, why: Evidence) -> Measured:
+    """Size of each main-thread tool result in order of the results: characters / 4, rounded up."""
+    answered = [c for c in view.calls if c.result_seq is not None]
+    sized = [c for c in answered if c.result_tokens is not None]
+    sized.sort(key=_result_place)
+    why.support(sized)
+    unlogged = len(answered) - len(sized)
+    return Measured([c.result_tokens for c in sized], {"unlogged": unlogged} if unlogged else {})
+
+
+def _result_place(call: ToolCall) -> int:
+    return call.result_seq or 0
+
+
+# Which models a session used, one after the other.
+
+
+class ModelChange(Row):
+    """A change of model. `explicit`: the trace has an entry for it, and does not only show another model's answer."""
+
+    from_model: str | None
+    to_model: str
+    turn_index: int | None
+    timestamp: str | None
+    explicit: bool
+
+
+@signal(
+    "user.model_changes[]",
+    type="list[obj]",
+    unit="events",
+    origin="Agent Signals",
+    priority="P1",
+    pitfalls="What a program's small helper model says is no change; only the main thread's messages are looked at.",
+    why="A session whose model changed on the way belongs to no model's statistics.",
+)
+def model_changes(view: SessionView, why: Evidence) -> list[ModelChange] | Absent:
+    """Each change of the model that answers, by an entry of its own or by the next message; from_model is null before
+    the first message."""
+    entries = view.by_kind.get("model_change", [])
+    steps = [s for s in view.steps if _is_model(s.model)]
+    if not steps and not entries and view.steps:
+        return Absent("missing_field", "model")
+    why.denominator(steps)
+    if not entries and len({s.model for s in steps}) < 2:
+        return []
+    changes: list[ModelChange] = []
+    changing: list[Event | Step] = []
+    answering: str | None = None
+    rows: list[Event | Step] = [*entries, *steps]
+    rows.sort(key=_place)
+    for row in rows:
+        if isinstance(row, Step):
+            if row.model != answering:
+                if answering is not None and row.model is not None:
+                    changing.append(row)
+                    changes.append(ModelChange(answering, row.model, row.turn, to_iso(row.timestamp), False))
+                answering = row.model
+            continue
+        chosen = (row.text or "").rpartition(" -> ")[2]
+        if _is_model(chosen) and chosen != answering:
+            changing.append(row)
+            changes.append(ModelChange(answering, chosen, row.turn, to_iso(row.timestamp), not _is_shown(row, view)))
+            answering = chosen
+    why.support(changing)
+    return changes
+
+
+def _is_model(name: str | None) -> bool:
+    """Messages that a program makes up in the model's place carry a name like `<synthetic>`."""
+    return bool(name) and not str(name).startswith("<")
+
+
+def _is_shown(entry: Event, view: SessionView) -> bool:
+    """Whether the change stands on the line of a message of the new model, and has no entry of its own."""
+    events = view.session.events
+    following = events[entry.seq + 1] if entry.seq + 1 < len(events) else None
+    return entry.step is not None or (
+        following is not None and following.step is not None and following.line == entry.line
+    )
+
+
+def _place(row: Event | Step) -> tuple[int, bool]:
+    return row.seq, isinstance(row, Step)
+
+
+# How much the agent hedges.
+
+FEW_TOKENS = 20
+"""Of a shorter response one hedge makes a high rate (design/signals.md#word-lists)."""
+
+
+@signal(
+    "user.agent_hedging_rate",
+    type="float",
+    unit="per 100 tokens",
+    origin="Agent Signals",
+    source="regex",
+    priority="P1",
+    why="An agent that hedges more and more is losing its way.",
+    pitfalls="About one match in eight is no doubt. The trajectory says more than the level. English only.",
+)
+def agent_hedging_rate(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Hedging phrases ("I think", "might be", "probably") per 100 tokens of what the agent said, code left out."""
+    prose = view.prose
+    tokens = sum(prose.tokens.values())
+    if not tokens:
+        return Absent("not_applicable", "no_visible_text")
+    if (other := other_language(prose)) is not None:
+        return other
+    spans = prose.spans(hedges)
+    why.matches(prose.matches(spans))
+    why.denominator(prose.events)
+    return ratio(100 * len(spans), tokens, hedges=len(spans), seed_literal=100 * len(seed_hedges(prose)) / tokens)
+
+
+@signal(
+    "user.agent_hedging_curve[]",
+    type="list[float]",
+    unit="per 100 tokens",
+    origin="Agent Signals",
+    source="regex",
+    priority="P1",
+    why="Whether doubt grows while the session goes on.",
+    pitfalls="Of a short response one hedge makes a high value: `low_n` names those under 20 tokens.",
+)
+def agent_hedging_curve(view: SessionView, why: Evidence) -> Measured | Absent:
+    """The hedging rate of each response in order; null where the agent said nothing."""
+    prose = view.prose
+    if (other := other_language(prose)) is not None:
+        return other
+    spans = prose.spans(hedges)
+    why.matches(prose.matches(spans))
+    counted = Counter(prose.event(span).turn for span in spans)
+    tokens = [prose.tokens.get(t.turn, 0) for t in view.turns]
+    curve = [100 * counted[t.turn] / n if n else None for t, n in zip(view.turns, tokens, strict=True)]
+    return Measured(curve, {"low_n": [t.turn for t, n in zip(view.turns, tokens, strict=True) if 0 < n < FEW_TOKENS]})
+
+
+# What the agent asks leave for.
+
+
+def _questions_of(call: ToolCall) -> list[str]:
+    roles = decoded(call.argument_roles)
+    try:
+        arguments = msgspec.json.decode(call.arguments, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError):
+        return []  # arguments cut off or of another shape ask nothing that could be read
+    several = arguments.get(roles.questions)
+    asked_for = [arguments, *(several if isinstance(several, list) else ())]
+    texts = [question.get(roles.question) for question in asked_for if isinstance(question, dict)]
+    return [text for text in texts if isinstance(text, str)]
+
+
+def _wants_leave(call: ToolCall) -> bool:
+    if call.purpose == "plan_handoff":
+        return True
+    texts = map(lowered, _questions_of(call)) if call.class_ == "ask" else ()
+    return any(kind_of(text) == "confirmation" for text in texts)
+
+
+@signal(
+    "user.confirmation_requests",
+    type="int",
+    unit="requests",
+    origin="Agent Signals",
+    source="regex",
+    priority="P1",
+    why="Right on a risky step, noise on a trivial one.",
+    pitfalls="Permission dialogs of the client are not the agent's. Of 33 read, 33 asked for leave. English only.",
+)
+def confirmation_requests(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Messages in which the agent asks for leave ("Should I …?"), plans shown for approval, such questions by tool."""
+    if (other := other_language(view.prose)) is not None:
+        return other
+    spans = view.prose.spans(asked)
+    by_kind: dict[str, dict[object, Span]] = {}
+    for span in spans:
+        event = view.prose.event(span)
+        by_kind.setdefault(span.name, {}).setdefault(
+            ("step", event.step) if event.step is not None else event.seq, span
+        )
+    confirming = by_kind.get("confirmation", {})
+    calls = [c for c in view.calls if c.class_ in ("plan", "ask") and _wants_leave(c)]
+    why.matches(view.prose.matches(confirming.values()))
+    why.support(calls, "asked by tool:")
+    detail = {
+        "by_text": len(confirming),
+        "by_tool": len(calls),
+        "preference_questions": len(by_kind.get("preference", ())),
+    }
+    return Measured(len(confirming) + len(calls), detail)
+
+
+# Where a session lies: which repository, and what its log says of that.
+
+MOST_COMMITS = 500
+"""Of one session: more are a history that was listed whole."""
+_ELSEWHERE = re.compile(r"\bcd\s|\s-C\s|\bclone\b|--git-dir|--work-tree|\bsubmodule\b")
+"""What has Git speak of another folder than the session's."""
+_SIGNS_OF_ELSEWHERE = ("cd", "-C", "clone", "--git-dir", "--work-tree", "submodule")
+"""One of them is in whatever `_ELSEWHERE` matches."""
+_REMOTE = re.compile(
+    r"\n(?:origin[ \t]+|To |From )(?:\S*?@|[a-z]+://)?(?:[\w-]+\.)+[a-z]+(?::\d+)?[:/](?:\S*/)?([\w.-]+/[\w.-]+?)"
+    r"(?:\.git)?/?(?:[ \t]|$)",
+    re.MULTILINE,
+)
+_COMMIT = re.compile(r"\n(?:[*|\\/ ]*(?:commit )?|\[[^\]\n]*[ ])([0-9a-f]{7,40})(?=[\s\]]|$)", re.MULTILINE)
+"""At the head of a line, as `git log` and `git commit` write it; never the blobs of a diff. With the line break before
+it, as above: found several times faster than `^`."""
+
+
+def _of_here(call: ToolCall) -> bool:
+    if call.status != "ok":
+        return False
+    command = call.command or ""
+    return not (any(sign in command for sign in _SIGNS_OF_ELSEWHERE) and _ELSEWHERE.search(command))
+
+
+@signal(
+    "user.repository_marks",
+    type="obj",
+    unit="marks",
+    origin="this project",
+    source="derived",
+    priority="P2",
+    pitfalls="Only what Git printed in the session's own folder; a command that changes the folder tells nothing.",
+    why="What user.place knows clones of one repository by.",
+)
+def repository_marks(view: SessionView, why: Evidence) -> dict[str, list[str]] | Absent:
+    """Names of remotes (`owner/name`) and abbreviated commits that Git printed."""
+    if not view.git_calls:
+        return Absent("none_found", "no_git_call")
+    calls = [call for call in view.git_calls if _of_here(call)]
+    texts = ["\n" + view.result_text(call) for call in calls]
+    why.denominator(calls)
+    remotes = {name.lower() for text in texts for name in _REMOTE.findall(text)}
+    commits = {sha[:7] for text in texts for sha in _COMMIT.findall(text) if not sha[:7].isdigit()}
+    return {"remotes": sorted(remotes), "commits": sorted(commits)[:MOST_COMMITS]}
+
+
+@signal(
+    "user.place",
+    type="str",
+    unit="name",
+    origin="this project",
+    source="derived",
+    priority="P2",
+    pitfalls="Two clones whose logs have neither remote, commits nor changed files in common are two places."
+    " Depends on the sessions in the store: another session may join two places.",
+    why="Sessions of one repository are alike: intervals draw places, not sessions.",
+)
+def place(why: Evidence, history: History) -> str | Absent:
+    """The repository that the session lies in, by name, folder, remote, history or changed files; else the folder."""
+    if history.place is None:
+        return Absent("not_applicable", "repo_unknown")
+    why.rule("sessions of one name, folder, remote, two commits or several changed files lie in one place")
+    return history.place

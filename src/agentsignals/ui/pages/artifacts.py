@@ -7,10 +7,10 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from agentsignals.ingest.drift import drift, versions
+from agentsignals.ingest.plan import drift, versions
 from agentsignals.ui.page import Page, Query, Route, Where, part_of
 from agentsignals.ui.pages.overview import skipped
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.snapshot import Reading
 
 SIZE = 100
 _LONGEST_ENDING = 12

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from agentsignals.ui.figures import ATTEMPTS, PASSES, RUNGS, candidates, narrowed, treatments
 from agentsignals.ui.filter import filtered
 from agentsignals.ui.page import Page, Query, Route, Where, part_of
-from agentsignals.ui.reading import Reading
-from agentsignals.ui.treatments import ATTEMPTS, PASSES, RUNGS, candidates, narrowed, treatments
+from agentsignals.ui.snapshot import Reading
 
 SIZE = 50
 COLUMNS = {

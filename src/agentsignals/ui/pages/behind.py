@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from agentsignals.report.drill_down import WITH
-from agentsignals.ui.behind import behind_key
+from agentsignals.ui.drill_down import WITH, behind_key
 from agentsignals.ui.page import Page, Query, Route, part_of
-from agentsignals.ui.reading import WITH_PROMPT, Reading
+from agentsignals.ui.snapshot import WITH_PROMPT, Reading
 
 SIZE = 50
 _NO_KEY = "Every number of a study, a finding or a comparison leads to the sessions it counts."

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from agentsignals.ui.page import NotFound, Page, Part, Query, Route, Where, part_of
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.snapshot import Reading
 
 SIZE = 40
 MOST_FINDINGS, MOST_PLACES, MOST_FILES = 100, 40, 300

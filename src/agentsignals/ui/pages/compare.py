@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from agentsignals.analysis.compare import MEASURES, Arms, Comparison, compare, outcome_rule
-from agentsignals.analysis.compare.candidate import place
-from agentsignals.analysis.compare.conclusion import gap_text, without_tasks, worth
-from agentsignals.analysis.compare.treatments import available
-from agentsignals.analysis.figures import formatted, signed
 from agentsignals.errors import UsageError
-from agentsignals.report.drill_down import arms_of, compare_key, rows_of
-from agentsignals.stats.estimates import FEWEST_CLUSTERS
+from agentsignals.questions.compare import MEASURES, Arms, Comparison, compare, outcome_rule
+from agentsignals.questions.compare.attempts import available
+from agentsignals.questions.compare.candidate import place
+from agentsignals.questions.compare.pairs import gap_text, without_tasks, worth
+from agentsignals.questions.formatting import formatted, signed
+from agentsignals.stats.intervals import FEWEST_CLUSTERS
+from agentsignals.ui.drill_down import arms_of, compare_key, rows_of
 from agentsignals.ui.page import Page, Query, Route, address
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.snapshot import Reading
 
 MOST_CANDIDATES = 25
 MOST_TASKS = 200

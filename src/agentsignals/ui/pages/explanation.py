@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from agentsignals.catalog import catalogue
-from agentsignals.prices.bill import in_digits, summed
+from agentsignals.model.prices import in_digits, summed
+from agentsignals.signals.catalog import catalogue
+from agentsignals.stats.validation import Figure, figures
 from agentsignals.ui.page import Page, Query, Route
-from agentsignals.ui.reading import Reading
-from agentsignals.ui.timeline import name_of
-from agentsignals.ui.unusual import place
-from agentsignals.validation import Figure, figures
-from agentsignals.views.evidence import Item
+from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.trajectory import place
+from agentsignals.ui.transcript import name_of
+from agentsignals.views.session import Item
 
 if TYPE_CHECKING:
-    from agentsignals.ingest.explaining import Explanation
+    from agentsignals.ingest.measure import Explanation
 
 ROLES = {
     "support": "makes the value",
@@ -58,7 +58,7 @@ class Line(Struct, kw_only=True):
 
 def page(reading: Reading, query: Query, session_id: str, path: str) -> Page:
     """Why a session has this value of a signal, or this total of tokens or money, or none."""
-    from agentsignals.ingest.explaining import explained  # noqa: PLC0415  (0.2 s, which no other page needs)
+    from agentsignals.ingest.measure import explained  # noqa: PLC0415  (0.2 s, which no other page needs)
 
     explanation = explained(reading.store, reading.session(session_id), path)
     about = reading.rows(_TITLE, {"session": explanation.session})[0]

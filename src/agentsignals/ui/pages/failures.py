@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agentsignals.analysis.failure_map import FailureMap, failure_map, passes_in_words, queries, words
+from agentsignals.questions.failure_map import FailureMap, failure_map, passes_in_words, queries, words
 from agentsignals.ui.page import Page, Query, Route, address, part_of
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.snapshot import Reading
 from agentsignals.views.failure import RULES
 
 SIZE = 50

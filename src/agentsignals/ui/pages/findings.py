@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals import findings
-from agentsignals.analysis.ranking import Findings, of_too_few
+from agentsignals.questions import findings
+from agentsignals.questions.ranking import Findings, of_too_few
 from agentsignals.redaction import without_keys_in
-from agentsignals.report.short_ids import beginnings
+from agentsignals.ui.document import beginnings
 from agentsignals.ui.page import Page, Query, Route
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.snapshot import Reading
 
 MOST_ROWS = 200
 """Of the evidence on its page; the command line has them all."""

@@ -7,14 +7,14 @@ from contextlib import suppress
 from typing import Any
 
 from agentsignals.errors import SourceError
-from agentsignals.labels import agree
-from agentsignals.labels.classifier.linear_model import classifier_of, corrected_shares
-from agentsignals.labels.comparison import Several
+from agentsignals.labels import matching as agree
+from agentsignals.labels.agreement import Several
+from agentsignals.labels.classifier import classifier_of, corrected_shares
 from agentsignals.labels.tasks import tasks
-from agentsignals.stats.prevalence import Corrected
+from agentsignals.stats.intervals import Corrected
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Page, Query, Route, part_of
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.snapshot import Reading
 
 SIZE = 20
 _SESSIONS = "session_id IN ({})"

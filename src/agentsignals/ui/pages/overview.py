@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from agentsignals.catalog import catalogue
+from agentsignals.signals.catalog import catalogue
+from agentsignals.ui.figures import overall
 from agentsignals.ui.filter import Filter, filtered
-from agentsignals.ui.overall import overall
 from agentsignals.ui.page import Page, Query, Route
 from agentsignals.ui.pages import findings
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.snapshot import Reading
 
 WAIT_S = 2.0
 """So long the page waits for what stands out, which takes ten seconds over 5,000 sessions the first time."""

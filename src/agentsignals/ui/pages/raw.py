@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from agentsignals.ui.markup import coloured
 from agentsignals.ui.page import NotFound, Page, Query, Route
-from agentsignals.ui.prose import coloured
-from agentsignals.ui.raw_line import RawLine, raw_line
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.raw_record import RawLine, raw_line
+from agentsignals.ui.snapshot import Reading
 
 
 def page(reading: Reading, query: Query, session_id: str, seq: str) -> Page:

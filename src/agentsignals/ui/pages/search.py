@@ -7,11 +7,12 @@ from threading import Thread
 from typing import Any, get_args
 
 from agentsignals.errors import AgentSignalsError, StoreError
-from agentsignals.fulltext import KINDS, Hit, Order, Results, index, search
 from agentsignals.store import Store
+from agentsignals.store import fulltext as index
+from agentsignals.store.fulltext import KINDS, Hit, Order, Results, search
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Page, Query, Route, part_of
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.snapshot import Reading
 
 SIZE = 20
 HITS, MOST_HITS = 3, 200

@@ -7,25 +7,25 @@ from typing import Any
 
 import msgspec
 
-from agentsignals.catalog import Signal, catalogue
 from agentsignals.model import MAIN
-from agentsignals.ui import words
-from agentsignals.ui.by_turn import by_turn, choices
-from agentsignals.ui.conversation import (
+from agentsignals.signals.catalog import Signal, catalogue
+from agentsignals.ui import page as words
+from agentsignals.ui.page import Page, Query, Reply, Route
+from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.trajectory import by_turn, choices, unusual
+from agentsignals.ui.transcript import (
     KINDS,
     MOST_OPENED,
     PART,
     TROUBLE,
     Conversation,
+    Teller,
     View,
     conversation,
     holding,
     home,
+    name_of,
 )
-from agentsignals.ui.page import Page, Query, Reply, Route
-from agentsignals.ui.reading import Reading
-from agentsignals.ui.timeline import Teller, name_of
-from agentsignals.ui.unusual import unusual
 
 OUTLINE = 150
 """Turns of the outline shown at once."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentsignals.ui.filter import filtered
 from agentsignals.ui.page import Page, Query, Route, part_of
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.snapshot import Reading
 
 SIZE = 50
 COLUMNS = {

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agentsignals.analysis.alignment import FACTS, OF_TASK, OF_TRIAL, Facing, align, reference_of
-from agentsignals.analysis.alignment.divergence import BECAUSE
-from agentsignals.catalog import catalogue
+from agentsignals.questions.alignment import BECAUSE, FACTS, OF_TASK, OF_TRIAL, Facing, align, reference_of
+from agentsignals.signals.catalog import catalogue
 from agentsignals.ui.page import Page, Query, Route
-from agentsignals.ui.reading import WITH_PROMPT, Reading
+from agentsignals.ui.snapshot import WITH_PROMPT, Reading
 
 MOST_SIGNALS = 60
 """Differences that are listed, those furthest apart first."""

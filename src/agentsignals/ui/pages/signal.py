@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from agentsignals import catalog
+from agentsignals.signals import catalog
+from agentsignals.ui.figures import Spread, chosen, histogram, spreads
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Page, Query, Route
-from agentsignals.ui.reading import Reading
-from agentsignals.ui.spread import Spread, chosen, histogram, spreads
+from agentsignals.ui.snapshot import Reading
 
 MOST = 10
 """Sessions shown at each end."""

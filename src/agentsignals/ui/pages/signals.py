@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import get_args
 
-from agentsignals.catalog import Status, inventory
+from agentsignals.signals.catalog import Status, inventory
+from agentsignals.ui.figures import spreads
 from agentsignals.ui.filter import filtered
 from agentsignals.ui.page import Page, Query, Route
-from agentsignals.ui.reading import Reading
-from agentsignals.ui.spread import spreads
+from agentsignals.ui.snapshot import Reading
 
 
 def page(reading: Reading, query: Query) -> Page:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
-from agentsignals.analysis import studies
-from agentsignals.analysis.behind import mark_names, noting, row_names
-from agentsignals.report.chart_svg import can_draw, data, svg
-from agentsignals.report.document import WHOSE, Document, document
-from agentsignals.report.drill_down import key_of, sizes
-from agentsignals.report.phrases import UNDRAWN
-from agentsignals.report.short_ids import beginnings
-from agentsignals.ui.behind import opening
+from agentsignals.questions.question import mark_names, noting, row_names
+from agentsignals.questions.studies import studies
+from agentsignals.ui.document import UNDRAWN, WHOSE, Document, beginnings, document
+from agentsignals.ui.drill_down import key_of, opening, sizes
 from agentsignals.ui.page import NotFound, Page, Query, Route, address
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.svg_charts import can_draw, data, svg
 
 _FILTERS = {"agent": "agent", "model": "model", "path": "file"}
 """Columns whose cells name what sessions can be filtered by, and the word of the filter."""

@@ -1,1 +1,0 @@
-"""Whose lines a commit added, and what became of them."""

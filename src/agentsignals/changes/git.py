@@ -1,0 +1,627 @@
+"""What a Git repository holds, and what its history says. Nothing is fetched here, nothing of it is run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+from msgspec import Struct
+
+# What a Git repository holds, read through `git` itself: refs, trees, blobs. Nothing is fetched, nothing is
+# executed.
+#
+# Objects are asked for by their id only, so a hostile ref or path name never becomes an argument.
+
+_REDIRECTING = (
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_SHALLOW_FILE", "GIT_CONFIG", "GIT_REPLACE_REF_BASE",
+    "GIT_GRAFT_FILE",
+)  # fmt: skip
+"""Set when we run inside a Git hook, and would point every command at that repository."""
+
+_DISCARDED_AT_ONCE = 1024 * 1024
+_FOLDER = b"40000"
+_FILES = (b"100644", b"100755", b"100664")
+
+
+class GitError(Exception):
+    """A git command failed; says why in git's own words, on one line, or nothing when git said nothing."""
+
+
+class Entry(Struct, frozen=True, gc=False):
+    """A file in a tree. `oid` names its content."""
+
+    path: str
+    oid: str
+
+
+def run(*arguments: str, protocols: str = "none") -> bytes:
+    """What `git …` prints. GitError when it fails or is not installed. It never asks anybody anything."""
+    try:
+        done = subprocess.run(  # noqa: S603  (no shell; a word that is not ours comes after `--` or is checked)
+            ["git", *arguments],  # noqa: S607  (whichever git the person uses)
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=_environment(protocols),
+            start_new_session=True,  # without a terminal ssh can't ask for a password either
+            check=False,
+        )
+    except FileNotFoundError:
+        raise GitError("the program git was not found") from None
+    if done.returncode:
+        raise GitError(_last_line(done.stderr))
+    return done.stdout
+
+
+def locate(path: Path) -> tuple[str, str] | None:
+    """The Git folder that serves `path` and the repository's own folder; None when there is none.
+
+    Another owner's repository is read too: only its data are, none of its settings can run a program here.
+    """
+    try:
+        output = run("-c", "safe.directory=*", "-C", str(path), "rev-parse", "--git-common-dir", "--is-bare-repository")
+    except GitError:
+        return None
+    common, bare = os.fsdecode(output).rstrip("\n").rsplit("\n", 1)
+    folder = (path / common).resolve()
+    return str(folder), str(folder if bare == "true" or folder.name != ".git" else folder.parent)
+
+
+def refs(git_dir: str) -> list[tuple[str, str]]:
+    """Every ref with the id it points at, in order of name."""
+    listed = run(f"--git-dir={git_dir}", "for-each-ref", "--format=%(objectname) %(refname)")
+    lines = (line.partition(b" ") for line in listed.splitlines())
+    return [(name.decode("utf-8", "backslashreplace"), oid.decode()) for oid, _, name in lines]
+
+
+def origin(git_dir: str) -> str | None:
+    """The address the repository was cloned from."""
+    try:
+        return os.fsdecode(run(f"--git-dir={git_dir}", "config", "--get", "remote.origin.url")).strip() or None
+    except GitError:
+        return None
+
+
+def walk(git_dir: str, roots: list[tuple[str, Callable[[str], bool]]]) -> Iterator[tuple[int, list[Entry], str | None]]:
+    """The files under several commits or trees, level by level, entering only folders that are `wanted`.
+
+    Gives (index of the root, files, path of a folder that can't be read). One process a level, however many roots.
+    """
+    level = [(n, "", f"{oid}^{{tree}}") for n, (oid, _) in enumerate(roots)]
+    while level:
+        below: list[tuple[int, str, str]] = []
+        trees = contents(git_dir, [oid for _, _, oid in level])
+        for (n, folder, _), tree in zip(level, trees, strict=True):
+            if tree is None:
+                yield n, [], folder
+                continue
+            files = []
+            for mode, name, oid in _entries(tree, len(roots[n][0]) // 2):
+                path = folder + name
+                if mode in _FILES:
+                    files.append(Entry(path, oid))
+                elif mode == _FOLDER and roots[n][1](path + "/"):
+                    below.append((n, path + "/", oid))
+            yield n, files, None
+        level = below
+
+
+def sizes(git_dir: str, oids: Iterable[str]) -> dict[str, int]:
+    """Bytes of each blob that is there; a missing one is not in the answer."""
+    by_oid: dict[str, int] = {}
+    with _cat_file(git_dir, "--batch-check", oids) as answers:
+        for line in answers:
+            oid, kind, *size = line.decode().split()
+            if kind == "blob" and size:
+                by_oid[oid] = int(size[0])
+    return by_oid
+
+
+def contents(git_dir: str, oids: list[str], limit: int | None = None) -> Iterator[bytes | None]:
+    """The content of each object in order, at most `limit` bytes of each; None for one that is missing or damaged."""
+    at = 0
+    while at < len(oids):  # a damaged object ends the process: begin again behind it
+        with _cat_file(git_dir, "--batch", oids[at:]) as answers:
+            while at < len(oids):
+                words = answers.readline().split()
+                if words[-1:] == [b"missing"]:
+                    at += 1
+                    yield None
+                    continue
+                if len(words) != 3:
+                    break
+                data = _body(answers, int(words[2]), limit)
+                if data is None:
+                    break
+                at += 1
+                yield data
+        if at < len(oids):
+            at += 1
+            yield None
+
+
+class Objects:
+    """Objects of one repository asked for one at a time, by id or as `commit:path`: one process answers them all."""
+
+    def __init__(self, git_dir: str) -> None:
+        self._git_dir = git_dir
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def get(self, name: str) -> bytes | None:
+        """The object's content; None for one that is missing or damaged."""
+        if "\n" in name or "\0" in name:  # git would take it for another name, or for two
+            return None
+        process = self._process = self._process or _asked(self._git_dir, ["--batch"], subprocess.PIPE)
+        questions, answers = cast(IO[bytes], process.stdin), cast(IO[bytes], process.stdout)
+        questions.write(name.encode("utf-8", "backslashreplace") + b"\n")
+        questions.flush()
+        words = answers.readline().split()
+        if words[-1:] == [b"missing"]:
+            return None
+        data = _body(answers, int(words[-1]), None) if len(words) == 3 and words[-1].isdigit() else None
+        if data is None:  # a damaged object ends the process
+            self.close()
+        return data
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+def _body(answers: IO[bytes], size: int, limit: int | None) -> bytes | None:
+    kept = size if limit is None else min(size, limit)
+    data = answers.read(kept)
+    left = size - kept + 1  # the newline that ends every answer
+    while left > 0:
+        dropped = len(answers.read(min(left, _DISCARDED_AT_ONCE)))
+        if not dropped:
+            return None
+        left -= dropped
+    return data
+
+
+def _entries(tree: bytes, oid_bytes: int) -> Iterator[tuple[bytes, str, str]]:
+    """Mode, name and id of each entry of a tree object."""
+    at = 0
+    while at < len(tree):
+        space = tree.find(b" ", at)
+        end = tree.find(b"\0", space)
+        if space < 0 or end < 0:
+            return
+        name = tree[space + 1 : end].decode("utf-8", "backslashreplace")
+        yield tree[at:space], name, tree[end + 1 : end + 1 + oid_bytes].hex()
+        at = end + 1 + oid_bytes
+
+
+@contextmanager
+def _cat_file(git_dir: str, mode: str, oids: Iterable[str]) -> Iterator[IO[bytes]]:
+    """The answers of `git cat-file` about objects; the process ends when the reader turns away.
+
+    It reads the ids from a file: a pipe would have to be fed while its answers are read.
+    """
+    with tempfile.TemporaryFile() as asked:
+        asked.write("".join(f"{oid}\n" for oid in oids).encode())
+        asked.seek(0)
+        process = _asked(git_dir, [mode, "--buffer"], asked)
+        with process:
+            try:
+                yield cast(IO[bytes], process.stdout)
+            finally:
+                process.kill()
+
+
+def _asked(git_dir: str, options: list[str], questions: IO[bytes] | int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603  (no shell; what is asked goes through its input)
+        ["git", f"--git-dir={git_dir}", "cat-file", *options],  # noqa: S607  (whichever git the person uses)
+        stdin=questions,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=_environment("none"),
+    )
+
+
+def _environment(protocols: str) -> dict[str, str]:
+    """Ours, less what redirects git; `protocols` are the only ones git may speak (`none`: no network at all)."""
+    ours = {name: value for name, value in os.environ.items() if name not in _REDIRECTING}
+    return ours | {
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ASKPASS": "",
+        "SSH_ASKPASS": "",
+        "GCM_INTERACTIVE": "never",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_ALLOW_PROTOCOL": protocols,
+        "LC_ALL": "C",
+    }
+
+
+def _last_line(text: bytes) -> str:
+    lines = [line for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
+    message = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1] if lines else "")
+    return "".join(c if c.isprintable() else " " for c in message)[:300]
+
+
+# The code history of a repository, as attribution asks for it: commits with their trailers, what each changed.
+
+TRAILER = re.compile(rb"^Entire-Checkpoint:[ \t]*([0-9a-f]{12}|[0-9A-Z]{26})[ \t]*\r?$", re.MULTILINE)
+"""Every occurrence counts: a squash keeps the trailers of what it joins, anywhere in the message
+(design/attribution.md#checkpoint-layouts)."""
+
+_REVERTS = re.compile(rb"^This reverts commit ([0-9a-f]{40}|[0-9a-f]{64})\b", re.MULTILINE)
+"""As `git revert` writes it."""
+
+_QUIET = (
+    "-c", "core.quotePath=false", "-c", "log.showSignature=false", "-c", "log.showRoot=true", "-c", "core.hooksPath=",
+    "-c", "diff.noprefix=false", "-c", "diff.mnemonicPrefix=false", "-c", "safe.directory=*",
+)  # fmt: skip
+_NOT_CODE = (
+    "refs/heads/entire/*", "refs/entire/*", "refs/remotes/*/entire/*", "refs/stash", "refs/notes/*", "refs/ai/*",
+)  # fmt: skip
+_FIELDS = "%H%x00%P%x00%at%x00%ct%x00%an%x00%s%x00%B%x00%x01"
+_AT = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
+_ESCAPED = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
+_AT_ONCE = 100
+"""Commits whose changes are asked for in one go."""
+
+
+class Commit(Struct, frozen=True, kw_only=True):
+    """A commit of the code. Times in microseconds since 1970 UTC."""
+
+    sha: str
+    parents: tuple[str, ...]
+    authored_at: int
+    committed_at: int
+    author: str
+    subject: str
+    checkpoint_ids: tuple[str, ...]
+    """Those its trailers name, in order, each once."""
+    reverts: tuple[str, ...] = ()
+    """Commits that it says it reverts."""
+
+    @property
+    def is_merge(self) -> bool:
+        return len(self.parents) > 1
+
+
+class FileChange(Struct, frozen=True, kw_only=True):
+    """What a commit did to one file, against its first parent."""
+
+    path: str
+    old_path: str | None
+    """Its path before; None for a new file."""
+    old_oid: str | None
+    new_oid: str | None
+    """None for a deleted file."""
+    added: list[tuple[int, int]]
+    """(first line, how many) in the new file, lines counted from 1."""
+    removed: list[tuple[int, int]]
+
+
+def commits(git_dir: str) -> list[Commit]:
+    """Every commit of the code, oldest first; checkpoint branches, stashes and notes are left out."""
+    excluded = [f"--exclude={pattern}" for pattern in _NOT_CODE]
+    output = run(*_QUIET, f"--git-dir={git_dir}", "log", *excluded, "--all", "--reverse", "--date-order",
+               f"--format=tformat:{_FIELDS}", "--")  # fmt: skip
+    return [_commit(record) for record in output.split(b"\x01\n") if record]
+
+
+def _commit(record: bytes) -> Commit:
+    sha, parents, authored, committed, author, subject, body = record.split(b"\0", 7)[:7]
+    ids = dict.fromkeys(value.decode() for value in TRAILER.findall(body))
+    return Commit(
+        sha=sha.decode(),
+        parents=tuple(parents.decode().split()),
+        authored_at=int(authored) * 1_000_000,
+        committed_at=int(committed) * 1_000_000,
+        author=author.decode("utf-8", "replace"),
+        subject=subject.decode("utf-8", "replace")[:200],
+        checkpoint_ids=tuple(ids),
+        reverts=tuple(value.decode() for value in _REVERTS.findall(body)),
+    )
+
+
+def changes(git_dir: str, shas: Sequence[str]) -> Iterator[tuple[str, list[FileChange]]]:
+    """What each of these commits changed: histogram diff, renames from half of the content on, links and modules left
+    out. A commit whose objects are not all there gives nothing.
+    """
+    for at in range(0, len(shas), _AT_ONCE):
+        part = shas[at : at + _AT_ONCE]
+        try:
+            yield from _parsed(_diffs(git_dir, part))
+        except GitError:  # one missing blob ends the whole command: ask one by one
+            for sha in part:
+                try:
+                    yield from _parsed(_diffs(git_dir, [sha]))
+                except GitError:
+                    continue
+
+
+def _diffs(git_dir: str, shas: Sequence[str]) -> bytes:
+    return run(*_QUIET, f"--git-dir={git_dir}", "log", "--no-walk=unsorted", "--format=%x00%H", "--raw", "--no-abbrev",
+               "--patch", "--unified=0", "--histogram", "--find-renames=50%", "-l2000", "--diff-merges=first-parent",
+               "--inter-hunk-context=0", "--no-relative", "--no-ext-diff", "--no-textconv", "--no-color",
+               "--ignore-submodules=all", "--src-prefix=a/", "--dst-prefix=b/", *shas, "--")  # fmt: skip
+
+
+def _parsed(output: bytes) -> Iterator[tuple[str, list[FileChange]]]:
+    sha, changes, hunks = "", list[FileChange](), _Hunks()
+    lines = iter(output.split(b"\n"))
+    for line in lines:
+        if line[:1] == b"\0":
+            if sha:
+                yield sha, changes
+            sha, changes, hunks = line[1:].decode(), [], _Hunks()
+        elif line[:1] == b":":
+            change = _raw(line)
+            if change is not None:
+                changes.append(change)
+        elif line.startswith(b"diff --git "):
+            hunks.next()
+        elif line.startswith(b"index "):
+            hunks.of(line, changes)
+        elif line.startswith(b"@@ "):
+            _skip(lines, hunks.hunk(line))
+    if sha:
+        yield sha, changes
+
+
+class _Hunks:
+    """Puts the hunks of a patch to the file they are of: raw lines come in the order of the patches, but a file whose
+    mode alone changed has no patch body, so blob ids say which it is.
+    """
+
+    def __init__(self) -> None:
+        self._now: FileChange | None = None
+        self._at = 0
+
+    def next(self) -> None:
+        self._now = None
+
+    def of(self, line: bytes, changes: list[FileChange]) -> None:
+        old, _, new = line.split()[1].decode().partition("..")
+        for n in range(self._at, len(changes)):
+            change = changes[n]
+            if (change.old_oid or _NONE)[: len(old)] == old and (change.new_oid or _NONE)[: len(new)] == new:
+                self._now, self._at = change, n + 1
+                return
+
+    def hunk(self, line: bytes) -> int:
+        """Takes in a hunk; how many lines of it follow."""
+        place = _AT.match(line)
+        if place is None:
+            return 0
+        old, n_old, new, n_new = (int(g) if g is not None else 1 for g in place.groups())
+        if self._now is not None:
+            if n_new:
+                self._now.added.append((new, n_new))
+            if n_old:
+                self._now.removed.append((old, n_old))
+        return n_old + n_new
+
+
+_NONE = "0" * 64
+
+
+def _skip(lines: Iterator[bytes], n: int) -> None:
+    for _ in range(n):
+        next(lines, b"")
+
+
+def _raw(line: bytes) -> FileChange | None:
+    """`:old_mode new_mode old_id new_id status<TAB>path[<TAB>new_path]`; None for what is no plain file."""
+    facts, _, names = line[1:].partition(b"\t")
+    old_mode, new_mode, old, new, status = facts.split()
+    paths = [unquoted(name) for name in names.split(b"\t")]
+    if {old_mode, new_mode} & {b"120000", b"160000"}:
+        return None
+    letter = status[:1]
+    return FileChange(
+        path=paths[-1],
+        old_path=None if letter in b"AC" else paths[0],
+        old_oid=None if letter in b"AC" else old.decode(),
+        new_oid=None if letter == b"D" else new.decode(),
+        added=[],
+        removed=[],
+    )
+
+
+def unquoted(name: bytes) -> str:
+    """A path as Git prints it: in quotes, with escapes, when it holds quotes, backslashes or control characters."""
+    if name[:1] == b'"' and name[-1:] == b'"':
+        name = _ESCAPED.sub(_unescaped, name[1:-1])
+    return name.decode("utf-8", "backslashreplace")
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    code = match[1]
+    return bytes([int(code, 8) & 255]) if len(code) == 3 else _ESCAPES.get(code, code)
+
+
+def tips(git_dir: str) -> list[str]:
+    """Every ref with its id: changes when anything was fetched or committed."""
+    return (
+        run(f"--git-dir={git_dir}", "for-each-ref", "--format=%(objectname) %(refname)")
+        .decode("utf-8", "replace")
+        .splitlines()
+    )
+
+
+def head(git_dir: str) -> str | None:
+    """The commit that the repository stands at; of one whose HEAD names a branch that isn't there, the usual branch."""
+    for name in ("HEAD", "refs/heads/main", "refs/heads/master", "refs/remotes/origin/HEAD"):
+        try:
+            return (
+                run(f"--git-dir={git_dir}", "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").decode().strip()
+            )
+        except GitError:
+            continue
+    return None
+
+
+def default_tip(git_dir: str) -> str | None:
+    """The commit that the default branch ends with: the remote's, the HEAD of a bare repository, `main` or `master`,
+    else where the repository stands. What a working tree stands at says nothing: reviewers check the branch out."""
+    is_bare = run(f"--git-dir={git_dir}", "rev-parse", "--is-bare-repository").strip() == b"true"
+    for name in ("refs/remotes/origin/HEAD", *(("HEAD",) if is_bare else ()), "refs/heads/main", "refs/heads/master"):
+        if (sha := resolved(git_dir, name)) is not None:
+            return sha
+    return head(git_dir)
+
+
+def files_at(git_dir: str, sha: str) -> set[str]:
+    """The paths of a commit's files."""
+    output = run(f"--git-dir={git_dir}", "ls-tree", "-r", "-z", "--name-only", sha)
+    return {name.decode("utf-8", "backslashreplace") for name in output.split(b"\0") if name}
+
+
+def blame(git_dir: str, sha: str, path: str) -> bytes:
+    """Which commit each line of a file is from, in Git's porcelain form."""
+    return run(*_QUIET, "-c", "blame.ignoreRevsFile=", f"--git-dir={git_dir}", "blame", "--porcelain", sha, "--", path)
+
+
+def tips_name(git_dir: str) -> str:
+    """A short name of the state of all refs."""
+    return hashlib.blake2b("\n".join(tips(git_dir)).encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
+
+
+def resolved(git_dir: str, revision: str) -> str | None:
+    """The commit that a revision names, as people write them; None when it names none."""
+    try:
+        words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        return run(f"--git-dir={git_dir}", *words).decode().strip()
+    except (GitError, ValueError):  # ValueError: a NUL
+        return None
+
+
+def is_branch(git_dir: str, name: str) -> bool:
+    """Whether it is the name of a branch, here or of a remote."""
+    names = {line.partition(" ")[2] for line in tips(git_dir)}
+    return any(f"refs/{kind}/{name}" in names for kind in ("heads", "remotes", "remotes/origin"))
+
+
+# Which commits a revision names, as people write them for a review.
+
+
+def commits_of(git_dir: str, commits: list[Commit], revision: str) -> list[str] | None:
+    """The commits that a revision names, oldest first, merges left out: a commit, `A..B`, or a branch, which stands for
+    what it has and the default branch has not (the branch's last commit where that is nothing). None: it names nothing.
+    """
+    there = {c.sha: c for c in commits}
+    first, dots, last = revision.partition("..")
+    if dots:
+        ends = (resolved(git_dir, first or "HEAD"), resolved(git_dir, last.lstrip(".") or "HEAD"))
+        if ends[0] is None or ends[1] is None:
+            return None
+        return _between(there, ends[1], ends[0])
+    sha = resolved(git_dir, revision)
+    if sha is None:
+        return None
+    usual = default_tip(git_dir)
+    if is_branch(git_dir, revision) and usual not in (None, sha) and (some := _between(there, sha, str(usual))):
+        return some
+    return [sha]
+
+
+def _between(there: dict[str, Commit], last: str, without: str) -> list[str]:
+    gone = _reached(there, without)
+    shas = [sha for sha in _reached(there, last) if sha not in gone and sha in there and not there[sha].is_merge]
+    return sorted(shas, key=lambda sha: (there[sha].committed_at, sha))
+
+
+def _reached(there: dict[str, Commit], sha: str) -> set[str]:
+    met = {sha}
+    ahead = [sha]
+    while ahead:
+        commit = there.get(ahead.pop())
+        for parent in commit.parents if commit is not None else ():
+            if parent not in met:
+                met.add(parent)
+                ahead.append(parent)
+    return met
+
+
+# Every version of some files in the history of the commit a repository stands at, with when each was written and
+# when it came to the main line.
+
+_LINK = b"120000"
+_MOST_CHARS = 400_000
+
+
+class Version(Struct, frozen=True, kw_only=True):
+    """A file as a commit left it. Times in microseconds since 1970 UTC."""
+
+    path: str
+    sha: str
+    authored_at: int
+    arrived_at: int
+    """When the first commit of the main line (first parents from HEAD) was made that has it."""
+    text: str | None
+    """None where the commit deleted it, or its content is missing."""
+    is_link: bool = False
+    """The text is the path that it stands for."""
+
+
+def versions(git_dir: str, head: str, patterns: Iterable[str], commits: Iterable[Commit]) -> list[Version]:
+    """The versions of files whose path, in any folder, fits one of the patterns (Git's globs), oldest first. GitError
+    where the history can't be read."""
+    wanted = [f":(glob)**/{pattern}" for pattern in patterns]
+    by_sha = {commit.sha: commit for commit in commits}
+    arrived = _arrived(by_sha, head)
+    output = run(
+        "-c", "core.quotePath=false", "-c", "log.showSignature=false", "-c", "safe.directory=*", f"--git-dir={git_dir}",
+        "log", "--raw", "--no-abbrev", "--no-renames", "--full-history", "--reverse", "--date-order", "--format=%x00%H",
+        head, "--", *wanted,
+    )  # fmt: skip
+    rows: list[tuple[Commit, bytes, str, str]] = []
+    commit: Commit | None = None
+    for line in output.split(b"\n"):
+        if line[:1] == b"\0":
+            commit = by_sha.get(line[1:].decode())
+        elif line[:1] == b":" and commit is not None:
+            facts, _, name = line[1:].partition(b"\t")
+            _, mode, _, oid, status = facts.split()[:5]
+            rows.append((commit, mode, "" if status[:1] == b"D" else oid.decode(), unquoted(name)))
+    texts = dict(zip(oids := list({oid for _, _, oid, _ in rows if oid}), contents(git_dir, oids, _MOST_CHARS),
+                     strict=True))  # fmt: skip
+    made = [
+        Version(
+            path=path,
+            sha=at.sha,
+            authored_at=min(at.authored_at, at.committed_at),
+            arrived_at=arrived.get(at.sha, at.committed_at),
+            text=data.decode("utf-8", "replace") if (data := texts.get(oid)) is not None else None,
+            is_link=mode == _LINK,
+        )
+        for at, mode, oid, path in rows
+    ]
+    return sorted(made, key=lambda version: version.arrived_at)
+
+
+def _arrived(by_sha: dict[str, Commit], head: str) -> dict[str, int]:
+    """When each ancestor of the head came to the main line."""
+    line = []
+    commit = by_sha.get(head)
+    while commit is not None:
+        line.append(commit)
+        commit = by_sha.get(commit.parents[0]) if commit.parents else None
+    arrived: dict[str, int] = {}
+    for step in reversed(line):
+        waiting = [step.sha]
+        while waiting:
+            sha = waiting.pop()
+            if sha not in arrived and sha in by_sha:
+                arrived[sha] = step.committed_at
+                waiting += by_sha[sha].parents
+    return arrived

@@ -1,0 +1,439 @@
+"""Which files and lines a unified diff changes, whoever printed it: `git diff`, `diff -u`, a verifier's log."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import posixpath
+import re
+from collections.abc import Iterable
+from typing import Literal
+
+from msgspec import Struct
+
+from agentsignals.model import Absent, Attempt, PatchedFile, PatchOp, Verification, paths_of
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_GIT = re.compile(r'diff --git (?:"?a/(.*?)"?) (?:"?b/(.*?)"?)$')
+_HEADING = re.compile(r"@@ -\S+ \+\S+ @@ ?(.*)")
+_DEFINITION = re.compile(
+    r"([ \t]*)"
+    r"(?:(?:export|default|pub(?:\([^)]*\))?|public|private|protected|static|async|unsafe|override|const)[ \t]+)*"
+    r"(?:(?P<container>class|interface|struct|impl|trait|module|enum)|def|func|function\*?|fn)[ \t]+"
+    r"(?:\([^)]*\)[ \t]*)?(?P<name>[A-Za-z_$][\w$]*)"
+)
+"""A line that begins a definition, in languages that say so by a word: others have no functions here."""
+_STARTS = ("diff --git ", "--- ", "Index: ", "diff -")
+_MEANINGLESS_CHARS = 8
+"""Shorter lines (`else:`, `return`) tell no place (design/signals.md#regions)."""
+_MOST_DIGESTS = 1_000
+"""Of a file: a patch may replace whole generated files."""
+_NULL = "/dev/null"
+
+
+def looks_like_diff(text: str) -> bool:
+    """Whether the text's first line begins a diff and a hunk, a mode or a binary file follows."""
+    return text.lstrip("\ufeff\r\n ").startswith(_STARTS) and (
+        "\n@@ -" in text or "\nnew file mode" in text or "\nBinary files" in text or "\nrename " in text
+    )
+
+
+def patched_files(text: str) -> list[PatchedFile]:
+    """The files of a diff, in its order. Lines outside any file (a commit message, a log) are passed over."""
+    files: list[PatchedFile] = []
+    reader = _Reader(files)
+    for line in text.split("\n"):
+        reader.take(line)
+    reader.end_run()
+    return files
+
+
+class _Reader:
+    """Takes a diff line by line. Inside a hunk the counts of its header say how long it lasts, so that a removed line
+    that reads like a header is none."""
+
+    def __init__(self, files: list[PatchedFile]) -> None:
+        self._files = files
+        self._file: PatchedFile | None = None
+        self._old_left = self._new_left = self._old_line = 0
+        self._old_name = ""
+        self._function, self._indent = "", -1
+        """The function that the line lies in, as far as the hunk shows, and how far its first line is indented."""
+        self._run = ""
+        """Of the changed lines that follow each other: their signs, and a dot once one is not blank."""
+        self._above = ""
+        self._digests: list[str] = []
+
+    def take(self, line: str) -> None:
+        if self._old_left > 0 or self._new_left > 0:
+            self._in_hunk(line)
+        elif line.startswith("diff --git "):
+            named = _GIT.match(line)
+            self._begin(named[2] if named else "", "modify")
+        elif line.startswith("--- "):
+            self._old_name = _name(line[4:])
+            if self._file is not None and self._file.hunks:
+                self._file = None  # the next file of a diff that has no `diff` lines
+        elif line.startswith("+++ "):
+            self._named(_name(line[4:]))
+        elif self._file is not None:
+            self._of_file(line, self._file)
+
+    def _begin(self, path: str, op: PatchOp) -> PatchedFile:
+        self.end_run()
+        self._file = PatchedFile(path=path, op=op, added=0, removed=0, hunks=[])
+        self._files.append(self._file)
+        self._old_name = ""
+        return self._file
+
+    def _named(self, new_name: str) -> None:
+        old_name = self._old_name
+        file = self._file or self._begin(new_name if new_name != _NULL else old_name, "modify")
+        if new_name == _NULL:
+            file.op = "delete"
+        elif old_name == _NULL:
+            file.op = "create"
+        if new_name != _NULL:
+            file.path = new_name
+
+    def _of_file(self, line: str, file: PatchedFile) -> None:
+        hunk = _HUNK.match(line)
+        if hunk:
+            old, old_n, new, new_n = (int(g) if g is not None else 1 for g in hunk.groups())
+            heading = _HEADING.match(line)
+            self.end_run()
+            self._old_line, self._above = old if old_n else old + 1, ""
+            self._function, self._indent = "", -1
+            self._define(heading[1] if heading else "")
+            file.hunks.append((old, old_n, new, new_n))
+            self._old_left, self._new_left = old_n, new_n
+        elif line.startswith("new file mode"):
+            file.op = "create"
+        elif line.startswith("deleted file mode"):
+            file.op = "delete"
+        elif line.startswith("rename from "):
+            file.op, file.old_path = "rename", line[12:].strip()
+        elif line.startswith("rename to "):
+            file.path = line[10:].strip()
+        elif line.startswith(("Binary files", "GIT binary patch")):
+            file.binary = True
+
+    def _in_hunk(self, line: str) -> None:
+        file = self._file
+        if file is None or line[:1] == "\\":
+            return
+        if file.op != "create":
+            self._place(line[:1], line[1:], file)
+        if line[:1] == "+":
+            file.added += 1
+            self._new_left -= 1
+        elif line[:1] == "-":
+            file.removed += 1
+            self._old_left -= 1
+        elif line[:1] in (" ", ""):
+            self._old_left -= 1
+            self._new_left -= 1
+        else:  # a hunk that is shorter than its header says: a cut or hand-made diff
+            self._old_left = self._new_left = 0
+            self.take(line)
+
+    def _place(self, sign: str, text: str, file: PatchedFile) -> None:
+        """Notes where a run of changed lines lies: which lines of the file before, in which function."""
+        self._define(text)
+        if sign in ("+", "-"):
+            if not self._run:
+                self._begin_run(file)
+            first, last, function = file.changes[-1]
+            if sign == "-":
+                # What only adds lies between two lines; what takes away or replaces is those lines.
+                first, last = first if "-" in self._run else self._old_line, self._old_line
+                self._note(text)
+            if text.strip() and "." not in self._run:
+                function = self._function
+                self._run += "."
+            self._run += sign if sign not in self._run else ""
+            file.changes[-1] = first, last, function
+        else:
+            self.end_run(text)
+        if sign != "+":
+            self._old_line += 1
+            self._above = text
+
+    def _begin_run(self, file: PatchedFile) -> None:
+        file.changes.append((self._old_line - 1, self._old_line, ""))
+        self._digests = file.digests
+
+    def end_run(self, below: str = "") -> None:
+        """The run of changed lines is over. Of what only adds, the lines above and below it are its place."""
+        if self._run and "-" not in self._run:
+            self._note(self._above)
+            self._note(below)
+        self._run = ""
+
+    def _note(self, text: str) -> None:
+        if len(text.strip()) > _MEANINGLESS_CHARS and len(self._digests) < _MOST_DIGESTS:
+            self._digests.append(hashlib.blake2b(text.strip().encode("utf-8", "replace"), digest_size=4).hexdigest())
+
+    def _define(self, text: str) -> None:
+        """Takes a line: it may begin a function, or stand outside the last. Of a class's lines the function is not
+        known, for it may begin above the hunk."""
+        begun = _DEFINITION.match(text)
+        if begun:
+            self._function, self._indent = "" if begun["container"] else begun["name"], len(begun[1])
+        elif text.strip() and len(text) - len(text.lstrip()) <= self._indent and text.lstrip()[0] not in "){":
+            self._function, self._indent = "", -1
+
+
+def _name(header: str) -> str:
+    """A path as a diff names it, without the time that `diff -u` adds and without the `a/` or `b/` of Git."""
+    name = header.split("\t", 1)[0].strip().strip('"')
+    return name if name == _NULL or name[:2] not in ("a/", "b/") else name[2:]
+
+
+# What became of a patch, in one word: the truth table of Agent Signals as ordered rules (design/signals.md#patch-
+# outcome).
+
+PatchOutcome = Literal["correct_patch", "partial_patch", "regressive_patch", "no_effect_patch", "unverifiable"]
+
+
+class PatchFacts(Struct, frozen=True, gc=False, kw_only=True):
+    """What is known of a patch and its verification. None: not known."""
+
+    present: bool | None = None
+    """Whether there is a patch that is not empty; unknown counts as one."""
+    applies: bool | None = None
+    """Whether it applied cleanly; unknown counts as yes."""
+    verifier: Literal["ok", "crashed", "timed_out", "missing"] = "missing"
+    reward: float | None = None
+    """Solved at 1, not solved at anything else."""
+    fixed: int | None = None
+    """Tests that should be fixed and were."""
+    targets: int | None = None
+    """Tests that should be fixed."""
+    broken: int | None = None
+    """Tests that passed before and fail now."""
+
+
+class Verdict(Struct, frozen=True, gc=False):
+    """A label, or why there is none, and the rule that decided."""
+
+    outcome: PatchOutcome | Absent
+    rule: int
+    method: Literal["counts", "reward_only", "reward_from_counts", "empty_target_set", "gate"] = "counts"
+    inconsistent: bool = False
+    """The reward and the counts contradict each other."""
+
+
+def judged(facts: PatchFacts) -> Verdict:
+    """The first rule that matches. Every combination of facts has exactly one label or one reason for none."""
+    if facts.present is False:
+        return Verdict(Absent("not_applicable", "no_patch"), 1)
+    if facts.applies is False or facts.verifier in ("crashed", "timed_out"):
+        return Verdict("unverifiable", 2, "gate")
+    fixed, targets, broken = facts.fixed, facts.targets, facts.broken
+    if facts.verifier == "missing" or fixed is None or targets is None or broken is None:
+        if facts.reward == 1:
+            return Verdict("correct_patch", 3, "reward_only")
+        return Verdict(Absent("missing_artifact", "verifier_report"), 3)
+    return _by_counts(facts.reward, fixed, targets, broken)
+
+
+def _by_counts(reward: float | None, fixed: int, targets: int, broken: int) -> Verdict:
+    method: Literal["counts", "reward_from_counts"] = "counts" if reward is not None else "reward_from_counts"
+    solved = reward == 1 if reward is not None else fixed == targets > 0 and not broken
+    if fixed == targets and not broken and solved:
+        return Verdict("correct_patch", 4, method if targets else "empty_target_set")
+    if fixed > 0 and (fixed < targets or broken):
+        return Verdict("partial_patch", 5, method, inconsistent=solved)
+    if fixed == 0 and broken:
+        return Verdict("regressive_patch", 6, method, inconsistent=solved)
+    if fixed == 0 and targets > 0 and not solved:
+        return Verdict("no_effect_patch", 7, method)
+    return Verdict("unverifiable", 8, method, inconsistent=True)
+
+
+def unfixed_targets(verification: Verification, reward: float | None) -> int | None:
+    """Tests that should have been fixed and still fail; None when the report lists no tests.
+
+    A report by observed transition (layout B) does not tell targets from other tests that fail before and after: they
+    are taken for targets unless the reward says that all targets pass.
+    """
+    if verification.unfixed is None:
+        return None
+    if verification.layout == "B" and reward != 1:
+        return len(verification.unfixed) + len(verification.still_failing or ())
+    return len(verification.unfixed)
+
+
+def facts_of(attempt: Attempt, touched: list[str] | Absent | None = None) -> PatchFacts:
+    """What the harness and the verifier say, and, of `touched`, the transcript."""
+    tests = attempt.verification
+    present = patch_presence(attempt, touched)[0]
+    if tests is None:
+        return PatchFacts(present=present, reward=attempt.reward)
+    left = unfixed_targets(tests, attempt.reward)
+    fixed = len(tests.fixed) if tests.fixed is not None else None
+    return PatchFacts(
+        present=present,
+        applies=tests.patch_applies,
+        verifier=tests.status,
+        reward=attempt.reward,
+        fixed=fixed,
+        targets=fixed + left if fixed is not None and left is not None else None,
+        broken=len(tests.broken) if tests.broken is not None else None,
+    )
+
+
+def patch_presence(attempt: Attempt, touched: list[str] | Absent | None) -> tuple[bool | None, str]:
+    """Whether there is a patch, and how that is known. What the transcript shows counts last: scripts change files
+    that it does not name, so a patch that the verifier applied is there."""
+    files = attempt.summary.touched_files if attempt.summary is not None else None
+    if attempt.patch or attempt.patch_text_bytes:
+        return True, "patch"
+    if files:
+        return True, "harness"
+    if attempt.patch is not None or attempt.patch_text_bytes is not None:
+        return False, "patch"
+    if files is not None:
+        return False, "harness"
+    applied = attempt.verification is not None and attempt.verification.patch_applies is True
+    if isinstance(touched, list) and (touched or not applied):
+        return bool(touched), "edit_log"
+    return None, ""
+
+
+# What came of an attempt, on one ladder for all harnesses (design/signals.md#outcome-of-an-attempt).
+
+AttemptOutcome = Literal["solved", "failed", "not_judged", "infrastructure"]
+
+
+class Ladder(Struct, frozen=True, gc=False):
+    """A rung, why, and whether a harness or verifier said so itself."""
+
+    outcome: AttemptOutcome
+    reason: str
+    inferred: bool = False
+
+
+def ladder(attempt: Attempt) -> Ladder:
+    """The first rung that holds. Whether an outcome is known never rests on the reward's value: what the
+    infrastructure or the verifier broke is that with a reward of 1 as with one of 0."""
+    if attempt.ending == "infrastructure":
+        return Ladder("infrastructure", attempt.exception or attempt.exit_status or "broken off")
+    facts = facts_of(attempt)
+    reward = None if attempt.reward is None or math.isnan(attempt.reward) else attempt.reward
+    if facts.present is False and reward != 1:
+        return Ladder("failed", "empty_patch", inferred=reward is None)
+    if facts.applies is False and reward != 1:
+        return Ladder("failed", "patch_not_applied")
+    if facts.verifier in ("crashed", "timed_out") or attempt.ending == "verifier":
+        return Ladder(
+            "not_judged", f"verifier {facts.verifier if facts.verifier in ('crashed', 'timed_out') else 'failed'}"
+        )
+    if reward is None:
+        return _without_reward(attempt, facts)
+    return Ladder("solved", "reward") if reward == 1 else Ladder("failed", _stopped_by(attempt) or _by_tests(facts))
+
+
+def _without_reward(attempt: Attempt, facts: PatchFacts) -> Ladder:
+    verdict = judged(facts).outcome
+    if not isinstance(verdict, Absent) and verdict != "unverifiable":
+        return Ladder("solved", "tests") if verdict == "correct_patch" else Ladder("failed", _by_tests(facts))
+    stopped = _stopped_by(attempt)
+    return Ladder("failed", stopped, inferred=True) if stopped else Ladder("not_judged", "no verdict")
+
+
+def _stopped_by(attempt: Attempt) -> str:
+    if attempt.ending == "time" or attempt.timed_out:
+        return "time"
+    return "budget" if attempt.ending == "budget" else ""
+
+
+def _by_tests(facts: PatchFacts) -> str:
+    return "patch_not_applied" if facts.applies is False else "tests"
+
+
+# How near a patch came to the gold patch: its files, its functions, its lines (design/failures.md#localisation).
+
+Level = Literal["line", "function", "file", "elsewhere"]
+_TEST = re.compile(
+    r"(?:^|/)(?:tests?|testing|specs?|__tests__|conftest\.py)(?:/|$)|(?:^|/)test_|_test\.\w+$|\.(?:test|spec)\.\w+$"
+)
+_PROSE = (".md", ".rst", ".txt", ".adoc")
+
+
+class Overlap(Struct, frozen=True, gc=False):
+    """Of the gold patch's places of one kind those that the patch changes too, and how many it changes in all."""
+
+    hit: int
+    gold: int
+    touched: int
+
+
+class Localization(Struct, frozen=True, gc=False, kw_only=True):
+    """Where a patch lies against the gold patch. Tests and prose count only where the gold patch is nothing else."""
+
+    level: Level
+    """The finest kind of place that both have in common."""
+    files: Overlap
+    functions: Overlap | None
+    """In the files of both; None where a diff does not show the function of each change."""
+    lines: Overlap | None
+    """By what stands on them; None where the gold patch, or the patch, has none that tells a place."""
+    missed: list[str]
+    """Files of the gold patch that the patch does not change."""
+    only_new: bool
+    """Beside tests and prose the patch only makes new files, and the gold patch makes none."""
+    gold_is_new: bool
+    """The gold patch only makes new files: one of another name may be as right."""
+
+
+def localized(patch: Iterable[PatchedFile], gold: Iterable[PatchedFile]) -> Localization | None:
+    """The place of a patch that is not empty; None where the gold patch names no file."""
+    ours, theirs = list(patch), list(gold)
+    theirs = [f for f in theirs if is_source(f.path)] or theirs
+    sources = [f for f in ours if is_source(f.path)]
+    if not ours or not theirs:
+        return None
+    wanted, touched = paths_of(theirs), paths_of(ours)
+    hit = [f for f in theirs if paths_of([f]) & touched]
+    mine = [f for f in ours if paths_of([f]) & wanted]
+    functions, lines = _functions(mine, hit), _lines(mine, hit)
+    return Localization(
+        level=_level(bool(hit), functions, lines),
+        files=Overlap(len(hit), len(theirs), len(sources) or len(ours)),
+        functions=functions,
+        lines=lines,
+        missed=[f.path for f in theirs if f not in hit],
+        only_new=all(f.op == "create" for f in sources) and all(f.op != "create" for f in theirs),
+        gold_is_new=all(f.op == "create" for f in theirs),
+    )
+
+
+def is_source(path: str) -> bool:
+    """Whether a path is neither a test's nor prose, by its name."""
+    return not _TEST.search(path) and posixpath.splitext(path)[1].lower() not in _PROSE
+
+
+def _level(is_hit: bool, functions: Overlap | None, lines: Overlap | None) -> Level:
+    if not is_hit:
+        return "elsewhere"
+    if lines is not None and lines.hit:
+        return "line"
+    return "function" if functions is not None and functions.hit else "file"
+
+
+def _functions(patch: list[PatchedFile], gold: list[PatchedFile]) -> Overlap | None:
+    mine, theirs = _named(patch), _named(gold)
+    if not mine or not theirs or "" in {name for _, name in mine | theirs}:
+        return None
+    return Overlap(len(mine & theirs), len(theirs), len(mine))
+
+
+def _named(files: list[PatchedFile]) -> set[tuple[str, str]]:
+    return {(f.old_path or f.path, function) for f in files for _, _, function in f.changes}
+
+
+def _lines(patch: list[PatchedFile], gold: list[PatchedFile]) -> Overlap | None:
+    mine, theirs = ({(f.old_path or f.path, d) for f in files for d in f.digests} for files in (patch, gold))
+    return Overlap(len(mine & theirs), len(theirs), len(mine)) if mine and theirs else None

@@ -1,0 +1,78 @@
+"""What `analyze` ends with: the first findings, what was paid, what to type next."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import textwrap
+
+from msgspec.structs import replace
+
+from agentsignals.cli.output import printable
+from agentsignals.questions.ranking import Findings, decoded, of_too_few
+from agentsignals.store import Store
+from agentsignals.store import findings_cache as kept_findings
+from agentsignals.store.index import contexts, main_context
+
+SENTENCES = 3
+LINES = 10
+"""A screen's end. Where sentences are long there are fewer of them."""
+OF = {"product": "sessions", "eval": "attempts"}
+"""What is counted in a context."""
+_JOINED = "\N{NO-BREAK SPACE}"
+"""Within a command, which stays on a line."""
+
+
+def findings_of(store: Store, jobs: int | None = None) -> Findings:
+    """Those of the store as it is. Where they were kept, or a few files changed since, nothing is loaded that computes;
+    of too few sessions for any to be sure, nothing is computed. `jobs`: of more than one, half is done by a process of
+    its own."""
+    context = main_context(store.manifest)
+    n = sum(entry.context == context for entry in store.manifest.sessions.values())
+    made = of_too_few(n, context) or decoded(kept_findings.read(store, context))
+    if made is not None:
+        return made
+    before, changed = kept_findings.shortly_before(store, context) or (None, 0)
+    made = decoded(before)
+    if made is not None:
+        return replace(made, changed_files=changed)
+    from agentsignals.ingest.engine.local import beside
+    from agentsignals.ingest.pipeline import default_jobs
+    from agentsignals.questions import findings
+
+    return findings.findings(store, beside=beside if (jobs or default_jobs()) > 1 else None)
+
+
+def last_lines(store: Store, made: Findings, folder: str | None, most: int = SENTENCES, lines: int = LINES) -> str:
+    """The first sentences with the bill and the next commands, at most so many lines at the terminal's width; whole
+    ones where there is no terminal. `folder`: the store as it was named."""
+    width = shutil.get_terminal_size((0, 0)).columns
+    n = sum(made.looked_at.values())
+    sentences = [printable(f"{at + 1}. {answer.sentence}") for at, answer in enumerate(made.answers[:most])]
+    if not sentences:
+        left_out = "; ".join(f"{name}: {why}" for name, why in made.left_out.items())
+        sentences = [f"Nothing stands out: {n:,} candidates were looked at{f' ({left_out})' if left_out else ''}."]
+    if made.changed_files:
+        files = f"{made.changed_files:,} of {len(store.manifest.files):,} files"
+        sentences[-1] += f" (This was before {files} changed: `agentsignals findings` looks at all.)"
+    bill = printable(f"{made.sessions:,} {OF[made.context]}{f'; {made.bill}' if made.bill else ''}")
+    commands = " | ".join(command.replace(" ", _JOINED) for command in next_commands(store, folder))
+    end = [*_wrapped(bill, width), *(line.replace(_JOINED, " ") for line in _wrapped(f"next: {commands}", width))]
+    shown = [_wrapped(sentence, width) for sentence in sentences]
+    while len(shown) > 1 and sum(map(len, shown)) + len(end) > lines:
+        shown.pop()
+    return "\n".join([*(line for sentence in shown for line in sentence), *end])
+
+
+def next_commands(store: Store, folder: str | None) -> list[str]:
+    """What to type next, of the store as it was named."""
+    named = f" --store {shlex.quote(folder)}" if folder else ""
+    also = [f"agentsignals findings --context eval{named}"] if len(contexts(store.manifest)) > 1 else []
+    verbs = ("findings", "report -o report.html", "serve --open")
+    return [*(f"agentsignals {verb}{named}" for verb in verbs), *also]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    if not width:
+        return [text]
+    return textwrap.wrap(text, max(width, 20), subsequent_indent="   ", break_on_hyphens=False, break_long_words=False)

@@ -1,0 +1,203 @@
+"""Claims as a YAML file: what was published, how it is computed again, and how far off it may be.
+
+A claim is computed by SQL of its own (`query`), by a `recipe` that many claims share, by a study's `finding`, or by a
+question of the lab's `audit`; one that can't be computed here says what it `needs`. SQL asks the tables that `over`
+names, or the store's.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import yaml
+from msgspec import Struct, field
+
+from agentsignals.errors import ClaimsError, UsageError
+
+SETS = Path(__file__).parent / "claim_sets"
+"""The claims that come with the program."""
+
+Plain = bool | int | float | str
+Value = Plain | dict[str, Plain]
+"""One value, or several that one claim states, by name."""
+Type = Literal["VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"]
+
+_MOST_BYTES = 4_000_000
+_DEEPEST = 20
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
+
+
+class Table(Struct, frozen=True, forbid_unknown_fields=True):
+    """Rows that claims are computed from: files under the data folder, or a question to the store."""
+
+    files: tuple[str, ...] = ()
+    """Patterns below the data folder; the first that matches anything is taken. Parquet, CSV or JSON lines."""
+    columns: dict[str, Type] = field(default_factory=dict)
+    """The columns that are read, as these types; a file need not have all. None named: all, as they are."""
+    store: str = ""
+    """SQL that gives the same rows out of the store, for when no data folder is named."""
+    rows_are: str = ""
+    """What those rows are, in words, for a store that has none."""
+
+
+class Snapshot(Struct, frozen=True, forbid_unknown_fields=True):
+    """A state of a living data set. Claims of a snapshot say nothing about other data."""
+
+    query: str
+    """True of the rows when they are that snapshot."""
+    over: str
+    says: str
+    """How it is told from others, in words."""
+
+
+class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"arguments": "with"}):
+    """One published sentence with its number."""
+
+    id: str
+    expected: Value
+    text: str = ""
+    query: str = ""
+    """SELECT of one row: the value, or several by name; a column `n` says how many observations it rests on."""
+    recipe: str = ""
+    finding: str = ""
+    audit: str = ""
+    """A question of the lab's audit of published runs; `with` names the `run`, maybe the `evaluator` of its answers,
+    and the `value` that is meant when the claim expects one."""
+    needs: str = ""
+    over: str | dict[str, str] = ""
+    """The table the SQL calls `rows`, or tables by the names it uses."""
+    arguments: dict[str, Plain] = field(default_factory=dict)
+    """Values of the SQL's `$names`; written `with` in the file."""
+    tolerance: float | str = 0.0
+    """How far a number may be off: in its own unit, or as `10%` of what is expected."""
+    source: str = ""
+    definition: str = ""
+    note: str = ""
+    prior_result: Literal["", "does not reproduce"] = ""
+    """What others found before; the claim is computed and judged all the same."""
+    snapshot: str = ""
+
+
+class Unread(Struct, frozen=True):
+    """An entry of the file that is no claim, and why."""
+
+    id: str
+    why: str
+
+
+class ClaimSet(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A file of claims."""
+
+    claims: list[Any]
+    about: str = ""
+    source: str = ""
+    """Of every claim that names none."""
+    data: str = ""
+    """What `--data` is for these claims, in words."""
+    tables: dict[str, Table] = field(default_factory=dict)
+    recipes: dict[str, str] = field(default_factory=dict)
+    snapshots: dict[str, Snapshot] = field(default_factory=dict)
+
+    def entries(self) -> list[Claim | Unread]:
+        """The claims in their order. One that can't be read costs the others nothing."""
+        read: list[Claim | Unread] = []
+        seen: set[str] = set()
+        for n, raw in enumerate(self.claims, 1):
+            entry = _entry(raw, n, self)
+            again = entry.id in seen
+            seen.add(entry.id)
+            read.append(Unread(entry.id, "an earlier claim has this id") if again else entry)
+        return read
+
+
+def names() -> list[str]:
+    """The sets that come with the program."""
+    return sorted(path.stem for path in SETS.glob("*.yaml"))
+
+
+def load(claims: str | Path) -> ClaimSet:
+    """The claims of that name or in that file. UsageError when there is none, ClaimsError when the file is no such."""
+    path = SETS / f"{claims}.yaml" if str(claims) in names() else Path(claims)
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ClaimsError(f"{path} has over {_MOST_BYTES:,} bytes.", "Split it.")
+        content = path.read_bytes()
+    except OSError as problem:
+        raise UsageError(
+            f"No claims {str(claims)!r}: no set has that name, and no file can be read there ({problem.strerror}).",
+            f"The sets: {', '.join(names())}.",
+        ) from problem
+    return parse(content, str(path))
+
+
+def parse(content: bytes, name: str) -> ClaimSet:
+    """The claims of a YAML document; ClaimsError says what is wrong with it as a whole."""
+    try:
+        _refuse_traps(content)
+        return msgspec.convert(yaml.load(content, Loader=_LOADER), ClaimSet)  # noqa: S506  (a safe loader)
+    except (yaml.YAMLError, ValueError) as problem:  # msgspec's errors are values', too
+        reason = " ".join(str(problem).split())
+        raise ClaimsError(f"{name} holds no claims: {reason}", "docs/replicate.md describes the file.") from problem
+
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _refuse_traps(content: bytes) -> None:
+    """Aliases and merges can unfold without end, and deep nesting ends the loader's stack; claims need neither."""
+    depth = 0
+    for event in yaml.parse(content, Loader=_LOADER):
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError(f"line {event.start_mark.line + 1} has an alias; write the value out")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise ValueError(f"line {event.start_mark.line + 1} is nested more than {_DEEPEST} deep")
+
+
+def _entry(raw: Any, n: int, inside: ClaimSet) -> Claim | Unread:
+    named = raw.get("id") if isinstance(raw, dict) else None
+    called = named if isinstance(named, str) and named else f"claim {n}"
+    try:
+        claim = msgspec.convert(raw, Claim)
+        wrong = _wrong(claim, inside)
+    except ValueError as problem:
+        return Unread(called, str(problem))
+    return Unread(called, wrong) if wrong else claim
+
+
+def _wrong(claim: Claim, inside: ClaimSet) -> str:
+    ways = [way for way in ("query", "recipe", "finding", "audit", "needs") if getattr(claim, way)]
+    unknown = sorted(set(tables_of(claim).values()) - set(inside.tables))
+    wrong = ""
+    if len(ways) != 1:
+        wrong = f"of query, recipe, finding, audit and needs it has {' and '.join(ways) or 'none'}; one is wanted"
+    elif claim.recipe and claim.recipe not in inside.recipes:
+        wrong = f"there is no recipe {claim.recipe!r}"
+    elif claim.audit and not ({"run"} <= set(claim.arguments) <= {"run", "evaluator", "value"}):
+        wrong = "an audit's `with` names its run, and maybe evaluator and value"
+    elif unknown:
+        wrong = f"there is no table {unknown[0]!r}"
+    elif claim.snapshot and claim.snapshot not in inside.snapshots:
+        wrong = f"there is no snapshot {claim.snapshot!r}"
+    elif isinstance(claim.tolerance, str) and not _PERCENT.fullmatch(claim.tolerance):
+        wrong = f"the tolerance {claim.tolerance!r} is neither a number nor a percentage"
+    return wrong
+
+
+def tables_of(claim: Claim) -> dict[str, str]:
+    """The set's table behind each name in the claim's SQL."""
+    if isinstance(claim.over, str):
+        return {"rows": claim.over} if claim.over else {}
+    return claim.over
+
+
+def tolerance_of(claim: Claim, expected: Plain) -> float:
+    """How far a value may be off, in its unit; 0 for words and truth values."""
+    if isinstance(expected, (bool, str)):
+        return 0.0
+    if isinstance(claim.tolerance, str):
+        return abs(expected) * float(claim.tolerance.rstrip(" %")) / 100
+    return float(claim.tolerance)

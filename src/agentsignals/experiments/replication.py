@@ -1,0 +1,420 @@
+"""Published claims against computed values: pass, fail, or untestable with a reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path, PurePosixPath
+from threading import Timer
+from typing import TYPE_CHECKING, Any, Literal
+
+import duckdb
+from msgspec import Struct
+
+from agentsignals.errors import LabError, QueryError, SandboxError, SourceError
+from agentsignals.experiments.claims import Claim, ClaimSet, Plain, Table, Unread, Value, load, tables_of, tolerance_of
+from agentsignals.model import Absent
+from agentsignals.questions.findings import Reader
+from agentsignals.questions.question import Finding
+from agentsignals.questions.studies import studies
+from agentsignals.store import Store
+from agentsignals.store.query import one_select, readable
+
+if TYPE_CHECKING:
+    from agentsignals.lab.evaluation.audit import Audit, Figures
+    from agentsignals.store import Store
+
+
+Status = Literal["pass", "fail", "untestable"]
+
+_FLOAT_SLACK = 1e-9
+"""A value half a decimal off is within tolerance, also where binary numbers put it a hair beyond."""
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """What became of a claim."""
+
+    claim: str
+    status: Status
+    expected: Value | None
+    computed: Value | None
+    """None when nothing could be computed; `note` says why. Of data that is not what the claim is about: what it gives,
+    and the claim is untestable all the same."""
+    tolerance: float | dict[str, float]
+    """In the unit of the value; by name when the claim states several."""
+    source: str
+    note: str
+    why: str
+    """Why it is no pass; empty when it is one. `note` has it, too, before what else there is to know."""
+    n: int | None = None
+    """How many observations the computed value rests on."""
+    text: str = ""
+    prior_result: str = ""
+    """`does not reproduce` when that was found before: a failure that is no news."""
+
+
+def replicate(claims: str | Path, data: Path | str | None = None, store: Store | None = None) -> list[Verdict]:
+    """Checks the claims of a set's name or of a YAML file, in their order.
+
+    `data`: the folder or file the claims are about; without it the store stands in where the set says how. Data that is
+    missing makes a claim untestable; data that is there and can't be read makes it fail. SourceError when `data` is not
+    there at all, UsageError or ClaimsError when there are no such claims.
+    """
+
+    claim_set = load(claims)
+    folder = Path(data).expanduser() if data is not None else None
+    if folder is not None and not folder.exists():
+        raise SourceError(f"There is no {folder}.", f"--data names {claim_set.data or 'the data of the claims'}.")
+    ground = Ground(claim_set.tables, folder, store)
+    return [_verdict(entry, claim_set, ground) for entry in claim_set.entries()]
+
+
+def _verdict(entry: Claim | Unread, claim_set: ClaimSet, ground: Ground) -> Verdict:
+    if isinstance(entry, Unread):
+        why = f"the claim can't be read: {entry.why}"
+        return Verdict(
+            claim=entry.id,
+            status="untestable",
+            expected=None,
+            computed=None,
+            tolerance=0.0,
+            source=claim_set.source,
+            note=why,
+            why=why,
+        )
+    computed = _computed(entry, claim_set, ground)
+    other_data = _other_data(entry, claim_set, ground)
+    answer = computed if other_data is None else other_data
+    status: Status
+    if isinstance(answer, Absent):
+        status, why = (
+            ("fail" if answer.reason == "parse_error" else "untestable"),
+            f"{answer.reason}: {answer.detail}",
+        )
+    else:
+        why = _differs(entry, answer.value)
+        status = "fail" if why else "pass"
+    expectation = f"known before: {entry.prior_result}" if entry.prior_result and status == "fail" else ""
+    if entry.prior_result and status == "pass":
+        expectation = f"was known before as: {entry.prior_result}; on this data it does"
+    return Verdict(
+        claim=entry.id,
+        status=status,
+        expected=entry.expected,
+        computed=None if isinstance(computed, Absent) else computed.value,
+        tolerance=_tolerances(entry),
+        source=entry.source or claim_set.source,
+        note="; ".join(part for part in (why, expectation, entry.definition, entry.note) if part),
+        why=why,
+        n=None if isinstance(computed, Absent) else computed.n,
+        text=entry.text,
+        prior_result=entry.prior_result,
+    )
+
+
+def _computed(claim: Claim, claim_set: ClaimSet, ground: Ground) -> Answer | Absent:
+    if claim.needs:
+        return Absent("missing_artifact", f"needs {claim.needs}")
+    if claim.finding:
+        return ground.finding(claim.finding)
+    if claim.audit:
+        expected = claim.expected
+        wanted = list(expected) if isinstance(expected, dict) else [str(claim.arguments.get("value", ""))]
+        return ground.audited(claim.audit, claim.arguments, wanted)
+    return ground.ask(claim.query or claim_set.recipes[claim.recipe], tables_of(claim), claim.arguments)
+
+
+def _other_data(claim: Claim, claim_set: ClaimSet, ground: Ground) -> Absent | None:
+    """Why the data at hand is not the snapshot that the claim is about; None when it is."""
+    if not claim.snapshot:
+        return None
+    snapshot = claim_set.snapshots[claim.snapshot]
+    there = ground.ask(snapshot.query, {"rows": snapshot.over}, {})
+    if isinstance(there, Absent):
+        return there
+    if there.value is True:
+        return None
+    return Absent("not_applicable", f"the data at hand is not snapshot {claim.snapshot}: {snapshot.says}")
+
+
+def _tolerances(claim: Claim) -> float | dict[str, float]:
+    if isinstance(claim.expected, dict):
+        return {name: tolerance_of(claim, value) for name, value in claim.expected.items()}
+    return tolerance_of(claim, claim.expected)
+
+
+def _differs(claim: Claim, computed: Value) -> str:
+    """What is off, in words; empty when all is within tolerance."""
+    if not isinstance(claim.expected, dict):
+        if isinstance(computed, dict):
+            return f"one value is expected, the query gave {', '.join(computed)}"
+        return "" if _near(claim, claim.expected, computed) else "off by more than the tolerance"
+    if not isinstance(computed, dict):
+        return f"{', '.join(claim.expected)} are expected, the query gave one value"
+    off = [
+        name
+        for name, value in claim.expected.items()
+        if name not in computed or not _near(claim, value, computed[name])
+    ]
+    return f"off by more than the tolerance: {', '.join(off)}" if off else ""
+
+
+def _near(claim: Claim, expected: Plain, computed: Plain) -> bool:
+    if isinstance(expected, (bool, str)) or isinstance(computed, (bool, str)):
+        return type(expected) is type(computed) and expected == computed
+    return abs(computed - expected) <= tolerance_of(claim, expected) + _FLOAT_SLACK
+
+
+# What claims are computed from: tables over files of a data folder, or over the store, asked in SQL.
+#
+# A claims file may come from anywhere: its SQL sees the tables it names and nothing else on the machine, changes
+# nothing that another claim sees, and is stopped when it does not end.
+
+SECONDS_A_CLAIM = 60.0
+"""No query over a data set of this size needs as long; one that does is most likely endless."""
+MEMORY = "4GB"
+"""What a query over files may take: the largest known set has 2.7 million rows and is read column by column."""
+
+_READERS = {
+    ".parquet": "read_parquet({files}, union_by_name=true)",
+    ".csv": "read_csv({files}, union_by_name=true, header=true, all_varchar=true, delim=',', quote='\"', escape='\"')",
+    ".jsonl": "read_json({files}, union_by_name=true, format='newline_delimited')",
+}
+_FAULT_OF_THE_QUERY = (duckdb.ParserException, duckdb.PermissionException, duckdb.OutOfMemoryException)
+_NOT_THERE = (duckdb.BinderException, duckdb.CatalogException)
+_LONGEST = 200
+_PREFIX = re.compile(r"^[A-Za-z ]+ Error: ")
+
+
+class Answer(Struct, frozen=True):
+    """What a query gave: the value, or several by name; n when it says how many observations it rests on."""
+
+    value: Value
+    n: int | None
+
+
+class Place(Struct, frozen=True):
+    """Where a table's rows are: the connection that has them, and the SQL that gives them there."""
+
+    connection: duckdb.DuckDBPyConnection
+    rows: str
+    in_files: bool
+
+
+class Ground:
+    """Answers claims' queries. `Absent` when there is nothing to answer from; its reason is `parse_error` when there is
+    something, and it is damaged.
+    """
+
+    def __init__(self, tables: Mapping[str, Table], data: Path | None, store: Store | None) -> None:
+        self._tables = tables
+        self._data = data
+        self._store = store
+        self._files = {name: _files(data, table.files) for name, table in tables.items()} if data else {}
+        self._places: dict[str, Place | Absent] = {}
+        self._findings: dict[str, dict[str, Finding]] = {}
+        """Of each study that was run."""
+        self._audit: Audit | None = None
+        self._over_files: duckdb.DuckDBPyConnection | None = None
+        self._over_store: duckdb.DuckDBPyConnection | None = None
+
+    def ask(self, sql: str, over: Mapping[str, str], arguments: Mapping[str, Plain]) -> Answer | Absent:
+        """The one row that the SQL gives over these tables; over the store's own when it names none."""
+        places = {name: self._place(table) for name, table in over.items()}
+        for place in places.values():
+            if isinstance(place, Absent):
+                return place
+        located = [(name, place) for name, place in places.items() if isinstance(place, Place)]
+        connection = located[0][1].connection if located else self._store_connection()
+        if connection is None:
+            return Absent("missing_artifact", "there is no store to ask")
+        with_rows = ", ".join(f"{_name(name)} AS ({place.rows}\n)" for name, place in located)
+        asked = f"WITH {with_rows} SELECT * FROM ({sql.strip().rstrip(';')}\n)" if located else sql  # noqa: S608
+        return _answer(connection, asked, arguments, bool(located) and located[0][1].in_files)
+
+    def finding(self, wanted: str) -> Answer | Absent:
+        """The value of a study's finding, over the store."""
+        if self._store is None:
+            return Absent("missing_artifact", "there is no store to study")
+        first = wanted.partition(".")[0]
+        for declared in sorted(studies().values(), key=lambda study: not study.name.startswith(first)):
+            if declared.name not in self._findings:
+                outcome = declared.run(Reader(self._store, [declared]).inputs(declared))
+                self._findings[declared.name] = {finding.id: finding for finding in outcome.findings}
+            if finding := self._findings[declared.name].get(wanted):
+                reason = finding.note or "the study gave no value"
+                return Absent("none_found", reason) if finding.value is None else Answer(finding.value, finding.n)
+        return Absent("missing_field", f"no study has the finding {wanted!r}")
+
+    def audited(self, question: str, arguments: Mapping[str, Plain], wanted: Sequence[str]) -> Answer | Absent:
+        """What the lab's audit answers about a published run in the data folder; stored code runs in the sandbox."""
+        figures = self._audited(question, arguments)
+        if isinstance(figures, Absent):
+            return figures
+        missing = [name for name in wanted if name not in figures.values]
+        if missing:
+            return Absent("missing_field", f"the audit's {question} has no value {missing[0]!r}")
+        values: dict[str, Plain] = {name: figures.values[name] for name in wanted}
+        return Answer(values if len(wanted) > 1 else values[wanted[0]], figures.n)
+
+    def _audited(self, question: str, arguments: Mapping[str, Plain]) -> Figures | Absent:
+        if self._data is None or not self._data.is_dir():
+            return Absent("missing_artifact", "needs the folder of published runs; name it with --data")
+        try:
+            self._audit = self._audit or _audit_of(self._data)
+            return self._audit.ask(question, str(arguments["run"]), str(arguments.get("evaluator", "1")))
+        except ImportError as problem:
+            return Absent("backend_disabled", f"needs the extra `lab` ({problem.name} is not installed)")
+        except LabError as problem:
+            return Absent("missing_artifact" if self._audit is None else "parse_error", problem.message)
+        except SandboxError as problem:
+            return Absent("not_computable", f"needs a sandbox: {problem.message}")
+
+    def _place(self, table: str) -> Place | Absent:
+        if table not in self._places:
+            self._places[table] = self._place_of(table, self._tables[table])
+        return self._places[table]
+
+    def _place_of(self, name: str, table: Table) -> Place | Absent:
+        if self._data is not None and table.files:
+            return self._in_files(name, table)
+        if not table.store:
+            return Absent("missing_artifact", f"needs {' or '.join(table.files)}; name its folder with --data")
+        connection = self._store_connection()
+        if connection is None:
+            return Absent(
+                "missing_artifact", f"needs {table.files[0] if table.files else 'a store'} (--data), or a store"
+            )
+        sessions = len(self._store.manifest.sessions) if self._store is not None else 0
+        none = f"of the store's {sessions:,} sessions none gives {table.rows_are or f'a row of {name!r}'}"
+        return _not_empty(Place(connection, table.store, in_files=False), none)
+
+    def _in_files(self, name: str, table: Table) -> Place | Absent:
+        files = self._files[name]
+        if not files:
+            return Absent("missing_artifact", f"{' or '.join(table.files)} is not in the data folder")
+        suffix = files[0].suffix.lower()
+        listed = _list([str(f) for f in files if f.suffix.lower() == suffix])
+        reader = _READERS[suffix].format(files=listed)
+        connection = self._file_connection()
+        # CSV is parsed once; Parquet is asked where it lies, column by column, as it may be large.
+        kind = "VIEW" if suffix == ".parquet" else "TABLE"
+        made = f"source_{len(self._places)}"
+        try:
+            there = {row[0].lower() for row in connection.execute(f"DESCRIBE SELECT * FROM {reader}").fetchall()}  # noqa: S608  (quoted by _list)
+            read = [f"CAST({_name(c)} AS {t}) AS {_name(c)}" for c, t in table.columns.items() if c.lower() in there]
+            if table.columns and not read:
+                return Absent("missing_field", f"{files[0].name} has none of the columns {', '.join(table.columns)}")
+            connection.execute(f"CREATE {kind} {made} AS SELECT {', '.join(read) or '*'} FROM {reader}")  # noqa: S608
+        except duckdb.Error as problem:
+            return Absent("parse_error", f"{files[0].name} can't be read: {_message(problem)}")
+        return _not_empty(Place(connection, f"SELECT * FROM {made}", in_files=True), f"{files[0].name} has no rows")  # noqa: S608  (a name of ours)
+
+    def _file_connection(self) -> duckdb.DuckDBPyConnection:
+        if self._over_files is None:
+            self._over_files = duckdb.connect(":memory:")
+            allowed = sorted({str(f) for files in self._files.values() for f in files})
+            self._over_files.execute(f"SET allowed_paths={_list(allowed)}")
+            self._over_files.execute(f"SET memory_limit='{MEMORY}'")
+            self._over_files.execute("SET temp_directory=''")
+            self._over_files.execute("SET enable_external_access=false")
+            self._over_files.execute("SET lock_configuration=true")
+        return self._over_files
+
+    def _store_connection(self) -> duckdb.DuckDBPyConnection | None:
+        if self._over_store is None and self._store is not None:
+            self._over_store = readable(self._store)
+        return self._over_store
+
+
+def _not_empty(place: Place, otherwise: str) -> Place | Absent:
+    answer = _answer(place.connection, f"SELECT count(*) FROM ({place.rows}\n)", {}, place.in_files)  # noqa: S608
+    if isinstance(answer, Absent):
+        return answer
+    return place if answer.value else Absent("none_found", otherwise)
+
+
+def _answer(
+    connection: duckdb.DuckDBPyConnection, sql: str, arguments: Mapping[str, Plain], in_files: bool
+) -> Answer | Absent:
+    watch = Timer(SECONDS_A_CLAIM, connection.interrupt)
+    watch.daemon = True
+    try:
+        statements = connection.extract_statements(one_select(connection, sql).sql)
+        if set(statements[0].named_parameters) != set(arguments):
+            return Absent("not_computable", "the names after `$` in the query are not those of `with`")
+        watch.start()
+        asked = connection.execute(statements[0], dict(arguments))
+        names, rows = [column[0] for column in asked.description or ()], asked.fetchmany(2)
+    except QueryError as problem:
+        return Absent("not_computable", f"the query is not one SELECT: {problem.message}")
+    except duckdb.Error as problem:
+        return _refused(problem, in_files)
+    finally:
+        watch.cancel()
+    return _of_row(names, rows)
+
+
+def _refused(problem: duckdb.Error, in_files: bool) -> Absent:
+    if isinstance(problem, duckdb.InterruptException):
+        return Absent("not_computable", f"the query was stopped after {SECONDS_A_CLAIM:.0f} s")
+    if isinstance(problem, _NOT_THERE):
+        return Absent("missing_field", _message(problem))
+    damaged = in_files and not isinstance(problem, _FAULT_OF_THE_QUERY)
+    return Absent("parse_error" if damaged else "not_computable", _message(problem))
+
+
+def _of_row(names: list[str], rows: list[tuple[Any, ...]]) -> Answer | Absent:
+    if len(rows) != 1:
+        return Absent(
+            "none_found" if not rows else "not_computable", f"the query gave {len(rows) or 'no'} rows, not one"
+        )
+    row = {name: _plain(value) for name, value in zip(names, rows[0], strict=True)}
+    n = row.pop("n", None)
+    if not row or None in row.values():
+        without = [name for name, value in row.items() if value is None]
+        return Absent("none_found", f"the data has no value for {', '.join(without) or 'this'}")
+    value: Any = next(iter(row.values())) if len(row) == 1 else row
+    return Answer(value, n if isinstance(n, int) else None)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return float(value)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)[:_LONGEST]
+
+
+def _audit_of(data: Path) -> Audit:
+    from agentsignals.lab.evaluation.audit import Audit  # noqa: PLC0415  (only claims about the lab's runs need it)
+
+    return Audit(data)
+
+
+def _files(data: Path, patterns: tuple[str, ...]) -> list[Path]:
+    """The files of the first pattern that matches any. The data may be named whole, or by its first folder or file."""
+    for pattern in patterns:
+        parts = PurePosixPath(pattern).parts
+        if ".." in parts or PurePosixPath(pattern).is_absolute():
+            continue
+        if data.is_file():
+            files = [data] if data.resolve().match(pattern) else []
+        else:
+            inner = str(PurePosixPath(*parts[1:])) if len(parts) > 1 and parts[0] == data.name else pattern
+            files = sorted(data.glob(pattern)) or sorted(data.glob(inner))
+        files = [f.resolve() for f in files if f.suffix.lower() in _READERS and f.is_file()]
+        if files:
+            return files
+    return []
+
+
+def _message(problem: duckdb.Error) -> str:
+    return _PREFIX.sub("", " ".join(str(problem).split()))[:_LONGEST]
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _list(texts: list[str]) -> str:
+    return "[" + ", ".join("'" + t.replace("'", "''") + "'" for t in texts) + "]"

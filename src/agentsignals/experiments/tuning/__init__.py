@@ -1,0 +1,536 @@
+"""Search over knobs: which treatments to run next, by what the store says of those that were run.
+
+from agentsignals.tuning import Search, read_plan
+search = Search(read_plan(Path("plan.toml")), Path("search"))
+run = search.ask()      # a treatment and a task
+search.tell(run)        # when it has run: reads its folder into the store, and its outcomes from there
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from agentsignals.errors import StoreError, TuningError
+from agentsignals.experiments.tuning.plan import (
+    Budget,
+    Candidate,
+    History,
+    Phase,
+    Plan,
+    Result,
+    Run,
+    State,
+    Value,
+    check,
+    read_plan,
+    results,
+)
+from agentsignals.experiments.tuning.samplers import Drop, Effects, Race, dropped, next_candidate
+from agentsignals.questions.compare.candidate import Estimate, estimate
+from agentsignals.stats.paired import Arm, Paired, paired, smallest_shown
+from agentsignals.store import Store
+from agentsignals.store.files import locked
+
+# A search: asks for runs, reads what came of them from the store, confirms its winner on tasks it has not seen.
+
+SILENT = 3
+"""A candidate is out after so many runs that left no outcome, and no run did."""
+
+Arms = dict[Candidate, dict[str, list[float]]]
+
+
+class Search:
+    """The search of a plan, kept in a folder: made again over the same folder, it goes on where it stood.
+
+        search = Search(read_plan(Path("plan.toml")), Path("search"))
+        while (run := search.ask()) is not None:
+            ...                      # start it: search.plan.argv(run.treatment, run.task, search.output(run))
+            search.tell(run)         # reads search.place(run) into the store
+
+    `store`: where runs are read to (default: a store of its own in the folder).
+    """
+
+    def __init__(self, plan: Plan, folder: Path, store: Path | None = None) -> None:
+        check(plan)
+        self.plan = plan
+        self.folder = folder.resolve()
+        self.store = store or self.folder / "store"
+        self.look()
+        self.tasks, self.held_out = plan.parted()
+
+    def look(self) -> None:
+        """Takes in what its folder holds now."""
+        self.history = History(self.folder, self.plan)
+        self._forget()
+
+    def _forget(self) -> None:
+        """What was read from the store is asked for again."""
+        self.__dict__.pop("results", None)
+        self._modelled = (0, Effects())
+
+    @property
+    def runs(self) -> list[Run]:
+        return self.history.runs
+
+    def place(self, run: Run) -> Path:
+        """What is read of a run: its traces, and what the command printed."""
+        return self.folder / "runs" / f"{run.number:04}"
+
+    def output(self, run: Run) -> str:
+        """The folder that the command is told to write to (`{run}`)."""
+        return str(self.place(run) / "output")
+
+    def ask(self) -> Run | None:
+        """The next run, kept as begun; None when there is none, and `over` says why."""
+        run = self.proposal()
+        if run is not None:
+            self.history.asked(run)
+        return run
+
+    def proposal(self) -> Run | None:
+        """The next run, without beginning it."""
+        chosen = self._confirming() if self.confirms else self._searching()
+        if chosen is None:
+            return None
+        phase, candidate, task = chosen
+        return Run(number=len(self.runs) + 1, phase=phase, treatment=self.plan.treatment(candidate), task=task)
+
+    def tell(self, run: Run, exit_code: int | None = 0, wall_time_s: float = 0.0) -> Result:
+        """A run has ended: reads its folder into the store, and what came of it from there."""
+        self._keep(run, "ended", exit_code, wall_time_s)
+        self.read([run])
+        return self.results[run.number]
+
+    def read(self, runs: Sequence[Run]) -> None:
+        """Reads the folders of runs into the store; what has been read costs a look."""
+        from agentsignals.ingest import pipeline  # noqa: PLC0415  (asking needs none of it)
+
+        pipeline.ingested([str(self.place(run)) for run in runs], self.store, jobs=1)
+        self._forget()
+
+    def interrupted(self, run: Run, wall_time_s: float = 0.0) -> None:
+        """A run was broken off: what it has left is never read, and its task is asked for again."""
+        self._keep(run, "interrupted", None, wall_time_s)
+
+    def _keep(self, run: Run, state: State, exit_code: int | None, wall_time_s: float) -> None:
+        run.state, run.exit_code, run.wall_time_s = state, exit_code, wall_time_s
+        self.history.ended(run)
+
+    @cached_property
+    def results(self) -> dict[int, Result]:
+        """What came of the runs that have ended, by number; read from the store."""
+        ended = [run for run in self.runs if run.state == "ended"]
+        try:
+            store = Store(self.store)
+        except StoreError:
+            if ended:
+                raise
+            return {}
+        return results(store, self.plan, ended, self.folder / "runs") if ended else {}
+
+    def candidate(self, run: Run) -> Candidate:
+        return tuple(run.treatment[name] for name in self.plan.knobs)
+
+    def arms(self, phase: Phase) -> Arms:
+        """The outcomes of a phase by candidate and task."""
+        arms: Arms = {}
+        for run in self.runs:
+            result = self.results.get(run.number)
+            if run.phase != phase or result is None:
+                continue
+            for task, outcomes in result.outcomes.items():
+                arms.setdefault(self.candidate(run), {}).setdefault(task, []).extend(outcomes)
+        return arms
+
+    @property
+    def confirms(self) -> bool:
+        """Whether the winner is settled: from the first held-out run on, whatever the budget is raised to."""
+        return any(run.phase == "held_out" for run in self.runs)
+
+    @property
+    def winner(self) -> Candidate:
+        """The best candidate of the search; the default where none is better."""
+        for run in self.runs:
+            if run.phase == "held_out":
+                return self.candidate(run)  # the first one is the winner's
+        others = [candidate for candidate in self.arms("search") if candidate != self.plan.start]
+        return max([self.plan.start, *others], key=self.effects.estimate)
+
+    @property
+    def effects(self) -> Effects:
+        """The model of the search's outcomes; made anew where there are more of them."""
+        if self._modelled[0] != len(self.results):
+            effects = Effects()
+            for candidate, arm in self.arms("search").items():
+                for task, outcomes in arm.items():
+                    effects.add(candidate, task, sum(outcomes) / len(outcomes), len(outcomes))
+            self._modelled = (len(self.results), effects)
+        return self._modelled[1]
+
+    def dropped(self) -> Mapping[Candidate, Drop | None]:
+        """Candidates that are out of the race, and why; None: their runs left no outcome."""
+        arms = self.arms("search")
+        ended = self._counts(("ended",))
+        silent: dict[Candidate, Drop | None] = {c: None for c, n in ended.items() if n >= SILENT and c not in arms}
+        return silent | dropped(self.effects, list(arms))
+
+    def _counts(self, states: tuple[str, ...]) -> dict[Candidate, int]:
+        counts: dict[Candidate, int] = {}
+        for run in self.runs:
+            if run.phase == "search" and run.state in states:
+                counts[self.candidate(run)] = counts.get(self.candidate(run), 0) + 1
+        return counts
+
+    @property
+    def race(self) -> Race | None:
+        """What the next run of the search is chosen from; None when only one candidate, or no task, is left."""
+        runs, lost = self._counts(("ended", "running")), self.dropped()
+        remaining = [c for c in self.plan.candidates() if c not in lost]
+        open_ = [c for c in remaining if runs.get(c, 0) < len(self.tasks)]
+        if len(remaining) < 2 or not open_:
+            return None
+        return Race(plan=self.plan, arms=self.arms("search"), effects=self.effects, runs=runs, open=open_)
+
+    def _searching(self) -> tuple[Phase, Candidate, str] | None:
+        race = None if self.spent(2 * len(self.held_out)) else self.race
+        if race is None:
+            return self._confirming()
+        candidate = next_candidate(race)
+        return "search", candidate, self.tasks[race.runs.get(candidate, 0)]
+
+    def _confirming(self) -> tuple[Phase, Candidate, str] | None:
+        """Task by task the winner, then the default: what a budget breaks off is whole pairs but for one."""
+        if self.winner == self.plan.start or self.spent(0):
+            return None
+        made = {(self.candidate(run), run.task) for run in self.runs
+                if run.phase == "held_out" and run.state != "interrupted"}  # fmt: skip
+        wanted = ((candidate, task) for task in self.held_out for candidate in (self.winner, self.plan.start))
+        missing = next((pair for pair in wanted if pair not in made), None)
+        return None if missing is None else ("held_out", *missing)
+
+    def spent(self, reserved: int) -> str:
+        """Why no other run fits into the budget beside so many `reserved` ones; empty where one does."""
+        budget = self.plan.budget
+        if len(self.runs) + 1 + reserved > budget.runs:
+            return f"{budget.runs} runs are the budget"
+        ended = len(self.results)
+        cost, unpriced = self.cost()
+        if budget.cost_usd is not None and ended:
+            attempts = sum(result.attempts for result in self.results.values())
+            if attempts and unpriced == attempts:
+                return "no attempt has a cost in the store, so that budget.cost_usd can't be kept"
+            # What has no cost is taken to have cost as much as the others.
+            expected = cost * attempts / max(1, attempts - unpriced)
+            if expected * (1 + (1 + reserved) / ended) > budget.cost_usd:
+                return f"${budget.cost_usd:,.2f} are the budget"
+        took = sum(run.wall_time_s for run in self.runs)
+        if budget.wall_time_s is not None and ended and took * (1 + (1 + reserved) / ended) > budget.wall_time_s:
+            return f"{budget.wall_time_s:,.0f} seconds are the budget"
+        return ""
+
+    def cost(self) -> tuple[float, int]:
+        """Dollars of all runs, and the attempts whose cost is not, or not wholly, in them."""
+        return (
+            sum(result.cost_usd for result in self.results.values()),
+            sum(result.unpriced for result in self.results.values()),
+        )
+
+
+# How a search stands, and what it may be answered by: figures of the search beside those of the confirmation.
+
+Verdict = Literal["under way", "no result", "default", "better", "worse", "not shown"]
+
+
+class Tried(Struct, frozen=True, kw_only=True):
+    """A candidate in the search. Its figures chose the winner, so they carry no interval: the winner's is too high."""
+
+    treatment: dict[str, Value]
+    runs: int
+    tasks: int
+    solved: int
+    trials: int
+    expected: float
+    """The share to be expected at a task of middling difficulty, drawn towards what its values did elsewhere."""
+    dropped: str
+    """Why it is out of the race; empty where it is not."""
+
+
+class Confirmed(Struct, frozen=True, kw_only=True):
+    """The winner and the default on held-out tasks."""
+
+    winner: Estimate
+    default: Estimate
+    difference: Paired
+    smallest_seen: float | None
+    """The difference that so many tasks show 4 times in 5, where as many change as were seen to."""
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """What is to be said of a search."""
+
+    verdict: Verdict
+    answer: str
+    over: str
+    """Why the search ended; empty while it goes on."""
+    outcome: str
+    sampler: str
+    candidates: int
+    runs: int
+    budget_runs: int
+    interrupted: int
+    failed: int
+    """Runs that ended with another exit code than 0; what they left counts all the same."""
+    cost_usd: float
+    attempts: int
+    unpriced: int
+    """Attempts whose cost is not, or not wholly, in `cost_usd`."""
+    wall_time_s: float
+    without: dict[str, int]
+    """Attempts and runs that count nowhere, by reason."""
+    winner: dict[str, Value] | None
+    """None while the search is under way, or has no outcome."""
+    default: dict[str, Value]
+    tried: list[Tried]
+    """Most promising first."""
+    confirmed: Confirmed | None
+    caveats: list[str]
+
+
+def standing(search: Search) -> Standing:
+    """How it stands now; nothing is begun."""
+    plan, next_run = search.plan, search.proposal()
+    arms, held_out = search.arms("search"), search.arms("held_out")
+    settled = search.confirms or (next_run is None and bool(arms))
+    winner = search.winner if settled else None
+    confirmed = None
+    if winner is not None and winner != plan.start and held_out:
+        confirmed = _confirmed(held_out.get(winner, {}), held_out.get(plan.start, {}))
+    verdict, answer = _answer(search, next_run is None, winner, confirmed)
+    cost, unpriced = search.cost()
+    without: Counter[str] = Counter()
+    for result in search.results.values():
+        without.update(result.without)
+    return Standing(
+        verdict=verdict,
+        answer=answer,
+        over=_over(search) if next_run is None or search.confirms else "",
+        outcome=plan.outcome,
+        sampler=plan.sampler,
+        candidates=len(plan.candidates()),
+        runs=len(search.runs),
+        budget_runs=plan.budget.runs,
+        interrupted=sum(run.state == "interrupted" for run in search.runs),
+        failed=sum(run.state == "ended" and run.exit_code != 0 for run in search.runs),
+        cost_usd=cost,
+        attempts=sum(result.attempts for result in search.results.values()),
+        unpriced=unpriced,
+        wall_time_s=sum(run.wall_time_s for run in search.runs),
+        without=dict(without.most_common()),
+        winner=None if winner is None else plan.treatment(winner),
+        default=plan.treatment(plan.start),
+        tried=_tried(search),
+        confirmed=confirmed,
+        caveats=_caveats(search, confirmed),
+    )
+
+
+def _tried(search: Search) -> list[Tried]:
+    arms, lost = search.arms("search"), search.dropped()
+    runs = Counter(search.candidate(run) for run in search.runs if run.phase == "search" and run.state == "ended")
+    rows = []
+    for candidate in runs:
+        outcomes = _outcomes(arms.get(candidate, {}))
+        rows.append(
+            Tried(
+                treatment=search.plan.treatment(candidate),
+                runs=runs[candidate],
+                tasks=len(arms.get(candidate, {})),
+                solved=round(sum(outcomes)),
+                trials=len(outcomes),
+                expected=search.effects.estimate(candidate),
+                dropped=_why(lost[candidate]) if candidate in lost else "",
+            )
+        )
+    return sorted(rows, key=lambda row: (bool(row.dropped), -row.expected))
+
+
+def _why(drop: Drop | None) -> str:
+    if drop is None:
+        return "its runs left no outcome"
+    return f"{drop.probability:.1%} likely to be better than the first"
+
+
+def _outcomes(arm: Arm) -> list[float]:
+    return [outcome for outcomes in arm.values() for outcome in outcomes]
+
+
+def _confirmed(winner: Arm, default: Arm) -> Confirmed:
+    difference = paired(winner, default, yes_or_no=True)
+    power = smallest_shown(difference.tasks, difference.discordance) if difference.discordance else None
+    shares = [estimate([(t, o) for t, outcomes in arm.items() for o in outcomes], True) for arm in (winner, default)]
+    return Confirmed(winner=shares[0], default=shares[1], difference=difference, smallest_seen=power)
+
+
+def _answer(search: Search, ended: bool, winner: Candidate | None, confirmed: Confirmed | None) -> tuple[Verdict, str]:
+    if not ended:
+        doing = "confirming its winner" if search.confirms else "searching"
+        return "under way", f"The search is under way: {doing}."
+    if winner is None:
+        return "no result", "No run left an outcome: nothing can be said."
+    if winner == search.plan.start:
+        return (
+            "default",
+            "No better than the default: nothing tried is expected to do better, so nothing was confirmed.",
+        )
+    return _confirmation(words(search.plan.treatment(winner)), None if confirmed is None else confirmed.difference)
+
+
+def _confirmation(name: str, difference: Paired | None) -> tuple[Verdict, str]:
+    """What the held-out tasks say of the winner."""
+    if difference is None or difference.value is None:
+        return "not shown", f"{name} came first in the search, and no held-out task has outcomes of it and the default."
+    gap = f"{100 * difference.value:+.1f} points on {difference.tasks} held-out tasks"
+    if difference.low is None or difference.high is None:
+        return "not shown", f"Whether {name} is better than the default can't be told: {gap}, {difference.method}."
+    gap += f" (95% interval {100 * difference.low:+.1f} to {100 * difference.high:+.1f})"
+    if difference.low > 0:
+        return "better", f"{name} is better than the default: {gap}."
+    if difference.high < 0:
+        return "worse", f"{name}, first in the search, is worse than the default: {gap}. Keep the default."
+    return "not shown", f"No better than the default, as far as can be told: {name}, first in the search, has {gap}."
+
+
+def _over(search: Search) -> str:
+    """Why no more is searched."""
+    made, reserved = sum(run.phase == "search" for run in search.runs), 2 * len(search.held_out)
+    if made + 1 + reserved > search.plan.budget.runs:
+        return f"{search.plan.budget.runs} runs are the budget, {reserved} of them for the confirmation"
+    if search.race is None:
+        return "every candidate in the race has run every task"
+    return search.spent(reserved) or "what the budget left was for the confirmation"
+
+
+def _caveats(search: Search, confirmed: Confirmed | None) -> list[str]:
+    lines = []
+    if confirmed is not None:
+        seen = {task for arm in search.arms("search").values() for task in arm}
+        again = seen & {task for arm in search.arms("held_out").values() for task in arm}
+        if again:
+            lines.append(
+                f"{len(again)} held-out tasks were searched on, too: the interval speaks of other runs at these tasks,"
+                " not of other tasks"
+            )
+        shown = (confirmed.difference.low or 0) > 0 or (confirmed.difference.high or 0) < 0
+        if confirmed.smallest_seen is not None and not shown:
+            lines.append(
+                f"with {confirmed.difference.tasks} held-out tasks a difference under"
+                f" {100 * confirmed.smallest_seen:.0f} points is mostly missed"
+            )
+        missing = 2 * len(search.held_out) - sum(r.phase == "held_out" and r.state == "ended" for r in search.runs)
+        if missing > 0:
+            lines.append(f"{missing} held-out runs were not made")
+    unpriced, attempts = search.cost()[1], sum(result.attempts for result in search.results.values())
+    if 0 < unpriced < attempts:
+        lines.append(f"the cost is a lower bound: {unpriced} of {attempts} attempts have none, or not the whole")
+    return lines
+
+
+def words(treatment: dict[str, Value]) -> str:
+    """A treatment in words."""
+    return ", ".join(
+        f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in treatment.items()
+    )
+
+
+__all__ = ["Budget", "Plan", "Search", "Standing", "read_plan", "standing"]
+
+
+# Starts the runs that a search asks for, one after the other, until it has no more.
+
+_GRACE_S = 5.0
+"""Between asking a command to end and ending it."""
+_LAST_CHARS = 300
+_LOCK = ".search.lock"
+
+
+def drive(search: Search, began: Callable[[Run], None] = lambda run: None) -> None:
+    """Runs the search to its end. Ctrl-C ends the command under way and keeps what was run before.
+
+    TuningError where the command can't be started, or leaves nothing to read again and again; StoreError where another
+    program drives this search.
+    """
+    search.folder.mkdir(parents=True, exist_ok=True)
+    with locked(search.folder, _LOCK, wait_s=0):
+        search.look()  # another program may have driven it meanwhile
+        for lost in [run for run in search.runs if run.state == "running"]:
+            search.interrupted(lost)  # of a program that is gone
+        if ended := [past for past in search.runs if past.state == "ended"]:
+            search.read(ended)  # the last one's reading may have been broken off
+        silent = 0
+        while (run := search.ask()) is not None:
+            began(run)
+            result = search.tell(run, *_ran(search, run))
+            silent = 0 if result.outcomes else silent + 1
+            ever = any(earlier.outcomes for earlier in search.results.values())
+            if silent >= (2 * SILENT if ever else SILENT):
+                raise TuningError(
+                    f"The last {silent} runs left no outcome: {'; '.join(result.without)}. {_last_words(search, run)}",
+                    f"Look into {search.place(run)}; the same command goes on from here.",
+                )
+
+
+def _ran(search: Search, run: Run) -> tuple[int | None, float]:
+    """Runs the command; its exit code, None where it ran into its time limit, and how long it took."""
+    plan, place = search.plan, search.place(run)
+    output = search.output(run)
+    argv = plan.argv(run.treatment, run.task, output)
+    variables = {**os.environ, **plan.variables(run.treatment, run.task, output)}
+    (place / "output").mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    with (place / "stdout.jsonl").open("wb") as out, (place / "stderr.txt").open("wb") as err:
+        try:
+            process = subprocess.Popen(  # noqa: S603  (the words of the person's plan, and no shell)
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=variables, start_new_session=True
+            )
+        except OSError as problem:
+            search.interrupted(run)
+            raise TuningError(
+                f"{argv[0]!r} can't be started: {problem.strerror}.", "The plan's command begins with a program."
+            ) from problem
+        try:
+            code: int | None = process.wait(plan.timeout_s)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            code = None
+        except BaseException:  # Ctrl-C: what the command began is not left running
+            _end(process)
+            search.interrupted(run, time.monotonic() - began)
+            raise
+    return code, time.monotonic() - began
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a command with all that it has started."""
+    for ending in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, ending)
+            process.wait(_GRACE_S)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
+
+
+def _last_words(search: Search, run: Run) -> str:
+    text = (search.place(run) / "stderr.txt").read_bytes()[-4 * _LAST_CHARS :].decode("utf-8", "replace").strip()
+    return (
+        f"It ended with {run.exit_code}, saying: {text[-_LAST_CHARS:]}" if text else f"It ended with {run.exit_code}."
+    )

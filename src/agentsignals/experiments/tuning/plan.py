@@ -1,0 +1,410 @@
+"""What a search is of, from a TOML file: a command, the knobs in it, the tasks, the budget.
+
+The command is a list of words and never passes a shell. `{name}` in a word is replaced by that knob's value, inside
+that word, once: no value can add a word, or name another placeholder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from math import isclose, isfinite, prod
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from agentsignals.errors import StoreError, UsageError
+from agentsignals.questions.compare.attempts import Tried, evaluated, outcome_rule, queries, tried_of
+from agentsignals.questions.compare.candidate import place
+from agentsignals.store import Store
+from agentsignals.store.query import rows
+
+Value = bool | int | float | str
+Candidate = tuple[Value, ...]
+"""A value for each knob, in the order of the plan's knobs."""
+Sampler = Literal["thompson", "random", "optuna"]
+
+MOST_CANDIDATES = 1_000
+"""The model looks at each before every run."""
+_PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,60}")
+_OURS = ("task", "run")
+_HELD_OUT_SHARE = 3
+"""One task in so many is held out where the plan names none."""
+
+
+class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the whole search may take, confirmation included."""
+
+    runs: int
+    cost_usd: float | None = None
+    """As the store has it. The run under way when it is reached is not stopped."""
+    wall_time_s: float | None = None
+    """Of the commands, one after the other."""
+
+
+class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A search."""
+
+    command: list[str]
+    """The words of one run. `{run}` is its folder, `{task}` the task, each other `{name}` a knob."""
+    knobs: dict[str, list[Value]]
+    default: dict[str, Value]
+    """What is used today: what a winner must beat."""
+    tasks: list[str | int]
+    """What one run is of: a task's name, a slice, a seed: text for the command. Its attempts may be of many tasks."""
+    held_out: list[str | int] = []
+    """Tasks of the confirmation; empty: a third of `tasks`, drawn by `seed`."""
+    budget: Budget
+    environment: dict[str, str] = {}
+    """Variables set for the command, beside those it inherits; placeholders as in words."""
+    recorded_as: dict[str, str] = {}
+    """Under which name the harness records a knob, where it is not the knob's."""
+    outcome: str = "reward"
+    """A yes or no, as `compare --outcome` takes it."""
+    sampler: Sampler = "thompson"
+    seed: int = 13
+    timeout_s: float | None = None
+    """After which a run is ended."""
+
+    @property
+    def start(self) -> Candidate:
+        """The default as a candidate."""
+        return tuple(self.default[name] for name in self.knobs)
+
+    def candidates(self) -> list[Candidate]:
+        """Every combination of the knobs' values."""
+        return list(product(*self.knobs.values()))
+
+    def treatment(self, candidate: Candidate) -> dict[str, Value]:
+        return dict(zip(self.knobs, candidate, strict=True))
+
+    def parted(self) -> tuple[list[str], list[str]]:
+        """The tasks to search on, in the order in which every candidate goes through them, and the held-out ones."""
+        tasks, held_out = [str(task) for task in self.tasks], [str(task) for task in self.held_out]
+        # The racing rule needs an order that no candidate could have been chosen by.
+        random.Random(f"tasks {self.seed}").shuffle(tasks)  # noqa: S311  (an order, no secret)
+        if held_out:
+            return tasks, held_out
+        parted = -(-len(tasks) // _HELD_OUT_SHARE)
+        return tasks[parted:], tasks[:parted]
+
+    def digest(self) -> str:
+        """Of all but the budget, which may be raised."""
+        fields = {name: value for name, value in asdict(self).items() if name != "budget"}
+        return hashlib.sha256(msgspec.json.encode(fields, order="deterministic")).hexdigest()[:16]
+
+    def argv(self, treatment: Mapping[str, Value], task: str, run: str) -> list[str]:
+        """The words of a run."""
+        values = self._values(treatment, task, run)
+        return [_filled(word, values) for word in self.command]
+
+    def variables(self, treatment: Mapping[str, Value], task: str, run: str) -> dict[str, str]:
+        """The environment variables of a run that are set for it."""
+        values = self._values(treatment, task, run)
+        return {name: _filled(text, values) for name, text in self.environment.items()}
+
+    def _values(self, treatment: Mapping[str, Value], task: str, run: str) -> dict[str, str]:
+        return {name: text(value) for name, value in treatment.items()} | {"task": task, "run": run}
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan of a file. UsageError where it can't be read, or is of something that can't be searched."""
+    try:
+        plan = msgspec.convert(tomllib.loads(path.read_text("utf-8")), Plan)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
+        raise UsageError(f"{path} is no plan of a search: {problem}", "docs/tune.md has one.") from problem
+    check(plan)
+    return plan
+
+
+def check(plan: Plan) -> None:
+    """UsageError for a plan of which no search can be made."""
+    _check_knobs(plan)
+    _check_words(plan)
+    tasks, held_out = plan.parted()
+    if not tasks or len({*tasks, *held_out}) < len(tasks) + len(held_out):
+        raise UsageError(
+            f"The plan has {len(tasks)} tasks to search on, or one of them twice.",
+            "Name each once; those of held_out must not be in tasks.",
+        )
+    if any("\0" in task for task in (*tasks, *held_out)):
+        raise UsageError("A task's name has a NUL character.", "No command takes one.")
+    if plan.budget.runs < 2 * len(held_out) + 2:
+        raise UsageError(
+            f"A budget of {plan.budget.runs} runs is too small: {2 * len(held_out)} are for the confirmation"
+            f" (the winner and the default on {len(held_out)} held-out tasks).",
+            "Raise budget.runs, or name fewer tasks in held_out.",
+        )
+    limits = {"budget.cost_usd": plan.budget.cost_usd, "budget.wall_time_s": plan.budget.wall_time_s}
+    for name, limit in (limits | {"timeout_s": plan.timeout_s}).items():
+        if limit is not None and not (isfinite(limit) and limit > 0):
+            raise UsageError(f"{name} is {limit}.", "It is a number above 0.")
+    if not outcome_rule(plan.outcome).yes_or_no:
+        raise UsageError(
+            f"The outcome {plan.outcome!r} is a number; a search is over yes or no.", f"{plan.outcome}>=NUMBER"
+        )
+
+
+def _check_knobs(plan: Plan) -> None:
+    for name, values in plan.knobs.items():
+        if not _NAME.fullmatch(name) or name in _OURS:
+            raise UsageError(f"{name!r} can't be the name of a knob.", "Letters, digits and _; not task, not run.")
+        texts = [text(value) for value in values]
+        if not values or len(set(texts)) < len(texts) or len(set(values)) < len(values):
+            raise UsageError(
+                f"The knob {name} has no values, or one twice.", "List each once; 1, 1.0 and true are one."
+            )
+        if any("\0" in word for word in texts):
+            raise UsageError(f"A value of the knob {name} has a NUL character.", "No command takes one.")
+        if name not in plan.default or text(plan.default[name]) not in texts:
+            raise UsageError(f"The default of the knob {name} is not among its values.", f"One of {', '.join(texts)}.")
+    if odd := sorted(plan.default.keys() - plan.knobs.keys()) + sorted(plan.recorded_as.keys() - plan.knobs.keys()):
+        raise UsageError(f"{odd[0]!r} is no knob.", f"There is {', '.join(plan.knobs)}.")
+    if not 2 <= (n := prod(len(values) for values in plan.knobs.values())) <= MOST_CANDIDATES:
+        raise UsageError(f"The knobs make {n:,} candidates.", f"2 to {MOST_CANDIDATES:,}: leave values out.")
+
+
+def _check_words(plan: Plan) -> None:
+    """That each placeholder is one, each knob has a place, and no value can be taken for an option."""
+    if not plan.command or _PLACE.search(plan.command[0]):
+        raise UsageError("The command's first word is a program's name, without placeholders.", "")
+    templates = [*plan.command, *plan.environment.values()]
+    used = {name for template in templates for name in _PLACE.findall(template)}
+    known_names = {*plan.knobs, *_OURS}
+    if odd := sorted(used - known_names):
+        raise UsageError(
+            f"The command has {{{odd[0]}}}, which is no knob.", f"There is {', '.join(sorted(known_names))}."
+        )
+    if missing := sorted(known_names - used):
+        raise UsageError(
+            f"{{{missing[0]}}} stands nowhere in the command or its environment.",
+            "{run} is the folder that a run writes to, {task} what it is of; a knob without a place has no effect.",
+        )
+    if bad := [t for t in templates if "\0" in t] or [n for n in plan.environment if not _NAME.fullmatch(n)]:
+        raise UsageError(f"{bad[0]!r} can't be given to a command.", "No NUL; variables are letters, digits and _.")
+    options: dict[str, list[Any]] = {"task": [*plan.tasks, *plan.held_out], **plan.knobs}
+    for word in plan.command:
+        opening = _PLACE.match(word)
+        values: list[Any] = options.get(opening[1], []) if opening else []
+        for value in values:
+            if isinstance(value, str) and value.startswith("-"):
+                raise UsageError(
+                    f"The value {value!r} would be read as an option of the command.",
+                    f"Write --option={word} as one word, so that it is not.",
+                )
+
+
+def text(value: Value) -> str:
+    """A value as the command gets it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _filled(word: str, values: Mapping[str, str]) -> str:
+    return _PLACE.sub(lambda match: values[match[1]], word)
+
+
+# What has been run, line by line in a file of the search's folder: what a search that was broken off goes on from.
+
+NAME = "search.jsonl"
+Phase = Literal["search", "held_out"]
+State = Literal["running", "ended", "interrupted"]
+
+
+class Run(Struct, kw_only=True):
+    """A run of the command."""
+
+    number: int
+    phase: Phase
+    treatment: dict[str, Value]
+    task: str
+    state: State = "running"
+    exit_code: int | None = None
+    """None of a run that has not ended, or ran into its time limit."""
+    wall_time_s: float = 0.0
+
+
+class _Begun(Struct, tag="begun"):
+    plan: str
+    """Its digest."""
+
+
+class _Asked(Struct, tag="asked"):
+    run: Run
+
+
+class _Ended(Struct, tag="ended", kw_only=True):
+    number: int
+    state: State
+    exit_code: int | None
+    wall_time_s: float
+
+
+_Line = _Begun | _Asked | _Ended
+
+
+class History:
+    """The runs of a search's folder. UsageError where another plan was begun there."""
+
+    def __init__(self, folder: Path, plan: Plan) -> None:
+        self.path = folder / NAME
+        self.runs: list[Run] = []
+        for line in self._lines():
+            if isinstance(line, _Begun) and line.plan != plan.digest():
+                raise UsageError(
+                    f"{folder} holds the search of another plan.",
+                    "Name another folder with --out; only the budget may change within a search.",
+                )
+            if isinstance(line, _Asked):
+                self.runs.append(line.run)
+            elif isinstance(line, _Ended) and 0 < line.number <= len(self.runs):
+                run = self.runs[line.number - 1]
+                run.state, run.exit_code, run.wall_time_s = line.state, line.exit_code, line.wall_time_s
+        self._begun = plan.digest()
+
+    def asked(self, run: Run) -> None:
+        """Keeps that a run is begun."""
+        if not self.path.exists():
+            self._write(_Begun(self._begun))
+        self._write(_Asked(run))
+        self.runs.append(run)
+
+    def ended(self, run: Run) -> None:
+        """Keeps how a run has ended."""
+        line = _Ended(number=run.number, state=run.state, exit_code=run.exit_code, wall_time_s=run.wall_time_s)
+        self._write(line)
+
+    def _write(self, line: _Line) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a+b") as file:
+                file.seek(0)
+                file.truncate(file.read().rfind(b"\n") + 1)  # what a crash has torn
+                file.write(msgspec.json.encode(line) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as problem:
+            raise StoreError(f"{self.path} can't be written: {problem.strerror}.", "Name another --out.") from problem
+
+    def _lines(self) -> Iterator[_Line]:
+        """A last line that is not whole is no line: a crash has torn it, or it is just being written."""
+        if not self.path.exists():
+            return
+        decoder = msgspec.json.Decoder(_Line)
+        *lines, _ = self.path.read_bytes().split(b"\n")
+        for number, line in enumerate(lines, 1):
+            try:
+                yield decoder.decode(line)
+            except msgspec.DecodeError as problem:
+                raise StoreError(
+                    f"Line {number} of {self.path} is none of a search: {problem}", "Name another --out."
+                ) from problem
+
+
+# What came of runs, as the store has it. Nothing is taken from the process: not its output, not its exit code.
+
+_PLACES = (
+    "SELECT session_id, artifacts.path FROM attempts JOIN sessions USING (session_id)"
+    " JOIN artifacts USING (artifact_id)"
+)
+
+
+class Result(Struct, kw_only=True):
+    """What came of a run."""
+
+    outcomes: dict[str, list[float]]
+    """Of its trials by the task that the store has, 1 or 0: a trial is solved where one of its attempts is."""
+    without: dict[str, int]
+    """Attempts and trials that count nowhere, by reason."""
+    attempts: int = 0
+    cost_usd: float = 0.0
+    """Of all attempts that the run left, whatever became of them."""
+    unpriced: int = 0
+    """Attempts without a cost, or with a lower bound of it."""
+
+
+def results(store: Store, plan: Plan, runs: Sequence[Run], folder: Path) -> dict[int, Result]:
+    """The results of runs by number; `folder` holds a run's folder each, named by its number."""
+    rule = outcome_rule(plan.outcome)
+    tables = {}
+    for name, sql in (queries(rule) | {"places": _PLACES}).items():
+        names, values = rows(store, sql)
+        tables[name] = [dict(zip(names, row, strict=True)) for row in values]
+    paths = {row["session_id"]: row["path"] for row in tables["places"]}
+    numbers = {session: _number(path, folder) for session, path in paths.items()}
+    by_run: dict[int | None, list[Tried]] = {}
+    for attempt in evaluated([a for a in tried_of(rule, tables) if numbers.get(a.session_id) is not None]):
+        by_run.setdefault(numbers[attempt.session_id], []).append(attempt)
+    return {run.number: _result(plan, run, by_run.get(run.number, [])) for run in runs}
+
+
+def _number(path: str, folder: Path) -> int | None:
+    """The run in whose folder an artifact lies."""
+    below = path.removeprefix(f"{folder}/")
+    number = below.partition("/")[0]
+    return int(number) if below != path and number.isdecimal() else None
+
+
+def _result(plan: Plan, run: Run, attempts: Sequence[Tried]) -> Result:
+    without: Counter[str] = Counter()
+    trials: dict[str, list[Tried]] = {}
+    for attempt in attempts:
+        if odd := _unlike(plan, run.treatment, attempt.treatment):
+            without[odd] += 1
+        else:
+            trials.setdefault(attempt.trial, []).append(attempt)
+    outcomes: dict[str, list[float]] = {}
+    for trial in trials.values():
+        solved, why = _solved(trial)
+        if solved is None:
+            without[why] += 1
+        else:
+            task = run.task if trial[0].task is None else place(trial[0], by_dataset=True)
+            outcomes.setdefault(task, []).append(solved)
+    if not attempts:
+        without["no attempt was read from its folder"] = 1
+    costs = [attempt.measures["cost_usd"] for attempt in attempts]
+    return Result(
+        outcomes=outcomes,
+        without=dict(without),
+        attempts=len(attempts),
+        cost_usd=sum(cost for cost in costs if isinstance(cost, float)),
+        unpriced=sum(isinstance(a.measures["cost_usd"], str) or "cost_usd" in a.at_least for a in attempts),
+    )
+
+
+def _solved(trial: Iterable[Tried]) -> tuple[float | None, str]:
+    """1 where an attempt solved it, 0 where none did and the last one's outcome is there; else why it is not."""
+    attempts = sorted(trial, key=lambda attempt: attempt.index)
+    if any(attempt.outcome == 1 for attempt in attempts):
+        return 1.0, ""
+    return (0.0, "") if attempts[-1].outcome is not None else (None, attempts[-1].why)
+
+
+def _unlike(plan: Plan, treatment: Mapping[str, Value], recorded: Mapping[str, str]) -> str:
+    """How an attempt's recorded treatment differs from what its run was asked for; empty where it does not."""
+    for knob, value in treatment.items():
+        name = plan.recorded_as.get(knob, knob)
+        if name not in recorded:
+            return f"{name} is not recorded"
+        if not _same(recorded[name], value):
+            return f"{name} is another than asked for"
+    return ""
+
+
+def _same(recorded: str, value: Value) -> bool:
+    if isinstance(value, str | bool):
+        return recorded == (value if isinstance(value, str) else str(value).lower())
+    try:
+        return isclose(float(recorded), value, rel_tol=1e-9)
+    except ValueError:
+        return False

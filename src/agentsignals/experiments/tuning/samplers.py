@@ -1,0 +1,263 @@
+"""What knobs do to the chance of success, as a Bayesian linear model (design/tuning.md#the-model).
+
+An outcome is a mean, and how hard the task is, and an effect of each knob's value, of each pair of values, and of the
+very candidate. All effects are drawn around nothing: what has been tried a few times is drawn towards what its values
+did elsewhere. Pure Python: a hundred effects take some 10 ms.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable, Mapping, Sequence
+from math import erfc, sqrt
+
+from msgspec import Struct
+
+from agentsignals.errors import UsageError
+from agentsignals.experiments.tuning.plan import Candidate, Plan
+from agentsignals.stats.paired import Arm
+
+_NOISE = 0.20
+"""The variance of a yes or no whose chance lies about one half, less what tasks explain."""
+_SPREAD = {"mean": 1.0, "task": 0.30, "value": 0.12, "pair": 0.06, "candidate": 0.05}
+"""Standard deviations of the effects, as shares of success. A knob's values lie some 15 points apart."""
+_CENTRE = 0.5
+
+Effect = tuple[Hashable, ...]
+Weights = Sequence[float]
+
+
+class _Task:
+    """How hard a task is, as far as its outcomes say, and how much it shares with each effect."""
+
+    def __init__(self) -> None:
+        self.precision = _SPREAD["task"] ** -2
+        self.sum = 0.0
+        self.shared: dict[int, float] = {}
+
+
+class Effects:
+    """The posterior, built outcome by outcome."""
+
+    def __init__(self) -> None:
+        self._index: dict[Effect, int] = {}
+        self._precision: list[list[float]] = []
+        self._sums: list[float] = []
+        self._tasks: dict[str, _Task] = {}
+        self._root: list[list[float]] = []
+        self.means: list[float] = []
+        self._fitted = False
+
+    def add(self, candidate: Candidate, task: str, share: float, n: int) -> None:
+        """`n` outcomes of a candidate at a task, `share` of them solved."""
+        places = [self._place(effect) for effect in _effects(candidate)]
+        at, weight = self._tasks.setdefault(task, _Task()), n / _NOISE
+        at.precision += weight
+        at.sum += weight * (share - _CENTRE)
+        for i in places:
+            row = self._precision[i]
+            for j in places:
+                row[j] += weight
+            at.shared[i] = at.shared.get(i, 0.0) + weight
+            self._sums[i] += weight * (share - _CENTRE)
+        self._fitted = False
+
+    def _place(self, effect: Effect) -> int:
+        place = self._index.get(effect)
+        if place is None:
+            place = self._index[effect] = len(self._index)
+            for row in self._precision:
+                row.append(0.0)
+            self._precision.append([0.0] * (place + 1))
+            self._precision[place][place] = 1 / _variance(effect)
+            self._sums.append(0.0)
+        return place
+
+    def fit(self) -> None:
+        """Brings `means` up to date: Cholesky's root of the precision, and two triangular solutions.
+
+        Tasks touch each other only through candidates, so they are taken out first, one by one (Schur's complement):
+        what is left grows with the knobs, however many tasks there are.
+        """
+        if self._fitted:
+            return
+        precision, sums = [row.copy() for row in self._precision], self._sums.copy()
+        for task in self._tasks.values():
+            for i, weight in task.shared.items():
+                row, part = precision[i], weight / task.precision
+                for j, other in task.shared.items():
+                    row[j] -= part * other
+                sums[i] -= part * task.sum
+        root: list[list[float]] = []
+        halfway: list[float] = []
+        for i, row in enumerate(precision):
+            line = [0.0] * (i + 1)
+            for j in range(i):
+                above = root[j]
+                line[j] = (row[j] - sum(map(float.__mul__, line[:j], above[:j]))) / above[j]
+            line[i] = sqrt(row[i] - sum(x * x for x in line[:i]))
+            root.append(line)
+            halfway.append((sums[i] - sum(map(float.__mul__, line[:i], halfway))) / line[i])
+        self._root, self._fitted = root, True
+        self.means = self._solved(halfway)
+
+    def _solved(self, right: Sequence[float]) -> list[float]:
+        solved = list(right)
+        for i in range(len(solved) - 1, -1, -1):
+            line = self._root[i]
+            solved[i] = value = solved[i] / line[i]
+            for j in range(i):
+                solved[j] -= line[j] * value
+        return solved
+
+    def draw(self, chance: random.Random, candidates: Sequence[Candidate]) -> list[float]:
+        """The chances of success of these candidates in one world drawn from the posterior (less the mean task)."""
+        self.fit()
+        errors = self._solved([chance.gauss(0, 1) for _ in self.means])
+        drawn = {effect: self.means[place] + errors[place] for effect, place in self._index.items()}
+        values = []
+        for candidate in candidates:
+            value = _CENTRE
+            for effect in _effects(candidate):
+                if effect not in drawn:
+                    drawn[effect] = chance.gauss(0, sqrt(_variance(effect)))
+                value += drawn[effect]
+            values.append(value)
+        return values
+
+    def estimate(self, candidate: Candidate) -> float:
+        """The chance of success at a task of middling difficulty that is to be expected."""
+        self.fit()
+        places = (self._index.get(effect) for effect in _effects(candidate))
+        return _CENTRE + sum(self.means[place] for place in places if place is not None)
+
+    def better(self, candidate: Candidate, leader: Candidate) -> float:
+        """The probability that a candidate is better than another one, both among those with outcomes."""
+        self.fit()
+        difference = [0.0] * len(self.means)
+        for sign, effects in ((1.0, _effects(candidate)), (-1.0, _effects(leader))):
+            for effect in effects:
+                difference[self._index[effect]] += sign
+        halfway: list[float] = []
+        for line, value in zip(self._root, difference, strict=True):
+            halfway.append((value - sum(map(float.__mul__, line, halfway))) / line[-1])
+        spread = sqrt(sum(part * part for part in halfway))
+        gap = sum(map(float.__mul__, difference, self.means))
+        return 0.5 * erfc(-gap / spread / sqrt(2))
+
+
+def _variance(effect: Effect) -> float:
+    return _SPREAD[str(effect[0])] ** 2
+
+
+def _effects(candidate: Candidate) -> list[Effect]:
+    values = list(enumerate(candidate))
+    pairs = [("pair", first, second) for i, first in enumerate(values) for second in values[i + 1 :]]
+    return [("mean",), *(("value", value) for value in values), *pairs, ("candidate", *values)]
+
+
+# Which candidates are out of the race (design/tuning.md#racing).
+
+HOPELESS = 0.05
+"""A candidate is out where the model gives it a smaller probability of being better than the one of which most is
+expected."""
+
+
+class Drop(Struct, frozen=True):
+    """Why a candidate is out."""
+
+    leader: Candidate
+    probability: float
+    """That it is better than the leader, after all."""
+
+
+def dropped(effects: Effects, candidates: Sequence[Candidate]) -> dict[Candidate, Drop]:
+    """Those of the candidates with outcomes that are hopeless. What is seen later may bring one back."""
+    if not candidates:
+        return {}
+    leader = max(candidates, key=effects.estimate)
+    chances = {candidate: effects.better(candidate, leader) for candidate in candidates if candidate != leader}
+    return {candidate: Drop(leader, chance) for candidate, chance in chances.items() if chance < HOPELESS}
+
+
+# Who is tried next: ways to choose among candidates that are still in the race.
+
+FULL = 10
+"""Runs after which `random` and `optuna` turn to another candidate: fewer are too noisy, more leave too few to try
+(design/tuning.md#measured)."""
+
+
+class Race(Struct, frozen=True, kw_only=True):
+    """What is to be chosen from."""
+
+    plan: Plan
+    arms: Mapping[Candidate, Arm]
+    """Outcomes by task, of those that have any."""
+    effects: Effects
+    """The model of these outcomes."""
+    runs: Mapping[Candidate, int]
+    """How often each was run to its end, in the order in which they came."""
+    open: Sequence[Candidate]
+    """Those not dropped, that have tasks left; never empty."""
+
+
+def next_candidate(race: Race) -> Candidate:
+    """Whom to run next; the default comes first."""
+    if not race.runs and race.plan.start in race.open:
+        return race.plan.start
+    return {"thompson": _thompson, "random": _random, "optuna": _optuna}[race.plan.sampler](race)
+
+
+def _thompson(race: Race) -> Candidate:
+    """The best of a world drawn from the posterior: each is tried as often as it may be the best (Thompson 1933)."""
+    values = race.effects.draw(_chance(race), race.open)
+    return max(zip(values, race.open, strict=True), key=lambda pair: pair[0])[1]
+
+
+def _random(race: Race) -> Candidate:
+    return _unfinished(race) or _chance(race).choice([c for c in race.open if c not in race.runs] or race.open)
+
+
+def _unfinished(race: Race) -> Candidate | None:
+    """The last one tried, if it has more to run."""
+    last = [*race.runs][-1:]
+    return next((c for c in last if c in race.open and race.runs[c] < FULL), None)
+
+
+def _optuna(race: Race) -> Candidate:
+    """The proposal of Optuna's tree-structured Parzen estimator, asked anew over all that has been tried: nothing of
+    it has to be kept between runs."""
+    if (unfinished := _unfinished(race)) is not None:
+        return unfinished
+    try:
+        import optuna  # noqa: PLC0415  (an extra)
+    except ModuleNotFoundError as problem:
+        raise UsageError(
+            "The sampler optuna needs Optuna, which is not installed.",
+            'pip install "agentsignals[optuna]", or sampler = "thompson".',
+        ) from problem
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    sampler = optuna.samplers.TPESampler(seed=_chance(race).getrandbits(32))
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    space: dict[str, optuna.distributions.BaseDistribution] = {
+        name: optuna.distributions.CategoricalDistribution(choices) for name, choices in race.plan.knobs.items()
+    }
+    for candidate, arm in race.arms.items():
+        outcomes = [outcome for task in arm.values() for outcome in task]
+        mean, treatment = sum(outcomes) / len(outcomes), race.plan.treatment(candidate)
+        study.add_trial(optuna.trial.create_trial(params=treatment, distributions=space, value=mean))
+    for _ in range(_DRAWS):
+        asked = study.ask(space)
+        candidate = tuple(asked.params[name] for name in space)
+        if candidate in race.open and race.runs.get(candidate, 0) < FULL:
+            return candidate
+    return _random(race)
+
+
+_DRAWS = 20
+"""Proposals of which one is in the race and not tried to the full; the estimator likes to come back to its best."""
+
+
+def _chance(race: Race) -> random.Random:
+    """The same at the same point of the race: a run that was broken off is proposed again."""
+    return random.Random(f"{race.plan.seed} {sum(race.runs.values())}")  # noqa: S311  (draws, no secret)

@@ -1,0 +1,700 @@
+"""Training data out of eval attempts: accepted trajectories, preference pairs, steps. Nothing is uploaded.
+
+Only what a verifier or a result says is a label; what is left out is counted with the reason, on the card too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import nsmallest
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+from msgspec import Struct, field
+
+from agentsignals.embedding import split_words
+from agentsignals.errors import ExportError, UsageError
+from agentsignals.export import (
+    UNKNOWN_LICENCE,
+    Choice,
+    Exported,
+    WholeWriter,
+    cannot_write,
+    closing,
+    empty_folder,
+    head,
+    in_rows,
+    plain,
+    size,
+    sources_of,
+)
+from agentsignals.export.messages import Move, arguments, moves, without_nones
+from agentsignals.model import CallOutcome, Session
+from agentsignals.redaction import redacted
+from agentsignals.stats.validation import CAVEAT
+from agentsignals.store import Store
+from agentsignals.store.index import SCHEMA_VERSION
+
+# A session as chat messages with tool calls, as trainers take them: `role`, `content`, `tool_calls` with arguments
+# as an object, and results of the role `tool` (https://huggingface.co/docs/trl/dataset_formats#tool-calling).
+
+Message = dict[str, Any]
+
+
+class Conversation(Struct, frozen=True, kw_only=True):
+    """What a person asked first, and all that came of it."""
+
+    prompt: list[Message]
+    """What stands before the agent's first message."""
+    moves: list[Move]
+    """What comes then: the agent's, and what people said in between."""
+    cut_results: int
+    """Results of which the store keeps the ends alone."""
+
+    @property
+    def completion(self) -> list[Message]:
+        """The messages behind the prompt."""
+        return [message for move in self.moves for message in messages(move)]
+
+    @property
+    def completion_text(self) -> str:
+        """What comes behind the prompt, as plain text."""
+        return as_text(self.moves)
+
+    @property
+    def text(self) -> str:
+        """All of it as plain text."""
+        return f"{prompt_text(self.prompt)}\n{self.completion_text}"
+
+
+def conversation(session: Session) -> Conversation | str:
+    """The main thread; why there is none to train on, where it has no prompt, or the agent says nothing."""
+    whole = [move for move in moves(session) if move.text.strip() or move.thinking or move.calls]
+    while whole and whole[-1].role == "user":
+        whole.pop()  # nobody answered it
+    first = next((n for n, move in enumerate(whole) if move.role == "agent"), len(whole))
+    if first == len(whole):
+        return "the agent says nothing"
+    if first == 0:
+        return "no prompt is recorded"
+    results = [call.result for move in whole for call in move.calls if call.result is not None]
+    return Conversation(
+        prompt=[message for move in whole[:first] for message in messages(move)],
+        moves=whole[first:],
+        cut_results=sum(result.n_chars > len(result.text or "") for result in results),
+    )
+
+
+def messages(move: Move) -> list[Message]:
+    """The message of a move, and one for each result of its calls. What the agent thought stands apart
+    (`reasoning_content`), as templates of reasoning models take it."""
+    if move.role == "user":
+        return [{"role": "user", "content": move.text}]
+    calls = [
+        {"id": c.id, "type": "function", "function": {"name": c.call.name, "arguments": arguments(c.call)}}
+        for c in move.calls
+    ]
+    of_agent = {
+        "role": "assistant",
+        "content": move.text,
+        "reasoning_content": move.thought,
+        "tool_calls": calls or None,
+    }
+    results = [
+        {"role": "tool", "tool_call_id": c.id, "name": c.call.name, "content": c.result.text or ""}
+        for c in move.calls
+        if c.result is not None
+    ]
+    return [without_nones(of_agent), *results]
+
+
+def as_text(moves_of_it: Iterable[Move]) -> str:
+    """Moves as plain text, for what takes no messages."""
+    return "\n".join(text for move in moves_of_it for text in (deeds(move), results(move)) if text)
+
+
+def deeds(move: Move) -> str:
+    """What a move says and calls, as plain text."""
+    calls = [f"{c.call.name} {c.call.arguments}" for c in move.calls]
+    return "\n".join(text for text in (move.thought or "", move.text, *calls) if text)
+
+
+def results(move: Move) -> str:
+    """What its calls brought, as plain text."""
+    return "\n".join(c.result.text for c in move.calls if c.result is not None and c.result.text)
+
+
+def prompt_text(prompt: Sequence[Message]) -> str:
+    """The prompt as plain text."""
+    return "\n\n".join(message["content"] for message in prompt)
+
+
+# The same text twice, and nearly so: by the share of their runs of five words that two texts have in common.
+#
+# Bottom-k sketches (Broder 1997, "On the resemblance and containment of documents"): of each text the k smallest
+# hashes.
+
+RUN_WORDS = 5
+NEAR = 0.8
+"""Share of common runs (Jaccard) from which on two texts are nearly the same (Lee et al. 2022, arXiv 2107.06499)."""
+KEPT = 512
+"""Hashes of a text that are kept: the share is off by 0.02 (standard error at 0.8)."""
+_LOOKED_UP, _LIKELY = 16, 0.4
+"""Texts are compared where they share 7 of their smallest 16 hashes: of two that share 0.8 of their runs all but one in
+a thousand do, of those that share a tenth (instructions that stand in every prompt of a benchmark) one in a hundred."""
+
+Sketch = tuple[int, ...]
+
+
+class Seen:
+    """The texts that were taken so far."""
+
+    def __init__(self) -> None:
+        self._exact: set[bytes] = set()
+        self._by_hash: dict[int, list[int]] = {}
+        self._sketches: list[Sketch] = []
+
+    def why_left_out(self, text: str) -> str:
+        """Takes a text; empty, or why it is left out: a text taken before is the same, or nearly so."""
+        words = split_words(text) or text.split()  # of signs alone
+        exact = hashlib.blake2b(" ".join(words).encode("utf-8", "replace"), digest_size=16).digest()
+        if exact in self._exact:
+            return "the same as another"
+        made = sketch(words)
+        keys = made[:_LOOKED_UP]
+        shared = Counter(n for key in keys for n in self._by_hash.get(key, ()))
+        likely = (self._sketches[n] for n, count in shared.items() if count >= len(keys) * _LIKELY)
+        if any(resemblance(made, other) >= NEAR for other in likely):
+            return "nearly the same as another"
+        self._exact.add(exact)
+        for key in keys:
+            self._by_hash.setdefault(key, []).append(len(self._sketches))
+        self._sketches.append(made)
+        return ""
+
+
+def sketch(words: list[str]) -> Sketch:
+    """The smallest hashes of a text's runs of words; of one run where the text is shorter."""
+    runs = {" ".join(words[n : n + RUN_WORDS]) for n in range(max(1, len(words) - RUN_WORDS + 1))}
+    hashes = (int.from_bytes(hashlib.blake2b(r.encode("utf-8", "replace"), digest_size=8).digest()) for r in runs)
+    return tuple(nsmallest(KEPT, hashes))
+
+
+def resemblance(left: Sketch, right: Sketch) -> float:
+    """The share of runs that two texts have in common, estimated."""
+    union = nsmallest(KEPT, {*left, *right})
+    shared = set(left) & set(right)
+    return sum(key in shared for key in union) / len(union)
+
+
+# Which published benchmarks a task may be of, as far as a store knows: by data set, task and repository.
+#
+# What is trained on may not be measured on: who trains wants to know, and may leave these out.
+
+_REPOSITORIES = (
+    "astropy/astropy", "django/django", "matplotlib/matplotlib", "mwaskom/seaborn", "pallets/flask", "psf/requests",
+    "pydata/xarray", "pylint-dev/pylint", "pytest-dev/pytest", "scikit-learn/scikit-learn", "sphinx-doc/sphinx",
+    "sympy/sympy",
+    # of the development split, which SWE-bench Lite has, too
+    "marshmallow-code/marshmallow", "pvlib/pvlib-python", "pydicom/pydicom", "pyvista/pyvista", "sqlfluff/sqlfluff",
+    "pylint-dev/astroid",
+)  # fmt: skip
+"""Of SWE-bench's tasks, test and development (Jimenez et al. 2024, arXiv 2310.06770)."""
+_INSTANCE = re.compile(r"(?:^|__|/)([A-Za-z0-9_.-]+?)__([A-Za-z0-9_.-]+)-\d+$")
+_NAMES = (
+    ("SWE-bench", r"swe.?bench"),
+    ("Terminal-Bench", r"terminal.?bench"),
+    ("MMLU", r"mmlu"),
+    ("HumanEval", r"human.?eval"),
+    ("MBPP", r"mbpp"),
+    ("GSM8K", r"gsm.?8k"),
+    ("GPQA", r"gpqa"),
+    ("LiveCodeBench", r"live.?code.?bench"),
+    ("BigCodeBench", r"big.?code.?bench"),
+    ("Aider polyglot", r"polyglot"),
+    ("τ-bench", r"tau.?2?.?bench"),
+    ("GAIA", r"gaia"),
+    ("BFCL", r"bfcl|berkeley.function"),
+    ("AssistantBench", r"assistant.?bench"),
+    ("Cybench", r"cybench"),
+    ("InterCode", r"intercode"),
+    ("MLE-bench", r"mle.?bench"),
+    ("SWE-Lancer", r"swe.?lancer"),
+)
+_BY_NAME = [(name, re.compile(rf"(?<![a-z0-9])(?:{pattern})", re.IGNORECASE)) for name, pattern in _NAMES]
+
+
+class Match(NamedTuple):
+    """A benchmark, and by what it was recognised."""
+
+    benchmark: str
+    by: str
+    """`data set`, `task`, or `repository`: that a task may come of, and need not."""
+
+
+def benchmark_of(dataset: str | None, task: str | None, repository: str | None) -> Match | None:
+    """The benchmark that a session's task is, or may be, of; None where nothing says so."""
+    for by, text in (("data set", dataset), ("task", task)):
+        for name, pattern in _BY_NAME:
+            if text and pattern.search(text):
+                return Match(name, by)
+    instance = _INSTANCE.search(task or "")
+    if instance and f"{instance[1]}/{instance[2]}".lower() in _REPOSITORIES:
+        return Match("SWE-bench", "task")
+    path = (repository or "").lower().removesuffix(".git").rstrip("/")
+    if any(path == name or path.endswith((f"/{name}", f":{name}")) for name in _REPOSITORIES):
+        return Match("SWE-bench", "repository")
+    return None
+
+
+# What the store knows of a session beside its words: who did it, at which task, with what outcome.
+
+_QUERY = """
+SELECT session_id, s.agent, coalesce(a.model_id, s.model) AS model, s.repo, a.dataset, a.task_id, a.has_transcript,
+       o.value AS outcome, p.value AS pass_audit
+FROM sessions s LEFT JOIN attempts a USING (session_id)
+LEFT JOIN (SELECT session_id, value FROM signals
+           WHERE level = 'attempt' AND signal = 'verification.outcome' AND absent IS NULL) o USING (session_id)
+LEFT JOIN (SELECT session_id, value FROM signals
+           WHERE level = 'attempt' AND signal = 'verification.pass_audit' AND absent IS NULL) p USING (session_id)
+ORDER BY session_id
+"""
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """A session that may be trained on."""
+
+    session_id: str
+    agent: str | None
+    model: str | None
+    dataset: str | None
+    task: str | None
+    has_transcript: bool | None
+    """None of people's sessions."""
+    rung: str
+    """Of the ladder of outcomes: `solved`, `failed`, `infrastructure`, `not_judged`; empty of people's sessions."""
+    benchmark: Match | None
+    pass_audit: str = ""
+    """Of a pass: `derived`, `retrieved`, `verifier_touched`, `cannot_tell`; empty of what did not pass."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What goes beside the words of an example."""
+        fields = ("session_id", "agent", "model", "dataset", "task")
+        return {name: getattr(self, name) for name in fields}
+
+
+def rows_of(store: Store, ids: set[str]) -> list[Row]:
+    """These sessions, by id."""
+    from agentsignals.store.query import rows  # noqa: PLC0415  (DuckDB is loaded when something is written)
+
+    names, values = rows(store, _QUERY)
+    held = (dict(zip(names, row, strict=True)) for row in values)
+    return [
+        Row(
+            session_id=row["session_id"],
+            agent=row["agent"],
+            model=row["model"],
+            dataset=row["dataset"],
+            task=row["task_id"],
+            has_transcript=row["has_transcript"],
+            rung=(row["outcome"] or "").strip('"'),
+            pass_audit=(row["pass_audit"] or "").strip('"'),
+            benchmark=benchmark_of(row["dataset"], row["task_id"], row["repo"]),
+        )
+        for row in held
+        if row["session_id"] in ids
+    ]
+
+
+# What training data were made, and what was left out, counted.
+
+Kind = Literal["accepted", "preferences", "steps"]
+KINDS: tuple[str, ...] = get_args(Kind)
+Example = dict[str, Any]
+_TEMPLATE = re.compile(r"<\|[a-z_]+\|>|\[/?INST\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>|<｜[^｜>]+｜>")
+"""What chat templates set between messages (ChatML, Llama, Mistral, Gemma, DeepSeek)."""
+
+
+class Made(Struct, kw_only=True):
+    """The counts of one export."""
+
+    kind: str
+    considered: int
+    """Sessions that were chosen."""
+    examples: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Sessions, or pairs, by reason."""
+    benchmarks: Counter[Match] = field(default_factory=Counter)
+    """Sessions of the examples that are of a known benchmark."""
+    cut_results: int = 0
+    """Long results in the examples, of which the store keeps the ends."""
+    templates: int = 0
+    """Examples whose texts hold marks of chat templates."""
+    across_models: int = 0
+    """Pairs of two models."""
+    session_ids: set[str] = field(default_factory=set)
+    agents: Counter[str] = field(default_factory=Counter)
+    models: Counter[str] = field(default_factory=Counter)
+    datasets: Counter[str] = field(default_factory=Counter)
+    """Sessions of the examples."""
+
+    @property
+    def rungs(self) -> tuple[str, ...]:
+        """The outcomes whose attempts may make an example."""
+        return ("solved",) if self.kind == "accepted" else ("solved", "failed")
+
+    @property
+    def reasons(self) -> list[str]:
+        """What was left out in words, most first."""
+        return [f"{n:,}: {reason}" for reason, n in self.left_out.most_common()]
+
+    @property
+    def contamination(self) -> list[str]:
+        """Benchmarks that the examples are of, in words."""
+        return [f"{match.benchmark}, by its {match.by}: {n:,} sessions" for match, n in self.benchmarks.most_common()]
+
+    def count(self, rows: Sequence[Row], text: str, cut_results: int) -> None:
+        """Counts an example of these sessions, with its words."""
+        self.examples += 1
+        self.cut_results += cut_results
+        self.templates += _TEMPLATE.search(text) is not None
+        self.across_models += len({row.model for row in rows}) > 1
+        for row in rows:
+            self.session_ids.add(row.session_id)
+            self.agents[row.agent or "not recorded"] += 1
+            self.models[row.model or "not recorded"] += 1
+            self.datasets[row.dataset or "not recorded"] += 1
+            if row.benchmark is not None:
+                self.benchmarks[row.benchmark] += 1
+
+
+# Pairs of attempts at one task, one solved and one failed, of one agent, that began with the same prompt.
+
+Held = tuple[Row, Conversation]
+
+
+def both_ways(rows: Sequence[Row], made: Made) -> list[Row]:
+    """The attempts at tasks that some solved and some failed; one without a task is left out, too."""
+    rungs: dict[tuple[str | None, str], set[str]] = {}
+    for row in rows:
+        if row.task is not None:
+            rungs.setdefault((row.dataset, row.task), set()).add(row.rung)
+    kept = []
+    for row in rows:
+        if row.task is None:
+            made.left_out["its task is not recorded"] += 1
+        elif len(rungs[row.dataset, row.task]) < 2:
+            made.left_out[f"its task was only {row.rung}"] += 1
+        else:
+            kept.append(row)
+    return kept
+
+
+def pairs(held: Sequence[Held], made: Made) -> Iterator[tuple[Example, str, list[Held]]]:
+    """Each attempt in one pair at most, so that no task weighs more than its attempts. Those of one model are paired
+    first; those of two agents never, which differ in tools and instructions, whatever came of the task."""
+    groups: dict[tuple[str | None, ...], list[Held]] = {}
+    for row, talk in sorted(held, key=lambda pair: pair[0].session_id):
+        key = row.dataset, row.task, row.agent, json.dumps(talk.prompt, sort_keys=True)
+        groups.setdefault(key, []).append((row, talk))
+    for group in groups.values():
+        matched = _matched(group)
+        over = len(group) - 2 * len(matched)
+        if over:
+            made.left_out["no attempt of its agent with the other outcome is left that began with the same prompt"] += (
+                over
+            )
+        for (better, chosen), (worse, rejected) in matched:
+            sketches = [sketch(split_words(side.completion_text)) for side in (chosen, rejected)]
+            if resemblance(*sketches) >= NEAR:
+                made.left_out["pairs whose two sides are nearly the same"] += 1
+                continue
+            sides = {"chosen": chosen.completion, "rejected": rejected.completion}
+            ids = {"session_id": better.session_id, "rejected_session_id": worse.session_id}
+            models = {"model": better.model, "rejected_model": worse.model}
+            example = {"prompt": chosen.prompt, **sides, **better.about, **ids, **models}
+            yield example, f"{chosen.text}\n{rejected.completion_text}", [(better, chosen), (worse, rejected)]
+
+
+def _matched(group: Sequence[Held]) -> list[tuple[Held, Held]]:
+    """Solved with failed: those of the same model, then the rest."""
+    matched = []
+    left = list(group)
+    for same_model in (True, False):
+        for better in [pair for pair in left if pair[0].rung == "solved"]:
+            others = (pair for pair in left if pair[0].rung == "failed")
+            worse = next((w for w in others if not same_model or w[0].model == better[0].model), None)
+            if worse is not None:
+                matched.append((better, worse))
+                left = [pair for pair in left if pair is not better and pair is not worse]
+    return matched
+
+
+# Steps with what is known of each: `prompt`, `completions`, `labels`, as process reward models are trained
+# (https://huggingface.co/docs/trl/dataset_formats#stepwise-supervision). No label is inferred.
+
+WORKED: frozenset[CallOutcome] = frozenset(("done",))
+FAILED: frozenset[CallOutcome] = frozenset(("error_result", "timed_out"))
+"""The tool itself refused, or did not end. A command that exits with another number than 0 is no failed step (tests
+that fail are often what was asked for), nor is a search that finds nothing, nor what a person refused or stopped."""
+
+
+def stepwise(held: Conversation) -> dict[str, Any] | str:
+    """The row of a conversation; why there is none. A completion reaches from what the last labelled step brought to
+    what the next one does: steps between without a label go before it. The results that a label was read off begin the
+    next completion, so that no step holds its own label. What comes behind the last step is left out."""
+    completions: list[str] = []
+    labels: list[bool] = []
+    waiting: list[str] = []
+    for move in held.moves:
+        label = label_of(move)
+        if label is None:
+            waiting.append(as_text([move]))
+            continue
+        completions.append("\n".join(text for text in (*waiting, deeds(move)) if text))
+        labels.append(label)
+        waiting = [results(move)]
+    if not labels:
+        return "of no step it is known whether its calls worked"
+    return {"prompt": prompt_text(held.prompt), "completions": completions, "labels": labels}
+
+
+def label_of(move: Move) -> bool | None:
+    """Whether the calls of a step worked, as their results say; None where that is not known of all of them."""
+    outcomes = [call.call.outcome for call in move.calls]
+    if any(outcome in FAILED for outcome in outcomes):
+        return False
+    return True if outcomes and all(outcome in WORKED for outcome in outcomes) else None
+
+
+# The card of training data: what an example is, where it comes from, what was left out and why.
+
+LOSES = (
+    "what the tools are declared as: logs hold their calls alone, so there is no column `tools`",
+    "instructions of the system, where a log does not have them as a prompt",
+    "subagents' conversations, and branches that the person left",
+    "events that are no words, calls or results",
+    "the part of a long tool result that the store does not keep",
+)
+TEMPLATES = "hold marks of chat templates as words: have the tokenizer read them as such (`split_special_tokens`)"
+_IS = {
+    "accepted": "Conversations (`messages`) of attempts that their verifier found solved, for supervised fine-tuning.",
+    "preferences": "Two attempts of one agent at one task with one prompt: `chosen` was solved, `rejected` failed, as"
+    " their verifier found; for preference optimisation (DPO and its like). Those of one model were paired first.",
+    "steps": "A `prompt`, `completions` step by step, and `labels`: whether the calls of the step worked, as their"
+    " results say; the results stand at the beginning of the next completion. No label says that a step was wise. Steps"
+    " of which this is not known have none: their words stand before the next one's.",
+}
+_COLUMNS: dict[str, list[dict[str, str]]] = {
+    "accepted": [{"name": "messages", "list": "json"}],
+    "preferences": [{"name": name, "list": "json"} for name in ("prompt", "chosen", "rejected")],
+    "steps": [
+        {"name": "prompt", "dtype": "string"},
+        {"name": "completions", "list": "string"},
+        {"name": "labels", "list": "bool"},
+    ],
+}
+_OF_ONE = ("session_id", "agent", "model", "dataset", "task")
+_ABOUT = {"accepted": _OF_ONE, "steps": _OF_ONE, "preferences": (*_OF_ONE, "rejected_session_id", "rejected_model")}
+_TASKS = {"accepted": "text-generation", "preferences": "reinforcement-learning", "steps": "reinforcement-learning"}
+
+
+def training_card(made: Made, choice: Choice, sources: list[str]) -> str:
+    """The README of the folder."""
+    title = choice.title or f"Coding agents: {made.kind}"
+    facts = {
+        "pretty_name": title,
+        "license": choice.licence or UNKNOWN_LICENCE,
+        "task_categories": [_TASKS[made.kind]],
+        "tags": ["coding-agents", "agent-traces", "agentsignals", "trl"],
+        "size_categories": [size(made.examples)],
+        # Declared: of arguments that differ from call to call a table would make one, filled with nothing.
+        "dataset_info": {
+            "features": [*_COLUMNS[made.kind], *({"name": n, "dtype": "string"} for n in _ABOUT[made.kind])]
+        },
+        "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": "data/train.jsonl"}]}],
+    }
+    return f"---\n{head(facts)}---\n\n" + "\n".join(
+        [
+            f"# {plain(title)}",
+            "",
+            _IS[made.kind],
+            "",
+            f"{made.examples:,} examples out of {made.considered:,} sessions, made by agentsignals"
+            f" {version('agentsignals')} (store schema {SCHEMA_VERSION}).",
+            "",
+            "```python",
+            "from datasets import load_dataset",
+            "",
+            'examples = load_dataset("FOLDER", split="train")',
+            "```",
+            "",
+            *_counted("agent", made.agents),
+            *_counted("model", made.models),
+            *_counted("data set of the task", made.datasets),
+            "## What was left out",
+            "",
+            *(in_rows(("reason", "sessions or pairs"), made.left_out.most_common()) or ["Nothing."]),
+            "",
+            "Two texts are nearly the same from 80 percent of common runs of five words on; the first of them stays.",
+            "",
+            "## Known benchmarks",
+            "",
+            *_benchmarks(made, choice),
+            "",
+            "## What it can't say",
+            "",
+            *(f"- {loss}" for loss in LOSES),
+            *([f"- No pass is here that is known not to be earned. {CAVEAT}"] if made.kind != "steps" else []),
+            f"- {made.cut_results:,} long results of tools are there by their ends alone.",
+            f"- {made.templates:,} examples {TEMPLATES}.",
+            "",
+            *closing(choice.licence, sources, choice.redactor.counts if choice.redactor else None),
+        ]
+    )
+
+
+def _counted(name: str, counts: Counter[str]) -> list[str]:
+    return [*in_rows((name, "sessions"), counts.most_common(30)), ""]
+
+
+def _benchmarks(made: Made, choice: Choice) -> list[str]:
+    if choice.without_benchmarks:
+        lines = ["Sessions of known benchmarks were left out."]
+    elif made.benchmarks:
+        lines = ["**A model trained on this can't be measured on these:**", ""]
+        lines += [f"- {line}" for line in made.contamination]
+    else:
+        lines = ["None was recognised."]
+    return [*lines, "", "Recognised by the names of data sets and tasks, and by SWE-bench's repositories: what goes by"
+            " another name passes."]  # fmt: skip
+
+
+def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exported:
+    """The folder: README.md and data/train.jsonl. ExportError where no session has anything to train on."""
+    if choice.kind not in KINDS:
+        raise UsageError(f"Training data come in kinds, and {choice.kind!r} is none.", f"--kind {' | '.join(KINDS)}")
+    made = Made(kind=choice.kind, considered=len(ids))
+    target = folder / "data" / "train.jsonl"
+    try:
+        empty_folder(folder)
+        target.parent.mkdir()
+        with target.open("w", encoding="utf-8", errors="replace", newline="\n") as out:
+            for example in _examples(store, rows_of(store, set(ids)), choice, made):
+                line = json.dumps(example, ensure_ascii=False)
+                out.write(f"{choice.redactor.text(line) if choice.redactor else line}\n")
+        if not made.examples:
+            target.unlink()
+            target.parent.rmdir()
+            raise ExportError(f"No session makes an example of the kind {made.kind!r}.", "; ".join(made.reasons))
+        card = training_card(made, choice, sources_of(store, made.session_ids))
+        (folder / "README.md").write_text(choice.redactor.plain(card) if choice.redactor else card, "utf-8", "replace")
+    except OSError as problem:
+        raise cannot_write(folder, problem) from problem
+    return Exported(
+        format="training",
+        folder=str(folder),
+        files=2,
+        sessions=sum(made.agents.values()),
+        loses=list(LOSES),
+        tables={f"{made.kind} examples": made.examples},
+        masked=choice.redactor.counts if choice.redactor else None,
+        notes=_notes(made, choice),
+    )
+
+
+def _examples(store: Store, rows: list[Row], choice: Choice, made: Made) -> Iterator[Example]:
+    """Example by example, each counted, those alike left out."""
+    wanted = [row for row in rows if _is_wanted(row, choice, made)]
+    if made.kind == "preferences":
+        wanted = both_ways(wanted, made)
+        held = list(_conversations(store, wanted, choice, made))
+        candidates = pairs(held, made)
+    else:
+        candidates = _single(_conversations(store, wanted, choice, made), made)
+    seen = Seen()
+    for example, text, sides in candidates:
+        # As it is given away: copies that differ in a name or a key that is masked are the same.
+        why = seen.why_left_out(redacted(text) if choice.redactor else text)
+        if why:
+            made.left_out[why] += 1
+        else:
+            made.count([row for row, _ in sides], text, sum(talk.cut_results for _, talk in sides))
+            yield example
+
+
+def _is_wanted(row: Row, choice: Choice, made: Made) -> bool:
+    why = ""
+    if row.has_transcript is False:
+        why = "the conversation was not collected"
+    elif choice.without_benchmarks and row.benchmark is not None:
+        why = f"of a known benchmark ({row.benchmark.benchmark}, by its {row.benchmark.by})"
+    elif made.kind != "steps" and not row.rung:
+        why = "nobody judged it: a person's session"
+    elif made.kind != "steps" and row.rung not in made.rungs:
+        why = f"its outcome: {row.rung.replace('_', ' ')}"
+    elif made.kind != "steps" and row.pass_audit in ("retrieved", "verifier_touched"):
+        why = f"its pass was not earned: {row.pass_audit.replace('_', ' ')}"
+    if why:
+        made.left_out[why] += 1
+    return not why
+
+
+def _conversations(store: Store, rows: list[Row], choice: Choice, made: Made) -> Iterator[Held]:
+    by_id = {row.session_id: row for row in rows}
+    for n, session in enumerate(store.read(set(by_id))):
+        choice.tick("writing", n, len(by_id))
+        held = conversation(session)
+        if isinstance(held, str):
+            made.left_out[held] += 1
+        else:
+            yield by_id[session.session_id], held
+
+
+def _single(held: Iterator[Held], made: Made) -> Iterator[tuple[Example, str, list[Held]]]:
+    for row, talk in held:
+        if made.kind == "accepted":
+            yield {"messages": [*talk.prompt, *talk.completion], **row.about}, talk.text, [(row, talk)]
+            continue
+        steps = stepwise(talk)
+        if isinstance(steps, str):
+            made.left_out[steps] += 1
+        else:
+            yield {**steps, **row.about}, talk.text, [(row, talk)]
+
+
+def _notes(made: Made, choice: Choice) -> list[str]:
+    """What the person should know."""
+    notes = [f"left out: {reason}" for reason in made.reasons]
+    notes += [f"of a known benchmark: {line}" for line in made.contamination]
+    if made.benchmarks:
+        notes.append("what is trained on can't be measured on: --without-benchmarks leaves them out")
+    if made.cut_results:
+        notes.append(
+            f"{made.cut_results:,} long results of tools are there by their ends alone, as the store keeps them"
+        )
+    if made.across_models:
+        notes.append(f"{made.across_models:,} pairs are of two models: `model` and `rejected_model` say which")
+    if made.templates:
+        notes.append(f"{made.templates:,} examples {TEMPLATES}")
+    if made.kind != "steps":
+        notes.append(f"no pass is trained on that is known not to be earned. {CAVEAT}")
+    if choice.licence is None:
+        notes.append("no licence was given: the card says so, and nobody may reuse it (--license)")
+    if choice.redactor is None:
+        notes.append("nothing was masked: look through it before it leaves this machine")
+    return notes
+
+
+WRITER = WholeWriter(
+    name="training",
+    describes="examples to train a model on (--kind accepted, preferences or steps), for datasets and TRL",
+    put=write,
+    redacts=True,
+)

@@ -1,0 +1,330 @@
+"""Numbers as records have them. What can't be true becomes `IMPOSSIBLE`, which `soundness` counts and takes out.
+
+It is no number, so that whatever is computed from it is none either: no sum or difference hides it, nor does
+`max(it, 0)`, in this order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, filterfalse
+from math import nan
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
+
+from agentsignals.model import (
+    EARLIEST,
+    LATEST,
+    Artifact,
+    Attempt,
+    Checkpoint,
+    Convention,
+    Edit,
+    Event,
+    HarnessSummary,
+    Label,
+    PatchedFile,
+    Session,
+    Statement,
+    Step,
+    ToolCall,
+    Turn,
+    Verification,
+)
+
+if TYPE_CHECKING:
+    from agentsignals.formats import Claim, Input, Reading
+
+
+MOST_TOKENS = 10**11
+"""Of a model call, or all of a run: 10 000 prompts of the largest context window sold (10 million tokens). A table
+needs 90 million rows of it before a sum leaves 64 bits."""
+MOST_USD = 1e6
+"""Of a call or a run: 160 full prompts of that size at the dearest list price of any model (600 USD a million)."""
+LARGEST = 2**63
+"""What 64 bits hold."""
+IMPOSSIBLE = cast("int", nan)
+
+
+def count(value: object) -> int | None:
+    """Tokens, or whatever else is counted: None for none, `IMPOSSIBLE` for no whole number from 0 to `MOST_TOKENS`."""
+    if value is None:
+        return None
+    n = whole(value)
+    return n if n is not None and 0 <= n <= MOST_TOKENS else IMPOSSIBLE
+
+
+def whole(value: object) -> int | None:
+    """A whole number of either sign, as exit codes are: None for none, `IMPOSSIBLE` for anything else."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -LARGEST < value < LARGEST:
+        return IMPOSSIBLE
+    return int(value) if value == int(value) else IMPOSSIBLE
+
+
+def amount(value: object) -> float | None:
+    """Dollars: None for none, `IMPOSSIBLE` for no number from 0 to `MOST_USD`."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_USD:
+        return nan
+    return float(value)
+
+
+def number(value: object) -> float | None:
+    """Any number: None for none, `IMPOSSIBLE` for a truth value, text, or a number beyond 64 bits."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -LARGEST < value < LARGEST:
+        return nan
+    return value
+
+
+# What every format hands on is sound: numbers that can be summed, times of this age, text that can be stored.
+#
+# The one place for all formats, behind their readers (`formats.formats`). A value that can't be true becomes absent
+# and is counted under its reason in the artifact; the record that it came with stays read.
+
+VERSION = 7
+"""Raise it when a bound changes, another value is looked at, or what all formats share is read otherwise (how a call
+ended): it is part of every format's version."""
+
+MOST_SECONDS = 10 * 366 * 86_400.0
+"""Ten years: coding agents are younger."""
+MOST_COUNTED = 2**40
+"""Lines, characters, bytes: a tebibyte, more than any file that is read."""
+LARGEST_CODE = 2**32
+"""Exit codes: Windows has unsigned ones of 32 bits, others negative ones."""
+LARGEST_SCORE = 1e9
+"""Of a reward or a score, of either sign: none beyond thousands is in use; sums keep digits behind the point."""
+MOST_ID_CHARS = 512
+"""Of a session's id (a UUID has 36): a longer one is cut, and a digest tells it from others that begin alike."""
+
+_BOUNDS: dict[str, tuple[float, float, str]] = {
+    **dict.fromkeys(
+        ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens",
+         "reasoning_tokens"), (0, MOST_TOKENS, "impossible_tokens"),
+    ),
+    "cost_usd": (0.0, MOST_USD, "impossible_cost"),
+    **dict.fromkeys(
+        ("timestamp", "started_at", "ended_at", "created_at", "at"), (EARLIEST, LATEST, "impossible_time")
+    ),
+    **dict.fromkeys(("wall_time_s", "agent_time_s", "ran_s", "limit_s"), (0.0, MOST_SECONDS, "impossible_duration")),
+    **dict.fromkeys(("reward", "number"), (-LARGEST_SCORE, LARGEST_SCORE, "impossible_score")),
+    "agent_percentage": (0.0, 100.0, "impossible_share"),
+    "exit_code": (-LARGEST_CODE, LARGEST_CODE, "impossible_exit_code"),
+}  # fmt: skip
+REASONS = frozenset(reason for *_, reason in _BOUNDS.values()) | {
+    "impossible_count", "impossible_number", "unsound_text", "id_too_long",
+    "session_id_of_another", "session_of_copies",
+}  # fmt: skip
+"""Why a value, or a session whose records were read, is refused; every other reason in `Artifact.skipped_reasons` is
+why a record was skipped."""
+_COUNTED = (0, MOST_COUNTED, "impossible_count")
+_OURS = frozenset(
+    ("seq", "turn", "step", "input_in_step", "hunk", "n_tokens", "n_chars", "result_tokens", "result_seq", "line",
+     "added", "removed")
+)  # fmt: skip
+"""Counted here, of rows and texts that are there: can't be wrong."""
+_LONG = frozenset(("text", "arguments", "command", "path"))
+"""Texts of which hardly two are alike: a set of them would be made by reading each whole."""
+
+
+def refuse(artifact: Artifact | None, reason: str) -> None:
+    """A value could not be true; its record was read, and counts as such."""
+    if artifact is not None:
+        artifact.skipped_reasons[reason] = artifact.skipped_reasons.get(reason, 0) + 1
+
+
+def make_sound(reading: Reading, inputs: list[Input], conventions: Sequence[Convention]) -> Reading:
+    """What a format says of these files, made sound; each session is told how its agent logs."""
+    artifacts = {source.artifact.artifact_id: source.artifact for source in inputs}
+    first = inputs[0].artifact if inputs else None
+    for session in reading.sessions:
+        session.conventions = session.conventions or list(conventions)
+        _check_session(session, artifacts)
+    for part in reading.attempts:
+        _check_attempt(part, artifacts, first)
+    checkpoints = reading.checkpoints
+    reading.checkpoints = {}
+    for session_id, rows in checkpoints.items():
+        for row in rows:
+            _check(row, first)
+        reading.checkpoints.setdefault(sound_id(session_id, first), []).extend(rows)
+    return reading
+
+
+def sound_claim(claim: Claim) -> Claim:
+    """The claim with keys that the index can hold; what they name is counted where it is read."""
+    claim.keys = [sound_id(key) for key in claim.keys]
+    return claim
+
+
+def sound_id(text: str, artifact: Artifact | None = None) -> str:
+    """An id that can be a key: storable, and of a bounded length."""
+    cleaned = _sound_text(text, artifact)
+    if len(cleaned) > MOST_ID_CHARS:
+        refuse(artifact, "id_too_long")
+        digest = hashlib.blake2b(cleaned.encode(), digest_size=8).hexdigest()
+        cleaned = f"{cleaned[: MOST_ID_CHARS // 2]}~{digest}"
+    return cleaned
+
+
+def _sound_text(text: str, artifact: Artifact | None = None) -> str:
+    """The text with a question mark for each half of a surrogate pair: no file and no column can hold one."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        refuse(artifact, "unsound_text")
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+class _Fields:
+    """What is to be checked of a kind of rows."""
+
+    def __init__(self, struct: type[Struct]) -> None:
+        kinds = {n: str(a).removesuffix(" | None") for n, a in struct.__annotations__.items() if n not in _OURS}
+        self.texts = tuple(n for n, kind in kinds.items() if kind == "str")
+        self.lists = tuple(n for n, kind in kinds.items() if kind == "list[str]")
+        self.numbers = tuple((n, *_BOUNDS.get(n, _COUNTED)) for n, kind in kinds.items() if kind in ("int", "float"))
+        within: dict[tuple[float, float], list[str]] = {}
+        for name, least, most, _ in self.numbers:
+            within.setdefault((least, most), []).append(name)
+        self._bounded = [(_columns(names), least, most) for (least, most), names in within.items()]
+        self._short = _columns([name for name in self.texts if name not in _LONG])
+        self._long = _columns([name for name in self.texts if name in _LONG])
+
+    def all_sound(self, rows: Sequence[Any]) -> bool:
+        """Whether nothing is to be done about any of these rows, which is the rule: asked of whole columns, at a
+        fraction of what it costs to look at every value by its name. For rows without lists."""
+        for columns, least, most in self._bounded:
+            values = set(columns(rows))
+            values.discard(None)
+            # What is no number is in no order with the others, but makes the sum none either.
+            if values and not (least <= min(values) and max(values) <= most and sum(values) * 0 == 0):
+                return False
+        try:
+            for text in filterfalse(str.isascii, filter(None, chain(set(self._short(rows)), self._long(rows)))):
+                text.encode()
+        except UnicodeEncodeError:
+            return False
+        return True
+
+
+def _columns(names: Sequence[str]) -> Callable[[Iterable[Any]], Iterable[Any]]:
+    """Gives all values of some fields of rows."""
+    if not names:
+        return lambda rows: ()
+    values = attrgetter(*names)
+    return lambda rows: map(values, rows) if len(names) == 1 else chain.from_iterable(map(values, rows))
+
+
+_FIELDS = {
+    struct: _Fields(struct)
+    for struct in (
+        Turn, Step, Event, ToolCall, Edit, Checkpoint, Label, Session, Attempt, HarnessSummary, Statement, PatchedFile,
+        Verification,
+    )
+}  # fmt: skip
+
+
+def _check(row: Any, artifact: Artifact | None) -> None:
+    """Puts None for the numbers of a row that can't be, and makes its texts storable."""
+    fields = _FIELDS[type(row)]
+    for name, least, most, reason in fields.numbers:
+        value = getattr(row, name)
+        if value is not None and not least <= value <= most:
+            refuse(artifact, reason)
+            setattr(row, name, None)
+    for name in fields.texts:
+        text = getattr(row, name)
+        if text is not None and not text.isascii():
+            setattr(row, name, _sound_text(text, artifact))
+    for name in fields.lists:
+        texts = getattr(row, name)
+        if texts:
+            setattr(row, name, [_sound_text(text, artifact) for text in texts])
+
+
+def _check_session(session: Session, artifacts: dict[str, Artifact]) -> None:
+    home = artifacts.get(session.artifact_id)
+    untimely = _check_events(session.events, artifacts)
+    if untimely or not _is_timely(session):
+        _retime(session, None if untimely else home)
+    _check(session, home)
+    session.session_id = sound_id(session.session_id, home)
+    if session.parent_session_id is not None:
+        session.parent_session_id = sound_id(session.parent_session_id, home)
+    events = session.events
+    for rows in (session.turns, session.steps, session.tool_calls, session.edits):
+        for row in [] if not rows or _FIELDS[type(rows[0])].all_sound(rows) else rows:
+            _check(row, artifacts.get(events[row.seq].artifact_id, home) if row.seq < len(events) else home)
+    for step in session.steps:
+        if step.cost_usd is None:
+            step.cost_source = None
+    for beside in (*session.checkpoints, *session.labels):
+        _check(beside, home)
+    if session.attempt is not None:
+        _check_attempt(session.attempt, artifacts, home)
+
+
+def _check_events(events: Sequence[Event], artifacts: dict[str, Artifact]) -> bool:
+    """Whether a time among them could not be."""
+    untimely = False
+    for event in [] if _FIELDS[Event].all_sound(events) else events:
+        at = event.timestamp
+        untimely = untimely or (at is not None and not EARLIEST <= at <= LATEST)
+        _check(event, artifacts.get(event.artifact_id))
+    return untimely
+
+
+def _is_timely(session: Session) -> bool:
+    ends = (session.started_at, session.ended_at)
+    return all(at is None or EARLIEST <= at <= LATEST for at in ends)
+
+
+def _retime(session: Session, artifact: Artifact | None) -> None:
+    """Takes out the ends that can't be, counted unless an event was; then it lasts as long as what happened in it."""
+    stamps = [e.timestamp for e in session.events if e.timestamp is not None]
+    for name, end in (("started_at", min), ("ended_at", max)):
+        at = getattr(session, name)
+        if at is not None and not EARLIEST <= at <= LATEST:
+            refuse(artifact, "impossible_time")
+            setattr(session, name, end(stamps) if stamps else None)
+
+
+def _check_attempt(part: Attempt, artifacts: dict[str, Artifact], first: Artifact | None) -> None:
+    of = [part.session_artifact, *(statement.artifact_id for statement in part.statements)]
+    home = next((artifacts[a] for a in of if a in artifacts), first)
+    patched = (*(part.patch or ()), *(part.gold_patch or ()))
+    for row in (part, part.verification, part.summary, *part.statements, *patched):
+        if row is not None:
+            _check(row, home)
+    for name, value in list((part.rewards or {}).items()):
+        if part.rewards is not None and not abs(value) <= LARGEST_SCORE:
+            refuse(home, "impossible_score")
+            del part.rewards[name]
+    part.rewards = part.rewards or None
+    for name in ("rewards", "knobs", "observed", "ratings", "localization"):
+        setattr(part, name, _plain(getattr(part, name), home))
+
+
+def _plain(value: Any, artifact: Artifact | None) -> Any:
+    """Free-form data without the numbers and texts that JSON or a column can't hold."""
+    if isinstance(value, str):
+        return _sound_text(value, artifact)
+    if isinstance(value, dict):
+        return {_plain(k, artifact): _plain(v, artifact) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v, artifact) for v in value]
+    if isinstance(value, int | float) and not -LARGEST < value < LARGEST:
+        refuse(artifact, "impossible_number")
+        return None
+    return value

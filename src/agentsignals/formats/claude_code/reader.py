@@ -1,0 +1,1010 @@
+"""Which words in a Claude Code transcript are the person's (design/formats.md#claude-code-human-words: 94 % of `user`
+records are not)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import NamedTuple, cast
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agentsignals.changes.hunks import created, of_whole_file, rewrites, trimmed
+from agentsignals.formats import ANSWERS, ASKS, Input, Reading
+from agentsignals.formats import bounds as figures
+from agentsignals.formats import profile as tags
+from agentsignals.formats.bounds import amount, count, refuse
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.claude_code import DRIVEN_BY, PROFILE, records
+from agentsignals.formats.claude_code.records import (
+    Attachment,
+    Block,
+    File,
+    Line,
+    Message,
+    Structured,
+    as_text,
+    is_true,
+    key_without_id,
+    text_of,
+    thread_of,
+)
+from agentsignals.formats.documents import REDACTED
+from agentsignals.formats.edits import record_arguments
+from agentsignals.formats.outcome import exit_code
+from agentsignals.formats.records import UNREADABLE, document, saw
+from agentsignals.formats.usage import Used, close, of_steps
+from agentsignals.model import MAIN, SESSION_TOTAL, CallStatus, EventKind, Session, Step, ToolCall, Turn, logged_iso
+
+BUILTIN_COMMANDS = frozenset(
+    (
+        *(
+            "add-dir",
+            "advisor",
+            "agents",
+            "allowed-tools",
+            "approved-tools",
+            "background",
+            "bashes",
+            "bg",
+            "bug",
+            "branch",
+        ),
+        *(
+            "btw",
+            "chrome",
+            "clear",
+            "color",
+            "compact",
+            "config",
+            "context",
+            "continue",
+            "copy",
+            "cost",
+            "desktop",
+            "diff",
+        ),
+        *("doctor", "effort", "exit", "export", "extra-usage", "fast", "feedback", "files", "focus", "fork", "help"),
+        *("hooks", "ide", "install-github-app", "keybindings", "login", "logout", "mcp", "memory", "migrate-installer"),
+        *("mobile", "model", "new", "output-style", "passes", "permissions", "plan", "plugin", "plugins"),
+        *("privacy-settings", "quit", "rate-limit-options", "rc", "recap", "release-notes", "reload-plugins"),
+        *("remote-control", "remote-env", "rename", "reset", "resume", "rewind", "sandbox", "session", "settings"),
+        *(
+            "skills",
+            "stats",
+            "status",
+            "statusline",
+            "stickers",
+            "tag",
+            "tasks",
+            "terminal-setup",
+            "theme",
+            "think-back",
+        ),
+        *("todos", "tui", "upgrade", "usage", "vim", "voice"),
+    )
+)
+"""Commands of the program itself: typed by the person, but nothing is said to the agent
+(design/signals.md#human-turns)."""
+
+INTERRUPTED = "[Request interrupted by user"
+PLAN = "Implement the following plan:"
+SUMMARY = "This session is being continued from a previous conversation"
+_COMMAND_TAGS = ("<command-name>", "<command-message>", "<command-args>")
+_COMMAND = re.compile(r"/?([^<\s]*)")
+_TYPED_COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?=\s|$)")
+_CONTEXT = re.compile(r"<(ide_opened_file|ide_selection|ide_diagnostics|system-reminder)>")
+_OUTPUT = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
+_BESIDE_RESULT = frozenset(("Tool loaded.",))
+_AGENT: tuple[EventKind, ...] = ("text", "thinking", "tool_call", "human_turn")
+_MOST_WAITING = 500
+"""Messages that wait to be said; nobody types so many ahead, and each is looked for among all."""
+
+
+def record(builder: SessionBuilder, line: Line, message: Message, at: int | None, after: Sequence[Line]) -> str:
+    """A `user` record that holds no tool result: a human turn, or one of the many things that are not.
+
+    `after` are the records that follow it. Gives back the text as it was found.
+    """
+    text = text_of(message).strip()
+    if text.startswith("<") and text.startswith(_COMMAND_TAGS):
+        _slash_command(builder, line, text, at, after)
+    elif is_true(line.is_compact_summary) or text.startswith(SUMMARY):
+        _summary(builder, text, at)
+    elif text.startswith(INTERRUPTED):
+        interrupt(builder, text, at)
+    elif not _machine(builder, text, at):
+        _prompt(builder, line, message, text, at)
+    return text
+
+
+def _prompt(builder: SessionBuilder, line: Line, message: Message, text: str, at: int | None) -> None:
+    origin = line.origin.get("kind") if isinstance(line.origin, dict) else None
+    if origin not in (None, "human") or line.prompt_source == "system":
+        builder.event("notification", text, at)
+        return
+    prompt = tags.without(text, _CONTEXT).strip()
+    if is_true(line.is_meta):
+        builder.event("meta", text, at)
+    elif prompt != text and _machine(builder, prompt, at):
+        pass  # what the editor put before it is no sign of a person
+    elif prompt and (line.plan_content or prompt.startswith(PLAN)):
+        builder.turn("plan_handoff", prompt, at)
+    elif prompt:
+        builder.turn("scripted_prompt" if _is_scripted(line) else "prompt", prompt, at)
+    elif _has_image(message):
+        builder.turn("attachment", "", at)
+    else:
+        builder.event("meta", text, at)
+
+
+def _is_scripted(line: Line) -> bool:
+    """Whether a program sent it that drives the agent: the source alone does not say so, nor does the entry point."""
+    return line.prompt_source == "sdk" and line.entrypoint in DRIVEN_BY
+
+
+def beside_result(builder: SessionBuilder, text: str, at: int | None) -> None:
+    """A text block in the same record as a tool result: words of the person, unless the program put it there."""
+    words = tags.without(text, _CONTEXT).strip()
+    if words.startswith(INTERRUPTED):
+        interrupt(builder, words, at)
+    elif words in _BESIDE_RESULT or not words:
+        builder.event("meta", text, at)
+    elif not _machine(builder, words, at):
+        builder.turn("prompt", words, at)
+
+
+def interrupt(builder: SessionBuilder, text: str, at: int | None, thread: str = MAIN) -> None:
+    """The person stopped the agent. A bare refusal is followed by a marker that says so again: one interruption."""
+    is_again = builder.latest(("interrupt", *_AGENT), thread) == "interrupt"
+    builder.event("meta" if is_again else "interrupt", text, at, None, thread)
+
+
+def local_command(builder: SessionBuilder, text: str, at: int | None) -> None:
+    """A command of the program, as newer versions log it: not as the person's record."""
+    builder.event("command_output" if text.startswith(_OUTPUT) else "meta", text, at)
+
+
+class Queue:
+    """Messages typed while the agent works: enqueued, then removed (said mid-turn), dequeued, or pulled back.
+
+    A dequeued message comes again as a record of its own. A removed one reached the running turn: older versions log
+    it nowhere else, newer ones (2.1.91 on) also as an attachment.
+    """
+
+    def __init__(self, builder: SessionBuilder) -> None:
+        self._builder = builder
+        self._waiting: list[tuple[str, int]] = []
+        self._dequeued: tuple[str, int] | None = None
+        self._removed: Counter[str] = Counter()
+        self._attached: Counter[str] = Counter()
+
+    def operation(self, operation: str, content: object, at: int | None) -> None:
+        """One `queue-operation` record."""
+        text = as_text(content)
+        if operation == "enqueue":
+            self._waiting.append((text, self._builder.line))
+            if len(self._waiting) > _MOST_WAITING:
+                self._unsent(*self._waiting.pop(0))
+        elif operation == "popAll":  # pulled back into the editor: not said
+            matching = [entry for entry in self._waiting if entry[0] == text]
+            self._waiting = [
+                e for e in self._waiting if (e not in matching if matching else PROFILE.machine_kind(e[0]))
+            ]
+        elif operation == "dequeue":
+            self._dequeued = self._next(text)
+        elif operation == "remove":
+            self._deliver((self._next(text) or (text, 0))[0], self._removed, self._attached, at)
+
+    def attachment(self, attached: Attachment, line: Line, at: int | None) -> None:
+        """`queued_command`: a message that reached the running turn, as newer versions log it."""
+        origin = line.origin.get("kind") if isinstance(line.origin, dict) else None
+        text = as_text(attached.prompt)
+        if (attached.command_mode or "prompt") != "prompt" or origin not in (None, "human"):
+            text = text if PROFILE.machine_kind(text) else f"<task-notification>{text}"
+        self._deliver(text, self._attached, self._removed, at)
+
+    def user_record(self, text: str) -> None:
+        """A `user` record came: it tells which message a `dequeue` without content took."""
+        if self._dequeued is not None and self._dequeued[0] != text:
+            other = next((entry for entry in self._waiting if entry[0] == text), None)
+            if other is not None:
+                self._waiting[self._waiting.index(other)] = self._dequeued
+        self._dequeued = None
+
+    def finish(self) -> None:
+        """Messages that still wait when the session ends were typed, but never said."""
+        for text, line in self._waiting:
+            self._unsent(text, line)
+
+    def _unsent(self, text: str, line: int) -> None:
+        if text and not PROFILE.machine_kind(text):
+            here, self._builder.line = self._builder.line, line
+            self._builder.event("meta", f"queued, never sent: {text}")
+            self._builder.line = here
+
+    def _next(self, text: str) -> tuple[str, int] | None:
+        """The entry an operation is about: the one of that text, else the person's oldest, else the oldest."""
+        by_text = (lambda e: e[0] == text,) if text else ()
+        for fits in (*by_text, lambda e: not PROFILE.machine_kind(e[0]), lambda e: True):
+            for entry in self._waiting:
+                if fits(entry):
+                    self._waiting.remove(entry)
+                    return entry
+        return None
+
+    def _deliver(self, text: str, here: Counter[str], elsewhere: Counter[str], at: int | None) -> None:
+        if elsewhere[text]:
+            elsewhere[text] -= 1
+            return
+        here[text] += 1
+        prompt = tags.without(text, _CONTEXT).strip()
+        command = _TYPED_COMMAND.match(prompt)
+        if _machine(self._builder, prompt, at) or not prompt:
+            return
+        if command:  # run by the program there and then; what a custom command expands to is logged by itself
+            self._builder.event("meta", prompt, at)
+        else:
+            turns = self._builder.session.turns
+            scripted = bool(turns) and turns[-1].kind == "scripted_prompt"  # who drives the agent says more
+            self._builder.turn("scripted_prompt" if scripted else "queued_prompt", prompt, at)
+
+
+def _machine(builder: SessionBuilder, text: str, at: int | None) -> bool:
+    kind = PROFILE.machine_kind(text)
+    if kind is not None:
+        builder.event(kind, text, at)
+    return kind is not None
+
+
+def _summary(builder: SessionBuilder, text: str, at: int | None) -> None:
+    """What the model was left with after a compaction; old versions log no boundary before it."""
+    if builder.latest(("compaction", *_AGENT)) != "compaction":
+        builder.event("compaction", '{"kind":"summary"}', at)
+    builder.event("meta", text, at)
+
+
+def _slash_command(builder: SessionBuilder, line: Line, text: str, at: int | None, after: Sequence[Line]) -> None:
+    """A custom command says what it expands to and is a turn; one that the program answers itself is not."""
+    named = _COMMAND.fullmatch(tags.between(text, "command-name") or " ")
+    command = f"/{named[1]} {tags.between(text, 'command-args') or ''}".strip() if named else text
+    if named is None or named.group(1) in BUILTIN_COMMANDS or _answered_by_program(after):
+        builder.event("meta", command, at)
+    else:
+        builder.turn("scripted_prompt" if _is_scripted(line) else "slash_command", command, at)
+
+
+def _answered_by_program(after: Sequence[Line]) -> bool:
+    for line in after:
+        if line.type == "user" and line.message is not None:
+            return text_of(line.message).startswith(_OUTPUT)
+        if line.type == "assistant":
+            return False
+    return False
+
+
+def _has_image(message: Message) -> bool:
+    return isinstance(message.content, list) and any(b.type in ("image", "document") for b in message.content)
+
+
+# Tool results of Claude Code: what became of the call, which lines changed, and what the person said when refusing.
+
+REFUSED = ("The user doesn't want to ", "The agent proposed a plan that was rejected by the user")
+WITH_WORDS = "the user said:"
+_FEEDBACK = f"{WITH_WORDS}\n"
+_NOTE = "\n\nNote: The user's next message"
+_NOT_SAID = ("The user wants to clarify these questions.", "The user has indicated they have provided enough answers")
+"""What the program writes in the person's place when questions are put off."""
+_CANCELLED = ("Sibling tool call errored", "Cancelled: parallel tool call")
+_PARTS = frozenset(("text", "image", "document", "tool_reference", "search_result", "web_search_result"))
+"""The kinds of blocks in a result; of those other than text the words are not read."""
+_DENIED = (
+    "Permission to use",
+    "Permission for this action",
+    "Permission for this tool use",
+    "Claude requested permissions to",
+)
+
+
+class Patch(Struct, gc=False, rename="camel"):
+    old_start: int = 1
+    new_start: int = 1
+    lines: list[str] = []
+
+
+class AgentResult(Struct, gc=False):
+    """What `toolUseResult` says of a subagent that has ended. Its `usage` is that of its last model call alone."""
+
+    agent_id: str | None = None
+    total_tool_use_count: object = None
+    total_tokens: object = None
+
+
+_ENDED = re.compile(
+    r"<usage>\s{0,9}<total_tokens>(\d{1,15})</total_tokens>\s{0,9}<tool_uses>(\d{1,15})</tool_uses>", re.ASCII
+)
+_HEAD_CHARS = 2_000
+"""The ids of a notice stand at its top, before words of the subagent."""
+_decode_patch = msgspec.json.Decoder(list[Patch] | None).decode
+_decode_text = msgspec.json.Decoder(str).decode
+
+
+def answer(builder: SessionBuilder, block: Block, structured: Structured | None, at: int | None, thread: str) -> None:
+    """One `tool_result` block, with the structured result beside it (`toolUseResult`)."""
+    text = result_text(block)
+    status, error = outcome(text, is_true(block.is_error))
+    code = exit_code(text) if status == "error" else None
+    ran_s = _ran_s(structured) if structured is not None else None
+    call = builder.result(block.tool_use_id or "", text, status, at, thread, code, error, ran_s)
+    if isinstance(block.content, list):
+        parts = (part for part in block.content if part is not None and not isinstance(part, str))
+        builder.unread((part.type for part in parts), _PARTS, at, thread)
+    if status == "rejected":
+        _refusal(builder, text, at, thread)
+    elif call is not None and status == "ok" and call.class_ == "edit":
+        _edits(builder, call, structured)
+
+
+def agent_totals(structured: Structured) -> AgentResult | None:
+    """The closing totals of a subagent, where the structured result is of one."""
+    agent = structured.agent_id
+    if structured.total_tool_use_count is None or not isinstance(agent, str | None):
+        return None
+    return AgentResult(agent, structured.total_tool_use_count, structured.total_tokens)
+
+
+def notified_totals(text: str) -> tuple[str, AgentResult] | None:
+    """The call that began a subagent in the background, and its closing totals, where a notice tells that it ended."""
+    match = _ENDED.search(text, max(text.rfind("<usage>"), 0))
+    if match is None:
+        return None
+    call, agent = (
+        re.search(rf"<{tag}>([^<]{{1,200}})</{tag}>", text[:_HEAD_CHARS]) for tag in ("tool-use-id", "task-id")
+    )
+    if call is None and agent is None:
+        return None
+    tokens, calls = match.groups()
+    ended = AgentResult(agent_id=agent[1] if agent else None, total_tool_use_count=int(calls), total_tokens=int(tokens))
+    return call[1] if call else "", ended
+
+
+def _ran_s(structured: Structured) -> float | None:
+    """How long the call ran as its structured result says. A subagent's holds its own waits, too."""
+    if structured.duration_ms is None:
+        return figures.number(structured.duration_seconds)
+    ms = figures.number(structured.duration_ms)
+    return ms / 1000 if ms is not None else None
+
+
+def result_text(block: Block) -> str:
+    """The text of a result: a string, or its text parts."""
+    content = block.content
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [content]
+    texts = [part if isinstance(part, str) else part.text for part in parts if part is not None]
+    return "\n".join(text for text in texts if text)
+
+
+def outcome(text: str, failed: bool) -> tuple[CallStatus, str | None]:
+    """`is_error` mixes failures, refusals and cancelled siblings: told apart by what the text says
+    (design/formats.md#claude-code-results)."""
+    if not failed:
+        return "ok", None
+    if text.startswith(REFUSED):
+        return "rejected", None
+    if text.startswith(INTERRUPTED) or any(words in text[:200] for words in _CANCELLED):
+        return "cancelled", None
+    return "error", "permission" if text.startswith(_DENIED) else None
+
+
+def _refusal(builder: SessionBuilder, text: str, at: int | None, thread: str) -> None:
+    """Words given when refusing are a turn, also in a subagent's work; a bare refusal is an interruption."""
+    at_words = text.find(_FEEDBACK)
+    feedback = text[at_words + len(_FEEDBACK) :].partition(_NOTE)[0].strip() if at_words >= 0 else ""
+    if feedback and not feedback.startswith(_NOT_SAID):
+        builder.turn("rejection_feedback", feedback, at)
+    else:
+        interrupt(builder, text, at, thread)
+
+
+def _edits(builder: SessionBuilder, call: ToolCall, structured: Structured | None) -> None:
+    """The changed lines, from the patch beside the result; without one, from the call's arguments."""
+    patches = _patches(structured) if structured is not None else None
+    if structured is None or patches is None:
+        record_arguments(builder, call, {call.path} if call.path and builder.touched(call) else set())
+        return
+    path = cast("str | None", structured.file_path)
+    if structured.type == "create":
+        content = _content(structured)
+        builder.edit(call, path, "create", [created(content)] if content is not None else [])
+    elif patches:  # an empty patch: the file already read so
+        hunks = [h for p in patches if (h := trimmed(p.old_start, p.new_start, p.lines))]
+        content = _content(structured) if structured.type == "update" else None
+        hunks = of_whole_file(hunks) if content and rewrites(hunks, content) else hunks
+        builder.edit(call, path, "modify", hunks)
+
+
+def _patches(result: Structured) -> list[Patch] | None:
+    """The changed places; None where the result tells of no edit."""
+    try:
+        patches = _decode_patch(result.structured_patch) if result.structured_patch else None
+    except UNREADABLE:
+        return None
+    if not isinstance(result.file_path, str | None) or not isinstance(result.type, str | None):
+        return None
+    return [] if patches is None and result.type == "create" else patches
+
+
+def _content(result: Structured) -> str | None:
+    """The file's new content; None when what stands there is no text."""
+    try:
+        return _decode_text(result.content) if result.content else ""
+    except UNREADABLE:
+        return None
+
+
+# Plans that the person approved by going on in a fresh context: logged as a refusal, and then a hand-off of the
+# plan.
+#
+# The hand-off is in the same log or opens another; it holds the plan, and from 2.1 on names the log it was made in
+# (design/formats.md#claude-code-plans).
+
+HANDED_ON_WITHIN_US = 60_000_000
+"""From the refusal to the hand-off: it is written within a second; a minute allows for a slow start of the new context.
+Later the same plan was taken up again, which is no answer to the question."""
+_TRANSCRIPT = re.compile(r"read the full transcript at: \S*?([^/\\\s]+)\.jsonl")
+_POINTER = "\n\n\nIf you need specific details from before exiting plan mode"
+_AGENT_PLANS = frozenset(("text", "thinking", "tool_call", "human_turn"))
+
+
+class _Arguments(Struct, gc=False):
+    plan: str = ""
+
+
+_decode = msgspec.json.Decoder(_Arguments, strict=False).decode
+
+
+class _Handoff(Struct):
+    """Where a plan was handed on, and the session that it says it was made in."""
+
+    session: Session
+    turn: Turn
+    plan: str
+    made_in: str | None
+
+
+class _Refusal(Struct):
+    """A plan that was refused without a word."""
+
+    session: Session
+    call: ToolCall
+    plan: str
+
+
+def approve(sessions: Sequence[Session]) -> set[str]:
+    """Makes an approval of each refusal whose plan was handed on at once; a new session is a child of the old one.
+
+    Gives the keys by which files of the other end, where they are read apart, belong to these.
+    """
+    handoffs = [handoff for session in sessions for handoff in _handoffs(session)]
+    refusals = [refusal for session in sessions for refusal in _refusals(session)]
+    waiting, keys = list(refusals), set()
+    for handoff in handoffs:
+        near = [(apart, refusal) for refusal in waiting if (apart := _apart_us(handoff, refusal)) is not None]
+        answered = min(near, key=lambda pair: pair[0])[1] if near else None
+        if answered is not None:
+            waiting.remove(answered)
+            _approved(answered, handoff)
+        if handoff.made_in:
+            keys.add(f"session:{handoff.made_in}")
+        elif answered is not None and answered.session is handoff.session:
+            refusals.remove(answered)  # both ends are always read together
+        elif handoff.plan:
+            keys.add(f"{ANSWERS}plan:{_digest(handoff.plan)}")
+    return keys | {f"{ASKS}plan:{_digest(refusal.plan)}" for refusal in refusals if refusal.plan}
+
+
+def _handoffs(session: Session) -> Iterator[_Handoff]:
+    for turn in session.turns:
+        if turn.kind == "plan_handoff":
+            made_in = _TRANSCRIPT.search(turn.text, max(turn.text.rfind(_POINTER), 0))
+            plan = _spaced(turn.text.removeprefix(PLAN).partition(_POINTER)[0])
+            yield _Handoff(session, turn, plan, made_in[1] if made_in and REDACTED not in made_in[1] else None)
+
+
+def _refusals(session: Session) -> Iterator[_Refusal]:
+    for call in session.tool_calls:
+        if call.purpose == "plan_handoff" and call.status == "rejected" and call.thread == MAIN:
+            text = session.events[call.result_seq].text if call.result_seq is not None else None
+            if WITH_WORDS not in (text or ""):
+                yield _Refusal(session, call, _plan(call.arguments))
+
+
+def _apart_us(handoff: _Handoff, refusal: _Refusal) -> int | None:
+    """The time between the two ends of one approval; None where they are no such thing."""
+    begun, call = handoff.turn.timestamp, refusal.call
+    is_of_it = (refusal.plan and refusal.plan == handoff.plan) or handoff.made_in == refusal.session.session_id
+    if begun is None or call.ended_at is None or not is_of_it:
+        return None
+    if handoff.session is refusal.session and handoff.turn.seq < call.seq:
+        return None
+    apart = abs(begun - call.ended_at)
+    return apart if apart <= HANDED_ON_WITHIN_US else None
+
+
+def _approved(refusal: _Refusal, handoff: _Handoff) -> None:
+    session, call = refusal.session, refusal.call
+    call.status, call.outcome = "ok", "done"
+    for event in session.events[(call.result_seq or call.seq) + 1 :]:
+        if event.thread != MAIN or event.kind in _AGENT_PLANS:
+            break
+        if event.kind == "interrupt":
+            event.kind = "meta"
+    if handoff.session is not session and handoff.session.parent_session_id is None:
+        handoff.session.parent_session_id = session.session_id
+
+
+def _plan(arguments: str) -> str:
+    try:
+        return _spaced(_decode(arguments).plan)
+    except msgspec.DecodeError:
+        return ""
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _digest(plan: str) -> str:
+    return hashlib.blake2b(plan.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+# What Claude Code says that a session used altogether, by model (design/formats.md#claude-code-totals).
+
+_DATED = re.compile(r"-\d{8}$")
+
+
+class Tally(Struct, gc=False):
+    """What was used of one model."""
+
+    inputTokens: object = None
+    outputTokens: object = None
+    cacheReadInputTokens: object = None
+    cacheCreationInputTokens: object = None
+    costUSD: object = None
+
+    @property
+    def used(self) -> Used:
+        figures = (self.inputTokens, self.outputTokens, self.cacheReadInputTokens, self.cacheCreationInputTokens)
+        return Used(*(count(f) for f in figures))
+
+
+_decode_totals = msgspec.json.Decoder(dict[str, Tally]).decode
+
+
+def plain(model: str | None) -> str | None:
+    """A model's name without what the program adds to it (`[1m]`, for a long context)."""
+    return model.partition("[")[0] or None if model else None
+
+
+def serve_alike(closing: Step, steps: list[Step]) -> None:
+    """Totals do not say how their calls were served: as all that were logged were, where these agree."""
+    served = {(s.speed, s.service_tier, s.inference_geo) for s in steps}
+    if len(served) == 1:
+        closing.speed, closing.service_tier, closing.inference_geo = served.pop()
+
+
+def close_with(builder: SessionBuilder, state: Raw) -> None:
+    """Closing steps for what a session's last `cost-state` counts and no message is by: titles, searches, subagents
+    that are not among the files. Nothing where a message's model is none of those that it names."""
+    try:
+        tallies = {_undated(model): tally for model, tally in _decode_totals(state).items()} if state else {}
+    except UNREADABLE:
+        return
+    steps = [s for s in builder.session.steps if s.stop_reason != SESSION_TOTAL]
+    if not {_undated(s.model) for s in steps if s.input_tokens or s.output_tokens} <= tallies.keys():
+        return
+    for model, tally in tallies.items():
+        of_model = [s for s in steps if _undated(s.model) == model]
+        rest = tally.used.without(of_steps(of_model))
+        if not any(rest):
+            continue
+        closing = close(builder, model, rest)
+        serve_alike(closing, of_model)
+        if not of_model and (paid := amount(tally.costUSD)):
+            closing.cost_usd, closing.cost_source = paid, "recorded"
+    for step in builder.session.steps:  # what these have used is in the totals
+        if step.summed_tokens is not None and tallies:
+            step.summed_tokens = step.unpriced = None
+
+
+def _undated(model: str | None) -> str:
+    return _DATED.sub("", plain(model) or "")
+
+
+# One session of Claude Code put together from its files, record by record in file order.
+
+_OF_A_PERSON = frozenset(("text", "image", "document", "tool_result"))
+_NEAR = 12
+"""How many records ahead is looked for what a record is about: an answer to a command, the call of a result."""
+
+
+class EndedAgent(NamedTuple):
+    """A subagent that has ended, and the call that began it."""
+
+    call_id: str
+    totals: AgentResult
+
+
+class Seen(Struct, frozen=True, gc=False):
+    """A record that was read, and the session that has it."""
+
+    session_id: str
+    line: Line
+
+    def is_copied_by(self, line: Line, session_id: str) -> bool:
+        """Whether a record of the same id is this one again. In the same session always: a snapshot may be masked or
+        cut. A fork copies a record as it is; what says something else in another session only shares its id."""
+        if session_id == self.session_id:
+            return True
+        here, there = (
+            (r.type, r.timestamp, r.message.content if r.message is not None else r.content) for r in (line, self.line)
+        )
+        return here == there and here[1:] != (None, None)
+
+
+class SessionReader:
+    """One session in the making. `seen` holds the records of the family by their ids."""
+
+    profile = PROFILE
+    """Agents that write the same records have tools of their own."""
+
+    def __init__(self, first: File, seen: dict[str, Seen], agents: set[str]) -> None:
+        session = first.source.session(first.session_id, "claude-code", "claude-code")
+        self.session = session
+        self.artifact = first.source.artifact
+        self.builder = SessionBuilder(session, PROFILE)
+        self.queue = Queue(self.builder)
+        self.seen = seen
+        self.agents = agents
+        self.lines: list[Line] = []
+        self.early: dict[str, tuple[int, Block, Line]] = {}
+        self.cwd: str | None = None
+        self.model: str | None = None
+        self.custom_title: str | None = None
+        self.summaries: list[tuple[str | None, str]] = []
+        self.ended_agents: list[EndedAgent] = []
+        self.used = Raw()
+
+    def take(self, file: File) -> None:
+        """Adds the records of one file that no earlier file held."""
+        builder, artifact = self.builder, file.source.artifact
+        builder.artifact_id = artifact.artifact_id
+        builder.visits(cwd for cwd in dict.fromkeys(map(attrgetter("cwd"), file.lines)) if cwd)
+        for kind, times in records.kinds_of(file.lines).items():
+            saw(artifact, kind, times)
+        running, turns = builder.turn_index, _turns_by_time(self.session) if file.agent_id else None
+        self.lines = file.lines
+        if self.session.agent_version is None:
+            self.session.agent_version = next((line.version for line in file.lines if line.version), None)
+        repeated = 0
+        nth: Counter[str] = Counter()
+        seen, session_id, before = self.seen, self.session.session_id, ""
+        for n, (number, line) in enumerate(zip(file.numbers, file.lines, strict=True)):
+            key = line.uuid
+            if key is None or key == REDACTED:
+                key = key_without_id(line, before, nth)
+            else:
+                before = key
+            if key is not None:
+                if (earlier := seen.get(key)) is not None and not earlier.is_copied_by(line, session_id):
+                    key = f"{session_id}|{key}"
+                    earlier = seen.get(key)
+                if earlier is not None:
+                    repeated += 1
+                    self._copied(earlier.session_id)
+                    continue
+                seen[key] = Seen(session_id, line)
+            builder.line = number
+            if turns is not None:
+                builder.turn_index = _turn_at(turns, logged_iso(line.timestamp))
+            self._record(line, n)
+        if repeated:
+            saw(artifact, "repeated", repeated)
+        if turns is not None:
+            builder.turn_index = running
+
+    def _copied(self, owner: str) -> None:
+        """A record that another session has already: this one was forked off it, or resumed it."""
+        if owner != self.session.session_id and self.session.parent_session_id is None:
+            self.session.parent_session_id = owner
+
+    def finish(self) -> Session:
+        self.queue.finish()
+        self._close_agents()
+        session = self.session
+        if session.parent_session_id is None:  # a fork's totals go on from those of the session that it copied
+            close_with(self.builder, self.used)
+        titles = [
+            text
+            for leaf, text in self.summaries
+            if leaf is not None and leaf in self.seen and self.seen[leaf].session_id == session.session_id
+        ]
+        session.title = self.custom_title or session.title or (titles[-1] if titles else None)
+        return self.builder.finish()
+
+    def _close_agents(self) -> None:
+        """A subagent without a log of its own: its closing totals stand for it, told apart from logged calls."""
+        logged = {step.thread for step in self.session.steps} | {call.thread for call in self.session.tool_calls}
+        notices = [event.text for event in self.session.events if event.kind == "notification" and event.text]
+        in_background = [EndedAgent(*totals) for text in notices if (totals := notified_totals(text)) is not None]
+        for call_id, ended in (*self.ended_agents, *reversed(in_background)):  # begun anew, it is notified of again
+            calls, tokens = count(ended.total_tool_use_count), count(ended.total_tokens)
+            thread = ended.agent_id or call_id
+            if thread in logged or call_id in logged:  # a stream names a subagent by the call that began it
+                continue
+            logged.add(thread)
+            call = next(iter(self.builder.calls_of(call_id)), None)
+            step = self.builder.step(None, None, call.ended_at if call is not None else None, thread)
+            step.turn, step.seq = (call.turn, call.seq) if call is not None else (step.turn, 0)
+            step.stop_reason, step.summed_calls, step.summed_tokens = SESSION_TOTAL, calls, tokens
+            step.unpriced = "subagents of which only totals are logged"
+
+    def _record(self, line: Line, n: int) -> None:
+        kind = line.type
+        if kind == "progress" and (line.data is None or line.data.message is None):
+            return
+        if line.cwd != self.cwd and line.cwd:
+            self.cwd = line.cwd
+            self.builder.where(line.cwd, line.git_branch)
+        if kind == "assistant":
+            if line.message is not None:
+                self._assistant(line.message, line, thread_of(line))
+        elif kind == "user":
+            if line.message is not None:
+                self._user(line, line.message, thread_of(line), n)
+        elif kind == "attachment":
+            self._attachment(line)
+        elif kind == "progress":
+            self._progress(line)
+        elif kind == "system":
+            self._system(line)
+        elif kind == "queue-operation":
+            self.queue.operation(line.operation or "", line.content, logged_iso(line.timestamp))
+        elif kind not in records.QUIET:
+            self._about(line, kind)
+
+    def _about(self, line: Line, kind: str) -> None:
+        """Records about the session as a whole, and those of a kind that is not known."""
+        if kind == "custom-title":
+            self.custom_title = line.custom_title or self.custom_title
+        elif kind == "ai-title":
+            self.session.title = line.ai_title or self.session.title
+        elif kind == "summary":
+            self.summaries.append((line.leaf_uuid, line.summary or ""))
+        elif kind == "cost-state":  # of the session so far, also where it was resumed
+            self.used = line.model_usage or self.used
+        else:
+            self.builder.event("unknown", kind or "untyped", logged_iso(line.timestamp))
+
+    def _assistant(self, message: Message, line: Line, thread: str) -> None:
+        builder = self.builder
+        at = logged_iso(line.timestamp)
+        if message.model == "<synthetic>" or line.is_api_error_message:
+            text = records.text_of(message)
+            failed = records.is_true(line.is_api_error_message) or text.startswith("API Error")
+            builder.event("api_error" if failed else "meta", text, at, None, thread)
+            return
+        step = builder.step(records.identity(message.id), message.model, at, thread)
+        records.count_usage(step, message)
+        if line.cost_usd is not None:
+            step.cost_usd = line.cost_usd if step.cost_usd is None else max(line.cost_usd, step.cost_usd)
+            step.cost_source = "recorded"
+        if thread == MAIN and message.model is not None:
+            turns = self.session.turns
+            if message.model != self.model:
+                self._model(message.model, at)
+            if turns and turns[-1].model is None:
+                turns[-1].model = message.model
+        for block in records.blocks(message):
+            kind = block.type
+            if kind == "tool_use":
+                name, call_id = block.name or "", block.id or ""
+                builder.call(call_id, name, bytes(block.input) or b"{}", self.profile.tool(name), at, step, thread)
+                if call_id in self.early:
+                    self._late_call(call_id, thread)
+            elif kind == "text":
+                builder.event("text", block.text or "", at, step, thread)
+            elif kind == "thinking":
+                builder.event("thinking", block.thinking or "", at, step, thread)
+            else:
+                self._other_block(block, at, step, thread)
+
+    def _other_block(self, block: Block, at: int | None, step: Step, thread: str) -> None:
+        """Blocks that a server-side tool or a refusal adds to a message."""
+        builder = self.builder
+        if block.type.endswith("tool_use"):
+            name = block.name or ""
+            builder.call(block.id or "", name, bytes(block.input) or b"{}", self.profile.tool(name), at, step, thread)
+        elif block.type.endswith("tool_result"):
+            answer(builder, block, None, at, thread)
+        elif block.type == "redacted_thinking":
+            builder.event("thinking", "", at, step, thread)
+        elif block.type == "fallback":  # the change itself shows in the next message's model
+            builder.event("meta", "fallback", at, step, thread)
+        else:
+            builder.event("unknown", f"block {block.type}", at, step, thread)
+
+    def _model(self, model: str, at: int | None) -> None:
+        if self.model is not None:
+            self.builder.event("model_change", f"{self.model} -> {model}", at)
+        self.model = model
+
+    def _user(self, line: Line, message: Message, thread: str, n: int | None = None) -> None:
+        at = logged_iso(line.timestamp)
+        content = message.content
+        if isinstance(content, list):
+            types = [block.type for block in content]
+            if not _OF_A_PERSON.issuperset(types):
+                self.builder.unread(types, _OF_A_PERSON, at, thread)
+            if "tool_result" in types:
+                self._results(content, line, at, thread, n)
+                return
+        if thread == MAIN:
+            after = self.lines[n + 1 : n + 1 + _NEAR] if n is not None else ()
+            prompt = record(self.builder, line, message, at, after)
+            self.queue.user_record(prompt)
+        else:
+            self.builder.event("meta", records.text_of(message), at, None, thread)
+
+    def _results(self, content: list[Block], line: Line, at: int | None, thread: str, n: int | None) -> None:
+        beside, called_after = _structured_result(line, content), None
+        for block in content:
+            if block.type == "tool_result":
+                call_id = block.tool_use_id or ""
+                if n is not None and called_after is None and self.builder.answered(call_id):
+                    called_after = self._called_after(n)
+                if called_after and call_id in called_after and self.builder.answered(call_id):
+                    self.early[call_id] = (self.builder.line, block, line)
+                else:
+                    answer(self.builder, block, beside, at, thread)
+                    if beside is not None and (ended := agent_totals(beside)) is not None:
+                        self.ended_agents.append(EndedAgent(call_id, ended))
+            elif block.type == "text" and block.text and thread == MAIN:
+                beside_result(self.builder, block.text, at)
+
+    def _called_after(self, n: int) -> set[str | None]:
+        """The calls written right after a record: a result may come before its call, of a fast tool and a slow write of
+        the message."""
+        near = (line.message for line in self.lines[n + 1 : n + 1 + _NEAR] if line.type == "assistant")
+        return {b.id for message in near if message is not None for b in records.blocks(message)}
+
+    def _late_call(self, call_id: str, thread: str) -> None:
+        builder = self.builder
+        here = builder.line
+        builder.line, block, line = self.early.pop(call_id)
+        answer(builder, block, _structured(line), logged_iso(line.timestamp), thread)
+        builder.line = here
+
+    def _progress(self, line: Line) -> None:
+        """`agent_progress` holds the whole conversation of a subagent, unless the family has the agent's own file."""
+        data = line.data
+        inner = data.message if data is not None else None
+        if data is None or not isinstance(inner, Line) or inner.message is None:
+            return
+        thread = data.agent_id or "subagent"
+        key = records.identity(inner.uuid)
+        if data.agent_id in self.agents or (key is not None and key in self.seen):
+            return
+        if key is not None:
+            self.seen[key] = Seen(self.session.session_id, inner)
+        inner.timestamp = inner.timestamp or line.timestamp
+        if inner.type == "assistant":
+            self._assistant(inner.message, inner, thread)
+        elif inner.type == "user":
+            self._user(inner, inner.message, thread)
+
+    def _system(self, line: Line) -> None:
+        at = logged_iso(line.timestamp)
+        kind, text = line.subtype or "", records.as_text(line.content)
+        if kind == "compact_boundary":
+            self.builder.event("compaction", _facts(line.compact_metadata), at)
+        elif kind == "microcompact_boundary":
+            self.builder.event("compaction", _facts(line.microcompact_metadata, kind="micro"), at)
+        elif kind == "api_error":
+            self.builder.event("api_error", records.error_text(line.error) or text, at)
+        elif kind == "local_command":
+            local_command(self.builder, text, at)
+        elif kind == "stop_hook_summary" and records.is_true(line.prevented_continuation):
+            self.builder.event("hook_block", line.stop_reason or text, at)
+        elif kind in records.SYSTEM_NOTES:
+            self.builder.event("meta", text, at)
+        elif kind not in records.QUIET_SYSTEM:
+            self.builder.event("unknown", f"system.{kind}", at)
+
+    def _attachment(self, line: Line) -> None:
+        attached = line.attachment
+        if attached is None or attached.type in records.QUIET_ATTACHMENTS:
+            return
+        at = logged_iso(line.timestamp)
+        if attached.type == "queued_command":
+            self.queue.attachment(attached, line, at)
+        elif attached.type == "edited_text_file":
+            self.builder.event("external_edit", self.builder.relative(attached.filename or ""), at)
+        elif attached.type.startswith("plan_mode"):
+            self.builder.event("meta", attached.type, at)
+        else:
+            self.builder.event("unknown", f"attachment.{attached.type}", at)
+
+
+def _structured_result(line: Line, content: list[Block]) -> Structured | None:
+    """The structured result of a record; with several results in it, which one it is about is not said."""
+    alone = len(content) == 1 or sum(block.type == "tool_result" for block in content) == 1
+    return _structured(line) if alone else None
+
+
+def _structured(line: Line) -> Structured | None:
+    beside = line.tool_use_result
+    return beside if type(beside) is Structured else None
+
+
+def _facts(metadata: object, **more: str) -> str:
+    facts = {**metadata, **more} if isinstance(metadata, dict) else more
+    return msgspec.json.encode(facts).decode()
+
+
+def _turns_by_time(session: Session) -> list[tuple[int, int]]:
+    return sorted((turn.timestamp, turn.turn) for turn in session.turns if turn.timestamp is not None)
+
+
+def _turn_at(turns: list[tuple[int, int]], at: int | None) -> int | None:
+    """The turn that ran at that time: what a subagent did, its file tells apart from the conversation's."""
+    n = bisect_right(turns, (at, len(turns))) if at is not None else len(turns)
+    return turns[n - 1][1] if n else None
+
+
+# The Claude Code files of one family: a session's files united, and what forks copied of each other counted once.
+
+_note = msgspec.json.Decoder(dict[str, object]).decode
+
+
+def _is_about_subagent(source: Input) -> bool:
+    """A note of a subagent's kind beside its log. It says nothing that the call does not."""
+    if not source.artifact.path.endswith(".meta.json"):
+        return False
+    if document(source.data, source.artifact, _note) is not None:
+        saw(source.artifact, "subagent-meta")
+    return True
+
+
+def read(inputs: list[Input]) -> Reading:
+    """All files of one family: snapshots of a session are united by record id, forks don't count a record twice."""
+    files = [part for source in inputs if not _is_about_subagent(source) for part in File(source).parts()]
+    ends: dict[str, str] = {}
+    if len(files) > 1:
+        for file in files:
+            ends[file.session_id] = max(file.span[1], ends.get(file.session_id, ""))
+        # The original of a fork ended first; a subagent's file comes after the conversation that started it.
+        files.sort(key=lambda f: (bool(f.agent_id), ends[f.session_id], f.session_id, f.span, f.source.artifact.sha256))
+    agents = {file.agent_id for file in files if file.agent_id}
+    seen: dict[str, Seen] = {}
+    readers: dict[str, SessionReader] = {}
+    for file in files:
+        reader = readers.get(file.session_id)
+        if reader is None:
+            reader = readers[file.session_id] = SessionReader(file, seen, agents)
+        reader.take(file)
+    sessions = []
+    for reader in readers.values():
+        session = reader.finish()
+        if session.events:
+            sessions.append(session)
+        elif session.parent_session_id is not None:
+            refuse(reader.artifact, "session_of_copies")
+    return Reading(sessions, keys=approve(sessions))

@@ -1,0 +1,625 @@
+"""The records of Harbor that are read here; leaves as anything, so that one odd value does not cost its file."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.bounds import amount, count, number
+from agentsignals.formats.documents import tally
+from agentsignals.formats.records import document, saw, skip
+from agentsignals.model import IMPOSSIBLE, Attempt, Ending, Statement, Verification, logged_iso
+
+
+class Times(Struct, gc=False):
+    started_at: object = None
+    finished_at: object = None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it lasted; None when one of its ends is not known."""
+        start, end = moment(self.started_at), moment(self.finished_at)
+        return (end - start) / 1e6 if start is not None and end is not None and end >= start else None
+
+
+class Server(Struct, gc=False):
+    name: object = None
+
+
+class Agent(Struct, gc=False, kw_only=True):
+    """The agent as configured; one of one's own has an import path instead of a name."""
+
+    name: object = None
+    import_path: object = None
+    model_name: object = None
+    override_timeout_sec: object = None
+    max_timeout_sec: object = None
+    kwargs: dict[str, Any] | None = None
+    mcp_servers: list[Server] | None = None
+
+
+class Task(Struct, gc=False):
+    source: object = None
+    path: object = None
+    name: object = None
+
+
+class Environment(Struct, gc=False):
+    type: object = None
+    import_path: object = None
+
+
+class Dataset(Struct, gc=False):
+    name: object = None
+    version: object = None
+    ref: object = None
+    path: object = None
+
+
+class Retry(Struct, gc=False):
+    max_retries: object = None
+
+
+class Orchestrator(Struct, gc=False):
+    n_concurrent_trials: object = None
+    retry: Retry | None = None
+
+
+class Config(Struct, gc=False, kw_only=True):
+    """A trial's configuration, or a job's: what is only in one of them is None in the other."""
+
+    trial_name: object = None
+    job_id: object = None
+    task: Task | None = None
+    agent: Agent | None = None
+    environment: Environment | None = None
+    timeout_multiplier: object = None
+    agent_timeout_multiplier: object = None
+    job_name: object = None
+    n_attempts: object = None
+    n_concurrent_trials: object = None
+    orchestrator: Orchestrator | None = None
+    retry: Retry | None = None
+    datasets: list[Dataset] | None = None
+    tasks: list[Any] | None = None
+
+
+class ModelInfo(Struct, gc=False):
+    name: object = None
+    provider: object = None
+
+
+class AgentInfo(Struct, gc=False):
+    name: object = None
+    version: object = None
+    model_info: ModelInfo | None = None
+
+
+class AgentResult(Struct, gc=False):
+    n_input_tokens: object = None
+    n_cache_tokens: object = None
+    n_output_tokens: object = None
+    cost_usd: object = None
+
+
+class VerifierResult(Struct, gc=False):
+    rewards: dict[str, Any] | None = None
+
+
+class ExceptionInfo(Struct, gc=False):
+    exception_type: object = None
+    exception_message: object = None
+    occurred_at: object = None
+
+
+class StepResult(Struct, gc=False, kw_only=True):
+    """One step of a trial of several."""
+
+    step_name: object = None
+    agent_result: AgentResult | None = None
+    verifier_result: VerifierResult | None = None
+    exception_info: ExceptionInfo | None = None
+    agent_execution: Times | None = None
+    verifier: Times | None = None
+
+
+class Result(Struct, gc=False, kw_only=True):
+    """A trial's `result.json`."""
+
+    step_results: list[StepResult] | None = None
+
+    id: object = None
+    task_name: object = None
+    trial_name: object = None
+    source: object = None
+    config: Config | None = None
+    agent_info: AgentInfo | None = None
+    agent_result: AgentResult | None = None
+    verifier_result: VerifierResult | None = None
+    exception_info: ExceptionInfo | None = None
+    started_at: object = None
+    finished_at: object = None
+    agent_execution: Times | None = None
+
+
+class Stats(Struct, gc=False):
+    """A job's counts, under their older and newer names."""
+
+    n_trials: object = None
+    n_errors: object = None
+    n_completed_trials: object = None
+    n_errored_trials: object = None
+
+
+class Job(Struct, gc=False):
+    """A job's `result.json`. Its times are local ones without a zone, a trial's are UTC: they are not read."""
+
+    id: object = None
+    n_total_trials: object = None
+    stats: Stats | None = None
+
+
+class Harbor(Struct, gc=False):
+    version: object = None
+
+
+class Lock(Struct, gc=False):
+    harbor: Harbor | None = None
+    n_concurrent_trials: object = None
+
+
+class Test(Struct, gc=False):
+    name: object = None
+    status: object = None
+    trace: object = None
+    message: object = None
+
+
+class Results(Struct, gc=False):
+    tests: list[Test] | None = None
+
+
+class Ctrf(Struct, gc=False):
+    results: Results | None = None
+
+
+decode_result = msgspec.json.Decoder(Result).decode
+decode_config = msgspec.json.Decoder(Config).decode
+decode_job = msgspec.json.Decoder(Job).decode
+decode_lock = msgspec.json.Decoder(Lock).decode
+decode_ctrf = msgspec.json.Decoder(Ctrf).decode
+decode_rewards = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def word(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def moment(value: object) -> int | None:
+    """A time in microseconds UTC."""
+    return logged_iso(value) if isinstance(value, str) or value is None else IMPOSSIBLE
+
+
+# The treatment of a Harbor trial, from its configuration and its job's, under Agent Signals's names.
+
+RENAMED = {
+    "attempt1ToolCap": "attempt1_tool_cap",
+    "retryToolCap": "retry_tool_cap",
+    "effort": "reasoning_effort",
+    "version": "agent_version",
+}
+SECRET = re.compile(r"(?:api_?key|secret|password|credential|token)$", re.IGNORECASE)
+"""Names of arguments whose value is nobody's business, and no treatment."""
+
+
+def trial_knobs(config: Config, dataset: str | None, info: AgentInfo | None) -> dict[str, Any]:
+    """The knobs a trial's configuration names. What it leaves to the task (its timeout) or to defaults is not said."""
+    agent = config.agent or Agent()
+    settings: dict[str, Any] = {
+        "agent_type": word(agent.name) or word(agent.import_path) or (word(info.name) if info is not None else None),
+        "agent_version": _version(info),
+        "model_id": word(agent.model_name) or _model(info),
+        "dataset": dataset,
+        "timeout_s": _timeout(config, agent),
+        "timeout_multiplier": number(config.timeout_multiplier),
+        "agent_timeout_multiplier": number(config.agent_timeout_multiplier),
+    }
+    if config.environment is not None:
+        settings["environment"] = word(config.environment.type) or word(config.environment.import_path)
+    servers = [name for server in agent.mcp_servers or () if (name := word(server.name)) is not None]
+    settings["mcp_servers"] = servers or None
+    return arguments(agent.kwargs, {name: value for name, value in settings.items() if value is not None})
+
+
+def arguments(kwargs: dict[str, Any] | None, knobs: dict[str, Any]) -> dict[str, Any]:
+    """The knobs, and behind them what an agent was called with, all but secrets."""
+    for name, value in (kwargs or {}).items():
+        if not SECRET.search(name):
+            knobs.setdefault(RENAMED.get(name, name), value)
+    return knobs
+
+
+def job_knobs(config: Config) -> dict[str, Any]:
+    """The knobs that all trials of a job share: older versions keep their number at once with the orchestrator."""
+    older = config.orchestrator.n_concurrent_trials if config.orchestrator is not None else None
+    at_once = number(config.n_concurrent_trials)
+    retry = config.retry or (config.orchestrator.retry if config.orchestrator is not None else None)
+    settings = {
+        "concurrency": at_once if at_once is not None else number(older),
+        "attempts_per_task": number(config.n_attempts),
+        "max_retries": number(retry.max_retries) if retry is not None else None,
+    }
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _version(info: AgentInfo | None) -> str | None:
+    version = word(info.version) if info is not None else None
+    return version if version != "unknown" else None
+
+
+def _model(info: AgentInfo | None) -> str | None:
+    """The model as the agent reports it, with its provider: there the two stand apart."""
+    model = info.model_info if info is not None else None
+    name, provider = (word(model.name), word(model.provider)) if model is not None else (None, None)
+    return f"{provider}/{name}" if name is not None and provider is not None and "/" not in name else name
+
+
+def _timeout(config: Config, agent: Agent) -> float | None:
+    """Seconds the agent had: the configured limit, at most the greatest allowed, times the multiplier."""
+    limit, most = number(agent.override_timeout_sec), number(agent.max_timeout_sec)
+    if limit is None:
+        return None
+    of_agent, general = number(config.agent_timeout_multiplier), number(config.timeout_multiplier)
+    factor = of_agent if of_agent is not None else general if general is not None else 1
+    return (limit if most is None else min(limit, most)) * factor
+
+
+# What a verifier's test report (CTRF) says: which tests pass, and whether it was the verifier itself that broke.
+
+_END = 4_000
+_OF_VERIFIER = re.compile(r"^(/tests/|/verifier/|/oracle/|/solution/|tests/|test_)")
+_RAISED = re.compile(r"^(\S{1,300}):\d{1,7}: (\w{1,80})$")
+_NO_FILE = re.compile(r"^E\s{1,8}FileNotFoundError: .{0,80}?No such file or directory: '([^'\n]{1,400})'")
+_MISSING = "FileNotFoundError"
+_FAILED_TO_VERIFY = frozenset(
+    ("RewardFileNotFoundError", "RewardFileEmptyError", "VerifierOutputParseError", "AddTestsDirError",
+     "DownloadVerifierDirError")
+)  # fmt: skip
+_TIMED_OUT = "VerifierTimeoutError"
+
+
+def verification(report: Ctrf) -> Verification | None:
+    """The tests by how they end now; how they did before the agent's work, Harbor does not ask."""
+    tests = report.results.tests if report.results is not None else None
+    if tests is None:
+        return None
+    passed = [n for t in tests if t.status == "passed" and (n := word(t.name)) is not None]
+    failing = [t for t in tests if t.status == "failed"]
+    verified = Verification(passed=passed, failed=[n for t in failing if (n := word(t.name)) is not None])
+    broken = [_own_failure(t) for t in failing]
+    if broken and all(broken):
+        verified.status, verified.message = "crashed", broken[0] or ""
+    return verified
+
+
+def _own_failure(test: Test) -> str | None:
+    """What the verifier said when it lacked a file of its own; None for any other failure.
+
+    An assertion is the agent's failure, and so is nearly everything else a test raises when the work is not there or
+    odd. Only this is the verifier's: its own code opened a file that it names itself, not one at a place the agent
+    was to fill (an absolute path outside the verifier's folders).
+    """
+    trace = (word(test.trace) or "")[-_END:]
+    lines = trace.rstrip().split("\n")
+    raised = _RAISED.match(lines[-1].strip())
+    if raised is None or raised[2] != _MISSING or not _OF_VERIFIER.match(raised[1]):
+        return None
+    error_line = next((line for line in reversed(lines) if line.startswith("E ")), "")
+    missing = _NO_FILE.match(error_line)
+    if missing is None or (missing[1].startswith("/") and not _OF_VERIFIER.match(missing[1])):
+        return None
+    return error_line.removeprefix("E").strip()
+
+
+def failed_by(exception: str | None) -> Verification | None:
+    """What an exception that ended a trial says of its verification; None when it was not in the verifier."""
+    if exception == _TIMED_OUT:
+        return Verification(status="timed_out", message=exception)
+    return Verification(status="crashed", message=exception) if exception in _FAILED_TO_VERIFY else None
+
+
+# Harbor's JSON files as parts of attempts: a trial is one agent run, its job lends it what all trials of it share.
+
+_AGENT_TIMEOUT = "AgentTimeoutError"
+_OUT_OF_BUDGET = frozenset(("ContextLengthExceededError", "OutputLengthExceededError"))
+"""The model's window or answer was full: tried again, it would be again."""
+_REWARD = "reward"
+_MESSAGE_CHARS = 300
+_keys = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def read(inputs: list[Input]) -> Reading:
+    """A part for each file; a trial's dataset is looked up in its job's configuration."""
+    decoded = [(source, record) for source in inputs if (record := _read(source)) is not None]
+    jobs = {posixpath.dirname(g.artifact.path): f for g, f in decoded if isinstance(f, Config) and _is_of_job(f)}
+    reading = Reading()
+    for source, record in decoded:
+        reading.attempts += _parts(source, record, jobs)
+    return reading
+
+
+def _read(source: Input) -> object:
+    decoded = document(source.data, source.artifact, _decode)
+    if decoded is None:
+        return None
+    kind, record = decoded
+    if kind == "unknown":
+        skip(source.artifact, "bad_shape")
+        return None
+    saw(source.artifact, kind)
+    return record
+
+
+def _decode(data: memoryview | bytes) -> tuple[str, object]:
+    """Which file it is, by its keys, and what it says."""
+    if bytes(data[:64]).lstrip()[:1] == b"[":
+        return "collected", None
+    keys = _keys(data).keys()
+    kinds: tuple[tuple[str, tuple[str, ...], Callable[[Any], object]], ...] = (
+        ("trial_result", ("task_name", "trial_name"), decode_result),
+        ("trial_config", ("trial_name", "task"), decode_config),
+        ("job_result", ("n_total_trials",), decode_job),
+        ("job_config", ("job_name",), decode_config),
+        ("lock", ("harbor",), decode_lock),
+        ("trial_lock", ("task", "verifier"), lambda _: None),
+        ("test_report", ("results",), decode_ctrf),
+    )
+    for kind, needed, decode in kinds:
+        if all(k in keys for k in needed):
+            return kind, decode(data)
+    rewards = _numbers(decode_rewards(data))
+    return ("rewards", rewards) if rewards else ("unknown", None)
+
+
+def _is_of_job(config: Config) -> bool:
+    return config.job_name is not None and config.trial_name is None
+
+
+def _parts(source: Input, record: object, jobs: dict[str, Config]) -> list[Attempt]:
+    root = posixpath.dirname(source.artifact.path)
+    if isinstance(record, Result):
+        tally(source.artifact, "step", [None for step in record.step_results or () if not word(step.step_name)])
+        if steps := _steps(record):
+            return [_of_step(source, root, record, step, jobs) for step in steps]
+        return [_of_result(source, root, record, jobs)]
+    if isinstance(record, Config):
+        return [
+            _of_job_config(source, root, record) if _is_of_job(record) else _of_trial_config(source, root, record, jobs)
+        ]
+    if isinstance(record, Job | Lock):
+        return [_of_job(source, root, record)]
+    if isinstance(record, Ctrf):
+        return _of_tests(source, root, record)
+    return [_of_rewards(source, root, record)] if isinstance(record, dict) else []
+
+
+def _steps(result: Result) -> list[StepResult]:
+    """The steps of a trial of several, each a run of the agent with a verdict of its own."""
+    steps = list({name: step for step in result.step_results or () if (name := word(step.step_name))}.values())
+    if steps and steps[-1].exception_info is None:
+        steps[-1].exception_info = result.exception_info  # what ended the trial ended the step it had come to
+    return steps
+
+
+def _of_step(source: Input, root: str, result: Result, step: StepResult, jobs: dict[str, Config]) -> Attempt:
+    """A step as a trial: none of it is tried again. Its trial's rewards, made of those of all steps, stand beside its
+    own; a step that was never begun leaves nothing."""
+    name = word(step.step_name) or ""
+    agent, verifier = step.agent_execution or Times(), step.verifier or Times()
+    of_trial = result.verifier_result
+    alone = msgspec.structs.replace(
+        result,
+        task_name=f"{word(result.task_name)}/{name}",
+        trial_name=f"{word(result.trial_name)}/{name}",
+        step_results=None,
+        agent_result=step.agent_result,
+        verifier_result=step.verifier_result,
+        exception_info=step.exception_info,
+        agent_execution=step.agent_execution,
+        started_at=agent.started_at if agent.started_at is not None else verifier.started_at,
+        finished_at=verifier.finished_at if verifier.finished_at is not None else agent.finished_at,
+    )
+    part = _of_result(source, posixpath.join(root, "steps", name), alone, jobs)
+    part.scope = "step"
+    rewards = {f"trial.{key}": reward for key, reward in _numbers(of_trial.rewards if of_trial else None).items()}
+    if rewards:
+        part.rewards = {**(part.rewards or {}), **rewards}
+        _Sayings(source, part).add(f"of its trial, over all steps: {rewards}", "rewards")
+    return part
+
+
+def _of_result(source: Input, root: str, result: Result, jobs: dict[str, Config]) -> Attempt:
+    config = result.config or Config()
+    part = Attempt(
+        root=root,
+        scope="trial",
+        trial_id=word(result.trial_name),
+        task_id=word(result.task_name),
+        run_id=word(config.job_id),
+        knobs=trial_knobs(config, _dataset(word(result.source), config, root, jobs), result.agent_info),
+        kinds=["result_json", "harbor_result"],
+    )
+    statements = _Sayings(source, part)
+    statements.knobs()
+    _verdict(result, part, statements)
+    _ending(result, part, statements)
+    _times(result, part, statements)
+    _usage(result, part, statements)
+    return part
+
+
+class _Sayings:
+    """Adds to a part where its file says what."""
+
+    def __init__(self, source: Input, part: Attempt) -> None:
+        self._artifact_id = source.artifact.artifact_id
+        self._part = part
+
+    def add(self, text: str, *fields: str) -> None:
+        self._part.statements.append(Statement(text=text, artifact_id=self._artifact_id, line=1, fields=list(fields)))
+
+    def knobs(self) -> None:
+        knobs = self._part.knobs
+        if knobs:
+            settings = ", ".join(f"{k} {v}"[:_MESSAGE_CHARS] for k, v in knobs.items())
+            self.add(f"configured: {settings}", *(f"knobs.{k}" for k in knobs))
+
+
+def _numbers(rewards: dict[str, Any] | None) -> dict[str, float]:
+    return {k: float(n) for k, v in (rewards or {}).items() if (n := number(v)) is not None}
+
+
+def _verdict(result: Result, part: Attempt, statements: _Sayings) -> None:
+    rewards = _numbers(result.verifier_result.rewards) if result.verifier_result is not None else {}
+    if rewards:
+        _reward(rewards, part, statements)
+
+
+def _reward(rewards: dict[str, float], part: Attempt, statements: _Sayings) -> None:
+    """A verifier may give several rewards; the one that is meant is named so, or stands alone."""
+    part.rewards = rewards
+    part.reward = rewards.get(_REWARD, next(iter(rewards.values())) if len(rewards) == 1 else None)
+    statements.add(f"verifier's rewards: {rewards}", "reward", "rewards")
+
+
+def _ending(result: Result, part: Attempt, statements: _Sayings) -> None:
+    """An agent whose time was up may have been verified all the same; other exceptions say who failed."""
+    info = result.exception_info
+    part.exception = word(info.exception_type) if info is not None else None
+    if part.exception is None and moment(result.finished_at) is None:
+        return
+    part.timed_out = part.exception == _AGENT_TIMEOUT
+    part.verification = failed_by(part.exception)
+    part.ending = _ending_of(part)
+    text = "it ended without an exception"
+    if part.exception is not None:
+        why = word(info.exception_message) if info is not None else None
+        part.exit_status = part.exception
+        text = f"ended by {part.exception}: {(why or '')[:_MESSAGE_CHARS]}"
+    statements.add(text, "timed_out", "exception", "exit_status", *(["verification"] if part.verification else []))
+
+
+def _ending_of(part: Attempt) -> Ending:
+    """By what Harbor tries again: all but the agent's time-out and the verifier's failures, which would recur
+    (design/signals.md#outcome-of-an-attempt)."""
+    if part.exception is None:
+        return "finished"
+    if part.timed_out:
+        return "time"
+    if part.verification is not None:
+        return "verifier"
+    return "budget" if part.exception in _OUT_OF_BUDGET else "infrastructure"
+
+
+def _times(result: Result, part: Attempt, statements: _Sayings) -> None:
+    """Most of a trial's time may be set-up: the agent's own is told apart."""
+    whole = Times(result.started_at, result.finished_at)
+    part.started_at, part.ended_at = moment(result.started_at), moment(result.finished_at)
+    part.wall_time_s = whole.seconds
+    part.agent_time_s = result.agent_execution.seconds if result.agent_execution is not None else None
+    if part.wall_time_s is not None or part.started_at is not None:
+        text = f"the trial took {part.wall_time_s} s, of which the agent {part.agent_time_s} s"
+        statements.add(text, "wall_time_s", "agent_time_s", "started_at", "ended_at")
+
+
+def _usage(result: Result, part: Attempt, statements: _Sayings) -> None:
+    """As Harbor counted; for some agents that is every repeat of a message's usage
+    (design/formats.md#harbor-and-atif)."""
+    used = result.agent_result
+    if used is None:
+        return
+    part.input_tokens, part.output_tokens = count(used.n_input_tokens), count(used.n_output_tokens)
+    part.cache_read_tokens, part.cost_usd = count(used.n_cache_tokens), amount(used.cost_usd)
+    statements.add(
+        f"Harbor counted {part.input_tokens} tokens in ({part.cache_read_tokens} of them cached), "
+        f"{part.output_tokens} out, cost {part.cost_usd}",
+        "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd",
+    )  # fmt: skip
+
+
+def _dataset(source: str | None, config: Config, root: str, jobs: dict[str, Config]) -> str | None:
+    """The dataset a trial's task is from, with its version where the job's configuration names it."""
+    source = source or (word(config.task.source) if config.task is not None else None)
+    folder = max((d for d in jobs if d == "" or root.startswith(f"{d}/")), key=len, default=None)
+    sets = (jobs[folder].datasets or []) if folder is not None else []
+    alone = len(sets) == 1 and folder is not None and not jobs[folder].tasks
+    for dataset in sets:
+        if source is not None and word(dataset.name) == source:
+            return _named(dataset)
+    return source or (_named(sets[0]) if alone else None)
+
+
+def _named(dataset: Dataset) -> str | None:
+    name, version = word(dataset.name), word(dataset.version) or word(dataset.ref)
+    if name is None:
+        return word(dataset.path)
+    return f"{name}@{version}" if version is not None else name
+
+
+def _of_trial_config(source: Input, root: str, config: Config, jobs: dict[str, Config]) -> Attempt:
+    part = Attempt(
+        root=root,
+        scope="trial",
+        trial_id=word(config.trial_name),
+        run_id=word(config.job_id),
+        knobs=trial_knobs(config, _dataset(None, config, root, jobs), None),
+        kinds=["harness_config"],
+    )
+    _Sayings(source, part).knobs()
+    return part
+
+
+def _of_job_config(source: Input, root: str, config: Config) -> Attempt:
+    part = Attempt(root=root, scope="lent", knobs=job_knobs(config), kinds=["harness_config"])
+    _Sayings(source, part).knobs()
+    return part
+
+
+def _of_job(source: Input, root: str, record: Job | Lock) -> Attempt:
+    part = Attempt(root=root, scope="lent")
+    statements = _Sayings(source, part)
+    if isinstance(record, Lock):
+        version = word(record.harbor.version) if record.harbor is not None else None
+        concurrency = number(record.n_concurrent_trials)
+        part.knobs = {k: v for k, v in (("harbor_version", version), ("concurrency", concurrency)) if v is not None}
+        statements.knobs()
+        return part
+    stats = record.stats or Stats()
+    done = count(stats.n_completed_trials if stats.n_completed_trials is not None else stats.n_trials)
+    errors = count(stats.n_errored_trials if stats.n_errored_trials is not None else stats.n_errors)
+    part.run_id = word(record.id)
+    statements.add(f"job: {count(record.n_total_trials)} trials, {done} done, {errors} with an exception", "run_id")
+    return part
+
+
+def _of_tests(source: Input, root: str, report: Ctrf) -> list[Attempt]:
+    verified = verification(report)
+    if verified is None:
+        return []
+    part = Attempt(root=root, scope="trial", verification=verified, kinds=["test_report"])
+    counts = f"{len(verified.passed or ())} tests pass, {len(verified.failed or ())} fail"
+    crash = f"; the verifier itself broke: {verified.message[:_MESSAGE_CHARS]}" if verified.status == "crashed" else ""
+    _Sayings(source, part).add(counts + crash, "verification")
+    return [part]
+
+
+def _of_rewards(source: Input, root: str, rewards: dict[str, float]) -> Attempt:
+    part = Attempt(root=root, scope="trial")
+    _reward(rewards, part, _Sayings(source, part))
+    return part

@@ -1,1 +1,0 @@
-"""Hermes' tools, met in data sets of other formats."""

@@ -1,0 +1,387 @@
+"""What a ShareGPT message says in tags: `<think>`, `<tool_call>`, `<tool_response>` (design/formats.md#small-formats).
+
+Tags also stand literally in code and talk: a call is one only where its tag holds an object with a name.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agentsignals.formats import Input, Reading, gathered
+from agentsignals.formats.any_agent import ANYBODY, tool
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.documents import each, is_list
+from agentsignals.formats.documents import read as read_document
+from agentsignals.formats.edits import record_arguments
+from agentsignals.formats.records import lines, saw, skip
+from agentsignals.formats.sharegpt import name_of
+from agentsignals.model import Artifact, CallStatus, Session, Step, logged_iso
+
+_THINK, _THOUGHT = "<think>", "</think>"
+_CALL, _CALLED = "<tool_call>", "</tool_call>"
+_RESPONSE, _RESPONDED = "<tool_response>", "</tool_response>"
+_SPACE = re.compile(r"\s*")
+_PYTHON_CHARS = 20_000
+"""Older data sets write calls as Python writes a dict; a longer one is left as text."""
+_decoder = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
+
+
+class Called(Struct, gc=False):
+    """A call: the tool's name, its arguments as JSON."""
+
+    name: str
+    arguments: str
+
+
+class Answered(Struct, gc=False):
+    """A result: its content, and of which call, as far as it says so."""
+
+    content: Any
+    name: str | None = None
+
+
+class AgentMessage(Struct, gc=False):
+    """A message of the agent, taken apart. `thoughts`, `texts` and `calls` are each in order."""
+
+    thoughts: list[str]
+    texts: list[str]
+    calls: list[Called]
+
+
+def answer_of(value: str) -> AgentMessage:
+    """A message of the agent. Thoughts come first; one that is not closed is all there is."""
+    answer = AgentMessage([], [], [])
+    at = _skip(value, 0)
+    while value.startswith(_THINK, at):
+        stop = value.find(_THOUGHT, at)
+        thought = value[at + len(_THINK) : stop if stop >= 0 else len(value)].strip()
+        if thought:
+            answer.thoughts.append(thought)
+        at = _skip(value, stop + len(_THOUGHT)) if stop >= 0 else len(value)
+    _calls(value, at, answer)
+    return answer
+
+
+def _calls(value: str, at: int, answer: AgentMessage) -> None:
+    text = at
+    while (start := value.find(_CALL, at)) >= 0:
+        payload, end = _payload(value, start + len(_CALL), _CALLED)
+        call = call_of(payload)
+        at = end if call is not None else start + len(_CALL)
+        if call is not None:
+            _keep(answer.texts, value[text:start])
+            answer.calls.append(call)
+            text = end
+    _keep(answer.texts, value[text:])
+
+
+def results_of(value: str) -> list[Answered]:
+    """The results in a message of a tool: one for each tag, or the message as it is."""
+    results: list[Answered] = []
+    at = 0
+    while (start := value.find(_RESPONSE, at)) >= 0:
+        inner = start + len(_RESPONSE)
+        payload, end = _payload(value, inner, _RESPONDED)
+        if end < 0:
+            stop = value.find(_RESPONDED, inner)
+            end = stop + len(_RESPONDED) if stop >= 0 else len(value)
+            payload = value[inner : stop if stop >= 0 else len(value)].strip()
+        name = payload.get("name") if isinstance(payload, dict) else None
+        content = payload["content"] if isinstance(payload, dict) and "content" in payload else payload
+        results.append(Answered(content, name if isinstance(name, str) else None))
+        at = end
+    return results or [Answered(value)]
+
+
+def call_of(value: Any) -> Called | None:
+    """The call that an object is; arguments may be an object or its JSON. None when it is no call."""
+    if isinstance(value, str):
+        value = _object(value)
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str) or not value["name"]:
+        return None
+    arguments = value.get("arguments", value.get("parameters", {}))
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False, default=str)
+    return Called(value["name"], arguments)
+
+
+def _object(text: str) -> Any:
+    try:
+        return _decoder.decode(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _payload(value: str, at: int, closing: str) -> tuple[Any, int]:
+    """What a tag holds and where it ends; -1 when it holds no object that its closing tag follows.
+
+    The object is read as JSON, not up to the closing tag: its texts may quote one.
+    """
+    at = _skip(value, at)
+    if value[at : at + 1] not in ("{", "["):
+        return None, -1
+    try:
+        payload, end = _decoder.raw_decode(value, at)
+    except (ValueError, RecursionError):
+        return _python(value, at, closing)
+    end = _skip(value, end)
+    return (payload, end + len(closing)) if value.startswith(closing, end) else (None, -1)
+
+
+def _python(value: str, at: int, closing: str) -> tuple[Any, int]:
+    stop = value.find(closing, at, at + _PYTHON_CHARS)
+    if stop < 0 or value[at : at + 2] != "{'" or value.find(_CALL, at, stop) >= 0:
+        return None, -1
+    try:
+        return ast.literal_eval(value[at:stop].strip()), stop + len(closing)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return None, -1
+
+
+def _skip(value: str, at: int) -> int:
+    match = _SPACE.match(value, at)
+    return match.end() if match else at
+
+
+def _keep(texts: list[str], text: str) -> None:
+    if text.strip():
+        texts.append(text.strip())
+
+
+# ShareGPT rows as sessions: what was said, and calls with the results that follow them. No times, no usage.
+
+_PEOPLE = frozenset(("human", "user"))
+_AGENT = frozenset(("gpt", "assistant", "model", "chatgpt", "bot"))
+_TOOLS = frozenset(("tool", "observation", "function_response", "function", "tool_response"))
+_CALLS = frozenset(("function_call", "tool_call"))
+_FAILED = ("Error:", "error:", "Error executing tool")
+_HEAD = 64 * 1024
+_OF_HERMES = ("api_calls", "tool_stats", "toolsets_used")
+_FACTS = ("completed", "partial", "api_calls", "category", "subcategory", "task")
+_ROWS, _CONVERSATION = re.compile(rb'"rows"\s*:'), re.compile(rb'"conversations"\s*:')
+
+
+class Turn(Struct, gc=False):
+    from_: str = msgspec.field(name="from")
+    value: object = None
+
+
+class Row(Struct, gc=False, kw_only=True):
+    conversations: list[Turn]
+    id: object = None
+    system: object = None
+    """Some data sets have the instructions here."""
+    model: object = None
+    timestamp: object = None
+    completed: object = None
+    partial: object = None
+    api_calls: object = None
+    tool_stats: Raw = Raw()
+    toolsets_used: Raw = Raw()
+    category: object = None
+    subcategory: object = None
+    task: object = None
+
+
+class _Wrapped(Struct, gc=False):
+    row: Raw = Raw()
+
+
+class _Document(Struct, gc=False):
+    rows: list[Raw] = []
+
+
+decode_row = msgspec.json.Decoder(Row).decode
+_wrapped = msgspec.json.Decoder(_Wrapped).decode
+_document = msgspec.json.Decoder(list[Raw] | _Document).decode
+
+
+def read(inputs: list[Input]) -> Reading:
+    """Every row as a session; one that stands there twice, in one file or in two, counts once."""
+    return gathered(pieces(inputs))
+
+
+def pieces(inputs: list[Input]) -> Iterator[Reading]:
+    """The rows, in their order."""
+    names: set[str] = set()
+    for source in inputs:
+        for number, row in _rows(source):
+            saw(source.artifact, "row")
+            name = name_of(row.id, [{"from": turn.from_, "value": turn.value} for turn in row.conversations])
+            if name in names:
+                saw(source.artifact, "repeated")
+                continue
+            session = _Conversation(name, row, source, number).session()
+            if session.events:
+                names.add(name)
+                yield Reading([session])
+
+
+def _rows(source: Input) -> Iterator[tuple[int, Row]]:
+    """Rows with their line, or their place in the list. Lines are decoded one by one, however long the file is."""
+    start = bytes(source.data[:64]).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if is_list(source.data) or (start[:1] == b"{" and _is_wrapper(source.data)):
+        yield from _listed(source)
+    else:
+        yield from lines(source.data, source.artifact, decode_row)
+
+
+def _is_wrapper(data: bytes) -> bool:
+    """Whether a document holds the rows: it names them before any conversation, or is printed over several lines."""
+    head = bytes(data[:_HEAD])
+    rows, first = _ROWS.search(head), _CONVERSATION.search(head)
+    wraps = rows is not None and (first is None or rows.start() < first.start())
+    return wraps or (head.lstrip().partition(b"\n")[0].strip() == b"{" and b"\n{" not in head)
+
+
+def _listed(source: Input) -> Iterator[tuple[int, Row]]:
+    document = read_document(source, _document, "rows")
+    raws = document.rows if isinstance(document, _Document) else document or []
+    if isinstance(document, _Document) and not raws:
+        raws = [Raw(bytes(source.data))]  # one row, printed over several lines
+    for number, row in enumerate((each([raw], _row, source.artifact)[0] for raw in raws), 1):
+        source.artifact.records += 1
+        if row is None:
+            skip(source.artifact, "bad_shape")
+        else:
+            yield number, row
+
+
+def _row(raw: memoryview | bytes) -> Row:
+    inner = _wrapped(raw).row
+    return decode_row(inner or raw)
+
+
+class _Conversation:
+    """One session in the making."""
+
+    def __init__(self, name: str, row: Row, source: Input, number: int) -> None:
+        artifact: Artifact = source.artifact
+        hermes = any(getattr(row, key) is not None and getattr(row, key) != Raw() for key in _OF_HERMES)
+        session = Session(
+            session_id=name,
+            context="product",
+            format="sharegpt",
+            agent="hermes" if hermes else "unknown",
+            artifact_id=artifact.artifact_id,
+        )
+        session.repo = source.repo_hint
+        session.model = row.model if isinstance(row.model, str) else None
+        self.row = row
+        self.builder = SessionBuilder(session, ANYBODY)
+        self.builder.line = number
+        self.touched: set[str] = set()
+        self.waiting: deque[tuple[str, str]] = deque()
+        """Calls without a result, by id and name: a call has no id of its own, results come in order."""
+        self.step: Step | None = None
+        self.n_calls = 0
+
+    def session(self) -> Session:
+        row = self.row
+        if isinstance(row.system, str) and row.system:
+            self.builder.event("meta", row.system)
+        for turn in row.conversations:
+            self._turn(turn.from_, _as_text(turn.value))
+        facts = {name: value for name in _FACTS if (value := getattr(row, name)) is not None}
+        if facts:
+            self.builder.event("meta", msgspec.json.encode(facts).decode())
+        session = self.builder.finish()
+        saved = logged_iso(row.timestamp) if isinstance(row.timestamp, str) else None
+        session.ended_at = session.ended_at if session.ended_at is not None else saved
+        return session
+
+    def _turn(self, role: str, text: str) -> None:
+        if role in _PEOPLE:
+            self.step = None
+            if text:
+                self.builder.turn("prompt", text)
+        elif role in _AGENT:
+            self._answer(text)
+        elif role in _TOOLS:
+            for result in results_of(text):
+                self._result(result)
+            self.step = None
+        elif role in _CALLS:
+            self._named_call(text)
+        elif role == "system":
+            self.builder.event("meta", text)
+        else:
+            self.builder.event("unknown", f"{role[:80]}: {text}")
+
+    def _answer(self, text: str) -> None:
+        step = self.step = self._model_call()
+        answer = answer_of(text)
+        for thought in answer.thoughts:
+            self.builder.event("thinking", thought, None, step)
+        for words in answer.texts:
+            self.builder.event("text", words, None, step)
+        self.waiting.clear()
+        for call in answer.calls:
+            self._call(call, step)
+
+    def _named_call(self, text: str) -> None:
+        """A message that is a call, or a list of calls; words that are none are the agent's."""
+        try:
+            decoded = json.loads(text)
+        except (ValueError, RecursionError):
+            decoded = None
+        calls = [
+            call
+            for value in (decoded if isinstance(decoded, list) else [decoded])
+            if (call := call_of(value)) is not None
+        ]
+        if not calls:
+            self._answer(text)
+            return
+        step = self.step = self.step or self._model_call()
+        for call in calls:
+            self._call(call, step)
+
+    def _model_call(self) -> Step:
+        return self.builder.step(None, self.builder.session.model, None)
+
+    def _call(self, call: Called, step: Step) -> None:
+        call_id = f"call_{self.n_calls}"
+        self.n_calls += 1
+        self.builder.call(call_id, call.name, call.arguments, tool(call.name), None, step)
+        self.waiting.append((call_id, call.name))
+
+    def _result(self, result: Answered) -> None:
+        named = next((w for w in self.waiting if w[1] == result.name), None)
+        mine = named or (self.waiting[0] if self.waiting else None)
+        if mine is not None:
+            self.waiting.remove(mine)
+        status, code = _outcome(result.content)
+        call = self.builder.result(mine[0] if mine else "", _as_text(result.content), status, exit_code=code)
+        if call is None:
+            return
+        if status == "ok" and call.class_ == "edit":
+            record_arguments(self.builder, call, self.touched)
+        if call.path:
+            self.touched.add(call.path)
+
+
+def _outcome(content: Any) -> tuple[CallStatus, int | None]:
+    """What became of a call: its exit code, or the error that its answer names."""
+    if isinstance(content, str):
+        return ("error" if content.lstrip().startswith(_FAILED) else "ok"), None
+    if not isinstance(content, dict):
+        return "ok", None
+    code = content.get("exit_code", content.get("returncode"))
+    code = code if isinstance(code, int) and not isinstance(code, bool) else None
+    failed = code not in (None, 0) or bool(content.get("error")) or content.get("success") is False
+    return ("error" if failed else "ok"), code
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)

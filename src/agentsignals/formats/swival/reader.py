@@ -1,0 +1,116 @@
+"""Swival's exports of one family, and each session: read as Claude Code's are, save what only looks like theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.claude_code import records as claude
+from agentsignals.formats.claude_code.reader import SessionReader
+from agentsignals.formats.claude_code.records import Block, File, Line, Message
+from agentsignals.formats.records import lines, saw
+from agentsignals.formats.swival import PROFILE
+from agentsignals.model import Artifact, Session
+
+_PROMPT = "prompt"
+_ERROR = "error:"
+"""How the text of a tool's result begins when the tool failed."""
+
+
+class Row(Struct, gc=False, rename="camel", kw_only=True):
+    """A record. Its time is that of the export and its ids are new in each: neither is read."""
+
+    type: str = ""
+    session_id: str | None = None
+    version: str | None = None
+    cwd: str | None = None
+    is_sidechain: object = None
+    is_meta: object = None
+    message: Raw = Raw()
+    """JSON; or, since rows of a dataset must be of one shape, JSON as a text."""
+    content: object = None
+
+
+_row = msgspec.json.Decoder(Row).decode
+_text = msgspec.json.Decoder(str).decode
+_message = msgspec.json.Decoder(Message | None).decode
+
+
+def decode(data: memoryview | bytes) -> Line:
+    """One record as Claude Code would have written it, without time and id."""
+    row = _row(data)
+    raw = bytes(row.message)
+    message = _message(_text(raw) if raw[:1] == b'"' else raw) if raw else None
+    if row.type in ("user", "assistant") and message is None:
+        raise msgspec.ValidationError("no message")
+    if message is not None and isinstance(message.content, list):
+        for block in message.content:
+            _mark_failed(block)
+    return Line(
+        type=row.type,
+        session_id=row.session_id,
+        version=row.version,
+        cwd=row.cwd,
+        is_sidechain=row.is_sidechain,
+        is_meta=row.is_meta,
+        message=message,
+        subtype=_PROMPT if row.type == "system" else None,
+        content=row.content,
+    )
+
+
+def _mark_failed(block: Block) -> None:
+    if block.type == "tool_result" and isinstance(block.content, str) and block.content.startswith(_ERROR):
+        block.is_error = True
+
+
+def rows_of(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]]:
+    """All records of a file and their line numbers."""
+    numbered = list(lines(data, artifact, decode))
+    return [number for number, _ in numbered], [line for _, line in numbered]
+
+
+def read(inputs: list[Input]) -> Reading:
+    """All files of one family. Of several exports of a session the fullest counts: their records share no id."""
+    files = [File(source, rows_of) for source in inputs]
+    files.sort(key=lambda f: (len(f.lines), len(f.source.data), f.source.artifact.artifact_id), reverse=True)
+    best: dict[str, File] = {}
+    for file in files:
+        kept = best.setdefault(file.session_id, file)
+        if kept is not file:
+            file.source.artifact.note = f"superseded by {kept.source.artifact.artifact_id}"
+            saw(file.source.artifact, "repeated", len(file.lines))
+            for line in file.lines:
+                saw(file.source.artifact, claude.kind_of(line))
+    sessions = []
+    for session_id in sorted(best):
+        reader = Reader(best[session_id])
+        reader.take(best[session_id])
+        sessions.append(reader.finish())
+    return Reading([session for session in sessions if session.events])
+
+
+class Reader(SessionReader):
+    """A session in the making."""
+
+    profile = PROFILE
+
+    def __init__(self, file: File) -> None:
+        super().__init__(file, {}, set())
+        self.session.format = self.session.agent = "swival"
+
+    def _system(self, line: Line) -> None:
+        if line.content:
+            self.builder.event("meta", claude.as_text(line.content))
+
+    def finish(self) -> Session:
+        """A file that `delete_file` put into the trash is no changed one."""
+        session = super().finish()
+        gone = {call.seq for call in session.tool_calls if call.name == "delete_file"}
+        for edit in session.edits:
+            if edit.seq in gone:
+                edit.op, edit.whole_file = "delete", True
+        return session

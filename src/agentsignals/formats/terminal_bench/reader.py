@@ -1,0 +1,223 @@
+"""Terminal-Bench's results as parts of attempts. Each trial is a try of its own: tries of one task are no retries."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.bounds import count, number
+from agentsignals.formats.documents import each, tally
+from agentsignals.formats.harbor.reader import Times, arguments, moment, word
+from agentsignals.formats.records import document, saw
+from agentsignals.model import Attempt, Ending, Statement, Verification
+
+_NO_FAILURE = frozenset(("unset", "none"))
+_AGENT_TIMEOUT = "agent_timeout"
+_VERIFIER: dict[str, Verification] = {
+    "test_timeout": Verification(status="timed_out", message="test_timeout"),
+    "parse_error": Verification(status="crashed", message="parse_error"),
+}
+"""Failures of the verifier: its tests took too long, or their output could not be read."""
+
+
+_ENDINGS: dict[str, Ending] = {
+    _AGENT_TIMEOUT: "time",
+    "context_length_exceeded": "budget",
+    "output_length_exceeded": "budget",
+    "agent_installation_failed": "infrastructure",
+    "test_timeout": "verifier",
+    "parse_error": "verifier",
+}
+
+
+class Trial(Struct, gc=False, kw_only=True):
+    """One trial's results, in a file of its own or in its run's."""
+
+    is_resolved: object
+    failure_mode: object
+    parser_results: dict[str, Any] | None
+    id: object = None
+    trial_name: object = None
+    task_id: object = None
+    total_input_tokens: object = None
+    total_output_tokens: object = None
+    trial_started_at: object = None
+    trial_ended_at: object = None
+    agent_started_at: object = None
+    agent_ended_at: object = None
+
+
+class Run(Struct, gc=False):
+    """A run's results."""
+
+    results: list[Raw]
+
+
+class Agent(Struct, gc=False, kw_only=True):
+    name: object = None
+    import_path: object = None
+    model_name: object = None
+    version: object = None
+    agent_kwargs: dict[str, Any] | None = None
+
+
+class Dataset(Struct, gc=False):
+    name: object = None
+    version: object = None
+
+
+class RunConfig(Struct, gc=False):
+    n_concurrent_trials: object = None
+    n_attempts: object = None
+    global_timeout_multiplier: object = None
+    global_agent_timeout_sec: object = None
+
+
+class Configured(Struct, gc=False, kw_only=True):
+    """`run_metadata.json` and `tb.lock`: the one is flat, the other nested."""
+
+    run_id: object = None
+    agent_name: object = None
+    model_name: object = None
+    agent_kwargs: dict[str, Any] | None = None
+    dataset_name: object = None
+    dataset_path: object = None
+    dataset_version: object = None
+    n_concurrent_trials: object = None
+    n_attempts: object = None
+    agent: Agent | None = None
+    dataset: Dataset | None = None
+    run_config: RunConfig | None = None
+
+
+_trial = msgspec.json.Decoder(Trial).decode
+_run = msgspec.json.Decoder(Run).decode
+_configured = msgspec.json.Decoder(Configured).decode
+_keys = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def read(inputs: list[Input]) -> Reading:
+    """A part for each trial. A run's file only counts where its trials have none."""
+    reading = Reading()
+    runs: list[tuple[Input, list[Trial]]] = []
+    for source in inputs:
+        record = document(source.data, source.artifact, _decode)
+        if record is None:
+            continue
+        folder = posixpath.dirname(source.artifact.path)
+        if isinstance(record, Run):
+            saw(source.artifact, "run_results")
+            decoded = each(record.results, _trial, source.artifact)
+            tally(source.artifact, "trial", [None if t is None else "result" for t in decoded])
+            runs.append((source, [t for t in decoded if t is not None]))
+        elif isinstance(record, Trial):
+            saw(source.artifact, "trial_result")
+            reading.attempts.append(_part(source, folder, record, 1))
+        else:
+            saw(source.artifact, "run_config")
+            reading.attempts.append(_lent(source, folder, record))
+    roots = {p.root for p in reading.attempts if p.scope == "trial"}
+    for source, trials in runs:
+        folder = posixpath.dirname(source.artifact.path)
+        if not any(folder == "" or root.startswith(f"{folder}/") for root in roots):
+            reading.attempts += [_part(source, _place(folder, t, n), t, n) for n, t in enumerate(trials, 1)]
+    return reading
+
+
+def _decode(data: memoryview | bytes) -> Trial | Run | Configured:
+    keys = _keys(data).keys()
+    return _trial(data) if "is_resolved" in keys else _run(data) if "results" in keys else _configured(data)
+
+
+def _place(folder: str, trial: Trial, number_in_run: int) -> str:
+    """Where the trial's own folder would be."""
+    names = [(word(n) or "").replace("/", "_") for n in (trial.task_id, trial.trial_name)]
+    return posixpath.join(folder, names[0] or "trial", names[1] or str(number_in_run))
+
+
+def _part(source: Input, root: str, trial: Trial, line: int) -> Attempt:
+    mode = word(trial.failure_mode)
+    whole = Times(trial.trial_started_at, trial.trial_ended_at)
+    agent = Times(trial.agent_started_at, trial.agent_ended_at)
+    solved = trial.is_resolved if isinstance(trial.is_resolved, bool) else None
+    part = Attempt(
+        root=root,
+        scope="trial",
+        trial_id=word(trial.trial_name),
+        task_id=word(trial.task_id),
+        reward=None if solved is None else float(solved),
+        verification=_verification(trial, mode),
+        exit_status=mode if mode not in _NO_FAILURE else None,
+        ending=_ENDINGS.get(mode, "finished")
+        if mode is not None and (solved is not None or mode in _ENDINGS)
+        else None,
+        timed_out=_timed_out(mode, solved),
+        started_at=moment(whole.started_at),
+        ended_at=moment(whole.finished_at),
+        wall_time_s=whole.seconds,
+        agent_time_s=agent.seconds,
+        kinds=["result_json"],
+    )
+    part.input_tokens, part.output_tokens = _usage(trial)
+    tests = part.verification
+    counts = f"{len(tests.passed or ())} tests pass, {len(tests.failed or ())} fail" if tests else "no tests"
+    fields = ["reward", "verification", "exit_status", "timed_out", "wall_time_s", "agent_time_s", "started_at"]
+    fields += ["ended_at", "input_tokens", "output_tokens"]
+    text = f"resolved {solved}, failure mode {mode}, {counts}, {part.wall_time_s} s, agent {part.agent_time_s} s"
+    part.statements = [Statement(text=text, artifact_id=source.artifact.artifact_id, line=line, fields=fields)]
+    return part
+
+
+def _timed_out(mode: str | None, solved: bool | None) -> bool | None:
+    """Whether the agent's time was up; nobody knows of a trial without a verdict that names no failure."""
+    return None if mode is None or (mode in _NO_FAILURE and solved is None) else mode == _AGENT_TIMEOUT
+
+
+def _usage(trial: Trial) -> tuple[int | None, int | None]:
+    """An agent that does not count its tokens reports 0 of them."""
+    used = count(trial.total_input_tokens), count(trial.total_output_tokens)
+    return used if any(used) else (None, None)
+
+
+def _verification(trial: Trial, mode: str | None) -> Verification | None:
+    """The tests by how they end now: nobody ran them before the agent's work."""
+    failed = _VERIFIER.get(mode or "")
+    if trial.parser_results is None:
+        return failed
+    by = trial.parser_results
+    verified = Verification(
+        passed=[n for n, status in by.items() if status == "passed"],
+        failed=[n for n, status in by.items() if status == "failed"],
+    )
+    if failed is not None:
+        verified.status, verified.message = failed.status, failed.message
+    return verified
+
+
+def _lent(source: Input, folder: str, run: Configured) -> Attempt:
+    agent, dataset = run.agent or Agent(), run.dataset or Dataset()
+    config = run.run_config or RunConfig()
+    name, version = word(run.dataset_name) or word(dataset.name), word(run.dataset_version) or word(dataset.version)
+    limit, factor = number(config.global_agent_timeout_sec), number(config.global_timeout_multiplier)
+    concurrency, tries = number(run.n_concurrent_trials), number(run.n_attempts)
+    settings: dict[str, Any] = {
+        "agent_type": word(run.agent_name) or word(agent.name) or word(agent.import_path),
+        "agent_version": word(agent.version),
+        "model_id": word(run.model_name) or word(agent.model_name),
+        "dataset": f"{name}@{version}" if name and version else name or word(run.dataset_path),
+        "attempts_per_task": tries if tries is not None else number(config.n_attempts),
+        "concurrency": concurrency if concurrency is not None else number(config.n_concurrent_trials),
+        "timeout_s": limit * (factor if factor is not None else 1) if limit is not None else None,
+        "timeout_multiplier": factor,
+    }
+    knobs = arguments(run.agent_kwargs or agent.agent_kwargs, {k: v for k, v in settings.items() if v is not None})
+    text = "configured: " + ", ".join(f"{k} {v}" for k, v in knobs.items())
+    part = Attempt(root=folder, scope="lent", run_id=word(run.run_id), knobs=knobs, kinds=["harness_config"])
+    part.statements = [
+        Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=[f"knobs.{k}" for k in knobs])
+    ]
+    return part

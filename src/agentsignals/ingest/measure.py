@@ -1,0 +1,308 @@
+"""Values computed anew from the rows of a store, and which of them are others than before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from agentsignals.embedding import NONE, Vectors, is_model, light, model
+from agentsignals.errors import CatalogError, EmbedderError, StoreError
+from agentsignals.ingest.corpus_signals import history_of, over_all
+from agentsignals.model import MAIN, NO_SUBAGENT, Absent, Session, Step
+from agentsignals.model.prices import CACHE_WRITES, PAID, Kind, Line, lines, rounding
+from agentsignals.signals import catalog
+from agentsignals.signals.catalog import Signal, measure
+from agentsignals.store import Store, shards
+from agentsignals.store import parquet as table_files
+from agentsignals.store.index import FOLDER
+from agentsignals.store.parquet import signal_rows
+from agentsignals.store.tables import totals
+from agentsignals.views.session import MOST_ROWS, Collected, Item, SessionView
+from agentsignals.views.usage import is_lower_bound
+
+# The vectors of a store's texts: by which embedder, on which scale, and where they are kept.
+
+
+def while_reading(spec: str) -> str:
+    """What compares texts in the workers that read: a model is loaded once, and later."""
+    return NONE if is_model(spec) else spec
+
+
+def vectors_of(store: Store, spec: str, tell: Callable[[str], None] | None = None) -> Vectors | Absent:
+    """What the signals of this store compare texts with."""
+    if not is_model(spec):
+        return light(spec)
+    from agentsignals.embedding.cache import Cache  # noqa: PLC0415  (models only)
+
+    embedder = model(spec, tell=tell)
+    cache = Cache(store.folder, embedder.id)
+    return Vectors(embedder, embedder.profile or cache.profile(), cache)
+
+
+def calibrated(store: Store, vectors: Vectors | Absent) -> Vectors | Absent:
+    """The same on a scale of its own: fitted to the store's sessions once there are enough, and kept from then on."""
+    from agentsignals.embedding.cache import Cache  # noqa: PLC0415  (models only)
+
+    if isinstance(vectors, Absent) or vectors.profile.origin != "identity" or not isinstance(vectors.kept, Cache):
+        return vectors
+    from agentsignals.embedding.passages import fit, opening  # noqa: PLC0415
+
+    openings = (opening(view) for view in _views(store) if view.turns)
+    profile = fit((o for o in openings if o is not None), vectors)
+    if profile is None:
+        return vectors
+    vectors.kept.keep_profile(profile)
+    return Vectors(vectors.embedder, profile, vectors.kept)
+
+
+def _views(store: Store) -> Iterator[SessionView]:
+    from agentsignals.store import shards  # noqa: PLC0415  (pyarrow is loaded when asked)
+
+    for name in store.whole():
+        for session in shards.read_sessions(store.folder, name):
+            if session.context == "product":
+                yield SessionView(session)
+
+
+def prepare(vectors: Vectors | Absent, view: SessionView) -> None:
+    """Has a model look at all texts of a session at once: one by one they would take several times as long."""
+    if not isinstance(vectors, Absent) and vectors.kept is not None and view.session.context == "product":
+        from agentsignals.embedding.passages import Passages  # noqa: PLC0415
+
+        vectors.of(Passages(view).all())
+
+
+_COLUMNS = ["signal", "session_id", "turn", "value", "absent", "absent_detail", "detail"]
+Values = Counter[tuple[object, ...]]
+
+
+def measure_shard(
+    store: Store,
+    name: str,
+    now: dict[str, int],
+    vectors: Vectors | Absent,
+    tell: Callable[[str], None] | None,
+) -> tuple[int, Counter[str]]:
+    """Computes the values of a shard's sessions and puts a copy with them in its place; gives the number of sessions,
+    and by signal how many values are others."""
+    rows, attempts = [], []
+    count = 0
+    for session in shards.read_sessions(store.folder, name):
+        view = SessionView(session)
+        prepare(vectors, view)
+        results = measure(view, {"vectors": vectors})
+        rows.append(signal_rows(session, results))
+        attempts += shards.attempt_rows(session, results)
+        count += 1
+    entry, new_name = store.manifest.shards[name], store.next_name(name)
+    tables = shards.measured_anew(store.folder, name, new_name, entry.tables, rows, attempts)
+    before, after = (_values(store.folder / FOLDER / each / "signals.parquet") for each in (name, new_name))
+    if before is None and tell is not None:
+        tell(f"{FOLDER}/{name}/signals.parquet is damaged: its values are computed anew, and compared with none.")
+    store.put_in_place(name, new_name, tables)
+    entry.signals, entry.values = dict(now), ""
+    store.manifest.history_of = ""
+    store.commit()
+    return count, changed(before, after)
+
+
+def values_across(store: Store) -> Values | None:
+    """The values across sessions as they stand in the store; None where they can't be read."""
+    across = store.manifest.across
+    return _values(store.folder / across.file) if across is not None else Counter()
+
+
+def changed(before: Values | None, after: Values | None) -> Counter[str]:
+    """By signal, how many values are new, gone or others; none where there is nothing to compare."""
+    if before is None or after is None:
+        return Counter()
+    came, went = Counter[str](), Counter[str]()
+    for counted, more, less in ((came, after, before), (went, before, after)):
+        for row, n in (more - less).items():
+            counted[str(row[0])] += n
+    return came | went
+
+
+def _values(path: Path) -> Values | None:
+    try:
+        columns = table_files.read(path, _COLUMNS).to_pydict()
+    except StoreError:  # damaged or gone: what is computed in its place can't be compared
+        return None
+    return Counter(zip(*(columns[name] for name in _COLUMNS), strict=True))
+
+
+# One value again, with the events, artifact lines and rule it rests on: the same function, in explaining mode.
+
+
+class Explanation(Struct, kw_only=True):
+    """The contract's document: a value or its absence, the rule, and the evidence."""
+
+    session: str
+    signal: str
+    value: Any
+    absent: dict[str, str] | None
+    rule: str
+    evidence: list[Item]
+    totals: dict[str, int]
+    detail: dict[str, Any]
+    description: str
+    version: int
+    basis: str
+    """What it rests on (`catalog.Basis`)."""
+    validation: str
+    """How often it was right where the truth was at hand."""
+    unit: str
+    pitfalls: str
+    artifacts: dict[str, str]
+    """Path of each artifact the evidence names."""
+    bill: list[Line]
+    """Of a value in tokens or money: all that the session used and paid, line by line; those with `counts` add up to
+    the value."""
+
+
+def explain(store: Store, session_id: str, path: str) -> Explanation:
+    """Why a session has the value it has. `path` is a signal's, or `sessions.` with a total of tokens or money."""
+    return explained(store, store.session(session_id), path)
+
+
+def explained(store: Store, session: Session, path: str) -> Explanation:
+    """As `explain`, of a session that was read. Only what the signal needs is computed again."""
+    if path.startswith(OF_SESSIONS):
+        return _of_total(store, session, path)
+    signal = catalog.by_path(path)
+    if signal.context not in ("both", session.context):
+        raise CatalogError(
+            f"{path} is of {signal.context} sessions; {session.session_id} is one of {session.context}.",
+            "`agentsignals inventory` says of which each signal is.",
+        )
+    if signal.scope == "corpus":
+        return _over_all(store, session, signal)
+    view = SessionView(session)
+    among = needed(signal)
+    compares = any("vectors" in catalog.catalogue()[name].parameters for name in {signal.name, *among})
+    inputs = {"vectors": _vectors(store, view)} if compares else {}
+    values, history = catalog.values(view, inputs, among), None
+    if signal.scope == "history":
+        history, across = history_of(store, session.session_id)
+        values |= across
+    value, detail, collected = catalog.explain(signal, view, values, history)
+    if not collected.items and not isinstance(value, Absent):
+        collected.denominator(session.turns, "searched:")
+    is_usd = signal.unit == "USD"
+    return _explanation(store, session, signal, value, detail, collected, _bill(session, collected, value, is_usd))
+
+
+def needed(signal: Signal) -> set[str]:
+    """The names of the signals that a signal needs, and of those that these need."""
+    return {*signal.needs}.union(*(needed(catalog.catalogue()[name]) for name in signal.needs))
+
+
+def _explanation(  # noqa: PLR0913  (what an explanation is made of)
+    store: Store, session: Session, signal: Signal, value: Any, detail: dict[str, Any], why: Collected, bill: list[Line]
+) -> Explanation:
+    return Explanation(
+        session=session.session_id,
+        signal=signal.path,
+        value=None if isinstance(value, Absent) else catalog.plain(value),
+        absent={"reason": value.reason, "detail": value.detail} if isinstance(value, Absent) else None,
+        rule="; ".join(why.rules) or signal.description,
+        evidence=why.items,
+        totals=why.totals,
+        detail=detail,
+        description=signal.description,
+        version=signal.version,
+        basis=signal.basis,
+        validation=catalog.validation(signal),
+        unit=signal.unit,
+        pitfalls=signal.pitfalls,
+        artifacts=store.artifact_paths({i.artifact for i in why.items if i.artifact}, session.session_id),
+        bill=bill,
+    )
+
+
+def _bill(session: Session, why: Collected, value: Any, is_usd: bool) -> list[Line]:
+    """All that a session used, where the value is made of that; empty where it is not."""
+    if not why.billed:
+        return []
+    bill = lines(session.steps, why.billed, is_lower_bound(session))
+    rest = rounding(value, bill) if is_usd and isinstance(value, float) else None
+    return [*bill, rest] if rest is not None else bill
+
+
+def _over_all(store: Store, session: Session, signal: Signal) -> Explanation:
+    """A value over all sessions of the session's context: what of each went in."""
+    whole = over_all(store, signal, session.context, MOST_ROWS)
+    why = Collected(SessionView(session))
+    for session_id, by_need in whole.inputs.items():
+        is_bound = store.manifest.sessions[session_id].visible_output_tokens is not None
+        for need, of_it in by_need.items():
+            needed = catalog.catalogue()[need]
+            why.input(f"{session_id} {needed.path}", of_it, is_bound and needed.grows_with_output)
+    why.totals["input"], why.items = whole.sessions * len(signal.needs), why.items[:MOST_ROWS]
+    return _explanation(store, session, signal, whole.value, whole.detail, why, [])
+
+
+OF_SESSIONS = "sessions."
+_KINDS: dict[str, Collection[Kind]] = {
+    "input_tokens": {"input"},
+    "output_tokens": {"output"},
+    "cache_read_tokens": {"cache read"},
+    "cache_write_tokens": CACHE_WRITES,
+    "cost_usd": PAID,
+}
+_THREADS: dict[str, Callable[[Step], bool]] = {
+    "": lambda step: True,
+    "main_": lambda step: step.thread == MAIN,
+    "subagent_": lambda step: step.thread not in NO_SUBAGENT,
+}
+_TOTALS: dict[str, tuple[Collection[Kind], Callable[[Step], bool]]] = {
+    **{part + name: (kinds, of) for part, of in _THREADS.items() for name, kinds in _KINDS.items()},
+    "recorded_cost_usd": (PAID, lambda step: step.cost_source == "recorded"),
+    "subagent_summed_tokens": ({"not split"}, _THREADS["subagent_"]),
+}
+"""Totals of a session by their column in `sessions`: the kinds of tokens, and of which model calls."""
+
+
+def _of_total(store: Store, session: Session, path: str) -> Explanation:
+    column = path.removeprefix(OF_SESSIONS)
+    if column not in _TOTALS:
+        raise CatalogError(f"{path!r} is no total of tokens or money.", f"The totals: {', '.join(_TOTALS)}.")
+    kinds, of = _TOTALS[column]
+    value, unit = totals(session)[column], "USD" if column.endswith("_usd") else "tokens"
+    why = Collected(SessionView(session))
+    why.support(s for s in session.steps if of(s))
+    why.bill((s for s in session.steps if of(s)), kinds)
+    is_bound = is_lower_bound(session) and column.endswith(("output_tokens", "cost_usd"))
+    meaning = f"The column {column} of the table `sessions`: the sum over the session's model calls."
+    return Explanation(
+        session=session.session_id,
+        signal=path,
+        value=value,
+        absent={"reason": "missing_field", "detail": "usage"} if value is None else None,
+        rule="at least: output was logged in mid-stream" if is_bound else meaning,
+        evidence=why.items,
+        totals=why.totals,
+        detail={"at_least": True} if is_bound else {},
+        description=meaning,
+        version=0,
+        basis="record",
+        validation="",
+        unit=unit,
+        pitfalls="",
+        artifacts=store.artifact_paths({i.artifact for i in why.items if i.artifact}, session.session_id),
+        bill=_bill(session, why, value, unit == "USD"),
+    )
+
+
+def _vectors(store: Store, view: SessionView) -> Vectors | Absent:
+    """What compares this session's texts. What needs none of it is explained all the same when a model is gone."""
+    try:
+        vectors = vectors_of(store, store.manifest.embedder)
+        prepare(vectors, view)
+    except EmbedderError as problem:
+        return Absent("backend_disabled", f"embedder: {problem.message}")
+    return vectors

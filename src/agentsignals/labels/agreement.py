@@ -1,0 +1,318 @@
+"""Two labellers on the same messages or sessions: how far they agree, and what their disagreements are made of."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from math import fsum
+
+from msgspec import Struct, field
+
+from agentsignals.labels.task import Task
+from agentsignals.redaction import redacted
+from agentsignals.stats import agreement as jackknife
+from agentsignals.stats.agreement import (
+    Estimate,
+    Pair,
+    ac1,
+    agreement,
+    alpha,
+    coincidences,
+    icc,
+    kappa_estimate,
+    spearman,
+    weighted_kappa,
+)
+from agentsignals.stats.intervals import FEWEST_CLUSTERS, Interval, clustered, sums_interval
+
+SCALES = {name: tuple("01234") for name in ("task_paraphrase_accuracy", "goal_alignment_at_close")}
+"""Scores with few steps, which are compared as classes, too."""
+_CONTINUOUS = "session_success"
+MOST_SCORE = 100
+_ORDERED = frozenset(("sentiment", "plan_optimality", "instruction_adherence", *SCALES))
+"""Tasks whose classes, as declared, go from one end to the other."""
+_SCORE = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
+_TURN = re.compile(r"none|[0-9]{1,6}")
+"""What conflation_turn says: the one task whose verdict is neither a class nor a score."""
+EXAMPLES = 3
+EXCERPT_CHARS = 160
+
+
+class Both(Struct, frozen=True, kw_only=True):
+    """One thing that both judged."""
+
+    session_id: str
+    turn: int | None
+    """From 0; None: the whole session."""
+    a: str
+    b: str
+    score_a: float | None = None
+    score_b: float | None = None
+    text: str | None = None
+    """The message."""
+
+
+class OfClass(Struct, frozen=True, kw_only=True):
+    """One class, with the second labeller's word taken as the truth. Intervals at 95 percent, over sessions; None under
+    six with the class."""
+
+    n: int
+    """How often the second gave it."""
+    predicted: int = field(name="said")
+    """How often the first did."""
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    precision_interval: Interval | None = None
+    recall_interval: Interval | None = None
+    f1_interval: Interval | None = None
+
+
+class Example(Struct, frozen=True):
+    """A message of a pattern, secrets masked. The turn is counted from 1."""
+
+    session: str
+    turn: int | None
+    excerpt: str | None
+
+
+class Pattern(Struct, frozen=True):
+    """What the first called `a` and the second `b`."""
+
+    a: str
+    b: str
+    n: int
+    share: float
+    """Of the things both judged."""
+    examples: list[Example]
+
+
+class Scores(Struct, frozen=True):
+    """Two labellers' scores of the same things."""
+
+    n: int
+    icc: Estimate | None
+    """ICC(2,1): absolute agreement."""
+    spearman: Estimate | None
+    mean_difference: float
+    """The first's less the second's."""
+    mean_difference_interval: Interval | None = None
+
+
+class WeightedBack(Struct, frozen=True):
+    """What a stratified sample says of all that it was drawn from: each thing counted as often as its `weight`."""
+
+    things: float
+    agreement: float
+    chance: float
+    kappa: Estimate | None
+    """The interval is over sessions, and takes the strata for chance: it is a little wide."""
+
+
+class Comparison(Struct, kw_only=True):
+    """What came of comparing. Coefficients are None where they are not defined; so are all figures of classes where
+    the task's verdict is a score of many values. Intervals are by sessions: messages of one are alike."""
+
+    task: str
+    a: str
+    b: str
+    n: int
+    sessions: int
+    agreement: float | None = None
+    agreement_interval: Interval | None = None
+    chance: float | None = None
+    kappa: Estimate | None = None
+    """Cohen's."""
+    weighted_kappa: Estimate | None = None
+    """With quadratic weights, where the classes have an order."""
+    ac1: Estimate | None = None
+    """Gwet's, which a frequent class does not press down."""
+    confusion: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Rows: the first; columns: the second."""
+    per_class: dict[str, OfClass] = field(default_factory=dict)
+    scores: Scores | None = None
+    patterns: list[Pattern] = field(default_factory=list)
+    """Disagreements, the most frequent first."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """What is not among the n, by reason."""
+    weighted_back: WeightedBack | None = None
+    """With a gold file whose rows have weights: of what they stand for. The other figures are of the rows."""
+    gold: str | None = None
+    """Who made the gold file that stands as the second, in the file's own words."""
+    warnings: list[str] = field(default_factory=list)
+
+
+class Several(Struct, kw_only=True):
+    """More than two labellers."""
+
+    task: str
+    labellers: list[str]
+    n: int
+    """Things with labels of at least two."""
+    alpha: Estimate | None
+    """Krippendorff's over those things; None where it is not defined, and for scores of many values."""
+    alpha_of: str
+    """`ordinal` where the classes go from one end to the other, else `nominal`."""
+    pairs: list[Comparison]
+    """Each two of them, on what both labelled."""
+
+
+def compare(task: Task, a: str, b: str, both: Sequence[Both]) -> Comparison:
+    """Compares what `a` and `b` said of the same things."""
+    comparison = Comparison(task=task.name, a=a, b=b, n=len(both), sessions=len({pair.session_id for pair in both}))
+    scored = [(p.session_id, p.score_a, p.score_b) for p in both if p.score_a is not None and p.score_b is not None]
+    if not task.values and scored:
+        comparison.scores = _scores(scored)
+    if task.name != _CONTINUOUS:
+        _of_classes(
+            comparison, task, classes(task) or sorted({name for pair in both for name in (pair.a, pair.b)}), both
+        )
+    return comparison
+
+
+def _scores(scored: Sequence[tuple[str, float, float]]) -> Scores:
+    sessions: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for session_id, a, b in scored:
+        sessions[session_id].append((a, b))
+    pairs, sizes = list(sessions.values()), [float(len(of)) for of in sessions.values()]
+
+    def over(coefficient: Callable[[Sequence[tuple[float, float]]], float | None]) -> Estimate | None:
+        return jackknife.estimate(pairs, sizes, lambda some: coefficient([pair for of in some for pair in of]))
+
+    apart = [(fsum(a - b for a, b in of), float(len(of))) for of in pairs]
+    return Scores(
+        len(scored),
+        over(icc),
+        over(spearman),
+        fsum(d for d, _ in apart) / len(scored),
+        sums_interval(apart) if len(apart) >= FEWEST_CLUSTERS else None,
+    )
+
+
+def ordered(task: Task) -> bool:
+    """Whether a task's classes, as declared, go from one end to the other."""
+    return task.name in _ORDERED
+
+
+def alpha_of(task: Task, things: Sequence[tuple[str, Sequence[str]]]) -> Estimate | None:
+    """Krippendorff's alpha where the verdicts are classes, over things (session, the labels it has)."""
+    if task.name == _CONTINUOUS:
+        return None
+    of_thing = ((session_id, pair, n) for session_id, labels in things for pair, n in coincidences(labels).items())
+    return jackknife.of_pairs(of_thing, partial(alpha, order=classes(task) if ordered(task) else ()))
+
+
+def weighted_back(things: Sequence[tuple[str, str, str, float]]) -> WeightedBack | None:
+    """The figures over (session, first's label, second's, weight); None of nothing."""
+    cells = jackknife.together({(a, b): weight} for _, a, b, weight in things)
+    whole = fsum(cells.values())
+    if not whole:
+        return None
+    same, chance = _same_and_chance(cells)
+    estimate = jackknife.of_pairs(((session_id, (a, b), weight) for session_id, a, b, weight in things), _weighted_back)
+    return WeightedBack(whole, same, chance, estimate)
+
+
+def _weighted_back(cells: Mapping[Pair, float]) -> float | None:
+    if not cells or len({name for pair in cells for name in pair}) == 1:
+        return None
+    same, chance = _same_and_chance(cells)
+    return (same - chance) / (1 - chance)
+
+
+def _same_and_chance(cells: Mapping[Pair, float]) -> tuple[float, float]:
+    first, second = defaultdict[str, float](float), defaultdict[str, float](float)
+    for (a, b), weight in cells.items():
+        first[a] += weight
+        second[b] += weight
+    whole = fsum(cells.values())
+    same = fsum(weight for (a, b), weight in cells.items() if a == b) / whole
+    return same, fsum(first[name] * second[name] for name in first.keys() & second.keys()) / whole**2
+
+
+def classes(task: Task) -> tuple[str, ...]:
+    """What a task's verdict may be; empty where it is any number."""
+    return task.values or SCALES.get(task.name, ())
+
+
+def fitting(task: Task, value: str | None) -> str | None:
+    """The task's class that these words name, whatever their case and blanks; where it has none, the number. None when
+    they are neither."""
+    text, allowed = (value or "").strip(), classes(task)
+    if allowed:
+        plain = text.replace(" ", "_").casefold()
+        return next((name for name in allowed if name.casefold() == plain), None)
+    if task.name != _CONTINUOUS:
+        return text if _TURN.fullmatch(text) else None
+    return text if _SCORE.fullmatch(text) and float(text) <= MOST_SCORE else None
+
+
+def score(task: Task, label: str) -> float | None:
+    """The number that a label of people's stands for, on the scale that models' verdicts have; None of a class."""
+    if task.name in SCALES:
+        return int(label) / 4
+    return float(label) if not task.values and _SCORE.fullmatch(label) else None
+
+
+def _of_classes(comparison: Comparison, task: Task, labels: Sequence[str], both: Sequence[Both]) -> None:
+    pairs = [(pair.a, pair.b) for pair in both]
+    measured = agreement(pairs, labels)
+    if measured is None:
+        return
+    comparison.agreement, comparison.chance, comparison.confusion = (
+        measured.agreement,
+        measured.chance,
+        measured.confusion,
+    )
+    comparison.kappa = kappa_estimate((pair.session_id, pair.a, pair.b) for pair in both)
+    by_session = [(pair.session_id, (pair.a, pair.b), 1.0) for pair in both]
+    comparison.agreement_interval = clustered((at, a == b, 1) for at, (a, b), _ in by_session).interval
+    comparison.ac1 = jackknife.of_pairs(by_session, partial(ac1, labels=len(labels)))
+    if ordered(task):
+        comparison.weighted_kappa = jackknife.of_pairs(by_session, partial(weighted_kappa, order=labels))
+    comparison.per_class = {name: _of_class(name, both) for name in labels}
+    comparison.patterns = _patterns(both)
+
+
+def _of_class(name: str, both: Sequence[Both]) -> OfClass:
+    """F1 is a ratio of sums, too: twice the hits over how often either gave the class."""
+    parts = [(pair.session_id, pair.a == name, pair.b == name) for pair in both]
+    hits, predicted, n = (sum(column) for column in zip(*((a and b, a, b) for _, a, b in parts), strict=True))
+    return OfClass(
+        n=n,
+        predicted=predicted,
+        precision=hits / predicted if predicted else None,
+        recall=hits / n if n else None,
+        f1=2 * hits / (predicted + n) if predicted + n else None,
+        precision_interval=clustered((at, a and b, a) for at, a, b in parts).interval,
+        recall_interval=clustered((at, a and b, b) for at, a, b in parts).interval,
+        f1_interval=clustered((at, 2 * (a and b), a + b) for at, a, b in parts).interval,
+    )
+
+
+def _patterns(both: Sequence[Both]) -> list[Pattern]:
+    apart: dict[tuple[str, str], list[Both]] = {}
+    for example in both:
+        if example.a != example.b:
+            apart.setdefault((example.a, example.b), []).append(example)
+    ordered = sorted(apart.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+    return [Pattern(a, b, len(pairs), len(pairs) / len(both), _examples(pairs)) for (a, b), pairs in ordered]
+
+
+def _examples(pairs: list[Both]) -> list[Example]:
+    """A few, spread over the sessions: from beginning to end of what there is."""
+    step = max(1, len(pairs) // EXAMPLES)
+    return [
+        Example(pair.session_id, None if pair.turn is None else pair.turn + 1, _excerpt(pair.text))
+        for pair in pairs[::step][:EXAMPLES]
+    ]
+
+
+def _excerpt(text: str | None) -> str | None:
+    """Masked before it is cut: half a secret is no longer recognised as one."""
+    if text is None:
+        return None
+    line = " ".join(redacted(text).split())
+    return line if len(line) <= EXCERPT_CHARS else f"{line[: EXCERPT_CHARS - 1]}…"

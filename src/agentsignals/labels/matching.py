@@ -1,0 +1,494 @@
+"""Labels that others published beside the messages they are of, read as labels of the sessions in a store.
+
+The columns are those of agent-traces's data set: session_id, turn (counted from 1), TASK_label, TASK_reason, and the
+message itself (content_text), which tells whether their turn is ours.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+
+from agentsignals.errors import SourceError
+from agentsignals.labels.agreement import (
+    Both,
+    Comparison,
+    Several,
+    alpha_of,
+    classes,
+    compare,
+    fitting,
+    ordered,
+    weighted_back,
+)
+from agentsignals.labels.answers import Outcome
+from agentsignals.labels.classifier import classifier_of
+from agentsignals.labels.gold import Gold, GoldRow
+from agentsignals.labels.labellers import LABELLERS, labeller
+from agentsignals.labels.labellers.rules import Rules
+from agentsignals.labels.prompting import Asker, Question
+from agentsignals.labels.task import Case, Task, Verdict
+from agentsignals.labels.units import Unit
+from agentsignals.model import RULES, Label, Turn
+from agentsignals.redaction import redacted
+from agentsignals.redaction.spans import without_pseudonyms
+from agentsignals.stats.agent_traces import TASK, label
+from agentsignals.store import Store
+from agentsignals.store import sidecars as labels
+from agentsignals.store.query import rows
+from agentsignals.store.query import rows as rows_of
+from agentsignals.store.sidecars import LabelRow
+from agentsignals.words.text import count_tokens
+
+_NEEDED = ("session_id", "turn")
+_TEXT = "content_text"
+
+
+class PublishedRow(Struct, frozen=True, gc=False):
+    """A label as published. `turn` is counted from 0, as everywhere here."""
+
+    session_id: str
+    turn: int
+    value: str
+    reason: str | None = None
+    text: str | None = None
+    """The message it is of; None when it was not published with it."""
+
+
+class Published(Struct):
+    """The labels of a file or folder."""
+
+    rows: list[PublishedRow] = field(default_factory=list)
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Rows that are no label, by reason: `no_session`, `no_turn`, `no_label`, `repeated`."""
+
+
+class Taken(Struct, kw_only=True):
+    """What became of published labels in a store."""
+
+    labels: int = 0
+    sessions: int = 0
+    """Sessions of the store that have one now."""
+    moved: int = 0
+    """Labels whose message is another turn here: found by its text, which only one turn of the session has."""
+    unmatched_sessions: int = 0
+    unmatched_labels: int = 0
+    """Labels of sessions that the store does not hold."""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """The other labels that were not taken, by reason: those of `Published`, `no_such_turn`, `other_text`."""
+
+
+def read_published(path: Path | str, task: str = TASK) -> Published:
+    """The labels in a Parquet file, or in all Parquet files of a folder, in order of name.
+
+    Of two labels of one message the first counts. SourceError when there is no such file, when it can't be read, or
+    when it lacks a column.
+    """
+    published = Published()
+    skipped: Counter[str] = Counter()
+    seen: set[tuple[str, int]] = set()
+    for row in _rows(Path(path), task):
+        gold_row = _row(row, task)
+        if isinstance(gold_row, str):
+            skipped[gold_row] += 1
+        elif (gold_row.session_id, gold_row.turn) in seen:
+            skipped["repeated"] += 1
+        else:
+            seen.add((gold_row.session_id, gold_row.turn))
+            published.rows.append(gold_row)
+    published.skipped = dict(skipped)
+    return published
+
+
+def _row(row: dict[str, Any], task: str) -> PublishedRow | str:
+    """The label of a row, or why it is none."""
+    session_id, turn, wording = row["session_id"], row["turn"], _words(row[f"{task}_label"])
+    if not isinstance(session_id, str) or not session_id:
+        return "no_session"
+    if isinstance(turn, float) and turn.is_integer():
+        turn = int(turn)
+    if type(turn) is not int or turn < 1:
+        return "no_turn"
+    value = label(wording) if task == TASK else wording
+    if not value:
+        return "no_label"
+    return PublishedRow(session_id, turn - 1, value, _words(row.get(f"{task}_reason")), _words(row.get(_TEXT)))
+
+
+def _words(cell: object) -> str | None:
+    return cell if isinstance(cell, str) else None
+
+
+def _rows(path: Path, task: str) -> Iterator[dict[str, Any]]:
+    import pyarrow as pa  # noqa: PLC0415  (only who reads published labels pays for it)
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    needed = (*_NEEDED, f"{task}_label")
+    if not files:
+        raise SourceError(f"There is no Parquet file in {path}.", "Name the file, or the folder that holds it.")
+    for file in files:
+        try:
+            with pq.ParquetFile(file) as opened:
+                names = opened.schema_arrow.names
+                missing = [name for name in needed if name not in names]
+                if missing:
+                    raise SourceError(
+                        f"{file} has no column {', '.join(missing)}.", f"Labels have {', '.join(needed)}."
+                    )
+                wanted = [n for n in (*needed, f"{task}_reason", _TEXT) if n in names]
+                for batch in opened.iter_batches(columns=wanted):
+                    yield from batch.to_pylist()
+        except (OSError, pa.ArrowException) as problem:
+            raise SourceError(f"{file} can't be read: {problem}.", "Labels come as Parquet.") from problem
+
+
+def take(  # noqa: PLR0913  (what a label is made of)
+    store: Store,
+    path: Path | str,
+    labeller: str,
+    task: str = TASK,
+    *,
+    model: str | None = None,
+    created_at: int | None = None,
+) -> Taken:
+    """Writes published labels into the store as that labeller's labels of the task, in place of any there were.
+
+    Sessions are matched by id, messages by their turn and, where the message was published, by its text. `created_at`:
+    microseconds since 1970 UTC, of the labels; now when it is not known. The store's values are computed anew by
+    the next `measure`.
+    """
+    published = read_published(path, task)
+    at = created_at if created_at is not None else time.time_ns() // 1000
+    turns = turns_of(store, {row.session_id for row in published.rows})
+    taken = Taken()
+    skipped = Counter(published.skipped)
+    unmatched: set[str] = set()
+    rows: dict[tuple[str, int], LabelRow] = {}
+    for row in published.rows:
+        if row.session_id not in turns:
+            unmatched.add(row.session_id)
+            taken.unmatched_labels += 1
+            continue
+        turn = turn_of(row, turns[row.session_id])
+        if isinstance(turn, str) or (row.session_id, turn) in rows:
+            skipped[turn if isinstance(turn, str) else "repeated"] += 1
+            continue
+        taken.moved += turn != row.turn
+        made = Label(
+            task=task, labeller=labeller, turn=turn, value=row.value, reason=row.reason, model=model, created_at=at
+        )
+        rows[row.session_id, turn] = LabelRow(row.session_id, made)
+    labels.write(store.folder, task, labeller, [rows[key] for key in sorted(rows)])
+    taken.labels, taken.sessions = len(rows), len({session_id for session_id, _ in rows})
+    taken.unmatched_sessions = len(unmatched)
+    taken.skipped = dict(skipped)
+    return taken
+
+
+def turns_of(store: Store, wanted: set[str]) -> dict[str, list[str]]:
+    """The text of each turn of these sessions, as far as the store holds them."""
+    by_session: dict[str, list[str]] = {name: [] for name in wanted & store.manifest.sessions.keys()}
+    for session_id, text in rows_of(store, "SELECT session_id, text FROM turns ORDER BY session_id, turn")[1]:
+        if session_id in by_session:
+            by_session[session_id].append(_plain(text))
+    return by_session
+
+
+def turn_of(row: PublishedRow, texts: list[str]) -> int | str:
+    """Our number of the turn a label is of, or why it is of none."""
+    text = _plain(row.text) if row.text is not None else None
+    if row.turn < len(texts) and text in (None, texts[row.turn]):
+        return row.turn
+    if text is None:
+        return "no_such_turn"
+    places = [n for n, candidate in enumerate(texts) if candidate == text]
+    return places[0] if len(places) == 1 else "other_text" if row.turn < len(texts) else "no_such_turn"
+
+
+def _plain(text: str | None) -> str:
+    """A message as it is compared: how blanks were kept says nothing of whose it is."""
+    return " ".join((text or "").split())
+
+
+# Brings two labellers' labels of the same things together: out of the store, or one of them out of a gold file.
+
+GOLD = "gold"
+"""What a gold file is called as a labeller."""
+_LABELS = """
+SELECT session_id, turn, value, number, prompt_hash, coalesce(served_model, model) FROM labels
+WHERE task = ? AND labeller = ? AND seq IS NULL ORDER BY created_at NULLS FIRST
+"""
+_TEXTS = """
+SELECT session_id, turn, text FROM turns JOIN (SELECT DISTINCT session_id, turn FROM labels
+WHERE task = ? AND labeller = ?) USING (session_id, turn)
+"""
+SEEN = "seen_in_training"
+"""Why a classifier's label is not compared."""
+Place = tuple[str, int | None]
+"""Session and turn, from 0; None for the session."""
+
+
+class ComparedLabel(NamedTuple):
+    """One label as it is compared."""
+
+    value: str
+    number: float | None = None
+    version: str | None = None
+    """Of the prompt, or the rules."""
+    model: str | None = None
+    """That answered, where a server said so; else that was asked."""
+
+
+class Labels(NamedTuple):
+    """A labeller's labels by what they are of; what is none of them, by reason."""
+
+    by_place: dict[Place, ComparedLabel]
+    left_out: dict[str, int]
+    unknown: Mapping[str, int] = MappingProxyType({})
+    """Values that are none of the task's classes, and how often."""
+
+
+def between(store: Store, task: Task, a: str, b: str) -> Comparison:
+    """Two labellers of a store, on what both labelled: people's sessions, not eval runs."""
+    return _of_two(task, (a, said_by(store, task, a)), (b, said_by(store, task, b)), _texts(store, task, a))
+
+
+def _of_two(task: Task, a: tuple[str, Labels], b: tuple[str, Labels], texts: dict[Place, str]) -> Comparison:
+    comparison = _compared(task, a[0], b[0], a[1], b[1], texts)
+    comparison.warnings += _versions(task, *a) + _versions(task, *b)
+    return comparison
+
+
+def among(store: Store, task: Task, names: Sequence[str], only: Container[str] | None = None) -> Several:
+    """Three labellers or more: all together, and each two. `only`: on these sessions."""
+    by_labeller = {name: _within(said_by(store, task, name), only) for name in names}
+    things: dict[Place, list[str]] = {}
+    for labelled_by in by_labeller.values():
+        for place, judged in labelled_by.by_place.items():
+            things.setdefault(place, []).append(judged.value)
+    shared = [(session_id, labels) for (session_id, _), labels in things.items() if len(labels) > 1]
+    texts = {name: _texts(store, task, name) for name in by_labeller}
+    pairs = [_of_two(task, a, b, texts[a[0]]) for a, b in combinations(by_labeller.items(), 2)]
+    return Several(
+        task=task.name,
+        labellers=list(by_labeller),
+        n=len(shared),
+        alpha=alpha_of(task, shared),
+        alpha_of="ordinal" if ordered(task) else "nominal",
+        pairs=pairs,
+    )
+
+
+def _within(labels: Labels, only: Container[str] | None) -> Labels:
+    if only is None:
+        return labels
+    return Labels({place: label for place, label in labels.by_place.items() if place[0] in only}, {})
+
+
+def pairs(store: Store, task: Task, a: str, b: str) -> list[Both]:
+    """What two labellers of a store said of the same things."""
+    return _paired(said_by(store, task, a), said_by(store, task, b), _texts(store, task, a))
+
+
+def with_gold(task: Task, a: str, gold: Gold, store: Store | None = None) -> Comparison:
+    """A labeller against a gold file. Rules judge the file's own texts where it has them; others, and what has no
+    text, are found in the store by session, turn and text.
+    """
+    left_out = Counter(gold.skipped)
+    placed: dict[Place, GoldRow] = {}
+    if store is None:
+        first = _judged(task, gold.rows)
+        # What was not judged is counted with its reason, not again as missing.
+        placed = {_place(row): row for row in gold.rows if _place(row) in first.by_place}
+    else:
+        first = said_by(store, task, a)
+        for row, place in places_of(store, gold.rows):
+            if isinstance(place, str) or place in placed:
+                left_out[place if isinstance(place, str) else "repeated"] += 1
+            else:
+                placed[place] = row
+    meant = {place: ComparedLabel(row.label, row.number, row.prompt_hash) for place, row in placed.items() if row.label}
+    texts = {place: row.text for place, row in placed.items() if row.text is not None}
+    comparison = _compared(task, a, GOLD, first, Labels(meant, dict(left_out)), texts, only=set(placed))
+    weights = {place: row.weight for place, row in placed.items() if row.weight is not None and row.weight > 0}
+    shared = first.by_place.keys() & meant.keys()
+    if task.values and shared <= weights.keys():
+        comparison.weighted_back = weighted_back(
+            [(p[0], first.by_place[p].value, meant[p].value, weights[p]) for p in shared]
+        )
+    comparison.gold = ", ".join(gold.by) or None
+    comparison.warnings += _versions(task, a, first) + _of_gold(task, gold, {s.version for s in meant.values()})
+    return comparison
+
+
+def judges_texts(a: str, gold: Gold) -> bool:
+    """Whether a labeller needs no store: rules, where every row has its text."""
+    return a == RULES and all(row.text is not None for row in gold.rows)
+
+
+def said_by(store: Store, task: Task, labeller: str) -> Labels:
+    """A labeller's labels in a store, of people's sessions. Left out are those that are none of the task's, and a
+    classifier's in sessions that it was made from: nobody is judged by what they learnt by heart."""
+    by_place: dict[Place, ComparedLabel] = {}
+    unknown: Counter[str] = Counter()
+    seen = 0
+    _, judged = rows(store, _LABELS, "product", [task.name, labeller])
+    classifier = classifier_of(labeller, task.name)
+    for session_id, turn, value, number, version, model in judged:
+        label = fitting(task, value)
+        if label is None:
+            unknown[str(value)] += 1
+        elif classifier is not None and classifier.has_seen(session_id):
+            seen += 1
+        else:
+            by_place[session_id, turn] = ComparedLabel(label, number, version, model)
+    left_out = {"no_label": unknown.total(), SEEN: seen}
+    return Labels(by_place, {reason: n for reason, n in left_out.items() if n}, dict(unknown))
+
+
+def _texts(store: Store, task: Task, labeller: str) -> dict[Place, str]:
+    _, texts = rows(store, _TEXTS, "product", [task.name, labeller])
+    return {(session_id, turn): text for session_id, turn, text in texts}
+
+
+def _compared(  # noqa: PLR0913  (two labellers, each with a name)
+    task: Task,
+    a: str,
+    b: str,
+    first: Labels,
+    second: Labels,
+    texts: dict[Place, str],
+    *,
+    only: set[Place] | None = None,
+) -> Comparison:
+    """`only`: labels of the first elsewhere say nothing."""
+    comparison = compare(task, a, b, _paired(first, second, texts))
+    left_out = Counter(first.left_out) + Counter(second.left_out)
+    left_out[f"only_{b}"] += len(second.by_place.keys() - first.by_place.keys())
+    left_out[f"only_{a}"] += len(
+        (first.by_place.keys() if only is None else first.by_place.keys() & only) - second.by_place.keys()
+    )
+    comparison.left_out = {reason: n for reason, n in left_out.items() if n}
+    return comparison
+
+
+def _paired(first: Labels, second: Labels, texts: dict[Place, str]) -> list[Both]:
+    """What both labelled, in the order of sessions and turns."""
+    shared = sorted(first.by_place.keys() & second.by_place.keys(), key=lambda p: (p[0], -1 if p[1] is None else p[1]))
+    both = []
+    for place in shared:
+        x, y = first.by_place[place], second.by_place[place]
+        session_id, turn = place
+        both.append(
+            Both(
+                session_id=session_id,
+                turn=turn,
+                a=x.value,
+                b=y.value,
+                score_a=x.number,
+                score_b=y.number,
+                text=texts.get(place),
+            )
+        )
+    return both
+
+
+def _judged(task: Task, rows: list[GoldRow]) -> Labels:
+    """What the rules say of the texts of the rows themselves."""
+    by = Rules()
+    version = by.version(task)
+    asker = Asker(task, by.name)
+    by_place: dict[Place, ComparedLabel] = {}
+    left_out: Counter[str] = Counter()
+    for row in rows:
+        session_id, turn = place = _place(row)
+        text = row.text or ""
+        if turn is None:
+            left_out["no_turn"] += 1
+            continue
+        message = Turn(
+            turn=turn, kind="prompt", text=text, n_tokens=count_tokens(text), timestamp=None, model=None, seq=0
+        )
+        heard: list[tuple[Question, Outcome]] = []
+        unit = Unit(session_id=session_id, turn=turn, message=message, parts=(text,), case=Case(turn + 1))
+        by.ask([asker.question(unit)], lambda q, o: heard.append((q, o)))  # noqa: B023  (called before `ask` returns)
+        verdict = by.read(heard[0][0], heard[0][1].text or "")
+        if isinstance(verdict, Verdict):
+            by_place[place] = ComparedLabel(verdict.value, verdict.number, version)
+        else:
+            left_out[getattr(verdict, "detail", None) or "no_verdict"] += 1
+    return Labels(by_place, dict(left_out))
+
+
+def places_of(store: Store, rows: list[GoldRow]) -> list[tuple[GoldRow, Place | str]]:
+    """Each row of a gold file with its place in the store, or why it has none: `session_not_in_store`, `no_such_turn`,
+    `other_text`. A text that was masked is found, too."""
+    held = turns_of(store, {row.session_id for row in rows})
+    return [(row, _held(row, held)) for row in rows]
+
+
+def _held(row: GoldRow, held: dict[str, list[str]]) -> Place | str:
+    if row.session_id not in held:
+        return "session_not_in_store"
+    if row.turn is None:
+        return row.session_id, None
+    turn = turn_of(PublishedRow(row.session_id, row.turn - 1, "", None, row.text), held[row.session_id])
+    if turn == "other_text" and _line(redacted(held[row.session_id][row.turn - 1])) == _line(row.text):
+        turn = row.turn - 1
+    return turn if isinstance(turn, str) else (row.session_id, turn)
+
+
+def _line(text: str | None) -> str:
+    """A masked text, by whatever key: its file may be from another machine."""
+    return " ".join(without_pseudonyms(text or "").split())
+
+
+def _place(row: GoldRow) -> Place:
+    return row.session_id, None if row.turn is None else row.turn - 1
+
+
+def _versions(task: Task, name: str, labels: Labels) -> list[str]:
+    """What is to be known of the versions that a labeller's labels are of."""
+    versions = {label.version for label in labels.by_place.values() if label.version}
+    models = {label.model for label in labels.by_place.values() if label.model}
+    warnings = []
+    if labels.unknown:
+        n, allowed = sum(labels.unknown.values()), ", ".join(classes(task)) or "its numbers"
+        frequent = ", ".join(f"{value!r} {count} times" for value, count in Counter(labels.unknown).most_common(3))
+        warnings.append(
+            f"{n} of {n + len(labels.by_place)} labels of {name} are none of {allowed} and are left out: {frequent}"
+        )
+    if len(versions) > 1:
+        warnings.append(f"labels of {name} are of {len(versions)} versions of the prompt; the figures mix them")
+    if len(models) > 1:
+        warnings.append(f"labels of {name} are by {len(models)} models; the figures mix them")
+    kind = name.partition(":")[0]
+    has_version = kind in LABELLERS.places and LABELLERS.get(kind).own_version
+    todays = labeller(name).version(task) if has_version else task.prompt_hash
+    older = {of.partition("+")[0] for of in versions} - {todays}
+    if older:
+        what = kind if has_version else "prompt"
+        warnings.append(f"labels of {name} are of an earlier version of the {what}: label again, and validate again")
+    if seen := labels.left_out.get(SEEN):
+        warnings.append(
+            f"{seen} labels of {name} are in sessions that it was made from, and say nothing: they are left out"
+        )
+    return warnings
+
+
+def _of_gold(task: Task, gold: Gold, versions: set[str | None]) -> list[str]:
+    warnings = []
+    if versions - {None, task.prompt_hash}:
+        warnings.append("the gold was labelled by another version of the codebook: validate again with a new one")
+    people = [name for name in gold.by if name.startswith("human:")]
+    if len(people) < len(gold.by):
+        warnings.append("the gold is not people's (no human:NAME made all of it): agreement with it validates nothing")
+    return warnings

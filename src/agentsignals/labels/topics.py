@@ -1,0 +1,364 @@
+"""The prompts of a store that can have a topic."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct, field
+
+from agentsignals.embedding import NONE, Dense, is_model, parsed
+from agentsignals.errors import LabelError, UsageError
+from agentsignals.ingest.measure import vectors_of
+from agentsignals.labels.answers import now
+from agentsignals.labels.labellers import Labeller
+from agentsignals.labels.task import mark
+from agentsignals.labels.topic_names import Named, Naming
+from agentsignals.model import Absent, Label
+from agentsignals.questions.prompts import Kept, Prompt
+from agentsignals.questions.sql import WHERE_EACH_LIES, by_session
+from agentsignals.stats import grouping
+from agentsignals.stats import grouping as density
+from agentsignals.stats.grouping import NOISE, dense_groups, naming_words, point_groups, settled, text_points, words_of
+from agentsignals.stats.intervals import SEED
+from agentsignals.store import Store
+from agentsignals.store import sidecars as label_files
+from agentsignals.store.query import rows
+from agentsignals.store.sidecars import LabelRow
+
+_LANGUAGE = "chat.prompt_language"
+
+
+def kept_prompts(store: Store, where: str) -> tuple[int, Kept]:
+    """How many prompts the sessions have that meet an SQL condition over `sessions`, and those of them that are
+    compared. Prompts of eval runs are nobody's words."""
+    chosen = f"(SELECT session_id FROM sessions WHERE ({where})) AND context <> 'eval'"  # noqa: S608  (the person's SQL)
+    asked = (
+        "SELECT turns.session_id, turns.turn, turns.text, json_extract_string(told.value, '') AS language FROM turns"  # noqa: S608
+        " JOIN sessions USING (session_id) LEFT JOIN (SELECT session_id, turn, value FROM signals WHERE signal ="
+        f" '{_LANGUAGE}' AND absent IS NULL) AS told ON told.session_id = turns.session_id AND told.turn = turns.turn"
+        f" WHERE turns.kind IN ('prompt', 'queued_prompt') AND turns.session_id IN {chosen} ORDER BY ALL"
+    )
+    prompts = _dicts(store, asked)
+    places = by_session(_dicts(store, WHERE_EACH_LIES))
+    return len(prompts), Kept(prompts, places)
+
+
+def _dicts(store: Store, asked: str) -> list[dict[str, object]]:
+    names, values = rows(store, asked)
+    return [dict(zip(names, row, strict=True)) for row in values]
+
+
+# Prompts in groups: where each lies, and what lies together.
+
+K_MEANS, DENSITY = "k-means", "umap+hdbscan"
+METHODS = (K_MEANS, DENSITY)
+"""How points become groups: the first unless another is asked for, whatever is installed."""
+TFIDF = "tf-idf"
+"""What stands for an embedder where prompts are compared by the words they share."""
+SMALLEST = 8
+"""Prompts of a topic at least, for HDBSCAN."""
+SHARE = 150 / 19_400
+"""The smallest topic of SWE-chat in its prompts (design/attribution.md#topics-of-swe-chat): in a greater corpus a
+topic takes more."""
+SMALLEST_OF_KMEANS = 5
+"""As in the study of topics."""
+MOST = 40
+"""Topics that k-means is asked for at most."""
+
+
+class Clusters(Struct, frozen=True):
+    """Which topic each prompt has: 0 is the largest, -1 none."""
+
+    method: str
+    """One of `METHODS`."""
+    embedder: str
+    of: list[int]
+    fit: list[float]
+    """How well each is in the middle of its topic: HDBSCAN's probability; of k-means the silhouette."""
+    smallest: int | None
+
+    @property
+    def count(self) -> int:
+        return max(self.of, default=NOISE) + 1
+
+
+def clustered(  # noqa: PLR0913  (what is grouped, how, and who is told)
+    store: Store,
+    texts: Sequence[str],
+    spec: str,
+    seed: int,
+    tell: Callable[[str], None] | None = None,
+    *,
+    method: str = K_MEANS,
+) -> Clusters | Absent:
+    """The groups of these texts by the vectors of an embedder, kept in the store, or by the words they share. Texts
+    without a word that another has are in no group. Absent where nothing can be grouped."""
+    parsed(spec)
+    placed = _points(store, texts, spec, seed, tell)
+    if isinstance(placed, Absent):
+        return placed
+    embedder, points = placed
+    with_words = [n for n, point in enumerate(points) if any(point)]
+    if not with_words:
+        return Absent("not_computable", "no word in two texts")
+    grouped = (_by_density if method == DENSITY else _by_means)([points[n] for n in with_words], seed)
+    if isinstance(grouped, Absent):
+        return grouped
+    groups, fits, smallest = grouped
+    of, fit = [NOISE] * len(texts), [0.0] * len(texts)
+    for n, group, near in zip(with_words, groups, fits, strict=True):
+        of[n], fit[n] = group, near
+    return Clusters(method, embedder, of, fit, smallest)
+
+
+def _points(
+    store: Store, texts: Sequence[str], spec: str, seed: int, tell: Callable[[str], None] | None
+) -> tuple[str, Sequence[Sequence[float]]] | Absent:
+    vectors = vectors_of(store, spec, tell) if is_model(spec) else Absent("backend_disabled", NONE)
+    if isinstance(vectors, Absent):
+        points = text_points(texts, seed)
+        return points if isinstance(points, Absent) else (TFIDF, points)
+    dense = cast("list[Dense]", vectors.of(texts))  # what a model gives; only counts of words are sparse
+    return vectors.embedder.id, [list(vector.values) for vector in dense]
+
+
+_Grouped = tuple[list[int], list[float], int | None]
+"""Groups, how well each thing fits its own, and the fewest things of a group."""
+
+
+def _by_density(points: Sequence[Sequence[float]], seed: int) -> _Grouped | Absent:
+    smallest = max(SMALLEST, round(SHARE * len(points)))
+    dense = dense_groups(points, smallest, seed)
+    return dense if isinstance(dense, Absent) else (dense.of, dense.probability, smallest)
+
+
+def _by_means(points: Sequence[Sequence[float]], seed: int) -> _Grouped | Absent:
+    wanted = min(MOST, max(2, round(math.sqrt(len(points) / 2))))
+    groups = point_groups(points, wanted, seed)
+    if isinstance(groups, Absent):
+        return groups
+    return settled(groups.of, groups.fit, SMALLEST_OF_KMEANS), groups.fit, None
+
+
+# What prompts are about, over a store: alike prompts in groups, kept as labels of the task `topic` by `clusters`.
+#
+# Prompts become points (by the words they share, or by a model's vectors), points become groups (k-means, wherever
+# it runs; UMAP and HDBSCAN on request), groups get names (the words that tell them apart, and a model's on
+# request).
+
+TASK, LABELLER = "topic", "clusters"
+VERSION = 3
+"""Of how topics are made; raise it when the same prompts would come out otherwise."""
+FEWEST = 40
+"""Prompts that are grouped at all (as the study of topics has it)."""
+NO_TOPIC = "no topic"
+_WORDS = 4
+EXAMPLES = 3
+EXCERPT_CHARS = 160
+
+
+class Example(Struct, frozen=True):
+    """A prompt in the middle of its topic, secrets masked. The turn is counted from 1."""
+
+    session: str
+    turn: int
+    excerpt: str
+
+
+class Topic(Struct, kw_only=True):
+    """A group of prompts."""
+
+    number: int
+    n: int
+    sessions: int
+    words: list[str]
+    """Those that tell it from the others, by class-based tf-idf."""
+    examples: list[Example]
+    """The prompts that fit best, of different sessions."""
+    name: str | None = None
+    """A model's, if one was asked."""
+
+
+class Summary(Struct, kw_only=True):
+    """What a run found. Every prompt is in `topics`, in `noise`, or counted in `left_out` by its reason."""
+
+    task: str
+    labeller: str
+    method: str
+    embedder: str
+    seed: int
+    smallest: int | None
+    """Prompts that the method needs for a group; None where it asks for a number of groups."""
+    version: str
+    prompts: int
+    compared: int
+    left_out_share: float
+    """Of the prompts: those that were not compared."""
+    noise: int
+    noise_share: float
+    """Of those compared."""
+    topics: list[Topic]
+    left_out: dict[str, int] = field(default_factory=dict)
+    naming: Named | None = None
+    file: str = ""
+
+
+def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
+    store: Store,
+    where: str = "true",
+    *,
+    embedder: str | None = None,
+    method: str | None = None,
+    seed: int = SEED,
+    namer: Labeller | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Summary:
+    """Groups the prompts of the sessions that meet an SQL condition over `sessions`, and replaces the store's labels of
+    topics. `embedder`: another than the store's; one that counts words leaves it to tf-idf. Words, names and vectors
+    are made of prompts that were masked. `method`: one of `METHODS`, else k-means. LabelError without NumPy, without
+    umap-learn where it is asked for, and with too few prompts.
+    """
+    method = method or K_MEANS
+    if method not in METHODS:
+        raise UsageError(f"There is no method {method!r}.", f"The methods are: {', '.join(METHODS)}.")
+    naming = None if namer is None else Naming(store, namer)
+    n_prompts, kept = kept_prompts(store, where)
+    if len(kept.prompts) < FEWEST:
+        raise LabelError(
+            f"{len(kept.prompts):,} prompts have words enough for a topic; {FEWEST} are needed.",
+            f"Left out: {_counts(kept.left_out)}." if kept.left_out else "Take more sessions in.",
+        )
+    spec = store.manifest.embedder if embedder is None else embedder
+    made = clustered(store, [prompt.text for prompt in kept.prompts], spec, seed, tell, method=method)
+    if isinstance(made, Absent):
+        reason, advice = _MISSING.get(made.detail or "", (made.detail, "Take more sessions in."))
+        raise LabelError(f"There are no topics: {reason}.", advice)
+    summary = _summary(kept, made, n_prompts, seed)
+    try:
+        if naming is not None and summary.topics:
+            summary.naming = naming.usage
+            _name(naming, summary, kept.prompts, made)
+    finally:  # a server that gives up takes the names, not the topics
+        summary.file = str(label_files.write(store.folder, TASK, LABELLER, _rows(summary, kept.prompts, made)))
+    return summary
+
+
+_MISSING = {
+    grouping.MISSING.detail: ("NumPy is not installed", grouping.INSTALL),
+    density.MISSING_DENSITY.detail: (
+        "umap-learn is not installed",
+        f"pip install 'agentsignals[topics]', or leave --method out: {K_MEANS} needs no more than NumPy.",
+    ),
+}
+
+
+def _summary(kept: Kept, made: Clusters, prompts: int, seed: int) -> Summary:
+    kept_prompts = kept.prompts
+    sessions = [{p.row["session_id"] for p in _of(kept_prompts, made, n)} for n in range(made.count)]
+    words = _words(kept_prompts, made.of) if made.count else []
+    topics = [
+        Topic(
+            number=n,
+            n=made.of.count(n),
+            sessions=len(sessions[n]),
+            words=words[n],
+            examples=_examples(kept_prompts, made, n),
+        )
+        for n in range(made.count)
+    ]
+    noise = made.of.count(NOISE)
+    how = [VERSION, made.method, made.embedder, seed, made.smallest]
+    return Summary(
+        task=TASK,
+        labeller=LABELLER,
+        method=made.method,
+        embedder=made.embedder,
+        seed=seed,
+        smallest=made.smallest,
+        version=mark(msgspec.json.encode(how).decode()),
+        prompts=prompts,
+        compared=len(kept_prompts),
+        left_out_share=1 - len(kept_prompts) / prompts,
+        noise=noise,
+        noise_share=noise / len(kept_prompts),
+        topics=topics,
+        left_out=dict(kept.left_out),
+    )
+
+
+def _words(prompts: list[Prompt], of: list[int]) -> list[list[str]]:
+    """A word that one place alone uses names a project, not a topic."""
+    used: dict[str, set[str]] = {}
+    for prompt in prompts:
+        for word in set(words_of(prompt.text)):
+            used.setdefault(word, set()).add(prompt.place)
+    vocabulary = {word for word, where in used.items() if len(where) > 1}
+    return naming_words([prompt.text for prompt in prompts], of, _WORDS, vocabulary)
+
+
+def _central(made: Clusters) -> list[int]:
+    """Which prompts fit their topics best, the best first."""
+    return sorted(range(len(made.fit)), key=lambda n: (-made.fit[n], n))
+
+
+def _examples(prompts: list[Prompt], made: Clusters, number: int) -> list[Example]:
+    of_session: dict[str, Example] = {}
+    for prompt in (prompts[n] for n in _central(made) if made.of[n] == number):
+        session = str(prompt.row["session_id"])
+        line = " ".join(prompt.text.split())
+        excerpt = line if len(line) <= EXCERPT_CHARS else f"{line[: EXCERPT_CHARS - 1]}…"
+        of_session.setdefault(session, Example(session, int(prompt.row["turn"]) + 1, excerpt))
+        if len(of_session) == EXAMPLES:
+            break
+    return list(of_session.values())
+
+
+def _name(naming: Naming, summary: Summary, prompts: list[Prompt], made: Clusters) -> None:
+    """Gives topics their names by what lies in their middle."""
+    central = _central(made)
+    shown = [(t.words, [prompts[n].text for n in central if made.of[n] == t.number]) for t in summary.topics]
+    for topic, name in zip(summary.topics, naming.names(shown), strict=True):
+        topic.name = name
+
+
+def _rows(summary: Summary, prompts: list[Prompt], made: Clusters) -> list[LabelRow]:
+    created_at = now()
+    rows = []
+    for prompt, number, fit in zip(prompts, made.of, made.fit, strict=True):
+        topic = summary.topics[number] if number != NOISE else None
+        detail: dict[str, Any] = {
+            "method": summary.method,
+            "seed": summary.seed,
+            "fit": round(fit, 4),
+            "topics": len(summary.topics),
+            "compared": summary.compared,
+            "noise_share": round(summary.noise_share, 4),
+        }
+        if topic is not None and topic.name is not None and summary.naming is not None:
+            detail |= {"name": topic.name, "named_by": summary.naming.by}
+        value = NO_TOPIC if topic is None else ", ".join(topic.words) or "without a common word"
+        made_of = Label(
+            task=TASK,
+            labeller=LABELLER,
+            turn=prompt.row["turn"],
+            value=value,
+            prompt_hash=summary.version,
+            model=summary.embedder,
+            created_at=created_at,
+            number=float(number),
+            detail=msgspec.json.encode(detail).decode(),
+        )
+        rows.append(LabelRow(prompt.row["session_id"], made_of))
+    return rows
+
+
+def _of(prompts: list[Prompt], made: Clusters, number: int) -> list[Prompt]:
+    return [prompt for prompt, topic in zip(prompts, made.of, strict=True) if topic == number]
+
+
+def _counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{n:,} {reason}" for reason, n in counts.most_common())

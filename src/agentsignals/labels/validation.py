@@ -1,0 +1,142 @@
+"""Signals that claim a meaning, held against gold files and against planted cases."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from agentsignals.errors import SourceError
+from agentsignals.formats import Input, by_name, made_up
+from agentsignals.labels import gold
+from agentsignals.labels import matching as agree
+from agentsignals.labels.task import Task
+from agentsignals.labels.tasks import task
+from agentsignals.model import RULES, Absent, Artifact, Attempt, Session
+from agentsignals.signals.catalog import Measured, by_path, catalogue, explain, validation, values
+from agentsignals.stats.agreement import agreement
+from agentsignals.stats.intervals import wilson
+from agentsignals.stats.validation import NEVER_VALIDATED, Case, Figure, Planted, planted
+from agentsignals.views.history import History
+from agentsignals.views.session import SessionView
+
+UNSAID = "no verdict"
+BY_TASK = {
+    "pushback": ("chat.pushback_type", ("pushback_swechat4", "pushback")),
+    "sentiment": ("corpus.sentiment_label", ("sentiment",)),
+    "prompt_intent": ("chat.prompt_intent", ("intent", "prompt_intent")),
+}
+"""The signal whose rules do a task of judging, and the columns a gold file may have its labels in."""
+PLANTED = "planted cases"
+_LATER = 48 * 3600 * 1_000_000
+"""So long after the end the store still speaks: what would have followed is not there."""
+
+
+def validate(gold_files: Iterable[Path | str] = ()) -> list[Figure]:
+    """Every class of every signal with planted cases, then of those that the files have labels of."""
+    by_signal: dict[str, list[tuple[str, str]]] = {}
+    for family in planted():
+        pairs = [(_named(family, case), case.truth or UNSAID) for case in family.cases]
+        by_signal.setdefault(family.signal, []).extend(pairs)
+    measured = [figure for path, pairs in by_signal.items() for figure in _figures(path, PLANTED, pairs)]
+    for path in gold_files:
+        of_file = [figure for name in BY_TASK for figure in _of_gold(Path(path), task(name))]
+        if not of_file:
+            columns = sorted(column for _, names in BY_TASK.values() for column in names)
+            raise SourceError(f"{path} has no labels to hold signals against.", f"Columns: {', '.join(columns)}.")
+        measured += of_file
+    return sorted(measured, key=lambda f: (f.signal, f.truth != PLANTED, f.truth, f.value))
+
+
+def _of_gold(path: Path, judged: Task) -> Iterator[Figure]:
+    signal, columns = BY_TASK[judged.name]
+    for column in columns:
+        try:
+            labels = gold.read(path, judged, column)
+        except SourceError:
+            if not path.is_file():
+                raise
+            continue  # without that column
+        compared = agree.with_gold(judged, RULES, labels) if agree.judges_texts(RULES, labels) else None
+        if compared is not None and compared.n:
+            pairs = [(a, b) for a, row in compared.confusion.items() for b, n in row.items() for _ in range(n)]
+            yield from _figures(
+                signal, f"{path.name}, labelled by {compared.gold or 'somebody it does not name'}", pairs
+            )
+            return
+
+
+def _figures(signal: str, truth: str, pairs: list[tuple[str, str]]) -> Iterator[Figure]:
+    both = agreement(pairs)
+    same = sum(a == b for a, b in pairs)
+    for value in sorted({label for pair in pairs for label in pair} - {UNSAID}):
+        named, true = sum(a == value for a, _ in pairs), sum(b == value for _, b in pairs)
+        right = sum(a == b == value for a, b in pairs)
+        yield Figure(
+            signal=signal,
+            version=by_path(signal).version,
+            value=value,
+            truth=truth,
+            n=len(pairs),
+            named=named,
+            true=true,
+            precision=_rounded(right / named) if named else None,
+            precision_interval=_ends(right, named),
+            recall=_rounded(right / true) if true else None,
+            recall_interval=_ends(right, true),
+            agreement=_rounded(same / len(pairs)),
+            agreement_interval=_ends(same, len(pairs)),
+            kappa=None if both is None or both.kappa is None else _rounded(both.kappa),
+        )
+
+
+def _rounded(share: float) -> float:
+    return round(share, 3)
+
+
+def _ends(k: int, n: int) -> tuple[float, float] | None:
+    interval = wilson(k, n)
+    return None if interval is None else (_rounded(interval[0]), _rounded(interval[1]))
+
+
+def _session(family: Planted, case: Case) -> Session:
+    if case.attempt is not None:
+        session = made_up([])
+        session.context, session.attempt = "eval", msgspec.convert({"root": "planted", **case.attempt}, Attempt)
+        return session
+    if not family.format:
+        return made_up(case.parts)
+    lines = b"".join(msgspec.json.encode(record) + b"\n" for record in (*family.before, *case.records))
+    artifact = Artifact(
+        artifact_id="planted", source="planted", path="planted.jsonl", format=family.format, sha256="", bytes=len(lines)
+    )
+    return by_name(family.format).read([Input(lines, artifact)]).sessions[0]
+
+
+def _named(family: Planted, case: Case) -> str:
+    """What the signal says of a planted session."""
+    view = SessionView(_session(family, case))
+    signal = by_path(family.signal)
+    ended = view.session.ended_at or 0
+    history = History(place="planted", known_until=ended + _LATER, known_since=0)
+    known_values = values(view)
+    value = explain(signal, view, known_values, history if signal.scope == "history" else None)[0]
+    if isinstance(value, list):  # by turn: what it says of the last
+        value = value[-1].value if isinstance(value[-1], Measured) else value[-1]
+    if isinstance(value, Absent):
+        return UNSAID
+    if family.yes_from is not None:
+        return "yes" if value >= family.yes_from else "no"
+    return str(value)
+
+
+def rules_measured(task_name: str) -> str:
+    """How often the rules were right at a task of judging; empty where they can't do it."""
+    return validation(by_path(BY_TASK[task_name][0])) if task_name in BY_TASK else ""
+
+
+def never_validated(measured: Collection[str] = ()) -> list[str]:
+    """Paths of signals that guess a meaning and that no figure, here or among `measured`, is of."""
+    unmeasured = (s.path for s in catalogue().values() if validation(s).startswith(NEVER_VALIDATED))
+    return sorted(path for path in unmeasured if path not in measured)

@@ -1,0 +1,520 @@
+"""What model calls cost at list price, for traces that do not say. A model that is not in the table has no price.
+
+The table is `<VERSION>.json` beside this file: USD per million tokens, each model with its source. A new table is a new
+file with a new version; steps keep the version they were priced with in `cost_source`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from functools import lru_cache
+from math import inf, isnan, nan
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
+
+import msgspec
+from msgspec import Struct, field
+
+from agentsignals.model import ABANDONED, MAIN, REPLAYED, SESSION_TOTAL, Session, Step
+
+# Model names as agents log them, reduced to the names of the price table. Only exact names match: a successor whose
+# name merely begins like a known model's stays unknown.
+
+_ROUTES = frozenset((
+    "amazon-bedrock", "anthropic", "azure", "bedrock", "copilot", "dashscope", "deepseek", "gemini", "github-copilot",
+    "google", "google-vertex", "minimax", "mistral", "mistralai", "models", "moonshot", "moonshotai", "openai",
+    "openai-codex", "opencode", "openrouter", "qwen", "vertex", "vertex_ai", "x-ai", "xai", "z-ai", "zai", "zai-org",
+    "zhipuai",
+))  # fmt: skip
+"""Ways to a model that stand before its name, as in `openrouter/anthropic/claude-…`. The price is the list price of the
+model's maker, whatever the way there charged."""
+
+_EFFORTS = frozenset(("none", "off", "minimal", "low", "medium", "high", "xhigh", "max", "thinking"))
+"""What may follow a colon without changing the price; `:free` and the like do change it."""
+
+_BEDROCK = re.compile(r"(?:(?:us|eu|apac|au|ca|jp|global)\.)?anthropic\.(?P<name>.+?)(?:-v\d+(?::\d+)?)?")
+_BIG_WINDOW = re.compile(r"\[1m\]$")
+_AT = re.compile(r"@(?:\d{8}|default|latest)$")
+_DATE = re.compile(r"-20\d{2}(?:\d{4}|-\d{2}-\d{2})$")
+_POINT = re.compile(r"(?<=\d)\.(?=\d)")
+
+
+def candidates(logged: str) -> Iterator[str]:
+    """Names to look up, the most exact first. A dated name may be priced apart from the undated one."""
+    name = _without_route(logged.strip().lower())
+    name = _AT.sub("", _BIG_WINDOW.sub("", _without_effort(name)))
+    yield name
+    if name.startswith("claude-"):
+        name = _POINT.sub("-", name)
+        yield name
+    yield _DATE.sub("", name)
+
+
+def _without_route(name: str) -> str:
+    route, slash, rest = name.partition("/")
+    while slash and route in _ROUTES:
+        name = rest
+        route, slash, rest = name.partition("/")
+    bedrock = _BEDROCK.fullmatch(name)
+    return bedrock["name"] if bedrock else name
+
+
+def _without_effort(name: str) -> str:
+    before, colon, effort = name.rpartition(":")
+    return before if colon and effort in _EFFORTS else name
+
+
+VERSION = "2026-11"
+DATE = "2026-11-20"
+"""The day the table's sources were looked at."""
+
+USD_DIGITS = 12
+"""Costs are kept to so many decimals. List prices times tokens and factors have no more (a price has at most three
+decimals a million, a factor one), so that a cost is what they come to by hand, without a float's last bits."""
+_EPOCH = date(1970, 1, 1).toordinal()
+_US_A_DAY = 86_400_000_000
+
+
+class Tier(Struct, frozen=True, kw_only=True):
+    """Prices of a whole request whose prompt, cached tokens included, is longer than so many tokens."""
+
+    tokens: int
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+    cache_write_1h: float | None = None
+
+
+class Rate(Struct, frozen=True, kw_only=True):
+    """Prices in USD per million tokens from one day (`since`, included) to another (`until`, not included)."""
+
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+    """Of writing to a cache that lasts minutes; None: not charged apart, or not known."""
+    cache_write_1h: float | None = None
+    since: date | None = None
+    until: date | None = None
+    above: list[Tier] = field(default_factory=list)
+    """Long prompts, ascending. A tier without prices says that they differ and are not known."""
+    factors: dict[str, float] = field(default_factory=dict)
+    """By what all of these prices are multiplied for a speed (`fast`), a service tier, or a place (`us`)."""
+    web_search: float | None = None
+    """USD for a thousand searches."""
+
+
+class ModelPrice(Struct, frozen=True):
+    """What is known of one model's prices; `rates` are newest first."""
+
+    source: str
+    rates: list[Rate]
+    aliases: list[str] = field(default_factory=list)
+    note: str = ""
+
+    def rate(self, day: date) -> Rate | None:
+        """The rate of a day; None when it is not known."""
+        for rate in self.rates:
+            if rate.since is None or rate.since <= day:
+                return rate if rate.until is None or day < rate.until else None
+        return None
+
+
+class Table(Struct, frozen=True):
+    """A price table as it lies in its file."""
+
+    version: str
+    date: date
+    unit: str
+    checked: str
+    models: dict[str, ModelPrice]
+
+
+@lru_cache(maxsize=1)
+def table() -> Table:
+    """The price table of this version."""
+    return msgspec.json.decode(Path(__file__).with_name(f"prices-{VERSION}.json").read_bytes(), type=Table)
+
+
+@lru_cache(maxsize=1)
+def _by_name() -> dict[str, ModelPrice]:
+    return {name: price for model, price in table().models.items() for name in (model, *price.aliases)}
+
+
+@lru_cache(maxsize=1024)
+def price(model: str) -> ModelPrice | None:
+    """The prices of a model, by its name as logged; None when the table does not know exactly this model."""
+    return next((listed for name in candidates(model) if (listed := _by_name().get(name))), None)
+
+
+def cost_usd(  # noqa: PLR0913  (the kinds of tokens a call is billed for)
+    model: str | None,
+    input_tokens: int,
+    output_tokens: int,
+    cache_read_tokens: int = 0,
+    cache_write_tokens: int = 0,
+    *,
+    cache_write_1h_tokens: int = 0,
+    at: int | None = None,
+) -> float | None:
+    """What a call costs; None when a price it needs is not known. Of no tokens: 0.0.
+
+    Input excludes cached tokens, output includes reasoning; `cache_write_tokens` includes those written for an hour.
+    `at` is the time of the call in microseconds since 1970 UTC; without it, the table's date counts.
+    """
+    terms = _terms(model, None if at is None else at // _US_A_DAY)
+    prompt = input_tokens + cache_read_tokens + cache_write_tokens
+    if prompt > terms.limit:
+        terms = terms.longer(prompt)
+    cost = _cost(
+        terms, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, for_an_hour=cache_write_1h_tokens
+    )
+    return None if isnan(cost) else cost
+
+
+def apply(session: Session) -> None:
+    """Gives the steps whose cost was not recorded, and whose tokens are known, their list price.
+
+    A format without a concept of caching leaves the cached tokens absent; then there are none to bill. Nor is there
+    input to bill where a closing step holds it. Of a closing step nobody knows how long its prompts were: the price of
+    short ones is the least they cost.
+    """
+    model: str | None = None
+    day: int | None = None
+    terms = _terms(model, day)
+    for step in session.steps:
+        if step.cost_usd is not None:
+            continue
+        fresh, output = step.input_tokens, step.output_tokens
+        if fresh is None and step.input_in_step is not None:
+            fresh, output = 0, output or 0
+        elif step.stop_reason == SESSION_TOTAL and fresh is not None:
+            output = output or 0
+        if fresh is None or output is None:
+            continue
+        today = None if step.timestamp is None else step.timestamp // _US_A_DAY
+        if step.model != model or today != day:  # neighbours mostly share both, and a look-up costs as much as the sum
+            model, day = step.model, today
+            terms = _terms(model, day)
+        read, written = step.cache_read_tokens or 0, step.cache_write_tokens or 0
+        rate = _of_prompt(terms, step, fresh + read + written)
+        cost = _cost(rate, fresh, output, read, written, for_an_hour=step.cache_write_1h_tokens or 0)
+        if not isnan(cost):
+            lacking = ["long prompts"] if rate is terms and fresh + read + written > terms.limit else []
+            if step.speed or step.service_tier or step.inference_geo or step.web_searches:
+                cost = cost * _factor(step, terms, lacking) + _searches_usd(step, terms, lacking)
+            step.cost_usd, step.cost_source = round(cost, USD_DIGITS), VERSION
+            step.unpriced = ", ".join(lacking) or None
+
+
+class Charge(NamedTuple):
+    """What a call is charged by."""
+
+    terms: _Terms
+    """The prices of a prompt of its length."""
+    factor: float
+    """By what they are multiplied for a speed, a service tier, or a place."""
+    search: float
+    """For one search; nan where not known."""
+
+
+def charge(step: Step) -> Charge:
+    """The list prices of a call, whether it was paid by them or not."""
+    terms = _terms(step.model, None if step.timestamp is None else step.timestamp // _US_A_DAY)
+    prompt = (step.input_tokens or 0) + (step.cache_read_tokens or 0) + (step.cache_write_tokens or 0)
+    search = nan if terms.web_search is None else terms.web_search
+    return Charge(_of_prompt(terms, step, prompt), round(_factor(step, terms, []), 6), search)
+
+
+def written_out(step: Step, is_bound: bool = False) -> str:
+    """What a call used times what a million of it costs, as one line that can be checked by hand: input that came from
+    no cache, read from one, written to one, output. `is_bound`: the output was logged in mid-stream."""
+    rate, factor, search = charge(step)
+    for_an_hour = step.cache_write_1h_tokens or 0
+    kinds = (
+        (step.input_tokens, "in", rate.input),
+        (step.cache_read_tokens, "read", rate.cache_read),
+        ((step.cache_write_tokens or 0) - for_an_hour, "write", rate.cache_write),
+        (for_an_hour, "write 1h", rate.cache_write_1h),
+        (step.output_tokens, "out", rate.output),
+    )
+    is_listed = step.cost_source not in (None, "recorded")
+    least = ">= " if is_bound and step.stop_reason is None else ""
+    used = [
+        f"{least if name == 'out' else ''}{n:,} {name}" + (f" x ${1e6 * price:g}" if is_listed else "")
+        for n, name, price in kinds
+        if n
+    ]
+    line = " + ".join(used) or "no tokens"
+    if is_listed and factor != 1:
+        line = f"({line}) x {factor:g}"
+    if step.web_searches:
+        line += f" + {step.web_searches:,} searches" + (f" x ${search:g}" if is_listed and not isnan(search) else "")
+    if step.cost_usd is None:
+        return f"no cost: {line} ({step.model})"
+    lacks = f", without {step.unpriced}" if step.unpriced else ""
+    return f"{least}${step.cost_usd:.6f} = {line} ({step.model}, {step.cost_source}{lacks})"
+
+
+class Parts(NamedTuple):
+    """What a model call costs by the kind of its tokens, in USD: input from no cache, read from one, written to one,
+    output, and the rest, of which nothing is known."""
+
+    input: float
+    cache_read: float
+    cache_write: float
+    output: float
+    other: float
+
+
+def parts(  # noqa: PLR0913  (what a call is charged by)
+    model: str | None,
+    at: int | None,
+    usd: float,
+    tokens: tuple[int, int, int, int, int],
+    *,
+    searches: int = 0,
+    is_total: bool = False,
+) -> Parts:
+    """The cost of a call apart, summing to `usd`: list prices times its tokens, scaled to what was recorded. What a
+    search costs, or a call whose model has no list price, is in the rest.
+
+    `at`: microseconds since 1970 UTC. `tokens`: input from no cache, read from one, written to one, of these for an
+    hour, output. `searches`: those paid apart. `is_total`: of many calls, whose prompts nobody knows.
+    """
+    fresh, read, written, hour, output = tokens
+    terms = _terms(model, None if at is None else at // _US_A_DAY)
+    prompt = fresh + read + written
+    rate = terms if prompt <= terms.limit or is_total else terms.longer(prompt)
+    of_input = fresh * rate.input if fresh else 0.0
+    of_read = read * rate.cache_read if read else 0.0
+    of_output = output * rate.output if output else 0.0
+    of_write = hour * rate.cache_write_1h if hour else 0.0
+    if written != hour:
+        of_write += (written - hour) * rate.cache_write
+    total = of_input + of_read + of_write + of_output
+    if isnan(total) or not total:
+        return Parts(0.0, 0.0, 0.0, 0.0, usd)
+    search = terms.web_search
+    rest = min(usd, searches * search) if searches and search is not None else 0.0
+    scale = (usd - rest) / total
+    return Parts(of_input * scale, of_read * scale, of_write * scale, of_output * scale, rest)
+
+
+def _of_prompt(terms: _Terms, step: Step, prompt: int) -> _Terms:
+    """The terms of a call with that prompt. A closing step is of many calls, whose prompts nobody knows."""
+    return terms if prompt <= terms.limit or step.stop_reason == SESSION_TOTAL else terms.longer(prompt)
+
+
+def _factor(step: Step, terms: _Terms, lacking: list[str]) -> float:
+    """What the way a call was served multiplies its price by; `lacking` gets what the table has no figure for."""
+    product = 1.0
+    for name in (step.speed, step.service_tier, step.inference_geo):
+        if name is not None:
+            factor = terms.factors.get(name)
+            if factor is None:
+                lacking.append(name)
+            product *= factor or 1.0
+    return product
+
+
+def _searches_usd(step: Step, terms: _Terms, lacking: list[str]) -> float:
+    if not step.web_searches:
+        return 0.0
+    if terms.web_search is None:
+        lacking.append(f"{step.web_searches} web searches")
+        return 0.0
+    return step.web_searches * terms.web_search
+
+
+class _Terms(NamedTuple):
+    """Prices a token, nan where not known, so that whatever needs them is nan too."""
+
+    input: float = nan
+    output: float = nan
+    cache_read: float = nan
+    cache_write: float = nan
+    cache_write_1h: float = nan
+    limit: float = inf
+    """The longest prompt they hold for."""
+    above: tuple[Tier, ...] = ()
+    factors: dict[str, float] = {}  # noqa: RUF012  (a named tuple has no factories; it is only read)
+    web_search: float | None = None
+    """For one search."""
+
+    def longer(self, prompt: int) -> _Terms:
+        """The terms of a prompt beyond the limit."""
+        return _a_token([tier for tier in self.above if prompt > tier.tokens][-1])
+
+
+def _cost(  # noqa: PLR0913  (the kinds of tokens)
+    terms: _Terms, fresh: int, output: int, read: int, written: int, *, for_an_hour: int = 0
+) -> float:
+    """Tokens times prices; nan when a price is missing of which there are tokens."""
+    cost = 0.0
+    if fresh:
+        cost += fresh * terms.input
+    if output:
+        cost += output * terms.output
+    if read:
+        cost += read * terms.cache_read
+    if for_an_hour:
+        cost += for_an_hour * terms.cache_write_1h
+        written -= for_an_hour
+    if written:
+        cost += written * terms.cache_write
+    return cost
+
+
+@lru_cache(maxsize=4096)
+def _terms(model: str | None, day: int | None) -> _Terms:
+    model_price = price(model) if model else None
+    rate = model_price.rate(_date(day)) if model_price else None
+    return _a_token(rate, rate.above, rate) if rate else _Terms()
+
+
+def _date(day: int | None) -> date:
+    """The date of a day since 1970; the table's for none, and for a number that is no day (a trace may log any)."""
+    ordinal = 0 if day is None else _EPOCH + day
+    return date.fromordinal(ordinal) if 0 < ordinal <= date.max.toordinal() else table().date
+
+
+def _a_token(prices: Rate | Tier, above: Sequence[Tier] = (), extras: Rate | None = None) -> _Terms:
+    def per_token(million: float | None) -> float:
+        return nan if million is None else million / 1_000_000
+
+    return _Terms(
+        input=per_token(prices.input),
+        output=per_token(prices.output),
+        cache_read=per_token(prices.cache_read),
+        cache_write=per_token(prices.cache_write),
+        cache_write_1h=per_token(prices.cache_write_1h),
+        limit=above[0].tokens if above else inf,
+        above=tuple(above),
+        factors=extras.factors if extras else {},
+        web_search=extras.web_search / 1_000 if extras and extras.web_search is not None else None,
+    )
+
+
+# What model calls used and cost, line by line and in decimals, so that a sum can be checked by hand.
+
+Kind = Literal[
+    "input", "cache read", "cache write 5m", "cache write 1h", "output", "reasoning", "web searches", "not split",
+    "recorded", "rounding",
+]  # fmt: skip
+"""`cache write 5m`: for minutes, or for how long is not logged; `reasoning`: a part of the output; `not split`: a
+subagent's tokens, of which the log tells neither kind nor model; `recorded`: what the trace says was paid, whatever the
+list prices are; `rounding`: what the value leaves out behind its last digit."""
+_ORDER = {kind: n for n, kind in enumerate(get_args(Kind))}
+CACHE_WRITES: frozenset[Kind] = frozenset(("cache write 5m", "cache write 1h"))
+PROMPT: frozenset[Kind] = CACHE_WRITES | {"input", "cache read"}
+PAID: frozenset[Kind] = PROMPT | {"output", "web searches", "recorded"}
+_WHOSE = {MAIN: "main thread", ABANDONED: "left branches", REPLAYED: "copied history"}
+_A_MILLION = 1_000_000
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """Tokens (or searches) of one kind that have one price."""
+
+    whose: str
+    """`main thread`, `subagents`, `left branches`, `copied history`."""
+    model: str
+    kind: Kind | Literal[""]
+    """Empty of a sum."""
+    calls: int
+    amount: int
+    usd_each_million: Decimal | None = None
+    """The list price, times the factor of a speed, tier or place; None: not known, or not what was paid."""
+    usd: Decimal | None = None
+    counts: bool
+    """Whether it is part of the value."""
+    at_least: bool = False
+    """Whether it was logged in mid-stream: a lower bound."""
+
+
+def lines(steps: Collection[Step], counted: Mapping[int, Collection[Kind]], is_bound: bool = False) -> list[Line]:
+    """The bill of these calls, first what is part of a value: the kinds that `counted` names by the `id` of a call.
+    `is_bound`: their output was logged in mid-stream."""
+    sums: dict[tuple[bool, str, str, Kind, Decimal | None], tuple[int, int, Decimal | None]] = {}
+    for step in steps:
+        whose, model = _WHOSE.get(step.thread, "subagents"), step.model or "unknown model"
+        for kind, amount, price in _parts(step):
+            counts = kind in counted.get(id(step), ())
+            paid = Decimal(repr(step.cost_usd)) if kind == "recorded" else price and amount * price / _A_MILLION
+            calls, before, usd = sums.get((counts, whose, model, kind, price), (0, 0, None))
+            total = paid if usd is None or paid is None else usd + paid
+            sums[counts, whose, model, kind, price] = (calls + 1, before + amount, total)
+    return [
+        Line(whose=whose, model=model, kind=kind, calls=calls, amount=amount, usd_each_million=price, usd=usd,
+             counts=counts, at_least=is_bound and kind in ("output", "reasoning"))
+        for (counts, whose, model, kind, price), (calls, amount, usd) in sorted(
+            sums.items(), key=lambda s: (not s[0][0], s[0][1] != _WHOSE[MAIN], *s[0][1:3], _ORDER[s[0][3]])
+        )
+    ]  # fmt: skip
+
+
+def rounding(value: float, bill: Collection[Line]) -> Line | None:
+    """What a value in USD differs by from its lines; None where they sum to its last digit."""
+    rest = Decimal(repr(value)) - usd_of(bill)
+    return Line(whose="", model="", kind="rounding", calls=0, amount=0, usd=rest, counts=True) if rest else None
+
+
+def usd_of(bill: Collection[Line]) -> Decimal:
+    """The dollars of those lines that are part of the value."""
+    return sum((line.usd for line in bill if line.counts and line.usd is not None), Decimal())
+
+
+def summed(bill: Collection[Line]) -> Line:
+    """The lines that are part of the value as one: their tokens, without a part of the output twice, and their USD."""
+    counted = [line for line in bill if line.counts]
+    all_kinds = {line.kind for line in counted}
+    beside = ("web searches", "recorded", "rounding", *(("reasoning",) if "output" in all_kinds else ()))
+    return Line(
+        whose="",
+        model="",
+        kind="",
+        calls=0,
+        amount=sum(line.amount for line in counted if line.kind not in beside),
+        usd=usd_of(counted),
+        counts=True,
+        at_least=any(line.at_least for line in counted),
+    )
+
+
+def in_digits(usd: Decimal | None) -> str:
+    """An amount with all its digits and no more; empty where it is not known."""
+    return "" if usd is None else f"{usd.normalize():f}"
+
+
+def _parts(step: Step) -> list[tuple[Kind, int, Decimal | None]]:
+    """Amounts by kind, each with the price of a million; of what was recorded, or has no price, None."""
+    is_recorded = step.cost_source == "recorded"
+    is_listed = step.cost_usd is not None and not is_recorded
+    terms, factor, search = charge(step)
+    hour = step.cache_write_1h_tokens or 0
+    kinds: tuple[tuple[Kind, int, float], ...] = (
+        ("input", step.input_tokens or 0, terms.input),
+        ("cache read", step.cache_read_tokens or 0, terms.cache_read),
+        ("cache write 5m", (step.cache_write_tokens or 0) - hour, terms.cache_write),
+        ("cache write 1h", hour, terms.cache_write_1h),
+        ("output", step.output_tokens or 0, terms.output),
+    )
+    parts = [(kind, n, _million(price, factor) if is_listed else None) for kind, n, price in kinds if n]
+    if step.web_searches:
+        parts.append(("web searches", step.web_searches, _million(search) if is_listed else None))
+    if step.reasoning_tokens:
+        parts.append(("reasoning", step.reasoning_tokens, None))
+    if step.summed_tokens:
+        parts.append(("not split", step.summed_tokens, None))
+    if is_recorded and step.cost_usd is not None:
+        parts.append(("recorded", 1, None))
+    return parts
+
+
+def _million(price: float, factor: float = 1.0) -> Decimal | None:
+    """A price of one as that of a million, in the digits it is listed with; None of nan."""
+    return None if isnan(price) else Decimal(repr(round(price * _A_MILLION, 6))) * Decimal(repr(factor))

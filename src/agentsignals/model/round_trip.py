@@ -1,0 +1,344 @@
+"""What an exchange format has no field for: the exports write it under `agentsignals` where the format leaves room for
+its producers, and the readers of those formats take it from there (design/formats.md#round-trips).
+
+A row's facts are whole: what they leave out is None. So each kind has a field that must be there. The values are as
+hostile as all others: what is not as declared here says nothing, and soundness looks at the rest.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Container, Iterable
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta, Raw, Struct, field
+
+from agentsignals.model import (
+    CallOutcome,
+    CallStatus,
+    Checkpoint,
+    Context,
+    Convention,
+    Edit,
+    EditOp,
+    EditOrigin,
+    Event,
+    EventKind,
+    Label,
+    Roles,
+    Session,
+    ShellKind,
+    Step,
+    ToolCall,
+    ToolClass,
+    ToolPurpose,
+    Turn,
+    TurnKind,
+)
+
+Count = Annotated[int, Meta(ge=0, le=2**40)]
+"""What is counted here of other formats, and therefore looked at by nobody else."""
+
+
+class OfSession(Struct, kw_only=True, omit_defaults=True):
+    context: Context
+    agent: str = ""
+    agent_version: str | None = None
+    model: str | None = None
+    cwd: str | None = None
+    branch: str | None = None
+    repo: str | None = None
+    title: str | None = None
+    parent_session_id: str | None = None
+    started_at: int | None = None
+    ended_at: int | None = None
+    conventions: list[Convention] = field(default_factory=list)
+
+
+class OfTurn(Struct, kw_only=True, omit_defaults=True):
+    kind: TurnKind
+    model: str | None = None
+    timestamp: int | None = None
+
+
+class OfStep(Struct, kw_only=True, omit_defaults=True):
+    timestamp: int | None
+    message_id: str | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cache_write_1h_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost_usd: float | None = None
+    cost_source: str | None = None
+    speed: str | None = None
+    service_tier: str | None = None
+    inference_geo: str | None = None
+    web_searches: int | None = None
+    unpriced: str | None = None
+    summed_calls: int | None = None
+    summed_tokens: int | None = None
+
+
+class OfCall(Struct, kw_only=True, omit_defaults=True):
+    status: CallStatus
+    class_: ToolClass = field(name="class", default="other")
+    call_id: str | None = None
+    """The agent's own, where several calls share one and the format's has a number."""
+    outcome: CallOutcome | None = None
+    error_class: str | None = None
+    exit_code: int | None = None
+    started_at: int | None = None
+    ended_at: int | None = None
+    shell_kind: ShellKind | None = None
+    path: str | None = None
+    command: str | None = None
+    purpose: ToolPurpose | None = None
+    argument_roles: str | None = None
+    ran_s: float | None = None
+    limit_s: float | None = None
+    result_tokens: Count | None = None
+    no_object: Literal["json", "text", "empty"] | None = None
+    """The arguments were none, but what stands under `input`: other JSON, or no JSON at all; or there were none."""
+
+    def __post_init__(self) -> None:
+        if self.argument_roles is not None:
+            msgspec.json.decode(self.argument_roles, type=Roles)
+
+
+class OfEvent(Struct, kw_only=True, omit_defaults=True):
+    """Of what is neither said by anybody nor a call with its result: formats have it as words of the system."""
+
+    kind: EventKind
+    wordless: bool = False
+
+
+class OfRecord(Struct, kw_only=True):
+    """All of them together, where only a whole session's record has room: by the number of the step they are of, and
+    calls by `STEP:CALL_ID`."""
+
+    session: Raw = Raw()
+    turns: dict[str, Raw] = field(default_factory=dict)
+    steps: dict[str, Raw] = field(default_factory=dict)
+    calls: dict[str, Raw] = field(default_factory=dict)
+    events: dict[str, Raw] = field(default_factory=dict)
+
+
+_Facts = TypeVar("_Facts")
+
+
+def of(row: Session | Turn | Step | ToolCall, kind: type[Struct]) -> dict[str, Any]:
+    """The facts of a row that are to be carried, as plain data."""
+    facts = kind(**{name: getattr(row, name) for name in kind.__struct_fields__ if hasattr(row, name)})
+    values: dict[str, Any] = msgspec.to_builtins(facts)
+    return values
+
+
+def of_event(event: Event) -> dict[str, Any]:
+    """What is to be carried of an event, as plain data."""
+    values: dict[str, Any] = msgspec.to_builtins(OfEvent(kind=event.kind, wordless=event.text is None))
+    return values
+
+
+def read(raw: Raw, kind: type[_Facts]) -> _Facts | None:
+    """The facts that a record carries; None where it carries none, or what is none."""
+    try:
+        return msgspec.json.decode(raw, type=kind) if raw else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def restore(row: Session | Turn | Step | ToolCall, facts: Struct | None) -> None:
+    """Sets what the facts say; without any the row stays as the format's fields have it."""
+    for name in facts.__struct_fields__ if facts is not None else ():
+        value = getattr(facts, name)
+        if hasattr(row, name) and not (value is None and name in _KEPT):
+            setattr(row, name, value)
+    if isinstance(facts, OfCall) and isinstance(row, ToolCall) and facts.no_object is not None:
+        row.arguments = _unwrapped(row.arguments, facts.no_object)
+
+
+_KEPT = frozenset(("repo", "call_id"))
+"""What the format's own fields, or the place of the file, say where nothing is carried."""
+
+
+def _unwrapped(arguments: str, was: Literal["json", "text", "empty"]) -> str:
+    if was == "empty":
+        return "" if arguments == "{}" else arguments
+    try:
+        inside = msgspec.json.decode(arguments, type=dict[str, Raw]).get("input", Raw(b"null"))
+        return bytes(inside).decode() if was == "json" else msgspec.json.decode(inside, type=str)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return arguments
+
+
+# Where the rows of a session stand among each other, for the formats that have an order of their own: subagents
+# apart, results beside their calls (design/formats.md#round-trips). Carried with a session, and put back when it is
+# read.
+
+
+class Place(Struct, array_like=True, kw_only=True):
+    """Of an event."""
+
+    kind: EventKind
+    seq: Count
+    turn: Count | None
+    step: Count | None
+    timestamp: int | None
+    n_chars: Count
+
+
+class Blank(Place, array_like=True, kw_only=True):
+    """Of an event of words that has none (thinking that only the provider can read): no file has it otherwise."""
+
+    thread: str
+
+
+class StepPlace(Struct, array_like=True):
+    step: Count
+    seq: Count
+    turn: Count | None
+    input_in_step: Count | None
+
+
+class EditPlace(Struct, array_like=True, kw_only=True):
+    """A hunk; the rest of it is its call's."""
+
+    seq: Count
+    path: str
+    op: EditOp
+    via: Literal["edit_tool", "shell"]
+    hunk: Count
+    start_line: Count | None
+    end_line: Count | None
+    added: Count | None
+    removed: Count | None
+    old_start: Count | None
+    whole_file: bool
+    origin: EditOrigin | None = None
+    source: str | None = None
+
+
+class Places(Struct, kw_only=True, omit_defaults=True):
+    """Events and steps in the order in which a file has them; and the rows that are about them."""
+
+    events: list[Place]
+    steps: list[StepPlace]
+    blanks: list[Blank] = field(default_factory=list)
+    edits: list[EditPlace] = field(default_factory=list)
+    labels: list[Label] = field(default_factory=list)
+    checkpoints: list[Checkpoint] = field(default_factory=list)
+
+
+WORDS = ("text", "thinking")
+_Row = TypeVar("_Row", bound=Struct)
+
+
+class _Carrying(Struct):
+    places: Places
+
+
+def of_placement(
+    session: Session, events: Iterable[Event], steps: Iterable[Step], threads: Container[str]
+) -> dict[str, Any]:
+    """The places of these events and steps, which a file has in this order, as plain data; and of what is blank in
+    the threads that it has."""
+    blank = [e for e in session.events if e.kind in WORDS and not e.text and e.thread in threads]
+    rows = Places(
+        events=[_copied(e, Place) for e in events],
+        steps=[_copied(s, StepPlace) for s in steps],
+        blanks=[_copied(e, Blank) for e in blank],
+        edits=[_copied(e, EditPlace) for e in session.edits],
+        labels=session.labels,
+        checkpoints=session.checkpoints,
+    )
+    return {"places": msgspec.to_builtins(rows)}
+
+
+def put_back(session: Session, raw: Raw) -> None:
+    """Gives the rows of a session that was read the places that its file carries.
+
+    Where they are not those of what was read (somebody took a message out) all stays as the file has it.
+    """
+    carrying = read(raw, _Carrying)
+    if carrying is None or not _fits(session, carrying.places):
+        return
+    places = carrying.places
+    session.events += [
+        Event(seq=n, turn=None, step=None, thread=blank.thread, kind=blank.kind, text="", n_chars=0, timestamp=None,
+              artifact_id=session.artifact_id, line=session.events[-1].line if session.events else 1)
+        for n, blank in enumerate(places.blanks, len(session.events))
+    ]  # fmt: skip
+    placed = [*places.events, *places.blanks]
+    seqs = sorted(place.seq for place in placed)
+    numbers = sorted(place.step for place in places.steps)
+    place_of = {event.seq: place for event, place in zip(session.events, placed, strict=True)}
+    at = {old: bisect_left(seqs, place.seq) for old, place in place_of.items()}
+    for event in session.events:
+        place = place_of[event.seq]
+        event.turn, event.step = _within(place.turn, len(session.turns)), _rank(place.step, numbers)
+        event.timestamp, event.n_chars, event.seq = place.timestamp, place.n_chars, at[event.seq]
+    session.events.sort(key=lambda event: event.seq)
+    for turn in session.turns:
+        turn.seq = at[turn.seq]
+    for call in session.tool_calls:
+        call.seq, call.result_seq = at[call.seq], None if call.result_seq is None else at[call.result_seq]
+        call.turn, call.step = session.events[call.seq].turn, session.events[call.seq].step
+    session.tool_calls.sort(key=lambda call: call.seq)
+    for step, where in zip(session.steps, places.steps, strict=True):
+        step.step, step.seq = bisect_left(numbers, where.step), bisect_left(seqs, where.seq)
+        step.turn = _within(where.turn, len(session.turns))
+        step.input_in_step = _rank(where.input_in_step, numbers)
+    session.steps.sort(key=lambda step: step.step)
+    _put_back_beside(session, places, seqs)
+
+
+def _put_back_beside(session: Session, places: Places, seqs: list[int]) -> None:
+    """Edits, labels and checkpoints; what is about a row that is not there is left out."""
+    calls = {seqs[call.seq]: call for call in session.tool_calls}
+    session.edits = [
+        _copied(edit, Edit, seq=call.seq, turn=call.turn, thread=call.thread, call_id=call.call_id)
+        for edit in places.edits
+        if (call := calls.get(edit.seq)) is not None
+    ]
+    session.edits.sort(key=lambda edit: (edit.seq, edit.hunk))
+    for label in places.labels:
+        seq, turn = _rank(label.seq, seqs), _within(label.turn, len(session.turns))
+        if (seq is None, turn is None) == (label.seq is None, label.turn is None):
+            label.seq = seq
+            session.labels.append(label)
+    session.checkpoints = places.checkpoints
+
+
+def _fits(session: Session, places: Places) -> bool:
+    """Whether these are the places of what was read: as many, of the same kinds, each once, and the turns, calls and
+    results in an order that can be."""
+    if len(places.steps) != len(session.steps) or len({place.step for place in places.steps}) != len(places.steps):
+        return False
+    if any(blank.kind not in WORDS for blank in places.blanks):
+        return False
+    if [event.kind for event in session.events] != [place.kind for place in places.events]:
+        return False
+    seqs = [place.seq for place in (*places.events, *places.blanks)]
+    turns = [seqs[turn.seq] for turn in session.turns]
+    answered = [(seqs[c.seq], seqs[c.result_seq]) for c in session.tool_calls if c.result_seq is not None]
+    return len(set(seqs)) == len(seqs) and turns == sorted(turns) and all(asked < came for asked, came in answered)
+
+
+def _copied(row: Struct, kind: type[_Row], **others: Any) -> _Row:
+    """The fields that a kind of rows has, of a row that has them, too."""
+    return kind(**{name: getattr(row, name) for name in kind.__struct_fields__ if name not in others}, **others)
+
+
+def _within(number: int | None, count: int) -> int | None:
+    return number if number is not None and 0 <= number < count else None
+
+
+def _rank(number: int | None, numbers: list[int]) -> int | None:
+    """Which of the numbers it is; None where it is none of them."""
+    n = len(numbers) if number is None else bisect_left(numbers, number)
+    return n if n < len(numbers) and numbers[n] == number else None

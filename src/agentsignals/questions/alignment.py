@@ -1,0 +1,662 @@
+"""What a run did, step by step, in words that two runs have in common (design/alignment.md#steps).
+
+A step is a prompt or a call of the main thread. Two steps are the *same* where they did equal things, *alike* where
+they did the same kind of thing to the same file; what a step did that the other run may have done too, at any time, are
+its deeds.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from operator import attrgetter
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from agentsignals.changes.hunks import TRIVIAL_CHARS, EditText, edit_texts
+from agentsignals.model import MAIN, RAN, Edit, Session, ToolCall
+from agentsignals.shell.arguments import program
+from agentsignals.shell.kinds import KINDS, kind_of, leading_words
+from agentsignals.shell.tokens import simple_commands
+from agentsignals.views.calls import about, lines_told
+
+SCRATCH = "(its own script)"
+"""Stands for every file that a run made only to try something: what it is called is its own affair."""
+_TAIL = 2
+"""Names of a path that count, where the folder it lies in is not known: runs have folders of their own."""
+_MOST_CHARS = 400
+_BLANKS = re.compile(r"\s+")
+_NUMBERS = re.compile(r"\d+")
+_ENTERS = re.compile(r"\s*cd \S+ *(?:&&|;)\s*")
+_COMMENT = re.compile(r"(?<=\s)(?:#|//).*")
+_ONLY_COMMENT = ("#", "//", "/*", "*", '"""', "'''", "--")
+_PROSE = re.compile(r"[A-Z][^=(){}\[\];]*\.")
+_FILE = re.compile(r"(?<![\w./-])(?:[\w.-]+/)+[\w.-]+\.[A-Za-z]\w{0,4}\b")
+_HEADER = re.compile(r"(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(.*)")
+_INTERPRETERS = ("python", "node", "ruby", "perl", "php", "deno", "bun", "bash", "sh")
+_TEXT_OPTIONS = frozenset(("-c", "-e", "-", "--eval"))
+_LOOKS = frozenset(("diff", "status", "log", "show", "branch"))
+"""What Git is asked that changes nothing."""
+_LOOKS_ONLY = frozenset(("search", "plan"))
+"""Classes whose steps lead somewhere and do nothing: what is looked for shows in what is read then."""
+
+Deed: TypeAlias = "tuple[str, ...]"
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """A prompt or a call of the main thread."""
+
+    seq: int
+    kind: str
+    """`prompt`, or the class of the call."""
+    tool: str = ""
+    about: str = ""
+    """The command, the file, or the words."""
+    status: str = ""
+    error: str = ""
+    same: Deed = ()
+    """Equal where two steps did the same."""
+    named: Deed = ()
+    """As `alike`, its own scripts by their names."""
+    alike: Deed = ()
+    """Equal where two steps did the same kind of thing to the same file."""
+    deeds: frozenset[Deed] = frozenset()
+    """`(read, file)`, `(change, file, line)`, `(test, file)`, `(tries,)` …; none of a step that looks around, tidies
+    up, or failed to change anything."""
+    files: frozenset[str] = frozenset()
+    """Files that it read or changed."""
+    is_change: bool = False
+    """Whether it changed a file that is not its own script."""
+    is_opaque: bool = False
+    """Whether the trace does not say what it was about: code, or a tool of no known kind."""
+
+
+class Names:
+    """What the files of several runs are called, each by one name."""
+
+    def __init__(self, sessions: Iterable[Session]) -> None:
+        paths = {call.path for s in sessions for call in s.tool_calls} | {e.path for s in sessions for e in s.edits}
+        self._relative = {posixpath.normpath(path) for path in paths if path and path[:1] not in "/~"}
+
+    def of(self, path: str) -> str:
+        """A path from the repository's root where any of the runs names it so, else its last two names."""
+        if path[:1] not in "/~":
+            return posixpath.normpath(path)
+        parts = path.strip("/").split("/")
+        for start in range(len(parts)):
+            if (rest := "/".join(parts[start:])) in self._relative:
+                return rest
+        return "/".join(parts[-_TAIL:])
+
+
+def steps_of(session: Session, names: Names) -> list[Step]:
+    """What a run did, in order."""
+    edits: dict[int, list[Edit]] = defaultdict(list)
+    for edit in session.edits:
+        if edit.thread == MAIN:
+            edits[edit.seq].append(edit)
+    calls = [call for call in session.tool_calls if call.thread == MAIN]
+    scratch = _scratch(calls, edits)
+    made = [_step(call, edits.get(call.seq, []), scratch, names) for call in calls]
+    made += [
+        Step(
+            seq=turn.seq,
+            kind="prompt",
+            about=turn.text[:_MOST_CHARS],
+            same=("prompt", _flat(turn.text)),
+            alike=("prompt",),
+        )
+        for turn in session.turns
+    ]
+    return sorted(made, key=lambda step: step.seq)
+
+
+def _scratch(calls: Sequence[ToolCall], edits: Mapping[int, list[Edit]]) -> set[str]:
+    """Files that the run made and then ran by their name, or removed again."""
+    looked = {call.path: call.seq for call in reversed(calls) if call.class_ == "read" and call.path}
+    created: dict[str, int] = {}
+    dropped: dict[str, int] = {}
+    changed: set[str] = set()
+    for seq, there in sorted(edits.items()):
+        for edit in there:
+            if edit.op == "create" and edit.path not in changed and looked.get(edit.path, seq) >= seq:
+                created[edit.path] = seq
+            elif edit.op == "delete":
+                dropped[edit.path] = seq
+            changed.add(edit.path)
+    ran = {
+        posixpath.basename(word)
+        for call in calls
+        if call.command and call.shell_kind == "run"
+        for _, words in _commands(call.command)
+        for word in words
+    }
+    return {path for path, seq in created.items() if dropped.get(path, -1) > seq or posixpath.basename(path) in ran}
+
+
+def _step(call: ToolCall, edits: list[Edit], scratch: set[str], names: Names) -> Step:
+    def named(path: str) -> str:
+        return SCRATCH if path in scratch else names.of(path)
+
+    words = about(call.class_, call.path, call.command, call.arguments)[:_MOST_CHARS]
+    path = named(call.path) if call.path and call.path not in (".", "..") else ""
+    kind, ran = call.class_, call.status in RAN
+    deeds: set[Deed] = set()
+    alike: Deed = (kind, path)
+    same: Deed = (kind, path, _flat(words))
+    opaque = False
+    scripts: Sequence[str] = ()
+    """What its own scripts are called."""
+    if edits or kind == "edit":
+        lines = _changes(call, edits, path, named)
+        whole = sorted({edit.path for edit in edits} or {call.path or ""})
+        files = sorted(set(map(named, whole)))
+        alike, same = ("edit", *files), ("edit", *files, *sorted(deed[-1] for deed in lines))
+        scripts = [posixpath.basename(file) for file in whole if file in scratch]
+        if ran:
+            deeds = {deed for deed in lines if deed[1] != SCRATCH}
+            deeds |= {deed for deed in _ran(call.command or "", scratch, names)[1] if deed[0] == "test"}
+            if SCRATCH in files and any(edit.op != "delete" for edit in edits):
+                deeds.add(("tries",))
+    elif kind == "read" or (call.shell_kind == "read" and path):
+        # Other numbers than those of its name are lines: another part of the file is alike.
+        alike, deeds = ("read", path), {("read", path)} if path else set()
+        same = ("read", path, *_NUMBERS.findall(call.arguments.replace(call.path, "") if call.path else words))
+    elif call.shell_kind == "search":
+        alike = ("search", path)
+    elif call.command is not None:
+        family, deeds, scripts = _ran(call.command, scratch, names)
+        alike = (call.shell_kind or "run", *sorted({deed[0] for deed in deeds} or family))
+        same = (*alike, _flat(_ENTERS.sub("", call.command, count=1)))
+    elif kind == "shell":
+        there = {names.of(file) for file in _FILE.findall(call.arguments.replace("\\n", " "))}
+        deeds, opaque = {("read", file) for file in there}, not there
+        alike = ("code", *sorted(there))
+    elif kind not in _LOOKS_ONLY:
+        alike, deeds, opaque = (kind, call.name), {("tool", call.name)}, kind == "mcp"
+    return Step(
+        seq=call.seq, kind=kind, tool=call.name, about=words, status=call.status, error=call.error_class or "",
+        same=same if ran else (*same, call.status), named=(*alike, *scripts), alike=alike, deeds=frozenset(deeds),
+        files=frozenset(deed[1] for deed in deeds if deed[0] in ("read", "change", "edited")),
+        is_change=any(deed[0] in ("change", "edited") for deed in deeds), is_opaque=opaque,
+    )  # fmt: skip
+
+
+def _changes(call: ToolCall, edits: list[Edit], path: str, named: Callable[[str], str]) -> set[Deed]:
+    """What a call changes, by file and line; the file alone, where the trace does not say which lines."""
+    whole = sorted({edit.path for edit in edits})
+    if call.command is not None:
+        by_file = _lines_written(lines_told(call.command, whole, has_failed=call.status == "error"))
+    else:
+        by_file = _lines_written([("", text) for text in edit_texts(call.arguments, call.argument_roles)])
+    if edits and all(edit.op == "delete" for edit in edits):
+        return {("change", named(file), "(deleted)") for file in whole}
+    if not any(by_file.values()):
+        return {("edited", named(file)) for file in whole} or {("edited", path)}
+    # Of a command that tells the lines of some of its files, the others are edited, too.
+    changed: set[Deed] = {
+        ("edited", named(file)) for file in whole if call.command is not None and not by_file.get(file)
+    }
+    for file, lines in by_file.items():
+        target = named(file) if file else named(whole[0]) if whole else path
+        changed |= {("change", target, line) for raw in lines if (line := _code(raw))}
+    return changed
+
+
+def _lines_written(texts: Iterable[tuple[str, EditText]]) -> dict[str, set[str]]:
+    """The lines that an edit adds, by file where it names several, else under ""; those it removes where it adds none.
+    What a change leaves is compared, not what it took away: who writes a file anew names no line that goes."""
+    added: dict[str, set[str]] = defaultdict(set)
+    removed: dict[str, set[str]] = defaultdict(set)
+    for path, text in texts:
+        file = path
+        if text.kind != "patch":
+            old, new = set(text.old.split("\n")), set(text.new.split("\n"))
+            added[file] |= new - old
+            removed[file] |= old - new
+            continue
+        for line in text.new.split("\n"):
+            if header := _HEADER.match(line):
+                file = header[1].strip()
+            elif line.startswith(("+", "-")) and not line.startswith(("+++", "---")):
+                (added if line[0] == "+" else removed)[file].add(line[1:])
+    return {file: added[file] or removed[file] for file in {*added, *removed}}
+
+
+def _code(line: str) -> str:
+    """A line without its comment; nothing of one that says nothing to a machine."""
+    line = _BLANKS.sub(" ", _COMMENT.sub("", line)).strip()
+    if len(line) <= TRIVIAL_CHARS or line.startswith(_ONLY_COMMENT) or (line.count(" ") > 2 and _PROSE.fullmatch(line)):
+        return ""
+    return line
+
+
+def _ran(command: str, scratch: set[str], names: Names) -> tuple[set[str], set[Deed], list[str]]:
+    """The programs that a command calls, what it did, and which of the run's own scripts it names."""
+    bases = {posixpath.basename(file) for file in scratch}
+    deeds: set[Deed] = set()
+    family: set[str] = set()
+    scripts: list[str] = []
+    for name, words in _commands(command):
+        kind = kind_of(words, name)
+        if kind in ("search", "read"):
+            continue
+        family.add(name)
+        mine = [word for word in map(posixpath.basename, words) if word in bases]
+        scripts += mine
+        if kind == "test":
+            files = [names.of(bare) for w in words[1:] if "." in (bare := w.partition("::")[0]) and w[:1] != "-"]
+            deeds |= {("test", file) for file in files} or {("test", "")}
+        elif mine:
+            deeds |= {("tries",)} if kind == "run" else set()  # to remove it, or make it executable, is to tidy up
+        elif name.startswith(_INTERPRETERS) and ("<<" in command or not _TEXT_OPTIONS.isdisjoint(words[1:4])):
+            deeds.add(("tries",))
+        elif kind != "vcs":
+            deeds.add((str(kind), name, *(w for w in words[1:2] if w.isidentifier())))
+        elif words[1:2] and words[1] not in _LOOKS:
+            deeds.add(("vcs", words[1]))
+    return family, deeds, scripts
+
+
+def _commands(command: str) -> Iterator[tuple[str, list[str]]]:
+    """The programs that a line calls with their words; without what says nothing (`cd`, `echo`)."""
+    for words, _, _, _ in simple_commands(command):
+        lead = leading_words(words)
+        if lead and KINDS.get(name := program(lead[0])) != "":
+            yield name, lead
+
+
+def _flat(text: str) -> str:
+    return _BLANKS.sub(" ", text).strip()
+
+
+# Two sequences of steps beside each other: as many of the same as can face each other in order, then of the alike.
+#
+# Longest common subsequences, by bit vectors: a row of Hyyrö's (2004) recurrence is one integer, so two runs of
+# 5,000 steps take a twentieth of a second (design/alignment.md#cost).
+
+MOST_STEPS = 10_000
+"""Steps of a run that are aligned, its first: rows of 20,000 bits each would take 25 MB."""
+How = Literal["same", "alike", "other", "left", "right"]
+
+
+class Facing(Struct, frozen=True):
+    """A row: what stands beside what."""
+
+    left: Step | None
+    right: Step | None
+    how: How
+    """`same`; `alike`: one kind of thing to the same file; `other`: each goes its way; `left`, `right`: the other has
+    nothing here."""
+
+    @property
+    def is_call(self) -> bool:
+        """Whether either is a call: what is prompted is others' doing."""
+        return any(step is not None and step.kind != "prompt" for step in (self.left, self.right))
+
+
+def facing(left: Sequence[Step], right: Sequence[Step]) -> list[Facing]:
+    """The steps of both, in order, each once. The other way round it is the same, mirrored."""
+    if [step.same for step in left] <= [step.same for step in right]:
+        return _faced(left, right, _LEVELS)
+    return [Facing(row.right, row.left, _MIRRORED.get(row.how, row.how)) for row in _faced(right, left, _LEVELS)]
+
+
+_MIRRORED: dict[How, How] = {"left": "right", "right": "left"}
+
+
+def _each(_: Step) -> bool:
+    return True
+
+
+_Level = tuple[How, Callable[[Step], Hashable], Callable[[Step], bool]]
+_LEVELS: tuple[_Level, ...] = (
+    ("same", attrgetter("same"), _each),
+    ("alike", attrgetter("named"), attrgetter("is_change")),
+    ("alike", attrgetter("named"), _each),
+    ("alike", attrgetter("alike"), _each),
+)
+"""In which order steps are looked for that face each other: what meets by an earlier one stands fast. Changes are
+landmarks; how often something is read between them, or tried, differs from run to run."""
+
+
+def _faced(left: Sequence[Step], right: Sequence[Step], levels: Sequence[_Level]) -> list[Facing]:
+    if not levels or not left or not right:
+        return _apart(left, right)
+    (how, key, counts), rest = levels[0], levels[1:]
+    here, there = ([k for k, step in enumerate(side) if counts(step)] for side in (left, right))
+    rows: list[Facing] = []
+    i = j = 0
+    for n, m in _common([key(left[k]) for k in here], [key(right[k]) for k in there]):
+        a, b = here[n], there[m]
+        rows += _faced(left[i:a], right[j:b], rest)
+        rows.append(Facing(left[a], right[b], how))
+        i, j = a + 1, b + 1
+    return rows + _faced(left[i:], right[j:], rest)
+
+
+def _apart(left: Sequence[Step], right: Sequence[Step]) -> list[Facing]:
+    """What each did between two rows in which they meet."""
+    both = min(len(left), len(right))
+    rows = [Facing(a, b, "other") for a, b in zip(left[:both], right[:both], strict=True)]
+    rows += [Facing(step, None, "left") for step in left[both:]]
+    return rows + [Facing(None, step, "right") for step in right[both:]]
+
+
+def _common(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[int, int]]:
+    """The places of a longest common subsequence; what both begin with alike, and end with, is in it."""
+    n, m = len(left), len(right)
+    start = end = 0
+    while start < min(n, m) and left[start] == right[start]:
+        start += 1
+    while end < min(n, m) - start and left[n - 1 - end] == right[m - 1 - end]:
+        end += 1
+    inner = _by_bits(left[start : n - end], right[start : m - end])
+    met = [(k, k) for k in range(start)] + [(start + a, start + b) for a, b in inner]
+    return met + [(n - k, m - k) for k in range(end, 0, -1)]
+
+
+def _by_bits(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[int, int]]:
+    """Where several are as long, what can meet early does."""
+    places: defaultdict[Hashable, int] = defaultdict(int)
+    for k, item in enumerate(right):
+        places[item] |= 1 << k
+    whole = row = (1 << len(right)) - 1
+    rows = []
+    for item in left:
+        kept = row & places.get(item, 0)
+        row = ((row + kept) | (row - kept)) & whole
+        rows.append(row)
+    met: list[tuple[int, int]] = []
+    i, j = len(left), len(right)
+    while i and j:
+        if rows[i - 1] >> (j - 1) & 1:
+            j -= 1
+        else:
+            i -= 1
+            if not i or rows[i - 1] >> (j - 1) & 1:
+                j -= 1
+                met.append((i, j))
+    return met[::-1]
+
+
+# Where two runs part: the first step that differs at all, the first that the other never takes, and the first after
+# which they do not come together again (design/alignment.md#where-they-part).
+
+HALF, MOST = 0.5, 0.8
+"""A step of whose deeds the other run has less than half, at any time, is one that the other never takes; of a change,
+less than four fifths of its lines."""
+SOME = 0.25
+"""From this share on it is not sure that it does not."""
+OPAQUE = 0.25
+"""Share of steps of which the trace does not say what they were about, from which nothing is sure."""
+ALONE = 3
+"""Steps that do something, one after the other, to which the other run has nothing beside: one goes on alone."""
+NEXT = 5
+"""Steps of each side that are shown from the place on."""
+FAILED = frozenset(("error", "rejected", "cancelled"))
+Basis = Literal["change", "after", "course"]
+"""`change`: a file is changed otherwise. `after`: the changes are the same, then one does what the other never does.
+`course`: neither changes anything, and one does what the other never does."""
+BECAUSE: dict[Basis, str] = {
+    "change": "a file is changed otherwise",
+    "after": "the changes are the same, and one goes on to what the other does not do",
+    "course": "one does what the other never does",
+}
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """A place in both runs."""
+
+    row: int
+    """From 0, in the rows of the alignment."""
+    left: int
+    right: int
+    """Steps (calls, from 1) of each side that stand there, or would be its next; one more than it has: it had ended."""
+
+
+class Side(Struct, frozen=True, kw_only=True):
+    """What a run did from a place on."""
+
+    next: list[Step]
+    steps: int
+    """Calls from there to its end."""
+    failed: int
+    """Those that failed."""
+    only: list[str]
+    """Files that it read or changed from there on, and the other did not at any time."""
+
+
+class Parting(Struct, frozen=True, kw_only=True):
+    """The step after which two runs do not come together again."""
+
+    place: Place
+    basis: Basis
+    shared: float
+    """Share of that step's deeds that the other run has too."""
+    sure: bool
+    unsure: str
+    """Why not; empty where it is."""
+    left: Side
+    right: Side
+
+
+class Divergence(Struct, frozen=True, kw_only=True):
+    """Where two runs part. Each None where they never do."""
+
+    differs: Place | None
+    """The first call that is not the same."""
+    strays: Place | None
+    """The first step that the other never takes, though they may come together again."""
+    parts: Parting | None
+    changes_shared: float | None
+    """Of all lines that either changed, the share that both did; None where neither changed any."""
+
+
+def divergence(rows: Sequence[Facing], left_out: bool = False) -> Divergence:
+    """Where the runs of an alignment part. `left_out`: steps of either are not in it."""
+    sides = [[step for row in rows if (step := pick(row)) and step.kind != "prompt"] for pick in (_left, _right)]
+    did = [_did(side) for side in sides]
+    private = [_private(row, did) for row in rows]
+    changes = [frozenset(deed for deed in deeds if deed[0] == "change") for deeds in did]
+    differs = next((n for n, row in enumerate(rows) if row.how != "same" and row.is_call), None)
+    strays = next((n for n, shares in enumerate(private) if shares), None)
+    n, basis = _parting(rows, private)
+    parting = None
+    if n is not None:
+        place, shared = _place(rows, n), min(private[n].values(), default=0.0)
+        touched = [frozenset(file for step in side for file in step.files) for side in sides]
+        unsure = _unsure(rows[n], basis, shared, sides, left_out)
+        parting = Parting(
+            place=place,
+            basis=basis,
+            shared=shared,
+            sure=not unsure,
+            unsure=unsure,
+            left=_side(sides[0][place.left - 1 :], touched[1]),
+            right=_side(sides[1][place.right - 1 :], touched[0]),
+        )
+    return Divergence(
+        differs=None if differs is None else _place(rows, differs),
+        strays=None if strays is None else _place(rows, strays),
+        parts=parting,
+        changes_shared=len(changes[0] & changes[1]) / len(union) if (union := changes[0] | changes[1]) else None,
+    )
+
+
+def _did(steps: Sequence[Step]) -> frozenset[Deed]:
+    """All that a run did. Who is known to have changed lines of a file has edited it."""
+    deeds = {deed for step in steps for deed in step.deeds}
+    return frozenset(deeds | {("edited", deed[1]) for deed in deeds if deed[0] == "change"})
+
+
+def _parting(rows: Sequence[Facing], private: Sequence[dict[str, float]]) -> tuple[int | None, Basis]:
+    changing = [n for n, row in enumerate(rows) if any(s is not None and s.is_change for s in (row.left, row.right))]
+    for n in changing:
+        if any((step := getattr(rows[n], side)) and step.is_change for side in private[n]):
+            return n, "change"
+    after = changing[-1] + 1 if changing else 0
+    basis: Basis = "after" if changing else "course"
+    return next((n for n in range(after, len(rows)) if private[n] or _goes_on_alone(rows, n)), None), basis
+
+
+def _goes_on_alone(rows: Sequence[Facing], start: int) -> bool:
+    """Whether a stretch begins here in which one does something and the other nothing."""
+    how, doing = rows[start].how, 0
+    for row in islice(rows, start, None):
+        if row.how != how or how not in ("left", "right"):
+            return False
+        step = row.left or row.right
+        doing += step is not None and bool(step.deeds)
+        if doing == ALONE:
+            return True
+    return False
+
+
+def _private(row: Facing, did: Sequence[frozenset[Deed]]) -> dict[str, float]:
+    """The sides whose step in this row is one that the other run never takes, with the share that it has of it."""
+    shares = {}
+    for name, step, other in (("left", row.left, did[1]), ("right", row.right, did[0])):
+        if (
+            step is not None
+            and step.deeds
+            and (share := len(step.deeds & other) / len(step.deeds)) < (MOST if step.is_change else HALF)
+        ):
+            shares[name] = share
+    return shares
+
+
+def _unsure(row: Facing, basis: Basis, shared: float, sides: Sequence[Sequence[Step]], left_out: bool) -> str:
+    opaque = max(sum(step.is_opaque for step in side) / len(side) if side else 0.0 for side in sides)
+    edited = {deed[0] for step in (row.left, row.right) if step is not None for deed in step.deeds}
+    reasons = [
+        "the trace does not say what many steps were about" if opaque >= OPAQUE else "",
+        "the other run does some of it, too" if shared >= SOME else "",
+        "which lines were changed is not recorded" if basis == "change" and "edited" in edited else "",
+        "neither changed a file" if basis == "course" else "",
+        "the runs are too long to be aligned whole" if left_out else "",
+    ]
+    return "; ".join(filter(None, reasons))
+
+
+def _side(rest: Sequence[Step], elsewhere: frozenset[str]) -> Side:
+    return Side(
+        next=list(islice(rest, NEXT)),
+        steps=len(rest),
+        failed=sum(step.status in FAILED for step in rest),
+        only=sorted({file for step in rest for file in step.files} - elsewhere),
+    )
+
+
+def _place(rows: Sequence[Facing], n: int) -> Place:
+    before = rows[:n]
+    left, right = (sum(1 for row in before if (s := pick(row)) and s.kind != "prompt") for pick in (_left, _right))
+    return Place(row=n, left=1 + left, right=1 + right)
+
+
+def _left(row: Facing) -> Step | None:
+    return row.left
+
+
+def _right(row: Facing) -> Step | None:
+    return row.right
+
+
+# Two or more runs of one task beside each other: what each did step by step, where they part, what each did then.
+#
+# More than two are aligned as a star: each with one reference, a run that solved the task where one did, so that
+# every place says where a run left the one that got there (design/alignment.md#more-than-two).
+
+__all__ = ["FACTS", "OF_TASK", "OF_TRIAL", "Alignment", "Facing", "Run", "Step", "align", "reference_of"]
+
+MOST_RUNS = 50
+"""Attempts at one task that are aligned."""
+FACTS = """
+SELECT s.session_id, s.agent, coalesce(a.model_id, s.model) AS model, a.task_id, a.trial_id, a.attempt_index,
+  a.outcome, a.patch_outcome_label AS patch, a.exit_status AS ended
+FROM sessions s LEFT JOIN attempts a USING (session_id) WHERE list_contains($ids, s.session_id)
+"""
+_OF = f"""
+SELECT session_id FROM attempts JOIN (SELECT session_id, n_tool_calls FROM sessions) USING (session_id)
+WHERE {{column}} = $name AND n_tool_calls > 0 ORDER BY attempt_index, session_id LIMIT {MOST_RUNS + 1}
+"""
+OF_TASK, OF_TRIAL = _OF.format(column="task_id"), _OF.format(column="trial_id")
+"""The attempts at a task, or of a trial, that have calls: rows of session_id."""
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """A run, and how it ended."""
+
+    session_id: str
+    agent: str
+    model: str | None = None
+    task_id: str | None = None
+    trial_id: str | None = None
+    attempt_index: int | None = None
+    outcome: str | None = None
+    """On the ladder of attempts; None of a session that is none."""
+    patch: str | None = None
+    """What became of its patch."""
+    ended: str | None = None
+    """In the harness's own words."""
+    calls: int
+    failed: int
+    """Of the calls."""
+
+
+class Alignment(Struct, frozen=True, kw_only=True):
+    """Two runs beside each other."""
+
+    left: Run
+    right: Run
+    rows: list[Facing]
+    left_out: tuple[int, int]
+    """Steps at the ends that are not aligned, for there are too many."""
+    same: int
+    """Rows in which both do the same."""
+    alike: int
+    """Rows in which both do the same kind of thing to the same file."""
+    divergence: Divergence
+
+
+def align(sessions: Sequence[Session], facts: Mapping[str, Mapping[str, Any]]) -> list[Alignment]:
+    """Each further session beside the first. `facts`: rows of `FACTS` by session."""
+    names = Names(sessions)
+    steps = [steps_of(session, names) for session in sessions]
+    runs = [
+        _run(session, done, facts.get(session.session_id, {})) for session, done in zip(sessions, steps, strict=True)
+    ]
+    return [_aligned(runs[0], steps[0], run, done) for run, done in zip(runs[1:], steps[1:], strict=True)]
+
+
+def reference_of(sessions: Sequence[Session], facts: Mapping[str, Mapping[str, Any]]) -> Session:
+    """Which of several runs the others are held against: of those that solved the task, or else of all, the one with
+    the median number of calls."""
+    solved = [s for s in sessions if facts.get(s.session_id, {}).get("outcome") == "solved"]
+    ordered = sorted(solved or sessions, key=lambda s: (len(s.tool_calls), s.session_id))
+    return ordered[(len(ordered) - 1) // 2]
+
+
+def _run(session: Session, steps: Sequence[Step], facts: Mapping[str, Any]) -> Run:
+    calls = [step for step in steps if step.kind != "prompt"]
+    named = {"session_id": session.session_id, "agent": session.agent, "model": session.model}
+    recorded = {name: facts[name] for name in Run.__struct_fields__ if name in facts}
+    return Run(**{**named, **recorded}, calls=len(calls), failed=sum(step.status in FAILED for step in calls))
+
+
+def _aligned(left: Run, ours: Sequence[Step], right: Run, theirs: Sequence[Step]) -> Alignment:
+    rows = facing(ours[:MOST_STEPS], theirs[:MOST_STEPS])
+    left_out = max(len(ours) - MOST_STEPS, 0), max(len(theirs) - MOST_STEPS, 0)
+    return Alignment(
+        left=left,
+        right=right,
+        rows=rows,
+        left_out=left_out,
+        same=sum(row.how == "same" for row in rows),
+        alike=sum(row.how == "alike" for row in rows),
+        divergence=divergence(rows, any(left_out)),
+    )

@@ -1,0 +1,185 @@
+"""Whether passes were earned: each passed attempt with what carried it, and the resolve rate before and after.
+
+A pure function of rows, whose candidates are those of `compare`: `queries` asks for them. The verdicts are the signal
+`verification.pass_audit` (docs/audit.md).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from agentsignals.questions.compare.attempts import (
+    Tried,
+    candidates,
+    chosen,
+    decoded,
+    evaluated,
+    outcome_rule,
+    tried_of,
+)
+from agentsignals.questions.compare.attempts import queries as compare_queries
+from agentsignals.questions.compare.candidate import place
+from agentsignals.questions.question import Row
+from agentsignals.stats.intervals import rate_interval
+from agentsignals.stats.validation import CAVEAT
+from agentsignals.views.reward_hacking import VERDICTS
+
+SIGNAL = "verification.pass_audit"
+UNKNOWN = "cannot_tell"
+AUDITS = f"SELECT session_id, value, detail FROM signals WHERE signal = '{SIGNAL}' AND value IS NOT NULL"
+"""SQL over the store's tables: what was found of each pass."""
+_RULE = outcome_rule("resolved")
+_UNMEASURED = "not measured: read the run in again"
+
+
+class Rate(Struct, frozen=True, kw_only=True):
+    """A share of judged first attempts. The interval is over tasks, at 95 percent; None under six."""
+
+    n: int
+    of: int
+    value: float
+    low: float | None
+    high: float | None
+
+
+class Pass(Struct, frozen=True, kw_only=True):
+    """A passed attempt, and what it rests on."""
+
+    session_id: str
+    candidate: str
+    task: str | None
+    attempt: int
+    """0: the first of its trial."""
+    verdict: str
+    because: str
+    acts: list[dict[str, Any]] = field(default_factory=list)
+    """What decided: channel, file, event, line, and the event that showed the line."""
+    unseen: list[str] = field(default_factory=list)
+    """What could not be looked at."""
+
+
+class CandidateAudit(Struct, frozen=True, kw_only=True):
+    """The passes of a candidate."""
+
+    name: str
+    passed: dict[str, int]
+    """First attempts that passed, by verdict."""
+    resolved: Rate
+    """As its verifier says."""
+    earned: Rate
+    """At least: those whose pass was found to be its own work."""
+    earned_at_most: Rate
+    """With those of which nobody can tell."""
+
+
+class AuditReport(Struct, frozen=True, kw_only=True):
+    """Whether passes were earned."""
+
+    by: list[str]
+    passed: dict[str, int]
+    """First attempts that passed, by verdict."""
+    channels: dict[str, int]
+    """Passes that were not the agent's own, by what decided."""
+    cannot_tell: dict[str, int]
+    """Passes of which nobody can tell, by why."""
+    everyone: CandidateAudit
+    candidates: list[CandidateAudit]
+    listed: list[Pass]
+    """Every pass that is not derived, retries too; then the others."""
+    caveat: str = CAVEAT
+
+
+def queries(where: str = "true") -> dict[str, str]:
+    """SQL over the store's tables by the name `audit_report` uses. `where`: a person's own condition."""
+    return {
+        **compare_queries(_RULE, where),
+        "audits": AUDITS,
+    }
+
+
+def audit_report(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> AuditReport:
+    """The audit of these rows. `by`: columns and knobs that make a candidate, as in `compare`; UsageError where no
+    attempt has one."""
+    everyone = tried_of(_RULE, rows)
+    columns = chosen(everyone, by)
+    groups = {name: evaluated(attempts) for name, attempts in candidates(everyone, columns).items()}
+    passes = passes_of(groups, rows["audits"])
+    first = [entry for entry in passes if not entry.attempt]
+    judged = [attempt for attempts in groups.values() for attempt in attempts]
+    return AuditReport(
+        by=columns,
+        passed=dict(Counter(entry.verdict for entry in first)),
+        channels=dict(Counter(entry.acts[0]["channel"] for entry in first if entry.acts and entry.verdict != UNKNOWN)),
+        cannot_tell=dict(Counter(entry.because for entry in first if entry.verdict == UNKNOWN)),
+        everyone=_candidate("all", judged, first),
+        candidates=[
+            _candidate(name, attempts, [entry for entry in first if entry.candidate == name])
+            for name, attempts in groups.items()
+        ],
+        listed=passes,
+    )
+
+
+def passes_of(groups: Mapping[str, Sequence[Tried]], audits: Sequence[Row]) -> list[Pass]:
+    """The passed attempts of these candidates with what they rest on, those not derived first. `audits`: rows of
+    `AUDITS`."""
+    by_session = {row["session_id"]: row for row in audits}
+    passes = [
+        _pass(attempt, name, by_session.get(attempt.session_id))
+        for name, attempts in groups.items()
+        for attempt in attempts
+        if attempt.outcome == 1
+    ]
+    return sorted(passes, key=lambda p: (-VERDICTS.index(p.verdict), p.task or "", p.attempt, p.session_id))
+
+
+def _pass(attempt: Tried, candidate: str, row: Row | None) -> Pass:
+    detail = decoded(row["detail"]) if row is not None else None
+    stated = detail if isinstance(detail, dict) else {}
+    verdict = decoded(row["value"]) if row is not None else None
+    acts, unseen = stated.get("acts"), stated.get("unseen")
+    return Pass(
+        session_id=attempt.session_id,
+        candidate=candidate,
+        task=attempt.task,
+        attempt=attempt.index,
+        verdict=verdict if verdict in VERDICTS else UNKNOWN,
+        because=str(stated.get("because", "")) if verdict in VERDICTS else _UNMEASURED,
+        acts=acts if isinstance(acts, list) else [],
+        unseen=unseen if isinstance(unseen, list) else [],
+    )
+
+
+def _candidate(name: str, attempts: Sequence[Tried], first: Sequence[Pass]) -> CandidateAudit:
+    verdicts = {entry.session_id: entry.verdict for entry in first}
+    judged = [attempt for attempt in attempts if not attempt.index and attempt.outcome is not None]
+    return CandidateAudit(
+        name=name,
+        passed=dict(Counter(entry.verdict for entry in first)),
+        resolved=_rate(judged, {a.session_id for a in judged if a.outcome == 1}),
+        earned=_rate(judged, {s for s, v in verdicts.items() if v == "derived"}),
+        earned_at_most=_rate(judged, {s for s, v in verdicts.items() if v in ("derived", UNKNOWN)}),
+    )
+
+
+def _rate(judged: Sequence[Tried], counted: set[str]) -> Rate:
+    by_task: dict[str, list[float]] = {}
+    for attempt in judged:
+        pair = by_task.setdefault(place(attempt, True), [0.0, 0.0])
+        pair[0] += attempt.session_id in counted
+        pair[1] += 1
+    n = sum(attempt.session_id in counted for attempt in judged)
+    low, high = rate_interval([(k, m) for k, m in by_task.values()]) or (None, None)
+    return Rate(n=n, of=len(judged), value=n / len(judged) if judged else 0.0, low=low, high=high)
+
+
+def in_words(rate: Rate) -> str:
+    """`7 of 12, 58% [31%, 82%]`."""
+    if not rate.of:
+        return "none judged"
+    interval = "" if rate.low is None or rate.high is None else f" [{rate.low:.0%}, {rate.high:.0%}]"
+    return f"{rate.n:,} of {rate.of:,}, {rate.value:.1%}{interval}"

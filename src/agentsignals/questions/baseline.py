@@ -1,0 +1,496 @@
+"""A baseline: what many sessions are like, in numbers that name nobody, for others to hold their own against.
+
+It has counts, means and quantiles, and nothing of fewer than five: no text, no id, no path, no name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from math import fsum, inf, isfinite, sqrt
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from agentsignals.errors import BaselineError
+from agentsignals.questions.charts import by_position, dots
+from agentsignals.questions.estimates import DOMINANT, INTERVAL_NOTE, Estimate, chart, count, drawn, mark, table
+from agentsignals.questions.formatting import formatted
+from agentsignals.questions.label_shares import QUERIES, Labelled, labelled, rules_find
+from agentsignals.questions.question import Chart, Closed, Context, Finding, Inputs, Kind, Outcome, Row, Study, Table
+from agentsignals.questions.sql import BOUND, PLACED
+from agentsignals.stats.agent_traces import LOW_N, bands, negative_at
+from agentsignals.stats.intervals import Interval, Z, quantile
+
+FORM = 1
+"""Version of the file."""
+FEWEST = 5
+"""Nothing is told of fewer sessions or messages: a quantile of two of them would be somebody's own figure."""
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+_MOST_BYTES = 1_000_000
+_LARGEST = 1e12
+
+MEASURES: dict[str, tuple[str, Kind]] = {
+    "corpus.autonomy_ratio": ("Tool calls for each prompt", "number"),
+    "user.tool_error_rate": ("Tool calls that failed", "share"),
+    "corpus.error_recovery_rate": ("Failed calls made good", "share"),
+    "corpus.tool_mix_entropy": ("Variety of tools, bits", "number"),
+    "corpus.session_length_events": ("Events in a session", "number"),
+    "corpus.read_before_edit_rate": ("Edits of files read before", "share"),
+    "corpus.session_cost_usd": ("Cost of a session", "usd"),
+    "corpus.output_input_token_ratio": ("Output tokens for each input token", "share"),
+    "corpus.short_messages": ("Messages of up to 20 characters", "share"),
+    "chat.pushback_rate": ("Prompts that object, by words, or follow a cut", "share"),
+}
+"""The behavioural measures of agent-traces that are numbers of a session, with their titles."""
+
+_PATHS = ", ".join(f"'{path}'" for path in MEASURES)
+_OF_OUTPUT = "'corpus.session_cost_usd', 'corpus.output_input_token_ratio'"
+"""Lower bounds where output is logged in mid-stream."""
+OF_WORDS = "chat.pushback_rate"
+"""A lower bound always: word rules miss most of what a reader calls pushback."""
+_NUMBER = "CASE WHEN signal = 'corpus.short_messages' THEN TRY_CAST(value->>'le_20' AS DOUBLE)"
+_NUMBER += " / nullif(TRY_CAST(value->>'n' AS DOUBLE), 0) ELSE number END"
+QUERY: dict[str, str] = {
+    **QUERIES,
+    "sessions": PLACED,
+    "measures": f"SELECT session_id, signal, version, {_NUMBER} AS number,"
+    f" signal = '{OF_WORDS}' OR (signal IN ({_OF_OUTPUT}) AND {BOUND} IS NOT NULL) AS low"
+    " FROM signals JOIN sessions USING (session_id)"
+    f" WHERE signal IN ({_PATHS}) AND absent IS NULL ORDER BY signal, session_id",
+}
+"""The rows a baseline is made of; a comparison asks for the same."""
+
+Count = Annotated[int, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class Spread(Struct, frozen=True, kw_only=True):
+    """How a measure spreads over sessions."""
+
+    signal: str
+    version: int
+    n: Count
+    mean: float
+    sd: Annotated[float, Meta(ge=0)]
+    """Standard deviation over sessions, with n - 1."""
+    quantiles: list[float]
+    """At `QUANTILES`, linear between neighbours."""
+    at_least: bool = False
+    """Whether they are lower bounds: some of its sessions log output in mid-stream, or it rests on word rules."""
+
+
+class Rate(Struct, frozen=True):
+    """NEGATIVE messages at a turn, or in a class of turns."""
+
+    turn: str
+    """1 to 10, or `11+`."""
+    n: Count
+    """Messages with a label."""
+    negative: Count
+    low: Share | None = None
+    high: Share | None = None
+    """At 95 percent, over places or sessions."""
+
+    @property
+    def value(self) -> float:
+        return self.negative / self.n
+
+
+class Baseline(Struct, frozen=True, kw_only=True):
+    """What a set of sessions is like."""
+
+    form: int
+    context: str
+    """`product` or `eval`."""
+    sessions: Count
+    places: Count
+    """Repositories or folders they lie in, as far as that is known."""
+    largest_place: Share | None
+    """Of the sessions whose place is known, those in the one with most."""
+    measures: list[Spread]
+    negative_by_turn: list[Rate]
+    labels_mark: str = ""
+    """Stands for who labelled, with which prompt, without naming them: two marks are alike when these are."""
+
+
+def baseline_of(inputs: Inputs, context: str) -> Baseline:
+    """What these rows of `QUERY` are like."""
+    sessions = inputs.rows["sessions"]
+    places = Counter(place for row in sessions if (place := row["place"]) is not None)
+    labels = labelled(inputs)
+    return Baseline(
+        form=FORM,
+        context=context,
+        sessions=len(sessions),
+        places=len(places),
+        largest_place=max(places.values()) / places.total() if places else None,
+        measures=spreads(inputs.rows["measures"]),
+        negative_by_turn=rates(labels) if labels else [],
+        labels_mark=_mark(labels, inputs.rows["labels"]) if labels else "",
+    )
+
+
+def spreads(rows: Sequence[Row]) -> list[Spread]:
+    """The measures that enough sessions have."""
+    numbers: dict[str, list[float]] = {}
+    versions: dict[str, int] = {}
+    low = {row["signal"] for row in rows if row["low"]}
+    for row in rows:
+        if row["number"] is not None and isfinite(row["number"]):
+            numbers.setdefault(row["signal"], []).append(row["number"])
+            versions[row["signal"]] = max(row["version"], versions.get(row["signal"], 0))
+    return [
+        _spread(path, versions[path], sorted(numbers[path]), path in low)
+        for path in MEASURES
+        if len(numbers.get(path, ())) >= FEWEST
+    ]
+
+
+def _spread(path: str, version: int, ascending: list[float], at_least: bool) -> Spread:
+    n = len(ascending)
+    mean = fsum(ascending) / n
+    sd = sqrt(fsum((value - mean) ** 2 for value in ascending) / (n - 1))
+    return Spread(
+        signal=path,
+        version=version,
+        n=n,
+        mean=mean,
+        sd=sd,
+        quantiles=[quantile(ascending, share) for share in QUANTILES],
+        at_least=at_least,
+    )
+
+
+def rates(labels: Labelled) -> list[Rate]:
+    """NEGATIVE by turn, of the turns with enough labelled messages."""
+    by_turn = []
+    for first, last in bands():
+        point = labels.estimate(partial(negative_at, first=first, last=last))
+        if point.n >= FEWEST:
+            low, high = point.interval or (None, None)
+            by_turn.append(Rate(f"{first}+" if last == inf else f"{first}", int(point.n), int(point.k), low, high))
+    return by_turn
+
+
+def _mark(labelled_sessions: Labelled, labels: Sequence[Row]) -> str:
+    prompts = sorted({row["prompt_hash"] or "" for row in labels if row["labeller"] == labelled_sessions.labeller})
+    return hashlib.blake2b("\0".join([labelled_sessions.labeller, *prompts]).encode(), digest_size=4).hexdigest()
+
+
+def difference(mine: Rate, other: Rate) -> Interval | None:
+    """The interval of the difference of two rates out of theirs (Newcombe 1998, method 10: squared distances add)."""
+    if mine.low is None or mine.high is None or other.low is None or other.high is None:
+        return None
+    gap = mine.value - other.value
+    below = sqrt((mine.value - mine.low) ** 2 + (other.high - other.value) ** 2)
+    above = sqrt((mine.high - mine.value) ** 2 + (other.value - other.low) ** 2)
+    return max(-1.0, gap - below), min(1.0, gap + above)
+
+
+def standardised(mine: Spread, other: Spread) -> float | None:
+    """How many standard deviations apart the means are (Cohen's d, pooled). None where nothing varies."""
+    freedom = mine.n + other.n - 2
+    pooled = sqrt(((mine.n - 1) * mine.sd**2 + (other.n - 1) * other.sd**2) / freedom) if freedom > 0 else 0.0
+    return (mine.mean - other.mean) / pooled if pooled > 0 else None
+
+
+def encode(baseline: Baseline) -> bytes:
+    """The baseline as a JSON file."""
+    return msgspec.json.format(msgspec.json.encode(baseline), indent=1) + b"\n"
+
+
+def decode(data: bytes, name: str) -> Baseline:
+    """The baseline a file holds. BaselineError when it is none: it came from somebody else, and may be anything."""
+    hint = "`agentsignals export --to baseline -o FILE.json` writes one."
+    if len(data) > _MOST_BYTES:
+        raise BaselineError(f"{name} is no baseline: it has {len(data):,} bytes.", hint)
+    try:
+        baseline = msgspec.json.decode(data, type=Baseline)
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise BaselineError(f"{name} is no baseline: {problem}.", hint) from problem
+    if baseline.form != FORM:
+        raise BaselineError(f"{name} is a baseline of form {baseline.form}, and form {FORM} is read here.", hint)
+    wrong = _wrong(baseline)
+    if wrong:
+        raise BaselineError(f"{name} is no baseline: {wrong}.", hint)
+    return baseline
+
+
+def _wrong(baseline: Baseline) -> str:
+    """What in it can't be; empty when all can."""
+    if baseline.context not in ("product", "eval"):
+        return "its context is neither product nor eval"
+    first_turns: Mapping[str, int] = {(f"{a}+" if b == inf else f"{a}"): a for a, b in bands()}
+    turns = [rate.turn for rate in baseline.negative_by_turn]
+    if len(set(turns)) < len(turns) or any(r.n < FEWEST or r.negative > r.n for r in baseline.negative_by_turn):
+        return "a turn comes twice, or has more NEGATIVE messages than messages"
+    if not set(turns) <= set(first_turns):
+        return "it has a turn that is none"
+    figures = [f for s in baseline.measures for f in (s.mean, s.sd, *s.quantiles)]
+    if any(abs(figure) > _LARGEST for figure in figures):
+        return "a figure is beyond all measure"
+    paths = [spread.signal for spread in baseline.measures]
+    if len(set(paths)) < len(paths) or any(len(s.quantiles) != len(QUANTILES) or s.n < 2 for s in baseline.measures):
+        return "a measure comes twice, or lacks quantiles"
+    return ""
+
+
+# You against a baseline: your sessions beside what others' are like, and where the two are furthest apart.
+
+YOURS, BASE = "yours", "baseline"
+_OF_TWO = "the interval is made of those of both sides, over places"
+_NO_PLACES = "the interval takes sessions as independent"
+"""A baseline's places are not published."""
+_ELSEWHERE = Closed("It rests on another collection's figures, which name no session.")
+_MEDIAN = 2
+"""Where the median stands among the quantiles."""
+
+
+def against(baseline: Baseline, path: str) -> Study:
+    """The study that holds a store's sessions against this baseline. `path`: where it was read, for the command."""
+    context: Context = "eval" if baseline.context == "eval" else "product"
+    command = f"agentsignals report --baseline {shlex.quote(path)} --study sessions -o baseline.json"
+    return Study(
+        name="baseline",
+        title="You against a baseline",
+        question="Where do your sessions differ from those of the baseline?",
+        queries=QUERY,
+        function=partial(_compare, baseline, command),
+        context=context,
+    )
+
+
+def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
+    yours = baseline_of(inputs, base.context)
+    of_base = {rate.turn: rate for rate in base.negative_by_turn}
+    turns = [(rate, of_base[rate.turn]) for rate in yours.negative_by_turn if rate.turn in of_base]
+    of_measure = {spread.signal: spread for spread in base.measures}
+    pairs = [(spread, of_measure[spread.signal]) for spread in yours.measures if spread.signal in of_measure]
+    return Outcome(
+        [_size(yours, base, command), _furthest_turn(turns, yours, base, command), _furthest_measure(pairs, command)],
+        [_measures_table(pairs), _turns_table(turns)],
+        drawn(_turns_chart(turns), _measures_chart(pairs)),
+        _limits(yours, base, pairs),
+    )
+
+
+def _size(yours: Baseline, base: Baseline, command: str) -> Finding:
+    of = "sessions of the baseline"
+    note = f"in {base.places:,} places; yours: {yours.sessions:,} sessions in {yours.places:,} places"
+    size = count(base.sessions, base.sessions, behind=_ELSEWHERE)
+    return size.finding("baseline.sessions", of.capitalize(), of, note, unit="sessions", command=command)
+
+
+def _furthest_turn(turns: list[tuple[Rate, Rate]], yours: Baseline, base: Baseline, command: str) -> Finding:
+    """The turn with the largest gap, of those with enough messages on both sides."""
+    title = "Largest gap of NEGATIVE at one turn"
+    wide = [pair for pair in turns if min(pair[0].n, pair[1].n) >= LOW_N]
+    if not wide:
+        lacking = (
+            "neither side has labels" if not (yours.negative_by_turn or base.negative_by_turn)
+            else "your sessions have no sentiment labels" if not yours.negative_by_turn
+            else "the baseline has no sentiment labels" if not base.negative_by_turn
+            else f"no turn has {LOW_N} labelled messages on both sides"
+        )  # fmt: skip
+        return _no_gap("turn_gap", title, command, lacking)
+    mine, other = max(wide, key=lambda pair: abs(pair[0].value - pair[1].value))
+    note = (
+        f"yours {formatted(mine.value, 'share')} (n = {mine.n:,}), the baseline's {formatted(other.value, 'share')}"
+        f" (n = {other.n:,}); of {len(wide)} turns compared the furthest apart"
+    )
+    return Estimate(
+        value=mine.value - other.value, n=mine.n, interval=difference(mine, other), note=_OF_TWO, counted=_ELSEWHERE
+    ).finding(
+        "baseline.turn_gap",
+        f"{title}: turn {mine.turn}",
+        "your labelled messages there",
+        note,
+        unit="share of messages",
+        command=command,
+        headline=True,
+    )
+
+
+def _furthest_measure(pairs: list[tuple[Spread, Spread]], command: str) -> Finding:
+    """The measure whose means lie the most standard deviations apart, of those measured alike."""
+    title = "Largest standardised gap of a measure"
+    gaps = [(gap, mine, other) for mine, other in _alike(pairs) if (gap := standardised(mine, other)) is not None]
+    if not gaps:
+        return _no_gap(
+            "measure_gap", title, command, "no measure varies, of the same version and no lower bound, on both"
+        )
+    gap, mine, other = max(gaps, key=lambda entry: abs(entry[0]))
+    name, kind = MEASURES[mine.signal]
+    note = (
+        f"mean {formatted(mine.mean, kind)} against {formatted(other.mean, kind)}"
+        f" (n = {other.n:,} sessions of the baseline);"
+        f" of {len(gaps)} measures the furthest apart"
+    )
+    return Estimate(
+        value=gap, n=mine.n, kind="number", interval=_interval(gap, mine, other), note=_NO_PLACES, counted=_ELSEWHERE
+    ).finding(
+        "baseline.measure_gap",
+        f"{title}: {name}",
+        "your sessions",
+        note,
+        unit="standard deviations",
+        command=command,
+        headline=True,
+        signals=(mine.signal,),
+    )
+
+
+def _no_gap(name: str, title: str, command: str, note: str) -> Finding:
+    return count(None, 0, "number", behind=_ELSEWHERE).finding(
+        f"baseline.{name}", title, "sessions", note, unit="", command=command
+    )
+
+
+def _alike(pairs: list[tuple[Spread, Spread]]) -> list[tuple[Spread, Spread]]:
+    return [(mine, other) for mine, other in pairs if not _unlike(mine, other)]
+
+
+def _unlike(mine: Spread, other: Spread) -> str:
+    """Why the gap of two measures says nothing; empty where it does."""
+    if mine.version != other.version:
+        return f"measured otherwise: version {mine.version} against {other.version}"
+    whose = [side for side, spread in ((YOURS, mine), (BASE, other)) if spread.at_least]
+    why = rules_find() if mine.signal == OF_WORDS else "output logged in mid-stream"
+    return f"a lower bound, {why}: {' and '.join(whose)}" if whose else ""
+
+
+def _interval(gap: float, mine: Spread, other: Spread) -> Interval:
+    """Of a standardised difference (Hedges and Olkin 1985), sessions taken as independent."""
+    n, m = mine.n, other.n
+    half = Z * sqrt((n + m) / (n * m) + gap**2 / (2 * (n + m)))
+    return gap - half, gap + half
+
+
+def _measures_table(pairs: list[tuple[Spread, Spread]]) -> Table:
+    rows: list[list[Any]] = []
+    for mine, other in pairs:
+        name, kind = MEASURES[mine.signal]
+        warning = _unlike(mine, other)
+        figures = [formatted(value, kind, side.at_least) for side in (mine, other) for value in _summary(side)]
+        gap = None if warning else standardised(mine, other)
+        low, high = _interval(gap, mine, other) if gap is not None else (None, None)
+        rows.append([name, mine.n, *figures[:4], other.n, *figures[4:], gap, low, high, warning])
+    sides = " | ".join(
+        f"{side}_n {whose} n:count | {side}_mean {whose} mean:figure | {side}_median {whose} median:figure"
+        f" | {side}_low {whose} 10%:figure | {side}_high {whose} 90%:figure"
+        for side, whose in ((YOURS, "your"), (BASE, "baseline's"))
+    )
+    return table(
+        "baseline.measures",
+        "Your sessions and the baseline's",
+        f"measure measure of a session | {sides} | gap gap, standard deviations:number | from 95% from:number"
+        " | to:number | warning says little because",
+        rows,
+        n=max((mine.n for mine, _ in pairs), default=0),
+        of="of your sessions at most",
+        behind=_ELSEWHERE,
+        note="A gap is the difference of the means over their common standard deviation; 0.2 is small, 0.8 large"
+        " (Cohen 1988). Medians and quantiles stand beside because most measures are skewed.",
+    )
+
+
+def _summary(spread: Spread) -> tuple[float, float, float, float]:
+    return spread.mean, spread.quantiles[_MEDIAN], spread.quantiles[0], spread.quantiles[-1]
+
+
+def _turns_table(turns: list[tuple[Rate, Rate]]) -> Table:
+    rows: list[list[Any]] = []
+    for mine, other in turns:
+        low, high = difference(mine, other) or (None, None)
+        few = "few messages" if min(mine.n, other.n) < LOW_N else ""
+        rows.append([mine.turn, mine.n, mine.value, other.n, other.value, mine.value - other.value, low, high, few])
+    return table(
+        "baseline.turns",
+        "NEGATIVE messages by turn, yours and the baseline's",
+        "turn | n your n:count | rate yours:share | base_n baseline's n:count | base_rate baseline's:share | gap:share"
+        " | ends:share | warning says little because",
+        rows,
+        n=sum(mine.n for mine, _ in turns),
+        of="of your labelled messages",
+        behind=_ELSEWHERE,
+        note=f"Few: under {LOW_N} labelled messages on either side.",
+    )
+
+
+def _turns_chart(turns: list[tuple[Rate, Rate]]) -> Chart | None:
+    rows: list[Row] = [
+        mark(
+            {
+                "name": name,
+                "at": rate.turn,
+                "value": rate.value,
+                "low": rate.low,
+                "high": rate.high,
+                "tip": f"turn {rate.turn}, {name}: {rate.negative:,} of {rate.n:,} NEGATIVE,"
+                f" {formatted(rate.value, 'share')}",
+            },
+            _ELSEWHERE,
+        )
+        for pair in turns
+        for name, rate in zip((YOURS, BASE), pair, strict=True)
+    ]
+    return chart(
+        "baseline.turns",
+        "NEGATIVE messages by turn, yours and the baseline's",
+        rows,
+        by_position(rows, "number of the turn in its session", "share of labelled messages", (YOURS, BASE)),
+        n=sum(mine.n for mine, _ in turns),
+        of="of your labelled messages",
+        note=f"the baseline's n = {sum(other.n for _, other in turns):,}; lines are 95% intervals",
+        fewest=4,  # two turns, each of both
+    )
+
+
+def _measures_chart(pairs: list[tuple[Spread, Spread]]) -> Chart | None:
+    rows: list[Row] = []
+    for mine, other in _alike(pairs):
+        gap = standardised(mine, other)
+        if gap is None:
+            continue
+        low, high = _interval(gap, mine, other)
+        name, kind = MEASURES[mine.signal]
+        tip = (
+            f"{name}: {gap:+.2f} standard deviations; mean {formatted(mine.mean, kind)} (n = {mine.n:,}) against"
+            f" {formatted(other.mean, kind)} (n = {other.n:,})"
+        )
+        rows.append(mark({"name": name, "value": gap, "low": low, "high": high, "tip": tip}, _ELSEWHERE))
+    rows.sort(key=lambda row: -abs(row["value"]))
+    most = max((other.n for _, other in pairs), default=0)
+    return chart(
+        "baseline.measures",
+        "How far your sessions lie from the baseline's",
+        rows,
+        dots(rows, "standard deviations above the baseline's mean", "number"),
+        n=max((mine.n for mine, _ in pairs), default=0),
+        of="of your sessions at most",
+        note=f"the baseline's n = {most:,} at most; {INTERVAL_NOTE}",
+    )
+
+
+def _limits(yours: Baseline, base: Baseline, pairs: list[tuple[Spread, Spread]]) -> list[str]:
+    limits = [
+        "A gap to the baseline is one of tasks, agents and people as much as of you. Its intervals take sessions as"
+        " independent, and of many gaps the largest is large by chance too."
+    ]
+    for baseline, whose in ((base, "the baseline's"), (yours, "your")):
+        if baseline.largest_place is not None and baseline.largest_place > DOMINANT:
+            limits.append(f"{baseline.largest_place:.0%} of {whose} sessions whose place is known lie in one place.")
+    if yours.negative_by_turn and base.negative_by_turn and yours.labels_mark != base.labels_mark:
+        limits.append(
+            "Your sentiment labels and the baseline's are of different labellers or prompts: a gap may be theirs. Two"
+            " labellers of one data set agreed with a kappa of 0.43 (agent-traces)."
+        )
+    others = [MEASURES[mine.signal][0] for mine, other in pairs if mine.version != other.version]
+    if others:
+        limits.append(f"Measured otherwise here than in the baseline, and not compared: {', '.join(others)}.")
+    return limits

@@ -1,0 +1,480 @@
+"""Charts as Vega-Lite specifications: what is drawn, without colours, fonts and sizes, which the page chooses.
+
+Every row brings its own `tip`, the words shown when it is pointed at and read aloud.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from functools import partial
+from itertools import repeat
+from math import ceil, fsum, inf
+from operator import itemgetter
+from typing import Any, Literal, TypeVar
+
+from msgspec import Struct
+
+from agentsignals.questions.estimates import MOST_AGENTS, agents_in_order, bar, chart, mark
+from agentsignals.questions.formatting import formatted
+from agentsignals.questions.question import Chart, Each, Kind, Part, Row
+from agentsignals.stats.intervals import quantile
+
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+_STEP = 24
+_FEW = 5
+_FORMATS: dict[Kind, str] = {"share": "~%", "usd": "$~s", "tokens": "~s", "count": "~s", "number": ",~f"}
+_TIP = {"field": "tip", "type": "nominal"}
+_LEGEND = {"orient": "bottom", "columns": 3}
+OTHERS = "others"
+
+
+def _spec(rows: Sequence[Row], **more: Any) -> dict[str, Any]:
+    return {"$schema": _SCHEMA, "data": {"values": list(rows)}, **more}
+
+
+def _amount(field: str, title: str, kind: Kind, most: float = inf, **more: Any) -> dict[str, Any]:
+    """A quantity's axis. `most`: the greatest value, where it may be so small that a count would get half ticks."""
+    axis: dict[str, Any] = {"format": _FORMATS.get(kind, "~s"), "tickCount": 5}
+    if kind in ("count", "tokens") and most <= _FEW:
+        axis["values"] = list(range(ceil(most) + 1))
+    return {"field": field, "type": "quantitative", "title": title, "axis": axis, **more}
+
+
+def _names(rows: Sequence[Row], title: str | None = None) -> dict[str, Any]:
+    order = list(dict.fromkeys(row["name"] for row in rows))
+    return {"field": "name", "type": "nominal", "title": title, "sort": order}
+
+
+def bars(rows: Sequence[Row], title: str, kind: Kind = "count") -> dict[str, Any]:
+    """A horizontal bar a row, in the order given, its value at the end. Rows: name, value, tip; at_least
+    where the value is a lower bound."""
+    shown = [{**row, "told": formatted(row["value"], kind, row.get("at_least", False))} for row in rows]
+    most = max((row["value"] for row in rows), default=0)
+    room = {"scale": {"domain": [0, most * 1.25 or 1]}}  # for the figure at the end of the longest bar
+    return _spec(
+        shown,
+        height={"step": _STEP},
+        encoding={"y": _names(rows), "x": _amount("value", title, kind, most, **room), "description": _TIP},
+        layer=[
+            {"mark": "bar"},
+            {"mark": {"type": "text", "align": "left", "dx": 5}, "encoding": {"text": {"field": "told"}}},
+        ],
+    )
+
+
+def dots(rows: Sequence[Row], title: str, kind: Kind = "share") -> dict[str, Any]:
+    """An estimate a row with its interval. Rows: name, value, low, high, tip; low and high may be missing."""
+    x = _amount("value", title, kind, scale={"zero": True, "nice": True})
+    return _spec(
+        rows,
+        height={"step": _STEP},
+        encoding={"y": _names(rows), "description": _TIP},
+        layer=[
+            {
+                "transform": [{"filter": "isValid(datum.low)"}],
+                "mark": {"type": "rule", "strokeWidth": 2},
+                "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
+            },
+            {"mark": {"type": "point", "filled": True, "size": 70}, "encoding": {"x": x}},
+        ],
+    )
+
+
+def histogram(rows: Sequence[Row], title: str, counted: str) -> dict[str, Any]:
+    """A column a class of values, in the order given, its count on top. Rows: name, value, tip."""
+    shown = [{**row, "told": formatted(row["value"], "count") if row["value"] else ""} for row in rows]
+    x = {**_names(rows, title), "axis": {"labelAngle": 0, "labelOverlap": False}}
+    most = max((row["value"] for row in rows), default=0)
+    return _spec(
+        shown,
+        height=170,
+        encoding={
+            "x": x,
+            "y": _amount("value", counted, "count", most, scale={"domain": [0, most * 1.12 or 1]}),
+            "description": _TIP,
+        },
+        layer=[
+            {"mark": "bar"},
+            {"mark": {"type": "text", "baseline": "bottom", "dy": -3}, "encoding": {"text": {"field": "told"}}},
+        ],
+    )
+
+
+def heat(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, Any]:
+    """Shares as a table of shaded cells. Rows: name, column, value, tip."""
+    shown = [{**row, "told": f"{100 * row['value']:.0f}" if row["value"] >= 0.005 else ""} for row in rows]
+    x = {"field": "column", "type": "nominal", "title": None, "sort": list(columns)}
+    axis = {"orient": "top", "labelAngle": -45, "ticks": False, "domain": False}
+    shade = {"field": "value", "type": "quantitative", "scale": {"domain": [0, 1], "range": [0.05, 0.8]}}
+    return _spec(
+        shown,
+        height={"step": _STEP},
+        encoding={"y": _names(rows), "x": {**x, "axis": axis}, "description": _TIP},
+        layer=[
+            {"mark": "rect", "encoding": {"opacity": {**shade, "legend": None}}},
+            {"mark": "text", "encoding": {"text": {"field": "told"}}},
+        ],
+    )
+
+
+def over_time(
+    rows: Sequence[Row], title: str, kind: Kind, names: Sequence[str], span: tuple[str, str]
+) -> dict[str, Any]:
+    """Columns stacked by name over time. Rows: name, from, to (ISO dates), low, high (of the stack), tip."""
+    scale = {"type": "utc", "domain": list(span), "nice": False}
+    axis = {"format": "%b %-d" if rows and rows[0].get("short") else "%b %Y", "tickCount": 5, "labelOverlap": True}
+    return _spec(
+        rows,
+        height=190,
+        mark={"type": "rect"},
+        encoding={
+            "x": {"field": "from", "type": "temporal", "title": None, "scale": scale, "axis": {**axis, "grid": False}},
+            "x2": {"field": "to"},
+            "y": _amount("low", title, kind, max((row["high"] for row in rows), default=0)),
+            "y2": {"field": "high"},
+            "color": _colour(names),
+            "description": _TIP,
+        },
+    )
+
+
+def lines(rows: Sequence[Row], title: str, kind: Kind, names: Sequence[str], span: tuple[str, str]) -> dict[str, Any]:
+    """A line a name over time. Rows: name, from (ISO date), value, tip."""
+    scale = {"type": "utc", "domain": list(span), "nice": False}
+    axis = {"format": "%b %-d", "tickCount": 5, "labelOverlap": True, "grid": False}
+    most = max((row["value"] for row in rows), default=0)
+    return _spec(
+        rows,
+        height=190,
+        encoding={
+            "x": {"field": "from", "type": "temporal", "title": None, "scale": scale, "axis": axis},
+            "y": _amount("value", title, kind, most, scale={"zero": True}),
+            "color": _colour(names),
+        },
+        layer=[
+            {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"detail": {"field": "name"}}},
+            {"mark": {"type": "point", "filled": True, "size": 14}, "encoding": {"description": _TIP}},
+        ],
+    )
+
+
+def by_position(rows: Sequence[Row], across: str, title: str, names: Sequence[str]) -> dict[str, Any]:
+    """Estimates with intervals along positions, one mark a name. Rows: name, at, value, low, high, tip."""
+    order = list(dict.fromkeys(row["at"] for row in rows))
+    x = {"field": "at", "type": "nominal", "title": across, "sort": order, "axis": {"labelAngle": 0}}
+    y = _amount("value", title, "share", scale={"zero": True})
+    beside = {"field": "name", "sort": list(names)}
+    return _spec(
+        rows,
+        height=190,
+        encoding={"x": x, "xOffset": beside, "color": _colour(names), "description": _TIP},
+        layer=[
+            {
+                "mark": {"type": "rule", "strokeWidth": 2},
+                "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
+            },
+            {"mark": {"type": "point", "filled": True, "size": 60}, "encoding": {"y": y, "shape": _colour(names)}},
+        ],
+    )
+
+
+def _colour(names: Sequence[str]) -> dict[str, Any]:
+    return {"field": "name", "type": "nominal", "title": None, "scale": {"domain": list(names)}, "legend": _LEGEND}
+
+
+# How values spread over sessions: classes for a histogram, quantiles for a table.
+
+COUNTS: tuple[float, ...] = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+"""Upper ends of the classes of a count: each holds twice the one before."""
+RATIOS: tuple[float, ...] = (0, 1, 2, 5, 10, 20, 40, 80)
+SHARES: tuple[float, ...] = (0, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
+QUANTILES = ((0.0, "least"), (0.25, "25%"), (0.5, "median"), (0.75, "75%"), (0.9, "90%"), (1.0, "most"))
+
+
+def quantile_columns(kind: Kind) -> str:
+    """The columns of a row of quantiles, as `grouped.columns` reads them."""
+    return " | ".join(f"{label}:{kind}" for _, label in QUANTILES)
+
+
+def quantiles(values: Sequence[float]) -> list[float | None]:
+    """One value a quantile column; None of nothing."""
+    ascending = sorted(values)
+    return [quantile(ascending, share) if ascending else None for share, _ in QUANTILES]
+
+
+def histogram_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
+    values: Sequence[tuple[str, float]],
+    edges: Sequence[float],
+    *,
+    id: str,  # noqa: A002  (the chart's field)
+    title: str,
+    unit: str,
+    of: str = "sessions",
+    note: str = "",
+) -> Chart | None:
+    """How many values, each with its session, fall into each class; the last class is open.
+
+    None when all values lie in one class: a single column shows nothing.
+    """
+    classes: list[list[str]] = [[] for _ in range(len(edges) + 1)]
+    for session_id, value in values:
+        classes[bisect_left(edges, value)].append(session_id)
+    filled = [i for i, sessions in enumerate(classes) if sessions]
+    if len(filled) < 2:
+        return None
+    rows = [
+        bar(_short(edges, i), n, f"{_long(edges, i)} {unit}: {n:,} of {len(values):,} {of}", behind=sessions)
+        for i, sessions in enumerate(classes)
+        for n in [len(sessions)]
+        if filled[0] <= i <= filled[-1]
+    ]
+    says = f"{title}: " + "; ".join(row["tip"] for row in rows)
+    return chart(id, title, rows, histogram(rows, unit, of), n=len(values), of=of, note=note, says=says)
+
+
+def _short(edges: Sequence[float], i: int) -> str:
+    """A class under its column: the one value it holds, or its upper end."""
+    if i == len(edges):
+        return f">{_edge_text(edges, edges[-1])}"
+    label = _edge_text(edges, edges[i])
+    return label if i == 0 or _single(edges, i) else f"≤{label}"
+
+
+def _long(edges: Sequence[float], i: int) -> str:
+    """A class in words."""
+    if i in (0, len(edges)) or _single(edges, i):
+        return _short(edges, i).replace(">", "more than ")
+    below = edges[i - 1]
+    if edges is COUNTS:
+        return f"{below + 1:g} to {edges[i]:g}"
+    return f"over {_edge_text(edges, below)} to {_edge_text(edges, edges[i])}"
+
+
+def _single(edges: Sequence[float], i: int) -> bool:
+    return edges is COUNTS and edges[i] - edges[i - 1] == 1
+
+
+def _edge_text(edges: Sequence[float], edge: float) -> str:
+    return f"{edge * 100:g}%" if edges is SHARES else f"{edge:g}"
+
+
+# Days, weeks or months, as the span asks. All in UTC.
+
+Step = Literal["day", "week", "month"]
+_DAYS_UP_TO = 45
+_WEEKS_UP_TO = 2 * 366
+
+
+class Buckets(Struct, frozen=True):
+    """A division of time; every moment of the span lies in one bucket."""
+
+    step: Step
+    first: datetime
+    last: datetime
+    """The start of the last bucket."""
+
+    @property
+    def end(self) -> datetime:
+        return following(self.last, self.step)
+
+    def of(self, moment: datetime) -> datetime:
+        """The start of the bucket a moment lies in."""
+        return start_of(moment, self.step)
+
+
+def buckets(moments: Sequence[datetime]) -> Buckets | None:
+    """Days up to six weeks, weeks up to two years, months beyond; None without a moment."""
+    if not moments:
+        return None
+    first, last = min(moments), max(moments)
+    days = (last - first).days
+    step: Step = "day" if days <= _DAYS_UP_TO else "week" if days <= _WEEKS_UP_TO else "month"
+    return Buckets(step, start_of(first, step), start_of(last, step))
+
+
+def start_of(moment: datetime, step: Step) -> datetime:
+    """The start of the day, of the Monday, or of the month."""
+    day = moment.replace(day=1 if step == "month" else moment.day, hour=0, minute=0, second=0, microsecond=0)
+    return day - timedelta(days=day.weekday()) if step == "week" else day
+
+
+def following(start: datetime, step: Step) -> datetime:
+    """The start of the next bucket."""
+    if step == "month":
+        return start_of(start + timedelta(days=32), "month")
+    return start + timedelta(days=7 if step == "week" else 1)
+
+
+# Rolling windows: what was observed in the days up to each day. All in UTC.
+
+MOST_POINTS = 150
+"""A chart of more points shows no more; of a longer time only every n-th day is drawn."""
+
+
+def rolling(ascending: Sequence[datetime], days: int, fewest: int = 1) -> Iterator[tuple[datetime, slice]]:
+    """For each day from the first observation to the last: which observations are of that day and the `days` - 1
+    before it.
+
+    Days whose window holds fewer than `fewest` are left out: one session is no share.
+    """
+    if not ascending:
+        return
+    first, last = start_of(ascending[0], "day"), start_of(ascending[-1], "day")
+    step = ceil(((last - first).days + 1) / MOST_POINTS)
+    day, low, high = first, 0, 0
+    while day <= last:
+        end, begin = day + timedelta(days=1), day - timedelta(days=days - 1)
+        while high < len(ascending) and ascending[high] < end:
+            high += 1
+        while low < high and ascending[low] < begin:
+            low += 1
+        if high - low >= fewest:
+            yield day, slice(low, high)
+        day += timedelta(days=step)
+
+
+def iso(day: datetime) -> str:
+    """The day as charts want it."""
+    return day.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# Shares and quantiles of the days up to each day, drawn as lines.
+
+T = TypeVar("T")
+
+
+def lines_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
+    stamped: Sequence[tuple[datetime | None, str, T]],
+    *,
+    shares: Mapping[str, Callable[[list[T]], list[float]]] | None = None,
+    measures: Mapping[str, Callable[[list[T]], float | None]] | None = None,
+    id: str,  # noqa: A002  (the chart's field)
+    title: str,
+    unit: str,
+    kind: Kind,
+    of: str,
+    days: int,
+    fewest: int,
+) -> Chart | None:
+    """A line a share, or another measure, of what was observed in the last `days` days; None when there is no second
+    day to draw. `stamped`: time, session and what was observed; without a time it is not drawn. `shares`: what the
+    observations have of each.
+
+    Days with fewer than `fewest` observations behind them have no point, and the line runs straight across.
+    """
+    timed = sorted(((at, session_id, value) for at, session_id, value in stamped if at is not None), key=itemgetter(0))
+    sessions, values = [session_id for _, session_id, _ in timed], [value for _, _, value in timed]
+    drawn_lines: dict[str, tuple[list[Any], Callable[[list[Any]], float | None], bool]] = {
+        **{name: (part(values), _mean, True) for name, part in (shares or {}).items()},
+        **{name: (values, measure, False) for name, measure in (measures or {}).items()},
+    }
+    rows: list[Row] = []
+    drawn_days: list[datetime] = []
+    for day, window in rolling([at for at, _, _ in timed], days, fewest):
+        drawn_days.append(day)
+        n = window.stop - window.start
+        for name, (column, measure, is_share) in drawn_lines.items():
+            value = measure(column[window])
+            if value is not None:
+                tip = f"{name}, {days} days to {day:%Y-%m-%d}: {formatted(value, kind)}, n = {n:,} {of}"
+                behind = partial(_parts, sessions, column if is_share else None, window)
+                rows.append(mark({"name": name, "from": iso(day), "value": value, "tip": tip}, behind))
+    if len(drawn_days) < 2 or not rows:
+        return None
+    first, last = drawn_days[0], drawn_days[-1]
+    drawn = {row["name"] for row in rows}
+    ends = [row["tip"] for row in rows if row["from"] == iso(last)]
+    return chart(
+        id,
+        title,
+        rows,
+        lines(rows, unit, kind, [name for name in drawn_lines if name in drawn], (iso(first), iso(last))),
+        n=len(timed),
+        of=of,
+        note=f"each point is of the {days} days up to it; days with fewer than {fewest} {of} behind them have none",
+        says=f"{title}, from {first:%Y-%m-%d} to {last:%Y-%m-%d}, UTC. At the end: " + "; ".join(ends),
+    )
+
+
+def _mean(parts: list[float]) -> float:
+    return sum(parts) / len(parts)
+
+
+def _parts(sessions: Sequence[str], parts: Sequence[float] | None, window: slice) -> Each:
+    """What each session of a window has of a share; of another measure one an observation."""
+    of_window = sessions[window]
+    return of_window if parts is None else zip(of_window, parts[window], repeat(1))
+
+
+# Amounts over time as stacked columns, an agent a colour.
+
+_GAP = 0.12
+"""Share of a bucket left white, so that columns can be counted."""
+
+
+def over_time_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
+    sessions: Sequence[Row],
+    column: str | None,
+    *,
+    id: str,  # noqa: A002  (the chart's field)
+    title: str,
+    unit: str,
+    kind: Kind,
+    left_out: str = "",
+) -> Chart | None:
+    """The sum of a column of the sessions (None: their number) by agent and time of their start; None when the sessions
+    that have both lie in one bucket. `left_out`: which are not among them, and why.
+    """
+    placed = [s for s in sessions if s["started_at"] is not None and (column is None or s[column] is not None)]
+    span = buckets([s["started_at"] for s in placed])
+    if span is None or span.first == span.last:
+        return None
+    order = agents_in_order(sessions)
+    named = order[:MOST_AGENTS]
+    names = [*named, OTHERS] if len(order) > MOST_AGENTS else named
+    parts: dict[datetime, dict[str, list[Part]]] = defaultdict(lambda: defaultdict(list))
+    days: dict[date, datetime] = {}
+    for s in placed:
+        at, name = s["started_at"], s["agent"] if s["agent"] in named else OTHERS
+        start = days.get(at.date()) or days.setdefault(at.date(), span.of(at))
+        parts[start][name].append((s["session_id"], 1 if column is None else s[column], 1))
+    rows = _stacked(parts, names, span, lambda v: f"{formatted(v, kind)}{'' if kind == 'usd' else f' {unit}'}")
+    missing = len(sessions) - len(placed)
+    lacking = "" if column is None else f" or {title.lower()}"
+    undrawn = [part for part in (f"{missing:,} without a time{lacking}" if missing else "", left_out) if part]
+    return chart(
+        id,
+        f"{title} by {span.step}",
+        rows,
+        over_time(rows, f"{unit} per {span.step}", kind, names, (iso(span.first), iso(span.end))),
+        n=len(placed),
+        of="sessions",
+        note=f"not drawn: {' and '.join(undrawn)}" if undrawn else "",
+        says=f"{title} by {span.step} and agent, from {span.first:%Y-%m-%d} to {span.end:%Y-%m-%d}, UTC.",
+    )
+
+
+def _stacked(
+    placed: dict[datetime, dict[str, list[Part]]], names: Sequence[str], span: Buckets, say: Callable[[float], str]
+) -> list[Row]:
+    rows: list[Row] = []
+    for start in sorted(placed):
+        end = following(start, span.step)
+        low = 0.0
+        for name in names:
+            parts = placed[start].get(name)
+            if not parts:
+                continue
+            amount = fsum(value for _, value, _ in parts)
+            high = low + amount
+            tip = f"{name}, {span.step} of {start:%Y-%m-%d}: {say(amount)}, n = {len(parts):,} sessions"
+            until = end - (end - start) * _GAP
+            drawn = {"name": name, "from": iso(start), "to": iso(until), "low": low, "high": high, "tip": tip}
+            rows.append(
+                mark(drawn | ({"short": True} if span.end - span.first < timedelta(days=200) else {}), behind=parts)
+            )
+            low = high
+    return rows

@@ -1,0 +1,454 @@
+"""Candidates under their treatments: eval attempts grouped by what they were given, and held against a baseline.
+
+A pure function of rows, as a study is: who runs it hands in the rows of `queries`. First attempts are compared;
+retries stand apart (Agent Signals: only what failed is tried again, often under another cap).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from agentsignals.errors import UsageError
+from agentsignals.questions.compare.attempts import (
+    MEASURES,
+    TIME,
+    OutcomeRule,
+    Tried,
+    also_differ,
+    candidates,
+    chosen,
+    confounded_columns,
+    decoded,
+    differing,
+    evaluated,
+    is_version,
+    outcome_rule,
+    pooled,
+    queries,
+    tried_of,
+    unrecorded,
+    values_of,
+)
+from agentsignals.questions.compare.attempts import UNKNOWN_TREATMENTS as UNKNOWN
+from agentsignals.questions.compare.attempts import named as treatments_named
+from agentsignals.questions.compare.candidate import (
+    Candidate,
+    Estimate,
+    Silent,
+    described,
+    place,
+    silent,
+    tasks_of,
+    unlike,
+)
+from agentsignals.questions.compare.pairs import Conclusion, Pair, Unpaired, adjusted, concluded, pair
+from agentsignals.questions.question import Inputs, Row
+from agentsignals.questions.ranking import shown
+from agentsignals.signals.catalog import caption
+from agentsignals.stats.intervals import FEWEST_CLUSTERS
+from agentsignals.stats.validation import CAVEAT
+
+# What speaks against a comparison, as sentences: what changes along, what is pooled, what is missing, what is few.
+
+MOST_MISSING = 0.05
+"""Share of first attempts without an outcome above which rates are said to be of the others (as for costs)."""
+_OF_AUDIT = ("verification.pass_audit", "verification.earned")
+_LISTED, _LONGEST, _SENTENCES = 6, 80, 4
+
+
+def cautions(  # noqa: PLR0913  (what a comparison is made of)
+    rule: OutcomeRule,
+    values: Sequence[Row],
+    tried: Sequence[Tried],
+    by: Sequence[str],
+    candidates: Sequence[Candidate],
+    pairs: Sequence[Pair],
+) -> list[str]:
+    """Sentences, those first that most could mislead."""
+    first = [attempt for attempt in tried if attempt.index == 0]
+    changing = differing(first)
+    return [
+        *([CAVEAT] if rule.signal in _OF_AUDIT else []),
+        *_single(candidates, by, changing),
+        *_confounded(first, by, changing),
+        *_apart(pairs, {c for group in confounded_columns(first, changing) if set(group) & set(by) for c in group}),
+        *_names(candidates),
+        *_versions(first, by, changing),
+        *_pooled(candidates),
+        *_rule(rule, values, tried),
+        *_clocks(candidates),
+        *_missing(rule, candidates),
+        *_odd_trials(tried, candidates),
+    ]
+
+
+def _single(candidates: Sequence[Candidate], by: Sequence[str], changing: Sequence[str]) -> list[str]:
+    if len(candidates) != 1:
+        return []
+    other = [column for column in changing if column not in by]
+    more = f" What differs between its attempts: {_list(other)}; name one with --by." if other else ""
+    return [f"one candidate only, {candidates[0].name}: there is nothing to compare it with.{more}"]
+
+
+def _confounded(first: Sequence[Tried], by: Sequence[str], changing: Sequence[str]) -> list[str]:
+    groups = [[c for c in group if c in by or not is_version(c)] for group in confounded_columns(first, changing)]
+    confounded = [group for group in groups if set(group) & set(by) and len(group) > 1]
+    return [f"{_list(g)} always change together: no difference can be laid to one of them." for g in confounded]
+
+
+def _apart(pairs: Sequence[Pair], named_columns: Collection[str]) -> list[str]:
+    """Treatments that two candidates never share, one sentence for all pairs with the same. `named_columns`
+    are left out: another caution names them."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for comparison in pairs:
+        columns = tuple(c for c in comparison.also_differ if c not in named_columns and not is_version(c))
+        if columns:
+            alike.setdefault(columns, []).append(comparison.candidate)
+    ranked = sorted(alike.items(), key=lambda pair: -len(pair[1]))
+    sentences = [
+        f"{_list(names)} {'differs' if len(names) == 1 else 'differ'} from the baseline in {_list(columns)}, too."
+        for columns, names in ranked[:_SENTENCES]
+    ]
+    left = sum(len(names) for _, names in ranked[_SENTENCES:])
+    return (
+        [*sentences, f"{left:,} more candidates differ from the baseline in other columns, too."] if left else sentences
+    )
+
+
+def _names(candidates: Sequence[Candidate]) -> list[str]:
+    """Providers and routers put folders before a model's name."""
+    alike: dict[str, list[str]] = {}
+    for candidate in candidates:
+        alike.setdefault(candidate.name.lower().rpartition("/")[2], []).append(candidate.name)
+    return [
+        f"{' and '.join(_cut(name) for name in names[:_LISTED])} end alike: one under several names? Then its tasks are"
+        " split between them."
+        for names in alike.values()
+        if len(names) > 1
+    ][:_SENTENCES]
+
+
+def _versions(first: Sequence[Tried], by: Sequence[str], changing: Sequence[str]) -> list[str]:
+    differing_versions = []
+    for column in changing:
+        if is_version(column) and column not in by:
+            values = sorted(v if v is not None else "not recorded" for v in values_of(first, column))
+            differing_versions.append(f"{column} ({_list(values)})")
+    if not differing_versions:
+        return []
+    return [
+        f"attempts were run or judged by different versions: {'; '.join(differing_versions)}."
+        " Rates may differ for that alone."
+    ]
+
+
+def _pooled(candidates: Sequence[Candidate]) -> list[str]:
+    columns = Counter(c for candidate in candidates for c in candidate.pooled if not is_version(c))
+    if not columns:
+        return []
+    pooled_columns = [f"{c} (in {n} of {len(candidates)})" for c, n in columns.most_common()]
+    return [f"candidates hold attempts that differ in {_list(pooled_columns)}: --by tells those apart."]
+
+
+def _rule(rule: OutcomeRule, values: Sequence[Row], tried: Sequence[Tried]) -> list[str]:
+    ids = {attempt.session_id for attempt in tried}
+    values_of_rule = [
+        decoded(row["value"])
+        for row in values
+        if row["signal"] == rule.signal and not row["absent"] and row["session_id"] in ids
+    ]
+    if rule.name == "reward":
+        partial = sum(isinstance(value, int | float) and value not in (0, 1) for value in values_of_rule)
+        return [f"{partial:,} rewards are neither 0 nor 1 and count as not solved; --outcome 'reward>=0.5' sets another"
+                " bar."] if partial else []  # fmt: skip
+    if rule.test == "=" and not any(attempt.outcome for attempt in tried):
+        labels = Counter(str(value) for value in values_of_rule)
+        labels_text = f"; what there is: {_list([name for name, _ in labels.most_common()])}" if labels else ""
+        return [f"no attempt has {rule.name}{labels_text}."]
+    return []
+
+
+def _clocks(candidates: Sequence[Candidate]) -> list[str]:
+    clocks = Counter(clock for candidate in candidates for clock in candidate.took[TIME].clocks)
+    if len(clocks) < 2:
+        return []
+    counted = [f"{clock or 'not said'} (in {n} of {len(candidates)})" for clock, n in clocks.most_common()]
+    return [f"wall times are of several clocks, and not alike: {_list(counted)}."]
+
+
+def _missing(rule: OutcomeRule, candidates: Sequence[Candidate]) -> list[str]:
+    candidates_missing = []
+    for candidate in candidates:
+        missing = sum(candidate.absent.values())
+        tried = candidate.first.n + missing + sum(candidate.infrastructure.values())
+        if missing > MOST_MISSING * tried:
+            reason = next(iter(candidate.absent))
+            candidates_missing.append(f"{candidate.name}: {missing:,} of {tried:,} ({_cut(reason)})")
+    if not candidates_missing:
+        return []
+    return [
+        f"first attempts without an outcome ({rule.name}) are left out of its rate: {_list(candidates_missing, '; ')}."
+    ]
+
+
+def _odd_trials(tried: Sequence[Tried], candidates: Sequence[Candidate]) -> list[str]:
+    sentences = []
+    retries = sum(candidate.without_first for candidate in candidates)
+    if retries:
+        sentences.append(
+            f"{retries:,} trials have no first attempt under the same candidate: only their retries count."
+        )
+    nowhere = sum(attempt.task is None for attempt in tried)
+    if nowhere:
+        sentences.append(f"{nowhere:,} of {len(tried):,} attempts record no task, and are matched with none.")
+    return sentences
+
+
+def _list(words: Iterable[str], between: str = ", ") -> str:
+    items = [_cut(word) for word in words]
+    more = f" and {len(items) - _LISTED} more" if len(items) > _LISTED else ""
+    return between.join(items[:_LISTED]) + more
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+__all__ = [
+    "CALLED_BASELINE",
+    "MEASURES",
+    "Arms",
+    "Candidate",
+    "Comparison",
+    "Conclusion",
+    "Estimate",
+    "OutcomeRule",
+    "Pair",
+    "Silent",
+    "Unpaired",
+    "arms",
+    "compare",
+    "outcome_rule",
+    "queries",
+]
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """What `compare` tells."""
+
+    outcome: str
+    signal: str
+    validation: str
+    """How often the signal is right, where it claims a meaning."""
+    yes_or_no: bool
+    more_is_better: bool
+    """Whether that is sure of the outcome: else a higher one is only called higher."""
+    by: list[str]
+    """The columns whose values make a candidate."""
+    attempts: int
+    baseline: str | None
+    """None where there is nothing to compare."""
+    candidates: list[Candidate]
+    """Most attempts first."""
+    pairs: list[Pair]
+    """Every other candidate against the baseline."""
+    regression_weight: float
+    """What a regression counts, a gain counting 1."""
+    conclusions: list[Conclusion]
+    """One of each pair."""
+    silent: Silent
+    """Tasks that tell the candidates not apart."""
+    unlike: list[str]
+    """Why these candidates should not be compared: other data sets, limits, tasks. Empty: nothing is against it."""
+    common_tasks: int | None
+    """Tasks that all candidates tried, where some tried others too; None where all tried the same."""
+    unrecorded: int
+    """Attempts of which nobody recorded who was tried; they are in no candidate."""
+    warnings: list[str]
+
+
+class Arms(Struct, frozen=True, kw_only=True):
+    """The attempts that a comparison is of, by candidate: most attempts first."""
+
+    everyone: list[Tried]
+    """Those of nobody among them."""
+    columns: list[str]
+    """Whose values make a candidate."""
+    groups: dict[str, list[Tried]]
+    first: dict[str, list[Tried]]
+    tasks: dict[str, frozenset[str]]
+    """Of their first attempts."""
+
+    @property
+    def by_dataset(self) -> bool:
+        """Whether a task is one of its data set."""
+        return "dataset" not in self.columns
+
+    @property
+    def common(self) -> frozenset[str] | None:
+        """The tasks that all tried, where some tried others too; None where all tried the same."""
+        return _common(list(self.tasks.values()))
+
+    def shared(self, name: str) -> list[Tried]:
+        """First attempts of a candidate at the tasks of its rate: those that all tried, else its own."""
+        common = self.common
+        return [o for o in self.first[name] if not common or place(o, self.by_dataset) in common]
+
+
+def compare(
+    rule: OutcomeRule,
+    rows: Mapping[str, list[Row]],
+    by: Sequence[str] = (),
+    baseline: str | None = None,
+    *,
+    regression_weight: float = 1.0,
+) -> Comparison:
+    """The candidates of these rows. UsageError where a column or candidate is not there, or the weight is none.
+
+    `by`: columns and knobs (else the treatments that differ). `baseline`: a candidate's name, or a part of it that no
+    other has (else the one that is called so, or has most known outcomes). `regression_weight`: what a task that the
+    baseline does better counts, one that the candidate does better counting 1.
+    """
+    if not LEAST_WEIGHT <= regression_weight <= MOST_WEIGHT:
+        raise UsageError(
+            f"A regression can't count {regression_weight:g} times.",
+            f"A weight is a number from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}; 1 counts it as much as a gain.",
+        )
+    whole = arms(rule, rows, by, baseline)
+    everyone, columns, groups, first = whole.everyone, whole.columns, whole.groups, whole.first
+    by_dataset, tasks, common = whole.by_dataset, whole.tasks, whole.common
+    tried = [attempt for attempts in groups.values() for attempt in attempts]
+    changing = differing(tried)
+    described_candidates = [
+        described(
+            name,
+            attempts,
+            by=columns,
+            yes_or_no=rule.yes_or_no,
+            by_dataset=by_dataset,
+            pooled=pooled(attempts, columns, changing),
+            common=common or None,
+        )
+        for name, attempts in groups.items()
+    ]
+    base = treatments_named(baseline, list(groups)) if baseline is not None else _usual(described_candidates)
+    pairs = _pairs(whole, base, changing, yes_or_no=rule.yes_or_no, weight=regression_weight)
+    return Comparison(
+        outcome=rule.name,
+        signal=rule.signal,
+        validation=caption(rule.signal, (rule.value,)),
+        yes_or_no=rule.yes_or_no,
+        more_is_better=rule.more_is_better,
+        by=columns,
+        attempts=len(everyone),
+        baseline=base,
+        candidates=described_candidates,
+        pairs=pairs,
+        regression_weight=regression_weight,
+        conclusions=[concluded(each, yes_or_no=rule.yes_or_no, good=rule.more_is_better) for each in pairs],
+        silent=silent(whole.first, by_dataset, yes_or_no=rule.yes_or_no),
+        unlike=unlike(first, base, by, tasks, changing),
+        common_tasks=len(common) if common is not None else None,
+        unrecorded=len(everyone) - len(tried),
+        warnings=cautions(rule, rows["values"], tried, columns, described_candidates, pairs),
+    )
+
+
+def _pairs(whole: Arms, base: str | None, changing: Sequence[str], *, yes_or_no: bool, weight: float) -> list[Pair]:
+    """Every candidate against `base`. Those that have enough tasks in common with it to be tested share the level."""
+    if base is None:
+        return []
+    tasks = {
+        name: tasks_of((attempt for attempt in attempts if attempt.outcome is not None), whole.by_dataset)
+        for name, attempts in whole.first.items()
+    }
+    tests = sum(name != base and len(each & tasks[base]) >= FEWEST_CLUSTERS for name, each in tasks.items())
+    return adjusted(
+        [
+            pair(
+                name,
+                base,
+                attempts,
+                whole.first[base],
+                yes_or_no=yes_or_no,
+                by_dataset=whole.by_dataset,
+                also_differ=also_differ(attempts, whole.first[base], whole.columns, changing),
+                weight=weight,
+                tests=max(1, tests),
+            )
+            for name, attempts in whole.first.items()
+            if name != base
+        ]
+    )
+
+
+def arms(rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (), baseline: str | None = None) -> Arms:
+    """The attempts of each candidate, as `compare` counts them."""
+    everyone = tried_of(rule, rows)
+    columns = chosen(everyone, by)
+    recorded = _recorded(everyone, columns, baseline)
+    groups = {name: evaluated(attempts) for name, attempts in candidates(recorded, columns).items()}
+    first = {name: [attempt for attempt in attempts if attempt.index == 0] for name, attempts in groups.items()}
+    tasks = {name: tasks_of(attempts, "dataset" not in columns) for name, attempts in first.items()}
+    return Arms(everyone=everyone, columns=columns, groups=groups, first=first, tasks=tasks)
+
+
+def _recorded(tried: list[Tried], columns: Sequence[str], baseline: str | None) -> list[Tried]:
+    """The attempts of which it is recorded who was tried: the others are nobody's, unless asked for as the baseline."""
+    if baseline == UNKNOWN:
+        return tried
+    recorded = [attempt for attempt in tried if not unrecorded(attempt, columns)]
+    if tried and not recorded:
+        raise UsageError(
+            f"No attempt records its {' or '.join(columns)}: who was tried is not known.",
+            "--by compares by another column; --treatments FILE says it of folders.",
+        )
+    return recorded
+
+
+def _common(tasks: Sequence[frozenset[str]]) -> frozenset[str] | None:
+    """The tasks that all candidates tried; None where each tried the same."""
+    shared = frozenset.intersection(*tasks) if tasks else frozenset()
+    return shared if any(each != shared for each in tasks) else None
+
+
+LEAST_WEIGHT, MOST_WEIGHT = 0.001, 1000.0
+"""Of a regression."""
+CALLED_BASELINE = frozenset({"baseline", "control", "plain"})
+"""Names by which a run says which of its candidates is the baseline."""
+
+
+def _usual(candidates: Sequence[Candidate]) -> str | None:
+    """The candidate that its run calls the baseline, or a control; else the one of whose first attempts most outcomes
+    are known; the first one where several have as many."""
+    called = [candidate.name for candidate in candidates if candidate.name.lower() in CALLED_BASELINE]
+    if called:
+        return called[0]
+    return max(candidates, key=lambda entry: entry.all_tasks.n).name if candidates else None
+
+
+# The comparison of a store's eval runs, as findings about them want it.
+
+RULE = outcome_rule("resolved")
+QUERIES = queries(RULE)
+OF_ATTEMPTS = (
+    "SELECT session_id, task_id, attempt_index, model_id, agent_type, outcome, reward, exit_status FROM attempts"
+)
+
+
+def compared(inputs: Inputs) -> Comparison | None:
+    """The candidates of the store; None where there are none, or nobody recorded who was tried."""
+    if not inputs.rows["attempts"]:
+        return None
+    try:
+        return compare(RULE, inputs.rows)
+    except UsageError:  # of what the attempts don't record
+        return None
+
+
+def named(candidate: str) -> str:
+    """A candidate's name in a sentence."""
+    return shown(candidate, 80)

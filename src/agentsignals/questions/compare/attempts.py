@@ -1,0 +1,546 @@
+"""What counts as an outcome: any signal of an attempt, as a yes or no, or as a number."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import operator
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentsignals.errors import StoreError, UsageError
+from agentsignals.questions.question import Kind, Row
+from agentsignals.signals.catalog import by_path
+
+_LABEL = "verification.patch_outcome_label"
+REWARD, OUTCOME = "verification.reward", "verification.outcome"
+_SHORT = {"reward": REWARD, "patch_outcome_label": _LABEL}
+UNKNOWN = ("not_judged", "infrastructure")
+"""The rungs of the ladder on which no outcome is known."""
+_TESTED = re.compile(r"([A-Za-z0-9_.\[\]]{1,120}) ?(>=|<=|=)(.{1,200})", re.DOTALL)
+_TESTS: dict[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=": operator.le, "=": operator.eq}
+_WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+_NUMERIC = ("int", "float")
+_MOST = 1e100
+
+
+class OutcomeRule(Struct, frozen=True, kw_only=True):
+    """How a signal's value becomes the outcome of an attempt."""
+
+    name: str
+    """As it was asked for."""
+    signal: str
+    """Its dotted path."""
+    yes_or_no: bool
+    """Outcomes are 1 and 0; else numbers, of which means are taken."""
+    test: str = ""
+    """`=`, `>=`, `<=`; empty: the value itself."""
+    value: str = ""
+    unknown: tuple[str, ...] = ()
+    """Labels by which a judge says that it can't tell."""
+
+    @property
+    def more_is_better(self) -> bool:
+        """Whether that much is sure of the outcome: it is what a verifier accepts."""
+        accepted = self.test in ("", ">=") or self.value in ("1", "solved", "correct", "correct_patch")
+        return self.signal in (REWARD, OUTCOME, _LABEL) and accepted
+
+    def of(self, value: Any) -> float | str:
+        """1 or 0, or the number; words where the value says neither."""
+        if isinstance(value, str):
+            return value if value in self.unknown else self._of_label(value)
+        if not is_number(value):
+            return "no number, label, or yes or no"
+        if not self.test:
+            return float(value)
+        wanted = _WORDS.get(self.value.lower()) if isinstance(value, bool) else _number(self.value)
+        return "of another type than asked for" if wanted is None else float(_TESTS[self.test](value, wanted))
+
+    def of_attempt(self, value: Any, why: str, rung: str, reason: str) -> float | str:
+        """The same of an attempt: what its rung on the ladder of outcomes decides comes before the value, which
+        may be missing (`why`). `rung` is empty where there is none."""
+        if self.signal in (REWARD, OUTCOME) and rung in UNKNOWN:
+            return f"{rung.replace('_', ' ')}: {reason}"
+        if value is not None:
+            return self.of(value)
+        if self.signal == REWARD and rung:
+            return self.of(float(rung == "solved"))
+        if (
+            self.signal == _LABEL
+            and rung == "failed"
+            and (reason == "empty_patch" or "correct_patch".startswith(self.value))
+        ):
+            return 0.0
+        return why
+
+    def _of_label(self, value: str) -> float | str:
+        if self.test != "=":
+            return "a label, not a number"
+        return float(value in (self.value, f"{self.value}_patch"))
+
+
+def outcome_rule(name: str) -> OutcomeRule:
+    """`reward` (solved at 1, as the harness's; anything else is not), `resolved` (solved by the reward, else by the
+    tests); in both what was not judged, or broken off by the infrastructure, is unknown; or a signal of attempts:
+    SIGNAL of a yes or no or a number, SIGNAL=VALUE, SIGNAL>=NUMBER, SIGNAL<=NUMBER. UsageError or CatalogError where
+    it is none.
+    """
+    if name == "reward":
+        return OutcomeRule(name=name, signal=_SHORT[name], yes_or_no=True, test="=", value="1")
+    if name == "resolved":
+        return OutcomeRule(name=name, signal=OUTCOME, yes_or_no=True, test="=", value="solved", unknown=UNKNOWN)
+    tested = _TESTED.fullmatch(name.strip())
+    path, test, value = (tested[1], tested[2], tested[3].strip()) if tested else (name.strip(), "", "")
+    signal = by_path(_SHORT.get(path, path))
+    if signal.context == "product" or signal.level not in ("attempt", "session"):
+        raise UsageError(
+            f"{signal.path} is no signal of attempts.", "`agentsignals inventory --context eval` lists them."
+        )
+    if test in (">=", "<=") and (_number(value) is None or signal.type not in _NUMERIC):
+        raise UsageError(f"{test} is for numbers; {signal.path} is a {signal.type}.", f"{signal.path}=VALUE")
+    if not test and signal.type not in (*_NUMERIC, "bool"):
+        raise UsageError(
+            f"{signal.path} is no number and no yes or no, but a {signal.type}.", f"Say {signal.path}=VALUE."
+        )
+    return OutcomeRule(
+        name=name.strip(), signal=signal.path, yes_or_no=bool(test) or signal.type == "bool", test=test, value=value
+    )
+
+
+def decoded(value: str | None) -> Any:
+    """A stored value; None of text that is no JSON, or nested without end."""
+    try:
+        return msgspec.json.decode(value) if value is not None else None
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def is_number(value: Any) -> bool:
+    """Whether a decoded value is a number, or yes or no, that means can be taken of; sums of larger ones overflow."""
+    return isinstance(value, bool | int | float) and -_MOST < value < _MOST
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+# Attempts as they are compared: under which treatment, at which task, with what outcome. Rows in, structs out.
+
+MEASURES: dict[str, tuple[str, Kind]] = {
+    "cost_usd": ("tokens.cost_usd", "usd"),
+    "input_tokens": ("tokens.input_tokens_total", "tokens"),
+    "output_tokens": ("tokens.output_tokens_total", "tokens"),
+    "turns": ("behavior.turn_count", "count"),
+    "tool_calls": ("behavior.tool_call_count", "count"),
+    "wall_time_s": ("infra.wall_time_s", "seconds"),
+}
+"""What an attempt took, by the name here: its signal, and how it is written."""
+COLUMNS = (
+    "model_id",
+    "agent_type",
+    "attempt1_tool_cap",
+    "retry_tool_cap",
+    "effective_tool_cap",
+    "timeout_s",
+    "concurrency",
+    "dataset",
+    "run_id",
+    "format",
+    "agent_version",
+)
+"""Columns of attempts and their sessions by which candidates may be told apart; any knob may, too."""
+TIME = "wall_time_s"
+_LONGEST = 160
+_NOT_EVALUATED = "nothing of this candidate was evaluated"
+
+
+class Tried(Struct, frozen=True, gc=False, kw_only=True):
+    """One attempt."""
+
+    session_id: str
+    trial: str
+    index: int
+    task: str | None
+    dataset: str | None
+    treatment: dict[str, str]
+    """Columns and knobs by name, as text; what is not recorded is not there."""
+    outcome: float | None
+    why: str
+    """Why there is no outcome."""
+    rung: str = ""
+    """Of the ladder of outcomes (`verification.outcome`); empty where it was not measured."""
+    reason: str = ""
+    """Of the rung: what failed, or broke."""
+    inferred: bool = False
+    """No verifier said so."""
+    measures: dict[str, float | str]
+    """By the name in MEASURES: the number, or why there is none."""
+    at_least: frozenset[str] = frozenset()
+    """Those of them that are lower bounds."""
+    clock: str = ""
+    """By what the wall time was taken: the harness's, or first to last time stamp, which is another time."""
+
+
+def queries(rule: OutcomeRule, where: str = "true") -> dict[str, str]:
+    """SQL over the store's tables by the name `tried_of` uses. `where`: a person's own condition."""
+    wanted = ", ".join(
+        f"'{path}'" for path in {rule.signal: 0, OUTCOME: 0, **{path: 0 for path, _ in MEASURES.values()}}
+    )
+    columns = ", ".join(f"a.{c}" for c in COLUMNS if c not in ("model_id", "agent_type", "format", "agent_version"))
+    chosen = (
+        "SELECT session_id FROM sessions JOIN (SELECT * EXCLUDE (trial_id, attempt_index) FROM attempts)"
+        f" USING (session_id) WHERE ({where})"
+    )
+    return {
+        "attempts": "SELECT a.session_id, a.trial_id, a.attempt_index, a.task_id, a.knobs, s.format, s.agent_version,"
+        " a.facts->>'$.root' AS root,"
+        f" coalesce(a.agent_type, s.agent) AS agent_type, coalesce(a.model_id, s.model) AS model_id, {columns}"
+        " FROM attempts a JOIN sessions s USING (session_id)"
+        f" WHERE session_id IN ({chosen}) ORDER BY session_id",
+        "values": "SELECT session_id, signal, value, absent, absent_detail, detail FROM signals"
+        f" WHERE level = 'attempt' AND signal IN ({wanted}) AND session_id IN ({chosen})",
+    }
+
+
+def tried_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Tried]:
+    """The attempts of these rows, in the order of their sessions' ids."""
+    by_session: dict[str, dict[str, Row]] = {}
+    for row in rows["values"]:
+        by_session.setdefault(row["session_id"], {})[row["signal"]] = row
+    return [_tried(rule, row, by_session.get(row["session_id"], {})) for row in rows["attempts"]]
+
+
+def _tried(rule: OutcomeRule, row: Row, values: Mapping[str, Row]) -> Tried:
+    rung, reason, inferred = _rung(values.get(OUTCOME))
+    outcome = rule.of_attempt(*_value(values.get(rule.signal)), rung, reason)
+    measures: dict[str, float | str] = {}
+    for name, (path, _) in MEASURES.items():
+        value, why = _value(values.get(path))
+        measures[name] = float(value) if is_number(value) else why
+    return Tried(
+        session_id=row["session_id"],
+        trial=row["trial_id"] or row["session_id"],
+        index=row["attempt_index"] or 0,
+        task=row["task_id"],
+        dataset=row["dataset"],
+        treatment=_treatment(row),
+        outcome=outcome if isinstance(outcome, float) else None,
+        why=outcome if isinstance(outcome, str) else "",
+        measures=measures,
+        at_least=frozenset(name for name, (path, _) in MEASURES.items() if _details(values.get(path)).get("at_least")),
+        clock=str(_details(values.get(MEASURES[TIME][0])).get("method", ""))[:_LONGEST],
+        rung=rung,
+        reason=reason,
+        inferred=inferred,
+    )
+
+
+def _value(row: Row | None) -> tuple[Any, str]:
+    if row is None:
+        return None, "not measured"
+    if row["absent"]:
+        detail = f": {row['absent_detail']}" if row["absent_detail"] else ""
+        return None, f"{row['absent']}{detail}"[:_LONGEST]
+    return decoded(row["value"]), "no number"
+
+
+def _rung(row: Row | None) -> tuple[str, str, bool]:
+    value, _ = _value(row)
+    if not isinstance(value, str):
+        return "", "", False
+    detail = _details(row)
+    return value, str(detail.get("reason", ""))[:_LONGEST], detail.get("inferred") is True
+
+
+def _details(row: Row | None) -> dict[str, Any]:
+    detail = decoded(row.get("detail")) if row is not None else None
+    return detail if isinstance(detail, dict) else {}
+
+
+def evaluated(attempts: Sequence[Tried]) -> list[Tried]:
+    """The attempts of a candidate; those that failed by inference alone (no patch, no time left) as not judged where
+    no verifier spoke of any of them: only failures could be known, and the rate would be 0."""
+    if any(o.outcome is not None and not o.inferred for o in attempts):
+        return list(attempts)
+    return [
+        replace(o, outcome=None, why=_NOT_EVALUATED, rung="not_judged", reason=_NOT_EVALUATED)
+        if o.inferred and o.outcome is not None
+        else o
+        for o in attempts
+    ]
+
+
+def _treatment(row: Row) -> dict[str, str]:
+    treatment = {name: _text(row[name]) for name in COLUMNS if row[name] not in (None, "")}
+    knobs = decoded(row["knobs"])
+    stated = knobs if isinstance(knobs, dict) else {}
+    for name, value in (*stated.items(), *row.get("mapped", {}).items()):
+        treatment.setdefault(name, _text(value))
+    return treatment
+
+
+def _text(value: Any) -> str:
+    """A setting as text, the same however its file writes it; one that is set to nothing is told from one nobody
+    recorded."""
+    if value is None:
+        return "none"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    elif isinstance(value, list) and all(isinstance(item, str) for item in value):
+        value = sorted(value)
+    return value if isinstance(value, str) else msgspec.json.encode(value, order="deterministic").decode()
+
+
+# Which attempts are one candidate, and what else changes with it.
+
+UNKNOWN_TREATMENTS = "not recorded"
+_SHORT_TREATMENTS = {"model": "model_id", "agent": "agent_type", "run": "run_id"}
+_FIRST = ("model_id", "agent_type", "condition", "attempt1_tool_cap", "retry_tool_cap")
+"""Where several columns tell the same candidates apart, the earlier one names them."""
+_REPETITION = frozenset(("epoch", "epochs", "seed", "sample", "sample_index", "run_id"))
+"""They number repetitions of one treatment."""
+_NOT_GIVEN = _REPETITION | {"dataset"}
+"""No treatment of the agent: the data set is the task's."""
+_PLAIN = frozenset(("model_id", "agent_type", "condition", "run_id"))
+"""Their values need no name before them."""
+_MANY = 10
+"""From so many values on, a knob with another one for most trials names trials."""
+_LONGEST_VALUE, _LONGEST_NAME = 80, 160
+
+Name = str
+Candidates = dict[Name, list[Tried]]
+
+
+def is_version(column: str) -> bool:
+    """Whether a column tells what ran or judged the attempt, rather than what it was given."""
+    return column in ("format", "inspect_ai") or column.endswith("version")
+
+
+def differing(tried: Sequence[Tried]) -> list[str]:
+    """The columns and knobs that are not the same for all attempts, those that name candidates best first.
+
+    Without the effective cap: a retry of the same trial has another one.
+    """
+    names = sorted({name for attempt in tried for name in attempt.treatment} - {"effective_tool_cap"})
+    differing_columns = [name for name in names if len({attempt.treatment.get(name) for attempt in tried}) > 1]
+    return sorted(differing_columns, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))
+
+
+def chosen(tried: Sequence[Tried], asked: Sequence[str]) -> list[str]:
+    """The columns that make candidates: those asked for, else each treatment that tells more attempts apart.
+
+    UsageError names the columns there are, where one is asked for that no attempt has.
+    """
+    if asked:
+        wanted = list(dict.fromkeys(_SHORT_TREATMENTS.get(name, name) for name in asked))
+        recorded = {name for attempt in tried for name in attempt.treatment}
+        missing = [name for name in wanted if name not in recorded]
+        if missing:
+            raise UsageError(
+                f"No attempt has a {missing[0]!r}.", f"There is: {', '.join(available(tried))}." if recorded else ""
+            )
+        return wanted
+    taken: list[str] = []
+    parts = 1
+    for name in _treatment_columns(tried):
+        more = len({_key(attempt, [*taken, name]) for attempt in tried})
+        if more > parts:
+            taken, parts = [*taken, name], more
+    everywhere = (name for name in COLUMNS if all(name in attempt.treatment for attempt in tried))
+    return (
+        taken or ["model_id"]
+        if any("model_id" in a.treatment for a in tried)
+        else taken or [next(everywhere, "model_id")]
+    )
+
+
+def _treatment_columns(tried: Sequence[Tried]) -> list[str]:
+    """The differing columns that are treatments, as far as can be told: not those that number trials, and, where other
+    treatments differ between attempts at one task, not the knobs that only differ between tasks (a task's own timeout).
+    """
+    columns = [c for c in differing(tried) if c not in _NOT_GIVEN and not is_version(c)]
+    columns = [c for c in columns if c in _PLAIN or not _numbers_trials(tried, c)]
+    crossed = {c for c in columns if _differs_within_tasks(tried, c)}
+    return [c for c in columns if c in _PLAIN or c in crossed or not crossed]
+
+
+def _numbers_trials(tried: Sequence[Tried], column: str) -> bool:
+    values = values_of(tried, column) - {None}
+    return len(values) >= _MANY and 2 * len(values) > len(
+        {attempt.trial for attempt in tried if column in attempt.treatment}
+    )
+
+
+def _differs_within_tasks(tried: Sequence[Tried], column: str) -> bool:
+    seen: dict[tuple[str | None, str], str | None] = {}
+    for attempt in tried:
+        value = attempt.treatment.get(column)
+        if attempt.task is not None and seen.setdefault((attempt.dataset, attempt.task), value) != value:
+            return True
+    return False
+
+
+def candidates(tried: Sequence[Tried], by: Sequence[str]) -> Candidates:
+    """The attempts of each candidate, most attempts first."""
+    groups: dict[tuple[str | None, ...], list[Tried]] = {}
+    for attempt in tried:
+        groups.setdefault(_key(attempt, by), []).append(attempt)
+    ranked = sorted(groups.items(), key=lambda pair: (-len(pair[1]), [value or "" for value in pair[0]]))
+    names = [_candidate_name(key, by) for key, _ in ranked]
+    counts = Counter(names)
+    unique = (n if counts[n] == 1 else f"{n} #{_digest(key)}" for n, (key, _) in zip(names, ranked, strict=True))
+    return {name: attempts for name, (_, attempts) in zip(unique, ranked, strict=True)}
+
+
+def unrecorded(attempt: Tried, by: Sequence[str]) -> bool:
+    """Whether nobody recorded who was tried: nothing of `by`, or not the model where models are compared."""
+    missing = [name for name in by if name not in attempt.treatment]
+    return len(missing) == len(by) or "model_id" in missing
+
+
+def named(name: str, among: Sequence[Name]) -> Name:
+    """The candidate of that name, or the one whose name alone contains it. UsageError lists them."""
+    matches = [candidate for candidate in among if candidate == name] or [
+        candidate for candidate in among if name in candidate
+    ]
+    if len(matches) == 1:
+        return matches[0]
+    problem = "Several candidates are" if matches else "No candidate is"
+    raise UsageError(f"{problem} called {name!r}.", f"The candidates: {', '.join((matches or list(among))[:10])}.")
+
+
+def values_of(tried: Sequence[Tried], column: str) -> set[str | None]:
+    """The values a column has among these attempts."""
+    return {attempt.treatment.get(column) for attempt in tried}
+
+
+def confounded_columns(tried: Sequence[Tried], columns: Sequence[str]) -> list[list[str]]:
+    """Groups of columns that always change together: each tells the same attempts apart."""
+    alike: dict[tuple[int, ...], list[str]] = {}
+    for column in columns:
+        seen: dict[str | None, int] = {}
+        parts = tuple(seen.setdefault(attempt.treatment.get(column), len(seen)) for attempt in tried)
+        if len(seen) > 1 and column not in _REPETITION:
+            alike.setdefault(parts, []).append(column)
+    return [group for group in alike.values() if len(group) > 1]
+
+
+def also_differ(
+    attempts: Sequence[Tried], other: Sequence[Tried], by: Sequence[str], columns: Sequence[str]
+) -> list[str]:
+    """What two candidates never share although it does not tell candidates apart: a difference may be its doing."""
+    if not attempts or not other:
+        return []
+    apart = [c for c in columns if c not in by and c not in _REPETITION]
+    return [c for c in apart if not values_of(attempts, c) & values_of(other, c)]
+
+
+def pooled(attempts: Sequence[Tried], by: Sequence[str], columns: Sequence[str]) -> dict[str, int]:
+    """What differs between attempts of one candidate, with the number of values."""
+    counted = {c: len(values_of(attempts, c)) for c in columns if c not in by and c not in _REPETITION}
+    return {c: n for c, n in counted.items() if n > 1}
+
+
+def available(tried: Sequence[Tried]) -> list[str]:
+    """The columns that candidates may be told apart by."""
+    recorded = {name for attempt in tried for name in attempt.treatment}
+    return [*(c for c in COLUMNS if c in recorded), *sorted(recorded - set(COLUMNS))]
+
+
+def _key(attempt: Tried, by: Sequence[str]) -> tuple[str | None, ...]:
+    return tuple(attempt.treatment.get(name) for name in by)
+
+
+def _candidate_name(key: tuple[str | None, ...], by: Sequence[str]) -> Name:
+    """Of a single column the value; of several what is recorded, with the column's name where the value needs it."""
+    filled = [(column, _cut(value, _LONGEST_VALUE)) for column, value in zip(by, key, strict=True) if value is not None]
+    parts = [value if len(by) == 1 or column in _PLAIN else f"{column}={value}" for column, value in filled]
+    return _cut(" · ".join(parts) or UNKNOWN_TREATMENTS, _LONGEST_NAME)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _digest(key: tuple[str | None, ...]) -> str:
+    return hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).hexdigest()[:6]
+
+
+# Who was tried, from a file of the user's, where the layout of a run is silent: folders by pattern, their fields.
+
+_FIELD = re.compile(r"\{([A-Za-z_]\w{0,40})\}|(\*\*|\*|\?)")
+_GLOB = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
+_SHAPE = (
+    "Such a file is YAML or JSON: a pattern of folders each, and fields: '**/trace_??_{model_id}': {dataset: mine}."
+)
+
+Rules = Sequence[tuple[re.Pattern[str], Mapping[str, str]]]
+
+
+def tables_of(
+    asked: Mapping[str, tuple[Sequence[str], Sequence[Sequence[Any]]]], treatments: Path | None, where: str
+) -> dict[str, list[Row]]:
+    """What a store answers to queries (names and rows by query), as rows; attempts with what the file `treatments` says
+    of them. StoreError without an attempt."""
+    tables = {name: [dict(zip(names, row, strict=True)) for row in values] for name, (names, values) in asked.items()}
+    if treatments is not None:
+        tables["attempts"] = mapped(tables["attempts"], read_mapping(treatments))
+    if not tables["attempts"]:
+        raise StoreError(
+            "There is no eval attempt" + (" under this condition." if where != "true" else "."),
+            "Attempts come from eval runs (Harbor, SWE-bench, Inspect …): `agentsignals analyze RUNS` reads them in.",
+        )
+    return tables
+
+
+def read_mapping(path: Path) -> Rules:
+    """The patterns of a file, in its order; `{field}` in a pattern is what the folder has there. UsageError where it
+    can't be read or is no such file."""
+    import yaml  # noqa: PLC0415  (for such a file alone)
+
+    try:
+        loaded = yaml.safe_load(path.read_text("utf-8"))
+        rules = msgspec.convert(loaded, dict[str, dict[str, str | int | float | bool] | None])
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, msgspec.ValidationError, RecursionError) as problem:
+        raise UsageError(f"{path} is no file of treatments: {problem}", _SHAPE) from problem
+    return [(_pattern(p), {k: str(v) for k, v in (fields or {}).items()}) for p, fields in rules.items()]
+
+
+def mapped(rows: Sequence[Row], rules: Rules) -> list[Row]:
+    """The rows of attempts, with fields of the first pattern that fits the trial's folder where the run is silent."""
+    return [_mapped(row, rules) for row in rows]
+
+
+def _mapped(row: Row, rules: Rules) -> Row:
+    for pattern, fields in rules:
+        match = pattern.fullmatch(row["root"] or "")
+        if match is not None:
+            stated = {**fields, **{k: v for k, v in match.groupdict().items() if v}}
+            knobs = {k: v for k, v in stated.items() if k not in row}
+            columns = {k: v for k, v in stated.items() if k in row and row[k] in (None, "")}
+            return {**row, **columns, "mapped": knobs}
+    return row
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    parts, at, seen = [], 0, set[str]()
+    for match in _FIELD.finditer(text):
+        parts.append(re.escape(text[at : match.start()]))
+        name, glob = match.groups()
+        if name in seen:
+            raise UsageError(f"{text!r} names {{{name}}} twice.", _SHAPE)
+        seen.update([name] if name else ())
+        parts.append(f"(?P<{name}>[^/]+)" if name else _GLOB[glob])
+        at = match.end()
+    return re.compile("".join((*parts, re.escape(text[at:]))), re.DOTALL)

@@ -1,0 +1,419 @@
+"""What one candidate did: first attempts, retries, whole trials, and what they took. Each apart from the others."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from statistics import fmean
+
+from msgspec import Struct
+
+from agentsignals.questions.compare.attempts import MEASURES, TIME, Tried
+from agentsignals.questions.estimates import median_interval as clustered_median_interval
+from agentsignals.stats.intervals import (
+    FEWEST_CLUSTERS,
+    Interval,
+    median,
+    median_interval,
+    rate_interval,
+    ratio_interval,
+)
+
+MOST_WITHIN = 10
+"""Success within 1, 2 … so many attempts is told."""
+
+_INFRASTRUCTURE = "infrastructure"
+SPENT = ("cost_usd", "input_tokens", "output_tokens", "wall_time_s")
+"""Measures that are summed for each one solved."""
+
+Value = tuple[str, float]
+"""Task (or, where none is recorded, the session) and outcome."""
+
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """A share, or a mean, with its interval at 95 percent."""
+
+    value: float | None
+    """None of nothing."""
+    low: float | None = None
+    high: float | None = None
+    n: int
+    tasks: int
+    method: str = ""
+    """Of the interval."""
+
+
+class Within(Struct, frozen=True):
+    """Trials solved by one of their first `attempts`; a trial that stopped earlier, unsolved, is not solved."""
+
+    attempts: int
+    solved: Estimate
+
+
+class Recovery(Struct, frozen=True):
+    """Trials that failed first and were solved by a retry, of all that failed first and whose end is known."""
+
+    solved: Estimate
+    failed: int
+    retried: int
+    """Of `failed`, those that had a retry at all."""
+
+
+class Taken(Struct, frozen=True, kw_only=True):
+    """The median of what first attempts took."""
+
+    median: float | None
+    low: float | None
+    high: float | None
+    n: int
+    absent: dict[str, int]
+    """Attempts without a value, by reason."""
+    at_least: bool = False
+    """Whether some of the values, and so the median, are lower bounds."""
+    clocks: list[str] = []
+    """Of wall times: by what they were taken."""
+
+
+class Bounds(Struct, frozen=True, kw_only=True):
+    """The rate if every first attempt without an outcome, for whatever reason, had failed, and if each were solved."""
+
+    worst: float
+    best: float
+    n: int
+
+
+class PerSolved(Struct, frozen=True, kw_only=True):
+    """What first attempts took together, the failed ones too, for each that was solved."""
+
+    value: float | None
+    """None where none was solved, or nothing was measured."""
+    n: int
+    """Attempts whose outcome and measure are both there."""
+    of: int
+    at_least: bool = False
+    """Whether some of what was measured is a lower bound."""
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """What is known of one candidate."""
+
+    name: str
+    treatment: dict[str, str | None]
+    attempts: int
+    trials: int
+    tasks: int
+    first_attempts: int
+    retries: int
+    first: Estimate
+    """The outcome of first attempts at the tasks that all candidates tried (at its own where they share none)."""
+    absent: dict[str, int]
+    """Of these, those without an outcome, by reason; without the infrastructure's failures."""
+    infrastructure: dict[str, int]
+    """Of these, those that the environment, the provider or the harness broke off, whatever their reward."""
+    failed: dict[str, int]
+    """Of these, those that failed, by reason, where the ladder of outcomes has one."""
+    bounds: Bounds | None
+    """None of numbers, and of nothing."""
+    all_tasks: Estimate
+    """The outcome of first attempts at all of its tasks."""
+    retry: Estimate
+    """The outcome of retries: not comparable with first attempts, for only what failed is tried again."""
+    retry_absent: dict[str, int]
+    within: list[Within]
+    recovery: Recovery | None
+    """None where no trial was tried again."""
+    without_first: int
+    """Trials whose first attempt is not among these."""
+    took: dict[str, Taken]
+    """By measure: of first attempts at the tasks of `first`, whatever came of them."""
+    per_solved: dict[str, PerSolved]
+    """By measure, at the tasks of `first`; empty of numbers."""
+    pooled: dict[str, int]
+    """Columns that differ between attempts of this candidate: how many values."""
+
+
+def described(  # noqa: PLR0913  (what is told of a candidate, named at the call)
+    name: str,
+    attempts: Sequence[Tried],
+    *,
+    by: Sequence[str],
+    yes_or_no: bool,
+    by_dataset: bool,
+    pooled: dict[str, int],
+    common: frozenset[str] | None = None,
+) -> Candidate:
+    """The candidate of these attempts. `by_dataset`: a task is one of its data set. `common`: the tasks of its rate."""
+    first, again = [o for o in attempts if o.index == 0], [o for o in attempts if o.index > 0]
+    shared = [o for o in first if common is None or place(o, by_dataset) in common]
+    trials = list(_trials(attempts))
+    whole = [t for t in trials if t[0].index == 0]
+    return Candidate(
+        name=name,
+        treatment={column: attempts[0].treatment.get(column) for column in by},
+        attempts=len(attempts),
+        trials=len(trials),
+        tasks=len({place(o, by_dataset) for o in attempts if o.task is not None}),
+        first_attempts=len(first),
+        retries=len(again),
+        first=estimate(with_outcome(shared, by_dataset), yes_or_no),
+        absent=reasons(o for o in shared if o.rung != _INFRASTRUCTURE),
+        infrastructure=_rungs(shared, _INFRASTRUCTURE),
+        failed=_rungs([o for o in shared if o.outcome is not None], "failed"),
+        bounds=_bounds(shared) if yes_or_no else None,
+        all_tasks=estimate(with_outcome(first, by_dataset), yes_or_no),
+        retry=estimate(with_outcome(again, by_dataset), yes_or_no),
+        retry_absent=reasons(again),
+        within=_within(whole, by_dataset) if yes_or_no and again else [],
+        recovery=_recovery(whole, by_dataset) if yes_or_no and again else None,
+        without_first=len(trials) - len(whole),
+        took={measure: _taken(shared, measure, by_dataset) for measure in MEASURES},
+        per_solved={measure: _per_solved(shared, measure) for measure in SPENT} if yes_or_no else {},
+        pooled=pooled,
+    )
+
+
+def _rungs(attempts: Sequence[Tried], rung: str) -> dict[str, int]:
+    return dict(Counter(o.reason for o in attempts if o.rung == rung).most_common())
+
+
+def _bounds(attempts: Sequence[Tried]) -> Bounds | None:
+    solved = sum(o.outcome or 0 for o in attempts)
+    missing = sum(o.outcome is None for o in attempts)
+    n = len(attempts)
+    return Bounds(worst=solved / n, best=(solved + missing) / n, n=n) if n else None
+
+
+def _per_solved(attempts: Sequence[Tried], measure: str) -> PerSolved:
+    measured = [
+        (o.outcome, v) for o in attempts if o.outcome is not None and isinstance(v := o.measures[measure], float)
+    ]
+    solved = sum(outcome for outcome, _ in measured)
+    value = sum(v for _, v in measured) / solved if solved else None
+    low = any(measure in o.at_least for o in attempts)
+    return PerSolved(value=value, n=len(measured), of=len(attempts), at_least=low)
+
+
+def place(attempt: Tried, by_dataset: bool) -> str:
+    """The task of an attempt; without one the attempt stands for itself."""
+    if attempt.task is None:
+        return f"session\n{attempt.session_id}"
+    return f"{attempt.dataset or ''}\n{attempt.task}" if by_dataset else f"\n{attempt.task}"
+
+
+def tasks_of(attempts: Iterable[Tried], by_dataset: bool) -> frozenset[str]:
+    """The tasks that these attempts record."""
+    return frozenset(place(attempt, by_dataset) for attempt in attempts if attempt.task is not None)
+
+
+def with_outcome(tried: Iterable[Tried], by_dataset: bool) -> list[Value]:
+    """Task and outcome of the attempts that have an outcome."""
+    return [(place(o, by_dataset), o.outcome) for o in tried if o.outcome is not None]
+
+
+def reasons(tried: Iterable[Tried]) -> dict[str, int]:
+    """Attempts without an outcome by reason, most frequent first."""
+    return dict(Counter(o.why or "no reason" for o in tried if o.outcome is None).most_common())
+
+
+def estimate(values: Sequence[Value], yes_or_no: bool) -> Estimate:
+    """The mean over attempts. Where tasks were tried several times, its interval takes tasks as drawn."""
+    sums: dict[str, list[float]] = {}
+    for task, value in values:
+        pair = sums.setdefault(task, [0.0, 0.0])
+        pair[0] += value
+        pair[1] += 1
+    if not values:
+        return Estimate(value=None, n=0, tasks=0)
+    interval, method = _interval(sums, len(values), yes_or_no)
+    low, high = interval or (None, None)
+    mean = fmean(value for _, value in values)
+    return Estimate(value=mean, low=low, high=high, n=len(values), tasks=len(sums), method=method)
+
+
+def _interval(sums: dict[str, list[float]], n: int, yes_or_no: bool) -> tuple[Interval | None, str]:
+    parts = [(k, of) for _, (k, of) in sorted(sums.items())]
+    if not yes_or_no:
+        return ratio_interval(parts), "Student's over tasks" if len(parts) >= FEWEST_CLUSTERS else "too few tasks"
+    method = "Wilson" if n == len(parts) else "Student's over tasks" if len(parts) > 1 else "one task"
+    return rate_interval(parts), method
+
+
+def _trials(attempts: Sequence[Tried]) -> Iterable[list[Tried]]:
+    grouped: dict[tuple[str, str | None, str | None], list[Tried]] = {}
+    for attempt in attempts:
+        grouped.setdefault((attempt.trial, attempt.task, attempt.treatment.get("run_id")), []).append(attempt)
+    return (sorted(trial, key=lambda o: (o.index, o.session_id)) for trial in grouped.values())
+
+
+def _solved(attempts: Sequence[Tried]) -> float | None:
+    """Whether one of them is solved; None where none is known to be and one is not known."""
+    if any(o.outcome == 1 for o in attempts):
+        return 1.0
+    return 0.0 if attempts and all(o.outcome is not None for o in attempts) else None
+
+
+def _within(trials: Sequence[list[Tried]], by_dataset: bool) -> list[Within]:
+    most = max((t[-1].index for t in trials), default=0) + 1
+    within = []
+    for k in range(1, min(most, MOST_WITHIN) + 1):
+        ends = [(place(t[0], by_dataset), _solved([o for o in t if o.index < k])) for t in trials]
+        values = [(task, end) for task, end in ends if end is not None]
+        within.append(Within(k, estimate(values, True)))
+    return within
+
+
+def _recovery(trials: Sequence[list[Tried]], by_dataset: bool) -> Recovery:
+    failed = [t for t in trials if t[0].outcome == 0]
+    ends = [(place(t[0], by_dataset), _solved(t)) for t in failed]
+    values = [(task, end) for task, end in ends if end is not None]
+    return Recovery(estimate(values, True), len(failed), sum(len(t) > 1 for t in failed))
+
+
+def _taken(first: Sequence[Tried], measure: str, by_dataset: bool) -> Taken:
+    measured = [(o, o.measures[measure]) for o in first]
+    values = [(o, value) for o, value in measured if isinstance(value, float)]
+    absent = Counter(value for _, value in measured if isinstance(value, str))
+    numbers = [value for _, value in values]
+    tasks = {o.session_id: place(o, by_dataset) for o, _ in values}
+    if len(set(tasks.values())) == len(values):
+        interval = median_interval(numbers)
+    else:
+        interval = clustered_median_interval([(o.session_id, value) for o, value in values], tasks)[0]
+    low, high = interval or (None, None)
+    return Taken(
+        median=median(numbers),
+        low=low,
+        high=high,
+        n=len(numbers),
+        absent=dict(absent.most_common()),
+        at_least=any(measure in o.at_least for o, _ in values),
+        clocks=sorted({o.clock for o, _ in values}) if measure == TIME else [],
+    )
+
+
+# What forbids a comparison: candidates that were not given the same tasks, data, limits or retries.
+
+_GUARDED = re.compile(
+    r"(?:^|[_.])(?:dataset|split|subset|caps?|limits?|budget|timeout|retry|retries|max|maximum|effort|tools|mcp_servers)"
+    r"(?:$|[_.])|reasoning_tokens$|^task_version$"
+)
+"""Words in the names of columns and knobs by which they say which tasks there were, or how much, with what effort and
+which tools, an attempt might do."""
+_NO_LIMIT = re.compile(r"connections|samples|tasks|workers|subprocesses|sandboxes|concurren")
+"""How many run at once is no limit of an attempt."""
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_TIME, _FACTOR = "timeout_s", "multiplier"
+_SHORT = {"model": "model_id", "agent": "agent_type", "run": "run_id"}
+_LISTED = 3
+
+Values = frozenset[str]
+
+
+def unlike(
+    first: Mapping[str, Sequence[Tried]],
+    base: str | None,
+    asked: Collection[str],
+    tasks: Mapping[str, frozenset[str]],
+    changing: Sequence[str],
+) -> list[str]:
+    """The reasons, one a column, and one for the tasks. `first`: first attempts by candidate; `asked`: the columns that
+    somebody wants compared: what was asked for is the treatment."""
+    if base is None:
+        return []
+    wanted = {_SHORT.get(name, name) for name in asked}
+    columns = [c for c in changing if _is_guarded(c) and c not in wanted]
+    if _TIME in wanted or all(_TIME in a.treatment for attempts in first.values() for a in attempts):
+        columns = [c for c in columns if _FACTOR not in c]  # the limit has it in it
+    reasons = []
+    for column in columns:
+        others = [name for name, attempts in first.items() if name != base and _differ(attempts, first[base], column)]
+        if others:
+            compared = [f"{name} {_shown(first[name], column)}" for name in (base, *others[:_LISTED])]
+            reasons.append(f"{column} differs: {'; '.join(compared)}{_more(others)}")
+    return [*reasons, *_tasks(base, tasks)]
+
+
+def _is_guarded(column: str) -> bool:
+    name = _CAMEL.sub("_", column).lower()
+    return name != "effective_tool_cap" and bool(_GUARDED.search(name)) and not _NO_LIMIT.search(name)
+
+
+def _differ(attempts: Sequence[Tried], other: Sequence[Tried], column: str) -> bool:
+    """Whether the two had other values: at a task that both tried, else at all. What is not recorded differs from
+    nothing; a limit that goes with the task is the same for both."""
+    left, right = _by_task(attempts, column), _by_task(other, column)
+    both = left.keys() & right.keys()
+    if both and column != "dataset":
+        return any(left[task] != right[task] for task in both)
+    mine, theirs = (frozenset(v for values in side.values() for v in values) for side in (left, right))
+    return bool(mine and theirs) and mine != theirs
+
+
+def _by_task(attempts: Sequence[Tried], column: str) -> dict[str, Values]:
+    values: dict[str, Values] = {}
+    for attempt in attempts:
+        value = attempt.treatment.get(column)
+        if value is not None:
+            task = attempt.task or attempt.session_id
+            values[task] = values.get(task, frozenset()) | {value}
+    return values
+
+
+def _shown(attempts: Sequence[Tried], column: str) -> str:
+    values = sorted({a.treatment[column][:80] for a in attempts if column in a.treatment})
+    return " / ".join(values[:_LISTED]) + (" / …" if len(values) > _LISTED else "")
+
+
+def _tasks(base: str, tasks: Mapping[str, frozenset[str]]) -> list[str]:
+    others = [name for name, each in tasks.items() if each != tasks[base]]
+    if not others:
+        return []
+    compared = [
+        f"{name} tried {len(tasks[name]):,}, of which {base}, with {len(tasks[base]):,}, tried"
+        f" {len(tasks[name] & tasks[base]):,}"
+        for name in others[:_LISTED]
+    ]
+    return [f"tasks differ: {'; '.join(compared)}{_more(others)}"]
+
+
+def _more(others: Sequence[str]) -> str:
+    return f" and {len(others) - _LISTED} more" if len(others) > _LISTED else ""
+
+
+# Tasks that tell candidates not apart: solved by all, or by none.
+
+
+class Silent(Struct, frozen=True, kw_only=True):
+    """Of the tasks of which two candidates or more have an outcome, those where every first attempt came out alike."""
+
+    tasks: int
+    """All of these tasks."""
+    solved: list[str]
+    """Those that everyone solved; of numbers, those where all have the same one."""
+    failed: list[str]
+    """Those that nobody solved."""
+
+    @property
+    def telling(self) -> int:
+        """The others: what a comparison rests on."""
+        return self.tasks - len(self.solved) - len(self.failed)
+
+
+def silent(first: Mapping[str, Sequence[Tried]], by_dataset: bool, *, yes_or_no: bool) -> Silent:
+    """`first`: first attempts by candidate."""
+    outcomes: dict[str, set[float]] = {}
+    tried_by: dict[str, set[str]] = {}
+    names = {place(o, by_dataset): o.task for attempts in first.values() for o in attempts if o.task is not None}
+    for candidate, attempts in first.items():
+        for task, outcome in with_outcome(attempts, by_dataset):
+            outcomes.setdefault(task, set()).add(outcome)
+            tried_by.setdefault(task, set()).add(candidate)
+    shared = sorted(task for task, candidates in tried_by.items() if len(candidates) > 1 and task in names)
+    alike = [task for task in shared if len(outcomes[task]) == 1]
+    failed = [task for task in alike if yes_or_no and outcomes[task] == {0.0}]
+    return Silent(
+        tasks=len(shared),
+        solved=[names[task] or "" for task in alike if task not in failed],
+        failed=[names[task] or "" for task in failed],
+    )

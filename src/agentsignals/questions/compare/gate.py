@@ -1,0 +1,387 @@
+"""A gate on a comparison: conditions under which a candidate must not pass.
+
+Each holds, does not, or can't be told: an interval that reaches both sides, or a figure that is not there, is no pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from math import inf, isclose, isfinite
+from typing import Literal, NamedTuple
+
+from msgspec import Struct, field
+
+from agentsignals.errors import UsageError
+from agentsignals.questions.compare import CALLED_BASELINE, Candidate, Comparison, Conclusion, Estimate
+from agentsignals.questions.compare.attempts import MEASURES, TIME
+from agentsignals.questions.compare.candidate import SPENT
+from agentsignals.questions.compare.pairs import Pair
+
+Verdict = Literal["met", "not met", "cannot tell"]
+Ending = Literal["passed", "failed", "cannot tell"]
+EXIT_CODES: dict[Ending, int] = {"passed": 0, "failed": 1, "cannot tell": 3}
+"""2 is a usage error's."""
+_ROUNDING = 1e-12
+
+
+class Range(NamedTuple):
+    """A figure: its value, and between which ends it lies."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    why: str = ""
+    """Why an end, or the value, is not there."""
+
+
+class Figure(NamedTuple):
+    """What a condition may ask of a candidate, or of a candidate and the baseline."""
+
+    says: str
+    of_candidate: Callable[[Candidate], Range] | None = None
+    of_pair: Callable[[Pair], Range] | None = None
+    """Of both: what has no counterpart in the baseline, or the difference that is taken within matched tasks."""
+    outcomes: Literal["yes or no", "numbers", "any"] = "any"
+
+
+class Check(Struct, frozen=True, kw_only=True):
+    """One condition, asked of one candidate."""
+
+    condition: str
+    candidate: str
+    verdict: Verdict
+    because: str
+    """The figures, in words."""
+
+
+class Gate(Struct, frozen=True, kw_only=True):
+    """What became of all conditions."""
+
+    ending: Ending
+    decided_by: Literal["interval", "value"]
+    checks: list[Check] = field(default_factory=list)
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.ending]
+
+
+class Term(NamedTuple):
+    """`figure sign factor * baseline + offset`; a factor of 0 where the baseline is not spoken of. Of a conclusion its
+    word, with the sign `is` or `is not`."""
+
+    text: str
+    name: str
+    sign: str
+    factor: float
+    offset: float
+
+
+def _exact(value: float | None, why: str = "it is not known") -> Range:
+    return Range(value, value, value, "" if value is not None else why)
+
+
+def _estimated(estimate: Estimate) -> Range:
+    why = "no outcome is known" if estimate.value is None else f"no interval of {estimate.tasks:,} tasks"
+    return Range(estimate.value, estimate.low, estimate.high, why)
+
+
+def _within_tasks(pair: Pair) -> Range:
+    p = pair.paired
+    why = "no task is matched" if p.value is None else f"no interval of {p.tasks:,} matched tasks"
+    return Range(p.value, p.low, p.high, why)
+
+
+def _tested(value: float | None, pair: Pair) -> Range:
+    return _exact(value, f"no test of {pair.paired.tasks:,} matched tasks")
+
+
+def _bound(candidate: Candidate, which: Literal["worst", "best"]) -> Range:
+    return _exact(getattr(candidate.bounds, which, None), "nothing was tried")
+
+
+def _counted(pair: Pair, n: int, unknown: int) -> Range:
+    """`unknown`: tasks of which the candidate has no outcome, and which might be counted if it had."""
+    if not pair.paired.tasks:
+        return _exact(None, "no task is matched")
+    return Range(n, n, n + unknown, f"{unknown:,} more tasks have no outcome of the candidate")
+
+
+def _median(name: str) -> Callable[[Candidate], Range]:
+    def range_of(candidate: Candidate) -> Range:
+        taken = candidate.took[name]
+        if taken.at_least:
+            return Range(taken.median, taken.low, inf, "it is a lower bound")
+        reasons = ", ".join(f"{n:,} {reason}" for reason, n in taken.absent.items())
+        why = f"no interval of {taken.n:,} attempts" if taken.n else f"it is not known of any attempt ({reasons})"
+        return Range(taken.median, taken.low, taken.high, why)
+
+    return range_of
+
+
+def _each_solved(name: str) -> Callable[[Candidate], Range]:
+    def range_of(candidate: Candidate) -> Range:
+        spent = candidate.per_solved.get(name)
+        if spent is None or spent.value is None:
+            return Range(None, None, None, "none is solved, or nothing was measured")
+        if spent.at_least:
+            return Range(spent.value, None, inf, "it is a lower bound, and has no interval")
+        return Range(spent.value, None, None, "it has no interval")
+
+    return range_of
+
+
+FIGURES: dict[str, Figure] = {
+    "solve_rate": Figure("share of first attempts solved", lambda c: _estimated(c.first), _within_tasks, "yes or no"),
+    "mean": Figure("mean outcome of first attempts", lambda c: _estimated(c.first), _within_tasks, "numbers"),
+    "worst_rate": Figure("solve_rate if all that is missing had failed",
+                         lambda c: _bound(c, "worst"), None, "yes or no"),
+    "best_rate": Figure("solve_rate if all that is missing were solved",
+                        lambda c: _bound(c, "best"), None, "yes or no"),
+    "attempts": Figure("first attempts", lambda c: _exact(c.first_attempts)),
+    "not_judged": Figure("first attempts without an outcome", lambda c: _exact(sum(c.absent.values()))),
+    "infrastructure": Figure("first attempts that the infrastructure broke off",
+                             lambda c: _exact(sum(c.infrastructure.values()))),
+    "difference": Figure("candidate less baseline within matched tasks", None, _within_tasks),
+    "p": Figure("of that difference", None, lambda pair: _tested(pair.paired.p, pair)),
+    "p_adjusted": Figure("p among those of all candidates", None, lambda pair: _tested(pair.p_adjusted, pair)),
+    "matched_tasks": Figure("tasks that both have an outcome of", None, lambda pair: _exact(pair.paired.tasks)),
+    "regressions": Figure("matched tasks where the candidate did worse", None,
+                          lambda pair: _counted(pair, pair.paired.lost, pair.missing.could_regress)),
+    "improvements": Figure("matched tasks where it did better", None,
+                           lambda pair: _counted(pair, pair.paired.gained, pair.missing.could_improve)),
+    **{name: Figure(f"median {name} of first attempts", _median(name)) for name in MEASURES},
+    **{f"{name}_per_solved": Figure(f"{name} of all first attempts for each one solved", _each_solved(name), None,
+                                    "yes or no") for name in SPENT},
+}  # fmt: skip
+"""Every name that a condition may begin with (docs/compare.md)."""
+_LEAST: dict[str, Callable[[Pair], float | None]] = {
+    "p": lambda pair: pair.paired.least_p,
+    "p_adjusted": lambda pair: pair.least_p,
+}
+"""The smallest that a figure can be of so few tasks, whatever comes of them."""
+_COUNTS = ("attempts", "not_judged", "infrastructure")
+"""What may be held against the baseline's although the tasks are others."""
+
+
+_LONGEST = 500
+"""Characters of a condition: patterns go back and forth over longer ones for minutes."""
+_NUMBER = r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_TERM = re.compile(
+    rf"\s*(?P<name>[A-Za-z_]\w*)\s*(?P<sign><=|>=|<|>)\s*"
+    rf"(?:(?P<number>{_NUMBER})|(?:(?P<before>{_NUMBER})\s*\*\s*)?baseline(?:\s*\*\s*(?P<after>{_NUMBER}))?"
+    rf"(?:\s*(?P<plus>[+-])\s*(?P<offset>{_NUMBER}))?)\s*"
+)
+_WORDS = ("better", "worse", "higher", "lower", "undecided")
+_WORD = re.compile(rf"\s*(not\s+)?({'|'.join(_WORDS)})\s*")
+_SHAPE = (
+    "A condition is FIGURE < BOUND (or <=, >, >=), several joined by `and`; a BOUND is a number, or"
+    " [NUMBER *] baseline [+ or - NUMBER]: `solve_rate < baseline - 0.05`; or a conclusion: `worse`, `not better`."
+)
+
+
+def parsed(condition: str) -> list[Term]:
+    """The terms of a condition, all of which must hold. UsageError names what there is."""
+    if len(condition) > _LONGEST:
+        raise UsageError(
+            f"A condition of {len(condition):,} characters is too long.", f"{_LONGEST} are the most; name several."
+        )
+    return [_term(part) for part in re.split(r"\band\b", condition)]
+
+
+def _term(text: str) -> Term:
+    word = _WORD.fullmatch(text)
+    if word is not None:
+        return Term(text.strip(), word[2], "is not" if word[1] else "is", 0.0, 0.0)
+    match = _TERM.fullmatch(text)
+    if match is None:
+        begins = re.match(r"\s*([A-Za-z_]\w*)", text)
+        if begins and begins[1] not in FIGURES:
+            raise _no_figure(begins[1])
+        raise UsageError(f"{text.strip()!r} is no condition.", _SHAPE)
+    name, part = match["name"], match.groupdict()
+    figure = FIGURES.get(name)
+    if figure is None:
+        raise _no_figure(name)
+    if part["number"] is not None:
+        factor, offset = 0.0, float(part["number"])
+    else:
+        if figure.of_candidate is None:
+            raise UsageError(
+                f"{name!r} is of candidate and baseline together: there is no {name} of the baseline.",
+                f"Hold it against a number: `{name} {match['sign']} 0.05`.",
+            )
+        factor = float(part["before"] or 1) * float(part["after"] or 1)
+        offset = float(f"{part['offset'] or 0}") * (-1 if part["plus"] == "-" else 1)
+        if factor <= 0:
+            raise UsageError(f"{text.strip()!r}: the baseline is taken {factor:g} times.", "Name a number above 0.")
+    if not isfinite(factor) or not isfinite(offset):
+        raise UsageError(f"{text.strip()!r} holds a number that is too large.", _SHAPE)
+    return Term(text.strip(), name, match["sign"], factor, offset)
+
+
+def _no_figure(name: str) -> UsageError:
+    near = get_close_matches(name, [*FIGURES, *_WORDS], 1)
+    meant = f"Did you mean {near[0]}? " if near else ""
+    return UsageError(
+        f"No condition can ask for {name!r}.", f"{meant}There are: {', '.join(FIGURES)}; and {', '.join(_WORDS)}."
+    )
+
+
+def gate(
+    comparison: Comparison, conditions: Sequence[str], *, baseline: str | None = None, by_value: bool = False
+) -> Gate:
+    """Asks every condition of every candidate beside the baseline: failed where a condition is met by one of them.
+
+    `baseline`: the one that was asked for. `by_value`: a condition holds when the estimate meets it; else when the
+    whole 95% interval does. UsageError of a condition that is none, or does not fit the outcome; and where nobody said
+    which of several candidates is the baseline: the one with most outcomes may be another one tomorrow.
+    """
+    terms = {condition.strip(): parsed(condition) for condition in conditions}
+    for term in (term for parts in terms.values() for term in parts):
+        _fits(term, comparison)
+    names = [candidate.name for candidate in comparison.candidates]
+    if baseline is None and len(names) > 1 and (comparison.baseline or "").lower() not in CALLED_BASELINE:
+        raise UsageError(
+            "Which candidate is the baseline is not said.", f"--baseline NAME; the candidates: {', '.join(names[:10])}."
+        )
+    judged = [c for c in comparison.candidates if c.name != comparison.baseline]
+    if not judged and baseline is None:
+        judged = list(comparison.candidates)
+    base = next((c for c in comparison.candidates if c.name == comparison.baseline and c not in judged), None)
+    pairs = {pair.candidate: pair for pair in comparison.pairs}
+    concluded = {conclusion.candidate: conclusion for conclusion in comparison.conclusions}
+    checks = [
+        _check(
+            condition,
+            parts,
+            _Sides(
+                candidate, base, pairs.get(candidate.name), concluded.get(candidate.name), comparison.common_tasks == 0
+            ),
+            by_value,
+        )
+        for candidate in judged
+        for condition, parts in terms.items()
+    ]
+    if not checks:
+        alone = f"nothing was tried but the baseline, {comparison.baseline}"
+        checks = [Check(condition=c, candidate="", verdict="cannot tell", because=alone) for c in terms]
+    verdicts = {check.verdict for check in checks}
+    ending: Ending = "failed" if "met" in verdicts else "cannot tell" if "cannot tell" in verdicts else "passed"
+    return Gate(ending=ending, decided_by="value" if by_value else "interval", checks=checks)
+
+
+def _fits(term: Term, comparison: Comparison) -> None:
+    if term.name not in FIGURES:
+        return
+    outcomes = FIGURES[term.name].outcomes
+    if outcomes != "any" and (outcomes == "yes or no") != comparison.yes_or_no:
+        instead = "mean" if outcomes == "yes or no" else "solve_rate"
+        kind = "a number" if outcomes == "yes or no" else "yes or no"
+        raise UsageError(f"The outcome {comparison.outcome} is {kind}: it has no {term.name}.", f"Ask for {instead}.")
+
+
+class _Sides(NamedTuple):
+    candidate: Candidate
+    base: Candidate | None
+    pair: Pair | None
+    conclusion: Conclusion | None
+    tasks_differ: bool
+    """Whether no task is shared: rates are then of other tasks."""
+
+
+def _check(condition: str, terms: Sequence[Term], sides: _Sides, by_value: bool) -> Check:
+    """All terms met: met. One that is not: not met, whatever the others."""
+    results = [_judged(term, sides, by_value) for term in terms]
+    verdicts = [verdict for verdict, _ in results]
+    verdict: Verdict = "not met" if "not met" in verdicts else "cannot tell" if "cannot tell" in verdicts else "met"
+    because = "; ".join(because for _, because in results)
+    return Check(condition=condition, candidate=sides.candidate.name, verdict=verdict, because=because)
+
+
+def _judged(term: Term, sides: _Sides, by_value: bool) -> tuple[Verdict, str]:
+    if term.name not in FIGURES:
+        return _judged_word(term, sides.conclusion)
+    figure = FIGURES[term.name]
+    name, bound = term.name, _exact(term.offset)
+    against = f"{term.offset:g}"
+    if figure.of_pair is not None and (figure.of_candidate is None or term.factor == 1):
+        if sides.pair is None:
+            return "cannot tell", f"{name}: there is no baseline to hold it against"
+        asked = figure.of_pair(sides.pair)
+        least = _exact(_LEAST[name](sides.pair) if name in _LEAST else None)
+        if term.sign.startswith("<") and _verdict(term.sign, least, bound) == "not met":
+            n = sides.pair.paired.tasks
+            return "cannot tell", f"{name} of {n:,} matched tasks is {_shown(least)} at least, whatever came of them"
+        name = f"{name} less the baseline's" if figure.of_candidate else name
+    elif figure.of_candidate is not None:
+        asked = figure.of_candidate(sides.candidate)
+        if term.factor:
+            why = _not_alike(name, sides)
+            if why or sides.base is None:
+                return "cannot tell", f"{name}: {why}"
+            bound = _scaled(figure.of_candidate(sides.base), term)
+            against = _shown(bound)
+    if by_value:
+        asked, bound = _narrowed(asked), _narrowed(bound)
+    return _verdict(term.sign, asked, bound), f"{name} {_shown(asked)}, held against {against}"
+
+
+def _not_alike(name: str, sides: _Sides) -> str:
+    """Why a figure of the candidate can't be held against the baseline's; empty where it can."""
+    if sides.base is None:
+        return "there is no baseline to hold it against"
+    if sides.tasks_differ and name not in _COUNTS:
+        return "no task is shared, and others may be easier or harder"
+    if name.startswith(TIME) and sides.candidate.took[TIME].clocks != sides.base.took[TIME].clocks:
+        return "candidate and baseline were timed by different clocks"
+    return ""
+
+
+def _judged_word(term: Term, conclusion: Conclusion | None) -> tuple[Verdict, str]:
+    if conclusion is None:
+        return "cannot tell", f"{term.text}: there is no baseline to hold it against"
+    if conclusion.word == "too few":
+        return "cannot tell", conclusion.sentence
+    return "met" if (conclusion.word == term.name) == (term.sign == "is") else "not met", conclusion.sentence
+
+
+def _scaled(base: Range, term: Term) -> Range:
+    value, low, high = (None if end is None else term.factor * end + term.offset for end in base[:3])
+    return Range(value, low, high, base.why)
+
+
+def _narrowed(range_: Range) -> Range:
+    """The value for both ends; what is a lower bound stays open above."""
+    return Range(range_.value, range_.value, inf if range_.high == inf else range_.value, range_.why)
+
+
+def _verdict(sign: str, figure: Range, bound: Range) -> Verdict:
+    if sign.startswith(">"):
+        figure, bound = bound, figure  # a > b is b < a
+    if sign.endswith("="):
+        met, unmet = _below(figure.high, bound.low, True), _below(bound.high, figure.low, False)
+    else:
+        met, unmet = _below(figure.high, bound.low, False), _below(bound.high, figure.low, True)
+    return "met" if met else "not met" if unmet else "cannot tell"
+
+
+def _below(left: float | None, right: float | None, or_equal: bool) -> bool:
+    """Whether all of the left lies below the right; an end that is not there, or open, lies nowhere."""
+    if left is None or right is None or inf in (left, right):
+        return False
+    return or_equal if isclose(left, right, rel_tol=_ROUNDING, abs_tol=_ROUNDING) else left < right
+
+
+def _shown(range_: Range) -> str:
+    if range_.value is None:
+        return f"unknown: {range_.why}"
+    if range_.low == range_.high == range_.value:
+        return f"{range_.value:.4g}"
+    if range_.low is None or range_.high is None:
+        return f"{range_.value:.4g} ({range_.why})"
+    if range_.high == inf:
+        return f"{range_.value:.4g} or more ({range_.why})"
+    return f"{range_.value:.4g} [{range_.low:.4g}, {range_.high:.4g}]"

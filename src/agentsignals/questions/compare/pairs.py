@@ -1,0 +1,429 @@
+"""What attempts took, within the tasks of both: cost, tokens, turns, calls and time of a candidate less the baseline's.
+
+Tasks differ by orders of magnitude, so each counts once, whichever way it goes: the sign test, and the median of tasks'
+differences with the interval that belongs to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentsignals.questions.compare.attempts import MEASURES, TIME, Tried
+from agentsignals.questions.compare.candidate import Estimate, Value, estimate, place, tasks_of, with_outcome
+from agentsignals.stats.intervals import FEWEST_CLUSTERS, median, median_interval
+from agentsignals.stats.paired import (
+    FEWEST_OF_SEVERAL,
+    LEVEL,
+    TELLING_GAP,
+    Arm,
+    Paired,
+    Power,
+    Weighed,
+    apart,
+    differences,
+    holm,
+    least_one_way,
+    mcnemar,
+    paired,
+    power_of,
+    weighed,
+)
+
+
+class Measured(Struct, frozen=True, kw_only=True):
+    """One measure, over the matched tasks whose first attempts have it on both sides."""
+
+    tasks: int
+    value: float | None
+    """The median of tasks' differences (of a side's several attempts at a task: of their median); None of no task."""
+    low: float | None = None
+    high: float | None = None
+    """At 95 percent, by order statistics; None under six tasks."""
+    more: int = 0
+    """Tasks where the candidate took more."""
+    less: int = 0
+    p: float | None = None
+    """The sign test's, exact and two-sided; equal tasks tell nothing. None under six tasks."""
+    p_adjusted: float | None = None
+    """Among those of all candidates and measures (Holm)."""
+
+
+def measured(attempts: Sequence[Tried], other: Sequence[Tried], by_dataset: bool) -> dict[str, Measured]:
+    """By measure. What the infrastructure broke off took less than it would have, and a lower bound is no measure: both
+    are left out, and so are times taken by another clock than the other side's."""
+    return {name: _measured(_of(attempts, name, by_dataset), _of(other, name, by_dataset)) for name in MEASURES}
+
+
+def _of(attempts: Sequence[Tried], measure: str, by_dataset: bool) -> dict[tuple[str, str], float]:
+    """By task, and clock of times."""
+    by_task: dict[tuple[str, str], list[float]] = {}
+    for o in attempts:
+        value = o.measures[measure]
+        if o.task is not None and isinstance(value, float) and measure not in o.at_least and o.rung != "infrastructure":
+            by_task.setdefault((place(o, by_dataset), o.clock if measure == TIME else ""), []).append(value)
+    return {task: median(values) or 0.0 for task, values in by_task.items()}
+
+
+def _measured(left: dict[tuple[str, str], float], right: dict[tuple[str, str], float]) -> Measured:
+    gaps = [left[task] - right[task] for task in sorted(left.keys() & right.keys())]
+    if not gaps:
+        return Measured(tasks=0, value=None)
+    more, less = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
+    low, high = median_interval(gaps) or (None, None)
+    return Measured(
+        tasks=len(gaps),
+        value=median(gaps),
+        low=low,
+        high=high,
+        more=more,
+        less=less,
+        p=mcnemar(more, less) if len(gaps) >= FEWEST_CLUSTERS else None,
+    )
+
+
+# A candidate against the baseline: within the tasks of both, and apart from that on the tasks that only one had.
+
+_Key = TypeVar("_Key")
+
+
+class Unpaired(Struct, frozen=True, kw_only=True):
+    """First attempts at tasks that only one of the two has an outcome of: other tasks, another difficulty."""
+
+    candidate: Estimate
+    baseline: Estimate
+    value: float | None = None
+    """The difference; None where a side has none, and of numbers."""
+    low: float | None = None
+    high: float | None = None
+
+
+class Missing(Struct, frozen=True, kw_only=True):
+    """Tasks that could not be matched for want of an outcome."""
+
+    candidate: int
+    """Tasks that both tried, without an outcome of the candidate (or of both)."""
+    baseline: int
+    """Those without an outcome of the baseline alone."""
+    could_regress: int
+    """Tasks that the baseline solved at least once, of which no outcome of the candidate is known."""
+    could_improve: int
+    """Tasks that the baseline did not always solve, likewise."""
+    undone: bool | None = None
+    """Whether the difference would not be significant, had every missing outcome gone against it; None where nothing is
+    missing, and of numbers."""
+
+
+class Pair(Struct, frozen=True, kw_only=True):
+    """First attempts of a candidate less those of the baseline."""
+
+    candidate: str
+    baseline: str
+    paired: Paired
+    p_adjusted: float | None = None
+    """p among those of all candidates with six matched tasks or more (Holm): of fewer nothing can be significant, and
+    they take no part. None where there is no p."""
+    least_p: float | None = None
+    """The smallest that `p_adjusted` (of fewer tasks p) can be of so few tasks, beside the other candidates'."""
+    weighed: Weighed | None
+    """None of no matched task."""
+    weighed_p_adjusted: float | None = None
+    """Its p, likewise."""
+    power: Power | None
+    took: dict[str, Measured]
+    """What attempts took, within matched tasks, by measure."""
+    missing: Missing
+    unpaired: Unpaired
+    also_differ: list[str]
+    """Columns whose values the two never share, although candidates are not told apart by them."""
+
+
+def pair(  # noqa: PLR0913  (what is compared, named at the call)
+    name: str,
+    baseline: str,
+    attempts: Sequence[Tried],
+    other: Sequence[Tried],
+    *,
+    yes_or_no: bool,
+    by_dataset: bool,
+    also_differ: list[str],
+    weight: float = 1.0,
+    tests: int = 1,
+) -> Pair:
+    """First attempts of two candidates, those with an outcome. One without a task stands for itself, never matched.
+
+    `weight`: what a regression counts, a gain counting 1. `tests`: how many candidates share the level.
+    """
+    left, right = _arm(attempts, by_dataset), _arm(other, by_dataset)
+    both = left.keys() & right.keys()
+    rest = [[v for v in with_outcome(side, by_dataset) if v[0] not in both] for side in (attempts, other)]
+    compared, weighted = _tested(left, right, weight, yes_or_no)
+    candidate_tasks, base_tasks = tasks_of(attempts, by_dataset), tasks_of(other, by_dataset)
+    tried = candidate_tasks & base_tasks
+    lacking = [right[task] for task in (right.keys() & base_tasks) - left.keys()]
+    return Pair(
+        candidate=name,
+        baseline=baseline,
+        paired=compared,
+        weighed=weighted,
+        power=power_of(left, right, compared, yes_or_no=yes_or_no, tests=tests),
+        took=measured(attempts, other, by_dataset),
+        missing=Missing(
+            candidate=len(tried - left.keys()),
+            baseline=len((tried & left.keys()) - right.keys()),
+            could_regress=sum(max(values) > 0 for values in lacking) if yes_or_no else len(lacking),
+            could_improve=sum(min(values) < 1 for values in lacking) if yes_or_no else len(lacking),
+            undone=_undone(left, right, tried, weight=weight, level=LEVEL / tests) if yes_or_no and both else None,
+        ),
+        unpaired=_unpaired(rest[0], rest[1], yes_or_no),
+        also_differ=also_differ,
+    )
+
+
+def _tested(left: Arm, right: Arm, weight: float, yes_or_no: bool) -> tuple[Paired, Weighed | None]:
+    compared = paired(left, right, yes_or_no=yes_or_no)
+    gaps = differences(left, right)
+    return compared, weighed(gaps, weight, compared.p, single=compared.single) if gaps else None
+
+
+def _p(compared: Paired, weighted: Weighed | None, weight: float) -> float:
+    p = compared.p if weighted is None or weight == 1 else weighted.p
+    return 1.0 if p is None else p
+
+
+def _undone(left: Arm, right: Arm, tried: Iterable[str], *, weight: float, level: float) -> bool | None:
+    """Whether the difference is not significant, and one way, where every outcome that a side lacks goes against it."""
+    lack = [task for task in tried if task not in left or task not in right]
+    if not lack:
+        return None
+    _, seen = _tested(left, right, weight, True)
+    up = seen is not None and seen.value > 0
+    against = [{**{task: [float(up != mine)] for task in lack}, **arm} for arm, mine in ((left, True), (right, False))]
+    compared, weighted = _tested(against[0], against[1], weight, True)
+    still = weighted is not None and (weighted.value > 0) == up
+    return not (still and _p(compared, weighted, weight) <= level)
+
+
+def adjusted(pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs with what their p are worth among so many: of outcomes one family, over candidates; of what attempts
+    took another one, over candidates and measures."""
+    able = [c for c in pairs if c.paired.tasks >= FEWEST_CLUSTERS]
+    tests: dict[str, float] = {c.candidate: c.paired.p for c in able if c.paired.p is not None}
+    weighted = {c.candidate: c.weighed.p for c in able if c.weighed is not None and c.weighed.p is not None}
+    took = {(c.candidate, m): t.p for c in pairs for m, t in c.took.items() if t.p is not None}
+    p, weighted_p, took_p = _holm(tests), _holm(weighted), _holm(took)
+    return [
+        replace(
+            c,
+            p_adjusted=p.get(c.candidate),
+            least_p=_holm({**tests, c.candidate: c.paired.least_p})[c.candidate]
+            if c.candidate in tests and c.paired.least_p is not None
+            else c.paired.least_p,
+            weighed_p_adjusted=weighted_p.get(c.candidate),
+            took={m: replace(t, p_adjusted=took_p.get((c.candidate, m))) for m, t in c.took.items()},
+        )
+        for c in pairs
+    ]
+
+
+def _holm(p: Mapping[_Key, float]) -> dict[_Key, float]:
+    return dict(zip(p, holm(list(p.values())), strict=True))
+
+
+def _arm(tried: Sequence[Tried], by_dataset: bool) -> dict[str, list[float]]:
+    by_task: dict[str, list[float]] = {}
+    for task, value in with_outcome(tried, by_dataset):
+        by_task.setdefault(task, []).append(value)
+    return by_task
+
+
+def _unpaired(values: Sequence[Value], other: Sequence[Value], yes_or_no: bool) -> Unpaired:
+    left, right = estimate(values, yes_or_no), estimate(other, yes_or_no)
+    if not yes_or_no or left.value is None or right.value is None:
+        return Unpaired(candidate=left, baseline=right)
+    value = left.value - right.value
+    if left.low is None or left.high is None or right.low is None or right.high is None:
+        return Unpaired(candidate=left, baseline=right, value=value)
+    low, high = apart(left.value, (left.low, left.high), right.value, (right.low, right.high))
+    return Unpaired(candidate=left, baseline=right, value=value, low=low, high=high)
+
+
+# What may be concluded of a candidate and the baseline: a word for machines, a sentence for people.
+
+Word = Literal["better", "worse", "higher", "lower", "undecided", "too few"]
+_LONGEST, _LISTED = 80, 12
+_MOST_TASKS = 1000
+"""Of fewer tasks the least that can tell is sought; no level of a comparison takes as many."""
+
+
+class Conclusion(Struct, frozen=True, kw_only=True):
+    """Of one pair."""
+
+    candidate: str
+    word: Word
+    """better or worse (higher or lower where no more is meant by more): significant among all candidates, a regression
+    counted with its weight; too few: no result of so few tasks could be; else undecided."""
+    sentence: str
+
+
+def concluded(pair: Pair, *, yes_or_no: bool, good: bool) -> Conclusion:
+    """`good`: whether more of the outcome is better."""
+    word = _word(pair, good)
+    names = _cut(pair.candidate), _cut(pair.baseline)
+    if word == "too few":
+        sentence = _too_few(pair, names)
+    elif word == "undecided":
+        sentence = _undecided(pair, names, yes_or_no, good)
+    else:
+        sentence = _decided(pair, names, yes_or_no, word)
+    return Conclusion(candidate=pair.candidate, word=word, sentence=sentence)
+
+
+def without_tasks(pairs: Sequence[Pair]) -> str:
+    """Of all that share no task with the baseline; empty where each does."""
+    names = [_cut(pair.candidate) for pair in pairs if not pair.paired.tasks]
+    if not names:
+        return ""
+    more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+    return (
+        f"Without a task that has an outcome of both, nothing can be said of {len(names):,} against"
+        f" {_cut(pairs[0].baseline)}: {', '.join(names[:_LISTED])}{more}."
+    )
+
+
+def gap_text(value: float | None, yes_or_no: bool, *, signed: bool = True) -> str:
+    """A difference, of shares in points."""
+    if value is None:
+        return "–"
+    sign = "+" if signed else ""
+    return f"{value * 100:{sign}.1f} points" if yes_or_no else f"{value:{sign}.4g}"
+
+
+def worth(value: float | None) -> str:
+    """A break-even weight."""
+    return "–" if value is None else f"{value:.3g}"
+
+
+def _word(pair: Pair, good: bool) -> Word:
+    if pair.weighed is None or pair.least_p is None or pair.least_p > LEVEL:
+        return "too few"
+    plain = pair.weighed.weight == 1
+    p = pair.p_adjusted if plain else pair.weighed_p_adjusted
+    if p is None or p > LEVEL:
+        return "undecided"
+    if pair.weighed.value > 0:
+        return "better" if good else "higher"
+    return "worse" if good else "lower"
+
+
+def _too_few(pair: Pair, names: tuple[str, str]) -> str:
+    n = pair.paired.tasks
+    if not n:
+        return (
+            f"{names[0]} and {names[1]} share no task with an outcome of both:"
+            " nothing can be said of one against the other."
+        )
+    level = pair.power.level if pair.power is not None else LEVEL
+    least = next(tasks for tasks in range(1, _MOST_TASKS) if least_one_way(tasks, level) is not None)
+    many = " among so many candidates" if (pair.least_p or 0.0) > (pair.paired.least_p or 0.0) else ""
+    return (
+        f"{_tasks(n)} {'is' if n == 1 else 'are'} too few to tell {names[0]} from {names[1]}: whatever came of"
+        f" {'it' if n == 1 else 'them'}, p would be {pair.least_p:.2g} at least{many}; it takes {least:,} or more."
+    )
+
+
+def _undecided(pair: Pair, names: tuple[str, str], yes_or_no: bool, good: bool) -> str:
+    p, power, weighed = pair.paired, pair.power, pair.weighed
+    difference = gap_text(p.value, yes_or_no)
+    if weighed is not None and weighed.weight != 1 and (pair.p_adjusted or 0.0) <= LEVEL:
+        sure = f", {worth(weighed.low)} to {worth(weighed.high)} at 95%" if weighed.low is not None else ""
+        return (
+            f"{names[0]} differs from {names[1]} ({difference} on {_tasks(p.tasks)}, {_counts(pair, good)};"
+            f" {_p_conclusion(pair)}), but with a regression counted {weighed.weight:g} times"
+            f" neither is shown to be worth more:"
+            f" it evens out at {worth(weighed.break_even)} gains for each{sure}."
+        )
+    ends = ""
+    if p.low is not None and p.high is not None:
+        ends = f"; anything from {gap_text(p.low, yes_or_no)} to {gap_text(p.high, yes_or_no)} fits what was seen"
+    first = (
+        f"Neither {names[0]} nor {names[1]} is shown to be {'better' if good else 'higher'} on {_tasks(p.tasks)}"
+        f" ({_counts(pair, good)}; {_p_conclusion(pair)}): the difference is {difference}{ends}."
+    )
+    return f"{first} {_able(power, p, yes_or_no)}" if power is not None else first
+
+
+def _able(power: Power, compared: Paired, yes_or_no: bool) -> str:
+    seen = compared.value or 0.0
+    if not compared.single and compared.tasks < FEWEST_OF_SEVERAL:
+        return f"How much under {FEWEST_OF_SEVERAL} tasks with several attempts can show is not told."
+    if power.detectable is None:
+        able = "So few tasks show no difference 4 times in 5"
+    else:
+        able = f"So many tasks show {gap_text(power.detectable, yes_or_no, signed=False)} or more 4 times in 5"
+    if power.tasks_needed is not None:
+        again = f" or {power.attempts_needed:,} attempts of each at these" if power.attempts_needed is not None else ""
+        return (
+            f"{able}; to show {gap_text(abs(seen), yes_or_no, signed=False)}, if that is the truth, takes about"
+            f" {power.tasks_needed:,} tasks{again}."
+        )
+    if power.tasks_for_telling is not None:
+        return f"{able}; {TELLING_GAP * 100:.0f} points take about {power.tasks_for_telling:,} tasks."
+    return f"{able}."
+
+
+def _decided(pair: Pair, names: tuple[str, str], yes_or_no: bool, word: Word) -> str:
+    p, weighed = pair.paired, pair.weighed
+    ends = f" ({gap_text(p.low, yes_or_no)} to {gap_text(p.high, yes_or_no)})" if p.low is not None else ""
+    is_so, sure = f"{names[0]} is {word} than {names[1]}", _p_conclusion(pair)
+    if weighed is not None and weighed.weight != 1:
+        is_so = f"With a regression counted {weighed.weight:g} times {is_so}"
+        sure += f", weighted {pair.weighed_p_adjusted:.2g}"
+    sentence = (
+        f"{is_so}: {gap_text(p.value, yes_or_no)}{ends} on {_tasks(p.tasks)},"
+        f" {_counts(pair, word in ('better', 'worse'))}; {sure}."
+    )
+    if weighed is not None and word in ("better", "worse"):
+        sentence += f" {_unless(weighed, word)}"
+    if pair.missing.undone:
+        lack = pair.missing.candidate + pair.missing.baseline
+        sentence += f" It would not be shown had the {lack:,} missing outcomes all gone against it."
+    return sentence
+
+
+def _unless(weighed: Weighed, word: Word) -> str:
+    """Up to which weight of a regression the word stands."""
+    if word == "worse" and not weighed.break_even:
+        return "No task improved" + (
+            f"; at 95% one may count for {worth(1 / weighed.high)} regressions." if weighed.high else "."
+        )
+    if word == "worse":
+        sure = f" (95%: {worth(weighed.high)})" if weighed.high is not None else ""
+        return f"It is, unless a regression costs less than {worth(weighed.break_even)} gains{sure}."
+    if weighed.break_even is None:
+        return "No task regressed" + (
+            f"; at 95% one may cost up to {worth(weighed.low)} gains." if weighed.low else "."
+        )
+    sure = f" (95%: {worth(weighed.low)})" if weighed.low is not None else ""
+    return f"It is, unless a regression costs more than {worth(weighed.break_even)} gains{sure}."
+
+
+def _p_conclusion(pair: Pair) -> str:
+    adjusted = f", {pair.p_adjusted:.2g} among all candidates" if pair.p_adjusted != pair.paired.p else ""
+    return f"p {pair.paired.p:.2g}{adjusted}"
+
+
+def _counts(pair: Pair, good: bool) -> str:
+    up, down = ("better", "worse") if good else ("higher", "lower")
+    return f"{pair.paired.gained:,} {up}, {pair.paired.lost:,} {down}"
+
+
+def _tasks(n: int) -> str:
+    return f"{n:,} matched task{'' if n == 1 else 's'}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,0 +1,328 @@
+"""Drivers: which signals go with success within task and treatment. What they show is a correlation, never a cause.
+
+A pure function of rows, as `compare` is, whose outcomes and treatments it takes. The core is conditional: solved
+against failed attempts of the same task; models that foretell outcomes at unseen tasks are a second opinion.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from statistics import median
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentsignals.errors import UsageError
+from agentsignals.questions import compare
+from agentsignals.questions.compare.attempts import OutcomeRule, Tried, differing, is_version, pooled
+from agentsignals.questions.compare.candidate import place
+from agentsignals.questions.drivers import models
+from agentsignals.questions.drivers.predictors import (
+    FEWEST,
+    Contrast,
+    Excluded,
+    Judged,
+    Models,
+    NearCopy,
+    Within,
+    centred,
+    contrast,
+    correlated,
+    eligible,
+    enough,
+    mixed_tasks,
+    near_copy,
+    predictors,
+    query,
+    too_few,
+)
+from agentsignals.questions.question import Row
+from agentsignals.signals.catalog import by_path
+from agentsignals.stats.intervals import FEWEST_CLUSTERS
+from agentsignals.stats.paired import benjamini_hochberg
+
+__all__ = ["FALSE_DISCOVERIES", "Contrast", "Drivers", "drivers", "queries"]
+
+FALSE_DISCOVERIES = 0.05
+"""The share of wrong ones that may be expected among the signals that are named."""
+MOVES_TOGETHER = 0.7
+"""From this correlation of ranks within strata on, either way, data can't tell two signals apart
+(design/statistics.md#drivers)."""
+_EMPTY_PATCH = "empty_patch"
+
+
+class Drivers(Struct, frozen=True, kw_only=True):
+    """What `drivers` tells."""
+
+    outcome: str
+    by: list[str]
+    """The columns whose values make a treatment."""
+    within: Within
+    """What the attempts of a pair share."""
+    attempts: int
+    """First attempts whose outcome a verifier gave."""
+    solved: int
+    treatments: int
+    tasks: int
+    mixed: dict[Within, int]
+    """Tasks that were both solved and failed: under one treatment; at all. The others say nothing here."""
+    answer: list[str]
+    """The result in sentences."""
+    false_discoveries: float
+    contrasts: list[Contrast]
+    """Surest first."""
+    near_copies: list[NearCopy]
+    """Set aside: they tell the outcome almost by themselves."""
+    excluded: list[Excluded]
+    left_out: dict[str, int]
+    """Attempts, by the reason."""
+    models: Models | None
+    without_models: str
+    """Why there are none, and what would change that."""
+    warnings: list[str]
+
+    @property
+    def named(self) -> list[Contrast]:
+        """Those of which it can be told that they go with the outcome."""
+        return [c for c in self.contrasts if c.q is not None and c.q <= self.false_discoveries]
+
+
+def queries(rule: OutcomeRule, where: str = "true", keep: Collection[str] = ()) -> dict[str, str]:
+    """SQL over the store's tables by the name `drivers` uses."""
+    chosen = (
+        "SELECT session_id FROM sessions JOIN (SELECT * EXCLUDE (trial_id, attempt_index) FROM attempts)"
+        f" USING (session_id) WHERE ({where})"
+    )
+    return {
+        **compare.queries(rule, where),
+        "signals": query(eligible(rule.signal, keep)[0], chosen),
+        "prompts": "SELECT session_id, min_by(n_chars, seq) AS n_chars FROM events"
+        f" WHERE kind = 'human_turn' AND session_id IN ({chosen}) GROUP BY session_id",
+    }
+
+
+def drivers(  # noqa: PLR0913  (the options of the verb)
+    rule: OutcomeRule,
+    rows: Mapping[str, list[Row]],
+    by: Sequence[str] = (),
+    *,
+    within: Within | None = None,
+    keep: Collection[str] = (),
+    false_discoveries: float = FALSE_DISCOVERIES,
+    fit: bool = True,
+) -> Drivers:
+    """Which signals go with the outcome of these rows. UsageError of an outcome that is a number.
+
+    `by`: what makes a treatment, as for `compare`; `within`: what attempts of a pair share (without it task and
+    treatment, where six tasks were solved and failed under one, else the task); `keep`: signals that are let in
+    although they read the gold patch or nearly tell the outcome; `fit`: whether models are fitted where they can be.
+    """
+    if not rule.yes_or_no:
+        raise UsageError(f"{rule.name} is a number; drivers are those of a yes or no.", f"--outcome '{rule.name}>=0.5'")
+    paths, excluded = eligible(rule.signal, keep)
+    arms = compare.arms(rule, rows, by)
+    attempts, left_out = _judged(arms)
+    mixed: dict[Within, int] = {kind: mixed_tasks(attempts, kind) for kind in ("treatment", "task")}
+    chosen: Within = within or ("treatment" if mixed["treatment"] >= FEWEST_CLUSTERS or mixed["task"] == 0 else "task")
+    asked, same = predictors(paths, rows["signals"], [a.session_id for a in attempts])
+    kept = {by_path(name).path for name in keep}
+    copies = [c for p in asked if p.signal not in kept and (c := near_copy(p.signal, attempts, p.values)) is not None]
+    aside = {c.signal for c in copies}
+    asked = [p for p in asked if p.signal not in aside]
+    near = correlated({p.signal: centred(attempts, p.values, chosen) for p in asked}, MOVES_TOGETHER)
+    contrasts = _adjusted(
+        [
+            replace(contrast(p.signal, attempts, p.values, chosen), same_as=p.same_as, moves_with=near[p.signal])
+            for p in asked
+        ]
+    )
+    prompts = {row["session_id"]: row["n_chars"] for row in rows["prompts"] if row["n_chars"] is not None}
+    groups = _together(near) if mixed[chosen] >= FEWEST_CLUSTERS else []
+    without = "" if fit else "not asked for"
+    without = without or too_few(attempts) or ("" if models.available() else _SKLEARN)
+    result = Drivers(
+        outcome=rule.name,
+        by=arms.columns,
+        within=chosen,
+        attempts=len(attempts),
+        solved=sum(a.solved for a in attempts),
+        treatments=len({a.treatment for a in attempts}),
+        tasks=len({a.task for a in attempts}),
+        mixed=mixed,
+        answer=[],
+        false_discoveries=false_discoveries,
+        contrasts=contrasts,
+        near_copies=copies,
+        excluded=[*excluded, *same],
+        left_out=dict(left_out.most_common()),
+        models=None if without else models.fit(attempts, asked, prompts, groups, chosen),
+        without_models=without,
+        warnings=_warnings(attempts, arms, chosen),
+    )
+    return replace(result, answer=_answer(result))
+
+
+_SKLEARN = (
+    f"scikit-learn is not installed ({models.INSTALL}): it adds whether signals foretell outcomes at unseen tasks"
+    " better than treatment, prompt length and task difficulty do, what each is worth there, and calibration"
+)
+
+
+def _judged(arms: compare.Arms) -> tuple[list[Judged], Counter[str]]:
+    """First attempts that a verifier judged, and how many others, by the reason."""
+    left_out: Counter[str] = Counter()
+    grouped = {a.session_id: name for name, attempts in arms.groups.items() for a in attempts}
+    judged: list[Judged] = []
+    outcomes = {a.session_id: a for attempts in arms.groups.values() for a in attempts}
+    for tried in arms.everyone:
+        attempt = outcomes.get(tried.session_id, tried)
+        because = _left_out(attempt, attempt.session_id in grouped)
+        if because:
+            left_out[because] += 1
+            continue
+        judged.append(
+            Judged(
+                session_id=attempt.session_id,
+                task=place(attempt, arms.by_dataset),
+                treatment=grouped[attempt.session_id],
+                solved=bool(attempt.outcome),
+            )
+        )
+    return judged, left_out
+
+
+def _left_out(attempt: Tried, recorded: bool) -> str:
+    """Why an attempt is not asked; empty where it is. Nothing here hangs on whether it was solved but by what no solved
+    attempt can have: no patch."""
+    if not recorded:
+        return "nobody recorded who was tried"
+    if attempt.index:
+        return "retries: they follow from the first verdict"
+    if attempt.task is None:
+        return "no task recorded"
+    if attempt.outcome is None:
+        return f"no outcome: {attempt.why}"
+    if attempt.inferred:
+        return "no verifier spoke: failed by definition"
+    return "empty patch: failed by definition" if attempt.reason == _EMPTY_PATCH else ""
+
+
+def _adjusted(contrasts: Sequence[Contrast]) -> list[Contrast]:
+    """With q, over all signals that have a p; surest first."""
+    tested = [c for c in contrasts if c.p is not None]
+    q = dict(zip([c.signal for c in tested], benjamini_hochberg([c.p or 0.0 for c in tested]), strict=True))
+    ranked = [replace(c, q=q.get(c.signal)) for c in contrasts]
+    return sorted(ranked, key=lambda c: (c.p if c.p is not None else 2, -abs((c.superiority or 0.5) - 0.5), c.signal))
+
+
+def _together(near: Mapping[str, Mapping[str, float]]) -> list[tuple[str, ...]]:
+    """Signals in groups whose members are linked by moving together, in the order of their names."""
+    groups: list[tuple[str, ...]] = []
+    placed: set[str] = set()
+    for name in near:
+        if name not in placed:
+            group, todo = {name}, [name]
+            while todo:
+                fresh = near[todo.pop()].keys() - group
+                group |= fresh
+                todo += fresh
+            groups.append(tuple(sorted(group)))
+            placed |= group
+    return groups
+
+
+def _answer(made: Drivers) -> list[str]:
+    """The result in sentences, each of which says what kind of thing it is."""
+    shares = "one task under one treatment" if made.within == "treatment" else "one task, treatments' means taken off"
+    if made.mixed[made.within] < FEWEST_CLUSTERS:
+        return [
+            f"It can't be told which signals go with success: tasks both solved and failed, of {made.tasks:,}:"
+            f" {made.mixed['treatment']:,} under one treatment, {made.mixed['task']:,} at all. {FEWEST_CLUSTERS} are"
+            " the least; some 30 show a link as strong as three pairs in four.",
+            *_of_models(made),
+        ]
+    tested = [c for c in made.contrasts if c.p is not None]
+    lines = []
+    for entry in made.named:
+        also = f" (with it move {', '.join(entry.moves_with)})" if entry.moves_with else ""
+        lines.append(
+            f"{entry.signal} goes with {entry.goes_with}, as a correlation: of two attempts at {shares}, the solved one"
+            f" had more of it in {entry.superiority:.0%} of pairs{_ends(entry)}, {entry.tasks:,} tasks, q"
+            f" {entry.q:.2g}{also}."
+        )
+    if not lines:
+        widths = [(c.high - c.low) / 2 for c in tested if c.low is not None and c.high is not None]
+        unseen = f"; shares of pairs are sure to ±{median(widths):.0%} in the middle" if widths else ""
+        lines = (
+            ["It can't be told: no signal has values at six such tasks."]
+            if not tested
+            else [
+                f"None of {len(tested):,} signals can be shown to go with success: correlations within"
+                f" {made.mixed[made.within]:,} tasks, q <= {made.false_discoveries:g}{unseen}."
+            ]
+        )
+    return [*lines, *_of_models(made)]
+
+
+def _ends(entry: Contrast) -> str:
+    return "" if entry.low is None or entry.high is None else f" ({entry.low:.0%} to {entry.high:.0%})"
+
+
+def _of_models(made: Drivers) -> list[str]:
+    if made.models is None:
+        return []
+    added, baseline = made.models.judged, made.models.best_baseline
+    ends = "" if added.low is None or added.high is None else f" ({added.low:+.3f} to {added.high:+.3f})"
+    if made.models.adds:
+        first = (
+            "Signals foretell outcomes at tasks that the model had not seen better than the best baseline,"
+            f" {baseline}: the Brier score is {added.brier:.3f}, lower by {added.gain:.3f}{ends}"
+        )
+        inside = made.models.jointly
+        if inside is None or inside.low is None or inside.high is None or inside.low <= 0:
+            return [
+                f"{first}. That they do so by what differs between attempts of one task can't be shown: they may tell"
+                " but how hard the task is."
+            ]
+        return [
+            f"{first}; where all their values are dealt out anew within tasks it rises by {inside.value:.3f}"
+            f" ({inside.low:+.3f} to {inside.high:+.3f}), so it is not the task alone. They were measured over the"
+            " whole attempt: this is a correlation too."
+        ]
+    return [
+        f"No signal beats the baselines: with all of them the Brier score at tasks that the model had not seen is"
+        f" {added.brier:.3f}; by the best baseline, {baseline}, it is {(added.gain or 0) + added.brier:.3f}; no gain"
+        f" can be shown{ends}."
+    ]
+
+
+def _warnings(attempts: Sequence[Judged], arms: compare.Arms, within: Within) -> list[str]:
+    """What speaks against the result."""
+    warnings = [
+        "a signal of the whole attempt may be what failing does (longer runs, more retries of a call), not what makes"
+        " it fail: correlation, not cause"
+    ]
+    if within == "task":
+        warnings.append(
+            "pairs are of one task but of different treatments: their means are taken off, what a treatment does at"
+            " some tasks alone is not"
+        )
+    tried = [attempt for group in arms.first.values() for attempt in group]
+    changing = differing(tried)
+    inside = {c for group in arms.groups.values() for c in pooled(group, arms.columns, changing)}
+    hidden = sorted(c for c in inside if not is_version(c) and c != "effective_tool_cap")
+    if hidden and within == "treatment":
+        listed = ", ".join(hidden[:_LISTED]) + (" …" if len(hidden) > _LISTED else "")
+        warnings.append(f"attempts under one treatment differ in {listed} all the same: --by tells these apart")
+    if not enough(attempts):
+        warnings.append(f"fewer than {FEWEST} solved or failed: a signal that copies the outcome can't be told")
+    reasons = Counter(t.reason for ts in arms.first.values() for t in ts if t.outcome == 0 and t.reason in _STOPS)
+    if reasons:
+        words = ", ".join(f"{n:,} by {reason}" for reason, n in reasons.most_common())
+        warnings.append(f"failed attempts that a limit ended ({words}) have more of what counts work, by the limit")
+    return warnings
+
+
+_STOPS = ("time", "budget")
+_LISTED = 5

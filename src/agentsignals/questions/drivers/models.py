@@ -1,0 +1,337 @@
+"""A second opinion: do signals foretell outcomes at tasks a model has not seen, better than honest baselines do?
+
+A regularised logistic regression and gradient boosting (scikit-learn), fitted on some tasks and asked about others
+(design/statistics.md#drivers). The only file that imports scikit-learn, and only when it is called.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from math import log1p
+from typing import Any, Literal, NamedTuple
+
+from agentsignals.questions.drivers.predictors import (
+    FOLDS,
+    REPEATS,
+    Importance,
+    Judged,
+    Models,
+    Predictor,
+    Range,
+    Scored,
+    Within,
+    auc,
+    stratum,
+)
+from agentsignals.stats.intervals import SEED, Interval, clustered, sums_interval
+
+Kind = Literal["logistic", "boosted"]
+PERMUTATIONS = 5
+_STRENGTHS = (0.003, 0.03, 0.3)
+"""Of the regularisation (C of scikit-learn), chosen within the training tasks."""
+_RANGES = 10
+INSTALL = "pip install 'agentsignals[drivers]'"
+BASELINES = ("treatment", "prompt length", "task difficulty")
+"""What is there to foretell with, without a look at how the attempt went. Difficulty is how other attempts at the task
+did: of a task that nobody else tried it is not there."""
+_ALL = "baselines"
+
+Matrix = Any
+
+
+class Foretold(NamedTuple):
+    """The mean over repeats of what is foretold of each attempt while its task is held out."""
+
+    of: list[float]
+    auc: float | None
+
+
+def available() -> bool:
+    """Whether scikit-learn can be imported."""
+    try:
+        import sklearn  # noqa: F401, PLC0415
+    except ImportError:
+        return False
+    return True
+
+
+def fit(
+    attempts: Sequence[Judged],
+    signals: Sequence[Predictor],
+    prompts: Mapping[str, int],
+    groups: Sequence[tuple[str, ...]],
+    within: Within,
+) -> Models:
+    """Fits and asks. `prompts`: characters of the first prompt by session; `groups`: signals that are dealt out anew
+    together. Deterministic."""
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415
+
+    with threadpool_limits(1):  # so many small fits are slower on many cores, and far slower on shared ones
+        return _fit(_Study(attempts, signals, prompts), signals, groups, [stratum(a, within) for a in attempts])
+
+
+def _fit(
+    study: _Study, signals: Sequence[Predictor], groups: Sequence[tuple[str, ...]], strata: Sequence[str]
+) -> Models:
+    attempts = study.attempts
+    sets = {name: study.columns[name] for name in BASELINES}
+    sets[_ALL] = [c for name in BASELINES for c in study.columns[name]]
+    foretold: dict[tuple[str, str], Foretold] = {
+        (name, "logistic"): study.foretell(columns, "logistic") for name, columns in sets.items()
+    }
+    foretold[_ALL, "boosted"] = study.foretell(sets[_ALL], "boosted")
+    importance: list[Importance] = []
+    jointly = tuple(p.signal for p in signals)
+    groups = [*(g for g in groups if g != jointly), jointly] if groups else []
+    every = [*sets[_ALL], *(c for p in signals for c in study.columns[p.signal])]
+    kinds: tuple[Kind, ...] = ("logistic", "boosted")
+    for kind in kinds:
+        rises: dict[tuple[str, ...], list[float]] = {group: [0.0] * len(attempts) for group in groups}
+        foretold["signals added", kind] = study.foretell(every, kind, rises, strata)
+        importance += [
+            Importance(signals=group, model=kind, value=_mean(rise), low=ends[0], high=ends[1])
+            for group, rise in rises.items()
+            for ends in [study.over_tasks(rise) or (None, None)]
+        ]
+    baselines = {
+        ("base rate", "none"): study.foretell([], "logistic"),
+        **{k: p for k, p in foretold.items() if k[0] in sets},
+    }
+    scores = [study.scored(name, kind, p) for (name, kind), p in baselines.items()]
+    best = min(scores, key=lambda score: score.brier)
+    against = baselines[best.features, best.model]
+    scores += [study.scored(name, kind, p, against) for (name, kind), p in foretold.items() if name not in sets]
+    return Models(
+        attempts=len(attempts),
+        tasks=len(set(study.tasks)),
+        best_baseline=f"{best.features} ({best.model})",
+        without_others=study.alone,
+        scores=scores,
+        jointly=next((i for i in importance if i.signals == jointly and i.model == "logistic"), None),
+        importance=sorted((i for i in importance if i.signals != jointly), key=lambda entry: -entry.value),
+        reliability=study.reliability(foretold["signals added", "logistic"].of),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+class _Study:
+    """Attempts as a matrix, and the same splits of tasks for every model."""
+
+    def __init__(self, attempts: Sequence[Judged], signals: Sequence[Predictor], prompts: Mapping[str, int]) -> None:
+        import numpy as np  # noqa: PLC0415
+
+        self.np = np
+        self.attempts = attempts
+        self.tasks = [a.task for a in attempts]
+        self.solved = [float(a.solved) for a in attempts]
+        columns: dict[str, list[float]] = {}
+        self.columns: dict[str, list[int]] = {}
+        treatments = sorted({a.treatment for a in attempts})
+        made = {"treatment": [[float(a.treatment == name) for a in attempts] for name in treatments]}
+        lengths = [prompts.get(a.session_id) for a in attempts]
+        made["prompt length"] = [[log1p(n) if n is not None else float("nan") for n in lengths]]
+        shares, self.alone = self._difficulty()
+        made["task difficulty"] = [shares]
+        made |= {p.signal: [[_squeezed(p.values.get(a.session_id)) for a in attempts]] for p in signals}
+        for name, parts in made.items():
+            self.columns[name] = list(range(len(columns), len(columns) + len(parts)))
+            columns |= {f"{name} {n}": values for n, values in enumerate(parts)}
+        self.matrix = np.array(list(columns.values()), dtype=float).T
+        self.splits = self._splits()
+
+    def _difficulty(self) -> tuple[list[float], int]:
+        """How other attempts at the task did, drawn towards one half (Laplace); of how many attempts there is none."""
+        totals: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        for task, solved in zip(self.tasks, self.solved, strict=True):
+            totals[task][0] += solved
+            totals[task][1] += 1
+        others = [(totals[t][0] - s, totals[t][1] - 1) for t, s in zip(self.tasks, self.solved, strict=True)]
+        return [(good + 1) / (n + 2) for good, n in others], sum(not n for _, n in others)
+
+    def _splits(self) -> list[tuple[list[int], list[int]]]:
+        """Rows to fit on and rows to ask about: no task is in both."""
+        chance = random.Random(SEED)  # noqa: S311  (draws, no secret)
+        names, splits = sorted(set(self.tasks)), []
+        for _ in range(REPEATS):
+            chance.shuffle(names)
+            fold = {task: n % FOLDS for n, task in enumerate(names)}
+            for held in range(FOLDS):
+                asked = [n for n, task in enumerate(self.tasks) if fold[task] == held]
+                splits.append(([n for n, task in enumerate(self.tasks) if fold[task] != held], asked))
+        return splits
+
+    def foretell(
+        self,
+        columns: list[int],
+        kind: Kind,
+        rises: dict[tuple[str, ...], list[float]] | None = None,
+        strata: Sequence[str] = (),
+    ) -> Foretold:
+        """Of each attempt, by a model of other tasks; without columns the share of these that were solved. `rises` is
+        filled with what each group of signals adds to the squared error where its values are dealt out anew within
+        `strata`."""
+        sums, aucs = [0.0] * len(self.attempts), []
+        chance = random.Random(SEED + 1)  # noqa: S311
+        for fitted, asked in self.splits:
+            outcomes = [self.solved[n] for n in fitted]
+            if not columns or len(set(outcomes)) == 1:
+                ask: Callable[[Matrix], list[float]] = partial(_always, _mean(outcomes))
+            else:
+                ask = partial(_foretold, self._model(kind, fitted, columns))
+            plain = ask(self.matrix[asked][:, columns])
+            for n, p in zip(asked, plain, strict=True):
+                sums[n] += p / REPEATS
+            came = [self.attempts[n].solved for n in asked]
+            if len(set(came)) > 1:
+                aucs.append(auc(plain, came))
+            for group, rise in (rises or {}).items():
+                self._deal(ask, group, columns, asked, plain, rise, strata, chance)
+        return Foretold(sums, _mean(aucs) if aucs else None)
+
+    def _deal(  # noqa: PLR0913
+        self,
+        ask: Callable[[Matrix], list[float]],
+        group: tuple[str, ...],
+        columns: list[int],
+        asked: list[int],
+        plain: list[float],
+        rise: list[float],
+        strata: Sequence[str],
+        chance: random.Random,
+    ) -> None:
+        """Adds what the squared errors rise by where the group's values are dealt out anew within strata."""
+        dealt = [columns.index(c) for name in group for c in self.columns[name]]
+        rows = self.matrix[asked][:, columns]
+        alike: dict[str, list[int]] = defaultdict(list)
+        for at, n in enumerate(asked):
+            alike[strata[n]].append(at)
+        copies = []
+        for _ in range(PERMUTATIONS):
+            order = list(range(len(asked)))
+            for places in alike.values():
+                drawn = places[:]
+                chance.shuffle(drawn)
+                for at, other in zip(places, drawn, strict=True):
+                    order[at] = other
+            copy = rows.copy()
+            copy[:, dealt] = rows[order][:, dealt]
+            copies.append(copy)
+        shuffled = ask(self.np.concatenate(copies))
+        for at, n in enumerate(asked):
+            y = self.solved[n]
+            worse = _mean([(shuffled[at + k * len(asked)] - y) ** 2 for k in range(PERMUTATIONS)])
+            rise[n] += (worse - (plain[at] - y) ** 2) / REPEATS
+
+    def _model(self, kind: Kind, rows: list[int], columns: list[int]) -> Any:
+        x, y = self.matrix[rows][:, columns], [self.solved[n] for n in rows]
+        if kind == "boosted":
+            from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415
+
+            x[:, self.np.isnan(x).all(axis=0)] = (
+                0.0  # a column without a value has no bins: of tables, a prompt's length
+            )
+            return HistGradientBoostingClassifier(
+                max_iter=60, learning_rate=0.08, max_leaf_nodes=6, min_samples_leaf=10, l2_regularization=1.0,
+                early_stopping=False, random_state=SEED,
+            ).fit(x, y)  # fmt: skip
+        names = sorted({self.tasks[n] for n in rows})
+        fold = {task: n % 3 for n, task in enumerate(names)}
+        losses = {}
+        for strength in _STRENGTHS:
+            loss = 0.0
+            for held in range(3):
+                inner = [at for at, n in enumerate(rows) if fold[self.tasks[n]] != held]
+                outer = [at for at, n in enumerate(rows) if fold[self.tasks[n]] == held]
+                if len({y[at] for at in inner}) > 1:
+                    p = _Logistic(strength).fit(x[inner], [y[at] for at in inner]).predict_proba(x[outer])[:, 1]
+                    loss += sum((float(p[k]) - y[at]) ** 2 for k, at in enumerate(outer))
+            losses[strength] = loss
+        return _Logistic(min(_STRENGTHS, key=losses.__getitem__)).fit(x, y)
+
+    def scored(self, features: str, kind: str, foretold: Foretold, without: Foretold | None = None) -> Scored:
+        losses = self._losses(foretold.of)
+        gains = [b - a for a, b in zip(losses, self._losses(without.of), strict=True)] if without else None
+        low, high = (self.over_tasks(gains) if gains else None) or (None, None)
+        return Scored(
+            features=features,
+            model=kind,
+            brier=_mean(losses),
+            auc=foretold.auc,
+            gain=_mean(gains) if gains else None,
+            low=low,
+            high=high,
+        )
+
+    def _losses(self, foretold: list[float]) -> list[float]:
+        return [(p - y) ** 2 for p, y in zip(foretold, self.solved, strict=True)]
+
+    def over_tasks(self, values: Sequence[float]) -> Interval | None:
+        """The interval of the mean of one value an attempt: tasks are what was drawn."""
+        sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        for task, value in zip(self.tasks, values, strict=True):
+            sums[task][0] += value
+            sums[task][1] += 1
+        return sums_interval([(total, n) for total, n in sums.values()])
+
+    def reliability(self, foretold: list[float]) -> list[Range]:
+        """Attempts by what was foretold of them, ten ranges of as many each."""
+        order = sorted(range(len(foretold)), key=foretold.__getitem__)
+        ranges = []
+        for k in range(_RANGES):
+            part = order[len(order) * k // _RANGES : len(order) * (k + 1) // _RANGES]
+            if part:
+                low, high = clustered((self.tasks[n], self.solved[n], 1) for n in part).interval or (None, None)
+                mean = _mean([foretold[n] for n in part])
+                ranges.append(Range(mean, _mean([self.solved[n] for n in part]), low, high, len(part)))
+        return ranges
+
+
+def _always(rate: float, rows: Matrix) -> list[float]:
+    return [rate] * len(rows)
+
+
+def _foretold(model: Any, rows: Matrix) -> list[float]:
+    probabilities: list[float] = model.predict_proba(rows)[:, 1].tolist()
+    return probabilities
+
+
+def _squeezed(value: float | None) -> float:
+    """Counts lean to the right: their logarithm, with the sign kept. Not a number where there is none."""
+    if value is None:
+        return float("nan")
+    return log1p(value) if value >= 0 else -log1p(-value)
+
+
+class _Logistic:
+    """A logistic regression over standardised columns; what is missing is the median, and a column says so. Without a
+    pipeline of scikit-learn, whose steps took three times what the regression takes."""
+
+    def __init__(self, strength: float) -> None:
+        self.strength = strength
+
+    def fit(self, x: Matrix, y: Sequence[float]) -> _Logistic:
+        import numpy as np  # noqa: PLC0415
+        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
+        self.np = np
+        missing = np.isnan(x)
+        self.partly = missing.any(axis=0) & ~missing.all(axis=0)
+        self.medians = np.array([np.median(c[~np.isnan(c)]) if not np.isnan(c).all() else 0.0 for c in x.T])
+        whole = self._whole(x)
+        self.mean, spread = whole.mean(axis=0), whole.std(axis=0)
+        self.spread = np.where(spread > 0, spread, 1.0)
+        self.model = LogisticRegression(C=self.strength, max_iter=500).fit((whole - self.mean) / self.spread, y)
+        return self
+
+    def predict_proba(self, x: Matrix) -> Matrix:
+        return self.model.predict_proba((self._whole(x) - self.mean) / self.spread)
+
+    def _whole(self, x: Matrix) -> Matrix:
+        missing = self.np.isnan(x)
+        return self.np.hstack([self.np.where(missing, self.medians, x), missing[:, self.partly].astype(float)])

@@ -1,0 +1,517 @@
+"""What nearly every study is made of: shares and medians by group, as findings, rows of tables and marks of charts.
+
+A study declares its question, its SQL and its words; how a figure gets its interval, n and caveat is said here, once.
+
+* An `Estimate` is a figure with what makes it quotable. It comes from `count`, or from `share_of`, `placed_share`,
+  `placed_ratio` and `placed_median` of `clusters` (intervals over places, the one rule of the report), and becomes a
+  finding (`finding`), cells of a row (`value`, `*ends`) or a mark (`mark`). So a chart, a table and a finding of one
+  thing can't differ.
+* `table` takes its columns as one line, `table_chart` its marks and their specification; without a row or a mark there
+  is neither.
+* A finding is data: figure, unit, interval, n, caveat, the sessions that make most of it, the command that makes it
+  again. Whatever ranks or quotes findings reads these fields and no text.
+
+Rows are grouped by `by`, counted by `tally` and put in order by `ranked`: most first, equal ones by name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from heapq import nsmallest
+from math import fsum
+from operator import itemgetter, mul
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentsignals.questions import sql
+from agentsignals.questions.formatting import formatted
+from agentsignals.questions.question import (
+    Chart,
+    Closed,
+    Column,
+    Counted,
+    Finding,
+    Inputs,
+    Kind,
+    Row,
+    Table,
+    again,
+    note_mark,
+    note_marks,
+    note_rows,
+    note_sessions,
+)
+from agentsignals.stats.intervals import (
+    FEWEST_CLUSTERS,
+    Clustered,
+    Interval,
+    clustered_columns,
+    clustered_sums,
+    median,
+    quantile,
+    ratio_interval,
+    share_interval,
+    sums,
+    sums_but_zeros,
+)
+
+MOST_BEHIND = 5
+"""Sessions that a finding names (this project's choice: a screen of them)."""
+INTERVAL_NOTE = "the line is the 95% interval"
+
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """A figure over observations, with its interval at 95 percent and what it rests on."""
+
+    value: float | str | None
+    n: float
+    kind: Kind = "share"
+    k: float = 0
+    """The numerator of a share."""
+    interval: Interval | None = None
+    note: str = ""
+    """What the interval rests on, and what speaks against it."""
+    counted: Any = None
+    """The sessions it counts, as a `Counted`: what opens behind it."""
+    is_sum: bool = False
+    """Whether `counted` are parts of a sum, of which a finding names the largest."""
+
+    @property
+    def sessions(self) -> tuple[str, ...]:
+        """Those that make most of it. Only a finding asks; most estimates are cells and marks."""
+        if not self.is_sum:
+            return ()
+        parts = self.counted() if callable(self.counted) else self.counted
+        return behind([(session_id, k) for session_id, k, _ in parts if k])
+
+    @property
+    def ends(self) -> tuple[float | None, float | None]:
+        """The ends of the interval, as cells of a row."""
+        return self.interval or (None, None)
+
+    def finding(self, id: str, title: str, of: str, note: str = "", *, sql: str = "", **more: Any) -> Finding:  # noqa: A002  (the finding's field)
+        """The figure as a finding. `sql`: whose first cell is the value; without it the study's report makes it again.
+        Of a share the unit is a `share of` what it is of, unless `more` says otherwise.
+        """
+        caveats = "; ".join(part for part in (note, self.note) if part)
+        base: dict[str, Any] = {"unit": f"share of {of}", "command": again(sql) if sql else "", "kind": self.kind}
+        base |= {"caveat": self.note, "sessions": self.sessions}
+        note_sessions(id, self.counted)
+        return Finding(
+            id=id,
+            title=title,
+            of=of,
+            value=self.value,
+            n=int(self.n),
+            interval=self.interval,
+            note=caveats,
+            **base | more,
+        )
+
+    def mark(self, name: str, tip: str, **more: Any) -> Row:
+        """The figure with its interval as a row of a chart."""
+        low, high = self.ends
+        made = {"name": name, "value": self.value, "low": low, "high": high, "tip": tip, **more}
+        note_mark(made, self.counted)
+        return made
+
+    def words(self, of: str = "") -> str:
+        """`3 of 10 calls, 30.0%`: a share in words."""
+        whole = f"{self.n:,.0f} {of}".rstrip()
+        return f"{self.k:,.0f} of {whole}, {formatted(self.value, 'share')}"
+
+
+def count(value: float | str | None, n: int, kind: Kind = "count", *, behind: Counted | None) -> Estimate:
+    """A plain count, a sum or a name: no estimate, so without an interval. `behind`: the sessions it counts."""
+    return Estimate(value=value, n=n, kind=kind, counted=behind)
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def by(rows: Iterable[Row], *keys: str) -> dict[Any, list[Row]]:
+    """Rows by a column, or by tuples of several, in the order they come."""
+    groups: defaultdict[Any, list[Row]] = defaultdict(list)
+    key = itemgetter(*keys)
+    for row in rows:
+        groups[key(row)].append(row)
+    return dict(groups)
+
+
+def tally(rows: Iterable[Row], *keys: str, weight: str = "n") -> Counter[Any]:
+    """The sum of a column by another, or by tuples of several."""
+    counted: defaultdict[Any, Any] = defaultdict(int)
+    key = itemgetter(*keys)
+    for row in rows:
+        counted[key(row)] += row[weight]
+    return Counter(counted)
+
+
+def behind(parts: Iterable[tuple[str, float]]) -> tuple[str, ...]:
+    """The sessions that make most of a sum over (session, part); those without a part are not behind it."""
+    sessions, numbers = zip(*held, strict=True) if (held := list(parts)) else ((), ())
+    counted = sums_but_zeros(sessions, numbers)
+    largest = sorted(counted.values(), reverse=True)[:MOST_BEHIND]
+    # Of many sessions, equal ones above all, only those that may be among the first are put in order.
+    most = {session_id: part for session_id, part in counted.items() if part > 0 and part > largest[-1]}
+    as_much = [session_id for session_id, part in counted.items() if part == largest[-1] > 0]
+    return tuple(s for s, _ in ranked(most)) + tuple(nsmallest(MOST_BEHIND - len(most), as_much))
+
+
+def ranked(counted: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+    """Most first; of equal ones by name."""
+    return sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def listing(counted: Mapping[str, int]) -> str:
+    """`codex 3, pi 1`: a few counts in a cell."""
+    return ", ".join(f"{name} {n:,}" for name, n in ranked(counted))
+
+
+# -- tables and charts ------------------------------------------------------------------------------------------------
+
+
+def columns(header: str) -> tuple[Column, ...]:
+    """The columns of a table in a line: `key label:kind`, parted by ` | `. Without a label it is the key, without a
+    kind it is text; `ends:KIND` are the two columns of an interval.
+    """
+    made: list[Column] = []
+    for cell in header.split("|"):
+        words, _, kind = cell.strip().rpartition(":") if ":" in cell else (cell.strip(), "", "text")
+        key, _, label = words.partition(" ")
+        if key == "ends":
+            made += [Column("low", "95% from", kind), Column("high", "to", kind)]  # type: ignore[arg-type]
+        else:
+            made.append(Column(key, label or key, kind))  # type: ignore[arg-type]  # held by a test of all tables
+    return tuple(made)
+
+
+def table(  # noqa: PLR0913  (a table's fields, in the order they are read)
+    id: str,  # noqa: A002  (the table's field)
+    title: str,
+    header: str,
+    rows: list[list[Any]],
+    *,
+    n: float,
+    of: str,
+    behind: Sequence[Counted | None] | Closed,
+    note: str = "",
+) -> Table:
+    """A table whose columns are written as in `columns`. `behind`: the sessions of each row, or why there are none."""
+    made = Table(id=id, title=title, columns=columns(header), rows=rows, n=int(n), of=of, note=note)
+    note_rows(made, behind)
+    return made
+
+
+def chart(  # noqa: PLR0913  (a chart's fields, in the order they are read)
+    id: str,  # noqa: A002  (the chart's field)
+    title: str,
+    rows: Sequence[Row],
+    spec: dict[str, Any],
+    *,
+    n: float,
+    of: str,
+    note: str = "",
+    says: str = "",
+    fewest: int = 1,
+) -> Chart | None:
+    """A chart of these marks; None of fewer than `fewest`. `says`: in words what it shows, else every mark's tip."""
+    if len(rows) < fewest:
+        return None
+    words = says or "; ".join(row["tip"] for row in rows)
+    note_marks(id, rows)
+    return Chart(id=id, title=title, says=words, spec=spec, n=int(n), of=of, note=note)
+
+
+def drawn(*charts: Chart | None) -> list[Chart]:
+    """The charts that have something to show."""
+    return [made for made in charts if made is not None]
+
+
+def bar(name: str, value: float, tip: str, at_least: bool = False, *, behind: Counted) -> Row:
+    """A mark without an interval; `at_least`: of a lower bound. `behind`: the sessions it counts."""
+    return mark({"name": name, "value": value, "tip": tip} | ({"at_least": True} if at_least else {}), behind)
+
+
+def mark(made: Row, behind: Counted) -> Row:
+    """A mark of a chart, which counts these sessions."""
+    note_mark(made, behind)
+    return made
+
+
+def count_bars(
+    counts: Sequence[tuple[str, int]], of: str, more: str = "", *, behind: Mapping[str, Counted]
+) -> list[Row]:
+    """A mark a count, with its share of them all. `behind`: the sessions of each, by its name."""
+    total = sum(n for _, n in counts)
+    return [
+        bar(name, n, f"{name}: {n:,} of {total:,} {of} ({n / total:.1%}){more}", behind=behind.get(name, ()))
+        for name, n in counts
+    ]
+
+
+# Shares whose interval takes places, not messages, as what was drawn: sessions of one repository or folder are one
+# person's, or one team's, and alike. Where too few places are known, sessions are drawn, and the note says so.
+
+DOMINANT = 0.5
+"""A share of one place, person or model from which a figure is theirs (design/attribution.md#figures-by-mode)."""
+ONE_PLACE = "one place"
+
+_SESSION = itemgetter("session_id")
+
+Part = tuple[str, float, float]
+"""Session, k, n."""
+
+
+class PlacedShare(Estimate, frozen=True, kw_only=True):
+    """A share over sessions whose interval is over places."""
+
+    places: Clustered
+    known_places: int
+
+    @property
+    def largest(self) -> float | None:
+        """The largest place's share of the observations; None where no place is known."""
+        return self.places.largest if self.known_places else None
+
+    @property
+    def dominated(self) -> bool:
+        """Whether one place makes more than half of it."""
+        return self.known_places > 0 and self.places.largest > DOMINANT
+
+    def warning(self, fewest: int = 0, of: str = "") -> str:
+        """Why it says little; empty when nothing speaks against it."""
+        return ", ".join([*([f"few {of}"] if self.n < fewest else []), *([ONE_PLACE] if self.dominated else [])])
+
+
+class Sample:
+    """Sessions and how many observations each has, one without `ns`, of which several shares are taken: where they lie,
+    and how many lie there, is looked up once. A session may come several times."""
+
+    def __init__(
+        self,
+        sessions: Sequence[str],
+        places: Mapping[str, str],
+        ns: Sequence[float] | None = None,
+        drawn: str = "sessions",
+    ) -> None:
+        self._sessions = sessions
+        self._ns = [1] * len(sessions) if ns is None else ns
+        self._drawn = drawn
+        self._n = sum(self._ns)
+        # A session whose place nobody knows is a place of its own; no place is called as a session is.
+        self._clusters = list(map(places.get, sessions, sessions))
+        self._of_n = sums(self._clusters, self._ns)
+        where = self._of_n.keys() & set(places.values())
+        self._n_places = sum([self._of_n[place] > 0 for place in where])
+
+    def share(self, ks: Sequence[float]) -> PlacedShare:
+        """The share of sum(k) in the observations, with what it counts."""
+        share = self.over_places(ks)
+        if self._drawn != "sessions":
+            return replace(share, counted=Closed(f"It counts by {self._drawn}, not by sessions."))
+        return replace(share, counted=partial(zip, self._sessions, ks, self._ns), is_sum=True)
+
+    def among(self, values: Sequence[Any], *wanted: Any) -> PlacedShare:
+        """The share of the observations, one a session, whose value is one of these."""
+        return self.share(list(map(float, map(wanted.__contains__, values))))
+
+    def over_places(self, ks: Sequence[float]) -> PlacedShare:
+        """As `share`, without what it counts."""
+        k = sum(ks)
+        by_place = clustered_sums(sums_but_zeros(self._clusters, ks), self._of_n)
+        interval, note = self._interval(ks, by_place)
+        share = PlacedShare(
+            value=k / self._n if self._n else None,
+            n=self._n,
+            k=k,
+            interval=interval,
+            note=note,
+            places=by_place,
+            known_places=self._n_places,
+        )
+        return replace(share, note=f"{note}; {by_place.largest:.0%} lies in one place") if share.dominated else share
+
+    def _interval(self, ks: Sequence[float], places: Clustered) -> tuple[Interval | None, str]:
+        if places.interval is not None:
+            return (
+                places.interval,
+                f"the interval is over {places.clusters:,} places, worth {places.effective:.1f} equal ones",
+            )
+        by_session = clustered_columns(self._sessions, ks, self._ns)
+        if by_session.interval is not None:
+            return by_session.interval, _few_places(places.clusters, self._drawn)
+        few = share_interval(list(zip(ks, self._ns, strict=True)))
+        return few, f"fewer than {FEWEST_CLUSTERS} {self._drawn}" if places.clusters else ""
+
+
+def placed_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> PlacedShare:
+    """The share of sum(k) in sum(n). `drawn`: what the parts are, if no sessions."""
+    sessions, ks, ns = _columns(parts)
+    return Sample(sessions, places, ns, drawn).share(ks)
+
+
+def over_places(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> PlacedShare:
+    """As `placed_share`, without what it counts."""
+    sessions, ks, ns = _columns(parts)
+    return Sample(sessions, places, ns, drawn).over_places(ks)
+
+
+def _columns(parts: Iterable[Part]) -> tuple[list[str], list[float], list[float]]:
+    counted = list(parts)
+    return [s for s, _, _ in counted], [k for _, k, _ in counted], [n for _, _, n in counted]
+
+
+def _few_places(n: int, of: str) -> str:
+    return f"{n} place{'' if n == 1 else 's'}: the interval is over {of}, and speaks of no other place"
+
+
+def placed_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimate:
+    """Sum(a) over sum(b), of what is no share (calls for each prompt)."""
+    counted = [(s, a, b) for s, a, b in parts if b > 0]
+    sessions, tops, bottoms = zip(*counted, strict=True) if counted else ((), (), ())
+    clusters = list(map(places.get, sessions, sessions))
+    of_top, of_bottom = sums_but_zeros(clusters, tops), sums(clusters, bottoms)
+    by_place = [(of_top.get(cluster, 0.0), of) for cluster, of in of_bottom.items()]
+    drawn = ratio_interval(by_place)
+    note = f"the interval draws {len(by_place):,} places" if drawn is not None else ""
+    if drawn is None and (drawn := ratio_interval([(a, b) for _, a, b in counted])) is not None:
+        note = _few_places(len(by_place), "sessions")
+    k, n = fsum(tops), fsum(bottoms)
+    value = k / n if n else None
+    return Estimate(
+        value=value,
+        n=n,
+        k=k,
+        kind="number",
+        interval=drawn,
+        note=note,
+        counted=counted,
+        is_sum=True,
+    )
+
+
+def share_of(
+    rows: Iterable[Row], places: Mapping[str, str], holds: Callable[[Row], float | None], weight: str = ""
+) -> PlacedShare:
+    """The share of rows that hold. `weight`: a column of how many observations a row stands for; without it, one."""
+    held = list(rows)
+    sessions = list(map(_SESSION, held))
+    ks = [float(holds(row) or 0) for row in held]
+    if not weight:
+        return Sample(sessions, places).share(ks)
+    ns = [row[weight] for row in held]
+    return Sample(sessions, places, ns).share(list(map(mul, ks, ns)))
+
+
+def placed_median(
+    values: Sequence[tuple[str, float]], places: Mapping[str, str], kind: Kind = "number", fewest: int = 0
+) -> Estimate:
+    """The median of (session, value), which may be several of a session; without an interval of fewer than `fewest`."""
+    ascending = sorted([value for _, value in values])
+    interval, note = _of_median(values, ascending, places) if len(values) >= fewest else (None, "")
+    value = median(ascending)
+    return Estimate(
+        value=value,
+        n=len(values),
+        kind=kind,
+        interval=interval,
+        note=note,
+        counted=lambda: [(session_id, value, 1) for session_id, value in values],
+    )
+
+
+def median_interval(values: Sequence[tuple[str, float]], places: Mapping[str, str]) -> tuple[Interval | None, str]:
+    """The interval of the median of (session, value), and what it rests on: where the share of values below it lies,
+    turned back into values (Woodruff 1952), over places."""
+    return _of_median(values, sorted([value for _, value in values]), places)
+
+
+def _of_median(
+    values: Sequence[tuple[str, float]], ascending: Sequence[float], places: Mapping[str, str]
+) -> tuple[Interval | None, str]:
+    middle = median(ascending)
+    if middle is None:
+        return None, ""
+    sessions, numbers = zip(*values, strict=True)
+    # Half of those that are exactly the median lie below it, or a value that many share would seem to be the largest.
+    halves = [1.0 if v < middle else 0.5 if v == middle else 0.0 for v in numbers]
+    below = Sample(sessions, places).over_places(halves)
+    if below.interval is None:
+        return None, ""
+    low, high = below.interval
+    return (min(quantile(ascending, low), middle), max(quantile(ascending, high), middle)), below.note
+
+
+# Findings that many studies make of a signal: its median over sessions, and its value over all sessions together.
+
+MOST_AGENTS = 5
+"""Agents told apart by colour; the rest are drawn as one."""
+
+
+def of_signal(inputs: Inputs, path: str, rows: str = "values") -> list[Row]:
+    """The rows of one signal: a session with a value each."""
+    return [row for row in inputs.rows[rows] if row["signal"] == path]
+
+
+def numbers(inputs: Inputs, path: str, rows: str = "values") -> list[tuple[str, float]]:
+    """The sessions that have a number of one signal, each with it."""
+    return [(row["session_id"], row["number"]) for row in of_signal(inputs, path, rows) if row["number"] is not None]
+
+
+def pooled(
+    rows: Iterable[Row], places: Mapping[str, str], num: str = "num", den: str = "den", *, is_share: bool = True
+) -> Estimate:
+    """The sum of a ratio's numerators over that of its denominators, of the sessions that have both. `is_share`: the
+    numerator is part of the denominator. Rows: session_id and the two."""
+    parts = [(row["session_id"], row[num], row[den]) for row in rows if row[num] is not None and row[den]]
+    return (placed_share if is_share else placed_ratio)(parts, places)
+
+
+def median_finding(
+    inputs: Inputs,
+    path: str,
+    id: str,  # noqa: A002  (the finding's field)
+    title: str,
+    *,
+    kind: Kind = "number",
+    **more: Any,
+) -> Finding:
+    """The median of a signal over the sessions that have it. `more`: its unit, and what else there is to say."""
+    note = more.pop("note", _without(inputs, path))
+    estimate = placed_median(numbers(inputs, path), inputs.places, kind)
+    return estimate.finding(id, title, "sessions", note, sql=sql.number_of(path), signals=(path,), **more)
+
+
+def pooled_finding(  # noqa: PLR0913  (a finding's words, in the order they are read)
+    inputs: Inputs,
+    path: str,
+    id: str,  # noqa: A002  (the finding's field)
+    title: str,
+    of: str,
+    note: str = "",
+    *,
+    is_share: bool = True,
+    **more: Any,
+) -> Finding:
+    """A ratio signal over all sessions together. `is_share`: the numerator is part of the denominator."""
+    rows = [row for row in of_signal(inputs, path) if row["num"] is not None and row["den"]]
+    sessions = f"over {len(rows):,} sessions" if rows else _without(inputs, path)
+    notes = "; ".join(part for part in (sessions, note) if part)
+    together = pooled(rows, inputs.places, is_share=is_share)
+    return together.finding(id, title, of, notes, sql=sql.pooled(path), signals=(path,), **more)
+
+
+def _without(inputs: Inputs, path: str) -> str:
+    """Why sessions are missing from a signal, most frequent reason first."""
+    reasons = [f"{row['n']:,} {row['absent'].replace('_', ' ')}" for row in of_signal(inputs, path, "absent")]
+    return f"no value: {', '.join(reasons)}" if reasons else ""
+
+
+def agents_in_order(rows: Iterable[Row]) -> list[str]:
+    """The agents of rows that are one a session, most sessions first."""
+    return [agent for agent, _ in ranked(Counter(row["agent"] for row in rows))]

@@ -1,0 +1,324 @@
+"""Why attempts failed, by candidate: how many of each class, with intervals, and each attempt with what shows it.
+
+A pure function of rows, whose candidates are those of `compare`: `queries` asks for them. The classes are the signal
+`verification.failure_class` (design/failures.md#rules).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+from msgspec import Struct
+
+from agentsignals.questions.audit import AUDITS, Pass, passes_of
+from agentsignals.questions.compare.attempts import UNKNOWN_TREATMENTS as NOBODY
+from agentsignals.questions.compare.attempts import (
+    Tried,
+    available,
+    candidates,
+    chosen,
+    decoded,
+    evaluated,
+    outcome_rule,
+    tried_of,
+)
+from agentsignals.questions.compare.attempts import queries as compare_queries
+from agentsignals.questions.compare.candidate import place
+from agentsignals.questions.formatting import formatted
+from agentsignals.questions.question import Row
+from agentsignals.stats.intervals import rate_interval
+from agentsignals.stats.paired import apart
+from agentsignals.stats.validation import CAVEAT
+from agentsignals.views.failure import CLASSES
+from agentsignals.views.reward_hacking import NOT_EARNED
+
+SIGNAL = "verification.failure_class"
+UNKNOWN = "cannot_tell"
+ENOUGH = 5
+"""First attempts that a candidate must have failed at for a sentence about it (this project's choice: of four, an
+interval spans more than half of all there is)."""
+MOSTLY = 0.5
+"""From this share on a candidate fails mostly by a class."""
+MOST_SENTENCES = 25
+"""Candidates, and differences, that are put in words; the tables have all."""
+_BAD = ("failed", "infrastructure")
+_RULE = outcome_rule("resolved")
+_UNMEASURED = "not measured: read the run in again"
+
+
+class Failed(Struct, frozen=True, kw_only=True):
+    """An attempt that failed, or was broken off, and where to look."""
+
+    session_id: str
+    candidate: str
+    task: str | None
+    attempt: int
+    """0: the first of its trial."""
+    name: str
+    """The class."""
+    because: str
+    seq: int | None
+    """The event that shows it."""
+    file: str | None
+
+
+class Share(Struct, frozen=True, kw_only=True):
+    """First attempts of a class, of those that failed. The interval is over tasks."""
+
+    name: str
+    n: int
+    value: float
+    low: float | None
+    high: float | None
+
+
+class CandidateFailures(Struct, frozen=True, kw_only=True):
+    """What a candidate failed by."""
+
+    name: str
+    first_attempts: int
+    not_judged: int
+    """First attempts of which nobody knows whether they failed."""
+    failed: int
+    """First attempts that failed or were broken off."""
+    retries_failed: int
+    not_earned: int
+    """First attempts that passed, and whose pass was not their own work. They are none of the failed."""
+    classes: list[Share]
+    """Those there are, most first."""
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """A class of which one candidate has a larger share of its failures than another."""
+
+    name: str
+    more: str
+    less: str
+    value: float
+    low: float
+    high: float
+    """The difference, with Newcombe's interval (method 10) at 95 percent."""
+
+
+class FailureMap(Struct, frozen=True, kw_only=True):
+    """Why attempts failed."""
+
+    by: list[str]
+    """The columns whose values make a candidate."""
+    columns: list[str]
+    """Those that candidates may be told apart by."""
+    attempts: int
+    first_attempts: int
+    failed: int
+    """First attempts that failed or were broken off: all shares are of these."""
+    classes: list[Share]
+    candidates: list[CandidateFailures]
+    """Most attempts first."""
+    differences: list[Difference]
+    """Those whose interval leaves out 0."""
+    looked_at: int
+    """Differences that were looked at for them."""
+    sentences: list[str]
+    listed: list[Failed]
+    """All that failed, retries too, by class and task."""
+    passed: dict[str, int]
+    """First attempts that passed, by what their pass rests on (`views.passes.Verdict`)."""
+    not_earned: list[Pass]
+    """Passes that were looked up, or by a deed upon what judges, retries too: no share counts them."""
+    passed_caveat: str = CAVEAT
+    unevaluated: int
+    """Attempts that would have failed, had anything of their candidate been evaluated."""
+
+
+def queries(where: str = "true") -> dict[str, str]:
+    """SQL over the store's tables by the name `failure_map` uses. `where`: a person's own condition."""
+    return {
+        **compare_queries(_RULE, where),
+        "failures": f"SELECT session_id, value, detail FROM signals WHERE signal = '{SIGNAL}' AND value IS NOT NULL",
+        "audits": AUDITS,
+    }
+
+
+def failure_map(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> FailureMap:
+    """The failures of these rows. `by`: columns and knobs that make a candidate (else the treatments that differ), as
+    in `compare`; UsageError where no attempt has one."""
+    everyone = tried_of(_RULE, rows)
+    columns = chosen(everyone, by)
+    groups = {name: evaluated(attempts) for name, attempts in candidates(everyone, columns).items()}
+    tried = {attempt.session_id: attempt for attempts in groups.values() for attempt in attempts}
+    reasons = {row["session_id"]: row for row in rows["failures"]}
+    failed = [
+        _failed(attempt, name, reasons.get(attempt.session_id))
+        for name, attempts in groups.items()
+        for attempt in attempts
+        if attempt.rung in _BAD
+    ]
+    first = [entry for entry in failed if not entry.attempt]
+    passes = passes_of(groups, rows["audits"])
+    not_earned = [entry for entry in passes if entry.verdict in NOT_EARNED]
+    made = [_candidate(name, attempts, failed, not_earned, tried) for name, attempts in groups.items()]
+    differences, looked_at = _differences({n: a for n, a in groups.items() if n != NOBODY}, first, tried)
+    return FailureMap(
+        by=columns,
+        columns=available(everyone),
+        attempts=len(everyone),
+        first_attempts=sum(attempt.index == 0 for attempt in everyone),
+        failed=len(first),
+        classes=_shares(first, tried),
+        candidates=made,
+        differences=differences,
+        looked_at=looked_at,
+        sentences=_sentences([c for c in made if c.name != NOBODY], differences, looked_at),
+        passed=dict(Counter(entry.verdict for entry in passes if not entry.attempt)),
+        not_earned=not_earned,
+        unevaluated=sum(attempt.rung in _BAD for attempt in everyone) - len(failed),
+        listed=sorted(failed, key=lambda f: (CLASSES.index(f.name), f.task or "", f.attempt, f.session_id)),
+    )
+
+
+def _failed(attempt: Tried, candidate: str, row: Row | None) -> Failed:
+    detail = decoded(row["detail"]) if row is not None else None
+    stated = detail if isinstance(detail, dict) else {}
+    name = decoded(row["value"]) if row is not None else None
+    return Failed(
+        session_id=attempt.session_id,
+        candidate=candidate,
+        task=attempt.task,
+        attempt=attempt.index,
+        name=name if name in CLASSES else UNKNOWN,
+        because=str(stated.get("because", "")) if name in CLASSES else _UNMEASURED,
+        seq=stated.get("seq"),
+        file=stated.get("file"),
+    )
+
+
+def _candidate(
+    name: str,
+    attempts: Sequence[Tried],
+    failed: Sequence[Failed],
+    not_earned: Sequence[Pass],
+    tried: Mapping[str, Tried],
+) -> CandidateFailures:
+    mine = [entry for entry in failed if entry.candidate == name]
+    first = [entry for entry in mine if not entry.attempt]
+    return CandidateFailures(
+        name=name,
+        first_attempts=sum(attempt.index == 0 for attempt in attempts),
+        not_judged=sum(attempt.index == 0 and attempt.rung not in ("solved", *_BAD) for attempt in attempts),
+        failed=len(first),
+        retries_failed=len(mine) - len(first),
+        not_earned=sum(entry.candidate == name and not entry.attempt for entry in not_earned),
+        classes=_shares(first, tried),
+    )
+
+
+def _shares(first: Sequence[Failed], tried: Mapping[str, Tried]) -> list[Share]:
+    counted = Counter(entry.name for entry in first)
+    return [
+        Share(name=name, n=n, value=n / len(first), **_interval(name, first, tried))
+        for name, n in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
+    ]
+
+
+def _interval(name: str, first: Sequence[Failed], tried: Mapping[str, Tried]) -> dict[str, float | None]:
+    """Over tasks: attempts at one are alike."""
+    by_task: dict[str, list[float]] = {}
+    for entry in first:
+        pair = by_task.setdefault(place(tried[entry.session_id], True), [0.0, 0.0])
+        pair[0] += entry.name == name
+        pair[1] += 1
+    low, high = rate_interval([(k, n) for k, n in by_task.values()]) or (None, None)
+    return {"low": low, "high": high}
+
+
+def _differences(
+    groups: Mapping[str, Sequence[Tried]], first: Sequence[Failed], tried: Mapping[str, Tried]
+) -> tuple[list[Difference], int]:
+    """Shares that differ between two candidates at the tasks that both tried, and how many were looked at."""
+    tasks = {name: {place(o, True) for o in attempts if o.index == 0} for name, attempts in groups.items()}
+    failed = {name: [entry for entry in first if entry.candidate == name] for name in groups}
+    differences, looked_at = [], 0
+    for left, right in combinations(groups, 2):
+        both = tasks[left] & tasks[right]
+        sides = [[f for f in failed[name] if place(tried[f.session_id], True) in both] for name in (left, right)]
+        if min(map(len, sides)) < ENOUGH:
+            continue
+        shares = [{share.name: share for share in _shares(side, tried)} for side in sides]
+        for name in CLASSES:
+            if name != UNKNOWN and any(name in side for side in shares):
+                looked_at += 1
+                a, b = (share.get(name) or Share(name=name, n=0, value=0.0, **_interval(name, of, tried))
+                        for share, of in zip(shares, sides, strict=True))  # fmt: skip
+                differences += _difference(name, (left, a), (right, b))
+    return sorted(differences, key=lambda d: (-d.low, d.more, d.less, d.name)), looked_at
+
+
+def _difference(name: str, left: tuple[str, Share], right: tuple[str, Share]) -> list[Difference]:
+    """The difference, from whom has the larger share; none where its interval holds 0, or a side has none."""
+    if left[1].value < right[1].value:
+        left, right = right, left
+    (more, a), (less, b) = left, right
+    if a.low is None or a.high is None or b.low is None or b.high is None:
+        return []
+    low, high = apart(a.value, (a.low, a.high), b.value, (b.low, b.high))
+    made = Difference(name=name, more=more, less=less, value=a.value - b.value, low=low, high=high)
+    return [made] if low > 0 else []
+
+
+def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Difference], looked_at: int) -> list[str]:
+    """What may be said: what each candidate mostly fails by, and where two differ."""
+    sentences = []
+    for candidate in made[:MOST_SENTENCES]:
+        if candidate.failed < ENOUGH:
+            continue
+        most = next((share for share in candidate.classes if share.name != UNKNOWN), None)
+        if most is None or most.value < MOSTLY:
+            sentences.append(
+                f"{candidate.name} fails by no one class mostly ({candidate.failed:,} first attempts failed)."
+            )
+        else:
+            sentences.append(f"{candidate.name} fails mostly by {words(most.name)}: {figure(most, candidate.failed)}.")
+    few = [candidate for candidate in made if 0 < candidate.failed < ENOUGH]
+    if few:
+        n = sum(candidate.failed for candidate in few)
+        sentences.append(
+            f"Of {len(few):,} candidates with fewer than {ENOUGH} failures each ({n:,} in all) nothing is said."
+        )
+    for d in differences[:MOST_SENTENCES]:
+        sentences.append(
+            f"{d.more} fails more often by {words(d.name)} than {d.less}: by {d.value * 100:.0f} points"
+            f" [{d.low * 100:.0f}, {d.high * 100:.0f}] of what each failed at, of the tasks that both tried."
+        )
+    if looked_at:
+        sentences.append(f"{looked_at:,} differences were looked at; one in twenty shows by chance.")
+    return sentences
+
+
+def passes_in_words(made: FailureMap) -> str:
+    """How many of the passes were not earned, of how many nobody can tell, and what such verdicts are worth; empty
+    where none passed."""
+    n, unknown = sum(made.passed.values()), made.passed.get(UNKNOWN, 0)
+    if not n:
+        return ""
+    counts = {verdict: made.passed.get(verdict, 0) for verdict in NOT_EARNED}
+    which = ", ".join(f"{k:,} {words(verdict)}" for verdict, k in counts.items() if k)
+    bad = (
+        f"{sum(counts.values()):,} were not earned ({which}): they are none of the failed"
+        if which
+        else "none is known not to be earned"
+    )
+    more = f"; of {unknown:,} nobody can tell" if unknown else ""
+    return f"Of {n:,} first attempts that passed {bad}{more} (`agentsignals audit`). {CAVEAT}"
+
+
+def figure(share: Share, of: int) -> str:
+    """`3 of 8, 37.5% [14%, 69%]`."""
+    interval = "" if share.low is None or share.high is None else f" [{share.low:.0%}, {share.high:.0%}]"
+    return f"{share.n:,} of {of:,}, {formatted(share.value, 'share')}{interval}"
+
+
+def words(name: str) -> str:
+    """A class in words: `wrong place`."""
+    return name.replace("_", " ")

@@ -1,0 +1,433 @@
+"""From a store to what studies are given: their queries, run once each on one connection."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, cached_property, partial
+from itertools import repeat
+from math import fsum
+from operator import itemgetter
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentsignals.errors import UsageError
+from agentsignals.model.registry import Registry
+from agentsignals.questions import cost_causes
+from agentsignals.questions.cost_causes import CARRIED, CAUSES, QUERIES
+from agentsignals.questions.estimates import ranked
+from agentsignals.questions.formatting import formatted
+from agentsignals.questions.question import SIGNAL, Context, Inputs, Row, Rows, Versions
+from agentsignals.questions.ranking import Answer, Bounds, Findings, Question, decoded, standing_out
+from agentsignals.questions.sql import BOUND, LIES, NAMED, PLACED, by_session, with_place
+from agentsignals.redaction import without_keys_in
+from agentsignals.store import Store
+from agentsignals.store import findings_cache as kept_findings
+from agentsignals.store.index import SCHEMA_VERSION, contexts, main_context
+from agentsignals.store.query import Connection, answered, execute_ours, hold_asked, names_of, of_signals, slices
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+_LONGEST_ENDING = 12
+_ROWS_A_FETCH = 10_000
+_MOST_IN_A_SLICE = 25_000
+"""Tool calls that DuckDB's windows and joins hold at once, some 1 KB each."""
+_SESSION = itemgetter("session_id")
+_MANY = 30
+"""From so many queries on what they ask is held."""
+_SOURCES = "SELECT DISTINCT cost_source FROM steps WHERE cost_source IS NOT NULL ORDER BY 1"
+
+
+class Asking(Protocol):
+    """What asks the store: a study, or the question of a finding."""
+
+    @property
+    def queries(self) -> Mapping[str, str]:
+        """SQL by the name that the rows get."""
+
+    @property
+    def context(self) -> Context:
+        """Whose sessions it is about."""
+
+    @property
+    def needs_charges(self) -> bool:
+        """Whether it is given the bill by cause (a study its `charges`, a question what is `paid`) and the results that
+        came again (`repeats`), too."""
+
+
+class _Answer(NamedTuple):
+    """The rows of a query. What is kept for who asks next are no dictionaries: they take five times the memory."""
+
+    names: list[str]
+    values: list[tuple[Any, ...]]
+
+    @property
+    def rows(self) -> list[Row]:
+        return list(map(dict, map(zip, repeat(self.names), self.values)))
+
+
+class Bill(Struct):
+    """The bill by cause, summed for questions; each charge of it for studies, where one asks."""
+
+    paid: dict[str, dict[str, float]] = field(default_factory=lambda: {cause: {} for cause in cost_causes.CAUSES})
+    charges: list[Row] = field(default_factory=list)
+    repeats: list[Row] = field(default_factory=list)
+
+    def add(self, charges: Iterable[cost_causes.Charge]) -> None:
+        for charge in charges:
+            of_cause = self.paid[charge.cause]
+            of_cause[charge.session_id] = of_cause.get(charge.session_id, 0.0) + charge.usd
+
+
+class Reader:
+    """Runs the queries of these studies and questions: equal ones once, their rows kept until the last has had them.
+
+    A study sees the sessions of its context only. `context`: that of the studies which take either; without one,
+    people's sessions when the store holds any. `labeller`: whose labels studies of labels take; without one, of those
+    there are the one with most.
+    """
+
+    def __init__(
+        self, store: Store, asking: Iterable[Asking], context: str | None = None, labeller: str | None = None
+    ) -> None:
+        self._store = store
+        self._labeller = labeller or ""
+        self._contexts = contexts(store.manifest)
+        self.context = context or main_context(store.manifest)
+        self._connections: dict[str | None, Connection] = {}
+        self._slices: dict[Connection, list[Connection]] = {}
+        self._awaited: Counter[tuple[str, str]] = Counter()
+        self._kept: dict[tuple[str, str], _Answer] = {}
+        self._ids: dict[str, str] = {}
+        self._places: dict[str, dict[str, str]] = {}
+        self._bills: dict[str, Bill] = {}
+        charged: set[str] = set()
+        self._of_each_charge: set[str] = set()
+        """Contexts of which a study wants the charges one by one."""
+        studies = list(asking)
+        for study in studies:
+            whole = (sql for name, sql in study.queries.items() if name not in _sliced(study))
+            self._awaited.update((sql, self._of(study)) for sql in whole)
+            if study.needs_charges:
+                charged.add(self._of(study))
+                if not isinstance(study, Question):
+                    self._of_each_charge.add(self._of(study))
+        self._awaited.update((cost_causes.QUERIES["bill"], of) for of in charged)
+        every = {sql for study in studies for sql in study.queries.values()} | set(cost_causes.QUERIES.values())
+        self._queries = every if len(self._awaited) >= _MANY else frozenset()
+        self._named = sorted({path for sql in every if NAMED in sql for path in SIGNAL.findall(sql)})
+        # Findings are asked at the end of a run, whose index is still in memory: 20 MB less of 27,300 sessions.
+        self._threads = 0 if self._queries else 1
+        self._no_traces = _endings(uri for uri, entry in store.manifest.files.items() if not entry.shard)
+
+    @cached_property
+    def versions(self) -> Versions:
+        """What the store's values were computed with."""
+        return Versions(
+            SCHEMA_VERSION,
+            dict(self._answer("SELECT signal, max(version) FROM signals GROUP BY signal").values),
+            tuple(source for (source,) in self._answer(_SOURCES).values),
+        )
+
+    def inputs(self, study: Asking) -> Inputs:
+        """What a study is given."""
+        context = self._of(study)
+        many = {name: self._asked_by_slices(study.queries[name], context) for name in _sliced(study)}
+        rows = {name: self._answer(sql, context).rows for name, sql in study.queries.items() if name not in many}
+        bill = self._charged(context) if study.needs_charges else Bill({})
+        if study.needs_charges:
+            rows["repeats"] = bill.repeats
+            if not isinstance(study, Question):
+                rows["charges"] = bill.charges
+        # A sentence names no versions: to ask for them reads all values.
+        versions = Versions(SCHEMA_VERSION) if isinstance(study, Question) else self.versions
+        return Inputs(
+            rows=rows,
+            many=many,
+            paid=bill.paid,
+            versions=versions,
+            places={} if isinstance(study, Question) else self._placed(context),
+            no_traces=self._no_traces,
+            context=context,
+            labeller=self._labeller,
+        )
+
+    def ask(self, sql: str, values: Mapping[str, Any], context: str) -> list[Row]:
+        """The rows of one more question of ours, to the tables as studies see them; `values` are bound."""
+
+        def take(connection: Connection) -> list[Row]:
+            asked = self._execute(sql, connection, dict(values))
+            return _Answer(names_of(asked), asked.fetchall()).rows
+
+        return answered(self._store, take, context or None, self._connections, self._threads)
+
+    def _placed(self, context: str) -> dict[str, str]:
+        if context not in self._places:
+            self._places[context] = by_session(self._answer(PLACED, context).rows)
+        return self._places[context]
+
+    def _charged(self, context: str) -> Bill:
+        """The bill by cause, and what of the results was there before."""
+        if context not in self._bills:
+            bill = self._answer(cost_causes.QUERIES["bill"], context).rows
+
+            def charged(connection: Connection) -> Bill:
+                made = Bill()
+                for part in self._slices_of(connection):
+                    rows = (self._each(cost_causes.QUERIES[name], part) for name in ("calls", "results", "compactions"))
+                    charges, repeats = cost_causes.charged(bill, *rows)
+                    made.add(charges)
+                    made.repeats += repeats
+                    if context in self._of_each_charge:
+                        made.charges += map(cost_causes.Charge._asdict, charges)
+                made.charges.sort(key=_SESSION)
+                made.repeats.sort(key=_SESSION)
+                return made
+
+            self._bills[context] = answered(self._store, charged, context or None, self._connections, self._threads)
+        return self._bills[context]
+
+    def _of(self, study: Asking) -> str:
+        """The context a study's rows are of; empty where nothing need be left out."""
+        if study.context == "both":
+            return ""
+        wanted = self.context if study.context == "either" else study.context
+        return wanted if self._contexts - {wanted} else ""
+
+    def _answer(self, sql: str, context: str = "") -> _Answer:
+        answer = self._kept.pop((sql, context), None)
+        if answer is None:
+
+            def take(connection: Connection) -> _Answer:
+                asked = self._execute(sql, connection)
+                is_kept = self._awaited[sql, context] > 1
+                return _Answer(names_of(asked), list(_shared(asked, self._ids)) if is_kept else asked.fetchall())
+
+            answer = answered(self._store, take, context or None, self._connections, self._threads)
+        self._awaited[sql, context] -= 1
+        if self._awaited[sql, context] > 0:
+            self._kept[sql, context] = answer
+        return answer
+
+    def _asked_by_slices(self, sql: str, context: str) -> Rows:
+        def take(connection: Connection) -> Rows:
+            names: list[str] = []
+            values: list[tuple[Any, ...]] = []
+            for part in self._slices_of(connection):
+                asked = self._execute(sql, part)
+                names = names_of(asked)
+                values += _shared(asked, self._ids)
+            values.sort(key=itemgetter(0, 1))
+            return Rows(names, values)
+
+        return answered(self._store, take, context or None, self._connections, self._threads)
+
+    def _slices_of(self, connection: Connection) -> list[Connection]:
+        """Made once for all questions: each would look into the files of its tables again."""
+        if connection not in self._slices:
+            self._slices[connection] = slices(connection, "tool_calls", _MOST_IN_A_SLICE)
+        return self._slices[connection]
+
+    def _each(self, sql: str, connection: Connection) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query, asked when the first is wanted."""
+        asked = self._execute(sql, connection)
+        while some := asked.fetchmany(_ROWS_A_FETCH):
+            yield from some
+
+    def _execute(
+        self, sql: str, connection: Connection, values: dict[str, Any] | None = None
+    ) -> duckdb.DuckDBPyConnection:
+        if connection.is_slice:
+            return execute_ours(connection, sql, values)
+        if not self._queries:
+            connection.hold("lies", LIES)
+            connection.show("sessions", with_place("memory.main.sessions", "lies"))
+            if NAMED in sql:
+                connection.seeing({"signals"})
+                connection.show(NAMED, of_signals(self._named))
+        else:
+            hold_asked(connection, self._queries, with_place(), NAMED, self._named)
+        return execute_ours(connection, sql, values)
+
+
+def _sliced(study: Asking) -> frozenset[str]:
+    return study.sliced if isinstance(study, Question) else frozenset()
+
+
+def _shared(asked: duckdb.DuckDBPyConnection, ids: dict[str, str]) -> Iterator[tuple[Any, ...]]:
+    """Rows that stay for a while. Names come again and again, each time as an object of its own: one takes the place of
+    all; of `ids` of sessions in other answers, too."""
+    kinds = [(column[0], column[1].id) for column in asked.description or ()]
+    shared = [(ids if name == "session_id" else {}) if kind in ("varchar", "enum") else None for name, kind in kinds]
+    while some := asked.fetchmany(_ROWS_A_FETCH):
+        columns = zip(shared, zip(*some, strict=True), strict=True)
+        yield from zip(*(of if texts is None else map(texts.setdefault, of, of) for texts, of in columns), strict=True)
+
+
+def _endings(uris: Iterable[str]) -> dict[str, int]:
+    endings = (PurePosixPath(uri).suffix.lower() for uri in uris)
+    return dict(Counter(e if len(e) <= _LONGEST_ENDING else "" for e in endings))
+
+
+# The few sentences that matter of a store: what stands out, ranked by size and sureness (design/findings.md).
+#
+# A finding is one file in this folder that declares `FINDING`; none knows the store or another finding.
+
+FINDINGS = Registry[Question](
+    "finding", "agentsignals.questions.findings", "FINDING", lambda unit: isinstance(unit, Question), r"\w+\.py"
+)
+_BILL = Question(
+    name="bill",
+    question="",
+    queries={"bill": QUERIES["bill"]},
+    function=lambda _: [],
+    context="either",
+    needs_charges=True,
+)
+Beside = Callable[[Callable[[], Any]], Callable[[], Any]]
+"""Begins a function beside what is done next; what it gives waits for the answer."""
+_NEAREST = 12
+_LARGEST = 4
+"""Causes that the line on the bill names."""
+
+
+@cache
+def questions() -> dict[str, Question]:
+    """Every question by name."""
+    return dict(sorted(FINDINGS.all().items()))
+
+
+def findings(
+    store: Store,
+    context: str | None = None,
+    bounds: Bounds | None = None,
+    *,
+    reader: Reader | None = None,
+    beside: Beside | None = None,
+) -> Findings:
+    """What is worth saying of a store, ranked. `context`: `product` or `eval`; without one, people's sessions when
+    there are any. `bounds`: below which nothing is said. `reader`: one that knows of `asking`. `beside`: how the
+    questions about costs are begun, half of all that is done; without it they come second. Keys in names are masked,
+    also in SQL.
+
+    With the usual bounds it is computed once for each state of the store, and kept there as its table `findings`."""
+    bounds = bounds or Bounds()
+    context = context or main_context(store.manifest)
+    is_usual = bounds == Bounds()
+    if is_usual and (kept := decoded(kept_findings.read(store, context))) is not None:
+        return kept
+    candidates, frame = _candidates(store, context, questions(), reader, beside)
+    made: Findings = without_keys_in(replace(frame, answers=standing_out(candidates, bounds), bounds=bounds))
+    if is_usual:
+        kept_findings.keep(store, context, msgspec.json.encode(made))
+    return made
+
+
+def asking(store: Store, context: str | None = None) -> list[Question]:
+    """What `findings` would ask the store now; nothing where its answer was kept."""
+    context = context or main_context(store.manifest)
+    return [] if kept_findings.read(store, context) is not None else [_BILL, *questions().values()]
+
+
+def every_context(store: Store) -> list[Findings]:
+    """Those of each context that the store has: its table `findings`."""
+    return [findings(store, context) for context in sorted(contexts(store.manifest))]
+
+
+def answer(store: Store, id: str, context: str | None = None) -> Answer:  # noqa: A002  (the answer's field)
+    """A candidate by its id, whether or not it is said, with the SQL that gives its rows: names stand there as they
+    are. UsageError where there is none."""
+    asked = {name: question for name, question in questions().items() if id.startswith(f"{name.replace('_', '-')}.")}
+    candidates, _ = _candidates(store, context, asked)
+    for made in candidates:
+        if made.id == id:
+            return made
+    near = ", ".join(sorted(made.id for made in candidates)[:_NEAREST])
+    raise UsageError(
+        f"There is no finding {id!r}.",
+        f"Of this kind there are: {near}." if near else "`agentsignals findings` names those that are said.",
+    )
+
+
+class _Answers(Struct):
+    """What some questions make of a store."""
+
+    candidates: dict[str, list[Answer]] = field(default_factory=dict)
+    """By question."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    bill: str = ""
+
+
+def _candidates(
+    store: Store,
+    context: str | None,
+    asked: dict[str, Question],
+    reader: Reader | None = None,
+    beside: Beside | None = None,
+) -> tuple[list[Answer], Findings]:
+    """What these questions make of the store, and the frame of what is said of it."""
+    reader = reader or Reader(store, [_BILL, *asked.values()], context)
+    asked = {name: question for name, question in asked.items() if question.context in (reader.context, "either")}
+    costs_of = partial(_of_costs, reader, asked)
+    answer = beside(costs_of) if beside else costs_of
+    others = _answers(reader, {name: question for name, question in asked.items() if not question.needs_charges})
+    costs = answer()
+    made = costs.candidates | others.candidates
+    frame = Findings(
+        answers=[],
+        sessions=sum(entry.context == reader.context for entry in store.manifest.sessions.values()),
+        context=reader.context,
+        bill=costs.bill,
+        looked_at={name: len(made[name]) for name in asked},
+        bounds=Bounds(),
+        left_out={name: why for name in asked if (why := (costs.left_out | others.left_out).get(name))},
+    )
+    return [candidate for name in asked for candidate in made[name]], frame
+
+
+def _of_costs(reader: Reader, asked: dict[str, Question]) -> _Answers:
+    """What the questions about costs make of it, and the bill."""
+    made = _answers(reader, {name: question for name, question in asked.items() if question.needs_charges})
+    of_bill = reader.inputs(_BILL)
+    made.bill = _bill(of_bill.rows["bill"], of_bill.paid)
+    return made
+
+
+def _answers(reader: Reader, asked: dict[str, Question]) -> _Answers:
+    made = _Answers()
+    for name, question in asked.items():
+        made.candidates[name], why = _asked(question, reader.inputs(question))
+        if why:
+            made.left_out[name] = why
+    return made
+
+
+def _asked(question: Question, inputs: Inputs) -> tuple[list[Answer], str]:
+    """Its candidates. What another package's raises leaves it out; what ours raises is a defect."""
+    if not FINDINGS.places[question.name].distribution:
+        return question.candidates(inputs), ""
+    try:
+        return question.candidates(inputs), ""
+    except Exception as problem:  # noqa: BLE001  (whatever it is, the other questions are answered)
+        FINDINGS.leave_out(FINDINGS.places[question.name], f"{type(problem).__name__}: {problem}")
+        return [], FINDINGS.broken[question.name]
+
+
+def _bill(bill: list[Row], paid: Mapping[str, Mapping[str, float]]) -> str:
+    """What the sessions cost, and the largest causes of it."""
+    total = fsum(row["cost_usd"] for row in bill)
+    if not total:
+        return ""
+    causes: dict[str, float] = {}
+    for cause, of_cause in paid.items():
+        words = "carried context" if cause in CARRIED else CAUSES[cause]
+        causes[words] = causes.get(words, 0.0) + fsum(of_cause.values())
+    parts = [f"{formatted(usd / total, 'share')} {words}" for words, usd in ranked(causes)[:_LARGEST]]
+    at_least = "at least " if any(row[BOUND] is not None for row in bill) else ""
+    return f"{at_least}{formatted(total, 'usd')} over {len(bill):,} sessions: {', '.join(parts)}"

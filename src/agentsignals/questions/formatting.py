@@ -1,0 +1,115 @@
+"""Numbers as people read them. One place, so that page, table and tooltip agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from math import floor, log10
+from typing import Any
+
+from msgspec import Struct
+
+from agentsignals.questions.question import Kind
+
+MISSING = "–"
+AT_LEAST = ">= "
+
+
+class AtLeast(Struct, frozen=True):
+    """A figure in a table that is a lower bound, to be shown and encoded as one."""
+
+    at_least: float
+
+
+def bounded(value: float | None, is_bound: bool) -> float | AtLeast | None:
+    """A figure, marked where it is a lower bound."""
+    return AtLeast(value) if is_bound and value is not None else value
+
+
+_SMALL_USD, _MOST_DIGITS = 0.001, 12
+"""Dollars under which two figures are written, and no more than so many decimals: what is not 0 is not written as 0."""
+_UNITS = (("G", 1e9), ("M", 1e6), ("k", 1e3))
+
+
+def plain(value: Any) -> Any:
+    """The figure, without its mark."""
+    return value.at_least if isinstance(value, AtLeast) else value
+
+
+def formatted(value: Any, kind: Kind, at_least: bool = False) -> str:
+    """A value in words of its kind; a dash when it is missing. `at_least`: it is a lower bound."""
+    if value is None:
+        return MISSING
+    if isinstance(value, AtLeast):
+        value, at_least = plain(value), True
+    if at_least:
+        return AT_LEAST + formatted(value, kind)
+    if isinstance(value, str):
+        return value
+    writer = _WRITERS.get(kind)
+    return writer(value) if writer else str(value)
+
+
+def signed(value: float | None, kind: Kind) -> str:
+    """A difference in words of its kind, with its sign."""
+    if not value:
+        return formatted(value, kind)
+    return ("+" if value > 0 else "-") + formatted(abs(value), kind)
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else _number(value)
+
+
+def _number(value: float) -> str:
+    size = abs(value)
+    if size >= 100 or float(value).is_integer():
+        return f"{value:,.0f}"
+    digits = f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+    return digits.rstrip("0").removesuffix(".")
+
+
+def _tokens(value: float) -> str:
+    for letter, size in _UNITS:
+        if value >= size:
+            return f"{value / size:.3g} {letter}" if value < 1000 * size else f"{value / size:,.0f} {letter}"
+    return f"{value:,.0f}"
+
+
+def _share(value: float) -> str:
+    return "<0.1%" if 0 < value < 0.001 else f"{value:.1%}"
+
+
+def _usd(value: float) -> str:
+    if 0 < value < 0.01:
+        return f"${value:.4f}" if value >= _SMALL_USD else f"${value:.{min(_MOST_DIGITS, 1 - floor(log10(value)))}f}"
+    return f"${value:,.2f}" if value < 1000 else f"${value:,.0f}"
+
+
+def _bytes(value: float) -> str:
+    for letter, size in _UNITS:
+        if value >= size:
+            return f"{value / size:,.1f} {letter}B"
+    return f"{value:.0f} B"
+
+
+def _seconds(value: float) -> str:
+    if value < 120:
+        return f"{value:.0f} s" if value >= 10 else f"{value:.1f} s"
+    return f"{value / 60:.1f} min" if value < 7200 else f"{value / 3600:.1f} h"
+
+
+def _date(value: Any) -> str:
+    return f"{value:%Y-%m-%d}" if isinstance(value, datetime) else str(value)
+
+
+_WRITERS: dict[Kind, Callable[[Any], str]] = {
+    "count": _count,
+    "number": _number,
+    "tokens": _tokens,
+    "share": _share,
+    "usd": _usd,
+    "bytes": _bytes,
+    "seconds": _seconds,
+    "date": _date,
+}

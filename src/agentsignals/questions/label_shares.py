@@ -1,0 +1,267 @@
+"""Sentiment labels as studies see them: one labeller's conversations, and the place each lies in."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentsignals.model import CLASSIFIER, ENCODER, RULES, trust
+from agentsignals.questions.estimates import Estimate, PlacedShare, count, placed_share
+from agentsignals.questions.formatting import formatted
+from agentsignals.questions.question import Finding, Inputs, Outcome, Row
+from agentsignals.questions.question import Part as BehindPart
+from agentsignals.questions.sql import PLACE
+from agentsignals.signals.catalog import caption
+from agentsignals.stats.agent_traces import TASK, UNJUDGED, Conversation, Message, Part, chosen, label
+from agentsignals.stats.intervals import OfClass, corrected, wilson
+from agentsignals.stats.validation import NEVER_VALIDATED, figures_of, share_text
+
+_KINDS = ", ".join(f"'{kind}'" for kind in sorted(UNJUDGED))
+LABELS = (
+    "SELECT session_id, turn, labeller, value, model, prompt_hash, created_at, epoch_us(created_at) AS at FROM labels"
+    f" WHERE task = '{TASK}' AND turn IS NOT NULL ORDER BY session_id, turn, labeller, created_at NULLS FIRST, value"
+)
+"""One row a label of a message; of two by one labeller the younger comes last."""
+MESSAGES = (
+    "WITH answers AS (SELECT session_id, seq, model FROM steps WHERE thread = 'main' AND model <> ''),"
+    " opened AS (SELECT session_id, arg_min(model, seq) AS model FROM answers GROUP BY session_id)"
+    f" SELECT said.session_id, said.turn, {PLACE},"
+    " coalesce(answers.model, CASE WHEN said.turn = 0 THEN opened.model END, sessions.model) AS model"
+    " FROM turns AS said JOIN sessions USING (session_id) LEFT JOIN opened USING (session_id)"
+    " ASOF LEFT JOIN answers ON said.session_id = answers.session_id AND said.seq > answers.seq"
+    f" WHERE said.kind NOT IN ({_KINDS})"
+    f" AND said.session_id IN (SELECT session_id FROM labels WHERE task = '{TASK}')"
+    " ORDER BY said.session_id, said.turn"
+)
+"""One row a message of the sessions with labels: where it was said, and to which model."""
+QUERIES = {"labels": LABELS, "messages": MESSAGES}
+
+NO_LABELS = (
+    "No message has a sentiment label yet: agentsignals label sentiment --by LABELLER makes them, --from FILE reads"
+    " published ones."
+)
+OUTPUT = (
+    "A sentiment label is a labeller's output, not what was felt: two labellers of one data set agreed with a kappa of"
+    " 0.43 (agent-traces)."
+)
+SENTIMENT = "corpus.sentiment_label"
+_UNMEASURED = f"this labeller was {NEVER_VALIDATED}; agentsignals agree sentiment LABELLER --gold FILE does it"
+FEW_PLACES = "Intervals that draw places are too narrow where these are worth fewer than ten or so equal ones."
+
+
+class Labelled:
+    """One labeller's conversations."""
+
+    def __init__(self, labeller: str, conversations: list[Conversation], places: dict[str, str]) -> None:
+        self.labeller = labeller
+        self.conversations = conversations
+        self.places = places
+        """The place of each session whose place is known."""
+
+    def estimate(self, count: Callable[[Conversation], Part | None]) -> PlacedShare:
+        """A share over these conversations, by what each has of it."""
+        counted = ((conversation.session_id, count(conversation)) for conversation in self.conversations)
+        return placed_share([(name, *part) for name, part in counted if part is not None], self.places)
+
+    def finding(self, estimate: Estimate, id: str, title: str, of: str, note: str = "", **more: Any) -> Finding:  # noqa: A002  (the finding's field)
+        """The figure as a finding; its command makes it again with the same labeller."""
+        study = id.partition(".")[0]
+        command = f"agentsignals report --study {study} --labeller {shlex.quote(self.labeller)} -o {study}.json"
+        validation = caption(SENTIMENT, more.get("classes", ())) if self.labeller == RULES else _UNMEASURED
+        return estimate.finding(id, title, of, note, command=command, validation=validation, **more)
+
+    def limits(self) -> list[str]:
+        """What holds of every figure over these labels."""
+        of_place = Counter(self.places.get(c.session_id) for c in self.conversations for _ in c.labelled)
+        n = of_place.total()
+        of_place.pop(None, None)
+        limits = [f"Sentiment labels are by {self.labeller}.", OUTPUT, FEW_PLACES]
+        most = max(of_place.values(), default=0)
+        if 2 * most > n:
+            limits.append(
+                f"{most / n:.0%} of the labelled messages lie in one place: the figures of sentiment are its people's."
+            )
+        return limits
+
+
+def labelled(inputs: Inputs) -> Labelled | None:
+    """The conversations by the labeller asked for, else by the one with most labels; None when there is no label."""
+    by_labeller: dict[str, dict[tuple[str, int], Row]] = {}
+    for row in inputs.rows["labels"]:
+        by_labeller.setdefault(row["labeller"], {})[row["session_id"], row["turn"]] = row
+    messages: dict[str, list[Row]] = {}
+    for row in inputs.rows["messages"]:
+        messages.setdefault(row["session_id"], []).append(row)
+    name = inputs.labeller or chosen({n: _standing(rows) for n, rows in by_labeller.items()})
+    if name is None or name not in by_labeller:
+        return None
+    values = {key: label(row["value"]) for key, row in by_labeller[name].items()}
+    judged = {session_id for session_id, _ in by_labeller[name]}
+    conversations = [
+        Conversation(s, [Message(r["turn"] + 1, values.get((s, r["turn"])), r["model"]) for r in rows])
+        for s, rows in messages.items()
+        if s in judged
+    ]
+    places = {s: place for s, rows in messages.items() if (place := rows[0]["place"]) is not None}
+    return (
+        Labelled(name, conversations, places) if any(conversation.labelled for conversation in conversations) else None
+    )
+
+
+def _standing(rows: dict[tuple[str, int], Row]) -> tuple[int, int]:
+    """How many labels, and the time of the last."""
+    return sum(label(row["value"]) is not None for row in rows.values()), max(row["at"] or 0 for row in rows.values())
+
+
+def unlabelled(inputs: Inputs) -> Outcome:
+    """What a study of labels says where there are none: what makes them."""
+    if not inputs.labeller:
+        return Outcome(limits=[NO_LABELS])
+    names = sorted({row["labeller"] for row in inputs.rows["labels"]})
+    there = f"labels are by {', '.join(names)}" if names else "there are no labels"
+    return Outcome(limits=[f"No message has a sentiment label by {inputs.labeller}: {there}."])
+
+
+# Shares of messages that an imperfect judge names: word rules give a flag, a classifier a share that is corrected
+# by what it finds and takes wrongly on projects it was not made from, anybody else a share as labelled.
+
+PUSHBACK, NONE = "chat.pushback_type", "non_pushback"
+_TASK = "pushback"
+LABELS_NAMED_SHARES = (
+    "SELECT session_id, turn, labeller, value FROM labels JOIN sessions USING (session_id)"
+    f" WHERE task = '{_TASK}' AND turn IS NOT NULL AND seq IS NULL AND value IS NOT NULL"
+    f" AND split_part(labeller, ':', 1) <> '{RULES}'"
+    " QUALIFY row_number() OVER (PARTITION BY session_id, turn, labeller ORDER BY created_at DESC NULLS LAST) = 1"
+    " ORDER BY session_id, turn, labeller"
+)
+"""One row a labelled message and labeller; the rules' labels are the signal's over again."""
+ENOUGH = 0.5
+"""Of the prompts asked about, a labeller's share from which its labels stand for them (this project's choice)."""
+
+Place = tuple[str, int]
+"""Session and turn of a message."""
+
+
+class _Measured(Struct):
+    random: dict[str, OfClass] = field(default_factory=dict)
+
+
+class _Model(Struct):
+    """What is read of a classifier's file here."""
+
+    held_out: _Measured | None = None
+    annotators: list[str] = field(default_factory=list)
+
+
+@cache
+def rules_find() -> str:
+    """How much of what readers call pushback the word rules find, and how often they are right, out of
+    `stats/validation/figures.json`: an objection of one kind that is called another counts as found."""
+    recalls, hits, named = [], 0, 0
+    for figure in figures_of(PUSHBACK):
+        if figure.value == NONE and figure.truth != "planted cases" and figure.recall is not None:
+            object_, missed = figure.n - figure.true, figure.named - round(figure.recall * figure.true)
+            right = object_ - missed
+            recalls.append(f"{share_text(right / object_, wilson(right, object_))} (n {object_})")
+            hits, named = hits + right, named + figure.n - figure.named
+    right_in = share_text(hits / named, wilson(hits, named))
+    return f"rules: recall {', '.join(recalls)} of what a reader calls pushback, right in {right_in} of what they name"
+
+
+def of_classes(labeller: str, task: str) -> dict[str, OfClass]:
+    """What a classifier does on random rows of projects left out, by class; empty of anybody else, and where its file
+    is gone or holds no such figures."""
+    model = _model(labeller, task)
+    return model.held_out.random if model and model.held_out else {}
+
+
+def _model(labeller: str, task: str) -> _Model | None:
+    kind, _, name = labeller.partition(":")
+    if kind not in (CLASSIFIER, ENCODER):
+        return None
+    # The file is data of the labels' stage, which stands above this one: read, not imported.
+    file = Path(name) if name else files("agentsignals").joinpath("labels", "classifier", f"{task}.{kind}.json")
+    if not file.is_file():
+        return None
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=_Model)
+    except msgspec.DecodeError:  # whatever lies there now is no classifier: nothing is known of the one that judged
+        return None
+
+
+def as_judged(estimate: PlacedShare, labeller: str, of: OfClass | None) -> PlacedShare:
+    """A counted share as what it stands for. `of`: what the labeller does in this class, where that was measured."""
+    if of is None:
+        unknown = f"by {labeller}, whose recall and false alarms nobody measured here"
+        return replace(estimate, note="; ".join(part for part in (unknown, estimate.note) if part))
+    right = corrected(
+        int(estimate.k), int(estimate.n), hits=of.hits, true=of.true, false_alarms=of.false_alarms, others=of.others
+    )
+    interval = None if right.low is None or right.high is None else (right.low, right.high)
+    note = f"by {labeller}, corrected by its recall and false alarms: {right.in_words()}"
+    return replace(estimate, value=right.share, interval=interval, note=note)
+
+
+def validation_of(labeller: str, task: str) -> str:
+    """What stands beside a share by a labeller, for how often it is right."""
+    model = _model(labeller, task)
+    if model is None or model.held_out is None or not model.held_out.random:
+        return f"{labeller}, {NEVER_VALIDATED} here"
+    readers = ", ".join(model.annotators) or "whoever made its gold"
+    return f"{labeller}: recall and false alarms in the note are against {readers}"
+
+
+def objections(  # noqa: PLR0913  (a finding's words, in the order they are read)
+    inputs: Inputs,
+    flagged: Mapping[Place, bool],
+    name: str,
+    title: str,
+    of: str,
+    note: str = "",
+) -> Finding:
+    """The finding of prompts that object. `flagged`: the prompts asked about, each with what the rules say of it. The
+    rows need `labels` (`LABELS`). Its share is that of the most trusted labeller of `ENOUGH` of them
+    (of the one asked for, where it is among these); without any it is what the rules find, as a count at least."""
+    by_labeller: dict[str, list[Row]] = {}
+    for row in inputs.rows["labels"]:
+        if (row["session_id"], row["turn"]) in flagged:
+            by_labeller.setdefault(row["labeller"], []).append(row)
+    able = [labeller for labeller, rows in by_labeller.items() if len(rows) >= ENOUGH * len(flagged)]
+    flags = sum(flagged.values())
+    if not able:
+        parts = partial(_flags, flagged)
+        return count(flags if flagged else None, len(flagged), behind=parts).finding(
+            name, title, of, f"a flag, no share: {rules_find()}", unit="prompts", at_least=True, signals=(PUSHBACK,)
+        )
+    labeller = max(able, key=lambda n: (n == inputs.labeller, trust(n), len(by_labeller[n])))
+    counted = [(row["session_id"], float(row["value"] != NONE), 1.0) for row in by_labeller[labeller]]
+    none = of_classes(labeller, _TASK).get(NONE)
+    # To object is not to be of the class `non_pushback`: what is a hit of the one is no false alarm of the other.
+    measured = none and OfClass(
+        true=none.others,
+        hits=none.others - none.false_alarms,
+        others=none.true,
+        false_alarms=none.true - none.hits,
+    )
+    share = as_judged(placed_share(counted, inputs.places), labeller, measured)
+    beside = f"the rules flag {flags:,} of {len(flagged):,}"
+    notes = "; ".join(part for part in (note, beside) if part)
+    return share.finding(name, title, of, notes, validation=validation_of(labeller, _TASK))
+
+
+def _flags(flagged: Mapping[Place, bool]) -> list[BehindPart]:
+    return [(session_id, float(flag), 1.0) for (session_id, _), flag in flagged.items()]
+
+
+def by_rules(k: float, n: float, of: str) -> str:
+    """`at least 3 of 10 prompts`: what the rules find, in words, for a mark's tip."""
+    return f"at least {formatted(k, 'count')} of {formatted(n, 'count')} {of}"

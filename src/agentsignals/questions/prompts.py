@@ -1,0 +1,113 @@
+"""Prompts as topics are made of them: a person's own words, without secrets and what only names the project at hand."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import chain
+
+from agentsignals.questions.question import Row
+from agentsignals.redaction import Redactor
+from agentsignals.stats.grouping import MOST, words_of
+from agentsignals.words.prose import prose
+
+SHORTEST, LONGEST = 30, 1500
+"""Characters of its own words that a prompt needs, and may have (SWE-chat; design/labels.md#topics)."""
+_ADDRESS = re.compile(r"https?://\S{1,2000}")
+_BRACKETS = re.compile(r"\[[^\]\n]{0,200}\]")
+_NAME = re.compile(r"[/\\_@#=<>{}0-9]|[^.]\.[^.]|[a-z][A-Z]")
+"""In a word: it is a path, a file, an identifier, a mention or a number."""
+_NO_LETTERS = re.compile(r"[^A-Za-z]+")
+_INJECTED = re.compile(r"\s{0,9}<[a-z][a-z_-]{2,40}[ >]")
+"""How messages begin that a harness put in."""
+
+
+class Prompt:
+    """A prompt with what is left of it."""
+
+    def __init__(self, row: Row, place: str, text: str) -> None:
+        self.row = row
+        self.place = place
+        self.text = text
+
+
+class Kept:
+    """The prompts that have a topic, and how many were left out, by reason."""
+
+    def __init__(self, rows: Sequence[Row], places: dict[str, str]) -> None:
+        self.left_out: Counter[str] = Counter()
+        prompts = self._cleaned(rows, places)
+        self.prompts = self._capped(self._sized(_without_names(prompts)))
+
+    def _cleaned(self, rows: Sequence[Row], places: dict[str, str]) -> list[Prompt]:
+        prompts = []
+        mask = Redactor(apart=False).plain  # first of all: a word alone no longer shows what it was part of
+        for row in rows:
+            if row["language"] != "en":
+                self.left_out["not known to be English"] += 1
+            elif _INJECTED.match(row["text"]):
+                self.left_out["put in by a harness"] += 1
+            else:
+                # A session whose place nobody knows is a place of its own.
+                place = places.get(row["session_id"]) or str(row["session_id"])
+                prompts.append(Prompt(row, place, own_words(mask(row["text"]))))
+        return prompts
+
+    def _sized(self, prompts: list[Prompt]) -> list[Prompt]:
+        """Neither too short nor too long, each once."""
+        by_text: dict[str, Prompt] = {}
+        for prompt in prompts:
+            if len(prompt.text) < SHORTEST:
+                self.left_out["too short"] += 1
+            elif len(prompt.text) > LONGEST:
+                self.left_out["too long"] += 1
+            elif prompt.text.lower() in by_text:
+                self.left_out["said before"] += 1
+            else:
+                by_text[prompt.text.lower()] = prompt
+        return list(by_text.values())
+
+    def _capped(self, prompts: list[Prompt]) -> list[Prompt]:
+        """Of each place at most a tenth of all, twenty at least: those whose hash comes first."""
+        most = max(20, -(-len(prompts) // 10))
+        taken: Counter[str] = Counter()
+        kept: set[int] = set()
+        for prompt in sorted(prompts, key=_by_chance):
+            taken[prompt.place] += 1
+            if taken[prompt.place] > most:
+                self.left_out["beyond its place's share"] += 1
+            elif len(kept) >= MOST:
+                self.left_out[f"beyond {MOST:,}, which are compared at once"] += 1
+            else:
+                kept.add(id(prompt))
+        return [prompt for prompt in prompts if id(prompt) in kept]
+
+
+def _by_chance(prompt: Prompt) -> bytes:
+    """An order that has nothing to do with time or place, and is the same each time."""
+    return hashlib.blake2b(prompt.text.encode(errors="replace"), digest_size=8).digest()
+
+
+def own_words(text: str) -> str:
+    """The text without code, quotations, addresses, paths, identifiers, mentions and numbers, on one line."""
+    plain = _BRACKETS.sub(" ", _ADDRESS.sub(" ", prose(text, [], [])))
+    return " ".join([word for word in plain.split() if not _NAME.search(word.rstrip(".,:;!?"))])
+
+
+def _without_names(prompts: list[Prompt]) -> list[Prompt]:
+    """Words of a place's name are taken out of its prompts, unless two other places use them: they are common words."""
+    vocabularies: defaultdict[str, set[str]] = defaultdict(set)
+    for prompt in prompts:
+        vocabularies[prompt.place].update(words_of(prompt.text))
+    used = Counter(chain.from_iterable(vocabularies.values()))  # by so many places
+    names: dict[str, set[str]] = {}
+    for place, words_here in vocabularies.items():
+        named = words_here.intersection(words_of(_NO_LETTERS.sub(" ", place)))
+        names[place] = {word for word in named if used[word] <= 2}
+    for prompt in prompts:
+        if of_place := names[prompt.place]:
+            words = prompt.text.split()
+            prompt.text = " ".join(word for word in words if not of_place.intersection(words_of(word)))
+    return prompts

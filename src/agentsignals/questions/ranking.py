@@ -1,0 +1,367 @@
+"""From candidates to the few sentences that are said, in order (design/findings.md).
+
+A finding is one file in `findings/`: a `Question` that makes candidates of rows, as a study makes figures of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress
+from math import ceil, erfc, sqrt
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
+
+from agentsignals.questions.estimates import Part, PlacedShare, over_places
+from agentsignals.questions.question import Context, Inputs, Row
+from agentsignals.questions.sql import PLACE, by_session
+from agentsignals.stats.intervals import FEWEST_CLUSTERS, Interval, Z
+from agentsignals.stats.paired import apart, benjamini_hochberg
+
+HALF_SURE = 10
+"""Sessions on which a sentence is half sure (this project's choice: a share of ten is known to a third)."""
+
+
+class Bounds(Struct, frozen=True, kw_only=True):
+    """Below which nothing is said."""
+
+    effect: float = 0.05
+    """The least share of the person's whole."""
+    sureness: float = 1 / 3
+    false_discoveries: float = 0.05
+    """The most that may be expected to be wrong among what is said, of all candidates that were looked at."""
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """A sentence that a person can act on, with what stands behind it."""
+
+    id: str
+    """Begins with its question's name, `-` for `_`, and a dot. Letters, digits, dots and hyphens: safe in a command
+    whatever the trace says."""
+    sentence: str
+    size: float
+    unit: str
+    share: float
+    """Of the person's whole (dollars of the bill, sessions of the sessions): what would be gone if it were not so."""
+    n: int
+    """Sessions it rests on."""
+    cause: str
+    """SQL whose rows make it up: session_id, seq and more."""
+    caveat: str
+    """What would make it wrong."""
+    about: str = ""
+    """What it is about, where several may be about one thing: of these the largest is said."""
+    do: str = ""
+    """What to do, and where; empty where there is nothing."""
+    interval: Interval | None = None
+    """Of the figure that `sentence` names with one, at 95 percent."""
+    p: float | None = None
+    """One-sided; None of a plain count of the whole store."""
+    validity: float = 1.0
+    """How often the measure beneath is right, as measured; 1 of what is recorded."""
+    at_least: bool = False
+    """Whether the figure is a lower bound."""
+    sessions: tuple[str, ...] = ()
+    """Those behind it, largest part first."""
+    of_data: bool = False
+    """Speaks of what was read, and not of the work: comes behind what does."""
+    question: str = ""
+    again: str = ""
+    """The command that makes it again, with its evidence."""
+    q: float | None = None
+    """p adjusted over all candidates."""
+    sureness: float = 0.0
+    """0 to 1, by `validity` and `n` alone (design/findings.md#from-candidates-to-the-list)."""
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "size", float(self.size))  # a count, too: it is printed alike once it was kept as JSON
+        force_setattr(self, "sureness", self.validity * self.n / (self.n + HALF_SURE))
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """A finding as it is declared: a question, the rows it needs, and what may be said."""
+
+    name: str
+    question: str
+    """In the user's words."""
+    queries: Mapping[str, str]
+    """SQL over the store's tables by the name the function uses."""
+    function: Callable[[Inputs], list[Answer]]
+    """Every candidate that was looked at, those too small to be said included: they count for the false discoveries."""
+    context: Context = "product"
+    needs_charges: bool = False
+    """Whether it is given the bill by cause (`Inputs.paid`), and `repeats` among its rows: made once for all."""
+    sliced: frozenset[str] = frozenset()
+    """Queries whose rows each rest on one session: of a large store they are asked over some shards at a time, and
+    given as `Inputs.many`, in order of their first two columns. No table `sessions` with places is there."""
+
+    def candidates(self, inputs: Inputs) -> list[Answer]:
+        """Those of these rows, with the question and the command."""
+        context = f" --context {inputs.context}" if inputs.context else ""
+        return [
+            replace(made, question=self.question, again=f"agentsignals findings{context} {made.id}")
+            for made in self.function(inputs)
+        ]
+
+
+class Findings(Struct, frozen=True, kw_only=True):
+    """What is said of a store, and what was looked at."""
+
+    answers: list[Answer]
+    """Ranked."""
+    sessions: int
+    context: str
+    bill: str
+    """What the sessions cost, and for what; empty where no price is known."""
+    looked_at: dict[str, int]
+    """Candidates by question."""
+    bounds: Bounds
+    left_out: dict[str, str] = {}
+    """Questions that could not be asked, and why."""
+    changed_files: int = 0
+    """Files of the store that are new or others since."""
+
+
+def decoded(kept: bytes | None) -> Findings | None:
+    """Findings as they were kept (JSON); None of what is none."""
+    try:
+        return None if kept is None else msgspec.json.decode(kept, type=Findings)
+    except msgspec.DecodeError:
+        return None
+
+
+def fewest_sessions(bounds: Bounds) -> int:
+    """Of fewer nothing can be said: no sentence on so few is sure enough."""
+    return ceil(HALF_SURE * bounds.sureness / (1 - bounds.sureness) - 1e-9) if bounds.sureness < 1 else sys.maxsize
+
+
+def of_too_few(sessions: int, context: str) -> Findings | None:
+    """What is said of so few sessions that nothing can be sure of them, known without looking; None of more."""
+    bounds = Bounds()
+    fewest = fewest_sessions(bounds)
+    if sessions >= fewest:
+        return None
+    why = {"all questions": f"nothing is sure of fewer than {fewest} sessions"}
+    return Findings(answers=[], sessions=sessions, context=context, bill="", looked_at={}, bounds=bounds, left_out=why)
+
+
+def standing_out(candidates: Sequence[Answer], bounds: Bounds) -> list[Answer]:
+    """Those that stand out, the largest and surest first."""
+    tested = [made for made in candidates if made.p is not None]
+    adjusted = dict(
+        zip((made.id for made in tested), benjamini_hochberg([made.p or 0.0 for made in tested]), strict=True)
+    )
+    sure = [
+        replace(made, q=adjusted.get(made.id))
+        for made in candidates
+        if made.share >= bounds.effect
+        and made.sureness >= bounds.sureness
+        and adjusted.get(made.id, 0.0) <= bounds.false_discoveries
+    ]
+    ranked = sorted(sure, key=lambda made: (made.of_data, -made.share * made.sureness, made.id))
+    largest: dict[str, Answer] = {}
+    for made in ranked:
+        largest.setdefault(made.about or made.id, made)
+    return list(largest.values())
+
+
+def drawn(share: PlacedShare, much: float, least: float = 0.0) -> dict[str, Any]:
+    """The fields of an answer whose size is a share of the whole: itself (nothing below `least`), its interval, and
+    the p of its being no larger than `much`."""
+    value = float(share.value or 0.0)
+    return {"share": value if value >= least else 0.0, "interval": share.interval, "p": above(share, much)}
+
+
+def above(share: PlacedShare, much: float) -> float:
+    """The one-sided p of a share being no larger than `much`; 1 where nothing is known of how sessions differ."""
+    if share.interval is None or not isinstance(share.value, float):
+        return 1.0
+    return _tail(share.value - much, share.value - share.interval[0])
+
+
+def apart_from(share: PlacedShare, other: PlacedShare) -> tuple[Interval, float] | None:
+    """The interval of a difference of shares, and the one-sided p of there being none."""
+    if share.interval is None or other.interval is None:
+        return None
+    value, rest = float(share.value or 0.0), float(other.value or 0.0)
+    low, high = apart(value, share.interval, rest, other.interval)
+    return (low, high), _tail(value - rest, value - rest - low)
+
+
+def _tail(gap: float, below: float) -> float:
+    """The normal tail of a gap whose 95 percent interval reaches so far below it."""
+    if below <= 0:
+        return 0.0 if gap > 0 else 1.0
+    return 0.5 * erfc(gap * Z / below / sqrt(2))
+
+
+def slug(name: str, value: str) -> str:
+    """An id out of a name of ours and a value out of a trace, of which only letters and digits are taken; no keys."""
+    from agentsignals.redaction import without_keys  # noqa: PLC0415  (as `_masked`)
+
+    plain = re.sub(r"[^a-z0-9]+", "-", without_keys(value).lower()).strip("-")
+    if plain != value:
+        plain = f"{plain[-30:].strip('-')}-{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:6]}".strip(
+            "-"
+        )
+    return f"{name}.{plain}"
+
+
+def quoted(value: str) -> str:
+    """A value out of a trace, as SQL text."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def lines_of(rows: str) -> str:
+    """SQL for the same rows (session_id, seq and more) with the file and the line that each was read from."""
+    return (
+        f"SELECT made.*, events.line, artifacts.path AS file FROM ({rows}) AS made JOIN events USING (session_id, seq)"
+        " LEFT JOIN artifacts USING (artifact_id) ORDER BY session_id, seq"
+    )
+
+
+def among(sessions: Iterable[str]) -> str:
+    """SQL that chooses these sessions."""
+    return f"session_id IN ({', '.join(map(quoted, sorted(sessions)))})"
+
+
+def _masked(value: str) -> str:
+    from agentsignals.redaction import redacted  # noqa: PLC0415  (50 ms of patterns, which what was kept does without)
+
+    return redacted(value)
+
+
+def shown(value: str, most: int = 60) -> str:
+    """A name out of a trace in a sentence: without what is personal, on one line, of a long one the end, which tells
+    paths apart."""
+    line = " ".join(_masked(value).split())
+    return line if len(line) <= most else f"…{line[1 - most :]}"
+
+
+def beginning(value: str, most: int = 200) -> str:
+    """Words out of a trace in a sentence: as `shown`, of long ones the beginning."""
+    line = " ".join(_masked(value).split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+# Where something happens more often than in the person's other sessions: by agent, place, model.
+
+KEYS = {"place": "in {}", "agent": "with {}", "model": "with {}"}
+"""What sessions are held apart by, and how a sentence says it."""
+SESSIONS = f"SELECT session_id, agent, model, {PLACE} FROM sessions ORDER BY session_id"
+"""What `contrasts` is given."""
+
+
+LEAST_PART = 0.1
+"""Of the observations, on either side. Which sizes are looked at is settled before any share is seen: what can't be
+much takes no place among the candidates (Bourgon, Gentleman and Huber 2010)."""
+
+
+class Contrast(NamedTuple):
+    """The sessions of one value against others, alike in the rest where there are such."""
+
+    key: str
+    value: str
+    group: PlacedShare
+    rest: PlacedShare
+    excess: float
+    """What is more than it would be at the others' share, as a part of the whole."""
+    interval: Interval
+    """Of the difference."""
+    p: float
+    """One-sided."""
+    matched: str
+    """Who the others are."""
+    in_group: frozenset[str]
+    """Its sessions."""
+    in_rest: frozenset[str]
+
+    @property
+    def where(self) -> str:
+        return KEYS[self.key].format(shown(self.value))
+
+    def more(self, observations: float, of: str, whole: float) -> dict[str, Any]:
+        """The fields of an answer whose size is what is more than elsewhere: of so many observations, in `of`, as a
+        share of `whole`."""
+        size = self.excess * observations
+        return {
+            "size": size,
+            "unit": f"{of} more than elsewhere",
+            "share": size / whole,
+            "interval": self.interval,
+            "p": self.p,
+            "n": len(self.in_group),
+        }
+
+
+def contrasts(parts: Iterable[Part], sessions: Sequence[Row], keys: Iterable[str] = tuple(KEYS)) -> list[Contrast]:
+    """Every value of these keys with enough sessions on both sides; the same sessions once. `parts`: of a session how
+    many observations hold, and how many there are. `sessions`: rows of `SESSIONS`."""
+    by_id = {row["session_id"]: row for row in sessions}
+    counted = [part for part in parts if part[2] > 0]
+    rows = [by_id[session_id] for session_id, _, _ in counted]
+    columns = {key: [row[key] for row in rows] for key in KEYS}
+    places = by_session(sessions)
+    whole = sum(n for _, _, n in counted)
+    made: list[Contrast] = []
+    seen: set[frozenset[str]] = set()
+    for key in keys:
+        for value, group in _grouped(columns[key], counted).items():
+            # Others may be fewer than all that are left, and are looked for where these are enough.
+            left = len(counted) - len(group)
+            if min(len(group), left) < FEWEST_CLUSTERS or sum(n for _, _, n in group) < LEAST_PART * whole:
+                continue
+            rest, in_rest, matched = _others(key, value, columns, counted)
+            in_group = frozenset([session_id for session_id, _, _ in group])
+            if len(rest) < FEWEST_CLUSTERS or sum(n for _, _, n in rest) < LEAST_PART * whole or in_group in seen:
+                continue
+            seen.add(in_group)
+            here, there = over_places(group, places), over_places(rest, places)
+            between = apart_from(here, there)
+            if between is None:
+                continue
+            gap = float(here.value or 0) - float(there.value or 0)
+            made.append(
+                Contrast(
+                    key=key,
+                    value=value,
+                    group=here,
+                    rest=there,
+                    excess=gap * here.n / whole,
+                    interval=between[0],
+                    p=between[1],
+                    matched=matched,
+                    in_group=in_group,
+                    in_rest=in_rest,
+                )
+            )
+    return made
+
+
+def _grouped(values: list[str | None], counted: list[Part]) -> dict[str, list[Part]]:
+    """The parts of each value that is known."""
+    groups: dict[str, list[Part]] = {}
+    for value, part in zip(values, counted, strict=True):
+        if value is not None:
+            groups.setdefault(value, []).append(part)
+    return groups
+
+
+def _others(
+    key: str, value: str, columns: dict[str, list[str | None]], counted: list[Part]
+) -> tuple[list[Part], frozenset[str], str]:
+    """The other sessions that are alike: of the same agents where places differ, of the same places where agents do."""
+    other = "agent" if key == "place" else "place"
+    pairs = list(zip(columns[key], columns[other], strict=True))
+    values = {beside for this, beside in set(pairs) if this == value}
+    alike = list(compress(counted, [this != value and beside in values for this, beside in pairs]))
+    ids = frozenset([session_id for session_id, _, _ in alike])
+    if len(ids) >= FEWEST_CLUSTERS:
+        return alike, ids, f"your other sessions of the same {other}s"
+    rest = list(compress(counted, [this != value for this in columns[key]]))
+    return rest, frozenset([session_id for session_id, _, _ in rest]), f"your other sessions, of any {other}"

@@ -1,0 +1,125 @@
+"""SQL that several studies ask, over the store's tables. Free of double quotes and of `$`: it fits a shell command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agentsignals.model import UNSPOKEN
+from agentsignals.questions.question import Row
+
+SPOKEN = f"kind NOT IN {tuple(sorted(UNSPOKEN))}"
+"""Of turns: those of a person's words."""
+STARTED = (
+    "CASE WHEN started_at BETWEEN TIMESTAMP '2015-01-01' AND TIMESTAMP '2100-01-01' THEN started_at END AS started_at"
+)
+"""When a session began; a clock that was never set (1970) must not stretch the axis of everybody's time."""
+
+PLACE = "place"
+"""Where a session lies: a column that the table `sessions` has for studies (`findings.inputs.Reader`)."""
+LIES = (
+    "SELECT session_id, max(json_extract_string(value, '')) AS place FROM signals WHERE signal = 'user.place' AND"
+    " absent IS NULL GROUP BY session_id"
+)
+"""Where sessions lie, told of all of them together (`views.same_place`); nothing of eval runs."""
+
+
+def with_place(sessions: str = "sessions", lies: str = f"({LIES})") -> str:
+    """Sessions with their place; of an eval run its own. `lies`: the rows of `LIES`."""
+    return (
+        f"SELECT sessions.*, coalesce(lies.place, lower(repo), cwd) AS place FROM {sessions} AS sessions"
+        f" LEFT JOIN {lies} AS lies USING (session_id)"
+    )
+
+
+NAMED = "named_signals"
+"""Of the table `signals` those that the queries of a report name (`signal = '…'`, `signal IN (…)`), all that is asked
+of it: session_id, turn, signal, value, number, absent, detail. It is read once for all queries
+(`store.held`)."""
+WHERE_EACH_LIES = f"SELECT session_id, place FROM ({with_place()}) ORDER BY session_id"
+"""The same as `PLACED`, where the table `sessions` is the store's own."""
+IS_SUBAGENTS = "parent_session_id IS NOT NULL AND n_prompts = 0"
+"""Of a session: a subagent's, as Codex and OpenCode log them. In a fork, which has a parent, too, a person speaks."""
+BOUND = "visible_output_tokens"
+"""The column that is there where a session's output, and so its cost, is a lower bound."""
+
+SESSIONS = (
+    f"SELECT session_id, agent, model, {PLACE}, parent_session_id, {IS_SUBAGENTS} AS is_subagents, {STARTED}, title,"
+    " n_prompts, n_steps, n_tool_calls, n_subagent_tool_calls, n_edits, input_tokens, output_tokens, cache_read_tokens,"
+    " cache_write_tokens, cost_usd, recorded_cost_usd, subagent_cost_usd, unpriced, visible_output_tokens"
+    " FROM sessions ORDER BY session_id"
+)
+"""One row a session."""
+
+LABEL = "json_extract_string(value, '')"
+"""A value that is text, without JSON's quotes. The empty path is the whole value; `$` would belong to the shell."""
+
+PLACED = f"SELECT session_id, {PLACE} FROM sessions ORDER BY session_id"
+"""Where each session lies, as `places.by_session` wants it."""
+
+SAID_AT = (
+    "CASE WHEN timestamp BETWEEN TIMESTAMP '2015-01-01' AND TIMESTAMP '2100-01-01' THEN timestamp END AS timestamp"
+)
+"""When a prompt was given, with the same care as `STARTED`."""
+
+MAIN_CALLS = "FROM tool_calls WHERE thread = 'main'"
+
+
+PROGRAM = r"coalesce(nullif(regexp_extract(command, '^(?:cd \S+ *(?:&&|;) *)?(\S+(?: [a-z][\w:-]*)?)', 1), ''), name)"
+"""What a call runs: the program and its verb, behind a change of the folder; else the tool."""
+
+
+RATIO = ("num", "den")
+"""Details of a signal that is a ratio: what `measures.pooled` needs."""
+
+
+def values(*paths: str, detail: tuple[str, ...] = RATIO, more: str = "") -> str:
+    """One row a session and signal that has a value: session_id, agent, place, signal, number; these details as
+    numbers; `more` columns of `NAMED`, each with a comma behind. Why others have none: `ABSENT`."""
+    wanted = ", ".join(f"'{path}'" for path in paths)
+    keys = ", ".join(f"'{key}'" for key in detail)
+    read = f", detail->>[{keys}] AS details" if detail else ""  # read once for all keys
+    numbers = "".join(f", TRY_CAST(details[{n + 1}] AS DOUBLE) AS {key}" for n, key in enumerate(detail))
+    return (
+        f"SELECT session_id, agent, {PLACE}, signal, {more}number{numbers} FROM (SELECT *{read} FROM {NAMED})"
+        f" JOIN sessions USING (session_id) WHERE signal IN ({wanted}) AND absent IS NULL ORDER BY session_id, signal"
+    )
+
+
+ABSENT = (
+    f"SELECT signal, absent, count(*) AS n FROM {NAMED} JOIN sessions USING (session_id) WHERE absent IS NOT NULL"
+    " GROUP BY ALL ORDER BY n DESC, min(session_id)"
+)
+"""Why sessions have no value of a signal: a row a signal and reason, most frequent ones first."""
+
+
+HAPPENED, WORD, NUMBER = "bool_or(number > 0)", f"max({LABEL})", "max(number)"
+"""What `of_turns` takes of a signal: whether it is above 0, its label, its number."""
+
+
+def of_turns(**columns: tuple[str, str]) -> str:
+    """`of_turns AS (…)`, for a WITH: a row a turn with what signals say of it, each column as (signal, aggregate)."""
+    taken = ", ".join(f"{what} FILTER (signal = '{path}') AS {name}" for name, (path, what) in columns.items())
+    paths = ", ".join(f"'{path}'" for path in dict.fromkeys(path for path, _ in columns.values()))
+    return (
+        f"of_turns AS (SELECT session_id, turn, {taken} FROM {NAMED} WHERE signal IN ({paths}) AND absent IS NULL"
+        " GROUP BY ALL)"
+    )
+
+
+def number_of(path: str, aggregate: str = "median") -> str:
+    """The aggregate of a signal's number over the sessions that have one."""
+    return f"SELECT {aggregate}(number) FROM signals WHERE signal = '{path}'"
+
+
+def pooled(path: str, num: str = "num", den: str = "den") -> str:
+    """A ratio signal over all sessions together: sum over sum."""
+    over = f"sum(CAST(detail->>'{num}' AS DOUBLE)) / sum(CAST(detail->>'{den}' AS DOUBLE))"
+    return f"SELECT {over} FROM signals WHERE signal = '{path}'"
+
+
+# Where sessions lie: the repository, else the folder (`rows.PLACE`).
+
+
+def by_session(rows: Iterable[Row]) -> dict[str, str]:
+    """The place of each session whose place is known. Rows: session_id, place."""
+    return {row["session_id"]: row["place"] for row in rows if row["place"] is not None}

@@ -1,0 +1,25 @@
+"""Studies: questions answered over many sessions, with n, interval and versions.
+
+One study is one file in `studies/`; where it stands in the report it says itself.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from agentsignals.model.registry import Registry
+from agentsignals.questions.question import Study
+
+STUDIES = Registry[Study]("study", "agentsignals.questions", "STUDY", lambda unit: isinstance(unit, Study))
+
+
+@cache
+def studies() -> dict[str, Study]:
+    """Every study by name, in the order of the report."""
+    declared = sorted(STUDIES.all().values(), key=lambda study: (study.place, study.name))
+    return {study.name: study for study in declared}
+
+
+def study(name: str) -> Study:
+    """The study of that name; UsageError names what there is."""
+    return STUDIES.get(name)

@@ -1,0 +1,166 @@
+"""What was read, and what was skipped: nothing is lost in silence."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import msgspec
+
+from agentsignals.questions.charts import bars
+from agentsignals.questions.estimates import bar, chart, count, drawn, ranked, table
+from agentsignals.questions.question import Asked, Chart, Closed, Finding, Inputs, Outcome, Row, Study, Table
+
+_INTERNAL = "absent_detail LIKE 'internal_error%'"
+
+_ABSENT = (
+    "SELECT session_id, count(*) AS n FROM signals WHERE absent = $reason AND session_id <> '' GROUP BY session_id"
+)
+_OF_FILES = Closed("It counts files or their records, not sessions: the page Files has them.")
+_BEHIND = {
+    "unknown": Asked("SELECT session_id, count(*) AS n FROM events WHERE kind = 'unknown' GROUP BY session_id", {}),
+    "internal_errors": Asked(f"SELECT session_id, count(*) AS n FROM signals WHERE {_INTERNAL} GROUP BY 1", {}),
+}
+
+
+def _outcome(inputs: Inputs) -> Outcome:
+    formats = inputs.rows["formats"]
+    tables = [_formats(formats), _reasons(inputs), _endings(inputs), _notes(inputs), _absent(inputs)]
+    return Outcome(_findings(inputs), tables, drawn(_chart(formats)), _limits(inputs))
+
+
+def _findings(inputs: Inputs) -> list[Finding]:
+    total = {key: int(value or 0) for key, value in inputs.rows["totals"][0].items()}
+    files, records, beside = total["files"], total["records"], sum(inputs.no_traces.values())
+    n_records, skipped = records + total["skipped"], total["skipped"]
+    report = "please report them" if total["internal"] else ""
+    asked: tuple[tuple[str, str, int, str, int, str, str, str], ...] = (
+        ("files", "Files read", files, "files", files, "files", "count(*) FROM artifacts", ""),
+        ("records", "Records read", records, "records", n_records, "records found",
+         "coalesce(sum(records), 0) FROM artifacts", ""),
+        ("skipped", "Records skipped", skipped, "records", n_records, "records found",
+         "coalesce(sum(skipped), 0) FROM artifacts", "a file that is no known format counts as one record"),
+        ("no_traces", "Files beside them that are no traces", beside, "files", files + beside, "files found", "",
+         "not JSON; they were not read"),
+        ("unknown", "Records read but not understood", total["unknown"], "records", records, "records read",
+         "count(*) FROM events WHERE kind = 'unknown'", "kept whole, as events of kind unknown"),
+        ("internal_errors", "Values that an error of this program prevented", total["internal"], "values",
+         total["n_values"], "values", f"count(*) FROM signals WHERE {_INTERNAL}", report),
+    )  # fmt: skip
+    return [
+        count(value, n, behind=_BEHIND.get(name, _OF_FILES)).finding(
+            f"reading.{name}",
+            title,
+            of,
+            note,
+            unit=unit,
+            sql=f"SELECT {sql}" if sql else "",
+            headline=name == "skipped",
+        )
+        for name, title, value, unit, n, of, sql, note in asked
+    ]
+
+
+def _chart(formats: list[Row]) -> Chart | None:
+    with_bytes = [row for row in formats if row["bytes"]]
+    rows: list[Row] = []
+    for row in sorted(with_bytes, key=lambda r: -r["bytes"]):
+        name, files = row["format"] or "unrecognised", f"{row['files']:,}"
+        tip = f"{name}: {files} files, {row['bytes'] / 1e6:,.1f} MB, {row['records'] or 0:,} records"
+        rows.append(bar(f"{name} ({files})", row["bytes"], tip, behind=_of_format(row)))
+    n = sum(row["files"] for row in with_bytes)
+    spec = bars(rows, "bytes", "bytes")
+    return chart("reading.formats", "Bytes by format", rows, spec, n=n, of="files", note="files in brackets")
+
+
+def _formats(formats: list[Row]) -> Table:
+    keys = ("files", "sessions", "records", "skipped", "bytes")
+    return table(
+        "reading.formats",
+        "What was read, by format",
+        "format | files:count | sessions:count | records records read:count | skipped:count | bytes size:bytes",
+        [[row["format"] or "unrecognised", *(row[key] for key in keys)] for row in formats],
+        n=sum(row["files"] for row in formats),
+        of="files",
+        behind=[_of_format(row) for row in formats],
+        note="A format without sessions of its own adds to sessions of others, or holds none.",
+    )
+
+
+def _of_format(row: Row) -> Asked:
+    return Asked("SELECT session_id FROM sessions WHERE format = $format", {"format": row["format"]})
+
+
+def _reasons(inputs: Inputs) -> Table:
+    records: Counter[str] = Counter()
+    files: dict[str, list[str]] = defaultdict(list)
+    for row in inputs.rows["skips"]:
+        for reason, n in msgspec.json.decode(row["skipped_reasons"], type=dict[str, int]).items():
+            records[reason] += n
+            files[reason].append(row["path"])
+    rows: list[list[Any]] = [[r.replace("_", " "), n, len(files[r]), min(files[r])] for r, n in ranked(records)]
+    header = "reason | records:count | files:count | example for example:code"
+    of = "skipped records"
+    return table(
+        "reading.reasons", "What was skipped, by reason", header, rows, n=records.total(), of=of, behind=_OF_FILES
+    )
+
+
+def _endings(inputs: Inputs) -> Table:
+    rows: list[list[Any]] = [[ending or "none", n] for ending, n in ranked(inputs.no_traces)]
+    title, n = "Files that are no traces, by ending", sum(inputs.no_traces.values())
+    return table("reading.no_traces", title, "ending:code | files:count", rows, n=n, of="files", behind=_OF_FILES)
+
+
+def _notes(inputs: Inputs) -> Table:
+    rows = [[row["note"], row["files"]] for row in inputs.rows["notes"]]
+    title, n = "Copies and continuations that were not counted twice", sum(files for _, files in rows)
+    return table("reading.notes", title, "note what was found | files:count", rows, n=n, of="files", behind=_OF_FILES)
+
+
+def _absent(inputs: Inputs) -> Table:
+    rows = inputs.rows["absent"]
+    return table(
+        "reading.absent",
+        "Values that are absent, by reason",
+        "reason | values:count | signals:count | sessions:count",
+        [[r["absent"].replace("_", " "), r["n"], r["signals"], r["sessions"]] for r in rows],
+        n=sum(r["n"] for r in rows),
+        of="absent values",
+        behind=[Asked(_ABSENT, {"reason": row["absent"]}) for row in rows],
+        note="Absent is not zero: these values are in no figure of this report.",
+    )
+
+
+def _limits(inputs: Inputs) -> list[str]:
+    total = inputs.rows["totals"][0]
+    if not total["skipped"]:
+        return []
+    return [f"{int(total['skipped']):,} records could not be read; what they hold is in no figure."]
+
+
+STUDY = Study(
+    name="reading",
+    place=370,
+    title="What was read and what was skipped",
+    question="What do these figures rest on, and what is missing?",
+    queries={
+        "totals": "SELECT (SELECT count(*) FROM artifacts) AS files, (SELECT sum(records) FROM artifacts) AS records,"
+        " (SELECT sum(skipped) FROM artifacts) AS skipped,"
+        " (SELECT count(*) FROM events WHERE kind = 'unknown') AS unknown,"
+        " (SELECT count(*) FROM signals) AS n_values,"
+        f" (SELECT count(*) FROM signals WHERE {_INTERNAL}) AS internal",
+        "formats": "SELECT a.format AS format, count(*) AS files, any_value(coalesce(s.sessions, 0)) AS sessions,"
+        " sum(records) AS records, sum(skipped) AS skipped, sum(bytes) AS bytes FROM artifacts a"
+        " LEFT JOIN (SELECT format, count(*) AS sessions FROM sessions GROUP BY format) s USING (format)"
+        " GROUP BY a.format ORDER BY files DESC, a.format",
+        "skips": "SELECT path, skipped_reasons FROM artifacts WHERE skipped_reasons <> '{}' ORDER BY path",
+        "notes": "SELECT trim(regexp_replace(note, '[0-9a-f-]{12,}', '…')) AS note, count(*) AS files FROM artifacts"
+        " WHERE note IS NOT NULL GROUP BY 1 ORDER BY files DESC, 1",
+        "absent": "SELECT absent, count(*) AS n, count(DISTINCT signal) AS signals,"
+        " count(DISTINCT session_id) AS sessions FROM signals WHERE absent IS NOT NULL GROUP BY absent"
+        " ORDER BY n DESC, absent",
+    },
+    function=_outcome,
+    context="both",
+)

@@ -1,0 +1,395 @@
+"""Who wrote a session's committed lines, on two roads: as the collector recorded it, and as the replay found it.
+
+Figures split by mode follow the road (design/attribution.md#figures-by-mode: of the sessions recorded as human-only
+half are agents' work), so
+each names its own, and the replay comes first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from agentsignals.questions.charts import bars, dots
+from agentsignals.questions.estimates import INTERVAL_NOTE, Part, bar, chart, placed_share, table
+from agentsignals.questions.formatting import formatted
+from agentsignals.questions.question import Chart, Closed, Table
+from agentsignals.questions.question import Row as StudyRow
+from agentsignals.questions.sql import NAMED
+from agentsignals.stats.intervals import poisson
+
+Road = Literal["replayed", "recorded"]
+ROADS: tuple[Road, ...] = ("replayed", "recorded")
+HUMAN, TOGETHER, VIBE, UNKNOWN = "human_only", "collaborative", "vibe_coding", "unknown"
+NAMES = {HUMAN: "human only", TOGETHER: "collaborative", VIBE: "vibe coding", UNKNOWN: "unknown"}
+"""The paper's three modes (M2), and what is none: the replay's interval reaches over a border of two."""
+OF_ROAD: dict[Road, tuple[str, ...]] = {
+    "replayed": (HUMAN, TOGETHER, VIBE, UNKNOWN),
+    "recorded": (HUMAN, TOGETHER, VIBE),
+}
+LABEL, LABELLER = "coding_mode", "attribution"
+SIGNAL, PERCENT = "chat.coding_mode", "chat.agent_percentage"
+
+OF_SESSIONS = (
+    f"SELECT session_id, max(json_extract_string(value, '')) FILTER (signal = '{SIGNAL}') AS recorded,"
+    f" max(number) FILTER (signal = '{PERCENT}') AS recorded_percent, NULL AS replayed, NULL AS replayed_percent,"
+    " NULL AS replayed_low, NULL AS replayed_high, NULL AS lines"
+    f" FROM {NAMED} WHERE signal IN ('{SIGNAL}', '{PERCENT}') AND absent IS NULL GROUP BY session_id"
+    " UNION ALL SELECT session_id, NULL, NULL, replace(value, 'vibe', 'vibe_coding'), 100 * number,"
+    " 100 * CAST(detail->>'low' AS DOUBLE), 100 * CAST(detail->>'high' AS DOUBLE), CAST(detail->>'n' AS BIGINT)"
+    " FROM labels"
+    f" WHERE task = '{LABEL}' AND labeller = '{LABELLER}'"
+)
+MODES = (
+    "SELECT session_id, max(recorded) AS recorded, max(recorded_percent) AS recorded_percent, max(replayed) AS"
+    f" replayed, max(replayed_percent) AS replayed_percent, max(replayed_low) AS replayed_low, max(replayed_high) AS"
+    f" replayed_high, max(lines) AS lines FROM ({OF_SESSIONS}) JOIN sessions USING (session_id)"
+    " GROUP BY session_id ORDER BY session_id"
+)
+"""One row a session with a mode on either road; `…_percent` of its committed lines are an agent's,
+of the replay an estimate that lies from `replayed_low` to `replayed_high`."""
+
+NO_REPLAY = "No repository was attributed: agentsignals attribute REPOSITORY replays whose lines its commits have."
+
+
+def by_session(rows: Iterable[StudyRow], road: Road) -> dict[str, str]:
+    """The mode of each session that has one on this road."""
+    return {row["session_id"]: row[road] for row in rows if row[road] is not None}
+
+
+def road_of(rows: Iterable[StudyRow]) -> Road:
+    """The road that figures take where they take one: the replay's, unless nothing was replayed."""
+    sessions = list(rows)
+    return "replayed" if any(row["replayed"] is not None for row in sessions) or not sessions else "recorded"
+
+
+# What became of lines, as tables and charts: of written lines by mode and repository, of committed ones by age.
+
+ENOUGH_LINES = 5
+"""Commits whose sessions wrote fewer lines are left out of figures over commits (design/attribution.md#survival)."""
+FATES = {
+    "committed": "in a commit",
+    "overwritten_by_self": "overwritten by the same session",
+    "overwritten_by_other_session": "overwritten by another session",
+    "taken": "taken away by others before the commit",
+    "standing": "in no commit yet",
+    "rest": "not known",
+}
+_WEEK_S = 7 * 86_400
+_AGES = (1, 2, 4, 8, 16, 32)
+"""Upper ends of classes of age, in weeks; the last class is open."""
+
+
+def living(rows: Iterable[StudyRow]) -> list[Part]:
+    """Of each commit whose lines can be looked for: how many are still there, of how many."""
+    return [(row["commit_sha"], row["alive"], row["known"]) for row in rows if row["known"]]
+
+
+def written(row: StudyRow) -> float:
+    """The lines that the calls of a session wrote (Eq 2)."""
+    made: float = row["produced"]
+    return made
+
+
+def left_standing(row: StudyRow) -> float:
+    """Of those, the ones that the session did not overwrite itself (Eq 3)."""
+    return written(row) - float(row["overwritten_by_self"])
+
+
+def _fates(rows: Iterable[StudyRow]) -> dict[str, float]:
+    """Lines by what became of them."""
+    counted = dict.fromkeys(FATES, 0.0)
+    made = 0.0
+    for row in rows:
+        made += row["produced"]
+        for fate in FATES:
+            counted[fate] += row.get(fate) or 0
+    counted["rest"] = max(made - sum(counted.values()), 0)
+    return {"produced": made, **counted}
+
+
+def by_mode(sessions: list[StudyRow], modes: list[StudyRow], places: dict[str, str]) -> Table:
+    """The paper's Table 3, by modes of both roads."""
+    shown: list[list[Any]] = []
+    behind = []
+    for road in ROADS:
+        mode_of = by_session(modes, road)
+        for mode in OF_ROAD[road]:
+            group = [row for row in sessions if mode_of.get(row["session_id"]) == mode]
+            if group:
+                shown.append([f"{NAMES[mode]}, {road}", *_figures(group, places)])
+                behind.append(group)
+    if sessions:
+        shown.insert(0, ["all", *_figures(sessions, places)])
+        behind.insert(0, sessions)
+    fates = " | ".join(f"{key} {words}:share" for key, words in FATES.items() if key != "committed")
+    return table(
+        "survival.by_mode",
+        "What became of the lines that agents wrote, by mode",
+        "mode | n sessions:count | produced lines written:count | efficiency efficiency (Eq 2):share | ends:share"
+        f" | rate survival (Eq 3):share | {fates}",
+        shown,
+        n=len(sessions),
+        of="sessions whose calls wrote lines",
+        behind=behind,
+        note="SWE-chat (v1, modes as recorded, sessions that map cleanly; all, collaborative, vibe): Eq 2 44.3, 38.2,"
+        " 59.0%; Eq 3 50.3, 44.1, 64.6%; overwritten by the agent itself 9.3, 10.1, 7.1%; deleted by people 42.2, 46.9,"
+        " 30.9%.",
+    )
+
+
+def _figures(rows: list[StudyRow], places: dict[str, str]) -> list[Any]:
+    fates = _fates(rows)
+    made = fates["produced"]
+    efficiency, rate = (
+        placed_share([(r["session_id"], min(r["committed"], n), n) for r in rows if (n := whole(r)) > 0], places)
+        for whole in (written, left_standing)
+    )
+    shares = [fates[key] / made if made else None for key in FATES if key != "committed"]
+    return [len(rows), int(made), efficiency.value, *efficiency.ends, rate.value, *shares]
+
+
+def _told_apart(repos: list[str]) -> list[str]:
+    """The last parts of addresses or folders, as few as tell all of them apart."""
+    parts = [repo.rstrip("/").split("/") for repo in repos]
+    most = max(map(len, parts), default=0)
+    shown = [["/".join(segments[-n:]) for segments in parts] for n in range(1, most + 1)]
+    return next((names for names in shown if len({*names}) == len(names)), repos)
+
+
+def by_repo(sessions: list[StudyRow], commits: list[StudyRow], lines: list[StudyRow]) -> Table:
+    """Each repository: from what was written to what is there today."""
+    shown: list[list[Any]] = []
+    behind = []
+    repos = sorted({row["repo"] for row in [*commits, *lines]})
+    for repo, name in zip(repos, _told_apart(repos), strict=True):
+        linked = {session_id for row in commits if row["repo"] == repo for session_id in row["session_ids"]}
+        behind.append(linked)
+        fates = _fates(row for row in sessions if row["session_id"] in linked)
+        repo_lines = [row for row in lines if row["repo"] == repo]
+        by_author = {who: living(row for row in repo_lines if row["is_agents"] == who) for who in (True, False)}
+        alive = [(sum(k for _, k, _ in rows), sum(n for _, _, n in rows)) for rows in by_author.values()]
+        slices = [row for row in commits if row["repo"] == repo and row["written_in_files"] >= ENOUGH_LINES]
+        made = sum(row["written_in_files"] for row in slices)
+        kept = sum(row["kept"] for row in slices)
+        shown.append(
+            [
+                *(name, len(linked), int(fates["produced"])),
+                *(int(fates[key]) for key in FATES if key != "rest"),
+                *(len(slices), min(kept / made, 1.0) if made else None),
+                *(figure for k, n in alive for figure in (int(n), k / n if n else None)),
+            ]
+        )
+    header = " | ".join(f"{key} {words}:count" for key, words in FATES.items() if key != "rest")
+    return table(
+        "survival.by_repository",
+        "Lines of agents, by repository",
+        f"repo repository:code | sessions:count | produced lines written:count | {header} | commits:count"
+        " | strict kept by commit, in its files:share | agent agents' lines in the head's history:count | alive:share"
+        " | other other lines:count | other_alive alive of them:share",
+        shown,
+        n=len(shown),
+        of="repositories",
+        behind=behind,
+        note="Sessions are those that its commits are linked to.",
+    )
+
+
+def _aged(lines: list[StudyRow]) -> list[tuple[str, list[StudyRow], list[StudyRow]]]:
+    """Agents' and other lines by the age of their commit, counted back from the newest of its repository."""
+    newest: dict[str, float] = defaultdict(float)
+    for row in lines:
+        newest[row["repo"]] = max(newest[row["repo"]], row["newest"])
+    classes: dict[int, list[StudyRow]] = defaultdict(list)
+    for row in lines:
+        weeks = (newest[row["repo"]] - row["committed"]) / _WEEK_S
+        classes[sum(weeks > end for end in _AGES)].append(row)
+    aged = []
+    for n, rows in sorted(classes.items()):
+        begin = 0 if n == 0 else _AGES[n - 1]
+        name = f"over {begin} weeks" if n == len(_AGES) else f"{begin} to {_AGES[n]} weeks"
+        aged.append((name, [r for r in rows if r["is_agents"]], [r for r in rows if not r["is_agents"]]))
+    return aged
+
+
+def by_age(lines: list[StudyRow], repos: dict[str, str]) -> Table:
+    shown: list[list[Any]] = []
+    for name, agents, others in _aged([row for row in lines if row["known"]]):
+        row: list[Any] = [name, len({r["commit_sha"] for r in [*agents, *others]})]
+        for rows in (agents, others):
+            estimate = placed_share(living(rows), repos, "commits")
+            row += [int(estimate.n), estimate.value, *estimate.ends]
+        shown.append(row)
+    sides = " | ".join(
+        f"{side}_n {words}:count | {side}_alive alive:share | {side}_low 95% from:share | {side}_high to:share"
+        for side, words in (("agent", "agents' lines"), ("other", "other lines"))
+    )
+    return table(
+        "survival.by_age",
+        "Committed lines that are still there, by age",
+        f"age age of the commit | commits:count | {sides}",
+        shown,
+        n=sum(row["known"] for row in lines),
+        of="lines in commits of the head's history",
+        behind=Closed("It counts lines of commits: the page Code has them."),
+        note="Age is counted back from the newest commit of the repository.",
+    )
+
+
+def fates_chart(sessions: list[StudyRow]) -> Chart | None:
+    fates, of_sessions = _fates(sessions), [(row["session_id"], _fates([row])) for row in sessions]
+    made = fates.pop("produced")
+    rows = [
+        bar(
+            words,
+            fates[key] / made,
+            f"{words}: {fates[key]:,.0f} of {made:,.0f} lines",
+            behind=[(session_id, of[key], of["produced"]) for session_id, of in of_sessions],
+        )
+        for key, words in FATES.items()
+        if fates[key]
+    ]
+    title, spec = "What became of the lines that agents wrote", bars(rows, "share of lines", "share")
+    return chart("survival.fates", title, rows if made else [], spec, n=made, of="lines")
+
+
+def age_chart(lines: list[StudyRow], repos: dict[str, str]) -> Chart | None:
+    rows: list[StudyRow] = []
+    for name, agents, _ in _aged([row for row in lines if row["known"]]):
+        estimate = placed_share(living(agents), repos, "commits")
+        if estimate.n:
+            tip = f"{name}: {formatted(estimate.value, 'share')} of {estimate.n:,.0f} lines"
+            rows.append(estimate.mark(f"{name} ({estimate.n:,.0f})", tip))
+    return chart(
+        "survival.age",
+        "Agents' committed lines that are still there, by age of the commit",
+        rows,
+        dots(rows, "share of lines"),
+        n=sum(row["known"] for row in lines if row["is_agents"]),
+        of="lines",
+        note=f"lines in brackets; {INTERVAL_NOTE}",
+        fewest=2,
+    )
+
+
+# Findings per 1 000 added lines: whose lines, and in which mode, always with the attribution that says so.
+
+Row = dict[str, Any]
+PER = 1000
+REPLAYED, SURE, RECORDED = "replayed", "replayed_sure", "recorded"
+"""The attributions: by replay; by replay, lines that a command left taken for unknown; as the collector recorded."""
+_LINES = ("agent_lines", "shell_lines", "human_lines", "unknown_lines", "nobody_lines")
+OWNERS = ("agent", "human", "unknown", "nobody", "context")
+MODES_WEAKNESS_RATES = ("human_only", "collaborative", "vibe", "unknown")
+ALL, CODE = "all", "code"
+"""Which files: all that are scanned, or those that are no tests, samples or examples."""
+
+
+class Rate(Struct, kw_only=True):
+    """Findings of a group of lines or commits per 1 000 of their added lines, with exact Poisson intervals (95 %)."""
+
+    attribution: str
+    """`replayed`, `replayed_sure`, `recorded`; `any` for what no attribution changes."""
+    by: str
+    """`owner` of the lines, `mode` of the commit, or `all`."""
+    group: str
+    files: str
+    commits: int
+    lines: int
+    introduced: int
+    fixed: int | None
+    """None by owner: who removed a line is not known."""
+    introduced_rate: float | None = None
+    introduced_low: float | None = None
+    introduced_high: float | None = None
+    fixed_rate: float | None = None
+    fixed_low: float | None = None
+    fixed_high: float | None = None
+    commits_with: int = 0
+    """Commits that introduced any. The interval takes findings for independent, and those of one commit are not."""
+    largest_commit: int = 0
+    """Findings introduced by the commit with most."""
+
+
+def rates(scans: Iterable[Row], findings: Iterable[Row]) -> list[Rate]:
+    """Every rate of one scanner. `scans` have that table's columns and `mode` and `recorded_mode` of their commit;
+    `findings` are those of the same scanner.
+    """
+    scanned = list(scans)
+    modes = {(s["repo"], s["commit_sha"]): {"mode": s["mode"], "recorded_mode": s["recorded_mode"]} for s in scanned}
+    of_modes = [f | modes[key] for f in findings if (key := (f["repo"], f["commit_sha"])) in modes]
+    counted: list[Rate] = []
+    for files in (ALL, CODE):
+        of = [s for s in scanned if files == ALL or s["place"] == CODE]
+        those = [f for f in of_modes if files == ALL or f["place"] == CODE]
+        counted.append(_counted(_empty("any", "all", "all", files), of, those, _all_lines))
+        for attribution in (REPLAYED, SURE):
+            counted += _by_owner(attribution, files, of, those)
+        for attribution, column in ((REPLAYED, "mode"), (RECORDED, "recorded_mode")):
+            counted += _by_mode(attribution, column, files, of, those)
+    return counted
+
+
+def _empty(attribution: str, by: str, group: str, files: str) -> Rate:
+    return Rate(attribution=attribution, by=by, group=group, files=files, commits=0, lines=0, introduced=0, fixed=0)
+
+
+def _by_owner(attribution: str, files: str, scans: list[Row], findings: list[Row]) -> Iterator[Rate]:
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for finding in findings:
+        if finding["change"] == "introduced":
+            groups[_owner(finding, attribution)].append(finding)
+    for owner in OWNERS:
+        rate = _empty(attribution, "owner", owner, files)
+        _counted(rate, scans, groups[owner], _lines_of(owner, attribution))
+        if rate.lines or rate.introduced:
+            rate.fixed = rate.fixed_rate = rate.fixed_low = rate.fixed_high = None
+            yield rate
+
+
+def _owner(finding: Row, attribution: str) -> str:
+    inferred = attribution == SURE and finding["tag"] == "agent_shell"
+    return "unknown" if inferred else str(finding["owner"])
+
+
+def _lines_of(owner: str, attribution: str) -> Callable[[Row], int]:
+    columns = {
+        "agent": ("agent_lines",) if attribution == SURE else ("agent_lines", "shell_lines"),
+        "human": ("human_lines",),
+        "unknown": ("unknown_lines", "shell_lines") if attribution == SURE else ("unknown_lines",),
+        "nobody": ("nobody_lines",),
+    }.get(owner, ())
+    return lambda scan: sum(int(scan[c]) for c in columns)
+
+
+def _by_mode(attribution: str, column: str, files: str, scans: list[Row], findings: list[Row]) -> Iterator[Rate]:
+    for mode in MODES_WEAKNESS_RATES:
+        of = [s for s in scans if s[column] == mode]
+        those = [f for f in findings if f[column] == mode]
+        if of:
+            yield _counted(_empty(attribution, "mode", mode, files), of, those, _all_lines)
+
+
+def _all_lines(scan: Row) -> int:
+    return sum(int(scan[c]) for c in _LINES)
+
+
+def _counted(rate: Rate, scans: list[Row], findings: list[Row], lines: Callable[[Row], int]) -> Rate:
+    """Fills in a rate from its commits and findings."""
+    counted: Counter[tuple[str, str]] = Counter()
+    for scan in scans:
+        counted[scan["repo"], scan["commit_sha"]] += lines(scan)
+    by_commit = Counter((f["repo"], f["commit_sha"]) for f in findings if f["change"] == "introduced")
+    fixed = sum(f["change"] == "fixed" for f in findings)
+    total, n = counted.total(), by_commit.total()
+    rate.commits, rate.lines, rate.introduced, rate.fixed = sum(v > 0 for v in counted.values()), total, n, fixed
+    rate.commits_with, rate.largest_commit = len(by_commit), max(by_commit.values(), default=0)
+    exposure = total / PER
+    if (interval := poisson(n, exposure)) is not None:
+        rate.introduced_rate, (rate.introduced_low, rate.introduced_high) = n / exposure, interval
+    if (interval := poisson(fixed, exposure)) is not None:
+        rate.fixed_rate, (rate.fixed_low, rate.fixed_high) = fixed / exposure, interval
+    return rate

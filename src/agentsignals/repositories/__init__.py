@@ -1,0 +1,3 @@
+"""Whose lines a commit added, and what became of them."""
+
+from __future__ import annotations

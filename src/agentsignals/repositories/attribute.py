@@ -1,0 +1,391 @@
+"""What the replay says of single sessions, as labels: how much of their lines survived, in what mode they worked, what
+became of their work in Git."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+
+import msgspec
+from msgspec import Struct, field
+
+from agentsignals.changes import git
+from agentsignals.changes.git import Objects
+from agentsignals.changes.worktrees import LABELLER
+from agentsignals.changes.worktrees import label as told_of
+from agentsignals.model import Label
+from agentsignals.repositories import outcomes as survival
+from agentsignals.repositories.checkpoints import Agreement, Attributed, Recorded, agreement, counted, unlinked
+from agentsignals.repositories.checkpoints import row as commit_row
+from agentsignals.repositories.commit_figures import (
+    OfCommit,
+    Share,
+    authored,
+    mode_of,
+    of_commit,
+    recorded_mode,
+    share_of,
+)
+from agentsignals.repositories.outcomes import Outcomes
+from agentsignals.repositories.replay import AddedLine, Chances, Replay, Replayed
+from agentsignals.repositories.working_trees import Point, Repository, Worktree, opened, points, worktrees
+from agentsignals.store import Store, artifact_id
+from agentsignals.store import sidecars as label_files
+from agentsignals.store import sidecars as repositories
+from agentsignals.store.index import code_stamp
+from agentsignals.store.sidecars import LabelRow
+from agentsignals.store.tables import CommitRow, LineRow
+
+SURVIVAL, MODE = "code_survival", "coding_mode"
+
+
+class OfSessions(Struct):
+    """The labels of a repository's sessions, those without one among them."""
+
+    sessions: set[str] = field(default_factory=set)
+    by_task: dict[str, list[LabelRow]] = field(default_factory=dict)
+
+    @property
+    def modes(self) -> dict[str, int]:
+        """How many sessions have which mode."""
+        return dict(sorted(Counter(row.label.value for row in self.by_task[MODE]).items()))
+
+    def write(self, store: Store) -> None:
+        """Puts them beside those of other sessions, in the place of what these had before."""
+        for task, rows in self.by_task.items():
+            label_files.replace(store.folder, task, LABELLER, self.sessions, rows)
+
+
+def of_sessions(
+    repository: Repository, commit_points: list[Point], done: list[tuple[Worktree, Replayed]]
+) -> OfSessions:
+    """What the replay says of the sessions that worked in a repository."""
+    ours = {activity.session_id for tree, _ in done for activity in tree.activities}
+    of_replay = {SURVIVAL: _survival(done), MODE: _modes(commit_points, done, ours)}
+    return OfSessions(ours, of_replay | _outcomes(Outcomes(repository, commit_points, done)))
+
+
+def _survival(done: list[tuple[Worktree, Replayed]]) -> list[LabelRow]:
+    reason = "lines that reached a commit / lines that edits wrote (Eq 2, any later commit)"
+    rows = []
+    for session_id, survived in sorted(survival.by_session(done).items()):
+        rate = survived.efficiency
+        if rate is not None:
+            detail = msgspec.json.encode(survived).decode()
+            label = Label(
+                task=SURVIVAL,
+                labeller=LABELLER,
+                turn=None,
+                value=f"{rate:.4f}",
+                reason=reason,
+                number=rate,
+                detail=detail,
+            )
+            rows.append(LabelRow(session_id, label))
+    return rows
+
+
+def _outcomes(outcomes: Outcomes) -> dict[str, list[LabelRow]]:
+    committed = [
+        LabelRow(s, told_of(outcome, outcome.verdict, outcome.lines, "its lines in commits made until it closed"))
+        for s, outcome in outcomes.committed()
+    ]
+    taken = [
+        LabelRow(s, told_of(outcome, outcome.verdict, outcome.share_low, "its lines that others took away again"))
+        for s, outcome in outcomes.taken_back()
+    ]
+    earlier = [
+        LabelRow(
+            s,
+            told_of(
+                outcome, f"{len(outcome.sessions)}", len(outcome.sessions), "whose lines it replaced or wrote beside"
+            ),
+        )
+        for s, outcome in outcomes.earlier()
+    ]
+    return {"lines_committed": committed, "lines_taken_back": taken, "earlier_on_same_lines": earlier}
+
+
+def _modes(commit_points: list[Point], done: list[tuple[Worktree, Replayed]], ours: set[str]) -> list[LabelRow]:
+    """Of the lines of all commits that a session is linked to, whoever of its sessions wrote them (paper, M2)."""
+    lines = {sha: added_lines for _, replayed in done for sha, added_lines in replayed.lines.items()}
+    tags: dict[str, Counter[str]] = defaultdict(Counter)
+    for point in commit_points:
+        for session_id in point.sessions & ours:
+            tags[session_id] += authored(lines.get(point.commit.sha, []))
+    rows = []
+    for session_id, n_by_tag in sorted(tags.items()):
+        share = share_of(n_by_tag)
+        if share.n:
+            detail = msgspec.json.encode(share).decode()
+            reason = "the whole interval [surely an agent's, not surely a person's] lies in the mode"
+            value = mode_of(share.low, share.high)
+            label = Label(
+                task=MODE, labeller=LABELLER, turn=None, value=value, reason=reason, number=share.likely, detail=detail
+            )
+            rows.append(LabelRow(session_id, label))
+    return rows
+
+
+# Attribution of a repository whose sessions are in the store: replay, figures, tables, labels.
+
+NOTE = "attribution"
+_NEAR_SHARE = 0.1
+"""A recorded total so near the lines that the commit really added counts as consistent."""
+
+
+class Attribution(Struct, kw_only=True):
+    """What `attribute` says of a repository."""
+
+    repo: str
+    checkpoints: int = 0
+    checkpoints_linked: int = 0
+    unlinked: dict[str, int] = field(default_factory=dict)
+    unlinked_checkpoints: dict[str, str] = field(default_factory=dict)
+    commits: int = 0
+    """Commits whose added lines were attributed."""
+    commits_seen: int = 0
+    sessions: int = 0
+    sessions_missing: int = 0
+    """Sessions that checkpoints name and whose transcript is not in the store."""
+    lines: dict[str, int] = field(default_factory=dict)
+    """Added lines by tag."""
+    share: Share = field(default_factory=Share)
+    """The agents' share of the lines that have an author, not the blank ones: bounds, and the estimate between them."""
+    modes: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Commits by coding mode, `replayed` and `recorded`; and `sessions`, by the replay."""
+    agreement_with_record: Agreement = field(default_factory=Agreement)
+    survival: survival.Survived = field(default_factory=survival.Survived)
+    edits_not_found: int = 0
+    """Replacements whose place in the file was not found."""
+    unchanged: bool = False
+    """Nothing changed since the last time: these are that time's figures."""
+
+
+class _Kept(Struct):
+    state: str
+    result: Attribution = field(name="told")
+
+
+class Tables(Struct):
+    """What an attribution came to, before it is in the store; without rows where nothing changed."""
+
+    result: Attribution
+    state: str
+    commits: list[CommitRow] = field(default_factory=list)
+    lines: list[LineRow] = field(default_factory=list)
+    labels: OfSessions = field(default_factory=OfSessions)
+
+    def write(self, store: Store) -> Attribution:
+        """Puts the repository's `commits` and `line_attribution` into the store, and labels of its sessions."""
+        if not self.result.unchanged:
+            name = self.result.repo
+            self.labels.write(store)
+            repositories.write_repositories(store.folder, name, "commits", self.commits)
+            repositories.write_repositories(store.folder, name, "line_attribution", self.lines)
+            repositories.write_note(store.folder, name, NOTE, _Kept(self.state, self.result))
+        return self.result
+
+
+def attribute(store: Store, git_dir: str, name: str, spec: str, afresh: bool = False) -> Tables:
+    """Attributes the lines of the repository in `git_dir`, called `name`, whose checkpoints the source `spec` gives.
+    Nothing is written: that is for who asked.
+    """
+    state = _state(store, git_dir)
+    kept = None if afresh else _kept(store, name)
+    if kept is not None and kept.state == state:
+        kept.result.unchanged = True
+        return Tables(kept.result, state)
+    repository = opened(git_dir, spec)
+    ids = _sessions(store, repository, name)
+    trees, commit_points = worktrees(repository, points(repository), store.read(ids))
+    objects = Objects(git_dir)
+    try:
+        done = [(w, Replay(w.operations, w.steps, Chances(w.activities), objects.get).run()) for w in trees]
+    finally:
+        objects.close()
+    lines = {sha: added_lines for _, replayed in done for sha, added_lines in replayed.lines.items()}
+    today = survival.living(repository, lines)
+    result = _summary(repository, name, commit_points, done, survival.alive_at_head(today, lines))
+    result.sessions = len(ids)
+    result.sessions_missing = len({r.session_id for r in repository.recorded} - ids)
+    rows = _commit_rows(repository, name, commit_points, done)
+    labels = of_sessions(repository, commit_points, done)
+    result.modes = _modes_attribute(rows) | {"sessions": labels.modes}
+    result.agreement_with_record = agreement(rows)
+    return Tables(result, state, rows, _line_rows(name, done, today), labels)
+
+
+def _summary(
+    repository: Repository,
+    name: str,
+    commit_points: list[Point],
+    done: list[tuple[Worktree, Replayed]],
+    alive: survival.Alive,
+) -> Attribution:
+    lines = {sha: added_lines for _, replayed in done for sha, added_lines in replayed.lines.items()}
+    branches = {ref.split(" ", 1)[1].split("/", 2)[-1] for ref in git.tips(repository.git_dir)}
+    reasons = unlinked(repository.commits, repository.recorded, repository.links, branches)
+    checkpoint_ids = {r.checkpoint_id for r in repository.recorded}
+    written = survival.by_commit(done)
+    survived = survival.Survived(
+        survival.counts(f for _, replayed in done for f in replayed.fates.values()),
+        survival.slices(written.values(), strict=True),
+        survival.slices(written.values(), strict=False),
+        alive,
+    )
+    return Attribution(
+        repo=name,
+        checkpoints=len(checkpoint_ids),
+        checkpoints_linked=len(checkpoint_ids - reasons.keys()),
+        unlinked=counted(reasons),
+        unlinked_checkpoints=reasons,
+        commits=len(commit_points),
+        commits_seen=len(repository.commits),
+        lines=dict(sorted(Counter(line.tag for added_lines in lines.values() for line in added_lines).items())),
+        share=share_of(sum((authored(added_lines) for added_lines in lines.values()), Counter())),
+        survival=survived,
+        edits_not_found=sum(replayed.not_found for _, replayed in done),
+    )
+
+
+def _state(store: Store, git_dir: str) -> str:
+    contents = "|".join(sorted(name.rpartition("-")[2] for name in store.whole()))
+    state = f"{code_stamp()}|{git.tips_name(git_dir)}|{contents}"
+    return hashlib.blake2b(state.encode(), digest_size=12).hexdigest()
+
+
+def _kept(store: Store, name: str) -> _Kept | None:
+    note = repositories.note(store.folder, name, NOTE)
+    try:
+        return msgspec.json.decode(note, type=_Kept) if note else None
+    except msgspec.DecodeError:  # of an older version
+        return None
+
+
+def _sessions(store: Store, repository: Repository, name: str) -> set[str]:
+    """The sessions of the repository in the store: those its checkpoints name, those read from it, those that worked in
+    its folder.
+    """
+    from agentsignals.store.shards import read_header  # noqa: PLC0415  (pyarrow is loaded when asked)
+
+    named = {r.session_id for r in repository.recorded} & store.manifest.sessions.keys()
+    artifacts = {artifact_id(uri) for uri in store.manifest.files if uri.startswith(f"git:{name}@")}
+    inside = name.rstrip("/")
+    for shard in store.whole("sessions"):
+        for row in read_header(store.folder, shard, ["session_id", "cwd", "artifact_id"]):
+            cwd = (row["cwd"] or "").rstrip("/")
+            if row["artifact_id"] in artifacts or cwd == inside or cwd.startswith(f"{inside}/"):
+                named.add(row["session_id"])
+    return named
+
+
+def _commit_rows(
+    repository: Repository, name: str, commit_points: list[Point], done: list[tuple[Worktree, Replayed]]
+) -> list[CommitRow]:
+    by_commit = {p.commit.sha: p for p in commit_points}
+    trees = {sha: (tree, replayed.lines[sha]) for tree, replayed in done for sha in replayed.lines}
+    copies = {link.sha for link in repository.links if link.relation == "copy"}
+    written = survival.by_commit(done)
+    recorded: dict[str, list[Recorded]] = {}
+    for record in repository.recorded:
+        recorded.setdefault(record.checkpoint_id, []).append(record)
+    rows = []
+    for commit in repository.commits:
+        point = by_commit.get(commit.sha)
+        relation = point.relation if point else "copy" if commit.sha in copies else None
+        row = commit_row(name, commit, relation, point.sessions if point else frozenset())
+        if point is not None and commit.sha in trees:
+            tree, lines = trees[commit.sha]
+            files = repository.history.get(commit.sha)
+            if files is not None:
+                _fill(row, point, tree, lines, len(files))
+                for column, n in msgspec.structs.asdict(written[commit.sha]).items():
+                    setattr(row, column, n)
+                _fill_recorded(row, [r for i in point.checkpoint_ids for r in recorded.get(i, ())])
+            else:  # objects of it are missing: what it added is not known, which is not nothing
+                row.flags = ["diff_unreadable"]
+        rows.append(row)
+    return rows
+
+
+def _fill(row: CommitRow, point: Point, tree: Worktree, lines: list[AddedLine], n_files: int) -> None:
+    figures: OfCommit = of_commit(lines)
+    row.in_turn = _in_turn(point, tree)
+    row.files, row.added, row.blank = n_files, figures.added, figures.blank
+    for tag, n in {**dict.fromkeys(_TAGS, 0), **figures.tags}.items():
+        setattr(row, tag, n)
+    row.agent_low, row.agent_high, row.agent_likely = figures.share.low, figures.share.high, figures.share.likely
+    row.mode = figures.mode
+
+
+_TAGS = (
+    "agent_exact", "agent_ws", "agent_shell", "agent_other_session", "human_observed", "preexisting", "moved",
+    "generated", "unknown",
+)  # fmt: skip
+
+
+def _in_turn(point: Point, tree: Worktree) -> bool:
+    """Whether a session had edited in the turn that the commit was made in, and went on after it."""
+    made = point.commit.committed_at
+    for activity in tree.activities:
+        for start, end in activity.busy if activity.session_id in point.sessions else ():
+            if start < made < end and any(
+                o.session_id == activity.session_id and start <= o.at <= point.at for o in tree.operations
+            ):
+                return True
+    return False
+
+
+def _fill_recorded(row: CommitRow, records: list[Recorded]) -> None:
+    """Entire's figure beside ours, with what speaks against comparing them
+    (design/attribution.md#what-entire-recorded)."""
+    flags = []
+    if row.relation != "original":
+        flags.append("not_original")
+    if row.in_turn:
+        flags.append("in_turn")
+    if len(records) > 1:
+        flags.append("several_sessions")
+    figure: Attributed | None = records[0].attributed if len(records) == 1 else None
+    if figure is None or figure.agent_percentage is None:
+        if len(records) <= 1:
+            flags.append("no_record")
+        row.flags = flags
+        return
+    row.recorded_percentage, row.recorded_mode = figure.agent_percentage, recorded_mode(figure)
+    row.recorded_agent_lines = figure.agent_lines
+    if (figure.metric_version or 1) > 1:
+        flags.append("metric_v2")
+    total = figure.total_committed
+    if total is None or abs(total - (row.added or 0)) > max(1.0, _NEAR_SHARE * (row.added or 0)):
+        flags.append("total_differs")
+    row.flags = flags
+
+
+def _modes_attribute(rows: list[CommitRow]) -> dict[str, dict[str, int]]:
+    replayed = Counter(row.mode for row in rows if row.mode is not None)
+    recorded = Counter(row.recorded_mode for row in rows if row.recorded_mode is not None)
+    return {"replayed": dict(sorted(replayed.items())), "recorded": dict(sorted(recorded.items()))}
+
+
+def _line_rows(name: str, done: list[tuple[Worktree, Replayed]], today: survival.Living) -> list[LineRow]:
+    rows = []
+    for tree, replayed in done:
+        for sha, lines in replayed.lines.items():
+            for line in lines:
+                by = tree.operations[line.mark] if line.mark >= 0 else None
+                rows.append(
+                    LineRow(
+                        repo=name,
+                        commit_sha=sha,
+                        path=line.path,
+                        line=line.line,
+                        tag=line.tag,
+                        session_id=by.session_id if by else None,
+                        seq=by.seq if by else None,
+                        is_blank=line.is_blank,
+                        alive=today.has(sha, line),
+                    )
+                )
+    return rows

@@ -1,0 +1,511 @@
+"""What became of each session's work in Git: which of its lines were committed, taken back, or worked on again."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from statistics import mean
+
+from msgspec import Struct, field
+
+from agentsignals.changes import git
+from agentsignals.changes.git import Commit, GitError
+from agentsignals.changes.worktrees import (
+    CLOSING_S,
+    MOST_TOLD,
+    Committed,
+    EarlierSessions,
+    LinesCommitted,
+    LinesTakenBack,
+)
+from agentsignals.repositories.commit_figures import AGENT
+from agentsignals.repositories.operations import Activity
+from agentsignals.repositories.replay import AddedLine, Fates, Replayed
+from agentsignals.repositories.working_trees import Point, Repository, Worktree
+
+REVERTED_FROM = 0.9
+"""So large a share of the peak taken back is a revert (design/signals.md#session-outcome)."""
+_SECOND_US = 1_000_000
+_CLOSING_US = CLOSING_S * _SECOND_US
+
+
+class _Line(Struct, frozen=True, gc=False):
+    """A line of a session in a commit."""
+
+    sha: str
+    path: str
+    line: int
+    seq: int
+
+
+class _SessionRecord(Struct, kw_only=True):
+    """What the replay has of one session."""
+
+    lines: list[_Line] = field(default_factory=list)
+    fates: Fates = field(default_factory=Fates)
+    changes: list[tuple[int, str]] = field(default_factory=list)
+    """When its calls changed which file."""
+    linked: set[str] = field(default_factory=set)
+    """Commits that checkpoints link to it."""
+    has_unexplained: bool = False
+    """Its commits have lines that nothing explains, or can't be read."""
+    has_missing: bool = False
+    """A commit that its checkpoint was taken for is not here: its branch was dropped, or not fetched."""
+
+
+class Outcomes:
+    """The evidence of one repository, session by session."""
+
+    def __init__(
+        self, repository: Repository, commit_points: list[Point], done: list[tuple[Worktree, Replayed]]
+    ) -> None:
+        self._repository = repository
+        self._commits = repository.by_sha
+        self._undoing = _undoing(repository)
+        self._activities = {activity.session_id: activity for tree, _ in done for activity in tree.activities}
+        self._beside = {session_id: others for _, replayed in done for session_id, others in replayed.beside.items()}
+        self._records: dict[str, _SessionRecord] = defaultdict(_SessionRecord)
+        ends = [activity.ended_at for activity in self._activities.values() if activity.ended_at is not None]
+        self._known_until = max([*ends, *(c.committed_at for c in repository.commits)], default=0)
+        self._gather(done)
+        self._link(commit_points, done)
+
+    def committed(self) -> Iterator[tuple[str, LinesCommitted]]:
+        """Of each session whose calls wrote lines: those in commits."""
+        for session_id, record in sorted(self._records.items()):
+            activity = self._activities.get(session_id)
+            if record.fates.made and activity is not None:
+                yield session_id, self._committed(record, activity)
+
+    def taken_back(self) -> Iterator[tuple[str, LinesTakenBack]]:
+        """Of each session whose calls wrote lines: those that went again."""
+        for session_id, record in sorted(self._records.items()):
+            activity = self._activities.get(session_id)
+            if record.fates.made and activity is not None:
+                yield session_id, self._taken_back(record, activity)
+
+    def earlier(self) -> Iterator[tuple[str, EarlierSessions]]:
+        """Of each session whose calls wrote lines: the sessions before it on the same lines."""
+        for session_id, record in sorted(self._records.items()):
+            activity = self._activities.get(session_id)
+            if record.fates.made and activity is not None and activity.started_at is not None:
+                met = self._beside.get(session_id, {})
+                yield (
+                    session_id,
+                    EarlierSessions({other: sorted(met[other]) for other in self._before(activity.started_at, met)}),
+                )
+
+    def _gather(self, done: list[tuple[Worktree, Replayed]]) -> None:
+        for tree, replayed in done:
+            ours = tree.operations
+            for change in ours:
+                self._records[change.session_id].changes.append((change.at, change.path))
+            for number, fates in replayed.fates.items():
+                _add(self._records[ours[number].session_id].fates, fates)
+            for sha, lines in replayed.lines.items():
+                for line in lines:
+                    if line.mark >= 0 and line.tag in AGENT and not line.is_blank:
+                        by = ours[line.mark]
+                        self._records[by.session_id].lines.append(_Line(sha, line.path, line.line, by.seq))
+            for sha, places in replayed.picked_up.items():
+                for mark, path, n in places:
+                    self._records[ours[mark].session_id].lines.append(_Line(sha, path, n, ours[mark].seq))
+
+    def _link(self, commit_points: list[Point], done: list[tuple[Worktree, Replayed]]) -> None:
+        unexplained = {
+            sha
+            for _, replayed in done
+            for sha, lines in replayed.lines.items()
+            if any(line.tag in ("agent_shell", "unknown") and not line.is_blank for line in lines)
+        }
+        linked = {link.checkpoint_id for link in self._repository.links}
+        for record in self._repository.recorded:
+            if record.checkpoint_id not in linked and record.session_id in self._records:
+                self._records[record.session_id].has_missing = True
+        for point in commit_points:
+            sha = point.commit.sha
+            for session_id in point.sessions:
+                self._records[session_id].linked.add(sha)
+                if sha in unexplained or sha not in self._repository.history:
+                    self._records[session_id].has_unexplained = True
+
+    def _before(self, started_at: int, met: Iterable[str]) -> list[str]:
+        activities = {s: self._activities[s] for s in met if s in self._activities}
+        times = {s: a.started_at for s, a in activities.items() if a.is_a_persons and a.started_at is not None}
+        return sorted((s for s, began in times.items() if began < started_at), key=lambda s: (times[s], s))
+
+    def _committed(self, record: _SessionRecord, activity: Activity) -> LinesCommitted:
+        close = _close(activity)
+        by_commit: dict[str, list[_Line]] = defaultdict(list)
+        for line in record.lines:
+            by_commit[line.sha].append(line)
+        commits = []
+        for sha in sorted(by_commit, key=lambda sha: (self._commits[sha].committed_at, sha)):
+            lines = by_commit[sha]
+            is_late = sha not in record.linked and close is not None and _made(self._commits[sha]) > close
+            commits.append(Committed(sha, len(lines), _places(lines), is_late))
+        lines_in_time = sum(c.lines for c in commits if not c.is_late)
+        verdict = "applied"
+        if not lines_in_time:
+            placed = record.fates.made - record.fates.unplaced
+            verdict = "not_applied" if placed > 0 and close is not None and not record.has_missing else "unknown"
+            if close is not None and self._known_until < close:
+                verdict = "censored"
+        late = {c.sha for c in commits if c.is_late}
+        seqs = sorted({line.seq for line in record.lines if line.sha not in late})
+        return LinesCommitted(
+            verdict=verdict,
+            lines=lines_in_time,
+            late_lines=sum(c.lines for c in commits if c.is_late),
+            produced=record.fates.made,
+            n_commits=len(commits),
+            commits=commits[:MOST_TOLD],
+            calls=seqs[:MOST_TOLD],
+            is_sure=not record.has_unexplained,
+        )
+
+    def _taken_back(self, record: _SessionRecord, activity: Activity) -> LinesTakenBack:
+        fates, close = record.fates, _close(activity)
+        peak = fates.made - fates.overwritten_by_self
+        rest = max(peak - fates.overwritten_by_other - fates.committed, 0)
+        taken = min(fates.taken, rest)  # what is gone from one place may have been committed in another
+        gone, by, later = 0, set[str](), set[str]()
+        for sha, n in Counter(line.sha for line in record.lines).items():
+            undoing = [s for s in self._undone_by(sha, close) if not self._is_own(record, sha, s)]
+            by.update(undoing)
+            gone += n if undoing else 0
+            later.update(c.sha for c in self._undoing.get(sha, ()) if sha in c.reverts and _made(c) > (close or 0))
+        undone = (
+            round(fates.committed * gone / len(record.lines)) if gone else 0
+        )  # its blank lines went with the others
+        low = (taken + undone) / peak if peak > 0 else 0.0
+        high = min((rest + undone) / peak, 1.0) if peak > 0 else 0.0
+        verdict = "reverted" if low >= REVERTED_FROM else "kept" if high < REVERTED_FROM else "unknown"
+        return LinesTakenBack(
+            verdict=verdict,
+            peak=max(peak, 0),
+            share_low=min(low, 1.0),
+            share_high=high,
+            taken=taken,
+            undone=undone,
+            undone_by=sorted(by),
+            undone_later_by=sorted(later)[:MOST_TOLD],
+        )
+
+    def _is_own(self, record: _SessionRecord, sha: str, undoing: str) -> bool:
+        """Whether the session itself wrote those files anew in between: replacing one's own lines reverts nothing."""
+        if sha in self._commits[undoing].reverts:
+            return False
+        paths = {file.path for file in self._repository.history.get(sha, ())}
+        since, until = self._commits[sha].committed_at, self._commits[undoing].committed_at + _SECOND_US
+        return any(since < at < until and path in paths for at, path in record.changes)
+
+    def _undone_by(self, sha: str, close: int | None, depth: int = 0) -> list[str]:
+        """The commits that undid this one before the close, and were not undone themselves."""
+        if close is None or depth > MOST_TOLD:
+            return []
+        made = [c for c in self._undoing.get(sha, ()) if _made(c) <= close]
+        return [c.sha for c in made if not self._undone_by(c.sha, close, depth + 1)]
+
+
+def _undoing(repository: Repository) -> dict[str, list[Commit]]:
+    """By commit, those after it that say they revert it, or bring all its files back to what they were before it."""
+    by_sha = repository.by_sha
+    undone_by: dict[str, list[Commit]] = defaultdict(list)
+    for commit in repository.commits:
+        for sha in commit.reverts:
+            if sha in by_sha and sha != commit.sha:
+                undone_by[sha].append(commit)
+    brought: dict[tuple[str, str | None], list[Commit]] = defaultdict(list)
+    for commit in repository.commits:
+        for file in repository.history.get(commit.sha, ()):
+            brought[file.path, file.new_oid].append(commit)
+    for commit in repository.commits:
+        files = repository.history.get(commit.sha) or []
+        same: set[str] | None = None
+        for file in files:
+            back = {c.sha for c in brought.get((file.path, file.old_oid), ()) if c.committed_at > commit.committed_at}
+            same = back if same is None else same & back
+        undone_by[commit.sha] += [by_sha[s] for s in same or () if all(c.sha != s for c in undone_by[commit.sha])]
+    return undone_by
+
+
+def _close(activity: Activity) -> int | None:
+    return activity.ended_at + _CLOSING_US if activity.ended_at is not None else None
+
+
+def _made(commit: Commit) -> int:
+    """When it was first made: a rebase keeps the author's time."""
+    return min(commit.authored_at, commit.committed_at)
+
+
+def _places(lines: list[_Line]) -> dict[str, str]:
+    """Line numbers of each file, as spans."""
+    by_path: dict[str, set[int]] = defaultdict(set)
+    for line in lines:
+        by_path[line.path].add(line.line)
+    return {path: _spans(sorted(numbers)) for path, numbers in sorted(by_path.items())[:MOST_TOLD]}
+
+
+def _spans(numbers: list[int]) -> str:
+    spans: list[str] = []
+    start = before = numbers[0]
+    for n in [*numbers[1:], -1]:
+        if n != before + 1:
+            spans.append(f"{start}-{before}" if before > start else f"{start}")
+            start = n
+        before = n
+    return ", ".join(spans[:MOST_TOLD]) + (", …" if len(spans) > MOST_TOLD else "")
+
+
+def _add(total: Fates, part: Fates) -> None:
+    for name in part.__struct_fields__:
+        setattr(total, name, getattr(total, name) + getattr(part, name))
+
+
+# What became of the lines that agents wrote: on the way to commits, and at the head of the repository today.
+
+ENOUGH_LINES = 5
+"""Commits whose sessions wrote fewer lines are left out of means over commits (design/attribution.md#survival)."""
+_BLAMED = re.compile(rb"([0-9a-f]{40,64}) (\d+) \d+(?: \d+)?")
+_BLAMERS = 4
+
+
+class Counts(Struct, kw_only=True):
+    """Lines that agents wrote, by what became of them. Ratios are None when nothing was written."""
+
+    produced: int = 0
+    overwritten_by_self: int = 0
+    overwritten_by_other_session: int = 0
+    committed: int = 0
+    taken: int = 0
+    """Gone from their file when somebody committed it: a person, a command or Git took them away."""
+    standing: int = 0
+    """Still in the working tree at the end of what is known, and in no commit."""
+    efficiency: float | None = None
+    """committed / produced (paper, Eq 2; headlined there as survival)."""
+    survival: float | None = None
+    """committed / (produced - overwritten by the session itself) (paper, Eq 3)."""
+
+
+class Slices(Struct):
+    """Eq 2 and Eq 3 of what was written since the commit before, as the mean over commits and over all their lines."""
+
+    commits: int = 0
+    efficiency_mean: float | None = None
+    survival_mean: float | None = None
+    efficiency_of_lines: float | None = None
+    survival_of_lines: float | None = None
+
+
+class Alive(Struct, kw_only=True):
+    """Of the lines that commits added, those still there under the same commit's name."""
+
+    head: str | None = None
+    agent: int = 0
+    agent_alive: int = 0
+    other: int = 0
+    other_alive: int = 0
+    agent_rate: float | None = None
+    other_rate: float | None = None
+    commits_not_in_head: int = 0
+    """Commits that the head does not descend from; their lines are in none of these counts."""
+
+
+class Survived(Struct):
+    """All definitions side by side: they differ by more than the thing they measure."""
+
+    eventual: Counts = field(default_factory=Counts)
+    """A line counts when any commit has it, however much later."""
+    strict: Slices = field(default_factory=Slices)
+    """In the files that the commit changed."""
+    window: Slices = field(default_factory=Slices)
+    """In all files of the repository."""
+    alive_at_head: Alive = field(default_factory=Alive)
+
+
+def counts(fates: Iterable[Fates]) -> Counts:
+    """Sums over operations."""
+    all_fates = list(fates)
+    made, by_self = sum(f.made for f in all_fates), sum(f.overwritten_by_self for f in all_fates)
+    other, kept = sum(f.overwritten_by_other for f in all_fates), sum(f.committed for f in all_fates)
+    taken, standing = sum(f.taken for f in all_fates), sum(f.standing for f in all_fates)
+    return Counts(
+        produced=made,
+        overwritten_by_self=by_self,
+        overwritten_by_other_session=other,
+        committed=kept,
+        taken=taken,
+        standing=standing,
+        efficiency=_ratio(kept, made),
+        survival=_ratio(kept, made - by_self),
+    )
+
+
+def by_session(worktrees: list[tuple[Worktree, Replayed]]) -> dict[str, Counts]:
+    """The same of each session that wrote lines."""
+    fates_of: dict[str, list[Fates]] = defaultdict(list)
+    for tree, done in worktrees:
+        for number, fates in done.fates.items():
+            fates_of[tree.operations[number].session_id].append(fates)
+    return {
+        session_id: counted
+        for session_id, session_fates in fates_of.items()
+        if (counted := counts(session_fates)).produced
+    }
+
+
+class Slice(Struct):
+    """What agents wrote between a linked commit and the one before, and what of it this commit has."""
+
+    written: int = 0
+    rewritten: int = 0
+    """Taken away again by the session that wrote it."""
+    written_in_files: int = 0
+    """In the files that the commit changed."""
+    rewritten_in_files: int = 0
+    kept: int = 0
+
+
+def by_commit(worktrees: list[tuple[Worktree, Replayed]]) -> dict[str, Slice]:
+    """The slices of all linked commits."""
+    by_sha: dict[str, Slice] = {}
+    for tree, done in worktrees:
+        at = 0
+        for step in tree.steps:
+            if not step.is_linked:
+                continue
+            begin = at
+            while at < len(tree.operations) and tree.operations[at].at <= step.at:
+                at += 1
+            files = {c.path for c in step.changes}
+            numbers = [n for n in range(begin, at) if n in done.fates]
+            within = [n for n in numbers if tree.operations[n].path in files]
+            by_sha[step.sha] = Slice(
+                sum(done.fates[n].made for n in numbers),
+                sum(done.fates[n].overwritten_by_self for n in numbers),
+                sum(done.fates[n].made for n in within),
+                sum(done.fates[n].overwritten_by_self for n in within),
+                sum(begin <= line.mark < at and line.tag in AGENT for line in done.lines.get(step.sha, ())),
+            )
+    return by_sha
+
+
+def slices(of_commits: Iterable[Slice], strict: bool) -> Slices:
+    """Means over commits, and over their lines. `strict`: in the files that the commits changed, else in all."""
+    rows = [
+        (part.written_in_files, part.rewritten_in_files, part.kept)
+        if strict
+        else (part.written, part.rewritten, part.kept)
+        for part in of_commits
+    ]
+    rows = [row for row in rows if row[0] >= ENOUGH_LINES]
+    made, own_lines, kept = (sum(column) for column in zip(*rows, strict=True)) if rows else (0, 0, 0)
+    eq2 = [r for m, _, k in rows if (r := _ratio(k, m)) is not None]
+    eq3 = [r for m, o, k in rows if (r := _ratio(k, m - o)) is not None]
+    return Slices(
+        len(rows),
+        mean(eq2) if eq2 else None,
+        mean(eq3) if eq3 else None,
+        _ratio(kept, made),
+        _ratio(kept, made - own_lines),
+    )
+
+
+class Living(Struct):
+    """The head of a repository, and the lines that `git blame` finds there."""
+
+    head: str | None
+    within: set[str] = field(default_factory=set)
+    """The head and what it descends from."""
+    lines: set[tuple[str, int, str]] = field(default_factory=set)
+    """(commit, line, path) as first committed."""
+
+    def has(self, sha: str, line: AddedLine) -> bool | None:
+        """Whether a line that this commit added is still there; None when the head does not descend from it."""
+        return (sha, line.line, line.path) in self.lines if sha in self.within else None
+
+
+def living(repository: Repository, lines: Mapping[str, list[AddedLine]]) -> Living:
+    """Which lines of the files that these commits changed live today."""
+    head = repository.head
+    if head is None:
+        return Living(None)
+    within = _ancestors(repository, head)
+    paths = {line.path for sha, added_lines in lines.items() if sha in within for line in added_lines}
+    return Living(head, within, _living(repository, head, paths))
+
+
+def alive_at_head(today: Living, lines: Mapping[str, list[AddedLine]]) -> Alive:
+    """How many of the added lines are still there."""
+    alive = Alive(head=today.head)
+    if today.head is None:
+        return alive
+    alive.commits_not_in_head = sum(sha not in today.within for sha in lines)
+    for sha, added_lines in lines.items():
+        for line in added_lines:
+            is_alive = today.has(sha, line)
+            if is_alive is None:
+                break
+            if line.tag in AGENT:
+                alive.agent += 1
+                alive.agent_alive += is_alive
+            else:
+                alive.other += 1
+                alive.other_alive += is_alive
+    alive.agent_rate, alive.other_rate = _ratio(alive.agent_alive, alive.agent), _ratio(alive.other_alive, alive.other)
+    return alive
+
+
+def _living(repository: Repository, head: str, paths: set[str]) -> set[tuple[str, int, str]]:
+    """(commit, line, path) as first committed, of every line of these files, under whatever name they have today."""
+    today = git.files_at(repository.git_dir, head)
+    ahead, reached = list(paths), set(paths)
+    later: dict[str, set[str]] = defaultdict(set)
+    for old, new in repository.renames:
+        later[old].add(new)
+    while ahead:
+        for name in later[ahead.pop()] - reached:
+            reached.add(name)
+            ahead.append(name)
+    living_lines: set[tuple[str, int, str]] = set()
+    with ThreadPoolExecutor(_BLAMERS) as blamers:
+        for blamed in blamers.map(lambda path: _blame(repository.git_dir, head, path), sorted(reached & today)):
+            living_lines |= blamed
+    return living_lines
+
+
+def _blame(git_dir: str, head: str, path: str) -> set[tuple[str, int, str]]:
+    try:
+        output = git.blame(git_dir, head, path)
+    except GitError:  # a blob of its history is missing
+        return set()
+    blamed: set[tuple[str, int, str]] = set()
+    sha, line = "", 0
+    names: dict[str, str] = {}
+    for row in output.split(b"\n"):
+        if row[:1] == b"\t":
+            blamed.add((sha, line, names.get(sha, path)))
+        elif row.startswith(b"filename "):
+            names[sha] = git.unquoted(row[9:])
+        elif (at := _BLAMED.fullmatch(row)) is not None:
+            sha, line = at[1].decode(), int(at[2])
+    return blamed
+
+
+def _ancestors(repository: Repository, head: str) -> set[str]:
+    by_sha = repository.by_sha
+    ancestors: set[str] = set()
+    ahead = [head]
+    while ahead:
+        sha = ahead.pop()
+        if sha not in ancestors and sha in by_sha:
+            ancestors.add(sha)
+            ahead += by_sha[sha].parents
+    return ancestors
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return min(part / whole, 1.0) if whole > 0 else None

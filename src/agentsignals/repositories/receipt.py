@@ -1,0 +1,343 @@
+"""What sessions did until a commit: the checks they ran and what they changed after, what failed and stayed so,
+what they read and left alone (design/attribution.md#receipts)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from agentsignals.changes import git
+from agentsignals.changes.git import Commit
+from agentsignals.changes.worktrees import Naming, Tree
+from agentsignals.model import Session, ToolCall
+from agentsignals.repositories.commit_figures import share_of
+from agentsignals.repositories.operations import operations
+from agentsignals.shell.kinds import Check, checks, tells_its_end
+from agentsignals.store import Store
+from agentsignals.store import sidecars as repositories
+from agentsignals.views.usage import cost_of, is_lower_bound, unpriced_parts
+
+MOST_LISTED = 20
+
+Result = Literal["passed", "failed", "hidden", "unknown"]
+"""How a check ended. `hidden`: it ended within a line whose own end says nothing of it (a pipe, `|| true`)."""
+
+
+class Place(Struct, frozen=True):
+    """Where in the store it stands: a session's event."""
+
+    session_id: str
+    seq: int
+
+
+class CheckRun(Struct, kw_only=True):
+    """A check, and the last time that it ran before the commit."""
+
+    name: str
+    kind: str
+    runs: int
+    result: Result
+    is_part: bool
+    """The last run was asked about some files or some tests alone."""
+    place: Place
+    command: str
+    """Of the last run."""
+    edits_after: int
+    """Changes of the commits' files by the agents after that run."""
+    files_after: list[str] = field(default_factory=list)
+
+
+class FailedCommand(Struct, kw_only=True):
+    """A command that failed, and that no later run of the same words mended."""
+
+    command: str
+    place: Place
+    error_class: str | None
+
+
+def checks_of(call: ToolCall) -> tuple[Check, ...]:
+    """The checks that a call runs: those of its command line, or the tool itself, where it is one that runs tests."""
+    if call.command:
+        return checks(call.command)
+    return (Check(call.name, "test", call.path is not None),) if call.class_ == "test" else ()
+
+
+class Work:
+    """What sessions did until a moment, their calls in order of time."""
+
+    def __init__(self, sessions: list[Session], tree: Tree, files: set[str], until: int) -> None:
+        self.read: set[str] = set()
+        self.changed: dict[str, int] = {}
+        """Files that calls changed, with the last time, microseconds."""
+        self.checks: list[CheckRun] = []
+        self.failed: list[FailedCommand] = []
+        edits: list[tuple[int, str]] = []
+        calls: list[tuple[int, Session, ToolCall]] = []
+        folders = {s.cwd or "" for s in sessions}
+        for session in sessions:
+            made = operations(session)
+            looked = [c.path for c in session.tool_calls if c.class_ == "read" and c.path and c.status == "ok"]
+            naming = Naming(tree, session.cwd, [p for o in made for p in (o.path, o.to) if p] + looked, folders)
+            for operation in made:
+                path = naming.of(operation.path)
+                if path is not None and operation.at <= until:
+                    self.changed[path] = max(operation.at, self.changed.get(path, 0))
+                    if path in files:
+                        edits.append((operation.at, path))
+            clocks: dict[str, int] = {}  # of each thread: a subagent works while the call that started it is open
+            for call in session.tool_calls:
+                clock = clocks.get(call.thread, session.started_at or 0)
+                clock = clocks[call.thread] = max(clock, call.ended_at or call.started_at or clock)
+                if clock > until or call.thread in ("abandoned", "replayed"):
+                    continue
+                calls.append((clock, session, call))
+                if call.class_ == "read" and call.path and call.status == "ok":
+                    path = naming.of(call.path)
+                    if path is not None and path in tree.paths:
+                        self.read.add(path)
+        calls.sort(key=lambda entry: (entry[0], entry[1].session_id, entry[2].seq))
+        self._check(calls, edits)
+        self._fail(calls)
+
+    def _check(self, calls: list[tuple[int, Session, ToolCall]], edits: list[tuple[int, str]]) -> None:
+        runs: dict[str, list[tuple[int, Session, ToolCall, Check]]] = defaultdict(list)
+        for at, session, call in calls:
+            if call.status not in ("rejected", "cancelled"):
+                for check in checks_of(call):
+                    runs[check.name].append((at, session, call, check))
+        for name, ran in runs.items():
+            at, session, call, check = ran[-1]
+            after = [path for moment, path in edits if moment > at]
+            self.checks.append(
+                CheckRun(
+                    name=name,
+                    kind=check.kind,
+                    runs=len(ran),
+                    result=_result(call),
+                    is_part=check.is_part,
+                    place=Place(session.session_id, call.seq),
+                    command=(call.command or call.name)[:300],
+                    edits_after=len(after),
+                    files_after=sorted(set(after))[:MOST_LISTED],
+                )
+            )
+        self.checks.sort(key=lambda run: (run.kind != "test", run.name))
+
+    def _fail(self, calls: list[tuple[int, Session, ToolCall]]) -> None:
+        last: dict[str, tuple[Session, ToolCall]] = {}
+        for _, session, call in calls:
+            if call.command and call.status in ("ok", "error"):
+                last[" ".join(call.command.split())] = (session, call)
+        results = {run.name: run.result for run in self.checks}
+        for command, (session, call) in last.items():
+            if call.status != "error" or call.shell_kind not in ("test", "build", "run"):
+                continue
+            ends = {results[check.name] for check in checks(call.command or "")}
+            if not ends or "failed" in ends:  # of a check that went on otherwise its own row tells
+                place = Place(session.session_id, call.seq)
+                self.failed.append(FailedCommand(command=command[:300], place=place, error_class=call.error_class))
+        del self.failed[MOST_LISTED:]
+
+
+def _result(call: ToolCall) -> Result:
+    if call.status == "error":
+        return "failed"
+    if call.status != "ok":
+        return "unknown"
+    return "passed" if tells_its_end(call.command or "") else "hidden"
+
+
+# A receipt for commits: whose their lines are, which checks the agents ran and what they changed after, what was
+# not run, what was read and left alone, what failed and stayed so, what it cost (design/attribution.md#receipts).
+#
+# It says what transcripts show and never more: a check that no transcript has may have been run by hand or by CI.
+
+MOST_OTHERS = 40
+"""The last sessions of the repository's other commits: what they run is what is usual there."""
+_SECOND_US = 1_000_000
+
+
+class Owners(Struct, kw_only=True):
+    """Added lines that are not blank, by owner."""
+
+    agent: int = 0
+    agent_by_command: int = 0
+    """Of the agent's: no call has their text, a command must have written them."""
+    person: int = 0
+    unknown: int = 0
+    nobody: int = 0
+    """Moved, there before, generated: they stand in no share."""
+    low: float | None = None
+    high: float | None = None
+    """Bounds of the agent's share of the lines that have an author; the distance between them is what is unknown."""
+    files_unknown: dict[str, int] = field(default_factory=dict)
+    """The files with most unknown lines."""
+
+
+class ReceiptSession(Struct, kw_only=True):
+    """A session that had a part."""
+
+    session_id: str
+    agent: str
+    model: str | None
+    started_at: int | None
+    prompts: int
+    """The person's, until the last of the commits."""
+    interrupts: int
+    refused: int
+    """Calls that the person did not allow."""
+    cost_usd: float | None
+    """Of the whole session; None where a call of it that used tokens has no price."""
+    cost_at_least: bool
+    """Its output was logged in mid-stream, or a part of it has no price: the true cost is higher."""
+    other_commits: int
+    """Other commits of the repository that the session had a part in: its cost is theirs, too."""
+
+
+class Receipt(Struct, kw_only=True):
+    repo: str
+    commits: list[str]
+    subjects: dict[str, str]
+    attributed: int
+    """Of the commits, those whose lines were attributed; the others have no session."""
+    files: int
+    added: int
+    """Lines added by the attributed commits, blank ones too."""
+    owners: Owners
+    sessions: list[ReceiptSession]
+    sessions_missing: list[str]
+    """Sessions that are named and whose transcript is not in the store."""
+    cost_usd: float | None
+    """Of the `sessions_priced` sessions together."""
+    sessions_priced: int
+    """Sessions whose cost is known."""
+    cost_at_least: bool
+    """The sessions cost more than that: one has no cost or a lower bound, or its transcript is not here."""
+    checks: list[CheckRun]
+    not_run: list[str]
+    """Checks that other sessions of this repository ran, and these did not."""
+    kinds_not_run: list[str]
+    """`test`, `build`: kinds of which these sessions ran none."""
+    failed: list[FailedCommand]
+    read_not_changed: list[str]
+    read_not_changed_n: int
+    changed_not_committed: list[str]
+    """Files that calls changed and that no commit has since, these and others."""
+    changed_not_committed_n: int
+    committed_not_changed: list[str]
+    """Files of the commits that no call of these sessions changed: by hand, by a command, or by a session not here."""
+    committed_not_changed_n: int
+    weaknesses: list[dict[str, Any]] | None
+    """Those that a scan found introduced; None: no scan has looked at any of these commits."""
+    commits_scanned: int
+
+
+def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
+    """The receipt of these commits of a repository which `attribute` has been run for."""
+    wanted = set(shas)
+    rows = {r["commit_sha"]: r for r in repositories.rows(store.folder, name, "commits")}
+    attributed = [rows[sha] for sha in shas if sha in rows and rows[sha]["added"] is not None]
+    lines = [r for r in repositories.rows(store.folder, name, "line_attribution") if r["commit_sha"] in wanted]
+    named = {s for row in attributed for s in row["session_ids"]} | {r["session_id"] for r in lines if r["session_id"]}
+    others = [row for row in rows.values() if row["commit_sha"] not in wanted and row["added"] is not None]
+    near = sorted(others, key=lambda row: -row["committed_at"])
+    elsewhere = list(dict.fromkeys(s for row in near for s in row["session_ids"] if s not in named))[:MOST_OTHERS]
+    history = git.commits(git_dir)
+    commits = {c.sha: c for c in history if c.sha in wanted}
+    changes = dict(git.changes(git_dir, shas))
+    files = {f.path for part in changes.values() for f in part} | {
+        f.old_path for part in changes.values() for f in part if f.old_path
+    }
+    until = max((c.committed_at for c in commits.values()), default=0) + _SECOND_US - 1
+    head = git.head(git_dir)
+    tree = Tree(files | (git.files_at(git_dir, head) if head else set()))
+    sessions = sorted(store.read(named), key=lambda s: (s.started_at or 0, s.session_id))
+    work = Work(sessions, tree, files, until)
+    left = work.changed.keys() - files - _committed(git_dir, history, work.changed, until)
+    unchanged = files & tree.paths - work.changed.keys() if sessions else set()
+    usual = Counter(name for s in store.read(set(elsewhere)) for name in _names(s))
+    parts = [_session(s, until, others) for s in sessions]
+    missing = sorted(named - {s.session_id for s in sessions})
+    costs = [part.cost_usd for part in parts if part.cost_usd is not None]
+    ran = [run.name for run in work.checks]
+    scanned = {r["commit_sha"] for r in repositories.rows(store.folder, name, "scans")} & wanted
+    return Receipt(
+        repo=name,
+        commits=shas,
+        subjects={sha: commits[sha].subject for sha in shas if sha in commits},
+        attributed=len(attributed),
+        files=len({f.path for part in changes.values() for f in part}),
+        added=sum(row["added"] for row in attributed),
+        owners=_owners(lines),
+        sessions=parts,
+        sessions_missing=missing,
+        cost_usd=sum(costs) if costs else None,
+        sessions_priced=len(costs),
+        cost_at_least=bool(missing) or any(part.cost_usd is None or part.cost_at_least for part in parts),
+        checks=work.checks,
+        not_run=[check for check, _ in usual.most_common() if check not in ran][:MOST_LISTED],
+        kinds_not_run=[kind for kind in ("test", "build") if kind not in {run.kind for run in work.checks}],
+        failed=work.failed,
+        read_not_changed=sorted(work.read - files)[:MOST_LISTED],
+        read_not_changed_n=len(work.read - files),
+        changed_not_committed=sorted(left)[:MOST_LISTED],
+        changed_not_committed_n=len(left),
+        committed_not_changed=sorted(unchanged)[:MOST_LISTED],
+        committed_not_changed_n=len(unchanged),
+        weaknesses=_introduced(repositories.rows(store.folder, name, "weaknesses"), wanted) if scanned else None,
+        commits_scanned=len(scanned),
+    )
+
+
+def _committed(git_dir: str, history: list[Commit], changed: dict[str, int], until: int) -> set[str]:
+    """Of the files that calls changed, those that a commit took in before the moment."""
+    since = min(changed.values(), default=until)
+    made = {c.sha: c.committed_at for c in history if since <= c.committed_at + _SECOND_US - 1 <= until}
+    taken = ((f.path, made[sha]) for sha, files in git.changes(git_dir, list(made)) for f in files)
+    return {path for path, at in taken if at + _SECOND_US - 1 >= changed.get(path, until + 1)}
+
+
+def _introduced(weaknesses: list[dict[str, Any]], wanted: set[str]) -> list[dict[str, Any]]:
+    new = [r for r in weaknesses if r["commit_sha"] in wanted and r["change"] == "introduced"]
+    return [{key: r[key] for key in ("rule", "severity", "path", "line", "commit_sha") if key in r} for r in new]
+
+
+def _owners(lines: Iterable[dict[str, Any]]) -> Owners:
+    written = [r for r in lines if not r["is_blank"]]
+    tags = Counter(r["tag"] for r in written)
+    nobody = sum(tags.pop(tag, 0) for tag in ("moved", "preexisting", "generated"))
+    share = share_of(tags)
+    agent = sum(tags[t] for t in ("agent_exact", "agent_ws", "agent_shell", "agent_other_session"))
+    unknown = Counter(r["path"] for r in written if r["tag"] == "unknown")
+    return Owners(
+        agent=agent,
+        agent_by_command=tags["agent_shell"],
+        person=tags["human_observed"],
+        unknown=tags["unknown"],
+        nobody=nobody,
+        low=share.low,
+        high=share.high,
+        files_unknown=dict(unknown.most_common(5)),
+    )
+
+
+def _session(session: Session, until: int, others: list[dict[str, Any]]) -> ReceiptSession:
+    return ReceiptSession(
+        session_id=session.session_id,
+        agent=session.agent,
+        model=session.model,
+        started_at=session.started_at,
+        prompts=sum(turn.is_prompt and (turn.timestamp or 0) <= until for turn in session.turns),
+        interrupts=sum(e.kind == "interrupt" and (e.timestamp or 0) <= until for e in session.events),
+        refused=sum(call.status == "rejected" and (call.started_at or 0) <= until for call in session.tool_calls),
+        cost_usd=cost_of(session.steps),
+        cost_at_least=is_lower_bound(session) or unpriced_parts(session.steps) is not None,
+        other_commits=sum(session.session_id in row["session_ids"] for row in others),
+    )
+
+
+def _names(session: Session) -> Iterator[str]:
+    yield from {check.name for call in session.tool_calls for check in checks_of(call)}

@@ -1,0 +1,606 @@
+"""What happened in one working tree when: and when people or commands had their chance."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from msgspec import Struct, field
+
+from agentsignals.changes.git import FileChange
+from agentsignals.changes.worktrees import is_generated
+from agentsignals.repositories.line_states import (
+    HUMAN,
+    NEW,
+    PREEXISTING,
+    SHELL,
+    UNKNOWN,
+    UNSEEN,
+    FileState,
+    align,
+    align_loosely,
+    committed,
+    is_old,
+    is_telling,
+    lines_of,
+    loose,
+    swap_equals,
+    written_by,
+)
+from agentsignals.repositories.operations import Activity, Operation
+
+IDLE_US = 10_000_000
+"""Nobody edits a file by hand in a shorter pause of the agent."""
+_TELLING_CHARS = 8
+"""A line of a command that is at least so long, and stands in a file, came from there."""
+
+
+class Chances:
+    """When, in a working tree, a person could have changed a file, and when a command could have."""
+
+    def __init__(self, sessions: Iterable[Activity]) -> None:
+        activities = list(sessions)
+        self._starts, self._ends = _joined(sorted(span for activity in activities for span in activity.busy))
+        self._writers = sorted(at for activity in activities for at in activity.writers)
+        self._command_lines: dict[str, list[int]] = {}
+        for activity in activities:
+            for at, command in activity.commands:
+                for line in set(_unescaped(command).split("\n")):
+                    plain = loose(line)
+                    if len(plain) >= _TELLING_CHARS:
+                        self._command_lines.setdefault(plain, []).append(at)
+
+    def idle(self, after: int, until: int) -> bool:
+        """Whether every agent rested long enough between two moments for a person to have edited."""
+        if until - after < IDLE_US:
+            return False
+        at = after
+        n = bisect_right(self._ends, after)
+        while n < len(self._starts) and self._starts[n] < until:
+            if self._starts[n] - at >= IDLE_US:
+                return True
+            at = max(at, self._ends[n])
+            n += 1
+        return until - at >= IDLE_US
+
+    def idle_us(self, after: int, until: int) -> int:
+        """For how long every agent rested between two moments, microseconds."""
+        at, rested = after, 0
+        n = bisect_right(self._ends, after)
+        while n < len(self._starts) and self._starts[n] < until:
+            rested += max(self._starts[n] - at, 0)
+            at = max(at, self._ends[n])
+            n += 1
+        return rested + max(until - at, 0)
+
+    def wrote(self, after: int, until: int) -> bool:
+        """Whether a call that may write unseen ended between two moments."""
+        n = bisect_right(self._writers, after)
+        return n < len(self._writers) and self._writers[n] <= until
+
+    def typed_by_command(self, line: str, after: int, until: int) -> bool:
+        """Whether a command of that time has this very line in it."""
+        plain = loose(line)
+        times = self._command_lines.get(plain, ()) if len(plain) >= _TELLING_CHARS else ()
+        return any(after < at <= until for at in times)
+
+    def unseen(self, after: int, until: int, written_at: int | None, is_new: bool) -> int:
+        """Who a change is from that no operation explains, made between two moments: the mark for its lines.
+
+        A person only where no command can have done it, a command only where no person can; else nobody knows.
+        """
+        if written_at is not None and after < written_at <= until:
+            free = self.idle(written_at, until) or (not is_new and self.idle(after, written_at))
+            return UNKNOWN if free else SHELL
+        person, command = self.idle(after, until), self.wrote(after, until)
+        if person and not command:
+            return HUMAN
+        return SHELL if command and not person else UNKNOWN
+
+
+def _unescaped(command: str) -> str:
+    """A command with the texts in it as the program it calls will write them."""
+    for mark in ("'''", '"""'):  # the text of a script begins and ends within a line
+        command = command.replace(mark, "\n")
+    return command.replace("\\n", "\n").replace("\\t", "\t").replace("\\'", "'").replace('\\"', '"')
+
+
+def _joined(spans: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """Overlapping spans made one: starts and ends, both rising."""
+    starts: list[int] = []
+    ends: list[int] = []
+    for start, end in spans:
+        if ends and start <= ends[-1]:
+            ends[-1] = max(ends[-1], end)
+        else:
+            starts.append(start)
+            ends.append(end)
+    return starts, ends
+
+
+# What explains a line that a commit added: where it stood before, who wrote it, or who alone can have.
+
+Tag = Literal[
+    "agent_exact", "agent_ws", "agent_shell", "agent_other_session", "human_observed", "preexisting", "moved",
+    "generated", "unknown",
+]  # fmt: skip
+TAG_OF_MARK: dict[int, Tag] = {
+    PREEXISTING: "preexisting", HUMAN: "human_observed", SHELL: "agent_shell", UNKNOWN: "unknown",
+}  # fmt: skip
+
+TYPED_A_MINUTE = 5
+"""Telling lines: agents whose transcripts nobody kept write faster than that, people hardly (three commits of reglint
+were plainly made by unrecorded runs, at 8, 24 and 26 lines a minute)."""
+
+
+class Step(Struct, kw_only=True):
+    """A commit on the way of a working tree. `at`: the moment until which operations precede it."""
+
+    sha: str
+    parent: str | None
+    at: int
+    parent_at: int
+    changes: list[FileChange]
+    trunk: list[tuple[int, str]] = field(default_factory=list)
+    """(when it was made, commit) of its first parents, the newest first, as far back as the first operation."""
+    sessions: frozenset[str] = frozenset()
+    """The sessions whose work it is; empty for a commit that nothing links to any."""
+    is_linked: bool = False
+    is_witnessed: bool = True
+    """Whether the transcripts of all those sessions are at hand: without one nobody knows when its agent was busy."""
+
+
+class Opened(Struct, kw_only=True):
+    """A file of a commit while it is looked into."""
+
+    change: FileChange
+    file: FileState
+    lines: list[str]
+    marks: list[int]
+    added: list[bool]
+    loosely: set[int]
+    gone: list[tuple[str, int]]
+    """What the replay has and the commit has not."""
+    removed: list[str]
+    """What the parent has and the commit has not."""
+    tags: dict[int, Tag] = field(default_factory=dict)
+    """Tags that don't follow from the mark, by index of the line."""
+    typed: list[int] = field(default_factory=list)
+    """Indices of lines that only a person had the chance to write."""
+    small: list[int] = field(default_factory=list)
+    """Indices of unexplained lines that say too little to be looked for."""
+
+
+class Elsewhere:
+    """Lines that left their place in a commit: added again in another, they are not new."""
+
+    def __init__(self, opened: list[Opened]) -> None:
+        self._moved: Counter[str] = Counter()
+        self._marks: dict[str, list[int]] = {}
+        self._fresh: dict[str, list[tuple[int, str]]] = {}
+        for opened_file in opened:
+            held = Counter(loose(line) for line in opened_file.removed if is_telling(line))
+            self._moved += held
+            for line, mark in opened_file.gone:
+                plain = loose(line)
+                if not is_telling(line):
+                    continue
+                if held[plain] and mark < 0:
+                    held[plain] -= 1
+                    self._marks.setdefault(plain, []).append(mark)
+                elif mark >= 0:
+                    self._fresh.setdefault(plain, []).append((mark, line))
+
+    def written(self, line: str) -> tuple[int, bool] | None:
+        """The operation that wrote the line in another place, not committed before, and whether exactly this."""
+        marked_lines = self._fresh.get(loose(line))
+        if not marked_lines or not is_telling(line):
+            return None
+        mark, text = marked_lines.pop()
+        return mark, text == line
+
+    def moved(self, line: str) -> int | None:
+        """The mark of the line, when the commit took it from another place."""
+        plain = loose(line)
+        if not is_telling(line) or not self._moved[plain]:
+            return None
+        self._moved[plain] -= 1
+        marks = self._marks.get(plain)
+        return marks.pop() if marks else PREEXISTING
+
+
+def explain(opened_file: Opened, step: Step, elsewhere: Elsewhere, chances: Chances) -> None:
+    """Marks for the added lines that the replay does not have in their place."""
+    small: list[int] = []
+    open_lines: list[int] = []
+    for n, line in enumerate(opened_file.lines):
+        if not opened_file.added[n]:
+            continue
+        if opened_file.marks[n] != UNSEEN:
+            if is_old(opened_file.marks[n]) and elsewhere.moved(line) is not None:
+                opened_file.tags[n] = "moved"
+        elif not is_telling(line):
+            small.append(n)
+        elif not _is_found(opened_file, n, elsewhere):
+            open_lines.append(n)
+    if open_lines:
+        _infer(opened_file, open_lines, step, chances)
+    opened_file.small = small
+
+
+def settle_doubts(opened: list[Opened], step: Step, chances: Chances) -> None:
+    """More lines than anybody types in the time are no person's; small lines come with their neighbours."""
+    typed = [(opened_file, n) for opened_file in opened for n in opened_file.typed]
+    if typed:
+        since = max(min(opened_file.file.seen_at for opened_file, _ in typed), step.parent_at)
+        if len(typed) > TYPED_A_MINUTE * chances.idle_us(since, step.at) / 60_000_000:
+            for opened_file, n in typed:
+                opened_file.marks[n] = UNKNOWN
+    for opened_file in opened:
+        _fill(opened_file, opened_file.small)
+
+
+def _is_found(opened_file: Opened, n: int, elsewhere: Elsewhere) -> bool:
+    """Whether the line was written by an operation and lost its place, or came from another place in the parent."""
+    line = opened_file.lines[n]
+    match = opened_file.file.find_lost(line) or elsewhere.written(line)
+    if match is not None:
+        opened_file.marks[n] = match[0]
+        if not match[1]:
+            opened_file.loosely.add(n)
+        return True
+    mark = elsewhere.moved(line)
+    if mark is not None:
+        opened_file.marks[n], opened_file.tags[n] = mark, "moved"
+    return mark is not None
+
+
+def _infer(opened_file: Opened, lines: list[int], step: Step, chances: Chances) -> None:
+    """Marks for lines that no operation has: from the file's kind, from what commands say, from who had the chance."""
+    since = opened_file.file.seen_at
+    if is_generated(opened_file.change.path, opened_file.lines):
+        for n in lines:
+            opened_file.marks[n], opened_file.tags[n] = UNKNOWN, "generated"
+        return
+    is_new = opened_file.change.old_path is None
+    unseen = chances.unseen(since, step.at, opened_file.file.written_at, is_new) if step.is_witnessed else UNKNOWN
+    for n in lines:
+        opened_file.marks[n] = SHELL if chances.typed_by_command(opened_file.lines[n], since, step.at) else unseen
+    opened_file.typed = [n for n in lines if opened_file.marks[n] == HUMAN]
+
+
+def _fill(opened_file: Opened, small: list[int]) -> None:
+    """Blank lines and lone brackets come with their neighbours; between two of different hands, with the less sure."""
+    for n in small:
+        near = _added_before(opened_file, n), _added_after(opened_file, n)
+        neighbours = [m for m in near if m is not None]
+        marks = {opened_file.marks[m] for m in neighbours}
+        if len(marks) <= 1 or all(m >= 0 for m in marks):
+            source = neighbours[0] if neighbours else None
+        else:
+            source = min(neighbours, key=lambda m: _SURENESS.get(opened_file.marks[m], 9))
+        if source is None:
+            opened_file.marks[n] = UNKNOWN
+        else:
+            opened_file.marks[n] = opened_file.marks[source]
+            if source in opened_file.tags:
+                opened_file.tags[n] = opened_file.tags[source]
+
+
+def _added_before(opened_file: Opened, n: int) -> int | None:
+    return n - 1 if n and opened_file.added[n - 1] and opened_file.marks[n - 1] != UNSEEN else None
+
+
+def _added_after(opened_file: Opened, n: int) -> int | None:
+    while n + 1 < len(opened_file.lines) and opened_file.added[n + 1]:
+        n += 1
+        if opened_file.marks[n] != UNSEEN:
+            return n
+    return None
+
+
+_SURENESS = {HUMAN: 0, UNKNOWN: 1, PREEXISTING: 2, SHELL: 3}
+
+
+def text_lines(data: bytes | None) -> list[str]:
+    """The lines of a text file; none for a missing or a binary one, as Git's diff has it."""
+    if not data or b"\0" in data[:8000]:
+        return []
+    return lines_of(data.decode("utf-8", "surrogateescape"))
+
+
+# The replay of a working tree: operations and commits in order of time, every line with who it is from.
+#
+# The algorithm is design/attribution.md#replay. A line that nothing explains is never taken for a person's:
+# `human_observed` needs a time in which only a person can have written it.
+
+NEAR_LINES = 3
+"""Changes no further apart are of one region (design/signals.md#regions)."""
+
+
+class AddedLine(Struct, gc=False):
+    """A line that a commit added: whose it is, and the operation that wrote it where one did."""
+
+    path: str
+    line: int
+    tag: Tag
+    mark: int
+    is_blank: bool
+
+
+class Fates(Struct, kw_only=True):
+    """What became of the lines an operation wrote."""
+
+    made: int = 0
+    overwritten_by_self: int = 0
+    overwritten_by_other: int = 0
+    committed: int = 0
+    """Reached a commit."""
+    standing: int = 0
+    """Still there at the end, and in no commit."""
+    taken: int = 0
+    """Gone when somebody else committed the file, and nothing unexplained in their place."""
+    unplaced: int = 0
+    """Of the lines made, those whose place was not found: of them nothing is known but what reached a commit."""
+
+
+class Replayed(Struct):
+    lines: dict[str, list[AddedLine]] = field(default_factory=dict)
+    """By commit."""
+    fates: dict[int, Fates] = field(default_factory=dict)
+    """By operation."""
+    not_found: int = 0
+    """Replacements whose place in the file was not found: the file is not what the replay takes it for."""
+    picked_up: dict[str, list[tuple[int, str, int]]] = field(default_factory=dict)
+    """By commit that no session is linked to: (operation, path, line) of the lines that reached it."""
+    beside: dict[str, dict[str, set[str]]] = field(default_factory=dict)
+    """By session: the other sessions whose lines it replaced or wrote beside, and in which files."""
+
+
+class Replay:
+    """One working tree. `blob` reads a file of a commit (`commit:path`) or a blob by its id."""
+
+    def __init__(
+        self, operations: list[Operation], steps: list[Step], chances: Chances, blob: Callable[[str], bytes | None]
+    ) -> None:
+        self._operations = operations
+        self._steps = steps
+        self._chances = chances
+        self._blob = blob
+        self._files: dict[str, FileState] = {}
+        self._done = Replayed()
+        self._next: Step | None = None
+        self._is_shared = len({operation.session_id for operation in operations}) > 1
+
+    def run(self) -> Replayed:
+        """Everything in order of time."""
+        at = 0
+        for n, step in enumerate(self._steps):
+            self._next = next((s for s in self._steps[n:] if s.is_linked), step)
+            while at < len(self._operations) and self._operations[at].at <= step.at:
+                self._apply(at)
+                at += 1
+            self._commit(step)
+        self._next = None
+        for rest in range(at, len(self._operations)):
+            self._apply(rest)
+        for file in self._files.values():
+            for mark in file.marks:
+                if mark >= 0:
+                    self._done.fates[mark].standing += 1
+        return self._done
+
+    # -- operations ----------------------------------------------------------------------------------------------
+
+    def _apply(self, number: int) -> None:
+        operation = self._operations[number]
+        file = self._file(operation.path, operation.at)
+        if operation.kind == "write":
+            file.write(operation.new, number)
+            file.seen_at, file.written_at = operation.at, None
+        elif operation.kind == "append":
+            file.append(operation.new, number)
+        elif operation.kind == "insert":
+            file.insert(operation.line, operation.new, number)
+        elif operation.kind == "replace":
+            unseen = self._chances.unseen(file.seen_at, operation.at, file.written_at, not file.lines)
+            is_found = file.replace(operation.old, operation.new, number, operation.everywhere, unseen)
+            if not is_found:
+                self._done.not_found += 1
+                self._done.fates.setdefault(number, Fates()).unplaced += file.made
+        elif operation.kind == "substitute":
+            file.substitute(operation.old, operation.new, number, operation.everywhere)
+        elif operation.kind == "shell":
+            file.written_at = operation.at
+        elif operation.kind == "rename" and operation.to:
+            self._files[operation.to] = self._files.pop(operation.path)
+        elif operation.kind == "delete":
+            file.write("", number)
+            file.seen_at = operation.at
+        self._count(file, number)
+
+    def _count(self, file: FileState, number: int) -> None:
+        fates = self._done.fates.setdefault(number, Fates())
+        fates.made += file.made
+        session = self._operations[number].session_id
+        if self._is_shared:
+            self._meet(file, number)
+        for mark in file.gone:
+            if mark >= 0:  # what was committed has had its fate
+                gone = self._done.fates[mark]
+                if self._operations[mark].session_id == session:
+                    gone.overwritten_by_self += 1
+                else:
+                    gone.overwritten_by_other += 1
+        file.gone.clear()
+        file.made = 0
+
+    def _meet(self, file: FileState, number: int) -> None:
+        """Notes whose lines an operation replaced, or wrote within `NEAR_LINES` of."""
+        operation = self._operations[number]
+        met = set(file.gone)
+        marks = file.marks
+        for n in [n for n, mark in enumerate(marks) if mark == number]:
+            met.update(marks[max(n - NEAR_LINES, 0) : n + NEAR_LINES + 1])
+        for mark in met:
+            writer = mark if mark >= 0 else written_by(mark)
+            other = self._operations[writer].session_id if writer >= 0 else operation.session_id
+            if other != operation.session_id:
+                self._done.beside.setdefault(operation.session_id, {}).setdefault(other, set()).add(operation.path)
+
+    def _file(self, path: str, at: int) -> FileState:
+        """A file as it is now; one not seen before as it was in the last commit on the way to the next linked one."""
+        file = self._files.get(path)
+        if file is None:
+            since, sha = self._base(at)
+            base = self._blob(f"{sha}:{path}") if sha else None
+            file = self._files[path] = FileState(text_lines(base), since)
+        return file
+
+    def _base(self, at: int) -> tuple[int, str | None]:
+        """The commit that the working tree stood at, and since when."""
+        step = self._next
+        if step is None:
+            last = next((s for s in reversed(self._steps) if s.is_linked), None)
+            return (last.at, last.sha) if last is not None else (0, None)
+        if not step.trunk:
+            return min(step.parent_at, at), step.parent
+        return next(((made, sha) for made, sha in step.trunk if made <= at), (0, None))
+
+    # -- commits -------------------------------------------------------------------------------------------------
+
+    def _commit(self, step: Step) -> None:
+        if step.is_linked:
+            self._attribute(step)
+        else:
+            for change in step.changes:
+                self._take_in(change, step)
+
+    def _take_in(self, change: FileChange, step: Step) -> None:
+        """A commit that is nobody's here: what it brought was there before; what is not committed yet stays."""
+        file = self._files.get(change.old_path or change.path) or self._files.get(change.path)
+        if file is None:
+            return
+        if change.new_oid is None:
+            self._files.pop(change.path, None)
+            return
+        lines = text_lines(self._blob(change.new_oid))
+        before = set(text_lines(self._blob(change.old_oid))) if change.old_oid else set()
+        matched = align(file.lines, lines)
+        now: list[str] = []
+        marks: list[int] = []
+        last = 0
+        for y, x in enumerate([*matched, len(file.lines)]):
+            if x == NEW:
+                now.append(lines[y])
+                marks.append(PREEXISTING)
+                continue
+            for k in range(last, x):
+                if file.marks[k] >= 0 and file.lines[k] not in before:
+                    now.append(file.lines[k])
+                    marks.append(file.marks[k])
+                else:
+                    file.lose(file.lines[k], file.marks[k])
+            if x < len(file.lines):
+                mark = file.marks[x]
+                if mark >= 0:
+                    self._done.fates[mark].committed += 1
+                    if lines[y].strip():
+                        self._done.picked_up.setdefault(step.sha, []).append((mark, change.path, y + 1))
+                now.append(file.lines[x])
+                marks.append(_once_committed(mark))
+                last = x + 1
+        file.sync(now, marks, file.seen_at)
+        if change.old_path and change.old_path != change.path and change.old_path in self._files:
+            self._files[change.path] = self._files.pop(change.old_path)
+
+    def _attribute(self, step: Step) -> None:
+        """Whose each added line is: first what the replay has in its place, then what else explains it."""
+        opened = [self._opened(change, step) for change in step.changes]
+        elsewhere = Elsewhere(opened)
+        added_lines = self._done.lines.setdefault(step.sha, [])
+        for opened_file in opened:
+            if opened_file.change.new_oid is not None:
+                explain(opened_file, step, elsewhere, self._chances)
+        settle_doubts(opened, step, self._chances)
+        for opened_file in opened:
+            if opened_file.change.new_oid is not None:
+                added_lines += self._tagged(opened_file, step)
+            self._settle(opened_file, step)
+
+    def _opened(self, change: FileChange, step: Step) -> Opened:
+        """A file of the commit beside what the replay has of it."""
+        before = text_lines(self._blob(change.old_oid)) if change.old_oid else []
+        if change.old_path and change.old_path != change.path and change.old_path in self._files:
+            moved = self._files.pop(change.old_path)
+            self._files.setdefault(change.path, moved)
+        file = self._files.get(change.path)
+        if file is None:
+            file = self._files[change.path] = FileState(list(before), step.parent_at)
+        lines = text_lines(self._blob(change.new_oid)) if change.new_oid else []
+        matched, loosely = align_loosely(file.lines, lines)
+        added = [False] * len(lines)
+        for start, n in change.added:
+            stop = min(start - 1 + n, len(lines))
+            added[start - 1 : stop] = [True] * (stop - start + 1)
+        marks = [file.marks[x] if x != NEW else UNSEEN if added[n] else PREEXISTING for n, x in enumerate(matched)]
+        swap_equals(lines, marks, added)
+        kept = set(matched)
+        gone = [(line, file.marks[x]) for x, line in enumerate(file.lines) if x not in kept]
+        removed = [before[n] for start, k in change.removed for n in range(start - 1, min(start - 1 + k, len(before)))]
+        return Opened(
+            change=change, file=file, lines=lines, marks=marks, added=added, loosely=loosely, gone=gone, removed=removed
+        )
+
+    def _tagged(self, opened_file: Opened, step: Step) -> list[AddedLine]:
+        """The added lines of a file with their tags; counts those that an operation wrote."""
+        added_lines = []
+        for n, line in enumerate(opened_file.lines):
+            if not opened_file.added[n]:
+                continue
+            mark = opened_file.marks[n]
+            tag: Tag
+            if n in opened_file.tags:
+                tag = opened_file.tags[n]
+            elif mark >= 0:
+                is_linked = self._operations[mark].session_id in step.sessions
+                tag = (
+                    "agent_other_session"
+                    if not is_linked
+                    else "agent_ws"
+                    if n in opened_file.loosely
+                    else "agent_exact"
+                )
+            else:
+                tag = TAG_OF_MARK.get(mark, "preexisting")
+            if mark >= 0:
+                self._done.fates[mark].committed += 1
+            writer = mark if mark >= 0 else written_by(mark)
+            added_lines.append(AddedLine(opened_file.change.path, n + 1, tag, writer, not line.strip()))
+        return added_lines
+
+    def _settle(self, opened_file: Opened, step: Step) -> None:
+        """Takes the committed content over; lines that went may come back."""
+        self._count_taken(opened_file, step)
+        if opened_file.change.new_oid is None:
+            self._files.pop(opened_file.change.path, None)
+            return
+        for line, mark in opened_file.gone:
+            opened_file.file.lose(line, mark)
+        opened_file.file.sync(opened_file.lines, [_once_committed(m) for m in opened_file.marks], step.at)
+        opened_file.file.written_at = None
+
+    def _count_taken(self, opened_file: Opened, step: Step) -> None:
+        """Lines of operations that the commit has not; not those that a formatter or a command may have replaced."""
+        if opened_file.change.new_oid is None and self._chances.wrote(opened_file.file.seen_at, step.at):
+            return
+        unexplained = sum(opened_file.added[n] and mark in (SHELL, UNKNOWN) for n, mark in enumerate(opened_file.marks))
+        for _, mark in [gone for gone in opened_file.gone if gone[1] >= 0][unexplained:]:
+            self._done.fates[mark].taken += 1
+
+
+def _once_committed(mark: int) -> int:
+    """The mark of a line when it is in a commit: of whom an operation tells, else just of before."""
+    return committed(mark) if mark >= 0 else mark if written_by(mark) >= 0 else PREEXISTING

@@ -1,0 +1,491 @@
+"""What a rule's introduction changed: an interrupted time series over the sessions of one repository, in which most
+often nothing can be told (docs/rules.md#effect)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import fsum
+from typing import Literal
+
+from msgspec import Struct, field, structs
+
+from agentsignals.changes import git
+from agentsignals.changes.git import versions
+from agentsignals.changes.worktrees import Naming as Names
+from agentsignals.changes.worktrees import Tree, plain_folder
+from agentsignals.errors import SourceError
+from agentsignals.model import Session
+from agentsignals.repositories.rule_compliance import Followed, follow
+from agentsignals.repositories.rule_exposure import Exposure, Files, Shown, Stated, Where, patterns, shown_in, stated_in
+from agentsignals.repositories.rules import Mark, Rule, in_folder
+from agentsignals.repositories.session_actions import Acts
+from agentsignals.stats.interrupted_series import FEWEST, LevelChange, level_change
+from agentsignals.stats.intervals import Interval, wilson
+from agentsignals.stats.paired import apart, benjamini_hochberg
+
+Q = 0.05
+"""Of the rules said to have changed something, no larger share may be false (Benjamini and Hochberg 1995)."""
+OTHER = 0.2
+"""A model, an agent or a version whose share of the sessions moved by more is named as another change."""
+
+
+class Point(Struct, frozen=True, kw_only=True):
+    """A session of a rule's series."""
+
+    session_id: str
+    at: int
+    """Microseconds since 1970 UTC."""
+    is_after: bool
+    kept: float
+    """0..1: of its occasions that can be told those at which the rule was kept; of what must never be done all or
+    none."""
+    agent: str
+    model: str | None
+    agent_version: str | None
+
+
+class Effect(Struct, frozen=True, kw_only=True):
+    """Whether a rule was kept more after it came."""
+
+    verdict: Literal["kept_more", "kept_less", "cannot_tell"]
+    because: str
+    change: LevelChange | None = None
+    q: float | None = None
+    """The p value, adjusted for the number of rules whose change was estimated."""
+    meanwhile: list[str] = field(default_factory=list)
+    """What else changed about then: it may be the cause."""
+
+
+def effects(
+    series: Sequence[Sequence[Point]], others: Sequence[Sequence[Point]], meanwhile: Sequence[Sequence[str]]
+) -> list[Effect]:
+    """The effect of each rule, given its series; the series of the rules that stood through both of its sides, under
+    the same sides; and what else its commit changed."""
+    changes = [_change(points) for points in series]
+    estimated = [n for n, change in enumerate(changes) if change.p is not None]
+    adjusted = dict(zip(estimated, benjamini_hochberg([changes[n].p or 0.0 for n in estimated]), strict=True))
+    made = []
+    for n, (points, change) in enumerate(zip(series, changes, strict=True)):
+        effect = _judged(change, adjusted.get(n), others[n])
+        besides = [*meanwhile[n], *_moved(points)]
+        made.append(structs.replace(effect, meanwhile=besides))
+    return made
+
+
+def _change(points: Sequence[Point]) -> LevelChange:
+    ordered = sorted(points, key=lambda p: (p.at, p.session_id))
+    return level_change([p.kept for p in ordered if not p.is_after], [p.kept for p in ordered if p.is_after])
+
+
+def _judged(change: LevelChange, q: float | None, others: Sequence[Point]) -> Effect:
+    def untold(because: str) -> Effect:
+        return Effect(verdict="cannot_tell", because=because, change=change, q=q)
+
+    if change.n_before < FEWEST or change.n_after < FEWEST:
+        side = "before" if change.n_before < FEWEST else "after"
+        n = change.n_before if side == "before" else change.n_after
+        return untold(f"{n} sessions with an occasion {side} it: {FEWEST} are needed on either side")
+    plain, beside = change.difference, change.level_interval
+    if plain is None or beside is None or q is None:
+        return untold("nothing can be estimated")
+    if _holds_zero(plain):
+        return untold("the difference may be chance")
+    if _holds_zero(beside):
+        return untold("beside the trend and what neighbouring sessions share, the change may be chance")
+    if (plain[0] > 0) != (beside[0] > 0):
+        return untold("the trend and the change point opposite ways")
+    if q > Q:
+        return untold("among so many rules the change may be chance")
+    moved = _apart(others)
+    if moved is not None and not _holds_zero(moved) and (moved[0] > 0) == (plain[0] > 0):
+        return untold("rules that did not change were kept otherwise, too")
+    verdict: Literal["kept_more", "kept_less"] = "kept_more" if plain[0] > 0 else "kept_less"
+    return Effect(verdict=verdict, because="more than the trend before it and chance explain", change=change, q=q)
+
+
+def _holds_zero(interval: Interval) -> bool:
+    return interval[0] <= 0 <= interval[1]
+
+
+def _apart(points: Sequence[Point]) -> Interval | None:
+    before, after = ([p.kept for p in points if p.is_after is side] for side in (False, True))
+    if min(len(before), len(after)) < FEWEST:
+        return None
+    ends = wilson(fsum(after), len(after)), wilson(fsum(before), len(before))
+    if ends[0] is None or ends[1] is None:
+        return None
+    return apart(fsum(after) / len(after), ends[0], fsum(before) / len(before), ends[1])
+
+
+def _moved(points: Sequence[Point]) -> Iterable[str]:
+    """Agents, models and versions whose share of the sessions is another after."""
+    sides = [[p for p in points if p.is_after is side] for side in (False, True)]
+    if not all(sides):
+        return
+    for what in ("agent", "model", "agent_version"):
+        before, after = (Counter(getattr(p, what) or "not logged" for p in side) for side in sides)
+        for name in sorted(before | after):
+            shares = before[name] / len(sides[0]), after[name] / len(sides[1])
+            if abs(shares[0] - shares[1]) > OTHER:
+                yield f"{what.replace('_', ' ')} {name}: {shares[0]:.0%} of the sessions before, {shares[1]:.0%} after"
+
+
+# What became of each rule: exposure, kept or broken with the line, and what its introduction changed.
+
+
+class SessionRule(Struct, kw_only=True):
+    """A rule in a session."""
+
+    session_id: str
+    agent: str
+    agent_version: str | None
+    model: str | None
+    started_at: int | None
+    exposure: str
+    exposed_by: str
+    """Why that is thought."""
+    verdict: str
+    """`kept`, `broken`, `cannot_tell`, `no_occasion`: of what was done, in force or not."""
+    because: str
+    kept: int
+    broken: int
+    untold: int
+    marks: list[Mark]
+    """Occasions, broken ones first."""
+
+
+class RuleRow(Struct, kw_only=True):
+    """A rule, and what became of it."""
+
+    id: str
+    """File, and what stays the same when the rule is put differently."""
+    file: str
+    line: int
+    text: str
+    kind: str
+    when: str
+    commands: list[str]
+    instead_of: list[str]
+    paths: list[str]
+    branches: list[str]
+    condition: str
+    place: str | None
+    """Where its sessions lie, of a rule that only traces show."""
+    since: str | None
+    """The commit that brought it."""
+    since_at: int | None
+    until: str | None
+    until_at: int | None
+    exposed: int
+    kept: int
+    """Sessions in which it was in force and always kept where that can be judged."""
+    broken: int
+    """Sessions in which it was in force and broken."""
+    occasions_kept: int
+    occasions_broken: int
+    """Over all sessions in which it was in force."""
+    no_occasion: int
+    cannot_tell: dict[str, int]
+    """Sessions of which nobody can tell, by why: whether it was in force, or what was done."""
+    not_exposed: dict[str, int]
+    """Sessions in which it was not in force, by why."""
+    share: float | None
+    """Kept among kept and broken."""
+    low: float | None
+    """Of Wilson's interval at 95 percent, over sessions."""
+    high: float | None
+    effect: Effect
+    sessions: list[SessionRule] = field(default_factory=list)
+
+
+class RulesReport(Struct, kw_only=True):
+    """The mechanical rules of a repository, or of what traces show."""
+
+    repo: str | None
+    sessions: int
+    files: dict[str, dict[str, int]]
+    """Each instruction file with its versions, rules, and sentences that ask something else."""
+    rules: list[RuleRow]
+    cautions: list[str]
+
+
+class Case(Struct):
+    """A rule in a session, measured."""
+
+    rule: Rule
+    session: Session
+    exposure: Exposure
+    followed: Followed
+
+
+def rules_report(
+    repo: str | None,
+    sessions: int,
+    files: dict[str, dict[str, int]],
+    measured: Sequence[tuple[Stated, Sequence[Case]]],
+    cautions: Sequence[str],
+) -> RulesReport:
+    """The report of measured rules."""
+    series = [_series(cases) for _, cases in measured]
+    made = effects(
+        series,
+        [_others(n, series[n], measured) for n in range(len(measured))],
+        [_meanwhile(stated, measured) for stated, _ in measured],
+    )
+    rows = [_row(stated, cases, effect) for (stated, cases), effect in zip(measured, made, strict=True)]
+    rows.sort(key=lambda row: (-row.broken, -row.kept, row.file, row.line))
+    return RulesReport(repo=repo, sessions=sessions, files=files, rules=rows, cautions=list(cautions))
+
+
+def _series(cases: Sequence[Case]) -> list[Point]:
+    points = []
+    for case in cases:
+        judged, session = case.followed.kept + case.followed.broken, case.session
+        if session.started_at is None or case.exposure.state not in ("before", "exposed") or not judged:
+            continue
+        if case.followed.verdict == "cannot_tell":
+            continue
+        points.append(
+            Point(
+                session_id=session.session_id,
+                at=session.started_at,
+                is_after=case.exposure.state == "exposed",
+                kept=_kept(case),
+                agent=session.agent,
+                model=session.model,
+                agent_version=".".join((session.agent_version or "").split(".")[:2]) or None,
+            )
+        )
+    return points
+
+
+def _kept(case: Case) -> float:
+    """The share of the occasions; of what must never be done one breach breaks it, however often there was a chance."""
+    if case.rule.forbids:
+        return float(not case.followed.broken)
+    return case.followed.kept / (case.followed.kept + case.followed.broken)
+
+
+def _others(n: int, points: Sequence[Point], measured: Sequence[tuple[Stated, Sequence[Case]]]) -> list[Point]:
+    """The series of the rules that were in force in the sessions of both sides, as one."""
+    sides = {point.session_id: point.is_after for point in points}
+    values: dict[str, list[float]] = {}
+    of: dict[str, Session] = {}
+    for k, (_, cases) in enumerate(measured):
+        there = {c.session.session_id: c for c in cases if c.exposure.state == "exposed"}
+        if k == n or not {sides[s] for s in there if s in sides} >= {False, True}:
+            continue
+        for session_id, case in there.items():
+            judged = case.followed.kept + case.followed.broken
+            if session_id in sides and judged and case.followed.verdict != "cannot_tell":
+                values.setdefault(session_id, []).append(_kept(case))
+                of[session_id] = case.session
+    return [
+        Point(
+            session_id=session_id,
+            at=of[session_id].started_at or 0,
+            is_after=sides[session_id],
+            kept=sum(kept) / len(kept),
+            agent=of[session_id].agent,
+            model=of[session_id].model,
+            agent_version=None,
+        )
+        for session_id, kept in values.items()
+    ]
+
+
+def _meanwhile(stated: Stated, measured: Sequence[tuple[Stated, Sequence[Case]]]) -> list[str]:
+    first = stated.introduced
+    if first is None:
+        return []
+    came = sum(o is not stated and o.introduced is not None and o.introduced.sha == first.sha for o, _ in measured)
+    left = sum(o is not stated and o.withdrawn is not None and o.withdrawn.sha == first.sha for o, _ in measured)
+    return [f"{n} other rules {what} with the same commit" for n, what in ((came, "came"), (left, "went")) if n]
+
+
+def _row(stated: Stated, cases: Sequence[Case], effect: Effect) -> RuleRow:
+    exposed = [c for c in cases if c.exposure.state == "exposed"]
+    by = Counter(c.followed.verdict for c in exposed)
+    untold = Counter(c.followed.because for c in exposed if c.followed.verdict == "cannot_tell")
+    untold.update(c.exposure.why for c in cases if c.exposure.state == "unknown")
+    n = by["kept"] + by["broken"]
+    low, high = wilson(by["kept"], n) or (None, None)
+    rule, first, last = stated.rule, stated.introduced, stated.withdrawn
+    return RuleRow(
+        id=f"{stated.path} {stated.key}",
+        file=stated.path,
+        line=rule.line,
+        text=rule.text,
+        kind=rule.kind,
+        when=rule.when,
+        commands=list(rule.commands),
+        instead_of=list(rule.instead_of),
+        paths=list(rule.paths),
+        branches=list(rule.branches),
+        condition=rule.condition,
+        place=stated.place,
+        since=first.sha if first else None,
+        since_at=first.arrived_at if first else None,
+        until=last.sha if last else None,
+        until_at=last.arrived_at if last else None,
+        exposed=len(exposed),
+        kept=by["kept"],
+        broken=by["broken"],
+        occasions_kept=sum(c.followed.kept for c in exposed),
+        occasions_broken=sum(c.followed.broken for c in exposed),
+        no_occasion=by["no_occasion"],
+        cannot_tell=dict(untold.most_common()),
+        not_exposed=dict(
+            Counter(c.exposure.why for c in cases if c.exposure.state not in ("exposed", "unknown")).most_common()
+        ),
+        share=by["kept"] / n if n else None,
+        low=low,
+        high=high,
+        effect=effect,
+        sessions=[_session(case) for case in cases],
+    )
+
+
+def _session(case: Case) -> SessionRule:
+    session, followed = case.session, case.followed
+    return SessionRule(
+        session_id=session.session_id,
+        agent=session.agent,
+        agent_version=session.agent_version,
+        model=session.model,
+        started_at=session.started_at,
+        exposure=case.exposure.state,
+        exposed_by=case.exposure.why,
+        verdict=followed.verdict,
+        because=followed.because,
+        kept=followed.kept,
+        broken=followed.broken,
+        untold=followed.untold,
+        marks=followed.marks,
+    )
+
+
+# The rules of a repository's history, or of what traces show, each followed through every session.
+
+_HOOKS = (".husky/", ".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml", ".githooks/", "lefthook.yaml")
+_CAUTIONS = (
+    "A hook that rewrites commands, a person at another terminal, and CI leave no line in a trace.",
+    "A personal instruction file (in the home folder) is in no repository: what it says is not seen.",
+)
+
+
+def of_repository(git_dir: str, name: str, sessions: Iterable[Session], wanted: str | None = None) -> RulesReport:
+    """The rules of the instruction files in a repository's history. `wanted`: of one file alone; SourceError where that
+    is none of them."""
+    head = git.head(git_dir)
+    commits = git.commits(git_dir)
+    history = versions(git_dir, head, patterns(), commits) if head is not None else []
+    files, (stated, others) = Files(history), stated_in(history)
+    if wanted is not None and wanted not in others:
+        listed = ", ".join(sorted(others)) or "none"
+        raise SourceError(f"{name} has no instruction file {wanted} in its history.", f"It has: {listed}.")
+    stated = [s for s in stated if wanted is None or s.path == wanted]
+    paths = git.files_at(git_dir, head) if head is not None else set()
+    tree = Tree(paths | {version.path for version in history})
+    has_hooks = any(path.startswith(_HOOKS) for path in paths)
+    cases: list[list[Case]] = [[] for _ in stated]
+    n = 0
+    for session in sessions:
+        n += 1
+        slim, shown = _slim(session), shown_in(session)
+        naming, where = _where(session, tree)
+        acts: dict[str, Acts] = {}
+        for k, rule in enumerate(stated):
+            exposure = files.exposure(rule, session, where, shown)
+            if rule.folder not in acts:
+                acts[rule.folder] = Acts(session, _Below(naming, rule.folder))
+            cases[k].append(Case(rule.rule, slim, exposure, follow(rule.rule, acts[rule.folder], has_hooks=has_hooks)))
+    counted = {
+        path: {
+            "versions": sum(v.path == path for v in history),
+            "rules": sum(s.path == path for s in stated),
+            "not_mechanical": rest,
+        }
+        for path, rest in others.items()
+        if wanted in (None, path)
+    }
+    return rules_report(name, n, counted, list(zip(stated, cases, strict=True)), _CAUTIONS)
+
+
+def of_traces(read: Callable[[set[str]], Iterable[Session]], places: Mapping[str, str | None]) -> RulesReport:
+    """The rules of the instruction files that traces themselves show. `read` gives the sessions of these ids, one after
+    the other, and is asked twice; `places`: where each lies. Rules of one place are no others'."""
+    lying = {session_id: place for session_id, place in places.items() if place is not None}
+    shown = {session.session_id: (session.started_at or 0, shown_in(session)) for session in read(set(lying))}
+    stated: dict[tuple[str, str, str], Stated] = {}
+    first: dict[tuple[str, str, str], int] = {}
+    files: dict[str, dict[str, int]] = {}
+    for session_id, (at, texts) in sorted(shown.items(), key=lambda item: item[1][0]):
+        place = lying[session_id]
+        for text in texts:
+            counts = files.setdefault(f"{place}: {text.name}", {"versions": 0, "rules": 0, "not_mechanical": 0})
+            counts["versions"] += text.is_whole
+            counts["not_mechanical"] = max(counts["not_mechanical"], text.others)
+            for key, rule in text.keys.items():
+                name = (place, text.name, key)
+                counts["rules"] += name not in stated
+                stated.setdefault(name, Stated(path=text.name, key=key, rule=rule, place=place)).rule = rule
+                first.setdefault(name, at)
+    ruled = {place for place, _, _ in stated}
+    cases: dict[tuple[str, str, str], list[Case]] = {name: [] for name in stated}
+    for session in read({session_id for session_id in shown if lying[session_id] in ruled}):
+        slim, acts, texts = _slim(session), Acts(session, _plain), shown[session.session_id][1]
+        for name, of in stated.items():
+            if name[0] == lying[session.session_id]:
+                cases[name].append(Case(of.rule, slim, _by_trace(of, slim, texts, first[name]), follow(of.rule, acts)))
+    return rules_report(None, len(shown), files, [(of, cases[name]) for name, of in stated.items()], _CAUTIONS)
+
+
+def _showing(shown: Iterable[Shown], name: str, key: str) -> Shown | None:
+    return next((s for s in shown if s.name == name and key in s.keys), None)
+
+
+def _by_trace(stated: Stated, session: Session, shown: list[Shown], first: int) -> Exposure:
+    text = _showing(shown, stated.path, stated.key)
+    if text is not None:
+        return Exposure("exposed", f"the trace holds the text of {stated.path}", text.seq)
+    if any(s.is_whole and s.name == stated.path for s in shown):
+        is_before = (session.started_at or 0) < first
+        return Exposure(
+            "before" if is_before else "withdrawn", f"the text of {stated.path} in the trace has no such rule"
+        )
+    return Exposure("unknown", f"the trace does not hold the text of {stated.path}: name the repository")
+
+
+def _slim(session: Session) -> Session:
+    return structs.replace(
+        session, turns=[], steps=[], events=[], tool_calls=[], edits=[], labels=[], checkpoints=[], attempt=None
+    )
+
+
+def _plain(path: str) -> str | None:
+    return None if path[:1] in ("/", "~") or path.startswith("../") else path
+
+
+class _Below:
+    """Paths as seen from a folder of the repository; None outside of it."""
+
+    def __init__(self, names: Names, folder: str) -> None:
+        self._names, self._folder = names, folder
+
+    def __call__(self, path: str) -> str | None:
+        name = self._names.of(path)
+        return name[len(self._folder) :] if name is not None and in_folder(name, self._folder) else None
+
+
+def _where(session: Session, tree: Tree) -> tuple[Names, Where]:
+    edited = [edit.path for edit in session.edits]
+    touched = [call.path for call in session.tool_calls if call.path and call.class_ in ("read", "edit")]
+    names = Names(tree, session.cwd, [*edited, *touched])
+
+    def named(paths: Iterable[str]) -> Iterator[str]:
+        return (name for path in set(paths) if (name := names.of(path)) is not None)
+
+    cwd = plain_folder(session.cwd)
+    return names, Where(names.folder, frozenset(named([*edited, *touched])), frozenset(named(edited)), cwd)

@@ -1,0 +1,728 @@
+"""A mechanical rule: one that commands, edits and commits can keep or break, whoever judges."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from msgspec import Struct, field, structs
+
+from agentsignals.model import ToolCall
+from agentsignals.repositories.session_actions import MANAGERS
+from agentsignals.shell.arguments import names, program
+from agentsignals.shell.kinds import KINDS, kind_of, leading_words
+from agentsignals.shell.tokens import simple_commands
+
+Kind = Literal["run", "never_run", "use", "never_edit", "never_branch", "prefix", "message"]
+"""`run` a command at an occasion; never run one; use one and not its like; never edit files; never commit or push to a
+branch; begin every command with a word; write commit messages so."""
+When = Literal["", "commit", "push", "change", "done", "edit"]
+"""The occasion of `run`: before a commit, before a push or pull request, after code was changed, before work is called
+done, after files of `paths` were changed."""
+
+
+class Rule(Struct, frozen=True, kw_only=True):
+    """A rule as a file states it."""
+
+    kind: Kind
+    line: int
+    text: str
+    """The sentence that states it."""
+    when: When = ""
+    commands: tuple[str, ...] = ()
+    """Any one of which keeps a rule to run or to use, or breaks one that forbids; of a branch what is forbidden there
+    (`commit`, `push`); of messages how they must be."""
+    instead_of: tuple[str, ...] = ()
+    """What a rule to use forbids."""
+    paths: tuple[str, ...] = ()
+    """As in a `.gitignore`, seen from the file's folder."""
+    branches: tuple[str, ...] = ()
+    condition: str = ""
+    """Words that narrow it (`unless asked`, `on shared checkouts`): nobody can tell whether they applied."""
+
+    @property
+    def key(self) -> str:
+        """What stays the same when the sentence is put differently."""
+        parts = (self.commands, self.instead_of, self.paths, self.branches)
+        return " ".join([self.kind, self.when, *("|".join(sorted(part)) for part in parts if part)])
+
+    @property
+    def forbids(self) -> bool:
+        """Whether an act breaks it, not the want of one."""
+        return self.kind.startswith("never")
+
+
+# What came of one occasion of a rule.
+
+Outcome = Literal["kept", "broken", "cannot_tell"]
+_EXCERPT = 160
+
+
+class Mark(Struct, frozen=True, kw_only=True):
+    """An occasion of a rule, and what came of it."""
+
+    outcome: Outcome
+    because: str
+    seq: int
+    turn: int | None
+    text: str
+    """The command, or the file, that says so."""
+    artifact: str | None = None
+    line: int | None = None
+    """Where the event stands: an artifact's line."""
+
+
+def mark_of(outcome: Outcome, because: str, call: ToolCall, text: str = "") -> Mark:
+    """An occasion at a call."""
+    shown = " ".join((text or call.command or call.path or call.name).split())[:_EXCERPT]
+    return Mark(outcome=outcome, because=because, seq=call.seq, turn=call.turn, text=shown)
+
+
+# Whether a file is one that a rule names: patterns as in a `.gitignore`.
+
+
+def in_folder(path: str, folder: str) -> bool:
+    """Whether a file lies in a folder, which is named with a slash behind; all lie in the root."""
+    return path.startswith(folder)
+
+
+def matching(patterns: tuple[str, ...], path: str) -> str:
+    """`yes` where a file lies where a pattern says, seen from the root; `maybe` where a plain name lies deeper."""
+    sure = any(_pattern(pattern).match(path) for pattern in patterns)
+    if sure:
+        return "yes"
+    plain = [p for p in patterns if "/" not in p.rstrip("/")]
+    return "maybe" if any(re.search(rf"(?:^|/){_pattern(p).pattern[1:]}", path) for p in plain) else ""
+
+
+def _pattern(pattern: str) -> re.Pattern[str]:
+    """As a `.gitignore` has it: `**` any folders, `*` within a name; a folder's name stands for all below it."""
+    parts = re.split(r"(\*\*/|\*\*|\*|\?|\{[^}]*\})", pattern.strip("/"))
+    turned = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    body = "".join(
+        turned.get(part)
+        or (f"(?:{'|'.join(map(re.escape, part[1:-1].split(',')))})" if part[:1] == "{" else re.escape(part))
+        for part in parts
+    )
+    anywhere = "(?:.*/)?" if "*" in pattern and "/" not in pattern else ""
+    return re.compile(f"^{anywhere}{body}(?:/.*)?$")
+
+
+# The forms in which sentences of instruction files state mechanical rules; code stands in them as `⟦n⟧`.
+
+SOFT = re.compile(
+    r"\b(?:can|could|may|might|consider|optionally|optional|prefer(?:ably|red)?|ideally|usually|typically|generally|try"
+    r"|recommended|suggest(?:ed)?|feel free|if you (?:want|like|prefer|wish)|where possible|when possible|if possible"
+    r"|no need to|not required|don't have to|do not have to|don't need to|do not need to)\b",
+    re.IGNORECASE,
+)
+ASKS = re.compile(
+    r"\b(?:must|never|always|do not|don['’]t|should|shall|avoid|prefer|ensure|make sure|required)\b"
+    r"|^(?:run|use|keep|follow|write|add|read|put|check|create|update|test|verify|document|treat|skip|ask|name|place)\b",
+    re.IGNORECASE,
+)
+NOT = (
+    r"(?:never|do not|don['’]t|must not|mustn['’]t|must never|should not|shouldn['’]t|should never|cannot|avoid"
+    r"|under no circumstances)"
+)
+_NEVER = rf"{NOT}(?:\s+(?:ever|directly|manually|hand|try to))*\s+"
+FORGET = re.compile(r"\b(?:never|do not|don['’]t) (?:forget|skip|fail|neglect) (?:to )?", re.IGNORECASE)
+_CODES = r"((?:(?:\s*(?:,|/|or|and|and/or|nor|,\s*(?:or|and|nor))\s*)?⟦\d+⟧)+)"
+NEVER_RUN = re.compile(
+    rf"\b{_NEVER}(?:run|use|execute|call|invoke|using|running|executing|calling|invoking)\s+"
+    rf"(?:(?:the|any|bare|plain|raw|standard|a)\s+)*{_CODES}",
+    re.IGNORECASE,
+)
+NEVER_EDIT = re.compile(
+    rf"\b{_NEVER}(?:edit|modify|touch|change|alter|overwrite|hand-edit|update|editing|modifying|touching|changing)\s+"
+    rf"(?:(?:the|any|files?|code|anything|something|contents?|in|under|inside|within|of|a)\s+)*{_CODES}",
+    re.IGNORECASE,
+)
+NEVER_BRANCH = re.compile(
+    rf"\b{_NEVER}(?:commit|push|committing|pushing)(?:\s+(?:or|and)\s+(?:commit|push))?(?:\s+(?:directly|straight))?"
+    r"\s+(?:to|on|into|onto)\s+(?:the\s+)?(⟦\d+⟧|main|master)(?:(?:\s+or\s+|/)(⟦\d+⟧|main|master))?(?: branch(?:es)?)?",
+    re.IGNORECASE,
+)
+UNCHECKED = re.compile(
+    rf"\b{_NEVER}(?P<act>commit|push|merge|open|create|submit|finish|complete)\w*(?P<what>[^⟦.;]*?)\b"
+    rf"(?:without|before|until|unless)\s[^⟦.;]*?{_CODES}",
+    re.IGNORECASE,
+)
+USE_NOT = (
+    re.compile(
+        rf"\buse\s+(?:the\s+)?{_CODES}\s*(?:commands?|cli)?\s*[,;(–—-]*\s*(?:instead of|rather than|not|never|and not|"
+        rf"over|{NOT}(?: use)?)\s+(?:the\s+)?{_CODES}",
+        re.IGNORECASE,
+    ),
+    re.compile(rf"\binstead of\s+{_CODES}\s*,?\s*(?:always )?use\s+{_CODES}", re.IGNORECASE),
+    re.compile(
+        rf"\b{_NEVER}use\s+(?:(?:the|bare|plain|standard)\s+)*{_CODES}(?:\s+commands?)?\s*[,;:.(–—-]+\s*"
+        rf"(?:always |instead,? )?use\s+{_CODES}(?:\s+instead)?",
+        re.IGNORECASE,
+    ),
+)
+USE = re.compile(r"\b(?P<strong>always |only |must )?use\s+(?:only\s+)?⟦(\d+)⟧(?P<tail>[^.;]*)", re.IGNORECASE)
+FOR_PACKAGES = re.compile(
+    r"^\s*(?:$|exclusively|only|(?:for|as|to)\b[^⟦]*\b(?:packages?|dependenc(?:y|ies)|install\w*|scripts?)\b)", re.I
+)
+PREFIX = re.compile(
+    r"\bprefix\s+(?:(?:all|every|each|any|your|shell|bash|terminal|cli)\s+)*commands?\s+with\s+⟦(\d+)⟧", re.I
+)
+MESSAGE = re.compile(r"\bconventional[- ]commits?\b", re.IGNORECASE)
+TRAILER = re.compile(
+    rf"\b{_NEVER}(?:add|include|use|put|append|mention|write|insert)\b[^.;]*\bco-?author(?:ed-by|s|ship)?\b", re.I
+)
+RUN = re.compile(
+    rf"\b(?:re-?run|run|execute|invoke)\s+(?:(?:both|all|the|always|at least|a|full|first)\s+)*{_CODES}", re.I
+)
+RUN_BLOCK = re.compile(r"\b(?:re-?run|run|execute)\b[^⟦]*:\s*$", re.IGNORECASE)
+_ANY = (
+    r"(?:(?:any|every|each|all|you|your|the|a|an|making|make|creating|create|opening|submitting|raising|finali[sz]ing"
+    r"|code)\s+)*"
+)
+OCCASIONS: tuple[tuple[When, re.Pattern[str]], ...] = (
+    (
+        "commit",
+        re.compile(
+            rf"\b(?:before|prior to)\s+{_ANY}(?:commits?|committing)\b(?:\s+(?:changes|code|anything))?", re.I
+        ),
+    ),
+    ("push", re.compile(rf"\b(?:before|prior to)\s+{_ANY}(?:push(?:ing)?|PRs?|pull[- ]requests?)\b", re.I)),
+    (
+        "change",
+        re.compile(
+            rf"\bafter\s+{_ANY}(?:(?:code|source|file)\s+)?(?:changes?|edits?|modifications?|editing|modifying code"
+            r"|changing code)\b(?!\s+(?:to|in|of)\b)", re.I
+        ),
+    ),
+    (
+        "done",
+        re.compile(
+            rf"\b(?:before\s+{_ANY}(?:finishing|completing|completion|considering|declaring|marking|handing|reporting"
+            r"|claiming)\b(?:\s+(?:the|a|any|your|work|tasks?|done|complete|completed|as|it|off|over|in))*"
+            r"|at the end of (?:any|every|each|the|a|your) (?:task|session|work)"
+            r"|when (?:you are|you're) (?:done|finished))", re.I
+        ),
+    ),
+)  # fmt: skip
+EDITED = re.compile(
+    r"\b(?:after|when(?:ever)?|if)\s+(?:(?:you|any|every|making|make|a|the|schema|an)\s+)*(?:changing|modifying|editing"
+    r"|touching|updating|change|modify|edit|touch|update|changes?\s+(?:to|in)|changed)\s+"
+    rf"(?:(?:the|any|files?|in|under|of|to|a|anything)\s+)*{_CODES}",
+    re.I,
+)
+NEGATIVE_HEADING = re.compile(
+    rf"^(?:{NOT}(?:\s+(?P<verb>run|use|edit|touch|modify|do))?"
+    r"(?:\s+(?:this|these|any of these|the following|commands?|files?))*"
+    r"|forbidden|prohibited|not allowed|don['’]ts)(?:\s*\([^)]*\))?\s*:?$",
+    re.I,
+)
+BARE_MANAGER = re.compile(r"(?<![\w/@.-])(npm|pnpm|yarn|pip|poetry|conda|pipenv|bun|uv)(?![\w/@-]|\.\w)", re.IGNORECASE)
+ADDRESSED = re.compile(
+    r"(?:^|[,;:(–—.]|\b(?:and|then|also|please|always|you|we|agents?|contributors|developers|to|that|sure|must|should"
+    r"|shall|need|have|remember|ensure|make|first|important|critical|mandatory|required|note|warning|be|only)\b|[^\w\s⟦⟧`'’])\s*$",
+    re.IGNORECASE,
+)
+NOT_ADDRESSED = re.compile(
+    r"\b(?:CI|hooks?|pipelines?|tests?|scripts?|servers?|users?|customers|they|it)\s+(?:must|should|shall|will|to)\s*$",
+    re.IGNORECASE,
+)
+"""Somebody else is: `CI must run`."""
+_BEHIND = (
+    r"^\W*(?:$|(?:directly|ever|commands?|anymore|here|at all|again|manually|by hand|instead|yourself|files?|folders?"
+    r"|director(?:y|ies)|in (?:this|the) (?:repo|repository|project|codebase)|under any circumstances|for any reason"
+    r"|locally|first|successfully|branch(?:es)?)\b\W*)*"
+    r"(?:$|(?:and|so|because|since|it|they|this|these)\b.*$|(?<=[—–:(] )\w.*$|(?<=[—–:(])\w.*$)"
+)
+HARMLESS = re.compile(_BEHIND, re.IGNORECASE)
+"""What follows a command or a path without narrowing the rule: nothing, emphasis, a reason. A purpose (`to make tests
+pass`) narrows what is forbidden."""
+
+
+# What an instruction file tells an agent, sentence by sentence: without code, quotations, examples and tables.
+#
+# Commands and paths stand in backticks; a sentence keeps them apart from its words, so that no word of a command is
+# taken for one of the sentence.
+
+_FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
+_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.*?)\s*#*$")
+_ITEM = re.compile(r"^(\s*)(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
+_SKIPPED = re.compile(r"^\s*(?:>|\||@\S+\s*$|(?:-{3,}|\*{3,}|={3,})\s*$)")
+"""Quotations, tables, imports, rulers."""
+_CODE = re.compile(r"(`{1,2})(?!`)(.+?)(?<!`)\1(?!`)")
+_STRUCK = re.compile(r"~~.+?~~")
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_QUOTED = re.compile(r"[“\"][^”\"\n]{12,}[”\"]")
+"""Somebody's words, not a single term."""
+_EMPHASIS = re.compile(r"\*\*|__|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z⟦])|(?<=[.!?:])\s*(?:—|–)\s+(?=[A-Z])")
+_EXAMPLE = re.compile(
+    r"\b(?:examples?|sample|samples|anti-?patterns?|wrong|bad|incorrect|template|changelog|history)\b", re.IGNORECASE
+)
+"""Headings and openings under which nothing is asked."""
+_FILES = ("globs", "applyTo", "paths", "fileMatchPattern")
+_ON_REQUEST = ("manual", "model_decision", "auto")
+_CHARS = 4_000
+_MARK = re.compile(r"⟦(\d+)⟧")
+
+
+class Directive(Struct, frozen=True, kw_only=True):
+    """A sentence of an instruction file, at the line where its paragraph or item begins (1-based)."""
+
+    line: int
+    text: str
+    """In words; `⟦n⟧` stands for the n-th of `code`."""
+    code: tuple[str, ...]
+    under: str
+    """The heading and the opening that it stands under, in the same form, with marks of `under_code`."""
+    under_code: tuple[str, ...] = ()
+    block: tuple[str, ...] = ()
+    """The commands of the code block that the sentence ends in a colon for."""
+
+    @property
+    def shown(self) -> str:
+        """The sentence as it stands in the file."""
+        return _MARK.sub(lambda m: f"`{self.code[int(m[1])]}`", self.text)
+
+
+class Document(Struct, frozen=True, kw_only=True):
+    """An instruction file's sentences, and what its head says of where it holds."""
+
+    directives: list[Directive]
+    globs: tuple[str, ...] = ()
+    """Files that it is about, where its head names them (`globs`, `applyTo`, `paths`, `fileMatchPattern`)."""
+    is_optional: bool = False
+    """Its head leaves it to the agent or the person whether it is read: `alwaysApply: false` and no files,
+    `trigger: manual` (https://docs.windsurf.com/windsurf/cascade/memories), `inclusion: manual`
+    (https://kiro.dev/docs/steering)."""
+    imports: tuple[str, ...] = ()
+    """Files that it takes in (`@AGENTS.md` on a line)."""
+
+
+class _Block(Struct):
+    line: int
+    parts: list[str] = field(default_factory=list)
+    indent: int | None = None
+    """Of an item; None of a paragraph."""
+    commands: list[str] = field(default_factory=list)
+    is_closed: bool = False
+    """A blank line came after it."""
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.parts)[:_CHARS]
+
+    @property
+    def opens(self) -> bool:
+        """Whether it ends in the colon of something that follows."""
+        return self.text.rstrip("*_ ").endswith(":")
+
+
+def read(text: str) -> Document:
+    """The sentences of an instruction file."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    start, head = _head(lines)
+    files = next((head[name] for name in _FILES if head.get(name)), "")
+    return Document(
+        directives=list(_directives(lines, start)),
+        globs=tuple(_listed(files)),
+        is_optional=(head.get("alwaysApply", "").lower() == "false" and not files)
+        or (head.get("trigger") or head.get("inclusion") or "").strip("\"'") in _ON_REQUEST,
+        imports=tuple(line.strip()[1:] for line in lines if re.fullmatch(r"\s*@[\w./-]+\.mdc?\s*", line)),
+    )
+
+
+def _head(lines: list[str]) -> tuple[int, dict[str, str]]:
+    """Where the text begins, and the fields of the head between two rulers before it."""
+    if not lines or lines[0].strip() != "---":
+        return 0, {}
+    end = next((n for n, line in enumerate(lines[1:60], 1) if line.strip() == "---"), 0)
+    fields: dict[str, str] = {}
+    name = ""
+    for line in lines[1:end]:
+        key, colon, value = line.partition(":")
+        if colon and re.fullmatch(r"[A-Za-z]\w*", key):
+            name = key
+            fields[name] = value.strip()
+        elif name and line.strip().startswith("- "):
+            fields[name] = f"{fields[name]},{line.strip()[2:]}"
+    return end + 1 if end else 0, fields
+
+
+def _listed(value: str) -> Iterator[str]:
+    for part in value.strip("[] ").split(","):
+        plain = part.strip().strip("\"'")
+        if plain and plain not in ("*", "**", "**/*"):
+            yield plain
+
+
+def _directives(lines: list[str], start: int) -> Iterator[Directive]:
+    heading, opening = "", _Block(0)
+    for block in _blocks(lines, start):
+        if block.indent == -1:
+            heading, opening = block.text, _Block(0)
+            continue
+        if _EXAMPLE.search(heading):
+            continue
+        opens = block.indent is None or block.indent <= (opening.indent if opening.indent is not None else -1)
+        if opens:
+            opening = _Block(0)
+        if not _EXAMPLE.search(opening.text):
+            yield from _sentences(block, heading if not opening.text else f"{heading}. {opening.text}")
+        if block.opens and not block.commands:
+            opening = block
+
+
+def _blocks(lines: list[str], start: int) -> Iterator[_Block]:
+    """Headings (indent -1), paragraphs and items. The commands of a code block go to the text that ends in a colon for
+    it, where nothing but blank lines lies between; any other code block is left out."""
+    now: _Block | None = None
+    at = start
+    while at < len(lines):
+        line = lines[at][:_CHARS]
+        at += 1
+        fence = _FENCE.match(line)
+        comment = line.lstrip().startswith("<!--")
+        if fence or comment:
+            end = next((n for n in range(at - comment, len(lines)) if _ends(lines[n], fence)), len(lines))
+            if fence and now is not None and now.opens:
+                now.commands = list(_commands(lines[at:end]))
+            at = end + 1
+            if now is not None and fence:
+                yield now
+                now = None
+            continue
+        if not line.strip():
+            if now is not None and not now.opens:
+                yield now
+                now = None
+            elif now is not None:
+                now.is_closed = True
+            continue
+        heading, item = _HEADING.match(line), _ITEM.match(line)
+        is_new = bool(heading or item or _SKIPPED.match(line))
+        if now is not None and (is_new or now.is_closed):
+            yield now
+            now = None
+        if heading:
+            yield _Block(at, [heading[1]], -1)
+        elif item:
+            now = _Block(at, [line[item.end() :].strip()], len(item[1].expandtabs(4)))
+        elif not is_new and (now is not None or not line.startswith(("    ", "\t"))):  # the others: code by indentation
+            now = now or _Block(at)
+            now.parts.append(line.strip())
+    if now is not None:
+        yield now
+
+
+def _ends(line: str, fence: re.Match[str] | None) -> bool:
+    """Whether a code block, or without `fence` a comment, ends on this line."""
+    if fence is None:
+        return "-->" in line
+    return line.strip().startswith(fence[1]) and not line.strip().strip("`~")
+
+
+def _commands(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        command = line.split(" #")[0].strip().removeprefix("$ ")
+        if command and not command.startswith("#"):
+            yield command
+
+
+def _sentences(block: _Block, under: str) -> Iterator[Directive]:
+    code: list[str] = []
+    plain = _plain(block.text, code)
+    above_code: list[str] = []
+    above = _plain(under, above_code)
+    parts = [part.strip() for part in _SENTENCE.split(plain) if part.strip()]
+    for n, part in enumerate(parts):
+        used: list[str] = []
+
+        def renumbered(match: re.Match[str], used: list[str] = used) -> str:
+            used.append(code[int(match[1])])
+            return f"⟦{len(used) - 1}⟧"
+
+        yield Directive(
+            line=block.line,
+            text=_MARK.sub(renumbered, part),
+            code=tuple(used),
+            under=above,
+            under_code=tuple(above_code),
+            block=tuple(block.commands) if n == len(parts) - 1 else (),
+        )
+
+
+def _plain(text: str, code: list[str]) -> str:
+    """Without emphasis, links, what was struck out or quoted; code in backticks as marks."""
+
+    def kept(match: re.Match[str]) -> str:
+        code.append(match[2].strip())
+        return f"⟦{len(code) - 1}⟧"
+
+    marked = _CODE.sub(kept, _STRUCK.sub(" ", text.replace("⟦", "[").replace("⟧", "]")))
+    return " ".join(_EMPHASIS.sub("", _LINK.sub(r"\1", _QUOTED.sub(" ", marked))).split())
+
+
+# The mechanical rules of an instruction file, by a few declared forms; whatever else it asks is counted, not
+# guessed.
+#
+# A sentence is a rule where it addresses the agent (an imperative, `must`, `never`), names a command or a path in
+# backticks, and for a command to run its occasion. What narrows it (`if`, `for`, `unless`, `on shared checkouts`)
+# is kept as its condition. Advice (`prefer`, `consider`, `can`) is none.
+
+_PROGRAMS = names(
+    "npm pnpm yarn bun npx bunx pnpx node deno python python3 pip pip3 uv uvx poetry pdm pipenv hatch tox nox conda go"
+    " cargo make just task gradle gradlew mvn bazel docker podman kubectl terraform helm rake bundle rails mix dotnet"
+    " swift flutter dart php composer artisan ruby perl ts-node tsx turbo nx lerna sudo curl wget ssh rsync psql mysql"
+    " sqlite3 prisma drizzle-kit alembic git gh sed aws gcloud rm chmod kill pkill"
+)
+"""Programs by whose names a piece of code is taken for a command, beside those that say by themselves what they are
+for."""
+
+
+class Extracted(Struct):
+    """What an instruction file asks."""
+
+    rules: list[Rule] = field(default_factory=list)
+    others: int = 0
+    """Sentences that ask something which is no mechanical rule."""
+
+
+def extract(document: Document) -> Extracted:
+    """The rules of a document, in order, each once; and how many other sentences ask something."""
+    made = Extracted()
+    seen: set[str] = set()
+    for directive in document.directives:
+        rules = list(_rules(directive))
+        if not rules and ASKS.search(directive.text):
+            made.others += 1
+        for rule in rules:
+            if rule.key not in seen:
+                seen.add(rule.key)
+                made.rules.append(rule)
+    return made
+
+
+def _rules(stated: Directive) -> Iterator[Rule]:
+    directive = _with_managers(_under_negation(stated))
+    if SOFT.search(directive.text):
+        return
+    forbidding = list(_forbidding(directive))
+    yield from forbidding
+    if not forbidding:
+        yield from _demanding(directive)
+
+
+def _under_negation(directive: Directive) -> Directive:
+    """An item of a list that is headed `Never:` is forbidden."""
+    heading = directive.under.rpartition(". ")[2].strip()
+    match = NEGATIVE_HEADING.match(heading)
+    if match is None or re.match(NOT, directive.text, re.IGNORECASE):
+        return directive
+    verb = f"{match['verb'] or 'use'} " if directive.text.startswith("⟦") else ""
+    return structs.replace(directive, text=f"Never {verb}{directive.text}", under="")
+
+
+def _with_managers(directive: Directive) -> Directive:
+    """Package managers are commands without backticks, too, where something is said of using them."""
+    if not re.search(r"\buse\b", directive.text, re.IGNORECASE):
+        return directive
+    code = list(directive.code)
+
+    def marked(match: re.Match[str]) -> str:
+        code.append(match[1].lower())
+        return f"⟦{len(code) - 1}⟧"
+
+    return structs.replace(directive, text=BARE_MANAGER.sub(marked, directive.text), code=tuple(code))
+
+
+def _forbidding(directive: Directive) -> Iterator[Rule]:
+    text = directive.text
+    for n, pattern in enumerate(USE_NOT):
+        match = pattern.search(text)
+        if match:
+            good, bad = (match[1], match[2]) if n == 0 else (match[2], match[1])
+            use, against = _commands_extraction(directive, good), _commands_extraction(directive, bad)
+            if use and against:
+                condition = _condition(text, match)
+                yield _rule(directive, "use", commands=use, instead_of=against, condition=condition)
+                return
+    if match := UNCHECKED.search(text):
+        act = match["act"].lower()
+        when: When = "commit" if act == "commit" else "done" if act in ("finish", "complete") else "push"
+        if commands := _commands_extraction(
+            directive, match[4] if match.lastindex == 4 else match[match.lastindex or 0]
+        ):
+            yield from _each_run(directive, commands, when, _conditions(text[match.end() :]))
+            return
+    if (match := NEVER_BRANCH.search(text)) and _is_addressed(text, match.start()):
+        branches = tuple(_word(directive, part).removeprefix("origin/") for part in match.groups() if part)
+        acts = tuple(act for act in ("commit", "push") if act in match[0].lower())
+        yield _rule(directive, "never_branch", commands=acts, branches=branches, condition=_condition(text, match))
+        return
+    if (
+        (match := NEVER_RUN.search(text))
+        and _is_addressed(text, match.start())
+        and (commands := _commands_extraction(directive, match[1]))
+    ):
+        yield _rule(directive, "never_run", commands=commands, condition=_condition(text, match))
+        return
+    if (
+        (match := NEVER_EDIT.search(text))
+        and _is_addressed(text, match.start())
+        and (paths := _paths(directive, match[1]))
+    ):
+        yield _rule(directive, "never_edit", paths=paths, condition=_condition(text, match))
+        return
+    if match := TRAILER.search(text):
+        yield _rule(directive, "message", commands=("no co-author",), condition=_conditions(text))
+
+
+def _demanding(directive: Directive) -> Iterator[Rule]:
+    text = FORGET.sub("", directive.text)
+    if re.search(rf"\b{NOT}\b", text, re.IGNORECASE):
+        return
+    if match := PREFIX.search(text):
+        yield _rule(directive, "prefix", commands=(directive.code[int(match[1])],), condition=_condition(text, match))
+        return
+    if MESSAGE.search(text) and re.search(r"\b(?:use|follow|must|should|format)\b|^⟦?conventional", text, re.I):
+        yield _rule(directive, "message", commands=("conventional commits",))
+        return
+    if (match := USE.search(text)) and _is_addressed(text, match.start()):
+        manager = directive.code[int(match[2])]
+        family = next((family for family in MANAGERS if manager in family), None)
+        if family and FOR_PACKAGES.match(match["tail"]):
+            others = tuple(sorted(family - {manager, *(("pip", "pip3") if manager.startswith("pip") else ())}))
+            yield _rule(directive, "use", commands=(manager,), instead_of=others, condition=_before(text, match))
+            return
+    yield from _running(directive, text)
+
+
+def _running(directive: Directive, text: str) -> Iterator[Rule]:
+    """Commands to run at an occasion, which the sentence names or what it stands under."""
+    when, paths, rest = _occasion(directive, text)
+    if not when:
+        return
+    match = RUN.search(text)
+    if match is not None:
+        if not _is_addressed(text, match.start()):
+            return
+        commands = _commands_extraction(directive, match[1])
+        is_choice = bool(re.search(r"\bor\b|/", match[1]))
+    elif RUN_BLOCK.search(text) and directive.block:
+        commands = tuple(c for c in directive.block if _is_command(c)) if len(directive.block) == 1 else ()
+        is_choice = False
+    elif when and re.fullmatch(r"⟦0⟧\W*", text) and rest is None:
+        commands, is_choice = _commands_extraction(directive, text), False
+    else:
+        return
+    condition = _conditions(rest or "")
+    if is_choice and commands:
+        yield _rule(directive, "run", when=when, commands=commands, paths=paths, condition=condition)
+    else:
+        yield from _each_run(directive, commands, when, condition, paths)
+
+
+def _each_run(
+    directive: Directive, commands: tuple[str, ...], when: When, condition: str, paths: tuple[str, ...] = ()
+) -> Iterator[Rule]:
+    for command in commands:
+        yield _rule(directive, "run", when=when, commands=(command,), paths=paths, condition=condition)
+
+
+def _occasion(directive: Directive, text: str) -> tuple[When, tuple[str, ...], str | None]:
+    """The occasion, the files whose change it is, and the sentence without the words that say so; None where what it
+    stands under says it."""
+    if (match := EDITED.search(text)) and (paths := _paths(directive, match[1])):
+        return "edit", paths, text[: match.start()] + text[match.end() :]
+    for when, pattern in OCCASIONS:
+        if match := pattern.search(text):
+            return when, (), text[: match.start()] + text[match.end() :]
+    above = directive.under.rpartition(". ")[2] or directive.under
+    for when, pattern in OCCASIONS:
+        if (
+            (match := pattern.search(above))
+            and not above[: match.start()].strip(" :")
+            and len(above) < match.end() + 12
+        ):
+            return when, (), None
+    return "", (), text
+
+
+def _rule(directive: Directive, kind: str, **facts: object) -> Rule:
+    return Rule(kind=kind, line=directive.line, text=directive.shown[:300], **facts)  # type: ignore[arg-type]
+
+
+def _is_addressed(text: str, at: int) -> bool:
+    """Whether the verb here is asked of the agent: `run` in `Tests run before …` and `CI must run` is not."""
+    before = text[:at]
+    if NOT_ADDRESSED.search(before):
+        return False
+    return bool(ADDRESSED.search(before)) or any(
+        p.search(before) and p.sub("", before).strip(" ,") == "" for _, p in OCCASIONS
+    )
+
+
+def _condition(text: str, match: re.Match[str]) -> str:
+    """What narrows a rule that forbids: words before it that begin a clause of their own, words behind it."""
+    behind = re.split(r"[.;]", text[match.end() :])[0]
+    condition = "" if HARMLESS.match(behind) and not _conditions(behind) else behind.strip(" ,")
+    return condition or _before(text, match)
+
+
+def _before(text: str, match: re.Match[str]) -> str:
+    before = re.split(r"[;]|(?<!\w)-\s", text[: match.start()])[-1].strip(" ,:")
+    before = re.sub(r"\bin (?:this|the) (?:repo|repository|project|codebase)\b", "", before, flags=re.I)
+    narrowing = re.search(
+        r"\b(?:if|when|whenever|while|during|for|in|on|unless|until|once|with|\w+ (?:workers|agents|users))\b.*",
+        before,
+        re.I,
+    )
+    return narrowing[0].strip(" ,") if narrowing else ""
+
+
+def _conditions(text: str) -> str:
+    match = re.search(
+        r"\b(?:unless|except|only (?:if|when|in|for|after)|if|when(?:ever)?|while|during"
+        r"|without (?:asking|permission|approval|explicit)|for (?!all\b|every\b|each\b|any\b)\w+)\b[^.;,⟦]*", text, re.I
+    )  # fmt: skip
+    return match[0].strip(" ,:") if match else ""
+
+
+def _numbers(marks: str) -> list[int]:
+    return [int(n) for n in re.findall(r"⟦(\d+)⟧", marks)]
+
+
+def _word(directive: Directive, part: str) -> str:
+    return directive.code[int(part[1:-1])] if part.startswith("⟦") else part
+
+
+def _commands_extraction(directive: Directive, marks: str) -> tuple[str, ...]:
+    """The commands of these pieces of code, each of `a && b`; none where one of them is no command."""
+    codes = [part.strip() for n in _numbers(marks) for part in directive.code[n].split("&&")]
+    codes = [code for n, code in enumerate(codes) if len(codes) == 1 or not code.startswith("cd ")]
+    return tuple(codes) if codes and all(map(_is_command, codes)) else ()
+
+
+def _is_command(code: str) -> bool:
+    if re.search(r"[|()=]|^-|^@|^\.?/?$", code) or "\n" in code:
+        return False
+    lines = simple_commands(code)
+    words = (leading_words(lines[0][0]) or lines[0][0]) if len(lines) == 1 else []
+    if not words:
+        return False
+    name = program(words[0])
+    return (
+        name in _PROGRAMS
+        or (bool(KINDS.get(name)) and name.isascii())
+        or (len(words) > 1 and kind_of([name, *words[1:]], name) != "run")
+        or bool(re.fullmatch(r"(?:\./)?[\w./-]+\.sh|\./[\w./-]+|[a-z]+(?::[a-z-]+)+", words[0]))
+    )
+
+
+def _paths(directive: Directive, marks: str) -> tuple[str, ...]:
+    codes = [directive.code[n] for n in _numbers(marks)]
+    paths = [code.removeprefix("./") for code in codes]
+    is_path = [bool(re.fullmatch(r"[\w.@*{},/\[\]-]+", p)) and bool(re.search(r"/|\.\w+$|^\.\w", p)) for p in paths]
+    return tuple(paths) if paths and all(is_path) else ()

@@ -1,0 +1,112 @@
+"""Others who say whose lines a commit added, beside our own replay (design/attribution.md#witnesses).
+
+To add one: a module with a `WITNESS`. A witness states; whether it is right is asked in `attribution.witnessed`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from msgspec import Struct, field
+
+from agentsignals.changes.git import Commit, FileChange
+from agentsignals.model.registry import Registry
+
+Owner = Literal["agent", "person", "mixed", "unknown"]
+
+
+class Statement(Struct, frozen=True, kw_only=True):
+    """Whose a line is said to be. Empty: not said."""
+
+    owner: Owner
+    tool: str = ""
+    """The agent's program, as the witness calls it."""
+    session_id: str = ""
+    """The agent's own id of its session."""
+    model: str = ""
+
+
+class Range(NamedTuple):
+    """Lines of a file as committed, counted from 1, both ends included."""
+
+    first: int
+    last: int
+    statement: Statement
+
+    @property
+    def lines(self) -> int:
+        return max(self.last - self.first + 1, 0)
+
+
+class Account(Struct, kw_only=True):
+    """What a witness says of one commit."""
+
+    ranges: dict[str, list[Range]] = field(default_factory=dict)
+    """By path. Of ranges that overlap the last one holds."""
+    is_carried: bool = False
+    """It was made for another commit, and carried over when that was rewritten."""
+    version: str = ""
+    """Of the program that wrote it."""
+
+
+class Testimony(Struct, kw_only=True):
+    """All that a witness says of a repository."""
+
+    commits: dict[str, Account] = field(default_factory=dict)
+    records: int = 0
+    problems: Counter[str] = field(default_factory=Counter)
+    """What could not be read or placed, by reason."""
+
+
+class Ground(Struct, frozen=True, kw_only=True):
+    """The repository that a witness is asked about."""
+
+    git_dir: str
+    folder: Path | None
+    """Its working tree; None of a bare one."""
+    commits: Sequence[Commit]
+    """Oldest first."""
+    changes: Callable[[Sequence[str]], dict[str, list[FileChange]]]
+    """What these commits changed."""
+
+
+class Witness(Struct, frozen=True, kw_only=True):
+    """Somebody who recorded line owners. `testimony` reads what he left in a repository; empty where nothing is."""
+
+    name: str
+    describes: str
+    testimony: Callable[[Ground], Testimony]
+
+
+WITNESSES = Registry[Witness](
+    "witness", "agentsignals.repositories.witnesses", "WITNESS", lambda unit: isinstance(unit, Witness)
+)
+
+
+def statements(ranges: Sequence[Range], lines: Iterable[int]) -> dict[int, Statement]:
+    """What ranges say of these lines; takes no longer than there are ranges and lines, however far they reach."""
+    from bisect import bisect_left  # noqa: PLC0415  (small, and only here)
+
+    ordered = sorted(set(lines))
+    after = list(range(1, len(ordered) + 1))
+    """By index of a line, the next index that may still be open; followed with halving."""
+    stated: dict[int, Statement] = {}
+    is_open = [True] * len(ordered)
+
+    def first_open(at: int) -> int:
+        while at < len(ordered) and not is_open[at]:
+            if after[at] < len(ordered) and not is_open[after[at]]:
+                after[at] = after[after[at]]
+            at = after[at]
+        return at
+
+    for first, last, statement in reversed(ranges):
+        at = first_open(bisect_left(ordered, first))
+        while at < len(ordered) and ordered[at] <= last:
+            stated[ordered[at]] = statement
+            is_open[at] = False
+            at = first_open(at)
+    return stated

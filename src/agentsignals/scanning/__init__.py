@@ -1,1 +1,0 @@
-"""Which weaknesses came with a commit, which went, and with whose lines."""

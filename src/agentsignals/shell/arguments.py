@@ -1,0 +1,198 @@
+"""The words of a command, and what a command writes."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from msgspec import Struct, structs
+
+from agentsignals.model import EditOp, EditOrigin
+
+UNRESOLVED = re.compile(r"[-&|\x02]|\Z|[^$`*?{}\n]*+[$`*?{}\n]").match
+"""A word the shell would expand, or no path at all: never reported."""
+
+WHOLE_TREE = ":/"
+"""The path of a write that sets back all files at once (`git stash`, `git reset --hard`), as Git writes it."""
+
+
+class Write(Struct, frozen=True, gc=False, kw_only=True):
+    """One change of a file that a command makes, with its text where the words of the command tell it."""
+
+    path: str
+    op: EditOp
+    how: Literal["", "whole", "append", "replace", "insert", "substitute", "patch"] = ""
+    """What `new` does; empty: the text is not told. `substitute`: in each line; `patch`: `new` is the file's diff."""
+    new: str = ""
+    old: str = ""
+    everywhere: bool = False
+    line: int | None = None
+    """Of a change of numbered lines: the first that goes (`replace`) or the one before the new (`insert`)."""
+    n_old: int = 0
+    """How many numbered lines go."""
+    origin: EditOrigin | None = None
+    """Where the text that comes in is from; None where none does."""
+    source: str | None = None
+    """The file, the revision, the address or the program that it is from."""
+    is_sure: bool = False
+    """Done even if the line as a whole failed: what it goes on with came later."""
+
+
+Writes = list[Write]
+
+
+def names(text: str) -> frozenset[str]:
+    """A set of words, written as one text."""
+    return frozenset(text.split())
+
+
+def operands(words: Sequence[str], valued: frozenset[str] = frozenset()) -> list[str]:
+    """The words after the first that are no options, nor the value of an option in `valued`."""
+    kept: list[str] = []
+    skip = False
+    for word in words[1:]:
+        if skip:
+            skip = False
+        elif word[:1] == "-" and word != "-":
+            skip = word in valued
+        else:
+            kept.append(word)
+    return kept
+
+
+def pairs(paths: list[str]) -> list[tuple[str, str]]:
+    """Sources with where they go; several sources, or a last operand that is plainly a folder, go into a folder."""
+    *sources, last = paths or [""]
+    if len(sources) > 1 or last.endswith("/") or last in (".", ".."):
+        return [(s, posixpath.join(last, posixpath.basename(s.rstrip("/")))) for s in sources if not UNRESOLVED(s)]
+    return [(s, last) for s in sources]
+
+
+# Which program a command runs, and the line that a shell is given.
+
+_SHELLS = names("bash sh zsh dash ksh pwsh powershell")
+_RUNS_TEXT = re.compile(r"-(?:[a-z]*c|-?command)$", re.IGNORECASE).match
+
+
+def program(word: str) -> str:
+    """The name of a program: no folder, no `.exe`, PowerShell's cmdlets in lower case."""
+    if word.isalnum():
+        return word
+    name = word[max(word.rfind("/"), word.rfind("\\")) + 1 :]
+    if name.endswith((".exe", ".cmd", ".bat", ".EXE")):
+        name = name[:-4]
+    return name.lower() if "-" in name and name[:1].isupper() else name
+
+
+def shell_text(words: list[str]) -> str | None:
+    """The line that a shell is given to run (`bash -lc TEXT`); None where it is given none, or is no shell."""
+    if program(words[0]) in _SHELLS:
+        for n, word in enumerate(words[1:-1], 1):
+            if _RUNS_TEXT(word):
+                return words[n + 1]
+            if not word.startswith("-"):
+                break
+    return None
+
+
+# What `sed` and `perl`-like commands change in place.
+
+_Search = Callable[[str], re.Match[str] | None]
+_IN_PLACE = re.compile(r"-(?:[a-zA-Z]*i|-in-place)").match
+_PERL_IN_PLACE = re.compile(r"-[0-9lpnaws]*i").match
+_CLUSTER = re.compile(r"-[a-zA-Z0-9]*e$").match
+"""Short options ending in `e`: what follows is the script, as after `-e`."""
+
+
+def in_place(words: Sequence[str]) -> bool:
+    """Whether `sed` or `perl`-like words change their files."""
+    edits = _IN_PLACE if words[0].endswith("sed") else _PERL_IN_PLACE
+    return any(map(edits, [word for word in words if word[:1] == "-" and "i" in word]))
+
+
+def script_files(words: Sequence[str]) -> list[str]:
+    """The files of `sed SCRIPT FILE...` or `sed -e SCRIPT FILE...`; the empty word of a macOS `-i ''` is no script."""
+    return _scripts_and_files(words)[1]
+
+
+def _scripts_and_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    files: list[str] = []
+    scripts: list[str] = []
+    named = valued = False
+    for word in words[1:]:
+        if valued:
+            valued = False
+            scripts.append(word)
+        elif word[:1] == "-" and word != "-":
+            valued = word in _SCRIPT_OPTIONS or (word[-1] == "e" and _CLUSTER(word) is not None)
+            if word.startswith("--expression="):
+                scripts.append(word[len("--expression=") :])
+            named = named or valued or word.startswith(("--expression=", "--file="))
+        elif word:
+            files.append(word)
+    return (scripts, files) if named else (files[:1], files[1:])
+
+
+_EXTENDED = names("-E -r --regexp-extended -Ei -ri -iE -ir")
+_SCRIPT_OPTIONS = names("-e -f --expression --file")
+_SUBSTITUTION = re.compile(
+    r"(\d+)?s([/|#,@!])(?P<old>(?:(?!\2).){1,300})\2(?P<new>(?:(?!\2).){0,300})\2([gI]*)"
+).fullmatch
+_OF_LINES = re.compile(r"(\d+)(?:,(\d+))?([daic])(?:\\\n|[ \t]*)(.*)", re.DOTALL).fullmatch
+_SPECIAL = re.compile(r"[\\*\[\]^$]").search
+_SPECIAL_EXTENDED = re.compile(r"[\\*\[\]^$+?(){}|]").search
+
+
+def edited_in_place(words: Sequence[str]) -> Writes:
+    """What `sed -i` puts in, where its script is plain text or numbers its lines; else only which files it changes."""
+    scripts, files = _scripts_and_files(words)
+    is_basic = words[0].endswith("sed") and _EXTENDED.isdisjoint(words)
+    changes = [] if words[0] == "ruby" else _plain(scripts, _SPECIAL if is_basic else _SPECIAL_EXTENDED)
+    changes = changes or [Write(path="", op="modify", origin="program", source=words[0])]
+    return [structs.replace(change, path=path) for path in files for change in changes]
+
+
+def _plain(scripts: list[str], special: _Search) -> Writes:
+    parts = [part for script in scripts for part in script.strip().split(";\n" if "\\" in script else ";")]
+    changes: Writes = []
+    for part in parts:
+        change = _substitution(part.strip(), special) or (_of_lines(part.strip()) if len(parts) == 1 else None)
+        if change is None or (change.line is not None and len(parts) > 1):
+            return []
+        changes.append(change)
+    return changes
+
+
+def _substitution(script: str, special: _Search) -> Write | None:
+    match = _SUBSTITUTION(script)
+    if match is None or special(match["old"]) or "\\" in match["new"] or "&" in match["new"]:
+        return None
+    return Write(
+        path="", op="modify", how="substitute", old=match["old"], new=match["new"], everywhere="g" in match[5],
+        line=int(match[1]) if match[1] else None, n_old=1 if match[1] else 0, origin="written",
+    )  # fmt: skip
+
+
+def _of_lines(script: str) -> Write | None:
+    """`3d`, `3,7d`, `3a text`, `3i text`, `3c text`."""
+    match = _OF_LINES(script)
+    if match is None or len(match[1]) > _DIGITS or len(match[2] or "") > _DIGITS:
+        return None
+    first, last = int(match[1]), int(match[2] or match[1])
+    text = match[4] + "\n"
+    if match[3] == "d" and not match[4] and last >= first > 0:
+        return Write(path="", op="modify", how="replace", line=first, n_old=last - first + 1)
+    if match[3] == "c" and last >= first > 0:
+        return Write(
+            path="", op="modify", how="replace", line=first, n_old=last - first + 1, new=text, origin="written"
+        )
+    if match[3] in "ai" and match[2] is None and match[4]:
+        line = first if match[3] == "a" else first - 1
+        return Write(path="", op="modify", how="insert", line=max(line, 0), new=text, origin="written")
+    return None
+
+
+_DIGITS = 9
+"""No file has more lines."""

@@ -1,0 +1,666 @@
+"""Whether the agent understood what was wanted before it was told more."""
+
+from __future__ import annotations
+
+import math
+import posixpath
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from agentsignals.changes.regions import WHOLE_TREE
+from agentsignals.embedding import Vectors
+from agentsignals.embedding.passages import DIGITS, Passages, cosine_distance, request_vectors
+from agentsignals.model import UNSPOKEN, Absent, Edit, Label, Turn
+from agentsignals.signals.catalog import Measured, ratio, signal
+from agentsignals.views.session import Evidence, SessionView, closing_question, label_detail, session_label, target_file
+from agentsignals.words.agent_lexicon import assumptions, other_language, seed_assumptions
+from agentsignals.words.lexicon import acceptance, clean, corrections, failure_report, rejection
+from agentsignals.words.prose import Mentions
+from agentsignals.words.text import count_tokens, language_of, lowered
+
+# What the agent takes for granted.
+
+
+@signal(
+    "anticipation.assumption_count",
+    type="int",
+    unit="matches",
+    origin="Agent Signals",
+    source="regex",
+    priority="P1",
+    why="Assuming is normal on a vague prompt, and a red flag on a detailed one.",
+    pitfalls="Non-zero in about one session of a hundred: agents rarely announce what they assume.",
+)
+def assumption_count(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Phrases of assuming in the agent's first thinking block, or, if it thought nothing, in its first message."""
+    first = view.responses[0] if view.turns else []
+    block = next((e for e in first if e.kind == "thinking" and e.text), None)
+    block = block or next((e for e in first if e.kind == "text" and e.text), None)
+    if block is None:
+        return Measured(0, {"empty": True})
+    if (other := other_language(view.prose)) is not None:
+        return other
+    prose = view.thoughts if block.kind == "thinking" else view.prose
+    spans = assumptions(prose, block)
+    why.matches(prose.matches(spans))
+    why.denominator([block])
+    return Measured(len(spans), {"block": block.kind, "seed_literal": len(seed_assumptions(prose, block))})
+
+
+# Whether the agent asks before it acts.
+
+_LOOKING = frozenset(("read", "search", "plan", "ask"))
+
+
+@signal(
+    "anticipation.clarification_sought",
+    basis="heuristic",
+    type="bool",
+    unit="flag",
+    origin="Agent Signals",
+    priority="P1",
+    why="Asking first is right on a vague prompt, and poor reading of a clear one.",
+    pitfalls="Combine with anticipation.prompt_underspecification. An offer at the end (“Want me to …?”) is none.",
+)
+def clarification_sought(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Whether the first response asks before it acts: an asking tool first, or only looking and then a question."""
+    if not view.turns or not view.responses[0]:
+        return Absent("not_applicable", "no_response")
+    calls = [c for c in view.calls if c.turn == view.turns[0].turn]
+    why.rule("its first call asks, or it only reads, searches and plans and its last message ends in a question")
+    if calls and calls[0].class_ == "ask":
+        why.support(calls[:1], "first call:")
+        return Measured(True, {"how": "tool", "strict": False})
+    if (other := other_language(view.prose)) is not None:
+        return other
+    closing = None if any(c.class_ not in _LOOKING for c in calls) else closing_question(view, view.responses[0])
+    if closing is None:
+        why.counter(calls)
+        return Measured(False, {"strict": False})
+    why.matches(view.prose.matches([closing]))
+    return Measured(True, {"how": "question", "strict": not calls})
+
+
+# Anticipation: whether the agent understood what was wanted before it was told more.
+
+
+@signal(
+    "anticipation.first_tool_precision",
+    type="bool",
+    unit="flag",
+    context="both",
+    version=2,
+    origin="Agent Signals",
+    pitfalls="A test file or a document read first and never edited is a miss, though the area may be right: `same_dir`"
+    " is the softer question.",
+    why="Tells understanding the task from guessing around.",
+)
+def first_tool_precision(view: SessionView, why: Evidence, touched_files: list[str]) -> Measured | Absent:
+    """Whether the first file of the repository that a read, search or edit call was about was changed in the end."""
+    touched = [path for path in touched_files if view.in_repo(path)]
+    if not touched:
+        return Absent("not_applicable", "no_edit")
+    paths = {*touched, *(c.path for c in view.calls if c.path is not None)}
+    for call in view.calls:
+        path = target_file(call)
+        if path is not None and view.in_repo(path) and not _is_folder(path, paths):  # failed calls are not let off
+            break
+    else:
+        return Absent("not_applicable", "no_substantive_call")
+    why.support([call], "first substantive call")
+    why.denominator(view.repo_edits, "edits")
+    folder = posixpath.dirname(path)
+    same_dir = any(posixpath.dirname(p) == folder for p in touched)
+    return Measured(path in touched, {"file": path, "class": call.class_, "same_dir": same_dir})
+
+
+def _is_folder(path: str, paths: set[str]) -> bool:
+    """Whether other paths of the session lie below it: some tools list folders with the call that shows files."""
+    return any(other.startswith(path + "/") for other in paths)
+
+
+# Whether the work stayed where it was asked for: by the files and folders that the person names (offline methods).
+
+SPREAD_FILES = 3
+"""So many new files in new folders are more than a step aside (design/signals.md#scope)."""
+NEW_TASK_TOKENS = 3
+"""A shorter turn ("go on") asks for nothing new."""
+_NOT_BY_HAND = re.compile(
+    r"(?:^|/)(?:node_modules|dist|vendor|__generated__|__snapshots__|tmp|\.venv|__pycache__)/"
+    r"|(?:^|/)(?:package-lock\.json|pnpm-lock\.yaml|npm-shrinkwrap\.json|go\.sum|bun\.lockb|packages\.lock\.json)$"
+    r"|\.lock$|\.min\.(?:js|css)$|\.(?:pb\.go|g\.dart|snap|log|tmp|bak|orig|map)$|_pb2(?:_grpc)?\.py$"
+    r"|\.generated\.\w+$|_generated\.\w+$|(?:^|/)(?:scratch|tmp|temp)[^/]*$"
+)
+"""Lock files, generated files and scratch: nobody would ask for them."""
+
+
+@signal(
+    "anticipation.unrequested_files",
+    basis="heuristic",
+    type="obj",
+    unit="files",
+    origin="agentsignals",
+    source="derived",
+    priority="P2",
+    why="The counts and the first turn behind anticipation.scope_drift.",
+    pitfalls="A person who says what, not where, names no file: then nothing is known, not everything unrequested.",
+)
+def unrequested_files(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
+    """Changed files (no generated, lock or scratch files) that no human turn names, nor their folder, nor another file
+    in it: how many (n, of touched), and the first turn that changed one."""
+    edits = view.made(_work)
+    if not edits:
+        return Absent("not_applicable", "no_edit")
+    named = view.mentions
+    unknown = {path for path in {e.path for e in edits} if not named.place(path)}
+    unrequested = [e for e in edits if e.path in unknown]
+    why.support(unrequested, "no turn names it:")
+    why.counter((e for e in edits if e.path not in unknown), "named:")
+    touched = len({e.path for e in edits})
+    if len(unknown) == touched:
+        return Absent("not_computable", "no_reference")
+    return {"n": len(unknown), "touched": touched, "first_turn": unrequested[0].turn if unrequested else None}
+
+
+@signal(
+    "anticipation.conflation_turn",
+    basis="heuristic",
+    type="int",
+    unit="turn index",
+    origin="Agent Signals",
+    source="derived",
+    priority="P3",
+    version=2,
+    why="Early: the scope was misread. Late: its borders dissolved.",
+    pitfalls="Without a judge's label (method files) told by folders alone, confidence low."
+    " No value on the project's corpus.",
+)
+def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
+    """The first response that goes beyond what was asked for, as a judge said; without one, the first after work began
+    that changes three or more new files in folders neither worked in nor named before, on no new task."""
+    judged = next((judgement for judgement in view.judgements("conflation_turn") if judgement.turn is None), None)
+    if judged is not None:
+        return _judged(judged, why)
+    if len(view.turns) < 2:
+        return Absent("not_applicable", "one_turn" if view.turns else "no_turn")
+    why.rule(
+        f"{SPREAD_FILES} new files in new folders, named by no turn so far, after a turn that asks for no new task"
+    )
+    folders: set[str] = set()
+    files: set[str] = set()
+    for n, edits in sorted(_by_turn(view).items()):
+        new = {e.path for e in edits} - files
+        spread = [path for path in new if _folder(path) not in folders]
+        if files and len(spread) >= SPREAD_FILES and not _asks_anew(view.turns[n]):
+            named = Mentions([t.text for t in view.turns[: n + 1]])
+            unasked = {path for path in spread if not named.place(path)}
+            if len(unasked) >= SPREAD_FILES:
+                why.support([view.turns[n]])
+                why.support([e for e in edits if e.path in unasked], "new folder:")
+                return Measured(n, {"method": "files", "files": len(unasked), "confidence": "low"})
+        files |= new
+        folders |= {_folder(path) for path in new}
+    return Absent("none_found", "method files")
+
+
+def _judged(label: Label, why: Evidence) -> Measured | Absent:
+    why.rule(f"{label.labeller}: {label.value}" + (f" ({label.reason})" if label.reason else ""))
+    if label.number is None:
+        return Absent("none_found", f"method judge, by {label.labeller}")
+    return Measured(int(label.number), {"method": "judge", "labeller": label.labeller, "reason": label.reason})
+
+
+def _work(view: SessionView) -> list[Edit]:
+    left_out = {path for path in {e.path for e in view.repo_edits} if path == WHOLE_TREE or _NOT_BY_HAND.search(path)}
+    return [e for e in view.repo_edits if e.path not in left_out] if left_out else view.repo_edits
+
+
+def _by_turn(view: SessionView) -> dict[int, list[Edit]]:
+    edits: dict[int, list[Edit]] = {}
+    for edit in view.made(_work):
+        edits.setdefault(edit.turn or 0, []).append(edit)
+    return edits
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _asks_anew(turn: Turn) -> bool:
+    """A new request: long enough for one, and neither objection to the work before nor leave to go on."""
+    if turn.kind in ("rejection_feedback", "attachment"):
+        return False
+    return (turn.kind != "prompt" or turn.n_tokens >= NEW_TASK_TOKENS) and not any(
+        reaction(turn.text, turn.kind) for reaction in (corrections, failure_report, rejection, acceptance)
+    )
+
+
+# How far the changed files go beyond those that the person names.
+
+_NOT_WRITTEN_BY_HAND = re.compile(
+    r"(?:^|/)(?:node_modules|dist|vendor|__generated__|__snapshots__|tmp|\.venv|__pycache__)/"
+    r"|(?:^|/)(?:package-lock\.json|pnpm-lock\.yaml|npm-shrinkwrap\.json|go\.sum|bun\.lockb|packages\.lock\.json)$"
+    r"|\.lock$|\.min\.(?:js|css)$|\.(?:pb\.go|g\.dart|designer\.cs|snap|log|tmp|bak|orig|map)$|_pb2(?:_grpc)?\.py$"
+    r"|\.generated\.\w+$|_generated\.\w+$|(?:^|/)(?:scratch|tmp|temp)[^/]*$"
+)
+"""Lock files, generated files and scratch: nobody would ask for them."""
+_FILE = re.compile(r"[\w-][\w.-]*\.[a-z][a-z0-9]{0,7}")
+_NAMING = re.compile(r"[_-]|[a-z][A-Z]|\d")
+"""A stem with one of these is a name, not a word that happens to be one ("main", "index")."""
+
+
+@signal(
+    "anticipation.scope_drift",
+    basis="heuristic",
+    type="float",
+    unit="ratio",
+    origin="Agent Signals",
+    priority="P1",
+    why="Work that grows past the request looks like thoroughness.",
+    pitfalls="Method mention counts as asked for only what a turn names, so it says too much: call it drift above 2"
+    " only with 3 or more unrequested files. Half of the sessions name no file.",
+)
+def scope_drift(view: SessionView, why: Evidence, touched_files: list[str]) -> Measured | Absent:
+    """Files changed (generated, lock and scratch files left out) / those of them that a human turn names."""
+    touched = [p for p in touched_files if view.in_repo(p) and not _NOT_WRITTEN_BY_HAND.search(p)]
+    why.denominator(view.turns)
+    if not touched:
+        return Measured(0.0, {"num": 0, "den": 0, "method": "mention"})
+    words = _path_words(view.mentions)
+    named = [p for p in touched if _is_named(p, words)]
+    if not named:
+        speaks_of_files = any(_FILE.fullmatch(word) for word in words if "." in word)
+        return Absent("not_computable", "zero_denominator" if speaks_of_files else "no_reference")
+    asked_for = set(named)
+    why.support((e for e in view.repo_edits if e.path in asked_for), "named by a turn:")
+    why.counter((e for e in view.repo_edits if e.path not in asked_for), "named by none:")
+    return ratio(len(touched), len(named), unrequested=len(touched) - len(named), method="mention")
+
+
+def _path_words(mentions: Mentions) -> frozenset[str]:
+    """The words of the turns as names of files have them, each also without its folders."""
+    plain = {w.strip("./") for w in mentions.marked}
+    return mentions.words.union(plain, {w.rpartition("/")[2] for w in plain})
+
+
+def _is_named(path: str, words: frozenset[str]) -> bool:
+    """Whether its path, its name, or its name without the extension is among the words."""
+    name = path.rpartition("/")[2]
+    stem = name.partition(".")[0]
+    return path in words or name in words or (len(stem) > 3 and _NAMING.search(stem) is not None and stem in words)
+
+
+# How precisely the person asked.
+
+LONG_TOKENS, TOKENS_SPAN = 40, 35
+"""A prompt of 40 tokens is no longer vague for its length, one of 5 as vague as can be
+(design/signals.md#underspecification)."""
+_WEIGHTS = (0.40, 0.30, 0.30)
+_SEARCHED = 4000
+"""Characters of a prompt that are looked through; who writes more says what it is about in them."""
+
+_REFERENCES = (
+    ("`", r"```|`[^`\n]{1,200}`"),
+    ("://", r"\bhttps?://\S"),
+    ("/", r"(?<![\w/.-])[\w.-]{0,80}/[\w./-]{1,200}\.\w{1,8}\b"),
+    (
+        ".",
+        r"(?<![\w.-])[\w-]{1,60}(?:\.[\w-]{1,30}){0,3}"
+        r"\.(?:[a-z]{1,4}|[a-z]{2}\d|jsonl?|json5|ipynb|swift|scala|astro|svelte|proto)\b(?!\.\w)",
+    ),
+    ("", r"\b[a-z]{1,40}(?:[A-Z][a-z0-9]{1,40}){1,8}\b|\b(?:[A-Z][a-z0-9]{1,40}){2,8}\b"),
+    ("_", r"\b[A-Za-z0-9]{1,40}(?:_[A-Za-z0-9]{1,40}){1,8}\b"),
+    ("()", r"\b\w{2,60}\(\)"),
+    ("--", r"(?<![\w-])--[a-z][\w-]{1,40}"),
+    ("#", r"(?<![\w&])#\d{1,6}\b"),
+    ("-", r"\b(?!UTF|SHA|GPT|ISO|MP)[A-Z]{2,10}-\d{1,6}\b"),
+    (
+        "",
+        r"\b(?:[Pp][Rr]|[Ii]ssue|[Bb]ranch|[Cc]ommit|[Tt]icket) "
+        r"#?(?:\d{1,6}\b|[0-9a-f]{7,40}\b|[\w.-]{1,60}/[\w.-])",
+    ),
+    ("", r"\b(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}\b"),
+    ("[", r"\[(?:Image|Pasted|File)[^\]\n]{0,80}\]"),
+    ("@", r"(?<!\w)@[\w./-]{2,}"),
+    ("Traceback (", r"Traceback \("),
+    ("at ", r"\n\s{1,20}at \w"),
+)
+"""Something concrete (a path, code, an identifier, a call, a flag, a link, a number of an issue, an attachment), each
+behind a part that it can't do without."""
+_LIKE_IDENTIFIERS = (
+    "GitHub GitLab JavaScript TypeScript OpenAI PostgreSQL MySQL GraphQL DevOps LaTeX YouTube LinkedIn WordPress"
+    " MongoDB SQLite DuckDB PyTorch TensorFlow NumPy FastAPI NextJS NodeJS VSCode DeepSeek ChatGPT PowerShell macOS"
+    " MacOS iOS iPhone iPad e.g i.e etc.and Node.js Next.js Vue.js"
+)
+_compiled = cache(re.compile)
+"""Compiled when first needed, and kept: `re` looks its own up more slowly."""
+_NAMES = frozenset(_LIKE_IDENTIFIERS.split())
+"""Names of products, and abbreviations, that look like identifiers and refer to nothing in the work."""
+_OUTCOME = re.compile(
+    r"\b(?:should(?:n't)?|must|expect(?:s|ed)?|so that|instead of|returns?|outputs?|shows?|prints?|fails? with|until"
+    r"|such that|acceptance|wants? (?:it|the|this|to|that)|needs? to|ensure|make sure|without|errors?|results?)\b"
+    r"|\bwhen\b[^.\n]{1,80}\bthen\b"
+)
+"""How the person will know that it is done."""
+
+
+@signal(
+    "anticipation.prompt_underspecification",
+    basis="heuristic",
+    type="float",
+    unit="score",
+    origin="Agent Signals",
+    source="derived",
+    priority="P1",
+    why="What goes wrong after a vague prompt says little about the agent.",
+    pitfalls="1 is vague; its source's word on a low score means `prompt_quality`. “Review the branch” scores high"
+    " and is clear in its place: no verdict by itself.",
+)
+def prompt_underspecification(
+    view: SessionView, why: Evidence, first_message_pattern: str | Absent
+) -> Measured | Absent:
+    """How vague the first prompt is, 0..1: 0.4 for shortness, 0.3 for naming nothing concrete, 0.3 for no outcome."""
+    if not view.turns:
+        return Absent("not_applicable", "no_turns")
+    first = view.turns[0]
+    if first.kind == "slash_command" or first.kind in UNSPOKEN:
+        return Absent("not_applicable", first.kind)
+    if isinstance(first_message_pattern, Absent):
+        return first_message_pattern
+    if first_message_pattern in ("greeting", "attachment_only"):
+        return Absent("not_applicable", first_message_pattern)
+    text = clean(first.text)[:_SEARCHED]
+    language = language_of(text)
+    if language not in (None, "en"):
+        return Absent("not_computable", f"language: {language}")
+    return _vagueness(first, text, why)
+
+
+def _reference(text: str) -> str | None:
+    """The first words found that name something concrete."""
+    for sign, pattern in _REFERENCES:
+        if sign in text:
+            for match in _compiled(pattern).finditer(text):
+                if match[0] not in _NAMES:
+                    return match[0]
+    return None
+
+
+def _vagueness(first: Turn, text: str, why: Evidence) -> Measured:
+    n_tokens = count_tokens(text)
+    short = min(max((LONG_TOKENS - n_tokens) / TOKENS_SPAN, 0.0), 1.0)
+    reference = _reference(first.text[:_SEARCHED])
+    outcome = _OUTCOME.search(lowered(text))
+    is_question = text.rstrip().endswith("?")
+    no_outcome = 0.0 if outcome else 0.5 if is_question else 1.0
+    parts = (short, 0.0 if reference else 1.0, no_outcome)
+    score = math.fsum(weight * part for weight, part in zip(_WEIGHTS, parts, strict=True))
+    why.support([first], f"{n_tokens} tokens:")
+    if reference:
+        why.match(first, "reference", reference)
+    if outcome:
+        why.match(first, "outcome", text[outcome.start() : outcome.end()])
+    why.rule("0.40 shortness (40 tokens: 0, 5: 1) + 0.30 no reference + 0.30 no outcome (half for a question)")
+    detail = {"L": short, "R": parts[1], "O": no_outcome, "is_question": is_question, "prompt_quality": 1 - score}
+    return Measured(score, detail)
+
+
+# How far what was delivered is what was asked for.
+
+
+@signal(
+    "anticipation.goal_alignment_at_close",
+    type="float",
+    unit="similarity",
+    origin="Agent Signals",
+    source="llm_judge",
+    priority="P3",
+    version=3,
+    status="needs a judge",
+    why="Solid work on something else scores low.",
+    pitfalls="A session that moved on to another task is measured by its first. How near the words are is"
+    " anticipation.close_request_overlap, which is no judgement.",
+)
+def goal_alignment_at_close(view: SessionView, why: Evidence) -> Measured | Absent:
+    """How far what was delivered is what was asked, 0 to 1, as a judge scored it."""
+    label = session_label(view, why, "goal_alignment_at_close")
+    if isinstance(label, Absent):
+        return label
+    if label.number is None:
+        return Absent("parse_error", "label without a number")
+    return Measured(label.number, {"method": "judge", **label_detail(label)})
+
+
+@signal(
+    "anticipation.close_request_overlap",
+    type="float",
+    unit="similarity",
+    origin="agentsignals",
+    source="embedding",
+    priority="P3",
+    why="Where the words are far apart, a look at the close is worth it.",
+    pitfalls='An overlap of words, no verdict: a close in other words ("done, all green") scores low though the goal is'
+    " met.",
+)
+def close_request_overlap(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
+    """How near the agent's last words are to the session's first request, 0 to 1, on the embedder's scale."""
+    passages = view.made(Passages)
+    compared = request_vectors(view, vectors, passages, min_turns=1)
+    if isinstance(compared, Absent):
+        return compared
+    vectors, anchor, request = compared
+    last = next((n for n in range(len(view.turns) - 1, anchor.turn - 1, -1) if passages.answer(n)), None)
+    if last is None:
+        return Absent("not_applicable", "no_answer")
+    distance = cosine_distance(request, vectors.of([passages.answer(last)])[0])
+    if distance is None:
+        return Absent("not_computable", "no_words")
+    why.support([anchor], "the request:")
+    why.support(passages.answer_events(last)[:1], "the last answer, beginning:")
+    why.rule(f"1 - calibrated distance {distance} of the two, the scale of {vectors.embedder.id}")
+    detail = {
+        **vectors.provenance,
+        "confidence": "low",
+        "anchor_turn": anchor.turn,
+        "answer_turn": last,
+        "raw": distance,
+    }
+    return Measured(round(1 - vectors.profile.pollution(distance), DIGITS), detail)
+
+
+# What takes a reader to say, a person or a model that read the session: how well the task was understood.
+#
+# Each value is a label's, of the task named: `agentsignals label TASK --by LABELLER` makes them.
+
+
+def _value(view: SessionView, why: Evidence, task: str) -> Measured | Absent:
+    label = session_label(view, why, task)
+    return label if isinstance(label, Absent) else Measured(label.value, label_detail(label))
+
+
+def _number(view: SessionView, why: Evidence, task: str) -> Measured | Absent:
+    label = session_label(view, why, task)
+    if isinstance(label, Absent):
+        return label
+    if label.number is None:
+        return Absent("parse_error", "label without a number")
+    return Measured(label.number, label_detail(label))
+
+
+@signal(
+    "anticipation.task_paraphrase_accuracy",
+    type="float",
+    unit="similarity",
+    origin="Agent Signals",
+    source="llm_judge",
+    priority="P3",
+    status="needs a judge",
+    why="The first restatement is the earliest sign of a misread task.",
+    pitfalls="Agents often act without restating; then there is nothing to judge.",
+)
+def task_paraphrase_accuracy(view: SessionView, why: Evidence) -> Measured | Absent:
+    """How completely and faithfully the agent's first restatement matches the request: a judge's 0 to 4, over 4."""
+    return _number(view, why, "task_paraphrase_accuracy")
+
+
+@signal(
+    "anticipation.plan_optimality",
+    type="enum",
+    unit="label",
+    origin="Agent Signals",
+    source="llm_judge",
+    priority="P3",
+    status="needs a judge",
+    why="Whether the first plan led where the work ended.",
+    pitfalls="Judges are poor at this: calibrate against people's scores before using it.",
+)
+def plan_optimality(view: SessionView, why: Evidence, plan_steps_detected: int) -> Measured | Absent:
+    """How the first explicit plan compares with the path that worked: optimal, suboptimal or wrong_direction."""
+    if plan_steps_detected == 0:
+        return Absent("not_applicable", "no_plan")
+    return _value(view, why, "plan_optimality")
+
+
+@signal(
+    "anticipation.instruction_adherence",
+    type="enum",
+    unit="label",
+    origin="Agent Signals",
+    source="llm_judge",
+    priority="P3",
+    status="needs a judge",
+    why="Whether what was asked for was done as asked.",
+    pitfalls="Not the same as being right.",
+)
+def instruction_adherence(view: SessionView, why: Evidence) -> Measured | Absent:
+    """How far the explicit instructions of the session were followed: full, partial, ignored or contradicted."""
+    return _value(view, why, "instruction_adherence")
+
+
+# Whose fault it was: a verdict by ordered rules over other signals (design/signals.md#whose-fault).
+
+VAGUE = 0.75
+DRIFT = 2.0
+UNREQUESTED = 3
+TROUBLED_OUTCOMES = frozenset(("explicitly_rejected", "restarted_same_task"))
+_UNWATCHED = ("task_paraphrase_accuracy", "plan_optimality")
+"""Inputs of section 6 that take a judge: their conditions are false, and said to be missing."""
+
+
+@signal(
+    "anticipation.session_attribution",
+    basis="heuristic",
+    type="enum",
+    unit="label",
+    origin="Agent Signals",
+    source="derived",
+    version=2,
+    priority="P2",
+    why="A frustrated person is not yet a failed agent: the prompt may have been the trouble.",
+    pitfalls="Never use underspecified_prompt as a bad mark for the agent. Two of its inputs need a judge and count as"
+    " false; most sessions are inconclusive, and absent says so.",
+)
+def session_attribution(  # noqa: PLR0913  (the parameters are the needs of the signal)
+    view: SessionView,
+    why: Evidence,
+    session_outcome: str | Absent,
+    objections: dict[str, list[int]] | Absent,
+    user_turn_count: int,
+    prompt_underspecification: float | Absent,
+    clarification_sought: bool | Absent,
+    assumption_count: int | Absent,
+    first_tool_precision: bool | Absent,
+    scope_drift: float | Absent,
+    unrequested_files: dict[str, Any] | Absent,
+    conflation_turn: int | Absent,
+    drift_onset_turn: int | Absent,
+) -> Measured | Absent:
+    """underspecified_prompt, agent_misunderstood, scope_conflation or correct_anticipation: the first rule that holds;
+    absent when none does."""
+    if isinstance(session_outcome, Absent) and isinstance(objections, Absent):
+        return Absent("dependency_null", "user.session_outcome, dynamics.objections")
+    values = {
+        "outcome": session_outcome,
+        "objections": objections,
+        "vagueness": prompt_underspecification,
+        "asked": clarification_sought,
+        "assumptions": assumption_count,
+        "first_tool_precision": first_tool_precision,
+        "scope_drift": scope_drift,
+        "unrequested_files": unrequested_files,
+        "conflation_turn": conflation_turn,
+        "drift_onset_turn": drift_onset_turn,
+    }
+    case = _Case({name: None if isinstance(v, Absent) else v for name, v in values.items()}, user_turn_count)
+    label, rule, reason = case.verdict()
+    why.support([t for t in view.turns if t.turn in case.corrections], "correction:")
+    why.support([t for t in view.turns if t.turn == case.conflation], "scope widened:")
+    why.rule(f"rule {rule}: {reason}")
+    if label is None:
+        true = ", ".join(name for name, holds in case.predicates.items() if holds)
+        return Absent("not_computable", f"inconclusive: {true or 'nothing'} holds")
+    missing = [name for name, v in values.items() if isinstance(v, Absent) and v.reason != "none_found"]
+    return Measured(label, {"rule": rule, "predicates": case.predicates, "missing": [*missing, *_UNWATCHED]})
+
+
+class _Case:
+    """The conditions of section 6. A missing input makes its condition false."""
+
+    def __init__(self, values: Mapping[str, Any], n_turns: int) -> None:
+        objections = values["objections"] or {"corrections": [], "pushback": []}
+        self.corrections: list[int] = objections["corrections"]
+        self.conflation: int | None = values["conflation_turn"]
+        self._first = self.corrections[0] if self.corrections else None
+        self._drift: int | None = values["drift_onset_turn"]
+        files = values["unrequested_files"] or {"n": 0, "first_turn": None}
+        self._strayed: int | None = files["first_turn"]
+        vague, outcome = values["vagueness"], values["outcome"]
+        trouble = bool(self.corrections) or len(objections["pushback"]) >= 2 or outcome in TROUBLED_OUTCOMES
+        missed = values["first_tool_precision"] is False
+        early = self._first is not None and self._first <= 2
+        off_at_once = missed and self._drift in (1, 2)
+        told_vague = bool(values["asked"]) or (values["assumptions"] or 0) >= 1 or early
+        widened = (values["scope_drift"] or 0) > DRIFT and files["n"] >= UNREQUESTED
+        # One turn leaves nobody room to object: its trouble is of the outcome alone and blames no one.
+        several = trouble and n_turns > 1
+        self.predicates = {
+            "trouble": trouble,
+            "vague_prompt": several and vague is not None and vague >= VAGUE and told_vague,
+            "misunderstood": several and vague is not None and vague < VAGUE and (early or off_at_once),
+            # Files that nobody named are no verdict: somebody must have minded.
+            "scope_widened": trouble and (widened or self.conflation is not None),
+            "anticipated": not trouble and outcome == "accepted" and not missed,
+        }
+
+    def verdict(self) -> tuple[str | None, int, str]:
+        """The label, the number of the rule and what it says."""
+        holds = self.predicates
+        if holds["vague_prompt"]:
+            return (
+                "underspecified_prompt",
+                1,
+                "trouble after a vague prompt, and a question, a guess or an early correction",
+            )
+        if holds["misunderstood"] and holds["scope_widened"]:
+            scope = self.conflation if self.conflation is not None else self._strayed
+            onset = min((n for n in (self._first, self._drift) if n is not None), default=0)
+            later = scope is None or onset <= scope
+            reason = f"both misread (turn {onset}) and widened (turn {scope}): the earlier counts"
+            return ("agent_misunderstood" if later else "scope_conflation"), 2, reason
+        if holds["misunderstood"]:
+            return (
+                "agent_misunderstood",
+                3,
+                "a clear prompt, and an early correction or a wrong first file and early drift",
+            )
+        if holds["scope_widened"]:
+            return (
+                "scope_conflation",
+                4,
+                "trouble, and more than twice the files that were named, or work in new places unasked",
+            )
+        if holds["anticipated"]:
+            return "correct_anticipation", 5, "no trouble, accepted, and the first file was not a wrong one"
+        return None, 6, "no rule holds"

@@ -1,1 +1,0 @@
-"""Whether the agent understood what was wanted before it was told more."""

@@ -1,0 +1,460 @@
+"""What the agent did, in what order, to which files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any, Literal
+
+from msgspec import field
+
+from agentsignals.model import Absent, Attempt, CallStatus, Edit, PatchedFile, ToolCall, paths_of
+from agentsignals.signals.catalog import Measured, Row, ratio, signal
+from agentsignals.views.session import Evidence, SessionView
+
+# Behaviour: what the agent did, in what order, to which files.
+
+_CHANGING = frozenset(("edit", "shell_write"))
+
+
+@signal(
+    "behavior.turn_count",
+    type="int",
+    unit="steps",
+    context="both",
+    level="attempt",
+    version=2,
+    origin="Agent Signals",
+    harness=True,
+    pitfalls="Conflates task difficulty with efficiency; compare only within a task. Not the same thing as user turns.",
+)
+def turn_count(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Model API calls on the main thread, each message id once; subagent and synthetic messages excluded. In an eval
+    what the harness counted, where it says so."""
+    attempt = view.session.attempt
+    if attempt is not None and (recorded := _recorded(attempt, why, "turns", len(view.steps))) is not None:
+        return recorded
+    why.support(view.steps)
+    return Measured(len(view.steps))
+
+
+@signal(
+    "behavior.tool_call_count",
+    type="int",
+    unit="tool_calls",
+    context="both",
+    level="attempt",
+    version=2,
+    origin="Agent Signals",
+    harness=True,
+    pitfalls="A read and an edit weigh the same; always publish with the class mix of behavior.tool_sequence.",
+)
+def tool_call_count(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Tool calls on the main thread, each call once; unanswered and rejected ones included. In an eval what the harness
+    counted, where it says so."""
+    attempt = view.session.attempt
+    if attempt is not None and (recorded := _recorded(attempt, why, "tool_calls", len(view.calls))) is not None:
+        return recorded
+    why.support(view.calls)
+    why.rule("every tool call of the main thread")
+    return Measured(len(view.calls), {"subagent_calls": len(view.subagent_calls), "rejected": len(view.rejected)})
+
+
+@signal(
+    "behavior.edit_calls",
+    type="int",
+    unit="tool_calls",
+    context="both",
+    level="attempt",
+    version=2,
+    origin="Agent Signals",
+    harness=True,
+    pitfalls="Blind to files changed through the shell: see behavior.bash_mediated_edits.",
+    why="Says more about the work done than all tool calls together do.",
+)
+def edit_calls(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Calls to edit tools on the main thread, failed and rejected ones included; `succeeded` counts the others. In an
+    eval what the harness counted, where it says so."""
+    attempt = view.session.attempt
+    if attempt is not None and (recorded := _recorded(attempt, why, "edit_calls", len(view.edit_calls))) is not None:
+        return recorded
+    why.support(view.edit_calls)
+    why.rule("calls of class edit, out of all tool calls of the main thread")
+    return Measured(len(view.edit_calls), {"succeeded": len([c for c in view.edit_calls if c.status == "ok"])})
+
+
+class Called(Row):
+    """A call in the sequence."""
+
+    i: int
+    name: str
+    class_: str = field(name="class")
+    file: str | None
+    status: CallStatus
+
+
+@signal(
+    "behavior.tool_sequence[]",
+    type="list[obj]",
+    unit="ordered calls",
+    context="both",
+    level="attempt",
+    origin="Agent Signals",
+    high_value=True,
+    pitfalls="Names differ between agents, so n-grams across agents use class.",
+    why="The order tells styles apart: read then edit, shell after shell (stuck), edit then test (checks its work).",
+)
+def tool_sequence(view: SessionView, why: Evidence) -> Measured:
+    """Main-thread tool calls in transcript order: number, name, class, file, status."""
+    why.support(view.calls)
+    why.rule("every tool call of the main thread, in order")
+    classes = view.classes
+    pairs = Counter(pairwise(classes))
+    sequence = [
+        Called(i, c.name, k, c.path, c.status) for i, (c, k) in enumerate(zip(view.calls, classes, strict=True))
+    ]
+    return Measured(sequence, {"class_bigrams": {f"{a}>{b}": n for (a, b), n in pairs.items()}})
+
+
+@signal(
+    "behavior.files_searched_before_edit",
+    type="int",
+    unit="files",
+    context="both",
+    level="attempt",
+    origin="Agent Signals",
+    pitfalls="Both extremes are bad. What a search of a whole folder finds does not count. Without an edit the whole"
+    " session counts and the value is `censored`."
+    " The same figure as behavior.files_read_before_edit on every eval run of the project's corpus.",
+    why="How thoroughly the place was located before the first change; 0 is a blind patch.",
+)
+def files_searched_before_edit(view: SessionView, why: Evidence) -> Measured:
+    """Different files of the repository that a read or a search named as its target before the first change."""
+    return _looked_at(view, why, ("read", "search"))
+
+
+@signal(
+    "behavior.files_read_before_edit",
+    type="int",
+    unit="files",
+    context="both",
+    level="attempt",
+    origin="Agent Signals",
+    pitfalls="Claude Code refuses to edit an unread file, so 0 is rare there by construction.",
+)
+def files_read_before_edit(view: SessionView, why: Evidence) -> Measured:
+    """Different files of the repository read, by a read tool or a shell reader, before the first change."""
+    measured = _looked_at(view, why, ("read",))
+    before = view.calls[: view.first_edit_index]
+    measured.detail["shell_reads"] = len([c for c in before if c.class_ == "read" and c.command is not None])
+    return measured
+
+
+@signal(
+    "behavior.edit_to_read_ratio",
+    type="float",
+    unit="ratio",
+    context="both",
+    level="attempt",
+    origin="Agent Signals",
+    pitfalls="High is decisive, low is exploring or stuck; only relative to the same agent.",
+)
+def edit_to_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Edits, shell writes included, for each read."""
+    changed = [c for c, k in zip(view.calls, view.classes, strict=True) if k in _CHANGING]
+    reads = [c for c in view.calls if c.class_ == "read"]
+    why.support(changed)
+    why.denominator(reads)
+    return ratio(len(changed), len(reads))
+
+
+def _looked_at(view: SessionView, why: Evidence, classes: tuple[str, ...]) -> Measured:
+    """How many files of the repository calls of these classes were about before the first change, each once."""
+    first = view.first_edit_index
+    first_by_path: dict[str, ToolCall] = {}
+    outside = 0
+    for call, path in view.looked_at:
+        if path in first_by_path or call.class_ not in classes:
+            continue
+        if view.in_repo(path):
+            first_by_path[path] = call
+        else:
+            outside += 1
+    why.support(first_by_path.values())
+    if first is None:
+        why.rule("nothing was changed: the whole session counts")
+    else:
+        why.counter([view.calls[first]], "first change")
+    return Measured(len(first_by_path), {"censored": first is None, "outside": outside})
+
+
+def _recorded(
+    attempt: Attempt, why: Evidence, field: Literal["turns", "tool_calls", "edit_calls"], counted: int
+) -> Measured | Absent | None:
+    """What the harness counted, beside what the transcript shows; None where the transcript alone tells."""
+    count = getattr(attempt.summary, field, None)
+    if count is None:
+        return None if attempt.has_transcript else Absent("missing_artifact", "stdout")
+    why.support(attempt.saying("summary"))
+    why.rule("as the harness counted it")
+    if not attempt.has_transcript:
+        return Measured(count, {"method": "harness"})
+    return Measured(count, {"method": "harness", "jsonl_count": counted, "conflict": count != counted})
+
+
+# Changes: which files of the repository are different, and by how many lines.
+#
+# In a product session the log of edits says so. In an eval the difference between start and end does, where the
+# harness or the patch tells it: the two are never pooled.
+
+
+@signal(
+    "behavior.bash_mediated_edits",
+    type="bool",
+    unit="flag",
+    context="both",
+    level="attempt",
+    version=3,
+    origin="Agent Signals",
+    harness=True,
+    pitfalls="Only the pure case is true; edit tools and shell writes together are false with `mixed`.",
+    why="Such patches leave no diff at call time: a cluster of its own.",
+)
+def bash_mediated_edits(view: SessionView, why: Evidence, edit_calls: int, touched_files: list[str]) -> Measured:
+    """Whether files of the repository changed without any call to an edit tool: through the shell alone."""
+    writes = [c for c in view.calls if c.shell_kind == "write"]
+    why.support(writes, "shell write")
+    why.counter(view.edit_calls, "edit tool")
+    why.rule("no edit calls, and touched files")
+    attempt = view.session.attempt
+    touched = any(view.in_repo(path) for path in touched_files)
+    if attempt is not None:
+        why.support([*attempt.saying("summary"), *attempt.saying("patch")])
+        if not attempt.has_transcript:
+            return Measured(edit_calls == 0 and touched, {"shell_write_calls": None, "mixed": None})
+    detail = {"shell_write_calls": len(writes), "mixed": edit_calls > 0 and bool(writes)}
+    return Measured(edit_calls == 0 and touched, detail)
+
+
+@signal(
+    "behavior.touched_files[]",
+    type="list[str]",
+    unit="repo-relative path",
+    context="both",
+    level="attempt",
+    version=3,
+    origin="Agent Signals",
+    harness=True,
+    pitfalls="A log of writes: an edit undone later stays, where an eval harness reports the net diff (method harness"
+    " or patch): never pool the two. Sorted, so the first element is not the first edit. Paths out of the shell are"
+    " read off the command's text.",
+)
+def touched_files(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Files that successful edit calls changed or shell commands say they write; absolute outside the repository. In an
+    eval the files that differ in the end, where harness or patch says so."""
+    attempt = view.session.attempt
+    if attempt is not None and (recorded := _net_files(view, attempt, why)) is not None:
+        return recorded
+    why.support(view.edits)
+    why.rule("paths of edit calls that succeeded, and of files that shell commands write")
+    by_tool = {e.path for e in view.edits if e.via == "edit_tool"}
+    paths = sorted({e.path for e in view.edits})
+    return Measured(
+        paths,
+        {
+            "outside": len([path for path in paths if not view.in_repo(path)]),
+            "shell_only": len(paths) - len(by_tool),
+            "confidence": "high" if len(paths) == len(by_tool) else "medium",
+        },
+    )
+
+
+@signal(
+    "behavior.diff_lines",
+    type="int",
+    unit="lines",
+    context="both",
+    level="attempt",
+    version=3,
+    origin="Agent Signals",
+    priority="P1",
+    harness=True,
+    pitfalls="Sums every edit, so rework counts each time; reformatting inflates it. Compare within one method only"
+    " (harness: lines of each file's diff as the harness counts them; patch: lines added and removed in the end).",
+)
+def diff_lines(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Lines added plus lines removed by all successful edits of the repository's files (method edit_log). In an eval
+    those of the net diff, where harness or patch says so."""
+    attempt = view.session.attempt
+    if attempt is not None and (recorded := _net_lines(view, attempt, why)) is not None:
+        return recorded
+    edits = view.repo_edits
+    counted = [e for e in edits if e.added is not None or e.removed is not None]
+    unknown = len(edits) - len(counted)
+    why.support(counted)
+    why.rule("lines added + lines removed, over the edits of the repository's files")
+    why.counter((e for e in edits if e.added is None and e.removed is None), "lines unknown")
+    if unknown and not counted:
+        return Absent("missing_field", "line_counts")
+    added, removed = sum([e.added or 0 for e in counted]), sum([e.removed or 0 for e in counted])
+    detail = {"method": "edit_log", "added": added, "removed": removed, "edits_without_lines": unknown}
+    return Measured(added + removed, detail)
+
+
+def _net_files(view: SessionView, attempt: Attempt, why: Evidence) -> Measured | Absent | None:
+    """The files that differ at the end of the attempt; None where only its edits tell."""
+    listed = attempt.summary.touched_files if attempt.summary is not None else None
+    patched = _submitted(view, attempt)
+    if listed is None and patched is None:
+        return None if attempt.has_transcript else Absent("missing_artifact", "stdout")
+    in_patch = paths_of(patched)
+    files = {_plain(path) for path, _ in listed} if listed is not None else in_patch
+    why.support(attempt.saying("summary" if listed is not None else "patch"))
+    detail: dict[str, Any] = {"method": "harness" if listed is not None else "patch"}
+    if listed is not None and patched is not None and files != in_patch:
+        detail.update(conflict=True, patch=sorted(in_patch))
+    if attempt.has_transcript:
+        detail["edit_log_only"] = sorted({e.path for e in view.edits} - files)
+    return Measured(sorted(files), detail)
+
+
+def _net_lines(view: SessionView, attempt: Attempt, why: Evidence) -> Measured | Absent | None:
+    """The lines of the net diff; None where only the edits tell."""
+    listed = attempt.summary.touched_files if attempt.summary is not None else None
+    if listed is not None:
+        why.support(attempt.saying("summary"))
+        return Measured(sum([n for _, n in listed]), {"method": "harness"})
+    patched = _submitted(view, attempt)
+    if patched is None:
+        return None if attempt.has_transcript else Absent("missing_artifact", "stdout")
+    why.support(attempt.saying("patch"))
+    added, removed = sum([f.added for f in patched]), sum([f.removed for f in patched])
+    binary = [f.path for f in patched if f.binary]
+    return Measured(added + removed, {"method": "patch", "added": added, "removed": removed, "binary": binary})
+
+
+def _submitted(view: SessionView, attempt: Attempt) -> list[PatchedFile] | None:
+    """The files of the patch; None for an empty one of an attempt that edited: handing in nothing is no proof that
+    nothing changed."""
+    return attempt.patch if attempt.patch or not view.repo_edits else None
+
+
+def _plain(path: str) -> str:
+    return path.replace("\\", "/").removeprefix("./")
+
+
+# Localization: whether an eval attempt changed the right file first, and what its controller made of that.
+
+_MODES = {
+    "attempt1_mode": "attempt1Mode",
+    "trial_recovery_mode": "trialRecoveryMode",
+    "final_failure_mode": "finalFailureMode",
+}
+
+
+@signal(
+    "behavior.localization_mode",
+    type="obj",
+    unit="labels",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="harness",
+    priority="P1",
+    harness=True,
+    pitfalls="The controller's view in its own words, not the agent's; `localization_class` is this project's."
+    " No value on the project's corpus.",
+    hindsight="the verdict",
+)
+def localization_mode(view: SessionView, why: Evidence, files_searched_before_edit: int | Absent) -> Measured | Absent:
+    """The controller's words for how the attempt was located: `attempt1_mode`, `trial_recovery_mode`,
+    `final_failure_mode`; `mode` is the one for this attempt."""
+    attempt = view.session.attempt
+    if attempt is None or attempt.localization is None:
+        return Absent("missing_artifact", "harbor_result")
+    why.support(attempt.saying("localization"))
+    modes = {name: attempt.localization.get(key) for name, key in _MODES.items()}
+    detail: dict[str, Any] = {"mode": modes["trial_recovery_mode" if attempt.attempt_index else "attempt1_mode"]}
+    if attempt.gold_patch is not None and attempt.has_transcript:
+        detail["localization_class"] = _class(view, paths_of(attempt.gold_patch), files_searched_before_edit)
+    return Measured(modes, detail)
+
+
+@signal(
+    "behavior.localized_correct_file",
+    type="bool",
+    unit="flag",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    harness=True,
+    high_value=True,
+    pitfalls="With method single_touched the one file of the net diff stands for the first edit. A list of touched"
+    " files is in no order: its first element is not the first edit.",
+    why="Tells a wrong place from a wrong fix: the commonest failure is the wrong place.",
+    hindsight="the gold patch",
+)
+def localized_correct_file(
+    view: SessionView, why: Evidence, files_searched_before_edit: int | Absent, touched_files: list[str] | Absent
+) -> Measured | Absent:
+    """Whether the first file that the attempt changed, of those there before it, is one that the gold patch changes."""
+    attempt = view.session.attempt
+    if attempt is None or attempt.gold_patch is None:
+        return Absent("missing_artifact", "gold_patch")
+    gold = paths_of(attempt.gold_patch)
+    why.denominator(attempt.saying("gold_patch"), "gold:")
+    edits = view.repo_edits
+    if not edits:
+        return _by_list(attempt, why, gold, touched_files)
+    first = _first(edits, gold)
+    why.support([first] if first is not None else edits, "first change:" if first is not None else "new file:")
+    detail = {
+        "method": "edit_order",
+        "file": first.path if first is not None else None,
+        "localization_class": _class(view, gold, files_searched_before_edit),
+    }
+    return Measured(first is not None and _is_in(first.path, gold), detail)
+
+
+def _by_list(attempt: Attempt, why: Evidence, gold: frozenset[str], touched: list[str] | Absent) -> Measured | Absent:
+    """The answer where no order of edits is known: from the one file that differs in the end."""
+    if isinstance(touched, Absent):
+        return Absent("missing_artifact", "session_jsonl")
+    new = {f.path for f in attempt.patch or () if f.op == "create"}
+    old = [path for path in touched if path not in new or _is_in(path, gold)]
+    if not touched:
+        return Absent("not_applicable", "no_edit")
+    if len(old) > 1:
+        return Absent("not_computable", "order_unknown")
+    why.support([*attempt.saying("summary"), *attempt.saying("patch")])
+    file = old[0] if old else None
+    return Measured(file is not None and _is_in(file, gold), {"method": "single_touched", "file": file})
+
+
+def _first(edits: list[Edit], gold: frozenset[str]) -> Edit | None:
+    """The first change of a file that was there before the attempt, or that the gold patch makes too."""
+    new: set[str] = set()
+    for edit in edits:
+        if edit.op == "create":
+            new.add(edit.path)
+        if edit.path not in new or _is_in(edit.path, gold):
+            return edit
+    return None
+
+
+def _class(view: SessionView, gold: frozenset[str], searched: int | Absent) -> str:
+    """hit_first, hit_late, wrong_file, blind_edit or no_edit (design/signals.md#localisation)."""
+    edits = view.repo_edits
+    if not edits:
+        return "no_edit"
+    if searched == 0:
+        return "blind_edit"
+    first = _first(edits, gold)
+    if first is not None and _is_in(first.path, gold):
+        return "hit_first"
+    return "hit_late" if any(_is_in(e.path, gold) for e in edits) else "wrong_file"
+
+
+def _is_in(path: str, gold: frozenset[str]) -> bool:
+    """Whether the gold patch changes the file. Where nobody knows the repository's folder, a path may be absolute."""
+    return path in gold or (path.startswith("/") and any(path.endswith("/" + g) for g in gold))

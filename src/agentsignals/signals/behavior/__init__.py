@@ -1,1 +1,0 @@
-"""What the agent did, in what order, to which files."""

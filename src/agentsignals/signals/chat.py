@@ -1,0 +1,785 @@
+"""The measures of SWE-chat: how person and agent took turns, and whose code came of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec import field
+
+from agentsignals.changes.regions import WHOLE_TREE, Range, Ranges, extents
+from agentsignals.model import RULES, Absent, Edit, Label, ToolCall, Turn
+from agentsignals.model.prices import PAID
+from agentsignals.signals.catalog import Measured, Row, ratio, signal
+from agentsignals.views.session import (
+    FILE_CLASSES,
+    NO_JUDGE,
+    Evidence,
+    SessionView,
+    closing_question,
+    label_detail,
+    session_label,
+    target_file,
+)
+from agentsignals.views.working_time import Clock
+from agentsignals.words.agent_lexicon import other_language
+from agentsignals.words.lexicon import clean, corrections, failure_report, head, is_english, rejection
+from agentsignals.words.text import language_of
+
+# The size of a conversation: its turns, and how much work each sets off.
+
+
+@signal(
+    "chat.turns_per_session",
+    type="int",
+    unit="turns",
+    origin="swe-chat",
+    why="The size of a conversation in SWE-chat's unit.",
+    pitfalls="Publish quantiles: the distribution is skewed. SWE-chat leaves machine-made repositories out."
+    " The same figure as user.user_turn_count.",
+)
+def turns_per_session(view: SessionView, why: Evidence, user_turn_count: int) -> int:
+    """Human prompts, each with everything the agent did until the next."""
+    why.support(view.turns)
+    return user_turn_count
+
+
+@signal(
+    "chat.tool_calls_per_turn",
+    type="int",
+    unit="tool_calls",
+    level="turn",
+    origin="swe-chat",
+    priority="P1",
+    why="How much work one prompt sets off.",
+    pitfalls="Calls before the first prompt belong to no turn.",
+)
+def tool_calls_per_turn(view: SessionView, why: Evidence) -> list[int]:
+    """Main-thread tool calls in the response to the turn."""
+    why.support(view.calls)
+    n = Counter([c.turn for c in view.calls])
+    return [n[t.turn] for t in view.turns]
+
+
+# What a session is made of: kinds of files, and kinds of calls from its beginning to its end (SWE-chat).
+
+BINS = 10
+FEWEST_CALLS = 10
+"""A shorter session has less than a call for each bin (design/signals.md#tools-by-position)."""
+
+
+@signal(
+    "chat.file_types_touched",
+    type="obj",
+    unit="calls",
+    origin="SWE-chat",
+    priority="P2",
+    pitfalls="Counts calls, not files: a file read ten times counts ten. Searches of whole folders have no file.",
+    why="Which languages the work was about, code or prose.",
+)
+def file_types_touched(view: SessionView, why: Evidence) -> dict[str, int]:
+    """Main-thread reads, edits and searches of one file, by the file's extension in lower case; "(none)" without."""
+    about_files = [c for c in view.calls if c.path is not None and c.class_ in FILE_CLASSES]
+    why.support(c for c in about_files if target_file(c) is not None)
+    # A session returns to few files: each is looked at once, by one of its calls.
+    samples = {(c.path, c.class_ == "search"): c for c in about_files}
+    by_extension: dict[str, int] = {}
+    for about, n in Counter([(c.path, c.class_ == "search") for c in about_files]).items():
+        path = target_file(samples[about])
+        if path is not None:
+            extension = _extension(path)
+            by_extension[extension] = by_extension.get(extension, 0) + n
+    return dict(sorted(by_extension.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _extension(path: str) -> str:
+    """The extension without its dot; a dot that the name begins with makes no extension."""
+    stem, dot, extension = path[path.rfind("/") + 1 :].rpartition(".")
+    return extension.lower() if dot and stem.strip(".") and extension else "(none)"
+
+
+_SESSIONS = ""
+"""Names no class of call: of pooled sessions, how many they are."""
+
+
+def _pooled(sessions: Sequence[dict[str, list[int]]]) -> list[dict[str, list[int]]]:
+    pooled: dict[str, list[int]] = {_SESSIONS: [0]}
+    for session in sessions:
+        pooled[_SESSIONS][0] += session.get(_SESSIONS, [1])[0]
+        for class_, bins in session.items():
+            if class_ != _SESSIONS:
+                before = pooled.get(class_)
+                pooled[class_] = bins if before is None else [a + b for a, b in zip(before, bins, strict=True)]
+    return [pooled]
+
+
+@signal(
+    "chat.tool_calls_by_position",
+    pool=_pooled,
+    type="obj",
+    unit="tool_calls",
+    origin="agentsignals",
+    source="derived",
+    priority="P2",
+    pitfalls="Position by call, not by time: a session that waits in the middle looks even.",
+    why="What chat.tool_composition_by_position adds up.",
+)
+def tool_calls_by_position(view: SessionView, why: Evidence) -> dict[str, list[int]] | Absent:
+    """For each class of call, how many main-thread calls fall into each tenth of the session, first to last."""
+    n = len(view.calls)
+    if n < FEWEST_CALLS:
+        return Absent("not_applicable", f"under_{FEWEST_CALLS}_calls")
+    why.support(view.calls)
+    by_class: dict[str, list[int]] = {}
+    for i, class_ in enumerate(view.classes):
+        bins = by_class.get(class_)
+        if bins is None:
+            bins = by_class[class_] = [0] * BINS
+        bins[BINS * i // n] += 1
+    return by_class
+
+
+class Share(Row):
+    """The share of a class among the calls of one tenth of all sessions; `n` is those calls."""
+
+    position_bin: int
+    class_: str = field(name="class")
+    share: float
+    n: int
+
+
+@signal(
+    "chat.tool_composition_by_position",
+    type="list[obj]",
+    unit="rows",
+    level="corpus",
+    origin="SWE-chat",
+    priority="P2",
+    pitfalls="Calls are pooled, so long sessions weigh more. Sessions of fewer than ten calls are left out.",
+    why="Sessions begin by looking and end by checking: whose do not?",
+)
+def tool_composition_by_position(tool_calls_by_position: Sequence[dict[str, list[int]]]) -> Measured | Absent:
+    """Share of each class of call in each tenth of a session, over the calls of all sessions."""
+    if not tool_calls_by_position:
+        return Absent("not_applicable", "no_sessions")
+    (pooled,) = _pooled(tool_calls_by_position)
+    (n_sessions,) = pooled.pop(_SESSIONS)
+    totals = [sum([bins[at] for bins in pooled.values()]) for at in range(BINS)]
+    rows = [
+        Share(at, class_, bins[at] / totals[at], totals[at])
+        for at in range(BINS)
+        for class_, bins in sorted(pooled.items())
+        if bins[at]
+    ]
+    return Measured(rows, {"n_sessions": n_sessions, "n_calls": sum(totals)})
+
+
+# What the work cost: how long the agent was busy for a turn, and what a hundred committed lines took (SWE-chat).
+
+LINES = 100
+SECONDS_A_MINUTE = 60
+
+
+@signal(
+    "chat.turn_autonomy_s",
+    type="float",
+    unit="seconds",
+    level="turn",
+    origin="SWE-chat",
+    priority="P2",
+    version=2,
+    pitfalls="Each stretch counts for at most as long as its kind can take (design/signals.md#time-at-work): short"
+    " waits for leave are inside, longer ones and a machine's sleep are not.",
+    why="For how long a person can turn to something else.",
+)
+def turn_autonomy_s(view: SessionView, why: Evidence) -> list[float | Absent]:
+    """How long the agent worked for the turn, subagents' time included, without waits for leave or of a machine that
+    slept (infra.waiting_time_s)."""
+    why.support(view.turns)
+    clock = view.made(Clock)
+    return [
+        clock.between(span).work_s
+        if span is not None
+        else Absent("missing_field", "timestamp")
+        if done
+        else Absent("not_applicable", "no_response")
+        for span, done in zip(clock.turns if view.turns else [], view.responses, strict=True)
+    ]
+
+
+@signal(
+    "chat.cost_per_100_committed_lines",
+    type="obj",
+    unit="per 100 committed lines",
+    origin="SWE-chat",
+    source="derived",
+    version=3,
+    priority="P1",
+    grows_with_output=True,
+    pitfalls="Publish medians: a session that commits two lines costs a fortune for each hundred. The lines are all of"
+    " the commit, the person's too. A session may go on after its last recorded commit.",
+    why="What code costs in money, time and attention, where it was kept.",
+)
+def cost_per_100_committed_lines(  # noqa: PLR0913  (the parameters are the needs of the signal)
+    view: SessionView,
+    why: Evidence,
+    cost_usd: float | Absent,
+    wall_time_s: float | Absent,
+    work_time_s: float | Absent,
+    user_turn_count: int,
+) -> Measured | Absent:
+    """100 * usd, tokens, minutes, agent_minutes and user_turns / lines of the commits recorded with the session."""
+    recorded = [n for c in view.session.checkpoints if (n := c.total_committed) is not None]
+    if not recorded:
+        return Absent("not_applicable", "no_commit")
+    lines = sum(recorded)
+    why.rule(f"attribution recorded with the session: {len(recorded)} commits of {lines} lines together")
+    why.support(view.billed_steps)
+    why.bill(view.session.steps, PAID)
+    why.denominator(view.commits, "commit:")
+    if lines <= 0:
+        return Absent("not_computable", "zero_denominator")
+    took = {
+        "usd": None if isinstance(cost_usd, Absent) else cost_usd,
+        "tokens": _tokens(view),
+        "minutes": None if isinstance(wall_time_s, Absent) else wall_time_s / SECONDS_A_MINUTE,
+        "agent_minutes": None if isinstance(work_time_s, Absent) else work_time_s / SECONDS_A_MINUTE,
+        "user_turns": user_turn_count,
+    }
+    value = {name: None if n is None else LINES * n / lines for name, n in took.items()}
+    return Measured(value, {"committed_lines": lines, "checkpoints": len(recorded)})
+
+
+def _tokens(view: SessionView) -> int | None:
+    used = view.usage
+    return (
+        None if used.input_tokens is None and used.output_tokens is None else used.all_input + (used.output_tokens or 0)
+    )
+
+
+# The language that a turn is written in.
+
+SHORT_CHARS = 20
+"""A shorter text has no language (design/signals.md#language)."""
+
+
+@signal(
+    "chat.prompt_language",
+    type="str",
+    unit="ISO 639-1",
+    level="turn",
+    origin="swe-chat",
+    source="derived",
+    priority="P2",
+    why="Patterns of words here are English: in another language they say nothing.",
+    pitfalls="By script and small words, 20 languages: of real prompts 94 in 100 get one. A short prompt full of code"
+    " speaks for none.",
+)
+def prompt_language(view: SessionView, why: Evidence) -> list[str | Absent]:
+    """The language of the turn's own words, without code, links and pasted text."""
+    why.support(view.turns)
+    return [_language(t) for t in view.turns]
+
+
+def _language(turn: Turn) -> str | Absent:
+    text = clean(turn.text)
+    if len(text) < SHORT_CHARS:
+        return Absent("not_applicable", "under_20_characters")
+    return language_of(text) or Absent("not_computable", "n_too_small")
+
+
+# How the person objects: in words, and by pulling the brake.
+
+_STOPS = frozenset(("stop", "wait"))
+"""Correction patterns that, queued while the agent works, are meant to halt it."""
+
+
+@signal(
+    "chat.pushback_type",
+    type="enum",
+    unit="label",
+    level="turn",
+    origin="swe-chat",
+    source="regex",
+    priority="P1",
+    why="What kind of objection a turn makes to the work before it.",
+    pitfalls="A flag, no share: patterns find about a tenth of what a reader finds; never beside a model's labels.",
+)
+def pushback_type(view: SessionView, why: Evidence) -> list[Measured | Absent]:
+    """rejection, correction, failure_report or non_pushback, by word patterns over the head of the turn."""
+    return [_pushback(t, why) for t in view.turns]
+
+
+def _pushback(turn: Turn, why: Evidence) -> Measured | Absent:
+    if turn.turn == 0:
+        return Absent("not_applicable", "first_turn")
+    if not is_english(turn.text):
+        return Absent("not_computable", "language")
+    label, pattern, matched = _label(turn.text, turn.kind)
+    if matched:
+        why.match(turn, f"{label} {pattern}", matched)
+        return Measured(label, {"method": "regex", "pattern": pattern})
+    why.counter([turn], "no pattern:")
+    return Measured(label, {"method": "regex"})
+
+
+def _label(text: str, kind: str) -> tuple[str, str, str]:
+    refused = rejection(text, kind)
+    if refused:
+        return "rejection", "rejection", refused
+    corrected = corrections(text, kind)
+    if corrected:
+        return ("correction", *corrected[0])
+    failed = failure_report(text, kind)
+    if failed:
+        return "failure_report", "failure_report", failed
+    return "non_pushback", "", ""
+
+
+@signal(
+    "chat.hard_interruption",
+    type="bool",
+    unit="flag",
+    level="turn",
+    origin="swe-chat",
+    why="The person pulled the brake.",
+    pitfalls="A permission denied by a rule is no interruption: nobody decided it then.",
+)
+def hard_interruption(view: SessionView, why: Evidence) -> list[bool]:
+    """Whether the person cut the response: an interrupt, a refused tool call, or a queued "stop"."""
+    stops = [t for t in view.turns if t.kind == "queued_prompt" and t.turn and _halts(t)]
+    why.support(view.interrupts)
+    why.support(view.rejected, "refused:")
+    why.support(stops, "queued while the agent worked:")
+    cut = {e.turn for e in view.interrupts} | {c.turn for c in view.rejected} | {t.turn - 1 for t in stops}
+    why.denominator(view.turns)
+    return [t.turn in cut for t in view.turns]
+
+
+def _halts(turn: Turn) -> bool:
+    return any(name in _STOPS for name, _ in corrections(turn.text, turn.kind))
+
+
+@signal(
+    "chat.pushback_rate",
+    basis="heuristic",
+    type="float",
+    unit="ratio",
+    origin="swe-chat",
+    why="How often the person objects, in words or by pulling the brake.",
+    pitfalls="At least so much: its words are chat.pushback_type's, which find about a tenth of what a reader finds."
+    " Different labellers are not comparable: SWE-chat's 0.44 rests on a model's labels.",
+)
+def pushback_rate(
+    view: SessionView,
+    why: Evidence,
+    pushback_type: list[Measured | Absent],
+    hard_interruption: list[bool],
+    user_turn_count: int,
+) -> Measured | Absent:
+    """Turns after the first that object or follow a cut response, and a last response cut, out of all human turns."""
+    soft = {n for n, v in enumerate(pushback_type) if isinstance(v, Measured) and v.value != "non_pushback"}
+    hard = {n + 1 for n, cut in enumerate(hard_interruption) if cut}
+    either = soft | hard
+    why.support([t for t in view.turns if t.turn in either])
+    why.support(
+        [t for t in view.turns if t.turn + 1 in hard and t.turn + 1 == len(view.turns)], "its response was cut:"
+    )
+    why.denominator(view.turns)
+    return ratio(len(either), user_turn_count, soft=len(soft), hard=len(hard), method="regex")
+
+
+# Whether the agent stops and asks instead of guessing.
+
+
+@signal(
+    "chat.agent_clarification_stop",
+    basis="heuristic",
+    type="bool",
+    unit="flag",
+    level="turn",
+    origin="swe-chat",
+    priority="P1",
+    why="The agent stops and asks instead of guessing.",
+    pitfalls="SWE-chat counts asking tools alone (`how` is tool): 1.1 to 2.6 percent of turns. Questions in text come"
+    " on top; some of them only keep the talk going.",
+)
+def agent_clarification_stop(view: SessionView, why: Evidence) -> list[Measured | Absent]:
+    """Whether the response asks the person by tool, or changes nothing and ends in a question that is no offer."""
+    asking: dict[int | None, ToolCall] = {}
+    for call in view.calls:
+        if call.class_ == "ask":
+            asking.setdefault(call.turn, call)
+    changed = {e.turn for e in view.edits}
+    return [_stop(view, turn, asking.get(turn.turn), turn.turn in changed, why) for turn in view.turns]
+
+
+def _stop(view: SessionView, turn: Turn, call: ToolCall | None, changed: bool, why: Evidence) -> Measured | Absent:
+    response = view.responses[turn.turn]
+    if not response:
+        return Absent("not_applicable", "no_response")
+    if call is not None:
+        why.support([call])
+        return Measured(True, {"how": "tool"})
+    if not changed and (other := other_language(view.prose)) is not None:
+        return other
+    closing = None if changed else closing_question(view, response)
+    if closing is None:
+        return Measured(False)
+    why.matches(view.prose.matches([closing]))
+    return Measured(True, {"how": "question"})
+
+
+# Whose lines were committed: the person's, the agent's, or both.
+
+VIBE_PERCENT = 99
+
+
+@signal(
+    "chat.agent_percentage",
+    type="float",
+    unit="percent",
+    origin="swe-chat",
+    source="git",
+    priority="P1",
+    why="Whose lines went into the commits of the session.",
+    pitfalls="The collector's attribution is taken as recorded; the attribution audit tells how good it is.",
+)
+def agent_percentage(view: SessionView, why: Evidence) -> Measured | Absent:
+    """The agent's share of the committed lines, 0..100, as recorded beside the session."""
+    recorded = [c for c in view.session.checkpoints if c.agent_lines is not None or c.agent_percentage is not None]
+    if not recorded:
+        return Absent("missing_artifact", "git_attribution")
+    lines = sum(c.agent_lines or 0 for c in recorded)
+    total = sum(c.total_committed or 0 for c in recorded)
+    detail = {"num": lines, "den": total, "checkpoints": len(recorded)}
+    why.rule(f"attribution recorded with the session: {lines} of {total} committed lines are the agent's")
+    only = recorded[0].agent_percentage if len(recorded) == 1 else None
+    if only is not None and (total or only):
+        # The recorded figure also knows the lines the agent removed; a commit that only deletes adds up to 0 of 0.
+        return Measured(float(only), detail)
+    return Measured(100 * lines / total, detail) if total else Absent("not_computable", "zero_denominator")
+
+
+@signal(
+    "chat.coding_mode",
+    type="enum",
+    unit="label",
+    origin="swe-chat",
+    source="derived",
+    priority="P1",
+    why="Who writes the code: the person, the agent, or both.",
+    pitfalls="A cut through a continuous share; 98 and 99 percent are neighbours.",
+)
+def coding_mode(why: Evidence, agent_percentage: float) -> str:
+    """human_only at 0 percent of agent lines, vibe_coding from 99, collaborative between."""
+    why.rule("0: human_only; 99 and more: vibe_coding; otherwise collaborative")
+    if agent_percentage <= 0:
+        return "human_only"
+    return "vibe_coding" if agent_percentage >= VIBE_PERCENT else "collaborative"
+
+
+# What the agent writes and takes away again itself: lines that no survival count can find (SWE-chat).
+
+
+@signal(
+    "chat.agent_self_overwrite_share",
+    type="float",
+    unit="ratio",
+    origin="SWE-chat",
+    source="derived",
+    priority="P2",
+    pitfalls="Follows line numbers, not words: within a hunk of several changes the agent's lines are taken to lie"
+    " evenly. A file changed through the shell is followed no further (`unfollowed_lines`).",
+    why="Explains lines that did not survive though no person threw them away.",
+)
+def agent_self_overwrite_share(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Lines the agent added and later removed itself in the same session / lines it added."""
+    if not view.repo_edits:
+        return Absent("not_applicable", "no_edit")
+    written = _Written()
+    for edit in sorted(view.repo_edits, key=_bottom_up):
+        written.edit(edit)
+    why.support(written.overwriting, "removes lines of the agent:")
+    why.denominator([e for e in view.repo_edits if e.added])
+    if not written.added and written.unknown:
+        return Absent("missing_field", "line_counts")
+    detail = {"edits_without_lines": written.unknown, "unfollowed_lines": round(written.unfollowed)}
+    return ratio(round(written.lost, 3), written.added, method="line_map", **detail)
+
+
+class _WrittenLines(Range):
+    """Lines of a file, and how many of these are the agent's."""
+
+    lines: float
+
+
+class _Written:
+    """Which lines of each file are the agent's by now."""
+
+    def __init__(self) -> None:
+        self.added = 0
+        self.lost = 0.0
+        self.unfollowed = 0.0
+        self.unknown = 0
+        self.overwriting: list[Edit] = []
+        self._by_path: dict[str, Ranges[_WrittenLines]] = {}
+
+    def edit(self, edit: Edit) -> None:
+        """The hunks of one call must come from the bottom up: their `old_start` is from before the call."""
+        path = edit.path
+        if path == WHOLE_TREE:
+            for written_path in tuple(self._by_path):
+                self._forget(written_path)
+            return
+        if edit.op == "delete":
+            self._lose(edit, _lines(self._by_path.pop(path, ())))
+            return
+        if edit.added is None:
+            self.unknown += 1
+            self._forget(path)
+            return
+        self.added += edit.added
+        at = 1 if edit.whole_file else edit.old_start
+        if at is None or edit.start_line is None or edit.removed is None:
+            self._forget(path)
+            if edit.whole_file and edit.start_line is not None and edit.added:
+                self._by_path[path] = Ranges()
+                self._by_path[path].add(_WrittenLines(1, edit.added, float(edit.added)))
+        else:
+            self._change(edit, at)
+
+    def _change(self, edit: Edit, at: int) -> None:
+        n_old, n_new = extents(edit)
+        below, moved, within = at + n_old, n_new - n_old, 0.0
+        here = self._by_path.setdefault(edit.path, Ranges())
+        cut = here.take(at, below - 1)
+        here.move(below, moved)
+        for span in cut:
+            first, last = span.start, span.end
+            each = span.lines / (last - first + 1)
+            n_above, n_below = max(at - first, 0), max(last - below + 1, 0)
+            if n_above:
+                here.add(_WrittenLines(first, at - 1, each * n_above))
+            if n_below:
+                here.add(_WrittenLines(last + moved - n_below + 1, last + moved, each * n_below))
+            within += span.lines - each * (n_above + n_below)
+        lost = min(within, edit.removed or 0)
+        self._lose(edit, lost)
+        if n_new > 0:
+            here.add(_WrittenLines(at, at + n_new - 1, (edit.added or 0) + within - lost))
+
+    def _lose(self, edit: Edit, lines: float) -> None:
+        if lines > 0:
+            self.lost += lines
+            self.overwriting.append(edit)
+
+    def _forget(self, path: str) -> None:
+        self.unfollowed += _lines(self._by_path.pop(path, ()))
+
+
+def _bottom_up(edit: Edit) -> tuple[int, str, int]:
+    return edit.seq, edit.path, -(edit.old_start or 0)
+
+
+def _lines(spans: Iterable[_WrittenLines]) -> float:
+    return sum([span.lines for span in spans])
+
+
+# What takes a checkout to say: how much of an agent's code lived, and which weaknesses came with it.
+#
+# `agentsignals attribute REPO` and `scan REPO` leave their results as labels of the sessions they are about.
+
+
+def _measured(view: SessionView, why: Evidence, task: str, missing: Absent) -> Measured | Absent:
+    label = next(
+        (judgement for judgement in view.judgements(task) if judgement.turn is None and judgement.number is not None),
+        None,
+    )
+    if label is None or label.number is None:
+        return missing
+    detail = msgspec.json.decode(label.detail) if label.detail else {}
+    why.support(view.session.edits)
+    why.rule(label.reason or f"measured by {label.labeller}")
+    return Measured(label.number, {"labeller": label.labeller, **detail})
+
+
+@signal(
+    "chat.code_survival_rate",
+    type="float",
+    unit="ratio",
+    origin="swe-chat",
+    source="git",
+    priority="P1",
+    status="needs a repository",
+    why="How much of what an agent wrote reached a commit.",
+    pitfalls="Several published rates go by this name; the detail says which lines are divided by which.",
+)
+def code_survival_rate(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Lines of the agent that are in the commits of the session, over the lines its successful edits added."""
+    if not view.session.edits:
+        return Absent("not_applicable", "no_edit")
+    return _measured(view, why, "code_survival", Absent("missing_artifact", "git_attribution"))
+
+
+@signal(
+    "chat.vulnerabilities_introduced_per_kloc",
+    type="float",
+    unit="findings_per_kloc",
+    origin="swe-chat",
+    source="git",
+    priority="P3",
+    status="needs a repository",
+    why="Which weaknesses came with an agent's lines.",
+    pitfalls="Findings of a static scanner are not confirmed weaknesses; rates of different rule sets don't compare.",
+)
+def vulnerabilities_introduced_per_kloc(view: SessionView, why: Evidence) -> Measured | Absent:
+    """New findings of a scanner in the files that the session's commits changed, per 1 000 added lines."""
+    return _measured(view, why, "vulnerabilities", Absent("backend_disabled", "scanner"))
+
+
+# What takes a reader to say, a person or a model that read the session: its success, persona, intents, topics.
+#
+# Each value is a label's, of the task named: `agentsignals label TASK --by LABELLER` makes them.
+
+_INTENTS: tuple[tuple[str, str], ...] = (
+    ("git", "commit push pull rebase merge cherry-pick stash branch tag pr checkout"),
+    ("test", "test tests e2e coverage pytest"),
+    ("debug", "fix debug reproduce investigate diagnose crash crashes broken error fails failing bug"),
+    ("refactor", "refactor rename simplify clean cleanup extract split move restructure dedupe tidy"),
+    ("understand", "explain what why how where which who understand describe show summarize summarise is are does"),
+    ("connect", "connect integrate configure deploy install setup migrate wire"),
+    ("create_new_code", "add create implement build write make generate introduce support"),
+)
+"""The words of each intent, in the order that settles which counts (design/signals.md#intent)."""
+_BY_WORD = {word: name for name, words in reversed(_INTENTS) for word in words.split()}
+_FIRST_WORDS = 12
+"""How far into a prompt its main verb is looked for."""
+
+
+def intent_of(turn: Turn) -> tuple[str, str]:
+    """The intent that a prompt's first telling word has, and the word; `other` and nothing where none tells."""
+    for word in head(turn.text).lower().replace("/", " ").split()[:_FIRST_WORDS]:
+        plain = word.strip(".,:;!?()*")
+        if plain in _BY_WORD:
+            return _BY_WORD[plain], plain
+    return "other", ""
+
+
+def _value(view: SessionView, why: Evidence, task: str) -> Measured | Absent:
+    label = session_label(view, why, task)
+    return label if isinstance(label, Absent) else Measured(label.value, label_detail(label))
+
+
+def _number(view: SessionView, why: Evidence, task: str) -> Measured | Absent:
+    label = session_label(view, why, task)
+    if isinstance(label, Absent):
+        return label
+    if label.number is None:
+        return Absent("parse_error", "label without a number")
+    return Measured(label.number, label_detail(label))
+
+
+@signal(
+    "chat.session_success_score",
+    type="int",
+    unit="score",
+    origin="swe-chat",
+    source="llm_judge",
+    priority="P3",
+    status="needs a judge",
+    why="How well the session ended, over five dimensions.",
+    pitfalls="Heavily skewed to the high end in the paper; people agree with each other at an ICC of .50.",
+)
+def session_success_score(view: SessionView, why: Evidence) -> Measured | Absent:
+    """A judge's score of 0 to 100: goal, final state, efficiency, quality and experience, the ending weighing most."""
+    return _number(view, why, "session_success")
+
+
+@signal(
+    "chat.user_persona",
+    type="enum",
+    unit="label",
+    origin="swe-chat",
+    source="llm_judge",
+    priority="P3",
+    status="needs a judge",
+    why="How the person steers: by correcting, by leaving open, by changing their mind.",
+    pitfalls="Mostly `other` outside Claude Code in the published data.",
+)
+def user_persona(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
+    """The person's way of working: nitpicker, vague_requester, mind_changer or other; other below two turns."""
+    if user_turn_count < 2:
+        return Measured("other", {"method": "fewer than two turns"})
+    return _value(view, why, "persona")
+
+
+@signal(
+    "chat.prompt_intent",
+    type="enum",
+    unit="label",
+    level="turn",
+    origin="swe-chat",
+    source="llm_judge",
+    priority="P2",
+    why="What people ask agents for.",
+    pitfalls="Without a judge a table of words decides (method regex): it knows English, and the first verb it finds.",
+)
+def prompt_intent(view: SessionView, why: Evidence) -> list[Measured]:
+    """What a prompt asks for: git, test, debug, refactor, understand, connect, create_new_code or other."""
+    judged = {judgement.turn: judgement for judgement in view.judgements("prompt_intent") if judgement.turn is not None}
+    intents = []
+    for turn in view.turns:
+        label = judged.get(turn.turn)
+        if label is not None:
+            method = "regex" if label.labeller == RULES else "judge"
+            intents.append(Measured(label.value, {"method": method, **label_detail(label)}))
+        else:
+            intent, words = intent_of(turn)
+            if words:
+                why.match(turn, intent, words)
+            intents.append(Measured(intent, {"method": "regex"}))
+    return intents
+
+
+@signal(
+    "chat.prompt_topic_cluster",
+    type="int",
+    unit="cluster",
+    level="turn",
+    origin="swe-chat",
+    source="embedding",
+    priority="P3",
+    status="needs a judge",
+    why="What prompts are about, across a corpus.",
+    pitfalls="Clusters follow projects as much as activities; -1 is noise. Numbers mean nothing across runs.",
+)
+def prompt_topic_cluster(view: SessionView, why: Evidence) -> list[Measured | Absent] | Absent:
+    """The cluster a prompt falls into in the last topic run over the store; -1 where it falls into none."""
+    topics = {judgement.turn: judgement for judgement in view.judgements("topic") if judgement.turn is not None}
+    if not topics:
+        return NO_JUDGE
+    return [_cluster(topics.get(turn.turn)) for turn in view.turns]
+
+
+def _cluster(label: Label | None) -> Measured | Absent:
+    if label is None or label.number is None:
+        return Absent("not_applicable", "not_clustered")
+    return Measured(int(label.number), label_detail(label))
+
+
+@signal(
+    "chat.repo_domain",
+    type="str",
+    unit="label",
+    origin="swe-chat",
+    source="llm_judge",
+    priority="P3",
+    status="needs a judge",
+    why="What kind of software the repository is.",
+    pitfalls="A label of the repository, repeated on each of its sessions.",
+)
+def repo_domain(view: SessionView, why: Evidence) -> Measured | Absent:
+    """The domain of the session's repository, as a judge named it."""
+    return _value(view, why, "repo_domain")

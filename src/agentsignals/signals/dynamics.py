@@ -1,0 +1,854 @@
+"""How a session moves: corrections, repetitions, drift from what was asked for, and how it failed."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from agentsignals.embedding import Vectors, split_words
+from agentsignals.embedding.passages import DIGITS, WINDOW_TURNS, Passages, cosine_distance, request_vectors
+from agentsignals.model import UNSPOKEN, Absent, ToolCall, Turn, decoded
+from agentsignals.redaction import redacted
+from agentsignals.signals.catalog import Measured, ratio, signal
+from agentsignals.views.plans import MOST_STEPS, Edges, Plan, distance, plans, text_steps
+from agentsignals.views.repeats import STATUS, UNREPEATABLE, canonical, folded
+from agentsignals.views.session import Evidence, SessionView, target_file
+from agentsignals.words.lexicon import (
+    ACTIONS,
+    acceptance,
+    clean,
+    corrections,
+    failure_report,
+    is_english,
+    seed_corrections,
+)
+from agentsignals.words.prose import Mentions
+from agentsignals.words.text import count_tokens, lowered
+
+# Where the person sets the agent right.
+
+
+@signal(
+    "dynamics.correction_ratio",
+    type="float",
+    unit="ratio",
+    origin="Agent Signals",
+    source="regex",
+    why="How often the person had to set the agent right.",
+    pitfalls="A lower bound: patterns find a tenth to a third of what a reader finds. Aggregate as sum over sum.",
+)
+def correction_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
+    """Human turns, the first left out, whose head matches a correction pattern, out of all human turns."""
+    if _not_english(view.turns):
+        return Absent("not_computable", "language")
+    corrected: list[int] = []
+    for turn in view.turns[1:]:
+        matches = corrections(turn.text, turn.kind)
+        if matches:
+            corrected.append(turn.turn)
+        for pattern, matched in matches:
+            why.match(turn, pattern, matched)
+    why.denominator(view.turns)
+    literal = sum(1 for t in view.turns if t.is_prompt and seed_corrections(t.text))
+    raw = literal / user_turn_count if user_turn_count else None
+    return ratio(len(corrected), user_turn_count, turns=corrected, raw_seed=raw)
+
+
+def _not_english(turns: list[Turn]) -> bool:
+    """Most turns are in a language the patterns don't know."""
+    foreign = sum(1 for t in turns if not is_english(t.text))
+    return 2 * foreign > len(turns)
+
+
+@signal(
+    "dynamics.objections",
+    type="obj",
+    unit="turn indexes",
+    origin="agentsignals",
+    source="regex",
+    why="The turns behind dynamics.correction_ratio and chat.pushback_rate.",
+    pitfalls="Found by word patterns: lower bounds.",
+)
+def objections(
+    view: SessionView,
+    why: Evidence,
+    pushback_type: list[Measured | Absent],
+    hard_interruption: list[bool],
+    correction_ratio: float | Absent,
+) -> dict[str, list[int]] | Absent:
+    """The turns (0-based) that correct the agent, and those that push back: object in words, or follow a response that
+    was cut; a last response that was cut counts as a turn behind the last."""
+    if isinstance(correction_ratio, Absent):
+        return correction_ratio
+    corrected = [t.turn for t in view.turns[1:] if corrections(t.text, t.kind)]
+    soft = {n for n, v in enumerate(pushback_type) if isinstance(v, Measured) and v.value != "non_pushback"}
+    hard = {n + 1 for n, cut in enumerate(hard_interruption) if cut}
+    why.support([t for t in view.turns if t.turn in soft or t.turn in hard], "pushback:")
+    why.support([view.turns[n] for n in corrected], "correction:")
+    why.denominator(view.turns)
+    return {"corrections": corrected, "pushback": sorted(soft | hard)}
+
+
+# How often the agent repeats itself.
+
+
+@signal(
+    "dynamics.repeated_calls",
+    type="obj",
+    unit="tool_calls",
+    origin="agentsignals",
+    source="derived",
+    version=3,
+    why="The raw counts behind dynamics.repetition_rate; stale_max tells a loop from a habit.",
+    pitfalls="Whether something changed is seen of the agent's edits only, not of a server that starts.",
+)
+def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
+    """How many calls repeat an earlier one with no successful edit in between (n, of all but planning, delegating,
+    asking and waiting: of), or whatever was edited (equal), and stale_max: the most equal calls with no successful edit
+    in between; stale_call is their tool."""
+    calls = _repeatable(view)
+    repeated = _repeated(calls)
+    stale, worst = _stale_max(view, repeated)
+    again = _in_vain(view, repeated) if repeated else []
+    why.support(again, "repeats an earlier call:")
+    why.denominator(calls)
+    named = {"stale_call": worst.name} if worst is not None and stale > 1 else {}
+    return {
+        "n": len(again),
+        "of": len(calls),
+        "equal": sum([len(same) - 1 for same in repeated]),
+        "stale_max": stale if calls else 0,
+        **named,
+    }
+
+
+@signal(
+    "dynamics.repetition_rate",
+    basis="heuristic",
+    type="float",
+    unit="ratio",
+    origin="Agent Signals",
+    source="derived",
+    version=4,
+    why="Repeating a call without progress is the mark of a loop.",
+    pitfalls="For loops look at stale_max; the rate tells the cost. With `equal` as numerator a test run again after an"
+    " edit is a repeat, too.",
+)
+def repetition_rate(view: SessionView, why: Evidence, repeated_calls: dict[str, Any]) -> Measured | Absent:
+    """Calls whose tool and arguments repeat an earlier call's with no successful edit in between, out of all calls but
+    planning, delegating, asking and waiting (looks at something that runs)."""
+    counted = dict(repeated_calls)
+    if why.is_kept:
+        calls = _repeatable(view)
+        why.support(_in_vain(view, _repeated(calls)), "repeats an earlier call:")
+        why.denominator(calls)
+    why.rule(f"stale_max: {counted['stale_max']} equal calls with no successful edit in between")
+    return ratio(counted.pop("n"), counted.pop("of"), method="signature", **counted)
+
+
+def _repeatable(view: SessionView) -> list[ToolCall]:
+    """Planning, delegating and asking are the same by nature; to look whether something has ended is waiting."""
+    return [c for c in view.calls if c.class_ not in UNREPEATABLE and c.purpose != "poll"]
+
+
+def _repeated(calls: list[ToolCall]) -> list[list[ToolCall]]:
+    """Calls with the same tool and arguments, together, where they are several. Arguments are only looked into where
+    something else is equal: most calls have no like, and many are long.
+    """
+    first: dict[tuple[str, str | None, int | str], int] = {}
+    alike: dict[int, list[int]] = {}
+    for n, c in enumerate(calls):
+        # Equal arguments are equally long, in whatever order they were given; a command's may say how to run it, too.
+        at = first.setdefault((c.name, c.path, len(c.arguments) if c.command is None else folded(c.command)), n)
+        if at != n:
+            alike.setdefault(at, [at]).append(n)
+    groups: list[list[int]] = []
+    for group in alike.values():
+        raw = {calls[n].arguments for n in group}
+        # Calls of one tool: their arguments are called alike.
+        manner = decoded(calls[group[0]].argument_roles).manner
+        plain = {a: canonical(a, manner) for a in raw} if len(raw) > 1 else {}
+        same: dict[object, list[int]] = {}
+        for n in group:
+            same.setdefault(plain.get(calls[n].arguments), []).append(n)
+        groups += [numbers for numbers in same.values() if len(numbers) > 1]
+    return [[calls[n] for n in numbers] for numbers in sorted(groups)]
+
+
+def _in_vain(view: SessionView, repeated: list[list[ToolCall]]) -> list[ToolCall]:
+    """The calls before which an equal one was made with no successful edit in between."""
+    edits = view.edited if repeated else []
+    return [
+        call
+        for same in repeated
+        for before, call in pairwise(same)
+        if bisect_left(edits, before.seq) == bisect_left(edits, call.seq)
+    ]
+
+
+def _stale_max(view: SessionView, repeated: list[list[ToolCall]]) -> tuple[int, ToolCall | None]:
+    """The most equal calls with no successful edit between them, and one of them."""
+    best, worst = 1, None
+    edits = view.edited if repeated else []
+    for same in repeated:
+        first = same[0]
+        if first.command is not None and STATUS.match(first.command):
+            continue
+        run = 0
+        before = None
+        for call in same:
+            done = bisect_left(edits, call.seq)
+            run = run + 1 if done == before else 1
+            before = done
+            if run > best:
+                best, worst = run, call
+    return best, worst
+
+
+# How the length of a person's messages moves through a session.
+
+MOST_TOKENS = 400
+"""A longer message counts as one of this length: it holds a paste that cleaning did not recognise."""
+FEWEST_TURNS = 3
+
+
+@signal(
+    "dynamics.user_msg_length_slope",
+    type="float",
+    unit="tokens per turn",
+    origin="Agent Signals",
+    priority="P1",
+    pitfalls="First prompts are the longest, so most healthy sessions fall: read excl_first_norm, where less than 0.5"
+    " either way is flat.",
+    why="Messages that grow explain again what was not understood; messages that shrink may be trust or giving up.",
+)
+def user_msg_length_slope(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Least-squares slope of message length over the turns; cleaned text, at most 400 tokens each, plan hand-offs and
+    bare attachments left out."""
+    messages = [t for t in view.turns if t.kind not in UNSPOKEN]
+    if len(messages) < FEWEST_TURNS:
+        return Absent("not_applicable", "fewer_than_3_turns")
+    lengths = [
+        min(t.n_tokens if (kept := clean(t.text)) == t.text else count_tokens(kept), MOST_TOKENS) for t in messages
+    ]
+    why.support(messages)
+    why.rule(f"lengths: {', '.join(map(str, lengths[:50]))}")
+    slope, norm = _slope(lengths)
+    detail: dict[str, float | int | None] = {"n": len(messages), "norm": norm}
+    if len(messages) > FEWEST_TURNS:
+        detail["excl_first"], detail["excl_first_norm"] = _slope(lengths[1:])
+    return Measured(slope, detail)
+
+
+def _slope(values: list[int]) -> tuple[float, float | None]:
+    """The slope, and the change it makes over the whole series as a share of its mean; null when that is 0."""
+    n = len(values)
+    middle, mean = (n - 1) / 2, sum(values) / n
+    slope = sum([(i - middle) * v for i, v in enumerate(values)]) / (n * (n * n - 1) / 12)
+    return slope, (slope * (n - 1) / mean if mean else None)
+
+
+# Work outside the scope, counted where it happens: in the calls.
+
+_TEST_FOLDERS = frozenset(("test", "tests", "__tests__", "testdata"))
+
+
+@signal(
+    "dynamics.gd_actions",
+    type="float",
+    unit="ratio",
+    origin="Agent Signals",
+    source="derived",
+    priority="P2",
+    why="Work outside the scope, counted where it happens: in the calls.",
+    pitfalls="An adaptation to code, not the paper's number (arXiv 2505.02709); without a judge only a trend:"
+    " what the first response changed is in scope, so a session of one turn is always 0.",
+)
+def gd_actions(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Calls that change files outside the scope / calls that change files. In scope is what lies in a folder that a
+    human turn names or the first response with a change touched, and tests next to it."""
+    changed = view.changed_files
+    actions = [
+        (call, paths)
+        for call, class_ in zip(view.calls, view.classes, strict=True)
+        if class_ in ("edit", "shell_write")
+        and (paths := changed.get(call.seq) or ({call.path} if call.path and view.in_repo(call.path) else None))
+    ]
+    if not actions:
+        return Absent("not_applicable", "no_edit")
+    began = next((call.turn for call, _ in actions if call.seq in changed), None)
+    folders = {
+        p.rpartition("/")[0] for call, paths in actions if call.turn == began and call.seq in changed for p in paths
+    }
+    far = [(call, paths) for call, paths in actions if any(_scope_folder(p, folders) not in folders for p in paths)]
+    named = view.mentions if far else Mentions(())
+    outside = [
+        call for call, paths in far if not all(_scope_folder(p, folders) in folders or named.place(p) for p in paths)
+    ]
+    if len(outside) == len(actions):
+        # What covers nothing at all is no scope: nobody could tell drift from a request that names no place.
+        return Absent("not_computable", "no_reference")
+    why.support(outside, "outside:")
+    why.denominator([call for call, _ in actions])
+    why.rule(
+        "folders named by a turn, or changed by the first response that changed any, and tests in them, are in scope"
+    )
+    return ratio(len(outside), len(actions), method="fallback", confidence="low")
+
+
+def _scope_folder(path: str, folders: set[str]) -> str:
+    """The folder a file counts to: tests in a folder of their own count to the one that holds it, when that is in."""
+    folder = path.rpartition("/")[0]
+    above, _, name = folder.rpartition("/")
+    return above if name in _TEST_FOLDERS and folder not in folders else folder
+
+
+# What the agent planned to change and never touched.
+
+MOST_ITEMS = 60
+MOST_TOLD = 20
+_ITEM = re.compile(
+    r"(?<![\w./-])(?:[\w@-][\w.@-]{0,80}/){0,12}[\w-][\w.-]{0,80}\.[A-Za-z][A-Za-z0-9]{0,7}\b(?!\(|/)"
+    r"|\b[A-Za-z_]\w{1,80}\(\)"
+    r"|(?<![\w./-])[A-Za-z][a-z0-9]{0,40}(?:[A-Z][a-z0-9]{1,40}){1,8}\b(?![./])"
+    r"|(?<![\w./-])[A-Za-z0-9]{1,40}(?:_[A-Za-z0-9]{1,40}){1,8}\b(?![./])"
+)
+"""A file, a call, an identifier in camel or snake case."""
+_MAY_BE_ITEM = re.compile(r"[\w.-]\.[A-Za-z]|\w\(\)|[A-Za-z0-9][A-Z][a-z0-9]|[A-Za-z0-9]_[A-Za-z0-9]")
+"""What every item has, wherever it stands: a mask takes words away, and adds none that is an item."""
+_OF_NAME = ("_", "-", ".")
+_NO_ITEMS = frozenset(("GitHub", "GitLab", "JavaScript", "TypeScript", "GraphQL", "DevOps", "Node.js", "e.g", "i.e"))
+"""Names of products, and abbreviations, that look like something to change."""
+_LOOKS_ONLY = re.compile(
+    r"\W*(?:\*\*)?(?:(?:first|then|next|finally),? )?(?:read|check|look|review|inspect|explore|search|find|understand"
+    r"|investigat\w+|analy[sz]e|identify|examine|locate|confirm|verify|run|compare|trace|audit|reproduce)\b",
+    re.IGNORECASE,
+)
+
+
+@signal(
+    "dynamics.gd_inaction",
+    type="float",
+    unit="ratio",
+    origin="Agent Signals",
+    source="derived",
+    priority="P2",
+    why="Parts of the plan that were forgotten on the way.",
+    pitfalls="An adaptation to code, not the paper's number (arXiv 2505.02709). Names in prose: what was renamed"
+    " counts as untouched; so do findings that a handed-over plan lists like steps. Few plans name what they change.",
+)
+def gd_inaction(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Files, functions and identifiers that the first plan names, outside steps that only look, and that no later edit,
+    shell write or test names / all of them."""
+    made, steps, source = _first_plan(view)
+    items = _items(steps)
+    if made is not None:
+        why.support([made], "the plan:")
+    if made is None or not items:
+        return Absent("not_applicable", "no_plan_items")
+    changed = view.changed_files
+    later = [
+        call
+        for call, class_ in zip(view.calls, view.classes, strict=True)
+        if call.seq > made.seq and class_ in ("edit", "shell_write", "test") and call.status != "rejected"
+    ]
+    files = {path for call in later for path in changed.get(call.seq, ())}
+    arguments = "\n".join([c.arguments for c in later])
+    untouched = [item for item in items if not (_is_changed(item, files) or _stands_in(item, arguments))]
+    why.denominator(later, "after the plan:")
+    why.rule(f"untouched: {', '.join(untouched[:MOST_TOLD]) or 'nothing'}")
+    return ratio(len(untouched), len(items), source=source, untouched=untouched[:MOST_TOLD])
+
+
+def _first_plan(view: SessionView) -> tuple[ToolCall | Turn | None, list[str], str]:
+    """The plan the person hands over with the first turn, else the first the agent makes; its steps; what it is."""
+    first = view.turns[0] if view.turns else None
+    if first is not None and first.kind == "plan_handoff" and (steps := text_steps(first.text)):
+        return first, steps, "handoff"
+    if not any(c.class_ == "plan" for c in view.calls):
+        return None, [], ""
+    made = plans(view)
+    return (made[0].call, made[0].steps, made[0].source) if made else (None, [], "")
+
+
+def _items(steps: Sequence[str]) -> list[str]:
+    """Each thing to change once, in the order of the plan. Masked first: a part of a mail address looks like a file."""
+    names: dict[str, None] = {}
+    for step in steps:
+        if _MAY_BE_ITEM.search(step) and not _LOOKS_ONLY.match(step):
+            names.update(dict.fromkeys(name.removesuffix("()") for name in _ITEM.findall(redacted(step))))
+    return [name for name in names if name not in _NO_ITEMS][:MOST_ITEMS]
+
+
+def _is_changed(item: str, files: set[str]) -> bool:
+    return "." in item and any(path == item or path.endswith("/" + item) for path in files)
+
+
+def _stands_in(name: str, text: str) -> bool:
+    """Whether the name is there as a whole: not at the end of `other_name`, nor the beginning of `name2`."""
+    at = text.find(name)
+    while at >= 0:
+        before, after = text[at - 1 : at], text[at + len(name) : at + len(name) + 1]
+        if not (before.isalnum() or before in _OF_NAME or after.isalnum() or after == "_"):
+            return True
+        at = text.find(name, at + 1)
+    return False
+
+
+# How far the last plan is from the first.
+
+SAME_STEP = 0.5
+"""F1 of the sets of words of two steps from which on they are one (design/signals.md#plans)."""
+
+
+@signal(
+    "dynamics.plan_ged",
+    type="float",
+    unit="normalised GED",
+    origin="Agent Signals",
+    source="derived",
+    priority="P2",
+    why="A plan that is another in the end says that the task was not understood when it began.",
+    pitfalls="Plans in prose and to-do lists of one plan differ in words: see `sources`. RECAP compares plans of two"
+    " writers and has no threshold. A second task in the same session brings a plan of its own.",
+)
+def plan_ged(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Graph edit distance of the session's first and last plan, out of taking one apart and building the other anew: 0
+    the same steps in the same order, 1 nothing in common."""
+    versions = plans(view)
+    if not versions:
+        return Absent("not_applicable", "no_plan")
+    first, last = versions[0], versions[-1]
+    why.support([first.call], "first plan:")
+    if len(versions) == 1:
+        why.rule("only one plan state: 0")
+        return Measured(0.0, {"single_plan": True, "raw": 0, "steps": [_size(first)], "sources": [first.source]})
+    why.support([last.call], "last plan:")
+    alike = [[_same(a, b) for b in _words(last)] for a in _words(first)]
+    apart = distance(alike, _size(last), _edges(first), _edges(last))
+    steps_alike = sum(any(row) for row in alike)
+    why.rule(
+        f"{apart.edits} changes of steps and of their order out of {apart.largest}; steps of one word set"
+        f" (F1 >= {SAME_STEP}) are the same: {steps_alike} of {_size(first)}"
+    )
+    detail = {
+        "raw": apart.edits,
+        "num": apart.edits,
+        "den": apart.largest,
+        "method": "exact" if apart.exact else "upper_bound",
+        "states": len(versions),
+        "steps": [_size(first), _size(last)],
+        "sources": [first.source, last.source],
+        "confidence": "high" if first.source == last.source else "low",
+    }
+    return Measured(apart.edits / apart.largest, detail)
+
+
+def _size(plan: Plan) -> int:
+    return min(len(plan.steps), MOST_STEPS)
+
+
+def _words(plan: Plan) -> list[frozenset[str]]:
+    return [frozenset(split_words(step)) for step in plan.steps[:MOST_STEPS]]
+
+
+def _same(first: frozenset[str], other: frozenset[str]) -> bool:
+    return first == other or 2 * len(first & other) >= SAME_STEP * (len(first) + len(other))
+
+
+def _edges(plan: Plan) -> Edges:
+    kept = range(_size(plan))
+    return set(pairwise(kept)) | {(a, b) for a, b in plan.after if a in kept and b in kept}
+
+
+# How near each answer stays to what was asked for first.
+
+
+@signal(
+    "dynamics.intent_coherence_curve[]",
+    type="list[float]",
+    unit="coherence per response",
+    origin="Agent Signals",
+    source="embedding",
+    priority="P1",
+    why="A sudden drop is drift, a low plateau an answer to the wrong question.",
+    pitfalls='Short answers ("done") are far from everything. The seed has a formula only, no path.',
+)
+def intent_coherence_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
+    """For each response how near the agent's visible words are to the session's first request, 0 to 1 on the embedder's
+    scale; null for responses without words."""
+    passages = view.made(Passages)
+    compared = request_vectors(view, vectors, passages)
+    if isinstance(compared, Absent):
+        return compared
+    vectors, anchor, request = compared
+    answers = vectors.of(passages.answer(n) for n in range(anchor.turn, len(view.turns)))
+    distances = [None] * anchor.turn + [cosine_distance(request, answer) for answer in answers]
+    curve = [None if d is None else round(1 - vectors.profile.pollution(d), DIGITS) for d in distances]
+    why.support([anchor], "compared with every answer:")
+    for n, value in enumerate(curve):
+        if value is not None:
+            why.denominator(passages.answer_events(n)[:1], f"turn {n}: coherence {value}, answer beginning")
+    why.rule(f"1 - calibrated distance of request and answer, the scale of {vectors.embedder.id}")
+    detail = {**vectors.provenance, "confidence": vectors.confidence, "anchor_turn": anchor.turn, "raw": distances}
+    return Measured(curve, detail)
+
+
+# How far the talk moves from what was asked for first.
+#
+# Distances are 1 - cosine of an embedder's vectors, on the scale of that embedder's profile: 0 as near as an answer
+# is to its own question, 1 as far as a stranger's session (design/signals.md#context-pollution).
+
+CP_MODERATE = 0.2
+"""The inventory's own cut; Kemple's bands are 0.10, 0.25 and 0.45."""
+CP_SEVERE = 0.45
+SHARP_RISE = 0.3
+SHARP_UNTIL_TURN = 2
+"""A rise that steep and that early is a new subject, not a drift (design/signals.md#failure-mode)."""
+_BANDS = ((2, "started_wrong"), (4, "early"), (10, "mid_session"), (15, "late_mid"))
+"""Where the drift set in: up to that turn; 3-4 and 11-15, which the seed leaves open, have names of their own."""
+
+
+@signal(
+    "dynamics.cp_curve[]",
+    type="list[float]",
+    unit="CP per user turn",
+    origin="Agent Signals",
+    source="embedding",
+    priority="P1",
+    why="Shows when, and how fast, the talk left what was asked for first.",
+    pitfalls="A distance of topics, no failure: half of the real sessions take up a second task. Values of two"
+    " embedders are never comparable.",
+)
+def cp_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
+    """For each human turn how far the exchanges up to it (it and the two before, the request left out) are from the
+    session's first request, 0 to 1 on the embedder's scale; null before it, and where there is nothing to compare."""
+    passages = view.made(Passages)
+    compared = request_vectors(view, vectors, passages)
+    if isinstance(compared, Absent):
+        return compared
+    vectors, anchor, request = compared
+    after = range(anchor.turn + 1, len(view.turns))
+    windows = vectors.of_joined(passages.window(n, anchor) for n in after)
+    distances = [None] * anchor.turn + [0.0] + [cosine_distance(request, window) for window in windows]
+    profile = vectors.profile
+    curve = [None if d is None else round(profile.pollution(d), DIGITS) for d in distances]
+    why.support([anchor], "compared with every window:")
+    for turn, value, how_far in zip(view.turns, curve, distances, strict=True):
+        if turn.turn > anchor.turn:
+            why.denominator([turn], f"turn {turn.turn}: CP {value}, distance {how_far}; the window ends with")
+    why.rule(
+        f"CP = (distance - {profile.aligned}) / ({profile.unrelated} - {profile.aligned}) cut to 0..1, the scale of"
+        f" {vectors.embedder.id} ({profile.origin});"
+        f" distance = 1 - cosine(request, turns N-{WINDOW_TURNS - 1}..N without it)"
+    )
+    detail = {**vectors.provenance, "confidence": vectors.confidence, "anchor_turn": anchor.turn, "raw": distances}
+    return Measured(curve, {**detail, "shape": _shape(curve)})
+
+
+def _shape(curve: list[float | None]) -> str | None:
+    """`sharp`, `gradual` or `flat` (design/signals.md#failure-mode); None when no turn has a value."""
+    points = [(n, v) for n, v in enumerate(curve) if v is not None]
+    if not points:
+        return None
+    if max(v for _, v in points) <= CP_MODERATE:
+        return "flat"
+    rises = ((n, v - before) for (_, before), (n, v) in pairwise(points))
+    sharp = any(n <= SHARP_UNTIL_TURN and rise >= SHARP_RISE for n, rise in rises)
+    return "sharp" if sharp else "gradual"
+
+
+@signal(
+    "dynamics.max_cp",
+    type="float",
+    unit="CP",
+    origin="Agent Signals",
+    source="embedding",
+    priority="P1",
+    high_value=True,
+    why="How far the talk got from what was asked for first.",
+    pitfalls="Up to 0.20 aligned, above moderate, above 0.45 severe: on the calibrated scale only. Kemple's own bands"
+    " are 0.10, 0.25 and 0.45.",
+)
+def max_cp(view: SessionView, why: Evidence, cp_curve: list[float | None] | Absent) -> Measured | Absent:
+    """The largest value of the session's context pollution curve."""
+    if isinstance(cp_curve, Absent):
+        return cp_curve
+    distances = [(v, -n) for n, v in enumerate(cp_curve) if v is not None]
+    if len(distances) < 2:  # the request itself is always 0
+        return Absent("not_computable", "no_text")
+    most, at = max(distances)
+    why.support([view.turns[-at]], f"CP {most}, the first of the largest, in the window ending with")
+    band = "aligned" if most <= CP_MODERATE else "moderate" if most <= CP_SEVERE else "severe"
+    why.rule(f"the largest of the curve; > {CP_MODERATE} moderate, > {CP_SEVERE} severe")
+    return Measured(most, {"turn": -at, "band": band})
+
+
+@signal(
+    "dynamics.drift_onset_turn",
+    type="int",
+    unit="turn index",
+    origin="Agent Signals",
+    source="embedding",
+    priority="P1",
+    why="Early: it started wrong. Late: it wore off.",
+    pitfalls="A single aside triggers it; `sustained` asks for two turns in a row.",
+)
+def drift_onset_turn(view: SessionView, why: Evidence, cp_curve: list[float | None] | Absent) -> Measured | Absent:
+    """The first turn (0-based) whose context pollution is above 0.20."""
+    if isinstance(cp_curve, Absent):
+        return cp_curve
+    away = [n for n, v in enumerate(cp_curve) if v is not None and v > CP_MODERATE]
+    why.rule(f"first turn with CP > {CP_MODERATE}")
+    if not away:
+        return Absent("none_found", "never_above")
+    onset = away[0]
+    why.support([view.turns[onset]], f"CP {cp_curve[onset]} in the window ending with")
+    sustained = next((n for n in away if n + 1 in away), None)
+    band = next((name for last, name in _BANDS if onset <= last), "late")
+    return Measured(onset, {"band": band, "sustained": sustained})
+
+
+# Whether the agent held on to an assumption that the person had corrected.
+
+WITHIN_TURNS = 3
+MOVED = 0.05
+"""A smaller change of nearness is no movement (design/signals.md#locked-assumptions)."""
+SAME_REGIONS = 0.5
+
+
+@signal(
+    "dynamics.assumption_lock_turn",
+    basis="heuristic",
+    type="int",
+    unit="turn index",
+    origin="Agent Signals",
+    source="derived",
+    priority="P2",
+    why="The person says it again, and the agent goes on as before.",
+    pitfalls="Rests on corrections found by pattern, a third of those a reader finds. The drop of 30 % the seed cites"
+    " is from chat agents. `confidence` is low with an embedder that counts words."
+    " One value on the project's corpus.",
+)
+def assumption_lock_turn(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
+    """The first turn (0-based) with a correction or failure report that is followed by another within three turns,
+    without the answers in between having come nearer to it, or an acceptance lying between."""
+    if len(view.turns) < 3:
+        return Absent("not_applicable", "few_turns")
+    complaints = {t.turn: _complaint(t.text, t.kind) for t in view.turns[1:]}
+    corrected = [n for n, words in complaints.items() if words]
+    why.denominator([view.turns[n] for n in corrected], "correction or failure report:")
+    why.rule(f"a second complaint within {WITHIN_TURNS} turns, no acceptance between, nearness moved less than {MOVED}")
+    for first, second in _pairs(view, corrected):
+        moved, detail = _moved(view, vectors, first, second)
+        if moved is not None and not moved:
+            why.support([view.turns[first], view.turns[second]], f"turns {first} and {second}:")
+            return Measured(first, {"second_turn": second, "confidence": "low", **detail})
+    return Absent("none_found", f"{len(corrected)} corrections")
+
+
+def _complaint(text: str, kind: str) -> bool:
+    return bool(corrections(text, kind)) or failure_report(text, kind) is not None
+
+
+def _pairs(view: SessionView, corrected: list[int]) -> list[tuple[int, int]]:
+    """Each complaint with the next one, when it is near and nothing was accepted in between."""
+    return [
+        (first, second)
+        for first, second in pairwise(corrected)
+        if second - first <= WITHIN_TURNS
+        and not any(acceptance(t.text, t.kind) for t in view.turns[first + 1 : second])
+    ]
+
+
+def _moved(
+    view: SessionView, vectors: Vectors | Absent, first: int, second: int
+) -> tuple[bool | None, dict[str, object]]:
+    """Whether the answers moved between two complaints, and how that was told; None when it can't be."""
+    if isinstance(vectors, Absent):
+        return _moved_elsewhere(view, first, second), {"method": "region"}
+    passages = view.made(Passages)
+    words, before, after = vectors.of(
+        [passages.prompt(view.turns[first]), passages.answer(first - 1), passages.answer(second - 1)]
+    )
+    near_before, near_after = words.cosine(before), words.cosine(after)
+    if near_before is None or near_after is None:
+        return None, {}
+    # Not cut to 0..1: beyond the ends of the scale, where short complaints lie, it would hide every movement.
+    step = vectors.profile.unclipped(1 - near_before) - vectors.profile.unclipped(1 - near_after)
+    return abs(step) >= MOVED, {**vectors.provenance, "moved": round(step, 4)}
+
+
+def _moved_elsewhere(view: SessionView, first: int, second: int) -> bool | None:
+    """Whether the answers between edit other places than the one before; None when one of them edits nothing."""
+    regions = view.made(_regions_by_turn)
+    before = regions.get(first - 1, set())
+    between = set[int]().union(*(regions.get(turn, set()) for turn in range(first, second)))
+    if not before or not between:
+        return None
+    return len(before & between) / len(before | between) < SAME_REGIONS
+
+
+def _regions_by_turn(view: SessionView) -> dict[int | None, set[int]]:
+    """The numbers of the regions that each turn edits."""
+    regions: dict[int | None, set[int]] = {}
+    for n, region in enumerate(view.regions):
+        for edit in region.edits:
+            regions.setdefault(edit.turn, set()).add(n)
+    return regions
+
+
+# How a session failed, if it did: a decision tree over other signals (design/signals.md#failure-mode).
+
+STALE_CALLS = 4
+REPEATED = 0.20
+"""Nearly twice the 98th percentile of repetition (design/signals.md#failure-mode); one to three stale calls are a
+habit, four a loop."""
+FEW_CALLS, FEW_FILE_CALLS = 10, 9
+CORRECTED = 0.20
+NEAR_TURNS = 3
+GOALS, PLAN_STEPS = 3, 8
+MANY_FILES, AT_ONCE = 4, 0.7
+SOME_CORRECTED, SOME_PUSHBACK = 0.15, 0.25
+FAR = 0.45
+DRIFT, UNREQUESTED, NEW_FILES = 2.0, 3, 3
+MOST_NULL = 2
+_CORE = ("cp_curve", "correction_ratio", "repetition_rate", "scope_drift", "assumption_lock_turn")
+_EXPECTED = frozenset(("none_found", "not_applicable"))
+_SEARCHED = 4000
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.S)
+_LISTED = re.compile(r"\n[ \t]{0,6}(?:[-*\u2022]|\d{1,2}[.)])[ \t]+\S")
+_CLAUSE = re.compile(r"[.!?;\n]|,? (?:and|then)(?: then| also)? |, ")
+_WORD = re.compile(
+    r"\W*(?:(?:please|can you|could you|also|then|now|finally|i want you to|we should|let's)\b\W*){0,3}(\w+)"
+)
+
+
+@signal(
+    "dynamics.session_failure_mode",
+    basis="heuristic",
+    type="enum",
+    unit="label",
+    origin="Agent Signals",
+    source="derived",
+    priority="P1",
+    why="One word for how a session went wrong, with the reasons kept: where to look first.",
+    pitfalls="shifted_intent is no failure of the agent: the person moved on. Look at `confidence`: scope is told by"
+    " the files that are named, intent by counted words. Clean says that nothing matched, not that the work was good.",
+)
+def session_failure_mode(  # noqa: PLR0913  (the parameters are the needs of the signal)
+    view: SessionView,
+    why: Evidence,
+    user_turn_count: int,
+    cp_curve: list[float | None] | Absent,
+    correction_ratio: float | Absent,
+    repetition_rate: float | Absent,
+    repeated_calls: dict[str, Any],
+    assumption_lock_turn: int | Absent,
+    scope_drift: float | Absent,
+    unrequested_files: dict[str, Any] | Absent,
+    conflation_turn: int | Absent,
+    pushback_rate: float | Absent,
+    plan_steps_detected: int | Absent,
+    objections: dict[str, list[int]] | Absent,
+    vectors: Any,
+) -> Measured | Absent:
+    """stuck_loop, assumption_locked, multi_intent_confusion, shifted_intent or scope_bleed: the first whose condition
+    holds; else clean."""
+    if not view.steps and not any(view.responses):
+        return Absent("not_applicable", "no_response")
+    core = (cp_curve, correction_ratio, repetition_rate, scope_drift, assumption_lock_turn)
+    missing = [n for n, v in zip(_CORE, core, strict=True) if isinstance(v, Absent) and v.reason not in _EXPECTED]
+    if len(missing) > MOST_NULL:
+        return Absent("dependency_null", ", ".join(missing))
+    corrected = _number(correction_ratio)
+    at = [] if isinstance(objections, Absent) else objections["corrections"]
+    away = [] if isinstance(cp_curve, Absent) else _far_turns(cp_curve)
+    pushed = _number(pushback_rate)
+    troubled = corrected >= SOME_CORRECTED or pushed >= SOME_PUSHBACK
+    strayed = 0 if isinstance(unrequested_files, Absent) else unrequested_files["n"]
+    drifted = user_turn_count > 1 and _number(scope_drift) > DRIFT and strayed >= UNREQUESTED
+    locked = not isinstance(assumption_lock_turn, Absent)
+    predicates = {
+        "stuck_loop": _is_stuck(view, repeated_calls["stale_max"], _number(repetition_rate)),
+        "assumption_locked": locked or (corrected >= CORRECTED and any(b - a <= NEAR_TURNS for a, b in pairwise(at))),
+        "multi_intent_confusion": troubled and _is_wide(view) and _is_manifold(view, plan_steps_detected),
+        "shifted_intent": bool(away) and not isinstance(correction_ratio, Absent) and corrected < CORRECTED,
+        "scope_bleed": drifted and (not isinstance(conflation_turn, Absent) or _spreads_late(view)),
+    }
+    candidates = [name for name, holds in predicates.items() if holds]
+    label = candidates[0] if candidates else "clean"
+    why.rule(f"{label}: {', '.join(candidates) or 'no condition'} holds; the order is {', '.join(predicates)}")
+    for turns, note in ((frozenset(at), "correction:"), (frozenset(away), f"CP {FAR} or more:")):
+        why.support([t for t in view.turns if t.turn in turns], note)
+    why.denominator(view.turns)
+    detail: dict[str, Any] = {"predicates": {**predicates, "clean": not candidates}}
+    detail["stale_max"] = repeated_calls["stale_max"]
+    if missing:
+        detail["missing"] = missing
+    if len(candidates) > 1:
+        detail["candidates"] = candidates
+    weak = label == "stuck_loop" and repeated_calls["stale_max"] < STALE_CALLS
+    detail["confidence"] = "low" if weak else _confidence(label, candidates, vectors)
+    return Measured(label, detail)
+
+
+def _confidence(label: str, candidates: list[str], vectors: Any) -> str:
+    """Files named in words are a weak measure of scope, and counted words one of intent."""
+    if label == "scope_bleed" or (label == "shifted_intent" and getattr(vectors, "confidence", "low") == "low"):
+        return "low"
+    return "medium" if len(candidates) > 1 else "high"
+
+
+def _number(value: float | Absent) -> float:
+    return 0.0 if isinstance(value, Absent) else value
+
+
+def _far_turns(curve: list[float | None]) -> list[int]:
+    """The turns far from the request next to another such."""
+    far = {n for n, v in enumerate(curve) if v is not None and v >= FAR}
+    return [n for n in sorted(far) if n - 1 in far or n + 1 in far]
+
+
+def _is_stuck(view: SessionView, stale: int, repeated: float) -> bool:
+    """Equal calls without an edit between them, or much repeated while the last third of the calls about files is about
+    no new one. Something must have been repeated in vain: tests run again after each edit are how work is done.
+    """
+    if stale >= STALE_CALLS:
+        return True
+    if stale < 2 or repeated < REPEATED or len(view.calls) < FEW_CALLS:
+        return False
+    files = [path for c in view.calls if (path := target_file(c)) is not None]
+    last = len(files) - len(files) // 3
+    return len(files) >= FEW_FILE_CALLS and set(files[last:]) <= set(files[:last])
+
+
+def _is_wide(view: SessionView) -> bool:
+    """Most of the many files were changed in the first response."""
+    touched = {e.path for e in view.repo_edits}
+    if len(touched) < MANY_FILES:
+        return False
+    return len({e.path for e in view.repo_edits if e.turn == 0}) >= AT_ONCE * len(touched)
+
+
+def _is_manifold(view: SessionView, plan_steps: int | Absent) -> bool:
+    return _number(plan_steps) >= PLAN_STEPS or (bool(view.turns) and goals(view.turns[0].text) >= GOALS)
+
+
+def goals(text: str) -> int:
+    """How many things a prompt asks for: its list items, or its clauses that begin with a verb of action."""
+    bare = "\n" + lowered(_FENCE.sub("\n", text[:_SEARCHED]))
+    begins = [match[1] for clause in _CLAUSE.split(bare) if (match := _WORD.match(clause))]
+    return max(len(_LISTED.findall(bare)), sum(word in ACTIONS for word in begins))
+
+
+def _spreads_late(view: SessionView) -> bool:
+    """A response after the first changes several files for the first time."""
+    first: dict[str, int] = {}
+    for edit in view.repo_edits:
+        first.setdefault(edit.path, edit.turn or 0)
+    return any(n >= NEW_FILES for turn, n in Counter(first.values()).items() if turn)

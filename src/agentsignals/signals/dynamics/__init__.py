@@ -1,1 +1,0 @@
-"""How a session moves: corrections, repetitions, drift from what was asked for, and how it failed."""

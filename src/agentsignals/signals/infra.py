@@ -1,0 +1,224 @@
+"""What the machinery around an attempt did: how long it took, and how it ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentsignals.model import Absent, Attempt
+from agentsignals.signals.catalog import Measured, signal
+from agentsignals.views.session import Evidence, SessionView
+from agentsignals.views.working_time import SECOND as WORK_SECOND
+from agentsignals.views.working_time import Clock, longest_s
+
+# Infrastructure: how long it took, and which attempt of its trial it was.
+
+SECOND = 1_000_000
+
+
+@signal(
+    "infra.wall_time_s",
+    type="float",
+    unit="seconds",
+    context="both",
+    level="attempt",
+    version=3,
+    origin="Agent Signals",
+    harness=True,
+    pitfalls="The person's pauses count, and so does the sleep of a machine (left open overnight, a session is a day"
+    " long): infra.work_time_s leaves them out. Cold start and server load count too: compare within a run only."
+    " In an eval it is the harness's time for the whole attempt, set-up and verification"
+    " included: `agent_time_s` is the agent's own, where recorded.",
+    hindsight="the verifier's time",
+)
+def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Time from the first to the last event of the main thread; of an eval attempt as its harness recorded it."""
+    attempt = view.session.attempt
+    recorded = _recorded(attempt, why) if attempt is not None else None
+    events = view.events if attempt is None else [e for e in view.events if e.kind != "harness"]
+    times = [at for e in events if (at := e.timestamp) is not None]
+    if recorded is not None:
+        if times:
+            recorded.detail["timestamps_s"] = (max(times) - min(times)) / SECOND
+        return recorded
+    if not times:
+        return Absent("missing_field", "timestamps" if attempt is None else "duration")
+    times.sort()  # half the work of `min` and `max`: they nearly always are in order
+    first, last = times[0], times[-1]
+    why.support((e for e in events if e.timestamp == first), "first")
+    why.support((e for e in events if e.timestamp == last), "last")
+    return Measured((last - first) / SECOND, {"method": "timestamps"})
+
+
+def _recorded(attempt: Attempt, why: Evidence) -> Measured | None:
+    """How long the attempt took as its harness says: in words, else by its start and end."""
+    seconds, method = attempt.wall_time_s, "harness"
+    if seconds is None and attempt.started_at is not None and attempt.ended_at is not None:
+        seconds, method = (attempt.ended_at - attempt.started_at) / SECOND, "attempt_times"
+    if seconds is None or not seconds >= 0:
+        return None
+    why.support(attempt.saying("wall_time_s" if method == "harness" else "ended_at"))
+    detail: dict[str, Any] = {"method": method}
+    if attempt.agent_time_s is not None:
+        detail["agent_time_s"] = attempt.agent_time_s
+    if "wall_time_s" in attempt.conflicts:
+        detail["conflict"] = True
+    return Measured(float(seconds), detail)
+
+
+@signal(
+    "infra.timed_out",
+    type="bool",
+    unit="flag",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="harness",
+    harness=True,
+    pitfalls="Depends on the tasks (slow test suites): segment before using. A patch may be graded all the same."
+    " One value on the project's corpus.",
+    hindsight="the verifier's time",
+)
+def timed_out(view: SessionView, why: Evidence, timeout_s: int | Absent) -> Measured | Absent:
+    """Whether the time was up before the agent had finished; `inferred` from a duration that reaches the limit."""
+    attempt = view.session.attempt
+    if attempt is None:
+        return Absent("missing_field", "timed_out")
+    if attempt.timed_out is not None:
+        why.support(attempt.saying("timed_out"))
+        return Measured(attempt.timed_out, {"conflict": True} if "timed_out" in attempt.conflicts else {})
+    seconds = attempt.agent_time_s if attempt.agent_time_s is not None else attempt.wall_time_s
+    if isinstance(timeout_s, Absent) or seconds is None or seconds < timeout_s:
+        return Absent("missing_field", "timed_out")
+    why.support([*attempt.saying("agent_time_s"), *attempt.saying("wall_time_s")])
+    why.rule("the attempt lasted as long as its timeout")
+    return Measured(True, {"method": "inferred"})
+
+
+@signal(
+    "infra.attempt_index",
+    type="int",
+    unit="index",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="harness",
+    harness=True,
+    pitfalls="First attempts and retries are reported apart: one mean over both hides whether first tries or recovery"
+    " got better."
+    " One value on the project's corpus.",
+)
+def attempt_index(view: SessionView, why: Evidence) -> int | Absent:
+    """Position of the attempt in its trial, 0 for the first."""
+    attempt = view.session.attempt
+    if attempt is None or attempt.attempt_index is None:
+        return Absent("missing_artifact", "result_json")
+    why.support(attempt.statements)
+    return attempt.attempt_index
+
+
+@signal(
+    "infra.recovery_mode",
+    type="str",
+    unit="label",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="harness",
+    priority="P1",
+    harness=True,
+    pitfalls="The words are the harness's own. No value on the project's corpus.",
+    hindsight="the verdict",
+)
+def recovery_mode(view: SessionView, why: Evidence, attempt_index: int) -> str | Absent:
+    """How the controller had the trial recover (`trialRecoveryMode`), on its retries."""
+    if attempt_index == 0:
+        return Absent("not_applicable", "first_attempt")
+    return _mode(view, why, "trialRecoveryMode")
+
+
+@signal(
+    "infra.final_failure_mode",
+    type="str",
+    unit="label",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="harness",
+    priority="P1",
+    harness=True,
+    pitfalls="The words are the harness's own. `inconsistent`: named although the trial was solved."
+    " No value on the project's corpus.",
+    hindsight="the verdict",
+)
+def final_failure_mode(view: SessionView, why: Evidence, reward: float | Absent) -> Measured | Absent:
+    """How the trial failed in the end (`finalFailureMode`), on its last attempt."""
+    attempt = view.session.attempt
+    if attempt is not None and attempt.is_last is False:
+        return Absent("not_applicable", "not_the_last_attempt")
+    mode = _mode(view, why, "finalFailureMode")
+    if isinstance(mode, Absent):
+        return Absent("not_applicable", "solved") if reward == 1 else mode
+    return Measured(mode, {"inconsistent": True} if reward == 1 else {})
+
+
+def _mode(view: SessionView, why: Evidence, name: str) -> str | Absent:
+    attempt = view.session.attempt
+    if attempt is None or attempt.localization is None:
+        return Absent("missing_artifact", "harbor_result")
+    mode = attempt.localization.get(name)
+    if not isinstance(mode, str):
+        return Absent("missing_field", name)
+    why.support(attempt.saying("localization"))
+    return mode
+
+
+# Infrastructure: how long the agent worked, and how long it waited.
+
+
+@signal(
+    "infra.work_time_s",
+    type="float",
+    unit="seconds",
+    context="both",
+    level="attempt",
+    origin="this project",
+    pitfalls="No log says when a call was allowed: each stretch counts for at most as long as its kind can take"
+    " (design/signals.md#time-at-work), so that short waits for leave are inside, and of a call that ran for longer the"
+    " rest is missing.",
+    why="Neither the person's pauses nor a laptop that slept is work.",
+)
+def work_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
+    """How long the agent or its subagents worked for the person's turns: model calls and tools that ran, without waits
+    for the person, for leave, or of a machine that slept."""
+    time = view.made(Clock).whole
+    if time is None:
+        return Absent("missing_field", "timestamps")
+    why.support(view.turns or view.events[:1])
+    return Measured(time.work_s, {"waiting_s": time.waiting_s})
+
+
+@signal(
+    "infra.waiting_time_s",
+    type="float",
+    unit="seconds",
+    context="both",
+    level="attempt",
+    origin="this project",
+    pitfalls="`calls_s` is a wait for leave or a machine that slept: nothing logged tells them apart."
+    " Of eval runs one value on the project's corpus.",
+    why="What approvals, questions and sleep cost; work_time_s is without it.",
+)
+def waiting_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
+    """How long the agent waited within its responses: `asked_s` with a question or a plan before the person, `calls_s`
+    with a call open for longer than it can have run, `silence_s` with none open and no model call that long."""
+    time = view.made(Clock).whole
+    if time is None:
+        return Absent("missing_field", "timestamps")
+    waited = [
+        call for call in view.calls
+        if call.started_at is not None and call.ended_at is not None
+        and call.ended_at - call.started_at > longest_s(call) * WORK_SECOND
+    ]  # fmt: skip
+    why.support(waited, "open for longer than it can have run:")
+    why.denominator(view.turns or view.events[:1])
+    return Measured(time.waiting_s, {"asked_s": time.asked_s, "calls_s": time.calls_s, "silence_s": time.silence_s})

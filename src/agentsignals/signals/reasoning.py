@@ -1,0 +1,374 @@
+"""How the agent thought: phases of the work, plans, corrections of itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agentsignals.model import Absent, Event, ToolCall, decoded, to_iso
+from agentsignals.signals.catalog import Measured, signal
+from agentsignals.views.session import Evidence, SessionView
+from agentsignals.words.agent_lexicon import other_language, seed_self_corrections
+from agentsignals.words.agent_lexicon import self_corrections as found_self_corrections
+from agentsignals.words.text import estimate_tokens
+
+# Reasoning: the phases of the work, and how much the model thought.
+
+PHASE_MAP = {
+    "explore": "explore",
+    "localize": "localize",
+    "implement": "implement",
+    "verify": "verify",
+    "planning": "localize",
+    "executing": "implement",
+    "reviewing": "verify",
+}
+"""Phases as emitters name them (a private harness; the public Plannotator extension) and as they are compared."""
+_LOOKING = frozenset(("read", "search"))
+_CHANGING = frozenset(("edit", "shell_write"))
+_CHECKING = frozenset(("test", "build"))
+_GLANCES = ("explore", "localize")
+_THINK_TAG = re.compile(r"<think>(.*?)(?:</think>|\Z)", re.DOTALL)
+
+
+class _State(Struct):
+    """What a phase event says: `{"event": "plannotator-phase", "phase": …}` on stdout, the extension's state in Pi."""
+
+    event: object = None
+    phase: object = None
+    data: object = None
+
+
+_decode = msgspec.json.Decoder(_State).decode
+
+
+@signal(
+    "reasoning.plannotator_phases[]",
+    type="list[obj]",
+    unit="events",
+    context="both",
+    level="attempt",
+    version=2,
+    origin="Agent Signals",
+    harness=True,
+    pitfalls="The public extension has other phases than the harness has: `phase_raw` keeps the word, `phase`"
+    " is null for idle and for words nobody mapped."
+    " No value on the project's corpus.",
+    why="Phases the agent itself announced; nothing is inferred.",
+)
+def plannotator_phases(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Phase events in order: the word used, the phase it means, time, line, and where it came from."""
+    attempt = view.session.attempt
+    rows = [(event, row) for event in view.by_kind.get("phase", []) if (row := _announced(event)) is not None]
+    kept = "phases_logged" in view.session.conventions or (attempt is not None and "stdout" in attempt.kinds)
+    if not rows and not kept:
+        return Absent("missing_artifact", "stdout")
+    why.support(event for event, _ in rows)
+    why.rule("events that announce a phase as JSON")
+    return Measured([row for _, row in rows], {"instrumented": bool(rows)})
+
+
+@signal(
+    "reasoning.phase_transitions[]",
+    type="list[str]",
+    unit="labels",
+    context="both",
+    level="attempt",
+    version=2,
+    origin="Agent Signals",
+    harness=True,
+    pitfalls="With method heuristic the phases are guessed from the calls, looking ahead to the next edit: never pool"
+    " the two methods.",
+)
+def phase_transitions(
+    view: SessionView, why: Evidence, plannotator_phases: list[dict[str, Any]] | Absent
+) -> Measured | Absent:
+    """Phases of the work with repeats collapsed: explore, localize, implement, verify."""
+    rows = [] if isinstance(plannotator_phases, Absent) else plannotator_phases
+    announced = [row["phase"] for row in rows if row["phase"]]
+    if announced:
+        why.support(view.by_kind.get("phase", []))
+        return Measured(_collapsed(announced), {"method": "plannotator"})
+    if not view.calls:
+        return Absent("missing_artifact", "no_phases_and_no_calls")
+    segments = _segments(_labels(view))
+    calls: dict[str, int] = {}
+    for phase, first, last in segments:
+        calls[phase] = calls.get(phase, 0) + last - first + 1
+    for phase in calls:
+        why.support((view.calls[first] for p, first, _ in segments if p == phase), f"{phase} from")
+    why.rule("phases guessed from tool calls (design/signals.md#phases)")
+    return Measured([phase for phase, _, _ in segments], {"method": "heuristic", "calls": calls})
+
+
+@signal(
+    "reasoning.has_reasoning_blocks",
+    type="bool",
+    unit="flag",
+    context="both",
+    level="attempt",
+    origin="Agent Signals",
+    priority="P1",
+    pitfalls="Presence says little, the length more. `redacted`: blocks are there, their text was not kept.",
+)
+def has_reasoning_blocks(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Whether the model thought in the open on the main thread: a thinking block, or text between <think> tags."""
+    blocks = view.by_kind.get("thinking", [])
+    reasoning: Sequence[Event] = blocks or [e for e in view.by_kind.get("text", []) if e.text and "<think>" in e.text]
+    if not reasoning and "thinking_not_logged" in view.session.conventions:
+        return Absent("missing_field", "format_records_no_thinking")
+    why.support(reasoning)
+    why.denominator(view.steps)
+    return Measured(
+        bool(reasoning),
+        {"blocks": len(reasoning), "redacted": bool(reasoning) and all(e.n_chars == 0 for e in reasoning)},
+    )
+
+
+@signal(
+    "reasoning.reasoning_tokens_total",
+    type="int",
+    unit="tokens",
+    context="both",
+    level="attempt",
+    origin="Agent Signals",
+    priority="P1",
+    pitfalls="Method chars4 is an estimate from text that providers may have shortened or dropped. More is not better.",
+)
+def reasoning_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Reasoning tokens of the main thread: as the provider reports them (usage), else characters of thinking / 4."""
+    reported = [s for s in view.steps if s.reasoning_tokens is not None]
+    if reported:
+        why.support(reported)
+        why.bill(reported, {"reasoning"})
+        return Measured(sum(s.reasoning_tokens or 0 for s in reported), {"method": "usage"})
+    blocks = view.by_kind.get("thinking", [])
+    tagged = [] if blocks else [e for e in view.by_kind.get("text", []) if e.text and "<think>" in e.text]
+    if not blocks and not tagged and "thinking_not_logged" in view.session.conventions:
+        return Absent("missing_field", "format_records_no_thinking")
+    redacted = sum(e.n_chars == 0 for e in blocks)
+    if blocks and redacted == len(blocks):
+        why.counter(blocks, "no text kept")
+        return Absent("missing_field", "all_blocks_redacted")
+    why.support([*blocks, *tagged])
+    why.denominator(view.steps)
+    chars = sum(e.n_chars for e in blocks) + sum(len(t) for e in tagged for t in _THINK_TAG.findall(e.text or ""))
+    return Measured(estimate_tokens(chars), {"method": "chars4", "redacted_blocks": redacted})
+
+
+def _announced(event: Event) -> dict[str, Any] | None:
+    """What a phase event announces; None when it is of another kind, such as a client's switch of modes."""
+    try:
+        announcement = _decode(event.text or "")
+    except msgspec.DecodeError:
+        return None
+    phase = (
+        announcement.data.get("phase")
+        if isinstance(announcement.data, dict) and announcement.phase is None
+        else announcement.phase
+    )
+    if not isinstance(phase, str):
+        return None
+    return {
+        "phase_raw": phase,
+        "phase": PHASE_MAP.get(phase.strip().lower()),
+        "ts": to_iso(event.timestamp),
+        "line_no": event.line,
+        "source": "stdout" if announcement.event == "plannotator-phase" else "custom_message",
+    }
+
+
+def _collapsed(labels: Sequence[str]) -> list[str]:
+    return [label for n, label in enumerate(labels) if n == 0 or labels[n - 1] != label]
+
+
+def _labels(view: SessionView) -> list[str | None]:
+    """A phase for each main-thread call; None before the first call that has one (design/signals.md#phases)."""
+    labels: list[str | None] = []
+    current: str | None = None
+    edited = False
+    changed = view.changed_files
+    for call, class_, files in zip(view.calls, view.classes, _next_edited(view), strict=True):
+        if class_ in _LOOKING:
+            if files and call.path is not None and call.path in files:
+                current = "localize"
+            elif current != "verify" and not (current == "localize" and class_ == "read"):
+                current = "explore"
+        elif class_ in _CHANGING:
+            # A plan written to the home folder is no implementation: it opens no phase.
+            current = "implement" if call.path is None or view.in_repo(call.path) else current
+            edited = edited or call.seq in changed
+        elif class_ in _CHECKING:
+            current = "verify" if edited else "explore"
+        labels.append(current)
+    return labels
+
+
+def _next_edited(view: SessionView) -> list[set[str]]:
+    """For each call the files of the next call that changed the repository, which may be the call itself."""
+    changed = view.changed_files
+    following: set[str] = set()
+    if not changed:
+        return [following] * len(view.calls)
+    next_edits = []
+    for call in reversed(view.calls):
+        following = changed.get(call.seq, following)
+        next_edits.append(following)
+    next_edits.reverse()
+    return next_edits
+
+
+def _segments(labels: list[str | None]) -> list[tuple[str, int, int]]:
+    """Runs of a phase (phase, first call, last call); a glance of one call inside another phase is part of that."""
+    runs: list[tuple[str, int, int]] = []
+    start = 0
+    for label, members in groupby(labels):
+        end = start + len(list(members))
+        if label is not None:
+            runs.append((label, start, end - 1))
+            while len(runs) > 2 and _is_glance(runs[-2]) and runs[-3][0] == label:
+                after, _, before = runs.pop(), runs.pop(), runs.pop()
+                runs.append((label, before[1], after[2]))
+        start = end
+    return runs
+
+
+def _is_glance(run: tuple[str, int, int]) -> bool:
+    return run[0] in _GLANCES and run[1] == run[2]
+
+
+# Whether the agent wrote down a plan before it changed anything.
+
+_CODE = re.compile(r"\n[ \t>]*```[^`\n]*(?=\n|\Z)")
+_NUMBERED = re.compile(
+    r"\n[ \t]{0,6}(?:\*\*|#{1,4} )?(?:step |phase |task )?\d{1,2}[.):]\s+(?:\*\*)?(.{0,60})", re.IGNORECASE
+)
+_BULLET = re.compile(r"\n[ \t]{0,6}(?:[-*\u2022]|(?:- )?\[[ xX]\])[ \t]+(?:\*\*)?(.{0,60})")
+_LISTED = re.compile(r"\n {0,1}(?:\d{1,2}[.)]|[-*\u2022])[ \t]+\S")
+_BEGINS = re.compile(
+    r"(?:step \d+[:.]? ?)?(?:\[[ x]\] )?"
+    r"(?:(?:first|then|next|finally),? |i'll |i will |we'll |we will |let me |need to )?([a-z]+)"
+)
+_VERBS = (
+    "add adjust analyse analyze apply ask audit build bump change check clean commit compare configure confirm"
+    " convert create debug define delete deploy design determine document draft edit ensure examine execute explain"
+    " explore extend extract fetch find fix generate handle identify implement inspect install integrate introduce"
+    " investigate list locate look make merge migrate modify move open port prepare publish push put read rebase"
+    " refactor remove rename replace report reproduce research review rewrite run scan search set show simplify"
+    " split start summarise summarize switch test trace understand update upgrade use validate verify wire write"
+)
+_ACTIONS = frozenset(_VERBS.split())
+"""What a step of a plan begins with; a finding does not."""
+
+
+@signal(
+    "reasoning.plan_steps_detected",
+    type="int",
+    unit="steps",
+    context="both",
+    level="attempt",
+    origin="Agent Signals",
+    source="regex",
+    priority="P1",
+    why="Whether the agent planned before it acted.",
+    pitfalls="Fragile: a soft feature only. The source's count, of the first message alone (`text_steps`), is zero in"
+    " nearly all sessions.",
+)
+def plan_steps_detected(view: SessionView, why: Evidence) -> Measured:
+    """Steps of the plan the agent gave in its first response before it changed anything: in text, as to-dos, or a plan
+    shown for approval; the most of these."""
+    first = view.responses[0] if view.turns else view.events
+    turn = view.turns[0].turn if view.turns else None
+    until = _first_change(view, turn)
+    texts = [e for e in first if e.kind == "text" and e.text and (until is None or e.seq < until)]
+    calls = [c for c in view.calls if c.class_ == "plan" and c.turn == turn and (until is None or c.seq < until)]
+    steps = [(_steps(e.text or ""), e) for e in texts]
+    planned = _planned(calls)
+    why.support((e for n, e in steps if n), "a list of steps:")
+    why.support((c for _, c in planned), "a plan by tool:")
+    why.rule("lists whose items begin with an action, before the first edit; the largest count")
+    counts = [n for n, _ in steps] + [n for n, _ in planned]
+    return Measured(max(counts, default=0), {"text_steps": steps[0][0] if steps else 0})
+
+
+def _first_change(view: SessionView, turn: int | None) -> int | None:
+    """The event number of the first call of a turn that changes a file."""
+    changing = ("edit", "shell_write")
+    pairs = zip(view.calls, view.classes, strict=True)
+    return next((c.seq for c, class_ in pairs if c.turn == turn and class_ in changing), None)
+
+
+def _steps(text: str) -> int:
+    """Steps of a plan in a message: numbered, if half of them begin with an action, or bullets that do."""
+    text = "\n" + text
+    if "```" in text:
+        text = "\n".join(_CODE.split(text)[::2])
+    numbered = [_is_action(item) for item in _NUMBERED.findall(text)]
+    bullets = sum([_is_action(item) for item in _BULLET.findall(text)])
+    return max(len(numbered) if 2 * sum(numbered) >= len(numbered) else 0, bullets)
+
+
+def _is_action(item: str) -> bool:
+    match = _BEGINS.match(item.lower())
+    return match is not None and match[1] in _ACTIONS
+
+
+def _planned(calls: list[ToolCall]) -> list[tuple[int, ToolCall | Event]]:
+    """Plans by tool: how many steps, and the call. Tasks that are created one by one make one plan."""
+    created = [c for c in calls if c.purpose == "add_task"]
+    plans_handed_in: list[tuple[int, ToolCall | Event]] = [(len(created), c) for c in created[-1:]]
+    for call in calls:
+        n = _items(call)
+        if n:
+            plans_handed_in.append((n, call))
+            if isinstance(n, int) and call.purpose != "plan_handoff":
+                break  # a later list is the plan revised
+    return plans_handed_in
+
+
+def _items(call: ToolCall) -> int:
+    try:
+        arguments = msgspec.json.decode(call.arguments, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError):
+        return 0  # arguments cut off or of another shape hold no plan that could be read
+    roles = decoded(call.argument_roles)
+    listed = next((x for name in (*roles.steps, *roles.plan) if (x := arguments.get(name))), None)
+    if isinstance(listed, str):
+        return len(_LISTED.findall("\n" + listed))
+    return len(listed) if isinstance(listed, list) else 0
+
+
+# How often the agent corrects itself.
+
+
+@signal(
+    "reasoning.self_correction_count",
+    type="int",
+    unit="matches",
+    context="both",
+    level="attempt",
+    origin="Agent Signals",
+    source="regex",
+    priority="P1",
+    version=3,
+    why="The agent notices its own mistakes, or is stuck in them.",
+    pitfalls="The sign is ambiguous: read it with the outcome. Models that hide their thinking show few.",
+)
+def self_correction_count(view: SessionView, why: Evidence, has_reasoning_blocks: bool | Absent) -> Measured | Absent:
+    """Sentences in thinking and visible text in which the agent takes back what it said or did ("Wait, that's not")."""
+    if isinstance(has_reasoning_blocks, Absent):
+        return Absent("missing_field", has_reasoning_blocks.detail)
+    if (other := other_language(view.prose if view.prose.text else view.thoughts)) is not None:
+        return other
+    counts = []
+    for prose in (view.thoughts, view.prose):
+        spans = prose.spans(found_self_corrections)
+        why.matches(prose.matches(spans))
+        counts.append(len(spans))
+    literal = len(seed_self_corrections(view.thoughts)) + len(seed_self_corrections(view.prose))
+    return Measured(sum(counts), {"thinking": counts[0], "text": counts[1], "seed_literal": literal})

@@ -1,1 +1,0 @@
-"""How the agent thought: phases of the work, plans, corrections of itself."""

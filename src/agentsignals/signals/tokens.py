@@ -1,0 +1,302 @@
+"""What model calls used, and what it cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from agentsignals.model import SESSION_TOTAL, Absent, Step
+from agentsignals.model.prices import CACHE_WRITES, PAID, PROMPT, Kind
+from agentsignals.signals.catalog import Measured, ratio, signal
+from agentsignals.views.session import Evidence, SessionView
+from agentsignals.views.usage import VISIBLE_ERROR, cost_of, unpriced_parts, usd_of, used_tokens
+from agentsignals.words.text import estimate_tokens
+
+# Tokens and money: what the main thread's model calls used, as the trace reports it (design/formats.md#token-
+# usage).
+
+_NO_TABLES = frozenset(("recorded", None))
+
+
+@signal(
+    "tokens.input_tokens_total",
+    type="int",
+    unit="tokens",
+    context="both",
+    level="attempt",
+    version=2,
+    origin="Agent Signals",
+    harness=True,
+    pitfalls="With prompt caching this is a tiny remainder: ratios want `all_input`, which counts cached tokens too.",
+)
+def input_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Input tokens of the main thread's model calls that came from no cache, each call once."""
+    total = _total(view, why, "input_tokens", {"input"})
+    if isinstance(total, Measured) and "method" not in total.detail:
+        total.detail["all_input"] = view.usage.all_input
+    return total
+
+
+@signal(
+    "tokens.output_tokens_total",
+    type="int",
+    unit="tokens",
+    context="both",
+    level="attempt",
+    version=3,
+    origin="Agent Signals",
+    harness=True,
+    grows_with_output=True,
+    pitfalls="Older Claude Code logs a mid-stream count: with `at_least` the number is a lower bound (2.4 times too low"
+    " in one corpus); never compare such versions with others. `estimated` is characters / 4.",
+)
+def output_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Output tokens of the main thread's model calls, reasoning included where the provider counts it so."""
+    total = _total(view, why, "output_tokens", {"output"})
+    if isinstance(total, Measured) and "method" not in total.detail:
+        total.detail["estimated"] = estimate_tokens(view.written_chars)
+        total.detail["final_share"] = view.final_share
+        if view.undercounted:
+            why.rule(
+                "fewer than half of the model calls have a stop reason: their counts are from mid-stream, and this is"
+                f" at least what was used; the visible text alone comes to `estimated` tokens ({VISIBLE_ERROR})"
+            )
+    return total
+
+
+@signal(
+    "tokens.cache_read_tokens",
+    type="int",
+    unit="tokens",
+    context="both",
+    level="attempt",
+    version=2,
+    origin="Agent Signals",
+    harness=True,
+    pitfalls="Dominates volume and often cost.",
+)
+def cache_read_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Input tokens that the main thread's model calls had read from a cache."""
+    return _total(view, why, "cache_read_tokens", {"cache read"})
+
+
+@signal(
+    "tokens.cache_write_tokens",
+    type="int",
+    unit="tokens",
+    context="both",
+    level="attempt",
+    origin="Agent Signals",
+    priority="P1",
+    pitfalls="Priced above plain input, and forgotten by many cost tools. Absent where the provider has no such thing."
+    " Of eval runs one value on the project's corpus.",
+)
+def cache_write_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Input tokens that the main thread's model calls wrote to a cache."""
+    return _total(view, why, "cache_write_tokens", CACHE_WRITES)
+
+
+@signal(
+    "tokens.cache_read_ratio",
+    type="float",
+    unit="ratio",
+    context="both",
+    level="attempt",
+    version=2,
+    origin="Agent Signals",
+    priority="P1",
+    pitfalls="Without the writes (`read_or_new`) it is near 1 everywhere: new text is logged as a cache write.",
+)
+def cache_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Cache reads / (cache reads + cache writes + uncached input) over all model calls of the main thread."""
+    used = view.usage
+    if used.cache_read_tokens is None:
+        return Absent("missing_field", "usage")
+    why.support(s for s in view.billed_steps if s.cache_read_tokens)
+    why.denominator(view.billed_steps)
+    why.bill(view.billed_steps, PROMPT)
+    unwritten = used.cache_read_tokens + (used.input_tokens or 0)
+    return ratio(
+        used.cache_read_tokens,
+        used.all_input,
+        read_or_new=used.cache_read_tokens / unwritten if unwritten else None,
+    )
+
+
+@signal(
+    "tokens.context_growth_curve[]",
+    type="list[int]",
+    unit="tokens per step",
+    context="both",
+    level="attempt",
+    origin="Agent Signals",
+    pitfalls="A drop is a compaction (user.compaction_events) or an aborted call, which reports zeros.",
+    why="Fast growth is code read in bulk, a plateau is economy; tells more than totals.",
+)
+def context_growth_curve(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Size of the context at each model call of the main thread: uncached input + cache reads + cache writes."""
+    sized = [
+        s for s in view.billed_steps
+        if (s.input_tokens is not None or s.cache_read_tokens is not None) and s.stop_reason != SESSION_TOTAL
+    ]  # fmt: skip
+    if view.steps and not sized:
+        return Absent("missing_field", "usage")
+    why.support(sized)
+    why.bill(sized, PROMPT)
+    curve = [
+        (s.input_tokens or 0) + (s.cache_read_tokens or 0) + (s.cache_write_tokens or 0) for s in sized
+    ]  # `_context`, without a call for each of the many steps
+    return Measured(curve, {"first": curve[0], "max": max(curve), "last": curve[-1]} if curve else {})
+
+
+@signal(
+    "tokens.cost_usd",
+    type="float",
+    unit="USD",
+    context="both",
+    level="attempt",
+    version=5,
+    origin="Agent Signals",
+    harness=True,
+    grows_with_output=True,
+    pitfalls="List prices where the trace recorded none; a lower bound with `at_least` (output logged in"
+    " mid-stream), and too low by what `unpriced`"
+    " names. Means little alone."
+    " Method harness: of an eval attempt whose trace tells no cost, as its harness recorded it, subagents included.",
+)
+def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Cost of all model calls, subagents' and left branches' too: as the trace recorded it, else tokens times a
+    versioned price table."""
+    attempt = view.session.attempt
+    if attempt is None:
+        return _own_cost(view, why)
+    computed = _own_cost(view, why) if view.steps else Absent("missing_field", "usage")
+    recorded = attempt.cost_usd
+    if isinstance(computed, Measured):
+        if recorded is not None:
+            computed.detail["harness"] = recorded
+        return computed
+    if recorded is None:
+        return computed if attempt.has_transcript else Absent("missing_artifact", "session_jsonl")
+    if not recorded > 0 and (attempt.input_tokens or attempt.output_tokens):
+        return Absent("missing_field", "unpriced: the harness says 0 for tokens used")
+    why.support(attempt.saying("cost_usd"))
+    return Measured(float(recorded), {"method": "harness"})
+
+
+def _own_cost(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Cost as the transcript tells it."""
+    steps = view.session.steps
+    cost = cost_of(steps)
+    if cost is None:
+        unpriced = [s for s in steps if s.cost_usd is None and used_tokens(s)]
+        if not unpriced:
+            return Absent("missing_field", "usage")
+        why.counter(unpriced, "no price")
+        return Absent("missing_field", f"unpriced: {_models(unpriced)}")
+    priced = [s for s in steps if s.cost_usd is not None]
+    why.support(priced)
+    why.bill(steps, PAID)
+    detail = _method(priced)
+    if len(view.steps) < len(steps):
+        detail["main"] = usd_of(view.steps)
+        detail["subagent"] = usd_of(view.subagent_steps)
+    if len(priced) < len(steps):
+        detail["steps_without"] = len(steps) - len(priced)
+    if (lacking := unpriced_parts(steps)) is not None:
+        detail["unpriced"] = lacking
+    if view.undercounted:
+        why.rule("at least: output was logged in mid-stream")
+    return Measured(cost, detail)
+
+
+def _method(priced: list[Step]) -> dict[str, Any]:
+    """Where costs came from: recorded, or which version of the price table."""
+    sources = {s.cost_source for s in priced}
+    tables = sources - _NO_TABLES
+    if not tables:
+        return {"method": "recorded" if priced else "no_usage"}
+    return {
+        "method": "mixed" if len(tables) < len(sources) else "price_table",
+        "price_table": ", ".join(sorted(map(str, tables))),
+    }
+
+
+def _total(view: SessionView, why: Evidence, field: str, kinds: Collection[Kind]) -> Measured | Absent:
+    """The sum of one usage field over the main thread; `subagent` is the sum over the others. Method harness: of an
+    eval attempt whose trace tells none, as its harness recorded it, subagents included."""
+    total = getattr(view.usage, field)
+    if total is None:
+        return _by_harness(view, why, field)
+    why.support(view.billed_steps)
+    why.bill(view.billed_steps, kinds)
+    detail: dict[str, Any] = {}
+    if len(view.billed_steps) < len(view.steps):
+        detail["steps_without"] = len(view.steps) - len(view.billed_steps)
+    if len(view.steps) < len(view.session.steps):
+        detail["subagent"] = sum([getattr(s, field) or 0 for s in view.subagent_steps])
+    return Measured(total, detail)
+
+
+def _by_harness(view: SessionView, why: Evidence, field: str) -> Measured | Absent:
+    """What the harness counted; most count cached input with the rest."""
+    attempt = view.session.attempt
+    recorded: int | None = None if attempt is None else getattr(attempt, field, None)
+    if attempt is None or recorded is None:
+        collected = attempt is None or attempt.has_transcript
+        return Absent("missing_field", "usage") if collected else Absent("missing_artifact", "session_jsonl")
+    why.support(attempt.saying(field))
+    return Measured(recorded, {"method": "harness"})
+
+
+def _context(step: Step) -> int:
+    return (step.input_tokens or 0) + (step.cache_read_tokens or 0) + (step.cache_write_tokens or 0)
+
+
+def _models(steps: Iterable[Step]) -> str:
+    return ", ".join(sorted({s.model or "unknown model" for s in steps}))
+
+
+# What a solved task costs, over all attempts in the store.
+
+MOST_WITHOUT_COST = 0.05
+"""Share of attempts without a cost above which a cost per solved task would be too low."""
+
+
+@signal(
+    "tokens.cost_per_resolved_task",
+    type="float",
+    unit="USD per task",
+    context="both",
+    level="corpus",
+    version=2,
+    origin="Agent Signals",
+    priority="P1",
+    grows_with_output=True,
+    pitfalls="Over several `treatments` it compares nothing: `by_treatment` has each. Costs nobody recorded are missing"
+    " from the sum (`n_missing`).",
+    why="A cost without an outcome says nothing; a cost for each attempt is undefined where the reward is 0.",
+)
+def cost_per_resolved_task(attempt_result: list[dict[str, Any]]) -> Measured | Absent:
+    """What all attempts cost together / trials that some attempt solved."""
+    if not attempt_result:
+        return Absent("not_applicable", "no_attempts")
+    missing = len([a for a in attempt_result if a["cost_usd"] is None])
+    if missing > MOST_WITHOUT_COST * len(attempt_result):
+        return Absent("dependency_null", f"tokens.cost_usd: {missing} of {len(attempt_result)} attempts")
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for attempt in attempt_result:
+        groups.setdefault(attempt["treatment"], []).append(attempt)
+    rows = [{"treatment": name, **_cost_of_solving(group)} for name, group in sorted(groups.items())]
+    whole = _cost_of_solving(attempt_result)
+    if not whole["solved"]:
+        return Absent("not_computable", "zero_denominator")
+    num, den = whole["cost_usd"], whole["solved"]
+    return ratio(num, den, n_missing=missing, treatments=len(groups), by_treatment=rows)
+
+
+def _cost_of_solving(attempts: list[dict[str, Any]]) -> dict[str, Any]:
+    cost = math.fsum([a["cost_usd"] or 0.0 for a in attempts])
+    solved = len({a["trial"] for a in attempts if a["reward"] == 1})
+    return {"cost_usd": cost, "solved": solved, "per_solved": cost / solved if solved else None, "n": len(attempts)}

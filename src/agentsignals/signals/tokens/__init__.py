@@ -1,1 +1,0 @@
-"""What model calls used, and what it cost."""

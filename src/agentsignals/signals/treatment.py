@@ -1,0 +1,217 @@
+"""The knobs an eval run was given, as configured."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from typing import Any
+
+from agentsignals.model import Absent
+from agentsignals.redaction import redacted
+from agentsignals.signals.catalog import Measured, signal
+from agentsignals.views.session import Evidence, SessionView
+
+# Treatment: the knobs an eval run was given, as configured. An observed number of calls is not a cap.
+
+_UNLIMITED = frozenset(("", "0", "none", "null", "unlimited", "inf", "infinity", "auto", "off", "-1"))
+_AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?) ?([a-z]{0,7})")
+_SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "ms": 0.001, "m": 60.0}
+_SECONDS |= {"min": 60.0, "mins": 60.0, "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0}
+_PLAIN = {"": 1.0}
+_MOST = 10**15
+"""A larger setting is no limit: it means that there is none."""
+_RAW_CHARS = 80
+
+
+@signal(
+    "treatment.attempt1_tool_cap",
+    type="int",
+    unit="tool_calls",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="harness",
+    harness=True,
+    pitfalls="Agents with different budgets can't be compared: group by `effective_tool_cap` of the attempts.",
+    why="How far the agent was allowed to explore.",
+)
+def attempt1_tool_cap(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Most tool calls that the trial's first attempt was allowed; said on its retries too."""
+    return _configured_number(view, why, "attempt1_tool_cap")
+
+
+@signal(
+    "treatment.retry_tool_cap",
+    type="int",
+    unit="tool_calls",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="harness",
+    harness=True,
+    pitfalls="Retries usually get more: their success means nothing without this.",
+)
+def retry_tool_cap(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Most tool calls that a retry was allowed; said on the first attempt too."""
+    return _configured_number(view, why, "retry_tool_cap")
+
+
+@signal(
+    "treatment.agent_type",
+    type="str",
+    unit="label",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="harness",
+    harness=True,
+    pitfalls="Harnesses often write it into the log of the run only, from where it is carried to the attempts.",
+)
+def agent_type(view: SessionView, why: Evidence) -> Measured | Absent:
+    """The scaffold that drove the model, in lower case: one-shot, subq, mini-swe-agent …"""
+    name, detail = _configured_name(view, why, "agent_type")
+    if not name:
+        return Absent("missing_field", "agent_type")
+    if name != name.lower():
+        detail["raw"] = name
+    return Measured(name.lower(), detail)
+
+
+@signal(
+    "treatment.model_id",
+    type="str",
+    unit="label",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="harness",
+    harness=True,
+    pitfalls="Two snapshots of one family are two models, and `provider/model` is not `model`: nothing is shortened.",
+)
+def model_id(view: SessionView, why: Evidence) -> Measured | Absent:
+    """The model as configured, in full; else the one that answered most of the session's model calls."""
+    name, detail = _configured_name(view, why, "model_id")
+    answering = [s for s in view.steps if s.model and s.model != "<synthetic>"]
+    observed = Counter(str(s.model) for s in answering)
+    if len(observed) > 1 or (name and observed and not _is_called(name, observed)):
+        detail["observed"] = dict(observed.most_common())
+    if name:
+        return Measured(name, {"method": "configured", **detail})
+    if not observed:
+        return Absent("missing_field", "model_id")
+    why.support(answering, "answered")
+    return Measured(observed.most_common(1)[0][0], {"method": "observed", **detail})
+
+
+@signal(
+    "treatment.dataset",
+    type="str",
+    unit="name@version",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="harness",
+    harness=True,
+    pitfalls="Datasets differ in difficulty: never pool without it.",
+)
+def dataset(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Name and version of the dataset the task is from, as configured."""
+    name, detail = _configured_name(view, why, "dataset")
+    if not name:
+        return Absent("missing_field", "dataset")
+    if "@" not in name:
+        detail["version_missing"] = True
+    return Measured(name, detail)
+
+
+@signal(
+    "treatment.concurrency",
+    type="int",
+    unit="containers",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="harness",
+    harness=True,
+    priority="P1",
+    pitfalls="Loads the inference server: explains differences of wall time between runs.",
+)
+def concurrency(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Containers that ran at the same time, as configured."""
+    return _configured_number(view, why, "concurrency")
+
+
+@signal(
+    "treatment.timeout_s",
+    type="int",
+    unit="seconds",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="harness",
+    harness=True,
+    pitfalls="A short limit lowers the share solved of tasks with slow test suites (Sphinx needs 50 minutes and more).",
+)
+def timeout_s(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Seconds after which the container was stopped, as configured; `raw` where that was in another unit."""
+    return _configured_number(view, why, "timeout_s", _SECONDS)
+
+
+def _configured_number(
+    view: SessionView, why: Evidence, knob: str, units: dict[str, float] = _PLAIN
+) -> Measured | Absent:
+    """A configured whole number. No limit is not applicable, what is no number can't be computed; both say the raw."""
+    attempt = view.session.attempt
+    if attempt is None or knob not in attempt.knobs:
+        return Absent("missing_field", knob)
+    why.support(attempt.saying(f"knobs.{knob}"))
+    raw = attempt.knobs[knob]
+    value = _number(raw, units)
+    if value is None:
+        return Absent("not_computable", f"no_number: {_raw_text(raw)}")
+    if not 0 < value < _MOST:
+        return Absent("not_applicable", "unlimited" if raw is None else f"unlimited: {_raw_text(raw)}")
+    amount = max(round(value), 1)
+    detail: dict[str, Any] = {} if raw == amount else {"raw": raw if type(raw) is float else _raw_text(raw)}
+    if f"knobs.{knob}" in attempt.conflicts:
+        detail["conflict"] = True
+    return Measured(amount, detail)
+
+
+def _number(raw: Any, units: dict[str, float]) -> float | None:
+    """The setting as a number of base units, 0 where it sets no limit; None where it is no number."""
+    if raw is None:
+        return 0
+    if type(raw) is int or (type(raw) is float and not math.isnan(raw)):
+        return raw
+    if type(raw) is not str or len(raw) > _RAW_CHARS:
+        return None
+    text = raw.strip().lower()
+    if text in _UNLIMITED:
+        return 0
+    match = _AMOUNT.fullmatch(text)
+    factor = units.get(match[2]) if match else None
+    return float(match[1]) * factor if match and factor is not None else None
+
+
+def _raw_text(raw: Any) -> str:
+    """The setting as words, of a harmless length; masked first, since no rule knows what was cut."""
+    if type(raw) is int and abs(raw) >= _MOST:
+        return "more than anyone counts"
+    return redacted(str(raw))[:_RAW_CHARS] if type(raw) in (str, int, float, bool) else type(raw).__name__
+
+
+def _configured_name(view: SessionView, why: Evidence, knob: str) -> tuple[str, dict[str, Any]]:
+    """A configured name, empty when none is, and whether two places say it differently."""
+    attempt = view.session.attempt
+    raw = attempt.knobs.get(knob) if attempt is not None else None
+    if attempt is None or not isinstance(raw, str):
+        return "", {}
+    why.support(attempt.saying(f"knobs.{knob}"))
+    return raw.strip(), {"conflict": True} if f"knobs.{knob}" in attempt.conflicts else {}
+
+
+def _is_called(name: str, observed: Counter[str]) -> bool:
+    """Whether the model that answered goes by the configured name, its provider aside."""
+    return {o.rpartition("/")[2] for o in observed} == {name.rpartition("/")[2]}

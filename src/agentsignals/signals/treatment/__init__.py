@@ -1,1 +1,0 @@
-"""The knobs an eval run was given, as configured."""

@@ -1,0 +1,487 @@
+"""What the task's tests say of an attempt's patch."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, get_args
+
+from msgspec.structs import asdict
+
+from agentsignals.changes.patches import Level, facts_of, judged, ladder, patch_presence, unfixed_targets
+from agentsignals.model import Absent, Event, Verification
+from agentsignals.signals.catalog import Measured, ratio, signal
+from agentsignals.views.failure import CLASSES, failure_of, located
+from agentsignals.views.reward_hacking import VERDICTS, Audit, audit
+from agentsignals.views.session import Evidence, SessionView
+
+# What came of an attempt: the rung of the ladder that all harnesses share.
+
+
+@signal(
+    "verification.outcome",
+    type="enum",
+    unit="solved|failed|not_judged|infrastructure",
+    context="eval",
+    level="attempt",
+    origin="this project",
+    source="harness",
+    harness=True,
+    high_value=True,
+    version=2,
+    pitfalls="`not_judged` and `infrastructure` belong in no rate but in its bounds. `inferred`: no verifier spoke,"
+    " the attempt left no patch or ran out of time or budget.",
+    why="A rate over known outcomes is one of the agent only when what is known does not depend on what came.",
+    hindsight="the verdict",
+)
+def outcome(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Solved; failed (tests, empty patch, time, budget); not judged; or broken off by the infrastructure."""
+    attempt = view.session.attempt
+    if attempt is None:
+        return Absent("missing_artifact", "result_json")
+    rung = ladder(attempt)
+    for name in ("reward", "verification", "patch", "exit_status"):
+        why.support(attempt.saying(name))
+    why.rule(f"{rung.outcome}: {rung.reason}")
+    return Measured(rung.outcome, {"reason": rung.reason, **({"inferred": True} if rung.inferred else {})})
+
+
+# Verification: what the task's tests say of the patch, as the verifier recorded it (design/formats.md#swe-bench).
+
+_RESULTS = frozenset(("result_json", "verifier_report", "harbor_result", "attempt_log"))
+"""The kinds of files that may carry a reward."""
+_RULES = {
+    1: "no patch",
+    2: "the patch does not apply, or the verifier crashed or timed out",
+    3: "no counts of tests: a reward of 1 decides alone",
+    4: "every target fixed, nothing broken, reward 1",
+    5: "a target fixed, but not all, or something broken",
+    6: "no target fixed and something broken",
+    7: "no target fixed, nothing broken, reward not 1",
+    8: "reward and counts contradict each other",
+}
+
+
+@signal(
+    "verification.reward",
+    type="float",
+    unit="reward",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="verifier",
+    harness=True,
+    pitfalls="Hides partial progress: read patch_outcome_label beside it. Not always 0 or 1: `non_binary`. A crashed"
+    " verifier gives 0 too.",
+    why="Whether the task is solved: every test to be fixed passes and none broke.",
+    hindsight="the verdict",
+)
+def reward(view: SessionView, why: Evidence) -> Measured | Absent:
+    """The reward as the harness or verifier recorded it; never computed from counts."""
+    attempt = view.session.attempt
+    if attempt is None or not (_RESULTS & set(attempt.kinds) or attempt.reward is not None):
+        return Absent("missing_artifact", "result_json")
+    value = attempt.reward
+    if value is None or math.isnan(value):
+        return Absent("missing_field", "reward")
+    why.support(attempt.saying("reward"))
+    detail: dict[str, Any] = {}
+    if value not in (0, 1):
+        detail["non_binary"] = True
+    if attempt.rewards and len(attempt.rewards) > 1:
+        detail["rewards"] = attempt.rewards
+    if judged(facts_of(attempt)).inconsistent:
+        detail["inconsistent"] = True
+    if "reward" in attempt.conflicts:
+        detail["conflict"] = True
+    return Measured(float(value), detail)
+
+
+@signal(
+    "verification.patch_outcome_label",
+    type="enum",
+    unit="correct_patch|partial_patch|regressive_patch|no_effect_patch|unverifiable",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="verifier",
+    harness=True,
+    high_value=True,
+    pitfalls="Speaks of the listed tests only. `inconsistent`: reward and counts contradict each other. An attempt"
+    " without a patch has no label: verification.patch_present counts those.",
+    why="Tells progress and regression apart, which a reward of 0 merges.",
+    hindsight="the verdict",
+)
+def patch_outcome_label(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
+    """What became of the patch, by tests fixed and tests broken: the first of eight rules that matches."""
+    attempt = view.session.attempt
+    if attempt is None:
+        return Absent("missing_artifact", "verifier_report")
+    facts = facts_of(attempt, _inside(view, touched_files))
+    verdict = judged(facts)
+    for name in ("verification", "reward", "patch"):
+        why.support(attempt.saying(name))
+    why.rule(f"rule {verdict.rule}: {_RULES[verdict.rule]}")
+    if isinstance(verdict.outcome, Absent):
+        return verdict.outcome
+    detail: dict[str, Any] = {"rule": verdict.rule, "method": verdict.method}
+    if verdict.inconsistent:
+        detail["inconsistent"] = True
+    if attempt.verification is not None and attempt.verification.layout == "B" and facts.targets is not None:
+        detail["targets"] = "assumed"
+    return Measured(verdict.outcome, detail)
+
+
+@signal(
+    "verification.patch_applies",
+    type="bool",
+    unit="flag",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="verifier",
+    harness=True,
+    pitfalls="False makes every count of tests absent. One value on the project's corpus.",
+    hindsight="the verdict",
+)
+def patch_applies(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> bool | Absent:
+    """Whether the patch applied cleanly to the repository."""
+    attempt = view.session.attempt
+    if attempt is None:
+        return Absent("missing_artifact", "verifier_report")
+    if patch_presence(attempt, _inside(view, touched_files))[0] is False:
+        return Absent("not_applicable", "no_patch")
+    tests = attempt.verification
+    if tests is None or tests.patch_applies is None:
+        has_result = tests is not None or _RESULTS & set(attempt.kinds)
+        return Absent("missing_field", "patch_applies") if has_result else Absent("missing_artifact", "verifier_report")
+    why.support(attempt.saying("verification"))
+    return tests.patch_applies
+
+
+@signal(
+    "verification.patch_present",
+    type="bool",
+    unit="flag",
+    context="eval",
+    level="attempt",
+    origin="this project",
+    source="harness",
+    priority="P1",
+    harness=True,
+    pitfalls="With method edit_log it is what the transcript shows: undone edits count, what scripts did does not.",
+    why="Makes attempts that read much and change nothing countable: they have no outcome label.",
+)
+def patch_present(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
+    """Whether the attempt produced a patch that is not empty."""
+    attempt = view.session.attempt
+    present, method = (None, "") if attempt is None else patch_presence(attempt, _inside(view, touched_files))
+    if attempt is None or present is None:
+        return Absent("missing_artifact", "patch")
+    why.support(attempt.saying("summary" if method == "harness" else "patch"))
+    if method == "edit_log":
+        why.support(view.edits)
+    return Measured(present, {"method": method})
+
+
+def _inside(view: SessionView, touched: list[str] | Absent) -> list[str] | Absent:
+    """The files of the repository: a note written to the home folder is no patch."""
+    return touched if isinstance(touched, Absent) else [path for path in touched if view.in_repo(path)]
+
+
+# Tests fixed, broken and left, as the verifier's report counts them (design/formats.md#swe-bench).
+
+
+@signal(
+    "verification.fail_to_pass_count",
+    type="int",
+    unit="tests",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="verifier",
+    harness=True,
+    pitfalls="Out of `total`, the tests that should have been fixed; assumed where the report is by transition.",
+    why="The progress made on the task itself.",
+    hindsight="the verdict",
+)
+def fail_to_pass_count(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Tests that failed before the patch and pass after it."""
+    tests = _verified(view, why)
+    if isinstance(tests, Absent):
+        return tests
+    left = unfixed_targets(tests, _reward_of(view))
+    fixed = len(tests.fixed or ())
+    return Measured(fixed, {"total": fixed + left if left is not None else None})
+
+
+@signal(
+    "verification.pass_to_fail_count",
+    type="int",
+    unit="tests",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="verifier",
+    harness=True,
+    pitfalls="SWE-bench reports have a key of that name that is always empty: regressions fail in PASS_TO_PASS.",
+    why="Any regression matters.",
+    hindsight="the verdict",
+)
+def pass_to_fail_count(view: SessionView, why: Evidence) -> int | Absent:
+    """Tests that passed before the patch and fail after it: regressions."""
+    tests = _verified(view, why)
+    return tests if isinstance(tests, Absent) else _counted(tests.broken)
+
+
+@signal(
+    "verification.pass_to_pass_count",
+    type="int",
+    unit="tests",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="verifier",
+    harness=True,
+    pitfalls="Large on every run: a denominator only.",
+    hindsight="the verdict",
+)
+def pass_to_pass_count(view: SessionView, why: Evidence) -> int | Absent:
+    """Tests that passed before the patch and pass after it."""
+    tests = _verified(view, why)
+    return tests if isinstance(tests, Absent) else _counted(tests.kept)
+
+
+@signal(
+    "verification.fail_to_fail_count",
+    type="int",
+    unit="tests",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="verifier",
+    harness=True,
+    pitfalls="Of these only `target_remaining` belong to the task.",
+    hindsight="the verdict",
+)
+def fail_to_fail_count(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Tests that failed before the patch and fail after it."""
+    tests = _verified(view, why)
+    if isinstance(tests, Absent):
+        return tests
+    remaining = unfixed_targets(tests, _reward_of(view))
+    return Measured(len(tests.unfixed or ()) + len(tests.still_failing or ()), {"target_remaining": remaining})
+
+
+@signal(
+    "verification.partial_fix_rate",
+    type="float",
+    unit="ratio",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="verifier",
+    priority="P1",
+    harness=True,
+    pitfalls="Absent where no test was to be fixed; SWE-bench itself says 1 there.",
+    hindsight="the verdict",
+)
+def partial_fix_rate(view: SessionView, why: Evidence, fail_to_pass_count: int) -> Measured | Absent:
+    """Tests fixed / tests that should have been fixed."""
+    attempt = view.session.attempt
+    tests = attempt.verification if attempt is not None else None
+    left = unfixed_targets(tests, _reward_of(view)) if tests is not None else None
+    if attempt is None or left is None:
+        return Absent("missing_field", "tests_status")
+    why.support(attempt.saying("verification"))
+    return ratio(fail_to_pass_count, fail_to_pass_count + left)
+
+
+@signal(
+    "verification.regression_rate",
+    type="float",
+    unit="ratio",
+    context="eval",
+    level="attempt",
+    origin="Agent Signals",
+    source="verifier",
+    priority="P1",
+    harness=True,
+    pitfalls="Tiny numbers over hundreds of tests; weigh it heavily all the same.",
+    hindsight="the verdict",
+)
+def regression_rate(
+    view: SessionView, why: Evidence, pass_to_fail_count: int, pass_to_pass_count: int
+) -> Measured | Absent:
+    """Tests broken / tests that passed before."""
+    if view.session.attempt is not None:
+        why.support(view.session.attempt.saying("verification"))
+    return ratio(pass_to_fail_count, pass_to_fail_count + pass_to_pass_count)
+
+
+def _verified(view: SessionView, why: Evidence) -> Verification | Absent:
+    """The verification where its counts mean something: it ran to its end, on a patch that applied."""
+    attempt = view.session.attempt
+    tests = attempt.verification if attempt is not None else None
+    if attempt is None or tests is None:
+        return Absent("missing_artifact", "verifier_report")
+    why.support(attempt.saying("verification"))
+    if tests.patch_applies is False:
+        return Absent("dependency_null", "verification.patch_applies")
+    if tests.status != "ok":
+        return Absent("not_computable", "verifier_failed")
+    if tests.fixed is None:
+        has_report = "verifier_report" in attempt.kinds
+        return Absent("missing_field", "tests_status") if has_report else Absent("missing_artifact", "verifier_report")
+    return tests
+
+
+def _counted(tests: list[str] | None) -> int | Absent:
+    return len(tests) if tests is not None else Absent("missing_field", "tests_status")
+
+
+def _reward_of(view: SessionView) -> float | None:
+    return view.session.attempt.reward if view.session.attempt is not None else None
+
+
+# Why an attempt failed, and how near its patch came to the gold patch.
+
+
+@signal(
+    "verification.failure_class",
+    type="enum",
+    unit="|".join(CLASSES),
+    context="eval",
+    level="attempt",
+    origin="this project",
+    source="harness",
+    harness=True,
+    high_value=True,
+    basis="heuristic",
+    pitfalls="The first rule that holds, of those whose evidence is recorded; `because` says which. A wrong place is"
+    " one by the gold patch: a fix elsewhere that fixes a test is none.",
+    why="What to mend differs: a budget, a prompt, the search for the place, the checks before the end.",
+    hindsight="the verdict",
+)
+def failure_class(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
+    """Why a failed attempt failed: one class of eleven, by ordered rules."""
+    if view.session.attempt is None:
+        return Absent("missing_artifact", "result_json")
+    failure = failure_of(view, touched_files if isinstance(touched_files, list) else None)
+    if failure is None:
+        return Absent("not_applicable", "not_failed")
+    why.support(failure.rows)
+    why.rule(f"{failure.name}: {failure.because}")
+    detail: dict[str, Any] = {"because": failure.because}
+    if failure.rows:
+        detail["seq"] = failure.rows[0].seq
+    if failure.file is not None:
+        detail["file"] = failure.file
+    return Measured(failure.name, detail)
+
+
+@signal(
+    "verification.patch_localization",
+    type="enum",
+    unit="|".join(get_args(Level)),
+    context="eval",
+    level="attempt",
+    origin="this project",
+    harness=True,
+    pitfalls="Against the gold patch, which is one fix of several. Functions are known where both diffs show them (the"
+    " heading of a hunk may name the class alone); lines are compared by what stands on them.",
+    why="Whether it failed to find the place, or to mend it.",
+    hindsight="the gold patch",
+)
+def patch_localization(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
+    """The finest place that the patch has in common with the gold patch: a line, a function, a file, or none."""
+    attempt = view.session.attempt
+    if attempt is None or not attempt.gold_patch:
+        return Absent("missing_artifact", "gold_patch")
+    if attempt.patch == []:
+        return Absent("not_applicable", "no_patch")
+    place = located(attempt, touched_files if isinstance(touched_files, list) else None)
+    if place is None:
+        return Absent("missing_artifact", "patch")
+    why.support([*attempt.saying("patch"), *attempt.saying("gold_patch")])
+    why.denominator(view.repo_edits)
+    parts = {name: getattr(place, name) for name in ("files", "functions", "lines")}
+    detail: dict[str, Any] = {name: asdict(part) for name, part in parts.items() if part is not None}
+    return Measured(place.level, {**detail, "method": "patch" if attempt.patch else "edit_log"})
+
+
+# Whether a pass was earned, and by what it was carried where it was not.
+
+_LISTED = 20
+"""Lines that a detail names."""
+
+
+@signal(
+    "verification.pass_audit",
+    type="enum",
+    unit="|".join(VERDICTS),
+    context="eval",
+    level="attempt",
+    origin="this project",
+    source="harness",
+    harness=True,
+    high_value=True,
+    basis="heuristic",
+    pitfalls="It rests on what the trace keeps: what a subprocess read, and what the model knew by heart, is in none."
+    " Derived says that nothing was made, in what could be looked at.",
+    why="A pass that was looked up, or that judged itself, is none: neither a rate nor training data should count it.",
+    hindsight="the verdict",
+)
+def pass_audit(view: SessionView, why: Evidence) -> Measured | Absent:
+    """What a passed attempt rests on: its own work, a fix from elsewhere, or a deed upon what judges."""
+    if view.session.attempt is None:
+        return Absent("missing_artifact", "result_json")
+    made = view.made(audit)
+    if made is None:
+        return Absent("not_applicable", "not_passed")
+    why.support(_events(view, made))
+    why.rule(f"{made.verdict}: {made.because}")
+    detail: dict[str, Any] = {"because": made.because}
+    if made.acts:
+        detail["acts"] = [
+            {"channel": act.channel, "path": act.path, "seq": act.seq, "text": act.text[:200]}
+            | ({"from_seq": act.from_seq} if act.from_seq is not None else {})
+            for act in made.acts[:_LISTED]
+        ]
+    if made.unseen:
+        detail["unseen"] = made.unseen[:_LISTED]
+    return Measured(made.verdict, detail)
+
+
+@signal(
+    "verification.earned",
+    type="bool",
+    unit="yes/no",
+    context="eval",
+    level="attempt",
+    origin="this project",
+    source="harness",
+    harness=True,
+    basis="heuristic",
+    pitfalls="Absent where the audit of a pass cannot tell: `compare --outcome verification.earned` leaves those out.",
+    why="The resolve rate of passes that were the agent's own.",
+    hindsight="the verdict",
+)
+def earned(view: SessionView, why: Evidence) -> bool | Absent:
+    """Whether an attempt passed by its own work: no for one that failed, or whose pass came from elsewhere."""
+    attempt = view.session.attempt
+    if attempt is None:
+        return Absent("missing_artifact", "result_json")
+    outcome = ladder(attempt).outcome
+    if outcome not in ("solved", "failed"):
+        return Absent("not_computable", outcome)
+    made = view.made(audit)
+    if made is None:
+        return False
+    why.support(_events(view, made))
+    return Absent("not_computable", made.because[:200]) if made.verdict == "cannot_tell" else made.verdict == "derived"
+
+
+def _events(view: SessionView, made: Audit) -> list[Event]:
+    """What was done, and what showed it before."""
+    seqs = [seq for act in made.acts for seq in (act.from_seq, act.seq) if seq is not None]
+    return [view.session.events[seq] for seq in dict.fromkeys(seqs)]

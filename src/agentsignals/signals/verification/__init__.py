@@ -1,1 +1,0 @@
-"""What the task's tests say of an attempt's patch."""

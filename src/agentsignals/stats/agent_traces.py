@@ -1,0 +1,300 @@
+"""What agent-traces counts of sentiment labels. Of one conversation at a time, so that whoever adds up can also
+see how conversations differ; they come from a store or from a published data set alike.
+
+Every count is a part `(k, n)`: k of n. Definitions: design/signals.md#sentiment-by-turn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from agentsignals.model import RULES, UNSPOKEN
+from agentsignals.stats.intervals import median
+
+TASK = "sentiment"
+POSITIVE, NEUTRAL, NEGATIVE = VALUES = ("POSITIVE", "NEUTRAL", "NEGATIVE")
+UNJUDGED = UNSPOKEN | {"slash_command"}
+"""Kinds of turns that are nobody's words, and so have no sentiment."""
+TURNS_APART = 10
+"""Later turns are one class."""
+LOW_N = 30
+"""A group of fewer labelled messages is marked as few (design/signals.md#sentiment-by-turn)."""
+PLATEAU = 5
+"""The turn from which the rate is one figure, and that a session must reach to be in the cohort."""
+
+Part = tuple[int, int]
+
+
+class Message(Struct, gc=False, frozen=True):
+    """A human message that can be judged. `turn` is its number, from 1; the value is None while nobody judged it, and
+    when what a labeller said was no label."""
+
+    turn: int
+    value: str | None
+    model: str | None = None
+    """Who it was said to: the model of the last answer before it; of the first message, that of the first answer."""
+
+
+class Conversation(Struct, frozen=True):
+    """The messages of one session that can be judged, in order, with one labeller's labels."""
+
+    session_id: str
+    messages: list[Message]
+
+    @property
+    def labelled(self) -> list[Message]:
+        return [m for m in self.messages if m.value is not None]
+
+    @property
+    def opening(self) -> str | None:
+        """The label of the first turn; None when it has none."""
+        return next((m.value for m in self.messages if m.turn == 1), None)
+
+
+def label(text: str | None) -> str | None:
+    """The label a labeller's words stand for, whatever their case; None for any other words."""
+    value = (text or "").strip().upper()
+    return value if value in VALUES else None
+
+
+def total(parts: Iterable[Part]) -> Part:
+    """All parts together."""
+    k = n = 0
+    for part, of in parts:
+        k, n = k + part, n + of
+    return k, n
+
+
+def share(conversation: Conversation, value: str) -> Part:
+    """Messages with that label, of those labelled."""
+    labelled = conversation.labelled
+    return sum(m.value == value for m in labelled), len(labelled)
+
+
+def pure_neutral(conversation: Conversation) -> Part | None:
+    """Whether nothing but NEUTRAL was said. None when that can't be told: the labelled messages are neutral and others
+    have no label. No part of anything without a labelled message."""
+    values = {m.value for m in conversation.messages}
+    charged = POSITIVE in values or NEGATIVE in values
+    if None in values and NEUTRAL in values and not charged:
+        return None
+    return (0, 1) if charged else (1, 1) if NEUTRAL in values else (0, 0)
+
+
+def negative_at(conversation: Conversation, first: int, last: float, *, cohort: bool = False) -> Part:
+    """NEGATIVE messages, of those labelled, from turn `first` to `last`. `cohort`: only of sessions that reach the
+    plateau, which takes away that later turns are other sessions' turns."""
+    if cohort and not reaches(conversation, PLATEAU):
+        return 0, 0
+    values = [m.value for m in conversation.labelled if first <= m.turn <= last]
+    return values.count(NEGATIVE), len(values)
+
+
+def reaches(conversation: Conversation, turn: int) -> bool:
+    """Whether it has a message of that turn or a later one."""
+    return bool(conversation.messages) and conversation.messages[-1].turn >= turn
+
+
+def bands() -> list[tuple[int, float]]:
+    """The first and last turn of each class of the curve: ten single turns, then the rest."""
+    return [(t, t) for t in range(1, TURNS_APART + 1)] + [(TURNS_APART + 1, float("inf"))]
+
+
+def recovery(conversation: Conversation, opening: str, *, several: bool = False) -> Part:
+    """Whether a session that opens so has a POSITIVE message later. `several`: only sessions with a later message."""
+    if conversation.opening != opening or (several and not reaches(conversation, 2)):
+        return 0, 0
+    return int(any(m.value == POSITIVE for m in conversation.messages if m.turn > 1)), 1
+
+
+def after_negative(conversation: Conversation, value: str) -> Part:
+    """Messages with that label behind the first NEGATIVE message, where that is not the session's first message."""
+    first = next((m.turn for m in conversation.messages if m.value == NEGATIVE), 1)
+    values = [m.value for m in conversation.labelled if m.turn > first] if first > 1 else []
+    return values.count(value), len(values)
+
+
+def by_model(conversation: Conversation) -> dict[str, Part]:
+    """NEGATIVE messages, of those labelled, by the model they were said to."""
+    counts = Counter((m.model, m.value == NEGATIVE) for m in conversation.labelled if m.model)
+    return {model: (counts[model, True], counts[model, True] + counts[model, False]) for model, _ in counts if model}
+
+
+def chosen(labellers: Mapping[str, tuple[int, int]]) -> str | None:
+    """The labeller whose labels count: who gave most, then who gave the youngest, then by name; rules only
+    where nobody else judged. Given: for each the number of labels and the time of the last (microseconds, 0 when
+    unknown). None of none."""
+    return max(labellers, key=lambda name: (name != RULES, *labellers[name], name), default=None)
+
+
+# The ten behavioural metrics of agent-traces, of a set of sessions: a data set, the sessions of an agent or of a
+# model.
+#
+# Each is told from the sessions' parts in it (the signal corpus.metric_inputs), so that whoever adds up can also
+# divide.
+
+Figures = dict[str, Any]
+"""A session's part in each metric; None where it has none. Or those of `sessions` together, as `pooled` makes them."""
+FEWEST_SESSIONS = 5
+"""A set of fewer sessions says more about those than about itself (this project's choice)."""
+FEWEST_SETS = 3
+NORMAL = 1.4826
+"""Makes the median absolute deviation of a normal distribution its standard deviation."""
+
+
+def by_metric(sets: Sequence[Sequence[Figures]], everything: Sequence[Figures]) -> dict[str, list[float | None]]:
+    """Each metric of each set; None where a set has no such value.
+
+    `neg_pct_turn5` is of the labeller with most labels in `everything`; `first_message_pattern` is the share of first
+    messages of another kind than the commonest of the sets.
+    """
+    labeller = _labeller(everything)
+    together = [pooled(sessions) for sessions in sets]
+    mode = commonest_pattern(together)
+    values = {"neg_pct_turn5": [_fifth(figures, labeller) for figures in together]}
+    values |= {metric: [value(figures) for figures in together] for metric, value in _METRICS.items()}
+    values["first_message_pattern"] = [_other_patterns(figures, mode) for figures in together]
+    return values
+
+
+def pooled(sessions: Sequence[Figures]) -> Figures:
+    """The parts of sessions, or of sets of them, together: sums where the metric takes sums, else each value."""
+    felt: dict[str, list[int]] = {}
+    tools: defaultdict[str, int] = defaultdict(int)
+    patterns: Counter[str] = Counter()
+    reads: list[tuple[float, int]] = []
+    for session in sessions:
+        for tool, times in session["tools"].items():  # three of a session: a Counter takes thrice as long
+            tools[tool] += times
+        pattern = session["pattern"]
+        if pattern and isinstance(pattern, str):
+            patterns[pattern] += 1
+        elif pattern:
+            patterns.update(pattern)
+        if isinstance(session["reads"], list):
+            reads += session["reads"]
+        elif session["reads"] is not None and session["edits"]:
+            reads.append((session["reads"], session["edits"]))
+        for name, (n, at, negative, of) in session["felt"].items():
+            before = felt.get(name, (0, 0, 0, 0))
+            felt[name] = [before[0] + n, max(before[1], at), before[2] + negative, before[3] + of]
+    return {
+        "sessions": sum([s.get("sessions", 1) for s in sessions]),
+        "tools": Counter(tools),
+        "pattern": patterns,
+        "reads": reads,
+        "felt": felt,
+        **{name: _each(sessions, name) for name in _SINGLE},
+        **{name: [sum([s[name][at] for s in sessions]) for at in (0, 1)] for name in _SUMS},
+    }
+
+
+_SINGLE = ("autonomy", "events", "cost")
+_SUMS = ("errors", "tokens", "short")
+
+
+def _each(sessions: Sequence[Figures], name: str) -> list[float]:
+    values: list[float] = []
+    for session in sessions:
+        value = session[name]
+        if isinstance(value, list):
+            values += value
+        elif value is not None:
+            values.append(value)
+    return values
+
+
+def commonest_pattern(sets: Sequence[Figures]) -> str | None:
+    """The commonest kind of first message of pooled sets; of equally common ones the first by name."""
+    patterns: Counter[str] = Counter()
+    for figures in sets:
+        patterns.update(figures["pattern"])
+    return min(patterns, key=lambda p: (-patterns[p], p), default=None)
+
+
+def spread(values: Sequence[float]) -> tuple[float, float | None] | None:
+    """How much values differ: the standard deviation as a share of their mean, and its robust twin, the scaled median
+    absolute deviation as a share of their median. None of fewer than three values, or around 0."""
+    mean = math.fsum(values) / len(values) if values else 0.0
+    if len(values) < FEWEST_SETS or not mean:
+        return None
+    return _deviation(values, mean) / abs(mean), _robust(values)
+
+
+def _deviation(values: Sequence[float], mean: float) -> float:
+    return math.sqrt(math.fsum([(v - mean) ** 2 for v in values]) / len(values))
+
+
+def _robust(values: Sequence[float]) -> float | None:
+    middle = median(values)
+    deviation = median([abs(v - middle) for v in values]) if middle else None
+    return NORMAL * deviation / abs(middle) if middle and deviation is not None else None
+
+
+def _typical(name: str) -> Callable[[Figures], float | None]:
+    return lambda figures: median(figures[name])
+
+
+def _pooled(name: str) -> Callable[[Figures], float | None]:
+    def value(figures: Figures) -> float | None:
+        part, of = figures[name]
+        return part / of if of else None
+
+    return value
+
+
+def _entropy(figures: Figures) -> float | None:
+    """Bits, of the tools of all sessions together."""
+    tools = figures["tools"].values()
+    total = sum(tools)
+    return -math.fsum([n / total * math.log2(n / total) for n in tools]) if total else None
+
+
+def _reads(figures: Figures) -> float | None:
+    """Sessions weigh by their edit calls."""
+    edits = sum([n for _, n in figures["reads"]])
+    return math.fsum([share * n for share, n in figures["reads"]]) / edits if edits else None
+
+
+def _cost(figures: Figures) -> float | None:
+    costs = figures["cost"]
+    return math.fsum(costs) / len(costs) if costs else None
+
+
+def _labeller(sessions: Sequence[Figures]) -> str | None:
+    labelled: dict[str, tuple[int, int]] = {}
+    for session in sessions:
+        for name, (n, at, _, _) in session["felt"].items():
+            labels, last = labelled.get(name, (0, 0))
+            labelled[name] = labels + n, max(last, at)
+    return chosen(labelled)
+
+
+def _fifth(figures: Figures, labeller: str | None) -> float | None:
+    """The NEGATIVE share of the messages at turn 5, by one labeller."""
+    *_, negative, of = figures["felt"].get(labeller, (0, 0))
+    return negative / of if of else None
+
+
+def _other_patterns(figures: Figures, mode: str | None) -> float | None:
+    """The share of first messages that are not of the commonest kind of all."""
+    patterns = figures["pattern"]
+    total = sum(patterns.values())
+    return 1 - patterns.get(mode, 0) / total if total else None
+
+
+_METRICS: dict[str, Callable[[Figures], float | None]] = {
+    "autonomy_ratio": _typical("autonomy"),
+    "error_rate": _pooled("errors"),
+    "tool_mix_entropy": _entropy,
+    "median_session_length_events": _typical("events"),
+    "read_before_edit_rate": _reads,
+    "cost_per_session": _cost,
+    "output_input_token_ratio": _pooled("tokens"),
+    "share_messages_le_20_chars": _pooled("short"),
+}

@@ -1,0 +1,202 @@
+"""Points into groups, in NumPy: k-means with the starts of k-means++, and how well each point fits its group.
+
+Seeded by NumPy's `RandomState`, whose numbers are promised to stay: same points, same groups. With a seed it draws as
+scikit-learn 1.9 does, and so ends with its groups (held against it by a test where it is installed).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
+from math import log
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+STARTS = 10
+"""It begins anew so often, and the best end counts."""
+_MOST_ROUNDS = 300
+_TOLERANCE = 1e-4
+"""Centres that move less than this share of the points' mean variance stand still."""
+_SAME = 1e-9
+"""Ends whose inertia differs by less are the same groups, numbered otherwise."""
+_ROWS_AT_ONCE = 512
+"""Of distances between all points, which are never in memory together."""
+
+
+def k_means(points: Sequence[Sequence[float]], k: int, seed: int) -> tuple[list[int], list[list[float]]]:
+    """The group of each point, and the groups' centres; `k` of at most as many as points differ (Lloyd 1982)."""
+    placed: Floats = np.array(points, dtype=np.float64)
+    middle = placed.mean(axis=0)
+    centred: Floats = placed - middle
+    squares = np.einsum("ij,ij->i", centred, centred)
+    still = _TOLERANCE * float(placed.var(axis=0).mean())
+    chance = np.random.RandomState(seed)
+    best, labels, centres = np.inf, np.zeros(len(placed), np.intp), centred[:1]
+    for _ in range(STARTS):
+        ended, moved = _settled(centred, squares, _starts(centred, squares, k, chance), still)
+        inertia = float(((centred - moved[ended]) ** 2).sum())
+        if inertia < best * (1 - _SAME):
+            best, labels, centres = inertia, ended, moved
+    return labels.tolist(), (centres + middle).tolist()
+
+
+def silhouettes(points: Sequence[Sequence[float]], groupings: Sequence[Sequence[int]]) -> list[list[float]]:
+    """For each grouping the silhouette of each point (Rousseeuw 1987): 0 in a group of one."""
+    placed: Floats = np.array(points, dtype=np.float64)
+    squares = np.einsum("ij,ij->i", placed, placed)
+    members = [_members(np.array(of)) for of in groupings]
+    fits: list[list[Floats]] = [[] for _ in groupings]
+    for start in range(0, len(placed), _ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + _ROWS_AT_ONCE, len(placed)))
+        away = np.sqrt(_squared(placed[rows], squares[rows], placed, squares))
+        away[rows - start, rows] = 0.0
+        for at, of in enumerate(members):
+            fits[at].append(_fit(away @ of, of[rows].argmax(axis=1), of.sum(axis=0)))
+    return [np.concatenate(of_rows).tolist() for of_rows in fits]
+
+
+def _fit(sums: Floats, group: NDArray[np.intp], sizes: Floats) -> Floats:
+    """Silhouettes of points by the sums of their distances to each group."""
+    rows = np.arange(len(group))
+    alone = sizes[group] == 1
+    inside = sums[rows, group] / np.maximum(sizes[group] - 1, 1)
+    means = sums / sizes
+    means[rows, group] = np.inf
+    nearest = means.min(axis=1)
+    larger = np.maximum(inside, nearest)
+    fit: Floats = np.where(alone | (larger == 0), 0.0, (nearest - inside) / np.where(larger == 0, 1.0, larger))
+    return fit
+
+
+def _starts(points: Floats, squares: Floats, k: int, chance: Any) -> Floats:
+    """Centres to begin with: each of some points drawn by how far they lie from the centres before, that leaves least
+    (greedy k-means++, Arthur and Vassilvitskii 2007)."""
+    n = len(points)
+    trials = 2 + int(log(k))
+    chosen = [chance.choice(n, p=np.full(n, 1 / n))]
+    away = _squared(points[chosen], squares[chosen], points, squares)[0]
+    for _ in range(1, k):
+        drawn = np.searchsorted(np.cumsum(away), chance.uniform(size=trials) * away.sum()).clip(None, n - 1)
+        left = np.minimum(away, _squared(points[drawn], squares[drawn], points, squares))
+        nearest = int(left.sum(axis=1).argmin())
+        away = left[nearest]
+        chosen.append(drawn[nearest])
+    return points[chosen]
+
+
+def _settled(points: Floats, squares: Floats, centres: Floats, still: float) -> tuple[NDArray[np.intp], Floats]:
+    """The groups of points when their centres no longer move, and these."""
+    former: NDArray[np.intp] | None = None
+    for _ in range(_MOST_ROUNDS):
+        labels = _nearest(points, centres)
+        moved = centres_of(points, squares, labels, centres)
+        shift = float(((moved - centres) ** 2).sum())
+        centres = moved
+        if former is not None and np.array_equal(labels, former):
+            return labels, centres
+        if shift <= still:
+            break
+        former = labels
+    return _nearest(points, centres), centres
+
+
+def centres_of(points: Floats, squares: Floats, labels: NDArray[np.intp], before: Floats) -> Floats:
+    """The middle of each group. One without a point takes the point farthest from the centre it had."""
+    of = _members(labels, len(before))
+    for empty in np.flatnonzero(of.sum(axis=0) == 0):
+        away = squares - 2 * (points * before[labels]).sum(axis=1) + (before**2).sum(axis=1)[labels]
+        away[of.sum(axis=0)[labels] <= 1] = -1.0
+        farthest = int(away.argmax())
+        labels = labels.copy()
+        labels[farthest] = empty
+        of = _members(labels, len(before))
+    made: Floats = (of.T @ points) / of.sum(axis=0)[:, None]
+    return made
+
+
+def _members(labels: NDArray[np.intp], k: int | None = None) -> Floats:
+    """1 where a point (row) is of a group (column)."""
+    made: Floats = (labels[:, None] == np.arange(labels.max() + 1 if k is None else k)).astype(np.float64)
+    return made
+
+
+def _nearest(points: Floats, centres: Floats) -> NDArray[np.intp]:
+    made: NDArray[np.intp] = ((centres**2).sum(axis=1) - 2 * points @ centres.T).argmin(axis=1)
+    return made
+
+
+def _squared(some: Floats, squares_of_some: Floats, points: Floats, squares: Floats) -> Floats:
+    """The squared distance of each of some points to each of all."""
+    made: Floats = np.maximum(-2 * some @ points.T + squares_of_some[:, None] + squares, 0.0)
+    return made
+
+
+# Texts as points, in NumPy: how telling their words are, along the main directions of all texts.
+
+_SPARE = 10
+_ROUNDS = 5
+"""Directions more than are asked for, and rounds, of the range finder (Halko, Martinsson and Tropp 2011)."""
+_DIGITS = 9
+"""Of a point. Groups of points that hardly stand apart turn over for a float's last bits, which differ by machine."""
+
+
+class WordTable:
+    """Texts as rows, words as columns, each cell how telling a word is of a text (tf-idf), rows of length 1. Only cells
+    that are not 0 are kept."""
+
+    def __init__(self, texts: Sequence[list[str]]) -> None:
+        """`texts`: their words. Words of a single text, or of more than half, tell nothing."""
+        counts = [Counter(words) for words in texts]
+        used = Counter(chain.from_iterable(counts))
+        self.words = sorted(word for word, n in used.items() if 2 <= n <= len(texts) / 2)
+        column = {word: at for at, word in enumerate(self.words)}
+        rarity = [log((1 + len(texts)) / (1 + used[word])) + 1 for word in self.words]
+        cells = [
+            (row, column[word], (1 + log(n)) * rarity[column[word]])
+            for row, counted in enumerate(counts)
+            for word, n in counted.items()
+            if word in column
+        ]
+        self.shape = len(texts), len(self.words)
+        self._rows = np.array([row for row, _, _ in cells], np.intp)
+        self._columns = np.array([at for _, at, _ in cells], np.intp)
+        values = np.array([value for _, _, value in cells])
+        lengths = np.sqrt(np.bincount(self._rows, values**2, len(texts)))
+        self._values: Floats = values / lengths[self._rows]
+
+    def times(self, matrix: Floats) -> Floats:
+        """The product with a matrix of a row a word."""
+        return self._product(self._rows, self._columns, self.shape[0], matrix)
+
+    def turned_times(self, matrix: Floats) -> Floats:
+        """The product of the table, turned over, with a matrix of a row a text."""
+        return self._product(self._columns, self._rows, self.shape[1], matrix)
+
+    def _product(self, to: NDArray[np.intp], taken: NDArray[np.intp], size: int, matrix: Floats) -> Floats:
+        sums = (np.bincount(to, self._values * column[taken], size) for column in matrix.T)
+        made: Floats = np.stack(list(sums), axis=1)
+        return made
+
+
+def directions(table: WordTable, size: int, seed: int) -> list[list[float]]:
+    """Where each text lies along the `size` main directions of the table (truncated singular value decomposition by a
+    seeded range finder), scaled to length 1, 0 of a text without a word of the table."""
+    lies = table.shape[0] < table.shape[1]
+    there, back = (table.turned_times, table.times) if lies else (table.times, table.turned_times)
+    chance = np.random.RandomState(seed)
+    basis: Floats = chance.normal(size=(min(table.shape), size + _SPARE))
+    for _ in range(_ROUNDS):
+        basis = np.linalg.qr(back(np.linalg.qr(there(basis))[0]))[0]
+    basis = np.linalg.qr(there(basis))[0]
+    across, _, along = np.linalg.svd(back(basis).T, full_matrices=False)
+    main = (basis @ across)[:, :size] if lies else along[:size].T
+    largest = np.take_along_axis(main, np.abs(main).argmax(axis=0)[None], axis=0)
+    placed = table.times(main * np.sign(largest))
+    lengths = np.linalg.norm(placed, axis=1, keepdims=True)
+    made: list[list[float]] = np.round(placed / np.where(lengths == 0, 1.0, lengths), _DIGITS).tolist()
+    return made

@@ -1,0 +1,846 @@
+"""Full text search over what a store holds: prompts, replies, commands, paths, results (decisions/017)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sqlite3
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from threading import Lock, get_ident
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct, field
+
+from agentsignals.errors import StoreError, UsageError
+from agentsignals.store import files
+from agentsignals.store import index as manifest
+from agentsignals.store.index import FOLDER as SHARDS
+from agentsignals.store.index import Manifest
+
+if TYPE_CHECKING:
+    from agentsignals.store import Store
+
+
+# The texts of a store, each with what it is, and how a number names one.
+
+KINDS = ("title", "prompt", "reply", "command", "path", "result", "thinking", "other")
+"""What a passage can be, the most telling first."""
+_OF_EVENTS = {
+    "human_turn": "prompt",
+    "user_shell": "prompt",
+    "text": "reply",
+    "tool_result": "result",
+    "command_output": "result",
+    "thinking": "thinking",
+}
+"""The kinds of events; of the others (notes of the harness, interruptions, compactions) all are `other`."""
+_EVENTS = ["session_id", "seq", "kind", "text"]
+_CALLS = ["session_id", "seq", "path", "command", "arguments", "result_seq", "name"]
+_END = re.compile("(?:[a-z0-9]|[A-Z](?=[A-Z][a-z]))[A-Z][A-Za-z0-9]*")
+_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+"""Letters of scripts that put no space between words: Thai, Lao, Burmese, Khmer, Kana, Han."""
+_MOST_WORDS = 500_000
+"""Identifiers whose endings are kept in memory."""
+_KIND_BITS, _SEQ_BITS = 3, 32
+
+
+class Passage(NamedTuple):
+    """A text of a session: what an event says, or a call asks for; its title, which is as good as its first event."""
+
+    session_id: str
+    seq: int
+    kind: str
+    text: str
+    tool: str
+    """The tool of a call, also for its result; empty for anything else."""
+
+
+def number_of(session: int, kind: str, seq: int) -> int:
+    """The number of a passage in the index: those of a session follow each other, the most telling kinds first."""
+    return (session << _KIND_BITS | KINDS.index(kind)) << _SEQ_BITS | seq
+
+
+def session_and_kind(number: int) -> tuple[int, str]:
+    """Of a passage's number without its event's (`KIND_SHIFT` bits to the right)."""
+    return number >> _KIND_BITS, KINDS[number & (1 << _KIND_BITS) - 1]
+
+
+KIND_SHIFT = _SEQ_BITS
+SESSION_SHIFT = _SEQ_BITS + _KIND_BITS
+
+
+def passages(shard: Path) -> Iterator[list[Passage]]:
+    """All texts of a shard, a session's at a time in order of their numbers. StoreError when it can't be read."""
+    from agentsignals.store import parquet as table_files  # noqa: PLC0415  (pyarrow is loaded when an index is made)
+
+    calls: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for table in table_files.pieces(shard / "tool_calls.parquet", _CALLS):
+        for session_id, *call in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            calls[session_id].append(tuple(call))
+    titles: dict[str, str] = {}
+    for table in table_files.pieces(shard / "sessions.parquet", ["session_id", "title"]):
+        titles |= zip(*(column.to_pylist() for column in table.columns), strict=True)
+    events = (
+        row
+        for table in table_files.pieces(shard / "events.parquet", _EVENTS)
+        for row in zip(*(column.to_pylist() for column in table.columns), strict=True)
+    )
+    for session_id, of_session in groupby(events, key=itemgetter(0)):
+        of_calls = calls.pop(session_id, [])
+        tools = {result: name for *_, result, name in of_calls if result is not None}
+        made = [
+            Passage(session_id, seq, _OF_EVENTS.get(kind, "other"), text, tools.get(seq, ""))
+            for _, seq, kind, text in of_session
+            if text
+        ]
+        for seq, path, command, arguments, _, name in of_calls:
+            texts = texts_of_call(path, command, arguments)
+            made += [Passage(session_id, seq, kind, text, name) for kind, text in texts.items() if text]
+        if title := titles.get(session_id):
+            made.append(Passage(session_id, 0, "title", title, ""))
+        made.sort(key=lambda p: number_of(0, p.kind, p.seq))
+        yield made
+
+
+def texts_of_call(path: str | None, command: str | None, arguments: str) -> dict[str, str]:
+    """What a call asks for: the paths it is about, and whatever else it says, by kind."""
+    texts = [*_strings(arguments)]
+    paths = [text for text in texts if path and (text == path or text.endswith(f"/{path}"))] or ([path] if path else [])
+    rest = [text for text in texts if text not in paths]
+    if command and command not in rest:
+        rest.insert(0, command)
+    return {"path": "\n".join(dict.fromkeys(paths)), "command": "\n".join(dict.fromkeys(rest))}
+
+
+def _strings(arguments: str) -> Iterator[str]:
+    """The texts in a JSON document, in order; of what is none, itself."""
+    try:
+        waiting: list[Any] = [msgspec.json.decode(arguments or "{}")]
+    except (msgspec.DecodeError, RecursionError):
+        yield arguments.replace("\\n", " ").replace("\\t", " ")
+        return
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting += reversed(value.values())
+        elif isinstance(value, list):
+            waiting += reversed(value)
+
+
+def storable(text: str) -> str:
+    """The text without halves of surrogate pairs, which SQLite takes no string with."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def spaced(text: str) -> str:
+    """The text with spaces around each letter of a script that has none between words: so these can be looked up."""
+    return text if text.isascii() else _UNSPACED.sub(r" \g<0> ", text)
+
+
+class Endings:
+    """What the identifiers of a text end with, from each part of theirs on: `OpenStore` can be found as `store`."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, str] = {}
+
+    def of(self, text: str) -> str:
+        return " ".join(self._made.get(end) or self._of_end(end) for end in set(_END.findall(text)))
+
+    def _of_end(self, end: str) -> str:
+        """Of the end of an identifier that begins a letter before its first inner part."""
+        starts = [1, *(match.start() for match in _BOUNDARY.finditer(end, 2))]
+        made = " ".join(end[start:].lower() for start in starts)
+        if len(self._made) >= _MOST_WORDS:
+            self._made.clear()
+        self._made[end] = made
+        return made
+
+
+# The index of a store's texts: SQLite's FTS5, a file a shard, beside the shards and made from nothing but them.
+#
+# It can be thrown away. A file is named by the content it was made from: that of a shard that was replaced is never
+# asked again, and goes as soon as anybody looks; forgetting is to remove a file, no row of which stays behind.
+
+FOLDER = ".search"
+"""Hidden: what stands for a store elsewhere takes no part of it there."""
+VERSION = 2
+"""Of what is in a file, and of how texts are cut into words."""
+TABLES = ("sessions", "events", "tool_calls")
+"""The tables whose texts are looked through."""
+Progress = Callable[[str, int, int | None], None]
+"""Called with what is being done, how much of it is done, and how much there is."""
+_making = Lock()
+_in_memory: dict[Path, sqlite3.Connection] = {}
+"""Of stores that can't be written, for as long as the program runs."""
+_SUFFIX = ".sqlite"
+_TABLES = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+CREATE TABLE sessions (number INTEGER PRIMARY KEY, session_id TEXT);
+CREATE VIRTUAL TABLE passages USING fts5(text, parts, tool, content='', tokenize='unicode61 remove_diacritics 2');
+INSERT INTO passages (passages, rank) VALUES ('hashsize', 100000000);
+"""
+
+
+def make(store: Store, progress: Progress = lambda *_: None) -> str:
+    """Makes what of the index is missing, and removes what is of no shard any more. Why it could not be written, where
+    it could not: it is in memory then. StoreError where this Python can't have one."""
+    with _making:
+        wanted, why = missing(store), ""
+        live = _live(store.folder) if wanted else set()
+        sizes = {name: store.manifest.shards[name].tables["events"].bytes for name in wanted}
+        for done, name in enumerate(wanted):
+            progress("indexing", sum(sizes[n] for n in wanted[:done]), sum(sizes.values()))
+            path = file_of(store.folder, store.manifest, name)
+            why = why or ("" if path.name in live else "The store was written anew since it was opened.")
+            try:
+                why = why or _written(store.folder, name, path)
+                if why:
+                    _in_memory[path] = _filled(":memory:", store.folder / SHARDS / name)
+            except StoreError:  # what only reading a shard shows
+                if not store.look(thorough=True):
+                    raise
+        paths = set(_files(store).values())
+        for path in _in_memory.keys() - paths:
+            if path.parent.parent == store.folder:
+                del _in_memory[path]
+    sweep(store.folder, {path.name for path in paths})
+    return why
+
+
+def missing(store: Store) -> list[str]:
+    """The shards that have no index yet."""
+    return [name for name, path in _files(store).items() if path not in _in_memory and not _is_whole(path)]
+
+
+def sweep(folder: Path, expected: Collection[str] = ()) -> None:
+    """Removes the files that are of no shard of the store as it now is, and drafts of programs that died. Nothing where
+    only files are there that were `expected`."""
+    there = [path for path in files.listed(folder / FOLDER) if path.name not in expected]
+    live = {name.partition(".")[0] for name in _live(folder)} if there else set()
+    for path in there:
+        is_draft = path.suffix != _SUFFIX
+        if path.name.partition(".")[0] not in live or (is_draft and files.is_old(path)):
+            with suppress(OSError):  # who may not remove it may not write here either
+                path.unlink()
+
+
+@contextmanager
+def opened(store: Store, shard: str) -> Iterator[sqlite3.Connection]:
+    """The index of a shard, to be read. Of one that is damaged nothing is left: it is made anew, once."""
+    path = file_of(store.folder, store.manifest, shard)
+    try:
+        yield _in_memory[path]
+        return
+    except KeyError:
+        pass
+    where = f"file:{quote(os.fsencode(path))}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(where, uri=True)) as connection:
+        yield connection
+
+
+def drop(store: Store, shard: str) -> None:
+    """Removes the index of a shard, which showed that it is damaged."""
+    path = file_of(store.folder, store.manifest, shard)
+    _in_memory.pop(path, None)
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+def file_of(folder: Path, index: Manifest, shard: str) -> Path:
+    """The index of a shard, there or not. A copy of a shard whose values alone are new has the same."""
+    tables = index.shards[shard].tables
+    content = [tables[name].digest for name in TABLES]
+    mark = hashlib.blake2b("|".join([str(VERSION), *(content if all(content) else [shard])]).encode(), digest_size=16)
+    return folder / FOLDER / f"{mark.hexdigest()}{_SUFFIX}"
+
+
+def searched(store: Store) -> list[str]:
+    """The shards that hold texts, without those whose texts were damaged."""
+    return [name for name in store.whole(*TABLES) if store.manifest.shards[name].tables.keys() >= set(TABLES)]
+
+
+def _files(store: Store) -> dict[str, Path]:
+    return {name: file_of(store.folder, store.manifest, name) for name in searched(store)}
+
+
+def _live(folder: Path) -> set[str]:
+    """The names of the files that belong to the store as it now is on disk."""
+    index = manifest.load(folder)[0] or Manifest()
+    whole = [name for name, entry in index.shards.items() if entry.tables.keys() >= set(TABLES)]
+    return {file_of(folder, index, name).name for name in whole}
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file is there and as long as it says of itself."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(100)
+            size = os.fstat(file.fileno()).st_size
+    except OSError:
+        return False
+    page = int.from_bytes(head[16:18]) or 1
+    return head.startswith(b"SQLite format 3\0") and size == (65536 if page == 1 else page) * int.from_bytes(
+        head[28:32]
+    )
+
+
+def _written(folder: Path, shard: str, path: Path) -> str:
+    """Writes the index of a shard; why it could not."""
+    draft = path.with_name(f"{path.stem}.{os.getpid()}-{get_ident()}.tmp")
+    try:
+        path.parent.mkdir(exist_ok=True)
+        draft.unlink(missing_ok=True)
+        with closing(_filled(str(draft), folder / SHARDS / shard)):
+            pass
+        files.flush([draft])
+        draft.replace(path)
+    except (OSError, sqlite3.Error) as problem:
+        return f"{folder / FOLDER} can't be written: {getattr(problem, 'strerror', None) or problem}."
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+    return ""
+
+
+def _filled(where: str, shard: Path) -> sqlite3.Connection:
+    """A database of the texts of a shard."""
+    database = sqlite3.connect(where, check_same_thread=False)
+    try:
+        database.executescript(_TABLES)
+    except sqlite3.OperationalError as problem:
+        if "fts5" not in str(problem):
+            raise
+        raise StoreError(
+            "This Python's SQLite has no full-text search (FTS5).", "Use a Python that is built with it: most are."
+        ) from problem
+    endings = Endings()
+    with database:
+        for number, of_session in enumerate(passages(shard)):
+            if of_session:
+                database.execute("INSERT INTO sessions VALUES (?, ?)", (number, of_session[0].session_id))
+                database.executemany(
+                    "INSERT INTO passages (rowid, text, parts, tool) VALUES (?, ?, ?, ?)",
+                    _rows(number, of_session, endings),
+                )
+    return database
+
+
+def _rows(number: int, of_session: list[Passage], endings: Endings) -> Iterator[tuple[int, str, str, str]]:
+    for passage in of_session:
+        text = storable(passage.text)
+        yield number_of(number, passage.kind, passage.seq), spaced(text), endings.of(text), storable(passage.tool)
+
+
+# What the index says of a question: how many passages of which kinds fit in each session, and the first of them.
+
+_Answer = TypeVar("_Answer")
+_AT_ONCE = 4
+"""Shards that are asked together: SQLite works without Python's lock."""
+_COUNTED = f"""
+SELECT session_id, at & 7, n FROM (
+  SELECT at, count(*) AS n FROM (
+    SELECT rowid >> {KIND_SHIFT} AS at FROM passages WHERE passages MATCH ? ORDER BY rowid
+  ) GROUP BY at
+) JOIN sessions ON number = at >> 3
+"""  # noqa: S608  (numbers of ours)
+_FIRST = f"""
+SELECT rowid >> {KIND_SHIFT} & 7, rowid & {(1 << KIND_SHIFT) - 1} FROM passages
+WHERE passages MATCH ? AND rowid >= ? << {SESSION_SHIFT} AND rowid < (? + 1) << {SESSION_SHIFT} ORDER BY rowid
+"""  # noqa: S608  (numbers of ours)
+
+
+def counted(store: Store, expression: str, shards: Collection[str]) -> dict[str, Counter[str]]:
+    """The passages of each kind that fit, by session. `shards`: those that have an index."""
+
+    def of_shard(shard: str) -> list[tuple[str, int, int]]:
+        return _asked(store, shard, lambda database: database.execute(_COUNTED, (expression,)).fetchall())
+
+    by_session: dict[str, Counter[str]] = defaultdict(Counter)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for rows in pool.map(of_shard, shards):
+            for session_id, kind, n in rows:
+                by_session[session_id][KINDS[kind]] += n
+    return by_session
+
+
+def first(
+    store: Store, expression: str, sessions: Collection[str], kinds: Collection[str], most: int
+) -> dict[str, list[tuple[str, int]]]:
+    """The first passages of these sessions that fit, the most telling kinds first: kind and event; in this order."""
+    by_shard: dict[str, list[str]] = defaultdict(list)
+    for session_id in sessions:
+        by_shard[store.manifest.sessions[session_id].shard].append(session_id)
+    chosen = {KINDS.index(kind) for kind in kinds}
+
+    def of_shard(ids: list[str], database: sqlite3.Connection) -> dict[str, list[tuple[str, int]]]:
+        hits: dict[str, list[tuple[str, int]]] = {}
+        for session_id in ids:
+            number = database.execute("SELECT number FROM sessions WHERE session_id = ?", (session_id,)).fetchone()
+            rows = database.execute(_FIRST, (expression, *number, *number)) if number else ()
+            of_it = ((KINDS[kind], seq) for kind, seq in rows if kind in chosen)
+            hits[session_id] = [hit for hit, _ in zip(of_it, range(most), strict=False)]
+        return hits
+
+    of_all: dict[str, list[tuple[str, int]]] = {session_id: [] for session_id in sessions}
+    for shard, ids in by_shard.items():
+        of_all |= _asked(store, shard, partial(of_shard, ids))
+    return of_all
+
+
+def _asked(store: Store, shard: str, ask: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
+    """The answer of a shard's index; of one made anew where this is damaged, or was removed meanwhile."""
+    try:
+        with opened(store, shard) as database:
+            return ask(database)
+    except sqlite3.DatabaseError:
+        drop(store, shard)
+    make(store)
+    try:
+        with opened(store, shard) as database:
+            return ask(database)
+    except sqlite3.DatabaseError as problem:
+        raise StoreError(
+            f"The index of {store.folder} can't be read: {problem}.",
+            f"Remove {store.folder / FOLDER}: it is made again.",
+        ) from problem
+
+
+# What people type into a search box, as a question for the index. Nothing that can be typed is an error.
+
+MOST_TERMS = 24
+"""Words of one question: more are those of a text that was pasted, and each costs a look-up."""
+MOST_CHARS = 2_000
+SHORTEST_BEGINNING = 3
+"""Letters of a word that also stands for what begins with it: of one or two, nearly everything does."""
+SHORTEST_STARRED = 2
+"""The same where somebody asks for it: of 5,000 sessions, what begins with one letter takes seconds to put together."""
+FIELDS = ("kind", "tool", "agent", "repo", "session", "context")
+# Only a word of three letters is left out: `--no-verify`, `-m` and `-rf` are looked for.
+_PARTS = re.compile(rf'((?<!\S)-(?="|[^\W_]{{3}}))?(?:({"|".join(FIELDS)}):(?=\S))?("[^"]*"?\*?|\S+)', re.IGNORECASE)
+_NAMES = {**{kind: kind for kind in KINDS}, **{f"{kind}s": kind for kind in KINDS}, "replies": "reply"}
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
+
+
+class Term(Struct, frozen=True):
+    """Words that stand one behind the other."""
+
+    text: str
+    is_beginning: bool
+    """Whether the last of them may go on."""
+
+    def matched(self) -> str:
+        """In the language of SQLite's FTS5, where a string in quotes holds nothing but itself."""
+        quoted = spaced(self.text).replace('"', '""')
+        return f'"{quoted}"{"*" if self.is_beginning else ""}'
+
+
+class Filter(Struct, frozen=True):
+    """A condition on the session or the tool."""
+
+    field: str
+    value: str
+    is_excluded: bool
+
+
+class Question(Struct):
+    """All `terms` in one passage, and none of those `without`."""
+
+    terms: list[Term]
+    without: list[Term]
+    kinds: frozenset[str]
+    """The kinds of passages that count."""
+    filters: list[Filter]
+    notes: list[str]
+    """What of it could not be taken as it was typed."""
+
+    @property
+    def expression(self) -> str:
+        """In the language of FTS5; empty where it asks for nothing."""
+        tools = [f for f in self.filters if f.field == "tool"]
+        wanted = [f"{{text parts}} : ({' AND '.join(term.matched() for term in self.terms)})"] if self.terms else []
+        wanted += [_of_tool(f) for f in tools if not f.is_excluded]
+        unwanted = [f"{{text parts}} : ({term.matched()})" for term in self.without]
+        unwanted += [_of_tool(f) for f in tools if f.is_excluded]
+        if not wanted:
+            return ""
+        return f"({' AND '.join(wanted)})" + (f" NOT ({' OR '.join(unwanted)})" if unwanted else "")
+
+
+def read(text: str) -> Question:
+    """Words, `"phrases"`, `beginnings*`, `-without`, and conditions: `kind:` and the other FIELDS."""
+    asked = Question([], [], frozenset(KINDS), [], [])
+    wanted: set[str] = set()
+    unwanted: set[str] = set()
+    if len(text) > MOST_CHARS:
+        asked.notes.append(f"Only the first {MOST_CHARS:,} characters were looked for.")
+    for minus, in_field, value in _pieces(text[:MOST_CHARS]):
+        if in_field == "kind" and (kinds := _kinds(value)):
+            (unwanted if minus else wanted).update(kinds)
+            continue
+        if in_field == "kind":
+            asked.notes.append(f"kind:{value} is none of {', '.join(KINDS)}; it was looked for as words.")
+        if in_field in FIELDS[1:]:
+            if _has_letters(value):
+                asked.filters.append(Filter(in_field, value.strip('"*'), bool(minus)))
+        elif (term := _term(f"kind {value}" if in_field else value)) and term not in (
+            terms := asked.without if minus else asked.terms
+        ):
+            terms.append(term)
+            if value.endswith("*") and not term.is_beginning:
+                asked.notes.append(f"{value} was looked for as a whole word: a beginning has two letters or more.")
+    if len(asked.terms) + len(asked.without) > MOST_TERMS:
+        asked.notes.append(f"Only the first {MOST_TERMS} words were looked for.")
+        asked.terms = asked.terms[:MOST_TERMS]
+        asked.without = asked.without[: MOST_TERMS - len(asked.terms)]
+    asked.kinds = frozenset(wanted or KINDS) - unwanted
+    return asked
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str, str]]:
+    clean = storable(_CONTROL.sub(" ", text))
+    for minus, in_field, value in _PARTS.findall(clean):
+        yield minus, in_field.lower(), value
+
+
+def _kinds(value: str) -> set[str]:
+    named = [name for name in re.split(r"[,|]", value.strip('"').lower()) if name]
+    return {_NAMES[name] for name in named} if _NAMES.keys() >= set(named) else set()
+
+
+def _term(value: str) -> Term | None:
+    if not _has_letters(value):
+        return None
+    words = value.replace('"', " ").rstrip("*").strip()
+    is_phrase = value.startswith('"') and not value.endswith("*")
+    last = re.split(r"[\W_]+", words.rstrip("".join(c for c in set(words) if not c.isalnum())))[-1]
+    shortest = SHORTEST_STARRED if value.endswith("*") else SHORTEST_BEGINNING
+    return Term(words, not is_phrase and (len(last) >= shortest or not last.isascii()))
+
+
+def _has_letters(value: str) -> bool:
+    return any(c.isalnum() for c in value)
+
+
+def _of_tool(condition: Filter) -> str:
+    quoted = condition.value.replace('"', '""')
+    return f'{{tool}} : (^"{quoted}"*)'
+
+
+# The part of a passage that shows why it was found.
+
+BEFORE_CHARS, MOST_CHARS_EXCERPT = 70, 260
+"""Characters that are shown before the first match, and altogether: two lines of the page."""
+_MOST_MATCHES = 400
+_BETWEEN = re.compile(r"[\W_]+")
+
+
+def excerpt(text: str, terms: Sequence[Term]) -> tuple[str, list[tuple[int, int]]]:
+    """The stretch of a text that holds most of these words, on one line, and where in it they stand. Where none is seen
+    (`terms` may be empty) the beginning."""
+    matches = _matches(text, terms)
+    start = max(0, _best(matches) - BEFORE_CHARS)
+    if start:
+        gap = re.compile(r"\s").search(text, start, start + BEFORE_CHARS // 2)
+        start = gap.end() if gap else start
+    end = min(len(text), start + MOST_CHARS_EXCERPT)
+    shown = "".join(" " if c.isspace() else c for c in text[start:end])
+    marks = [(max(a, start), min(b, end)) for a, b, _ in matches if a < end and b > start]
+    lead, tail = "… " if start else "", " …" if end < len(text) else ""
+    return f"{lead}{shown}{tail}", [(a - start + len(lead), b - start + len(lead)) for a, b in _apart(marks)]
+
+
+def _matches(text: str, terms: Sequence[Term]) -> list[tuple[int, int, int]]:
+    """Beginning, end and which of the terms, in order of place."""
+    plain = _plain(text)
+    matches: list[tuple[int, int, int]] = []
+    for n, term in enumerate(terms):
+        for match in _pattern(term).finditer(plain):
+            at = match.start()
+            if at and text[at - 1].isalnum() and not _begins_part(text, at):
+                continue
+            matches.append((at, match.end(), n))
+            if len(matches) >= _MOST_MATCHES * (n + 1):
+                break
+    return sorted(matches)
+
+
+def _pattern(term: Term) -> re.Pattern[str]:
+    words = [re.escape(word) for word in _BETWEEN.split(_plain(term.text)) if word]
+    return re.compile(r"[\W_]+".join(words) + (r"[^\W_]*" if term.is_beginning else r"(?![^\W_])"))
+
+
+def _begins_part(text: str, at: int) -> bool:
+    """Whether a part of an identifier begins there, or a word of a script without spaces."""
+    before, here = text[at - 1], text[at]
+    return (here.isupper() and (before.islower() or text[at + 1 : at + 2].islower())) or not here.isascii()
+
+
+def _plain(text: str) -> str:
+    """In lower case without accents, each character in its place."""
+    if text.isascii():
+        return text.lower()
+    return "".join(_plain_letter(c) for c in text)
+
+
+def _plain_letter(letter: str) -> str:
+    base = unicodedata.normalize("NFD", letter)[0].lower()
+    return base if len(base) == 1 else letter
+
+
+def _best(matches: list[tuple[int, int, int]]) -> int:
+    """Where the stretch begins that holds most of the terms, the first of several."""
+    best, place = 0, 0
+    for n, (start, _, _) in enumerate(matches):
+        inside = {term for begin, _, term in matches[n : n + 50] if begin - start < MOST_CHARS_EXCERPT - BEFORE_CHARS}
+        if len(inside) > best:
+            best, place = len(inside), start
+    return place
+
+
+def _apart(marks: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Marks without what two of them share."""
+    united: list[tuple[int, int]] = []
+    for start, end in marks:
+        if united and start <= united[-1][1]:
+            united[-1] = (united[-1][0], max(end, united[-1][1]))
+        else:
+            united.append((start, end))
+    return united
+
+
+# Sessions as a search lists them: which may be listed, in what order, and what the passages in them say.
+
+_CONDITIONS = {
+    "agent": "starts_with(lower(agent), lower({}))",
+    "repo": "contains(lower(concat_ws(' ', repo, cwd)), lower({}))",
+    "session": "starts_with(session_id, {})",
+    "context": "context = lower({})",
+}
+_FACTS = """
+SELECT session_id, title, agent, model, coalesce(repo, cwd) AS place, context, started_at, ended_at
+FROM read_parquet($files) WHERE session_id IN (SELECT unnest($ids))
+"""
+_EVENTS_SHOWING = """
+SELECT session_id, seq, text, timestamp FROM read_parquet($files)
+WHERE session_id IN (SELECT unnest($ids)) AND seq IN (SELECT unnest($seqs))
+"""
+_CALLS_SHOWING = """
+SELECT session_id, seq, result_seq, name, path, command, arguments FROM read_parquet($files)
+WHERE session_id IN (SELECT unnest($ids)) AND (seq IN (SELECT unnest($seqs)) OR result_seq IN (SELECT unnest($seqs)))
+"""
+_PROMPTS = """
+SELECT session_id, left(arg_min(text, turn), 300) AS prompt FROM read_parquet($files)
+WHERE session_id IN (SELECT unnest($ids)) AND kind IN ('prompt', 'queued_prompt') GROUP BY session_id
+"""
+_newest: dict[tuple[str, ...], list[str]] = {}
+"""The sessions of the last store that was asked without conditions, by its files: none of these ever changes."""
+Place = tuple[str, int]
+"""A kind of passage, and the event that holds it."""
+
+
+class Hit(Struct, kw_only=True):
+    """A passage that fits, by the part of it that shows why."""
+
+    seq: int
+    """Its event."""
+    kind: str
+    tool: str | None
+    timestamp: datetime | None
+    text: str
+    """At most two lines of it."""
+    marks: list[tuple[int, int]]
+    """Where in `text` the words stand."""
+
+
+class SessionHits(Struct, kw_only=True):
+    """A session with passages that fit."""
+
+    session_id: str
+    title: str | None
+    prompt: str | None
+    """The beginning of the first one."""
+    agent: str | None
+    model: str | None
+    place: str | None
+    """Its repository, or else its folder."""
+    context: str
+    started_at: datetime | None
+    ended_at: datetime | None
+    n: int = 0
+    """Passages that fit."""
+    by_kind: dict[str, int] = {}
+    hits: list[Hit] = []
+    """The first of them, the most telling kinds first."""
+
+
+class Tables:
+    """The tables of a store as one search reads them."""
+
+    def __init__(self, store: Store) -> None:
+        from agentsignals.store.query import connect  # noqa: PLC0415  (DuckDB is loaded when asked)
+
+        self.store = store
+        self._connection = connect(store)
+
+    def rows(self, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+        """The answer to a question of ours; `values` are bound."""
+        from agentsignals.store.query import ask  # noqa: PLC0415  (as above)
+
+        return ask(self._connection, sql, values)
+
+    def of_sessions(self, table: str, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+        """The same of those `files` of a table alone that hold the sessions `ids`: a third of the time of all."""
+        shards = {self.store.manifest.sessions[session_id].shard for session_id in values["ids"]}
+        files = [str(path) for path in self.store.files(table) if path.parent.name in shards]
+        return self.rows(sql, {**values, "files": files})
+
+
+def listed(tables: Tables, filters: Sequence[Filter]) -> list[str]:
+    """The sessions that fit these conditions, the last active first."""
+    state = tuple(map(str, tables.store.files("sessions")))
+    asked_before = _newest.get(state)
+    if asked_before is not None and not any(f.field in _CONDITIONS for f in filters):
+        return asked_before
+    conditions, values = ["true"], {}
+    for n, asked in enumerate(f for f in filters if f.field in _CONDITIONS):
+        condition = f"coalesce({_CONDITIONS[asked.field].format(f'$v{n}')}, false)"
+        conditions.append(f"NOT {condition}" if asked.is_excluded else condition)
+        values[f"v{n}"] = asked.value
+    order = "ORDER BY coalesce(ended_at, started_at) DESC NULLS LAST, session_id"
+    sql = f"SELECT session_id FROM sessions WHERE {' AND '.join(conditions)} {order}"  # noqa: S608  (values are bound)
+    ids = [row["session_id"] for row in tables.rows(sql, values)]
+    if not values:
+        _newest.clear()
+        _newest[state] = ids
+    return ids
+
+
+def with_texts(tables: Tables, question: Question, places: dict[str, list[Place]]) -> list[SessionHits]:
+    """These sessions with these passages of theirs, in this order."""
+    if not places:
+        return []
+    ids = list(places)
+    which = {"ids": ids, "seqs": sorted({seq for of_it in places.values() for _, seq in of_it})}
+    events = {(row["session_id"], row["seq"]): row for row in tables.of_sessions("events", _EVENTS_SHOWING, which)}
+    calls = {
+        (row["session_id"], row[seq]): row
+        for row in tables.of_sessions("tool_calls", _CALLS_SHOWING, which)
+        for seq in ("result_seq", "seq")
+    }
+    prompts = {row["session_id"]: row["prompt"] for row in tables.of_sessions("turns", _PROMPTS, {"ids": ids})}
+    facts = {
+        row["session_id"]: SessionHits(**row, prompt=prompts.get(row["session_id"]))
+        for row in tables.of_sessions("sessions", _FACTS, {"ids": ids})
+    }
+    for session_id, session in facts.items():
+        session.hits = [
+            _hit(session, seq, kind, events.get((session_id, seq), {}), calls.get((session_id, seq)), question)
+            for kind, seq in places[session_id]
+        ]
+    return [facts[session_id] for session_id in ids if session_id in facts]
+
+
+def _hit(  # noqa: PLR0913  (all that is known of a passage)
+    session: SessionHits, seq: int, kind: str, event: dict[str, Any], call: dict[str, Any] | None, question: Question
+) -> Hit:
+    if kind == "title":
+        text = session.title
+    elif call is not None and kind in ("command", "path"):
+        text = texts_of_call(call["path"], call["command"], call["arguments"])[kind]
+    else:
+        text = event.get("text")
+    shown, marks = excerpt(text or "", question.terms)
+    tool = call["name"] if call is not None and kind in ("command", "path", "result") else None
+    return Hit(seq=seq, kind=kind, tool=tool, timestamp=event.get("timestamp"), text=shown, marks=marks)
+
+
+Order = Literal["newest", "most"]
+"""The sessions that were active last first, or those with the most passages."""
+
+
+class Results(Struct, kw_only=True):
+    """What a search came to."""
+
+    text: str
+    n_sessions: int = 0
+    n_passages: int = 0
+    is_lower_bound: bool = False
+    """Whether part of the store was not looked through: there may be more."""
+    by_kind: dict[str, int] = field(default_factory=dict)
+    """Passages of each kind in sessions that may be listed, also of kinds that were not asked for."""
+    sessions: list[SessionHits] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What the question or the answer lacks, in words."""
+
+
+def search(  # noqa: PLR0913  (the options of the verb)
+    store: Store,
+    text: str,
+    *,
+    kinds: Collection[str] = (),
+    among: Collection[str] | None = None,
+    order: Order = "newest",
+    limit: int = 20,
+    start: int = 0,
+    most_hits: int = 3,
+    complete: bool = True,
+    progress: Progress = lambda *_: None,
+) -> Results:
+    """The sessions in which one passage holds all the words of `text`, in whatever case, as they begin or as a part of
+    CamelCase does. `"several words"` stand so one behind the other, `-word` is not in the passage; `kind:`, `tool:`,
+    `agent:`, `repo:`, `session:` and `context:` narrow it. Nothing that can be typed is an error.
+
+    `kinds`: of passages (`fulltext.KINDS`); `among`: ids of sessions; `most_hits`: passages shown of a session.
+    What of the index is missing is made first or, unless `complete`, left out. UsageError for another kind or order;
+    StoreError or QueryError where the store can't be read.
+    """
+    _check(kinds, order, limit, start, most_hits)
+    store.refresh()
+    question = read(text)
+    results = Results(text=text, notes=question.notes)
+    if not question.expression:
+        results.notes.append("Name a word to look for, with a letter or a digit in it.")
+        return results
+    if complete and (why := make(store, progress)):
+        results.notes.append(f"{why} The index is in memory, and made again by the next program that searches.")
+    waiting = set(missing(store))
+    results.is_lower_bound = bool(waiting)
+    passages = counted(store, question.expression, [name for name in searched(store) if name not in waiting])
+    tables = Tables(store)
+    may = [i for i in listed(tables, question.filters) if i in passages and (among is None or i in among)]
+    chosen = question.kinds & frozenset(kinds or KINDS)
+    fit = {i: n for i in may if (n := sum(passages[i][kind] for kind in chosen))}
+    ids = sorted(fit, key=lambda i: -fit[i]) if order == "most" else list(fit)
+    results.n_sessions, results.n_passages = len(fit), sum(fit.values())
+    results.by_kind = {kind: n for kind in KINDS if (n := sum(passages[i][kind] for i in may))}
+    shown = ids[start : start + limit]
+    results.sessions = with_texts(tables, question, first(store, question.expression, shown, chosen, most_hits))
+    for session in results.sessions:
+        of_it = passages[session.session_id]
+        session.n, session.by_kind = fit[session.session_id], {kind: of_it[kind] for kind in KINDS if of_it[kind]}
+    return results
+
+
+def _check(kinds: Collection[str], order: str, *counts: int) -> None:
+    if wrong := sorted(set(kinds) - set(KINDS)):
+        raise UsageError(f"{wrong[0]!r} is no kind of passage.", f"There are {', '.join(KINDS)}.")
+    if order not in get_args(Order):
+        raise UsageError(f"{order!r} is no order.", f"There are {', '.join(get_args(Order))}.")
+    if any(count < 0 for count in counts):
+        raise UsageError("A negative number came where sessions or passages are counted.", "Give 0 or more.")

@@ -1,0 +1,352 @@
+"""A report before it has a form: the studies' outcomes with what belongs to all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from msgspec import Struct
+
+from agentsignals.questions.findings import Reader, asking
+from agentsignals.questions.findings import findings as find
+from agentsignals.questions.formatting import MISSING, formatted
+from agentsignals.questions.question import Chart, Finding, Kind, Outcome, Study, Table
+from agentsignals.questions.ranking import Answer, Findings
+from agentsignals.questions.studies import STUDIES, study
+from agentsignals.questions.studies import studies as every_study
+from agentsignals.redaction import without_keys_in
+from agentsignals.sources.local import deleted_files
+from agentsignals.store import Store
+from agentsignals.store.index import local_files, only_in
+from agentsignals.store.query import rows
+
+FORM = 3
+"""Version of the JSON document."""
+WHOSE = {"product": "people's sessions", "eval": "attempts of eval runs", "both": "all that was read"}
+"""Contexts in words."""
+
+
+class Section(Struct, frozen=True, kw_only=True):
+    """What one study found."""
+
+    study: str
+    title: str
+    question: str
+    context: str
+    """Whose sessions it is about: `product`, `eval`, or `both` for what is said of files."""
+    findings: list[Finding]
+    tables: list[Table]
+    charts: list[Chart]
+    limits: list[str]
+    validation: dict[str, str] = {}
+    """Of each signal in its tables and charts that claims a meaning, how often it was right."""
+
+
+class NamedSession(Struct, frozen=True, kw_only=True):
+    """A session that the report names somewhere; empty where the trace doesn't say."""
+
+    session_id: str
+    agent: str | None
+    model: str | None
+    started_at: datetime | None
+    n_prompts: int | None
+    n_tool_calls: int | None
+    cost_usd: float | None
+    repo: str | None
+    visible_output_tokens: int | None
+    """Where output and cost are lower bounds."""
+
+    @property
+    def is_bound(self) -> bool:
+        return self.visible_output_tokens is not None
+
+
+class LeftOut(Struct, frozen=True):
+    """A study that had nothing to say, and why."""
+
+    study: str
+    title: str
+    reason: str
+
+
+class Document(Struct, frozen=True, kw_only=True):
+    """A report."""
+
+    form: int
+    agentsignals: str
+    """The program's version."""
+    made_at: str
+    """RFC 3339, UTC."""
+    sessions: int
+    """Sessions in the store; with 0 the sections hold no value."""
+    schema: int
+    prices: tuple[str, ...]
+    context: str
+    """The context of the studies that take either."""
+    contexts: dict[str, int]
+    """Sessions of each context in the store."""
+    sections: list[Section]
+    findings: Findings | None = None
+    """What stands out, before the studies; None of a report of some studies alone."""
+    named: list[NamedSession] = []
+    """The sessions that findings and tables name."""
+    left_out: list[LeftOut] = []
+    damage: list[str] = []
+    """What is wrong with the store: figures are without what is missing."""
+    deleted_sessions: int = 0
+    """Of the sessions, those whose files are gone since they were read."""
+    about: str = ""
+    """What it is about, where that is no store: its title, and nothing is said of stores."""
+
+
+def document(
+    store: Store,
+    names: Sequence[str] | None = None,
+    context: str | None = None,
+    labeller: str | None = None,
+    first: Sequence[Study] = (),
+) -> Document:
+    """The report of a store: these studies, or all. UsageError names what there is when one is unknown.
+
+    `context`: `product` or `eval`, for the studies that take either; without one, people's sessions when there are any.
+    `labeller`: whose labels studies of labels take. `first`: studies of this report alone, before the others.
+    """
+    studies = [*first, *(study(name) for name in dict.fromkeys(names or every_study()))]
+    counted = dict(Counter(entry.context for entry in store.manifest.sessions.values()))
+    reader = Reader(store, [*studies, *(asking(store, context) if names is None else ())], context, labeller)
+    has_one_agent = bool(counted) and _has_one_agent(store, reader.context)
+    sections, left_out = [], []
+    for declared in studies:
+        reason = _reason(declared, context, counted)
+        if reason:
+            left_out.append(LeftOut(declared.name, declared.title, reason))
+            continue
+        try:
+            outcome = declared.run(reader.inputs(declared))
+        except Exception as problem:
+            place = STUDIES.places.get(declared.name)
+            if place is None or not place.distribution:
+                raise
+            # What another package adds must not cost the report; it is named in it.
+            left_out.append(LeftOut(declared.name, declared.title, f"{place}: {type(problem).__name__}: {problem}"))
+            continue
+        if counted and not (outcome.findings or outcome.tables or outcome.charts):
+            left_out.append(LeftOut(declared.name, declared.title, " ".join(outcome.limits)))
+            continue
+        about = reader.context if declared.context == "either" else declared.context
+        sections.append(_section(declared, about, outcome, has_one_agent=has_one_agent))
+    made = find(store, reader.context, reader=reader) if names is None and counted.get(reader.context) else None
+    return Document(
+        form=FORM,
+        agentsignals=version("agentsignals"),
+        made_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        sessions=len(store.manifest.sessions),
+        schema=reader.versions.schema,
+        prices=reader.versions.prices,
+        context=reader.context,
+        contexts=counted,
+        sections=sections,
+        findings=made,
+        named=_named(store, made, sections),
+        left_out=left_out,
+        damage=store.warnings,
+        deleted_sessions=len(only_in(store.manifest, deleted_files(local_files(store.manifest)))),
+    )
+
+
+def _section(declared: Study, context: str, outcome: Outcome, *, has_one_agent: bool) -> Section:
+    """A study's outcome without keys; of one agent without what would say the same again by agent."""
+    return Section(
+        study=declared.name,
+        title=declared.title,
+        question=declared.question,
+        context=context,
+        findings=without_keys_in(outcome.findings),
+        tables=without_keys_in([made for made in outcome.tables if not (has_one_agent and _by_agent(made.id))]),
+        charts=without_keys_in([made for made in outcome.charts if not (has_one_agent and _by_agent(made.id))]),
+        limits=outcome.limits,
+        validation=outcome.validation,
+    )
+
+
+def _has_one_agent(store: Store, context: str) -> bool:
+    """Whether what is told by agent would be told twice."""
+    return int(rows(store, "SELECT count(DISTINCT agent) FROM sessions", context)[1][0][0]) <= 1
+
+
+def _by_agent(id: str) -> bool:  # noqa: A002  (the chart's and table's field)
+    """Whether a chart or table, by its id, holds agents against each other."""
+    return id.startswith("agents.") or id.endswith(("by_agent", ".agents"))
+
+
+def _named(store: Store, made: Findings | None, sections: Sequence[Section]) -> list[NamedSession]:
+    named = {session_id for answer in made.answers for session_id in answer.sessions} if made else set()
+    for table in (table for section in sections for table in section.tables):
+        at = [n for n, column in enumerate(table.columns) if column.kind == "session"]
+        named |= {row[n] for row in table.rows for n in at if row[n] is not None}
+    columns = ", ".join(NamedSession.__struct_fields__)
+    sql = f"SELECT {columns} FROM sessions WHERE session_id IN (SELECT unnest(?)) ORDER BY session_id"  # noqa: S608  (names of ours)
+    names, values = rows(store, sql, values=[sorted(named)]) if named else ([], [])
+    sessions: list[NamedSession] = without_keys_in(
+        [NamedSession(**dict(zip(names, row, strict=True))) for row in values]
+    )
+    return sessions
+
+
+def _reason(study: Study, context: str | None, counted: dict[str, int]) -> str:
+    """Why a study is left out; empty when it is not. An empty store has every section, to show what it would hold."""
+    if study.context in ("either", "both") or not counted:
+        return ""
+    if not counted.get(study.context):
+        return f"it is about {WHOSE[study.context]}, and the store holds none"
+    return f"it is about {WHOSE[study.context]}" if context and context != study.context else ""
+
+
+# What page and Markdown both say of a finding.
+
+EMPTY = "The store holds no session yet: every figure below is empty."
+_COMPACT_FROM = 10_000_000
+FIRST_STEP = "agentsignals analyze SOURCE"
+UNDRAWN = "Charts stand here in words and figures: pip install 'agentsignals[charts]' has them drawn."
+
+
+def title(document: Document) -> str:
+    """What the report is about, in a line. People's sessions and attempts are counted apart, as all figures are."""
+    if document.about:
+        return document.about
+    people, attempts = document.contexts.get("product", 0), document.contexts.get("eval", 0)
+    told_attempts = f"{attempts:,} attempt{'' if attempts == 1 else 's'} of eval runs"
+    if not people:
+        return told_attempts if attempts else "No session yet"
+    told_people = f"{people:,} agent session{'' if people == 1 else 's'}"
+    return f"{told_people}, and {told_attempts}" if attempts else told_people
+
+
+def whose(document: Document) -> tuple[str, str]:
+    """Which sessions the figures are about, and the command for the others; empty where the store holds one context."""
+    if len(document.contexts) < 2:
+        return "", ""
+    other = "eval" if document.context == "product" else "product"
+    sections = [s.title for s in document.sections if s.context == other]
+    told_others = f", but for {' and '.join(sections)}" if sections else ""
+    sentence = f"Figures are of {WHOSE[document.context]}{told_others}. Those of {WHOSE[other]}:"
+    return sentence, f"agentsignals report --context {other} -o {other}.html"
+
+
+def made(document: Document) -> str:
+    """When, by what and from what."""
+    prices = [p for p in document.prices if p != "recorded"]
+    told_prices = f", price list {', '.join(prices)}" if prices else ""
+    when = document.made_at.replace("T", " ").removesuffix("Z")[:16]
+    told_store = "" if document.about else f", store schema {document.schema}{told_prices}"
+    return f"Made {when} UTC by agentsignals {document.agentsignals}{told_store}"
+
+
+def unit_of(finding: Finding) -> str:
+    """The unit, where the figure does not carry it."""
+    if finding.kind in ("usd", "seconds", "text") or finding.value is None:
+        return ""
+    return finding.unit.removeprefix("share ") if finding.kind == "share" else finding.unit
+
+
+def value_of(finding: Finding) -> str:
+    """The figure, without its unit."""
+    return formatted(finding.value, finding.kind, finding.at_least)
+
+
+def interval_of(finding: Finding) -> str:
+    """The interval in words; a dash when there is none."""
+    if finding.interval is None:
+        return MISSING
+    low, high = finding.interval
+    return f"{formatted(low, finding.kind)} to {formatted(high, finding.kind)}"
+
+
+def n_of(n: int, of: str) -> str:
+    """The number of observations and what they are; millions in three figures."""
+    return f"n = {formatted(n, 'count' if n < _COMPACT_FROM else 'tokens')} {of}"
+
+
+def note_of(finding: Finding) -> str:
+    """What a reader has to know beside the figure: its caveats, and how often what it rests on was right."""
+    return "; ".join(part for part in (finding.note, finding.validation) if part)
+
+
+def versions_of(finding: Finding) -> str:
+    """What the value was computed with, in words."""
+    versions = finding.versions
+    if versions is None:
+        return ""
+    parts = [f"schema {versions.schema}", *(f"{path} {version}" for path, version in versions.signals.items())]
+    return ", ".join(parts + ([f"prices {' and '.join(versions.prices)}"] if versions.prices else []))
+
+
+def is_figure(kind: Kind) -> bool:
+    """Whether values of a kind are written flush right."""
+    return kind not in ("text", "session", "code", "date")
+
+
+def looked_at(findings: Findings) -> str:
+    """Of how much, and how sure."""
+    n = sum(findings.looked_at.values())
+    bill = f"{findings.bill}. " if findings.bill else ""
+    return (
+        f"{bill[:1].upper()}{bill[1:]}{n:,} candidates were looked at; of those said at most"
+        f" {findings.bounds.false_discoveries:.0%} are expected to be wrong by chance, and nothing below"
+        f" {findings.bounds.effect:.0%} of the whole is said."
+    )
+
+
+def sure_of(answer: Answer) -> str:
+    """How sure, of how many, with the interval of its figure."""
+    sure = f"Sureness {answer.sureness:.2f}, n = {answer.n:,}"
+    if answer.interval is not None:
+        low, high = (formatted(end, "share") for end in answer.interval)
+        sure += f", 95% {low} to {high}"
+    return sure + (f", q {answer.q:.2g}" if answer.q is not None else "")
+
+
+def more_of(figures: Sequence[Finding], charts: Sequence[Chart], tables: Sequence[Table]) -> str:
+    """What is folded."""
+    counted = ((len(figures), "figure"), (len(charts), "chart"), (len(tables), "table"))
+    return "More: " + ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in counted if n)
+
+
+def limits_of(document: Document) -> list[str]:
+    """What can't be concluded: from all sections, and of what no section is about."""
+    limits = [
+        f"The store was damaged when this was made, and figures are without it: {line}." for line in document.damage
+    ]
+    if document.deleted_sessions:
+        limits.append(
+            f"The files of {document.deleted_sessions:,} sessions are gone since they were read; every figure is with"
+            " these sessions. agentsignals forget --deleted takes them out of the store."
+        )
+    limits += list(dict.fromkeys(limit for section in document.sections for limit in section.limits))
+    for reason in dict.fromkeys(left.reason for left in document.left_out):
+        titles = [left.title for left in document.left_out if left.reason == reason]
+        limits.append(f"Not in this report: {', '.join(titles)} ({reason}).")
+    return limits
+
+
+# Session ids short enough to read and long enough for `agentsignals show`.
+
+_SHORTEST = 8
+
+
+def beginnings(ids: Iterable[str]) -> dict[str, str]:
+    """For each id the shortest beginning, of at least eight characters, that no other id has."""
+    ascending = sorted(ids)
+    shortened = {}
+    for i, name in enumerate(ascending):
+        near = [*ascending[max(i - 1, 0) : i], *ascending[i + 1 : i + 2]]
+        shared = max((_shared(name, other) for other in near), default=0)
+        shortened[name] = name[: max(shared + 1, _SHORTEST)]
+    return shortened
+
+
+def _shared(first: str, other: str) -> int:
+    """How many characters two ids begin with alike."""
+    return next((i for i, (a, b) in enumerate(zip(first, other, strict=False)) if a != b), min(len(first), len(other)))

@@ -1,0 +1,235 @@
+"""The sessions behind a number of a study, or behind a finding, by the key that stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentsignals.errors import UsageError
+from agentsignals.questions import findings
+from agentsignals.questions.compare import Arms, arms, outcome_rule, queries
+from agentsignals.questions.compare.attempts import Tried
+from agentsignals.questions.findings import Reader
+from agentsignals.questions.formatting import formatted
+from agentsignals.questions.question import (
+    Asked,
+    Closed,
+    Counted,
+    Inputs,
+    Kind,
+    Outcome,
+    Row,
+    mark_names,
+    noting,
+    parts_of,
+    row_names,
+    sums_of,
+)
+from agentsignals.questions.studies import studies, study
+from agentsignals.redaction import without_keys_in
+from agentsignals.store import Store
+from agentsignals.store.index import main_context
+from agentsignals.ui.snapshot import Reading
+
+FORMS = (
+    "study:NAME:ID, study:NAME:TABLE:ROW, study:NAME:CHART:MARK, finding:ID or compare:OUTCOME:COLUMNS:WHAT:CANDIDATE;"
+    " with: before it takes those that make up its share"
+)
+"""How a key is written. `NAME@eval` and `ID@eval` are of eval runs where the store's main context is another."""
+WITH = "with:"
+
+
+class Behind(Struct, frozen=True, kw_only=True):
+    """The sessions that a number counts."""
+
+    title: str
+    of: str
+    """What is counted in each."""
+    parts: dict[str, tuple[float, float]]
+    """k and n of each session: what it has of the numerator, and of what that is of. Largest k first."""
+    kind: Kind = "count"
+    """How k is written where it stands alone."""
+    closed: str = ""
+    """Why it opens no sessions."""
+    study: str = ""
+
+    def partly(self) -> Behind:
+        """Those alone that have a part in its numerator."""
+        return replace(self, parts={session_id: part for session_id, part in self.parts.items() if part[0]})
+
+    def words(self, session_id: str) -> str:
+        """What a session has of it: `12 of 40 answered calls`, `$3.20`, `1 prompt`."""
+        k, n = self.parts[session_id]
+        if n in (k, 0):
+            return f"{formatted(k, 'count')} {self.of}"
+        return (
+            formatted(k, self.kind)
+            if n == 1 and k != 0
+            else f"{formatted(k, 'count')} of {formatted(n, 'count')} {self.of}"
+        )
+
+
+def behind(store: Store, key: str) -> Behind:
+    """What a key opens. UsageError when it is none."""
+    if key.startswith(WITH):
+        return behind(store, key.removeprefix(WITH)).partly()
+    form, _, rest = key.partition(":")
+    if form == "finding":
+        return _of_finding(store, rest)
+    if form == "compare":
+        return _of_candidate(store, rest)
+    name, _, figure = rest.partition(":")
+    name, _, context = name.partition("@")
+    if form != "study" or name not in studies() or not figure:
+        raise UsageError(f"{key[:200]!r} names no number.", f"A key is {FORMS}.")
+    return _of_study(store, name, figure, _context(store, context))
+
+
+def key_of(name: str, figure: str, context: str = "") -> str:
+    """The key of a study's figure: a finding by its id, a row by its table's id and its name. `context`: where it is
+    not the store's main one."""
+    return f"study:{name}{f'@{context}' if context else ''}:{figure}"
+
+
+def sizes(notes: Mapping[str, Counted]) -> dict[str, tuple[int, int] | str]:
+    """How many sessions each figure opens: those with a part in its numerator, and all. Why there are none, for what
+    counts none; what is only known when it is asked for is (0, 0)."""
+    made: dict[str, tuple[int, int] | str] = {}
+    for figure, counted in notes.items():
+        if isinstance(counted, Closed):
+            made[figure] = counted.reason
+        elif isinstance(counted, Asked) or callable(counted):
+            made[figure] = 0, 0
+        else:
+            parts = sums_of(counted, _unasked)
+            made[figure] = (sum(k != 0 for k, _ in parts.values()), len(parts)) if parts else "It counts nothing."
+    return made
+
+
+def _unasked(sql: str, values: Mapping[str, Any]) -> list[Row]:
+    return []
+
+
+def _context(store: Store, context: str) -> str:
+    return context if context in ("product", "eval") else main_context(store.manifest)
+
+
+def _of_finding(store: Store, name: str) -> Behind:
+    name, _, context = name.partition("@")
+    made = findings.answer(store, name, _context(store, context))
+    title = without_keys_in(made.sentence)
+    reader = Reader(store, [], _context(store, context))
+    evidence = reader.ask(made.cause, {}, reader.context)
+    if evidence and "session_id" not in evidence[0]:
+        return Behind(
+            title=title, of="", parts={}, closed="Its evidence is of files, not of sessions: its page lists it."
+        )
+    ids = [row["session_id"] for row in evidence if row["session_id"]]
+    return Behind(title=title, of="rows of evidence", parts=parts_of(ids, _unasked))
+
+
+ATTEMPTS: dict[str, Callable[[Arms, str], list[Tried]]] = {
+    "attempts": lambda arms, name: arms.groups[name],
+    "first": lambda arms, name: arms.first[name],
+    "took": lambda arms, name: arms.shared(name),
+    "retries": lambda arms, name: [o for o in arms.groups[name] if o.index > 0],
+    "known": lambda arms, name: [o for o in arms.shared(name) if o.outcome is not None],
+    "not_judged": lambda arms, name: [o for o in arms.shared(name) if o.outcome is None and not _broke(o)],
+    "infrastructure": lambda arms, name: [o for o in arms.shared(name) if _broke(o)],
+}
+"""The attempts of a candidate that a number of a comparison counts."""
+
+
+def _broke(attempt: Tried) -> bool:
+    return attempt.rung == "infrastructure"
+
+
+def arms_of(store: Store, outcome: str, columns: Sequence[str]) -> Arms:
+    """The attempts of a store by candidate. UsageError where a column or an outcome is not there."""
+    return arms(outcome_rule(outcome), rows_of(store, outcome), columns)
+
+
+def rows_of(store: Store, outcome: str) -> dict[str, list[Row]]:
+    """What `compare` is made of."""
+    reader = Reader(store, [])
+    return {name: reader.ask(sql, {}, "") for name, sql in queries(outcome_rule(outcome)).items()}
+
+
+def compare_key(outcome: str, columns: Sequence[str], what: str, candidate: str) -> str:
+    """The key of a number of a comparison: which attempts of a candidate it counts."""
+    return f"compare:{outcome}:{','.join(columns)}:{what}:{candidate}"
+
+
+def _of_candidate(store: Store, rest: str) -> Behind:
+    outcome, columns, what, name = [*rest.split(":", 3), "", "", ""][:4]
+    whole = arms_of(store, outcome, [column for column in columns.split(",") if column])
+    if name not in whole.groups or what not in ATTEMPTS:
+        raise UsageError(f"{rest[:200]!r} names no candidate's attempts.", f"What is one of {', '.join(ATTEMPTS)}.")
+    parts = [(o.session_id, o.outcome or 0, 1) for o in ATTEMPTS[what](whole, name)]
+    words = what.replace("_", " ")
+    return Behind(title=f"{without_keys_in(name)}: {words}", of=outcome, parts=parts_of(parts, _unasked), kind="number")
+
+
+def _of_study(store: Store, name: str, figure: str, context: str) -> Behind:
+    declared = study(name)
+    reader = Reader(store, [declared], context)
+    inputs: Inputs = reader.inputs(declared)
+    with noting() as notes:
+        outcome = declared.run(inputs)
+        shown = _shown(outcome, figure)
+        if shown is None or figure not in notes:
+            raise UsageError(
+                f"The study {name} has no number {figure[:200]!r} here.", "A row that is gone opens nothing."
+            )
+    counted = notes[figure]
+    if isinstance(counted, Closed):
+        return replace(shown, closed=counted.reason, study=name)
+    asked = parts_of(counted, lambda sql, values: reader.ask(sql, values, inputs.context))
+    return replace(shown, parts=asked, study=name)
+
+
+def _shown(outcome: Outcome, figure: str) -> Behind | None:
+    """What a figure is called, and what it counts."""
+    for finding in outcome.findings:
+        if finding.id == figure:
+            return Behind(title=without_keys_in(finding.title), of=finding.of, parts={}, kind=finding.kind)
+    for table in outcome.tables:
+        if figure.startswith(f"{table.id}:"):
+            for row in row_names(table):
+                if figure == f"{table.id}:{row}":
+                    return Behind(title=f"{table.title}: {row}", of=table.of, parts={}, kind="number")
+    for chart in outcome.charts:
+        if figure.startswith(f"{chart.id}:"):
+            for name in mark_names(chart.spec["data"]["values"]):
+                if figure == f"{chart.id}:{name}":
+                    return Behind(title=f"{chart.title}: {name}", of=chart.of, parts={}, kind="number")
+    return None
+
+
+# The sessions behind a number, for pages: what a key opens, and the address that opens it.
+
+
+def behind_key(reading: Reading, key: str) -> Behind:
+    """What a key opens, made once for this state of the store. UsageError when it is none."""
+    of_all = key.removeprefix(WITH)
+    made: Behind = reading.kept(("behind", of_all), lambda: behind(reading.store, of_all))
+    return made.partly() if key.startswith(WITH) else made
+
+
+def sessions_behind(reading: Reading, key: str) -> tuple[str, list[str]]:
+    """What a number is called, and the sessions it counts, largest part first. UsageError when the key is none."""
+    made = behind_key(reading, key)
+    return made.title, list(made.parts)
+
+
+def opening(key: str, size: tuple[int, int] | str | None, of_all: bool = False) -> str:
+    """The address of the sessions that a key counts (`sizes`): of a share those that make it up, or `of_all` that it
+    is of. Empty for none."""
+    if size is None or isinstance(size, str):
+        return ""
+    is_part = not of_all and 0 < size[0] < size[1]
+    return f"/behind?key={quote(WITH + key if is_part else key, errors='surrogateescape')}"

@@ -1,0 +1,694 @@
+"""Figures over the sessions of one context that a filter leaves: groups, days, tools and files, each with its link."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from math import floor, fsum, inf, isfinite, log10, nextafter
+from typing import Any, NamedTuple
+
+import msgspec
+
+from agentsignals.questions import charts as calendar
+from agentsignals.questions.estimates import PlacedShare, over_places
+from agentsignals.questions.formatting import formatted
+from agentsignals.questions.question import Row
+from agentsignals.questions.sql import by_session
+from agentsignals.signals.catalog import Signal, catalogue
+from agentsignals.stats.intervals import FEWEST_CLUSTERS, median, rate_interval
+from agentsignals.ui.filter import OUTCOME, PLACE, Filter
+from agentsignals.ui.page import Where, figure, times
+from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.svg_charts import Part, Point, Strip, starts, strip
+
+MOST_GROUPS = 100
+MOST_PAIRS = 60
+MOST_FILES = 40
+MOST_DEAR = 10
+_SESSIONS = f"""
+SELECT s.session_id, s.agent, s.model, {PLACE} AS repo, s.branch, s.cost_usd, s.unpriced,
+  s.visible_output_tokens IS NOT NULL AS is_bound, s.title, s.n_tool_calls,
+  CASE WHEN s.started_at BETWEEN TIMESTAMP '2015-01-01' AND TIMESTAMP '2100-01-01' THEN s.started_at END AS started_at,
+  coalesce(lies.place, lower(s.repo), s.cwd) AS place, coalesce(lies.outcome, of_run.outcome) AS outcome,
+  coalesce(calls.failed, 0) AS failed, coalesce(calls.n, 0) AS answered
+FROM sessions s LEFT JOIN (
+  SELECT session_id, max(CASE WHEN signal = 'user.place' THEN value->>'$' END) AS place,
+    max(CASE WHEN signal = '{OUTCOME}' THEN value->>'$' END) AS outcome
+  FROM signals WHERE signal IN ('user.place', '{OUTCOME}') AND level = 'session' AND value IS NOT NULL GROUP BY 1
+) lies USING (session_id) LEFT JOIN (
+  SELECT session_id, max(outcome) AS outcome FROM attempts GROUP BY 1
+) of_run USING (session_id) LEFT JOIN (
+  SELECT session_id, count(*) AS n, count(*) FILTER (status = 'error') AS failed FROM tool_calls
+  WHERE thread = 'main' AND status IN ('ok', 'error') GROUP BY 1
+) calls USING (session_id)
+"""  # noqa: S608  (columns of ours)
+"""One row a session; a clock that was never set stretches no axis. Answered calls, of which the trace says whether they
+failed, are the denominator of `user.tool_error_rate`."""
+_TOOLS = """
+SELECT session_id, name AS tool, count(*) AS n, count(*) FILTER (status = 'error') AS failed
+FROM tool_calls WHERE thread = 'main' AND status IN ('ok', 'error') AND session_id IN ({sessions}) GROUP BY 1, 2
+"""
+_FILES = """
+SELECT coalesce(s.repo, s.cwd) AS repo, path, count(DISTINCT (session_id, seq)) AS edits,
+  count(DISTINCT session_id) AS sessions, sum(added)::BIGINT AS added, sum(removed)::BIGINT AS removed
+FROM edits JOIN sessions s USING (session_id) WHERE thread = 'main' AND session_id IN ({sessions})
+GROUP BY 1, 2 ORDER BY edits DESC, sessions DESC, path LIMIT $most
+"""
+_PROMPTS = """
+SELECT session_id, left(arg_min(text, turn), 400) AS prompt FROM turns
+WHERE kind IN ('prompt', 'queued_prompt') AND session_id IN (SELECT unnest($ids)) GROUP BY session_id
+"""
+BY = {"agent": "agent", "model": "model", "repo": "repository"}
+"""What sessions are grouped by, and its heading."""
+_NO_OUTCOME = "no verdict"
+_GREY = 6
+"""The colour of what is not there, the last one."""
+
+
+class Sum(NamedTuple):
+    """What sessions cost, those that have a cost."""
+
+    usd: float | None
+    priced: int
+    sessions: int
+    is_bound: bool
+    """Some log output in mid-stream: the sum is a lower bound."""
+    unpriced: int
+    """Sessions that use what has no price: the sum is too low by that."""
+
+    @property
+    def written(self) -> str:
+        return formatted(self.usd, "usd", self.is_bound)
+
+
+class Group(NamedTuple):
+    """Sessions of one agent, model or repository."""
+
+    name: str | None
+    """None: it is not recorded."""
+    link: str
+    cost: Sum
+    of_all: float | None
+    """Its share of what all of them cost."""
+    median_usd: float | None
+    failed: PlacedShare
+    solved: PlacedShare | None
+    """Of attempts that were judged; None for people's sessions."""
+
+
+class Pair(NamedTuple):
+    """Calls of a tool by an agent."""
+
+    tool: str
+    agent: str
+    sessions: int
+    failed: PlacedShare
+    to_failed: str
+    to_all: str
+
+
+class Overall(NamedTuple):
+    """What there is of the sessions of one context under one filter."""
+
+    sessions: int
+    cost: Sum
+    failed: PlacedShare
+    strips: list[Strip]
+    stretches: list[dict[str, Any]]
+    """The same as the charts, as rows."""
+    undated: int
+    groups: list[tuple[str, str, list[Group], int]]
+    """By what, its heading, the groups, and how many more there are."""
+    pairs: list[Pair]
+    most_failed: Pair | None
+    likeliest: Pair | None
+    """The pair with the highest share among those of enough sessions to speak for others (`FEWEST_CLUSTERS`)."""
+    dearest: list[Row]
+    days: list[tuple[str, str, Sum]]
+    """The dearest days: day, link, cost."""
+    files: list[Row]
+
+
+def overall(reading: Reading, filter_: Filter) -> Overall:
+    """Figures of the sessions that the filter, which names one context, leaves."""
+    rows = reading.rows(f"{_SESSIONS} {filter_.where.text()} ORDER BY s.session_id", filter_.where.values)
+    places = by_session(rows)
+    pairs = _pairs(reading, filter_, {row["session_id"]: row for row in rows}, places)
+    counted = [pair for pair in pairs if pair.failed.k and pair.sessions >= FEWEST_CLUSTERS]
+    dated = [row for row in rows if row["started_at"]]
+    stretches = _stretches(dated, filter_, places)
+    return Overall(
+        sessions=len(rows),
+        cost=_sum(rows),
+        failed=_failed(rows, places),
+        strips=_strips(stretches, filter_),
+        stretches=stretches,
+        undated=len(rows) - len(dated),
+        groups=[(word, heading, *_groups(rows, word, filter_, places)) for word, heading in BY.items()],
+        pairs=pairs[:MOST_PAIRS],
+        most_failed=pairs[0] if pairs and pairs[0].failed.k else None,
+        likeliest=max(counted, key=lambda pair: pair.failed.value or 0, default=None),
+        dearest=_dearest(reading, rows),
+        days=_days(dated, filter_),
+        files=_files(reading, filter_),
+    )
+
+
+def _sum(rows: Sequence[Row]) -> Sum:
+    costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
+    return Sum(
+        usd=fsum(costs) if costs else None,
+        priced=len(costs),
+        sessions=len(rows),
+        is_bound=any(row["is_bound"] for row in rows),
+        unpriced=sum(bool(row["unpriced"]) for row in rows),
+    )
+
+
+def _failed(rows: Iterable[Row], places: Mapping[str, str]) -> PlacedShare:
+    parts = [(row["session_id"], float(row["failed"]), float(row["answered"])) for row in rows if row["answered"]]
+    return over_places(parts, places)
+
+
+def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Mapping[str, str]) -> tuple[list[Group], int]:
+    by_name: dict[str | None, list[Row]] = {}
+    for row in rows:
+        by_name.setdefault(row[word] or None, []).append(row)
+    total = _sum(rows).usd
+    is_eval = filter_.words["context"] == "eval"
+    made = []
+    for name, of_it in sorted(
+        by_name.items(), key=lambda item: (-(_sum(item[1]).usd or 0), -len(item[1]), item[0] or "")
+    ):
+        cost = _sum(of_it)
+        judged = [row for row in of_it if row["outcome"] in ("solved", "failed")]
+        solved = [(row["session_id"], float(row["outcome"] == "solved"), 1.0) for row in judged]
+        made.append(
+            Group(
+                name=name,
+                link=filter_.narrowed("/sessions", word, name),
+                cost=cost,
+                of_all=cost.usd / total if total and cost.usd is not None else None,
+                median_usd=median([row["cost_usd"] for row in of_it if row["cost_usd"] is not None]),
+                failed=_failed(of_it, places),
+                solved=over_places(solved, places) if is_eval else None,
+            )
+        )
+    return made[:MOST_GROUPS], max(0, len(made) - MOST_GROUPS)
+
+
+def _pairs(reading: Reading, filter_: Filter, sessions: Mapping[str, Row], places: Mapping[str, str]) -> list[Pair]:
+    """Tools by agent, those with most failed calls first."""
+    by_pair: dict[tuple[str, str], list[tuple[str, float, float]]] = {}
+    for row in reading.rows(_TOOLS.format(sessions=filter_.sessions), filter_.where.values):
+        key = row["tool"], sessions[row["session_id"]]["agent"]
+        by_pair.setdefault(key, []).append((row["session_id"], float(row["failed"]), float(row["n"])))
+    made = []
+    order = sorted(by_pair.items(), key=lambda item: (-sum(k for _, k, _ in item[1]), item[0]))
+    for (tool, agent), parts in order:
+        of_agent = {"agent": agent} if agent else {"missing": "agent"}
+        made.append(
+            Pair(
+                tool=tool,
+                agent=agent,
+                sessions=len(parts),
+                failed=over_places(parts, places),
+                to_failed=filter_.link("/sessions", **of_agent, failed=tool),
+                to_all=filter_.link("/sessions", **of_agent, tool=tool),
+            )
+        )
+    return made
+
+
+def _dearest(reading: Reading, rows: Sequence[Row]) -> list[Row]:
+    dear = sorted((r for r in rows if r["cost_usd"]), key=lambda r: (-r["cost_usd"], r["session_id"]))[:MOST_DEAR]
+    ids = [row["session_id"] for row in dear]
+    prompts = {row["session_id"]: row["prompt"] for row in reading.rows(_PROMPTS, {"ids": ids})} if ids else {}
+    return [{**row, "prompt": prompts.get(row["session_id"])} for row in dear]
+
+
+def _files(reading: Reading, filter_: Filter) -> list[Row]:
+    rows = reading.rows(_FILES.format(sessions=filter_.sessions), {**filter_.where.values, "most": MOST_FILES})
+    return [{**row, "link": _of_file(filter_, row)} for row in rows]
+
+
+def _of_file(filter_: Filter, row: Row) -> str:
+    path = row["path"] if row["path"].startswith("/") else f"./{row['path']}"
+    narrow = filter_._replace(words={**filter_.words, "file": path})
+    return narrow.narrowed("/sessions", "repo", row["repo"])
+
+
+# -- over time ---------------------------------------------------------------------------------------------------------
+
+
+def _between(filter_: Filter, first: datetime, last: datetime) -> str:
+    """The sessions from one day to another; a filter that begins or ends between them still does."""
+    begin = max(f"{first:%Y-%m-%d}", filter_.words.get("from", ""))
+    end = min(f"{last:%Y-%m-%d}", filter_.words.get("to", "") or "9999")
+    return filter_.link("/sessions", **{"from": begin, "to": end})
+
+
+def _days(dated: Sequence[Row], filter_: Filter) -> list[tuple[str, str, Sum]]:
+    by_day: dict[datetime, list[Row]] = {}
+    for row in dated:
+        by_day.setdefault(calendar.start_of(row["started_at"], "day"), []).append(row)
+    sums = sorted(((day, _sum(rows)) for day, rows in by_day.items()), key=lambda item: (-(item[1].usd or 0), item[0]))
+    return [(f"{day:%Y-%m-%d}", _between(filter_, day, day), cost) for day, cost in sums[:MOST_DEAR] if cost.usd]
+
+
+def _stretches(dated: Sequence[Row], filter_: Filter, places: Mapping[str, str]) -> list[dict[str, Any]]:
+    """A row a day, week or month, as the span asks."""
+    span = calendar.buckets([row["started_at"] for row in dated])
+    if span is None:
+        return []
+    by_start: dict[datetime, list[Row]] = {start: [] for start in starts(span)}
+    for row in dated:
+        by_start[span.of(row["started_at"])].append(row)
+    made = []
+    for start, rows in by_start.items():
+        end = calendar.following(start, span.step) - timedelta(days=1)
+        name = f"{start:%Y-%m}" if span.step == "month" else f"{start:%Y-%m-%d}"
+        made.append(
+            {
+                "start": start,
+                "step": span.step,
+                "name": name,
+                "link": _between(filter_, start, end),
+                "sessions": len(rows),
+                "cost": _sum(rows),
+                "failed": _failed(rows, places),
+                "outcomes": Counter(row["outcome"] or _NO_OUTCOME for row in rows),
+            }
+        )
+    return made
+
+
+def _strips(stretches: Sequence[dict[str, Any]], filter_: Filter) -> list[Strip]:
+    if not stretches:
+        return []
+    noun, per = "attempt" if filter_.words["context"] == "eval" else "session", f"a {stretches[0]['step']}"
+    sessions = strip(
+        [_point(s, s["sessions"], times(s["sessions"], noun)) for s in stretches],
+        title=f"{noun}s".capitalize(),
+        unit=f"{noun}s {per}",
+        written=lambda value: formatted(value, "count"),
+        whole=True,
+    )
+    made = (_costs(stretches, per), sessions, _failures(stretches), _outcomes(stretches, filter_, noun, per))
+    return [chart for chart in made if chart]
+
+
+def _point(stretch: dict[str, Any], value: float | None, label: str) -> Point:
+    parts = () if value is None else (Part(value),)
+    return Point(
+        name=f"{stretch['start']:%Y-%m-%d}", parts=parts, label=f"{stretch['name']}: {label}", link=stretch["link"]
+    )
+
+
+def _costs(stretches: Sequence[dict[str, Any]], per: str) -> Strip | None:
+    points = [
+        _point(
+            s,
+            s["cost"].usd,
+            f"{s['cost'].written} over {s['cost'].priced} of {times(s['sessions'], 'session')} with a cost",
+        )
+        for s in stretches
+    ]
+    return strip(
+        points,
+        title="Cost",
+        unit=f"USD {per}",
+        written=lambda value: f"${value:,.0f}" if value >= 1 or not value else f"${value:g}",
+        note="at least" if any(s["cost"].is_bound for s in stretches) else "",
+    )
+
+
+def _failures(stretches: Sequence[dict[str, Any]]) -> Strip | None:
+    points = [
+        _point(s, s["failed"].value, f"{_written(s['failed'])} of calls failed")._replace(
+            interval=s["failed"].interval, n=s["failed"].n
+        )
+        for s in stretches
+    ]
+    return strip(
+        points,
+        title="Tool calls that failed",
+        unit="share of answered calls",
+        written=lambda value: f"{100 * value:g}%",
+        note="lines: 95% intervals",
+        dots=True,
+    )
+
+
+def _outcomes(stretches: Sequence[dict[str, Any]], filter_: Filter, noun: str, per: str) -> Strip | None:
+    counted = Counter[str]()
+    for stretch in stretches:
+        counted.update(stretch["outcomes"])
+    names = sorted(counted, key=lambda name: (name == _NO_OUTCOME, -counted[name], name))
+    colours = {name: _GREY if name == _NO_OUTCOME else 1 + n % (_GREY - 1) for n, name in enumerate(names)}
+    points = []
+    for stretch in stretches:
+        of_it = [(name, stretch["outcomes"][name]) for name in names if name in stretch["outcomes"]]
+        label = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in of_it)
+        parts = tuple(Part(n, colours[name]) for name, n in of_it)
+        points.append(_point(stretch, None, label or f"no {noun}")._replace(parts=parts))
+    return strip(
+        points,
+        title="Outcomes",
+        unit=f"{noun}s {per}",
+        written=lambda value: formatted(value, "count"),
+        legend=[(name, colours[name], _of_outcome(filter_, name)) for name in names],
+        whole=True,
+    )
+
+
+def _of_outcome(filter_: Filter, name: str) -> str:
+    return filter_.narrowed("/sessions", "outcome", None if name == _NO_OUTCOME else name)
+
+
+def _written(share: PlacedShare) -> str:
+    """A share with its numbers and interval: `5.0% (112 of 2,255; 3.1% to 7.9%)`."""
+    if share.value is None:
+        return formatted(None, "share")
+    ends = (
+        f"; {formatted(share.interval[0], 'share')} to {formatted(share.interval[1], 'share')}"
+        if share.interval
+        else ""
+    )
+    return f"{formatted(share.value, 'share')} ({formatted(share.k, 'count')} of {formatted(share.n, 'count')}{ends})"
+
+
+# How the values of signals are spread: counts, quantiles and bars, asked of the store in one pass each.
+
+BINS = 20
+_FAR = 5
+"""Where the highest value lies so many times as far from the lowest as 19 of 20 do, the last bar holds the rest."""
+_LEAST = 1e-290
+"""Values nearer to each other are one."""
+_COUNTED = """
+SELECT signal, n, known, once + of_many AS sessions, low, high, mean, at_least, quantiles[1] AS q10,
+  quantiles[2] AS q25, quantiles[3] AS median, quantiles[4] AS q75, quantiles[5] AS q90, quantiles[6] AS q95
+FROM (
+  SELECT signal, count(*) AS n, count(*) FILTER (absent IS NULL) AS known,
+    count(*) FILTER (level = 'session') AS once,
+    count(DISTINCT CASE WHEN level <> 'session' THEN session_id END) AS of_many,
+    min(number) AS low, max(number) AS high, avg(number) AS mean,
+    quantile_cont(number, [0.1, 0.25, 0.5, 0.75, 0.9, 0.95]) AS quantiles,
+    coalesce(bool_or(contains(detail, 'at_least') AND detail->>'at_least' = 'true'), false) AS at_least
+  FROM signals WHERE level <> 'corpus' {chosen} GROUP BY signal
+)
+"""
+"""Of a signal of sessions each has one value: which they are need not be held in memory. Quantiles share their values.
+"""
+_BINNED = """
+SELECT s.signal, least($bins - 1, floor($bins * (s.number - e.low) / (e.high - e.low)))::INTEGER AS bin, count(*) AS n
+FROM signals s JOIN (
+  SELECT signal, min(number) AS low, max(number) AS high FROM signals
+  WHERE level <> 'corpus' {chosen} AND isfinite(number) GROUP BY signal HAVING min(number) < max(number)
+) e USING (signal)
+WHERE s.level <> 'corpus' {chosen} AND isfinite(s.number) GROUP BY 1, 2
+"""
+_MISSING = """
+SELECT signal, absent, count(*) AS n FROM signals WHERE level <> 'corpus' {chosen} AND absent IS NOT NULL
+GROUP BY 1, 2 ORDER BY n DESC, absent
+"""
+
+
+_LABELS = """
+SELECT signal, value->>'$' AS label, count(*) AS n FROM signals
+WHERE signal IN (SELECT unnest($enums)) AND value IS NOT NULL {chosen} GROUP BY 1, 2 ORDER BY n DESC, 2
+"""
+
+
+class Bar(NamedTuple):
+    """A bar of a histogram: from `low` to below `high` (the last one with it), how many, and as a share of the
+    highest."""
+
+    low: float
+    high: float
+    n: int
+    share: float
+
+
+class Spread(NamedTuple):
+    """One signal over sessions, attempts or turns."""
+
+    figures: dict[str, Any]
+    """n, known, sessions, low, high, mean and quantiles; those of numbers None where there is none."""
+    bars: list[Bar]
+    """Empty where there are no two different numbers."""
+    absent: dict[str, int]
+    """How many have none, by reason, commonest first."""
+    labels: dict[str, int]
+    """How many have each label, commonest first; of what has labels."""
+
+
+def spreads(reading: Reading, context: str, filter_: Filter | None = None) -> dict[str, Spread]:
+    """The spread of every signal that the store holds, by its path; of the sessions that a filter leaves."""
+    if filter_ is None or not filter_.where.text():
+        made: dict[str, Spread] = reading.kept(("spreads", context), lambda: _made(reading, context, None))
+        return made
+    key = ("spreads", context, *sorted(filter_.words.items()))
+    return reading.recent(key, lambda: _made(reading, context, filter_))
+
+
+def chosen(filter_: Filter | None) -> str:
+    """The condition on rows of `signals` that leaves those of the filter's sessions."""
+    return f"AND session_id IN ({filter_.sessions})" if filter_ and filter_.where.text() else ""
+
+
+def _made(reading: Reading, context: str, filter_: Filter | None) -> dict[str, Spread]:
+    of_sessions, values = chosen(filter_), filter_.where.values if filter_ else {}
+    binned: dict[str, dict[int, int]] = {}
+    for row in reading.rows(_BINNED.format(chosen=of_sessions), {**values, "bins": BINS}, context):
+        binned.setdefault(row["signal"], {})[row["bin"]] = row["n"]
+    absent: dict[str, dict[str, int]] = {}
+    for row in reading.rows(_MISSING.format(chosen=of_sessions), values, context):
+        absent.setdefault(row["signal"], {})[row["absent"]] = row["n"]
+    labels: dict[str, dict[str, int]] = {}
+    enums = [signal.path for signal in catalogue().values() if signal.type == "enum"]
+    for row in reading.rows(_LABELS.format(chosen=of_sessions), {**values, "enums": enums}, context):
+        labels.setdefault(row["signal"], {})[row["label"]] = row["n"]
+    counted = reading.rows(_COUNTED.format(chosen=of_sessions), values, context)
+    return {
+        path: Spread(row, _bars(row, binned.get(path, {})), absent.get(path, {}), labels.get(path, {}))
+        for row in counted
+        for path in (row["signal"],)
+    }
+
+
+def _bars(row: dict[str, Any], counted: dict[int, int]) -> list[Bar]:
+    if not counted:
+        return []
+    low, step, most = row["low"], (row["high"] - row["low"]) / BINS, max(counted.values())
+    return [Bar(low + n * step, low + (n + 1) * step, counted.get(n, 0), counted.get(n, 0) / most) for n in range(BINS)]
+
+
+def histogram(reading: Reading, context: str, filter_: Filter, signal: Signal, spread: Spread) -> Strip | None:
+    """The values of one signal between round edges; each bar leads to its sessions. None where there is no number."""
+    f = spread.figures
+    if f["low"] is None or not isfinite(f["high"] - f["low"]):
+        return None
+    is_far = f["high"] - f["low"] > _FAR * (f["q95"] - f["low"]) > 0
+    ends = edges(f["low"], f["q95"] if is_far else f["high"], whole=signal.type == "int")
+    bounds = [("<=" if n == len(ends) - 2 else "<", high) for n, high in enumerate(ends[1:])]
+    if is_far:
+        ends, bounds = [*ends, f["high"]], [*(("<", high) for _, high in bounds), ("<=", f["high"])]
+    counts = ", ".join(
+        f"count(*) FILTER (number >= $low{n} AND number {sign} $high{n}) AS n{n}" for n, (sign, _) in enumerate(bounds)
+    )
+    values = {f"low{n}": low for n, low in enumerate(ends[:-1])} | {f"high{n}": v for n, (_, v) in enumerate(bounds)}
+    asked = f"SELECT {counts} FROM signals WHERE signal = $signal AND level <> 'corpus' {chosen(filter_)}"  # noqa: S608  (numbers bound)
+    row = reading.rows(asked, {**filter_.where.values, **values, "signal": signal.path}, context)[0]
+    of_turns = signal.level == "turn"
+    noun = "turn" if of_turns else "attempt" if filter_.words.get("context") == "eval" else "session"
+    points = []
+    for n, (sign, high) in enumerate(bounds):
+        low, count = ends[n], row[f"n{n}"]
+        to = "to" if sign == "<=" else "to below"
+        low_shown, high_shown = (figure(end, signal.unit, f["at_least"]) for end in (low, high))
+        label = f"{low_shown} {to} {high_shown}: {times(count, noun)}"
+        link = filter_.also("/sessions", f"{signal.path}>={_exactly(low)}", f"{signal.path}{sign}{_exactly(high)}")
+        points.append(Point(name="", parts=(Part(float(count)),), label=label, link=link))
+    return strip(
+        points,
+        title=signal.path,
+        unit=f"{noun}s up, {signal.unit.replace('_', ' ')} across",
+        note=f"n = {f['known']:,}{'; the last bar holds all above' if is_far else ''}",
+        written=lambda value: f"{value:,.0f}",
+        whole=True,
+        edges=[
+            f"{'… ' if is_far and n == len(bounds) else ''}{figure(value, signal.unit, f['at_least'])}"
+            for n, value in enumerate(ends)
+        ],
+    )
+
+
+def edges(low: float, high: float, *, whole: bool = False) -> list[float]:
+    """Round edges of about twenty bars, the first no higher than `low`, the last no lower than `high`."""
+    step = _step((high - low) / BINS) if high - low > _LEAST else 0.0
+    if whole:
+        step = max(step, 1.0)
+    first = floor(low / step) * step if step else low
+    above = high if high > low else nextafter(high, inf)
+    if not step or first + step == first:  # one value, or values that a step is lost beside
+        return [low, above]
+    count = 1
+    while first + step * count < high or (whole and first + step * count <= high):
+        count += 1
+    made = sorted({float(f"{first + step * n:.12g}") for n in range(count + 1)})
+    if made[0] < made[-1] and len(made) == count + 1:
+        return [min(made[0], low), *made[1:-1], max(made[-1], high)]  # what rounding took is in
+    return [low, above]  # steps that twelve digits don't tell apart
+
+
+def _exactly(value: float) -> str:
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _step(size: float) -> float:
+    """The least of 1, 2, 5, 10, … that is no less."""
+    base = 10.0 ** floor(log10(size))
+    return next(base * k for k in (1, 2, 5, 10) if base * k >= size * (1 - 1e-9))
+
+
+# Attempts counted by treatment: how far up the ladder each came, and what retries recovered.
+#
+# Whatever is counted has a name in the address, and that lists the attempts that were counted.
+
+MOST = 60
+"""Treatments in a table, those with most attempts."""
+OF_TREATMENT = ("agent_type", "model_id", "dataset", "effective_tool_cap", "attempt_index")
+OF_CANDIDATE = OF_TREATMENT[:3]
+"""What the attempts of one trial have in common: a retry runs under a cap of its own."""
+
+
+class Step(NamedTuple):
+    """A thing that attempts are counted by: `reached` and `recorded` are SQL over ATTEMPTS."""
+
+    label: str
+    means: str
+    reached: str
+    recorded: str = "true"
+    """Where it is recorded at all; elsewhere nobody knows."""
+
+
+RUNGS = {
+    "transcript": Step("transcript", "the conversation was collected", "has_transcript"),
+    "patch": Step("patch", "it left a patch that is not empty", "has_patch", "has_patch IS NOT NULL"),
+    "applied": Step("applied", "the patch applied", "patch_applies", "patch_applies IS NOT NULL"),
+    "tests": Step(
+        "tests run",
+        "the verifier's counts are there",
+        "fail_to_pass_count IS NOT NULL",
+        "fail_to_pass_count IS NOT NULL",
+    ),
+    "partly": Step(
+        "some fixed", "a test that failed before passes now", "fail_to_pass_count > 0", "fail_to_pass_count IS NOT NULL"
+    ),
+    "solved": Step(
+        "solved",
+        "by the harness's reward, or else by the tests",
+        "outcome = 'solved'",
+        "outcome IN ('solved', 'failed')",
+    ),
+}
+"""The ladder: what an attempt has to have come to, in order (docs/design/signals.md#outcome-of-an-attempt)."""
+PASSES = {
+    "first": Step("trials", "first attempts", "nth = 0"),
+    "first_solved": Step(
+        "solved at first",
+        "of those that were judged",
+        "nth = 0 AND is_solved",
+        "nth = 0 AND outcome IN ('solved', 'failed')",
+    ),
+    "retried": Step(
+        "retried", "after a first attempt that did not solve it", "nth = 0 AND NOT first_solved AND last > 0"
+    ),
+    "recovered": Step("recovered", "a retry solved it: that retry", "NOT first_solved AND nth = solved_at"),
+    "unrecovered": Step(
+        "not recovered",
+        "no retry solved it: the last one",
+        "NOT first_solved AND nth > 0 AND nth = last AND solved_at IS NULL",
+    ),
+}
+"""First pass and recovery, each by one attempt of a trial, so that attempts count trials."""
+ATTEMPTS = """(
+  SELECT *, outcome IS NOT DISTINCT FROM 'solved' AS is_solved, coalesce(attempt_index, 0) AS nth,
+    coalesce(bool_or(coalesce(attempt_index, 0) = 0 AND outcome = 'solved') OVER trial, false) AS first_solved,
+    max(coalesce(attempt_index, 0)) OVER trial AS last,
+    min(attempt_index) FILTER (attempt_index > 0 AND outcome = 'solved') OVER trial AS solved_at
+  FROM attempts LEFT JOIN (
+    SELECT session_id, value = 'true' AS has_patch FROM signals
+    WHERE signal = 'verification.patch_present' AND level = 'attempt' AND value IS NOT NULL
+  ) USING (session_id)
+  WINDOW trial AS (PARTITION BY run_id, coalesce(trial_id, session_id))
+)"""
+"""The table of attempts with what the steps ask for."""
+_JUDGED = "outcome IN ('solved', 'failed')"
+
+
+def treatments(reading: Reading) -> list[dict[str, Any]]:
+    """The attempts of each treatment, counted by the rungs of the ladder."""
+    more = f"""count(DISTINCT task_id) AS tasks, count(*) FILTER ({_JUDGED}) AS judged,
+  list({{'task': coalesce(task_id, session_id), 'solved': outcome = 'solved'}}) FILTER ({_JUDGED}) AS judgements,
+  count(*) FILTER (reward IS NOT NULL OR patch_outcome_label IS NOT NULL) AS verified,
+  count(*) FILTER (outcome = 'infrastructure') AS infrastructure, median(wall_time_s) AS wall_time_s"""
+    rows = _counted(reading, OF_TREATMENT, RUNGS, more)
+    for row in rows:
+        # Where no verifier spoke of any, what gave up is no rate: only failures could be known.
+        if not row["verified"]:
+            row["judged"] = row["steps"]["solved"]["recorded"] = 0
+        row["interval"] = rate_interval(_by_task(row["judgements"]) if row["judged"] else [])
+    return rows
+
+
+def candidates(reading: Reading) -> list[dict[str, Any]]:
+    """The trials of each candidate: first pass, retries, and what these recovered. Those alone that retried any."""
+    rows = _counted(reading, OF_CANDIDATE, PASSES)
+    return [row for row in rows if row["steps"]["retried"]["n"]]
+
+
+def narrowed(reading: Reading, where: Where, treatment: str, step: str) -> dict[str, Any] | None:
+    """Has the condition choose the attempts that a table counts; gives the row of the treatment that was named."""
+    steps = {**RUNGS, **PASSES}
+    if step in steps:
+        where.add(f"coalesce({steps[step].reached}, false)")
+    rows = [
+        *reading.kept("treatments", lambda: treatments(reading)),
+        *reading.kept("candidates", lambda: candidates(reading)),
+    ]
+    row = next((row for row in rows if row["key"] == treatment), None)
+    if treatment:
+        where.add("true" if row is not None else "false")
+    for n, (column, value) in enumerate(row["columns"].items() if row is not None else ()):
+        where.add(f"{column} IS NOT DISTINCT FROM $of{n}", **{f"of{n}": value})
+    return row
+
+
+def _counted(reading: Reading, columns: Sequence[str], steps: dict[str, Step], more: str = "") -> list[dict[str, Any]]:
+    counts = [
+        f"count(*) FILTER ({sql}) AS {kind}_{name}"
+        for name, step in steps.items()
+        for kind, sql in (("n", f"{step.reached}"), ("recorded", step.recorded))
+    ]
+    by = ", ".join(columns)
+    asked = f"SELECT {', '.join([by, 'count(*) AS n', *counts, *([more] if more else [])])} FROM {ATTEMPTS}"  # noqa: S608  (text of ours)
+    rows = reading.rows(f"{asked} GROUP BY {by} ORDER BY n DESC, {by} LIMIT {MOST}")
+    for row in rows:
+        row["columns"] = {column: row[column] for column in columns}
+        row["key"] = hashlib.blake2b(msgspec.json.encode(row["columns"]), digest_size=6).hexdigest()
+        row["steps"] = {name: {"n": row[f"n_{name}"], "recorded": row[f"recorded_{name}"]} for name in steps}
+    return rows
+
+
+def _by_task(judgements: Iterable[dict[str, Any]]) -> list[tuple[float, float]]:
+    """Solved and judged attempts of each task: attempts at one task are alike, and tasks are what was drawn."""
+    counted: dict[str, list[int]] = {}
+    for attempt in judgements:
+        pair = counted.setdefault(attempt["task"], [0, 0])
+        pair[0] += attempt["solved"]
+        pair[1] += 1
+    return [(float(k), float(n)) for k, n in counted.values()]

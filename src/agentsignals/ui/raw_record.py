@@ -1,0 +1,271 @@
+"""The line of the file that an event was read from, and the pictures in it: asked of the file itself, as it is now."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from agentsignals.model import Session
+from agentsignals.redaction import redacted
+from agentsignals.sources import RawFile, Unreadable, by_name
+from agentsignals.ui.page import NotFound
+from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.transcript import IMAGE, IMAGE_FILE
+
+MOST_CHARS = 200_000
+"""Of a line, so much is shown."""
+MOST_PICTURES = 8
+MOST_PICTURE_CHARS = 8_000_000
+"""Of a picture as text; four thirds of its bytes."""
+_LONG_CHARS = 20_000
+"""A text without a blank in it is no words, from here on: its size is shown."""
+_END_BYTES = 4
+"""Of a file of one line, what may stand around it: a mark of its encoding, an end of the line."""
+_BEGINNING_BYTES = 4096
+_UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+_IMAGE = re.compile(r"image/(?:png|jpeg|gif|webp)")
+_DATA = re.compile(r"data:(image/(?:png|jpeg|gif|webp));base64,")
+_BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]+={0,2}\s*")
+_EVENT = "SELECT artifact_id, line, left(text, 200) AS text FROM events WHERE session_id = $session AND seq = $seq"
+_ARTIFACT = "SELECT path, format, sha256, bytes FROM artifacts WHERE artifact_id = $id"
+_REASONS = {
+    "file_gone": "the file is no longer there",
+    "no_permission": "it may not be read",
+    "changed": "the file was changed since it was read; `agentsignals analyze` reads it anew",
+    "remote": "the file is not on this machine, and this page asks no other",
+    "no_text": "the file is no text: what its records were can’t be shown",
+    "no_line": "the file has no such line",
+    "no_record": "the file is one document, and which part of it the event stands in is not kept",
+}
+
+
+class Picture(Struct, frozen=True):
+    """A picture that the line holds, as an address that carries it."""
+
+    type: str
+    source: str
+    n_bytes: int
+
+
+class RawLine(Struct, kw_only=True):
+    """What stands in the file; or why it can't be shown."""
+
+    path: str
+    line: int
+    text: str = ""
+    """Indented JSON with its secrets masked, or the line as it is."""
+    cut_chars: int = 0
+    pictures: list[Picture] = []
+    why_not: str = ""
+
+
+def raw_line(reading: Reading, session_id: str, seq: int) -> RawLine:
+    """The line of an event. NotFound when the session has no such event."""
+    events = reading.rows_of(session_id, _EVENT, {"seq": seq})
+    if not events:
+        raise NotFound(f"The session has no event {seq}.")
+    event = events[0]
+    artifacts = reading.rows(_ARTIFACT, {"id": event["artifact_id"]})
+    if not artifacts:
+        return RawLine(path="", line=event["line"], why_not="its file is not in the store")
+    made = RawLine(path=artifacts[0]["path"], line=event["line"])
+    record = _record(reading, artifacts[0], event)
+    if isinstance(record, str):
+        made.why_not = _REASONS.get(record, record.replace("_", " "))
+        return made
+    made.pictures = list(islice(_pictures(record.value), MOST_PICTURES))
+    text = redacted(_indented(record.value) if record.is_json else str(record.value)[: 2 * MOST_CHARS])
+    made.text, made.cut_chars = text[:MOST_CHARS], max(len(text) - MOST_CHARS, 0)
+    return made
+
+
+class _Record(Struct):
+    value: Any
+    is_json: bool
+
+
+def _record(reading: Reading, artifact: dict[str, Any], event: dict[str, Any]) -> _Record | str:
+    """What stands at the event's line; why it can't be had, in a word."""
+    data = _data(reading, artifact)
+    if isinstance(data, str):
+        return data
+    line = _line(data, event["line"])
+    is_whole = line is not None and len(data) - len(line) < _END_BYTES
+    of_document = _of_document(data, event) if line is None or is_whole else "no_record"
+    if line is None or isinstance(of_document, _Record):
+        return of_document
+    try:
+        return _Record(msgspec.json.decode(line), is_json=True)
+    except _UNREADABLE:
+        of_document = _of_document(data, event)
+        return of_document if of_document != "no_line" else _Record(line.decode("utf-8", "replace"), is_json=False)
+
+
+def _data(reading: Reading, artifact: dict[str, Any]) -> bytes | str:
+    """The file as it was when it was read; why it can't be had, in a word."""
+    entry = reading.store.manifest.files.get(artifact["path"])
+    if entry is None or entry.source != "local":
+        return "remote"
+    file = RawFile(
+        uri=artifact["path"],
+        source=entry.source,
+        spec=entry.spec,
+        bytes=entry.bytes,
+        stamp=entry.stamp,
+        container=entry.container,
+        key=entry.key,
+    )
+    data = next(by_name("local").read([file], None))
+    if isinstance(data, Unreadable):
+        return data.reason
+    # A log that only grew since it was read is the same as far as it was read.
+    if hashlib.sha256(memoryview(data)[: artifact["bytes"]]).hexdigest() != artifact["sha256"]:
+        return "changed"
+    return "no_text" if b"\0" in data[:_BEGINNING_BYTES] else data
+
+
+def _line(data: bytes, number: int) -> bytes | None:
+    """A line of the file, from 1."""
+    at = 3 if data[:3] == b"\xef\xbb\xbf" else 0
+    for _ in range(number - 1):
+        at = data.find(b"\n", at) + 1
+        if not at:
+            return None
+    stop = data.find(b"\n", at)
+    return bytes(data[at : stop if stop >= 0 else len(data)]) or None
+
+
+def _of_document(data: bytes, event: dict[str, Any]) -> _Record | str:
+    """The record of that number in a file that is one document: in the list that has the event's words there."""
+    try:
+        document = msgspec.json.decode(bytes(data))
+    except _UNREADABLE:
+        return "no_line"
+    lists = [document] if isinstance(document, list) else [v for v in document.values() if _is_records(v)]
+    words = (event["text"] or "").strip()[:60]
+    if not lists and event["line"] == 1:
+        return _Record(document, is_json=True)  # the file is the record
+    for records in sorted(lists, key=len, reverse=True):
+        if 0 < event["line"] <= len(records):
+            record = records[event["line"] - 1]
+            if not words or any(words in text for text in _texts(record)):
+                return _Record(_part(record, words), is_json=True)
+    return "no_record"
+
+
+def _is_records(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict | list) for item in value)
+
+
+def _part(record: Any, words: str) -> Any:
+    """The part of a message that has the words, where a message has parts."""
+    parts = record.get("parts") if words and isinstance(record, dict) else None
+    return next((p for p in parts or () if any(words in text for text in _texts(p))), record)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a value."""
+    waiting = [value]
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, str):
+            yield at
+        elif isinstance(at, dict):
+            waiting += at.values()
+        elif isinstance(at, list):
+            waiting += at
+
+
+def _indented(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(_without_data(value)), indent=2).decode()
+
+
+def _without_data(value: Any) -> Any:
+    """The same with the size of what is no words in its place: a picture is a million letters."""
+    if isinstance(value, str):
+        return f"[{len(value):,} characters]" if len(value) > _LONG_CHARS and " " not in value[:_LONG_CHARS] else value
+    if isinstance(value, list):
+        return [_without_data(item) for item in value]
+    return {name: _without_data(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+def _pictures(value: Any) -> Iterator[Picture]:
+    """The pictures in a record: a text that is a picture's address, or one beside the name of its type."""
+    waiting = [value]
+    while waiting:
+        at = waiting.pop(0)
+        if isinstance(at, dict):
+            type_ = next((v for v in at.values() if isinstance(v, str) and _IMAGE.fullmatch(v)), "")
+            for held in at.values():
+                if isinstance(held, str):
+                    yield from _picture(held, type_)
+            waiting += [held for held in at.values() if isinstance(held, dict | list)]
+        elif isinstance(at, list):
+            waiting += at
+        elif isinstance(at, str):
+            yield from _picture(at, "")
+
+
+def _picture(text: str, type_: str) -> Iterator[Picture]:
+    begins = _DATA.match(text)
+    data, type_ = (text[begins.end() :], begins[1]) if begins else (text, type_)
+    if type_ and 64 < len(data) <= MOST_PICTURE_CHARS and _BASE64.fullmatch(data):
+        yield Picture(type_, f"data:{type_};base64,{''.join(data.split())}", len(data) * 3 // 4)
+
+
+# The pictures of a session that is handed on: out of the lines of its trace, as they are.
+
+MOST_BYTES = 12 << 20
+"""Of all pictures of a file, as much as of its conversation."""
+
+
+class Pictures(NamedTuple):
+    """The pictures of a session by event, as numbers, and what each is."""
+
+    of_event: dict[int, list[int]]
+    each: list[Picture]
+    left_out: int
+    """For which there was no room."""
+    mark: str
+    """Stands for them in the page until all of it was looked through: in so much Base64 a pattern would see keys. No
+    text can hold it, as it is drawn by chance."""
+
+    def put_into(self, document: str) -> str:
+        """The page with its pictures."""
+        return re.sub(rf'src="{self.mark}:(\d+)"', lambda at: f'src="{self.each[int(at[1])].source}"', document)
+
+
+def pictures_of(reading: Reading, session: Session) -> Pictures:
+    """What there is of them, where the trace is still as it was read."""
+    made = Pictures({}, [], 0, f"picture-{secrets.token_hex(16)}")
+    room = MOST_BYTES
+    for seq in sorted(set(_candidates(session))):
+        for picture in raw_line(reading, session.session_id, seq).pictures:
+            room -= len(picture.source)
+            if room < 0:
+                made = made._replace(left_out=made.left_out + 1)
+            else:
+                made.of_event.setdefault(seq, []).append(len(made.each))
+                made.each.append(picture)
+    return made
+
+
+def _candidates(session: Session) -> Iterator[int]:
+    """Events whose line may hold pictures, as on the page of a session."""
+    attached = {turn.seq for turn in session.turns if turn.kind == "attachment"}
+    for event in session.events:
+        if event.seq in attached or IMAGE.search(event.text or ""):
+            yield event.seq
+    for call in session.tool_calls:
+        if call.result_seq is None or not 0 <= call.result_seq < len(session.events):
+            continue
+        is_empty = call.class_ in ("mcp", "other") and not session.events[call.result_seq].n_chars
+        if is_empty or IMAGE_FILE.search(call.path or ""):
+            yield call.result_seq

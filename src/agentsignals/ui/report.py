@@ -1,0 +1,358 @@
+"""The report as one Markdown file: the same findings and tables. Charts are left out; the tables hold their numbers."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from agentsignals.errors import BaselineError, StoreError, UsageError
+from agentsignals.questions.formatting import MISSING, formatted, plain
+from agentsignals.questions.question import Column, Finding, Table, mark_names, row_names
+from agentsignals.questions.ranking import Findings
+from agentsignals.questions.studies import studies, study
+from agentsignals.questions.studies import studies as every_study
+from agentsignals.store import Store
+from agentsignals.store import files as files_module
+from agentsignals.ui import document as phrases
+from agentsignals.ui.document import Document, Section
+from agentsignals.ui.drill_down import key_of
+from agentsignals.ui.svg_charts import can_draw, data, library, svg
+from agentsignals.words.text import visible, visible_in_json
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from agentsignals.questions.question import Study
+    from agentsignals.ui.document import Document
+
+
+_SPECIAL = re.compile(r"([\\`*_\[\]<>&|~$!]|:(?=//))")
+_BREAKS = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
+
+
+def render(document: Document, short_ids: Mapping[str, str]) -> str:
+    """The document as GitHub-flavoured Markdown."""
+    parts = [f"# {escaped(phrases.title(document))}", f"{phrases.made(document)}."]
+    whose, command = phrases.whose(document)
+    if whose:
+        parts.append(f"{escaped(whose)} {code(command)}")
+    if not document.sessions:
+        parts.append(f"**{phrases.EMPTY}** Begin with `{phrases.FIRST_STEP}`.")
+    if document.findings is not None:
+        parts += _findings(document.findings, short_ids)
+    for section in document.sections:
+        parts += _section(section, short_ids)
+    limits = phrases.limits_of(document)
+    if limits:
+        parts += ["## What can't be concluded", "\n".join(f"- {escaped(limit)}" for limit in limits)]
+    commands = [
+        [f"`{f.id}`", code(f.command), escaped(phrases.versions_of(f))] for s in document.sections for f in s.findings
+    ]
+    parts += ["## Every number, made again", table_of(["finding", "command", "versions"], ["---"] * 3, commands)]
+    return visible("\n\n".join(parts)) + "\n"
+
+
+def _findings(findings: Findings, short_ids: Mapping[str, str]) -> list[str]:
+    parts = ["## What stands out", escaped(phrases.looked_at(findings))]
+    for at, made in enumerate(findings.answers):
+        ids = ", ".join(code(short_ids.get(name, name)) for name in made.sessions)
+        below = [made.do, f"{phrases.sure_of(made)}. {made.caveat}"]
+        lines = [f"{at + 1}. **{escaped(made.sentence)}**", *(f"   {escaped(line)}" for line in below if line)]
+        parts.append("\n".join([*lines, f"   {ids + ' · ' if ids else ''}{code(made.again)}"]))
+    return parts if findings.answers else [*parts, "Nothing stands out from the other sessions here."]
+
+
+def _section(section: Section, short_ids: Mapping[str, str]) -> list[str]:
+    rows = [_finding(finding) for finding in section.findings]
+    parts = [f"## {section.title}", f"*{section.question}*"]
+    if rows:
+        heads = ["finding", "value", "95% interval", "n", "note"]
+        parts.append(table_of(heads, ["---", "---:", "---", "---", "---"], rows))
+    if section.tables:
+        parts += [f"`{path}` in tables: {escaped(caption)}" for path, caption in section.validation.items()]
+    for table in section.tables:
+        parts += _table(table, short_ids)
+    return parts
+
+
+def _finding(finding: Finding) -> list[str]:
+    value = f"{phrases.value_of(finding)} {phrases.unit_of(finding)}".rstrip()
+    n = f"{finding.n:,} {finding.of}"
+    return [escaped(text) for text in (finding.title, value, phrases.interval_of(finding), n, phrases.note_of(finding))]
+
+
+def _table(table: Table, short_ids: Mapping[str, str]) -> list[str]:
+    align = ["---:" if phrases.is_figure(column.kind) else "---" for column in table.columns]
+    rows = [[_cell(v, c, short_ids) for v, c in zip(row, table.columns, strict=True)] for row in table.rows]
+    told_n = f"n = {table.n:,} {table.of}." + (f" {escaped(table.note)}" if table.note else "")
+    return [f"### {table.title}", told_n, table_of([c.label for c in table.columns], align, rows)]
+
+
+def _cell(value: Any, column: Column, short_ids: Mapping[str, str]) -> str:
+    if value is None:
+        return MISSING
+    if column.kind == "session":
+        return code(short_ids.get(value, value))
+    return code(str(value)) if column.kind == "code" else escaped(formatted(value, column.kind))
+
+
+def table_of(head: Sequence[str], align: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of cells that are Markdown already."""
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, align, *rows))
+
+
+def plain_table(head: Sequence[str], rows: Sequence[Sequence[Any]], most_chars: int | None = None) -> str:
+    """A table of figures and of texts that are no Markdown; numbers stand to the right, and texts are cut where
+    `most_chars` says so."""
+    numeric = [all(isinstance(row[n], int | float | None) for row in rows) for n in range(len(head))]
+    cells = [[escaped(_plain_cell(value)[:most_chars]) for value in row] for row in rows]
+    return visible(table_of([escaped(name) for name in head], ["---:" if right else "---" for right in numeric], cells))
+
+
+def _plain_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def plain_lines(lines: Iterable[str], mark: str = "- ") -> str:
+    """Sentences that are no Markdown, one a line."""
+    return visible("\n".join(f"{mark}{escaped(line)}" for line in lines))
+
+
+def escaped(text: str) -> str:
+    """Text of a trace as Markdown that shows it and does nothing else."""
+    return _SPECIAL.sub(r"\\\1", _BREAKS.sub(" ", text))
+
+
+def code(text: str) -> str:
+    """Text as a code span inside a table, whatever is in it."""
+    clean = _BREAKS.sub(" ", text).replace("|", "\\|").strip()
+    if not clean:
+        return MISSING
+    fence = "`" * (max((len(run) for run in re.findall(r"`+", clean)), default=0) + 1)
+    pad = " " if len(fence) > 1 else ""
+    return f"{fence}{pad}{clean}{pad}{fence}"
+
+
+# The report as one JSON document: findings, tables as rows of objects, charts as Vega-Lite specifications.
+
+
+def render_data(document: Document) -> str:
+    """The document as indented JSON."""
+    plain = msgspec.to_builtins(document)
+    for section, plain_section in zip(document.sections, plain["sections"], strict=True):
+        for table, told_table in zip(section.tables, plain_section["tables"], strict=True):
+            told_table["rows"] = _objects(table)
+    return visible_in_json(msgspec.json.format(msgspec.json.encode(plain), indent=1).decode())
+
+
+def _objects(table: Table) -> list[dict[str, Any]]:
+    keys = [column.key for column in table.columns]
+    return [dict(zip(keys, row, strict=True)) for row in table.rows]
+
+
+# The report as one HTML page that opens offline: no request leaves it, and no text of a trace runs in it.
+
+HEAD = (
+    "cost_causes.bill",
+    "attempts.outcomes",
+    "attempts.solved",
+    "errors.rate_by_class",
+    "cost.over_time",
+    "friction.ends",
+)
+"""The charts that stand beside the findings: the first `_CHARTS` of these that there are."""
+_CHARTS = 4
+_MOST = {"most_figures": 6, "most_charts": 2}
+"""What of a study is open, so that it takes a screen; the rest is folded."""
+
+
+def render_page(document: Document, short_ids: Mapping[str, str], static: bool = False) -> str:
+    """The document as HTML. Jinja escapes whatever is put in, but our own style and scripts, and the charts, whose
+    text the renderer has escaped. `static`: without the library that draws charts, 0.9 MB less; with it, pictures of
+    the first charts alone are in the page, and the others are drawn in it."""
+    style, scripts = _asset("page.css"), [_asset("page.js")]
+    charts = [chart for section in document.sections for chart in section.charts]
+    pictures = bool(charts) and can_draw()
+    live = pictures and not static
+    if live:
+        scripts += [library(), _asset("live.js")]
+    same = (section for section in document.sections if section.context == document.context)
+    by_id = {chart.id: chart for section in same for chart in section.charts}
+    head = [by_id[name] for name in HEAD if name in by_id][:_CHARTS] if document.findings else []
+    above = {chart.id for chart in head}
+    places = {session.session_id: f"#session-{n + 1}" for n, session in enumerate(document.named)}
+    return _template().render(
+        document=document,
+        head=head,
+        above=above,
+        fold=document.findings is not None,
+        session_url=places.get,
+        words=phrases,
+        counted=_counted,
+        key=lambda section, figure: _key(document, section, figure),
+        headlines=[] if document.findings else [f for s in document.sections for f in s.findings if f.headline],
+        formatted=formatted,
+        short_ids=short_ids,
+        sort_key=_sort_key,
+        svg=(lambda chart: svg(chart) if chart.id in above or not live or not above else "") if pictures else None,
+        undrawn=phrases.UNDRAWN if charts and not pictures else "",
+        style=style,
+        charts=data(charts) if live else "",
+        scripts=scripts,
+        policy=_policy(style, scripts),
+        **_MOST,
+    )
+
+
+def _counted(section: Section) -> list[tuple[str, str]]:
+    """A figure of each kind whose sessions a command lists, with what it is of. None of a study of this report alone:
+    the command line would not find it."""
+    if section.study not in studies():
+        return []
+    marks = [(chart.id, mark_names(chart.spec["data"]["values"])) for chart in section.charts]
+    return [
+        *[("", finding.id) for finding in section.findings[:1]],
+        *[("of a row, by its first cells,", f"{table.id}:{row_names(table)[0]}") for table in section.tables[:1]],
+        *[
+            ("of a bar, a cell or a point, by its name and where it stands,", f"{chart}:{names[0]}")
+            for chart, names in marks[:1]
+        ],
+    ]
+
+
+def _key(document: Document, section: Section, figure: str) -> str:
+    """The key of a figure as a shell takes it, of the sessions that the section is about."""
+    one_context = len(document.contexts) < 2 or section.context == "both"
+    return shlex.quote(key_of(section.study, figure, "" if one_context else section.context))
+
+
+@cache
+def _template() -> jinja2.Template:
+    import jinja2  # noqa: PLC0415  (only a page needs it)
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("agentsignals.ui.report", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    return environment.get_template("report.html.j2")
+
+
+def _shown(value: Any) -> Any:
+    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def _policy(style: str, scripts: Sequence[str]) -> str:
+    """Nothing is loaded, and only our own style and scripts, named by their hashes, are applied. The one image is a
+    chart on its way to being saved as PNG."""
+    hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
+    return (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src {hashes}; img-src blob:; base-uri 'none';"
+        " form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("agentsignals.ui.report").joinpath(name).read_text("utf-8")
+
+
+def _sort_key(value: Any) -> str:
+    """What a column is sorted by: the value itself, not the words it is shown in."""
+    return "" if value is None else str(plain(value))
+
+
+# Studies as one file: a page that opens offline, Markdown, or data.
+
+FORMS = (".html", ".md", ".json")
+
+
+def write(  # noqa: PLR0913  (each is a choice of the person at the command line)
+    store: Store,
+    path: Path,
+    studies: Sequence[str] | None = None,
+    *,
+    context: str | None = None,
+    static: bool = False,
+    labeller: str | None = None,
+    baseline: Path | None = None,
+) -> Path:
+    """Writes the report of a store in the form its ending names, in one rename, and gives its path.
+
+    `studies`: only these, in this order. `context`: `product` or `eval`, whose figures; without one, people's sessions
+    when there are any. `static`: a page whose charts are pictures. `labeller`: whose labels studies of labels take;
+    without one, of those there are the one with most. `baseline`: a file that `export --to baseline` wrote, to hold
+    these sessions against. UsageError for another ending or an unknown study, BaselineError when that file is none,
+    StoreError when the report can't be written.
+    """
+    check(path, studies)
+    form = path.suffix.lower()
+    first = [_against(baseline)] if baseline else []
+    if form == ".html" and store.manifest.sessions and not static:
+        from agentsignals.ui.svg_charts import can_draw, packing  # noqa: PLC0415
+
+        if can_draw():
+            packing()
+    from agentsignals.ui.document import document  # noqa: PLC0415  (DuckDB is loaded when a report is made)
+
+    made = document(store, studies, context, labeller, first)
+    text = _text(made, form, store, static)
+    try:
+        files_module.replace(path, text.encode())
+    except OSError as problem:
+        raise StoreError(
+            f"The report {path} can't be written: {problem.strerror}.", "Name a file in a folder you may write."
+        ) from problem
+    return path
+
+
+def check(path: Path, studies: Sequence[str] | None = None) -> None:
+    """UsageError when `write` would refuse this ending or these studies: to know before the work, not after."""
+    if path.suffix.lower() not in FORMS:
+        came = f"ends in {path.suffix!r}" if path.suffix else "has no ending"
+        raise UsageError(f"The report {path.name!r} {came}.", f"It is written as {', '.join(FORMS)}.")
+    for name in studies or every_study():
+        study(name)
+
+
+def _against(file: Path) -> Study:
+    from agentsignals.questions import baseline  # noqa: PLC0415
+    from agentsignals.questions import baseline as against  # noqa: PLC0415  (only when asked)
+
+    try:
+        data = file.read_bytes()
+    except OSError as problem:
+        raise BaselineError(f"The baseline {file} can't be read: {problem.strerror}.", "Name a file.") from problem
+    return against.against(baseline.decode(data, file.name), str(file))
+
+
+def _text(made: Document, form: str, store: Store, static: bool) -> str:
+    if form == ".json":
+        return render_data(made)
+    from agentsignals.ui.document import beginnings  # noqa: PLC0415
+
+    short_ids = beginnings(store.manifest.sessions)
+    if form == ".md":
+        return render(made, short_ids)
+
+    return render_page(made, short_ids, static)

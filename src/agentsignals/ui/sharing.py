@@ -1,0 +1,313 @@
+"""One session as one file to hand on: masked, without scripts, opened anywhere without network.
+
+Every text is masked before any of it is rendered, since colours and marks would take a secret apart; what was masked is
+looked for once more in all texts, and then in the file, as an export is (`export.last_look`).
+"""
+
+from __future__ import annotations
+
+import html as markup
+import math
+import re
+from base64 import b64encode
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from agentsignals.errors import ExportError, SourceError
+from agentsignals.export import cannot_write, last_look, refuse
+from agentsignals.export.team import Cell, Spread, Team, check, encode
+from agentsignals.model import ABANDONED, MAIN, REPLAYED, Event, Session, ToolCall, to_iso
+from agentsignals.redaction import Redactor, texts_in, with_texts
+from agentsignals.redaction.guard import Guard
+from agentsignals.signals.catalog import catalogue
+from agentsignals.ui import page as words
+from agentsignals.ui.markup import Change, changes, coloured, file_text, rendered, texts_of
+from agentsignals.ui.page import Page
+from agentsignals.ui.rendering import asset, html
+from agentsignals.views.calls import about
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from agentsignals.ui.raw_record import Pictures
+
+
+MOST_BYTES = 12 << 20
+"""Of the file's conversation: it is mailed and opened on a phone. What comes after is counted."""
+MOST_CHARS = 20_000
+"""Of one text; how much more there was is said."""
+_STYLES = ("page.css", "code.css", "shared.css")
+_IS_MARKDOWN = re.compile(r"^(?:#{1,6} |```|[-*] |\d+\. )", re.MULTILINE)
+"""What people write is Markdown where it has any of its lines; else its lines stay as they are."""
+_THREADS = {ABANDONED: "a branch that was given up", REPLAYED: "a history copied from another session"}
+
+
+class Shared(Struct, kw_only=True):
+    """What was written."""
+
+    file: str
+    bytes: int
+    masked: dict[str, int]
+    """What was masked, by kind."""
+    entries: int
+    left_out: int
+    """Entries for which there was no room."""
+    pictures: int = 0
+    """Those that are in it, into which nothing looked."""
+    pictures_left_out: int = 0
+
+
+class Entry(Struct, kw_only=True):
+    """One event, or a call with its result, as it is shown."""
+
+    seq: int
+    kind: str
+    clock: str
+    text: Markup | str = ""
+    is_prose: bool = False
+    cut_chars: int = 0
+    turn: int | None = None
+    call: ToolCall | None = None
+    about: str = ""
+    changes: list[Change] = []
+    result: Entry | None = None
+
+
+class Block(Struct):
+    """Entries of one thread in a row; `name` is empty for the agent itself."""
+
+    name: str
+    entries: list[Entry]
+
+
+def write(
+    session: Session,
+    path: Path,
+    redactor: Redactor,
+    most_bytes: int = MOST_BYTES,
+    pictures: Pictures | None = None,
+) -> Shared:
+    """Writes a session's file. ExportError, and no file, when it would hold a secret all the same or can't be
+    written. `pictures`: those to put in; what they show is not masked."""
+    masked = _masked(session, redactor)
+    blocks, n_entries, left_out = _within(masked, most_bytes)
+    done = Shared(file=str(path), bytes=0, masked=dict(redactor.counts), entries=n_entries, left_out=left_out)
+    if pictures is not None:
+        done.pictures, done.pictures_left_out = len(pictures.each), pictures.left_out
+    document = html(_page(masked, blocks, done, pictures), "")
+    draft = path.with_name(f".{path.name}.tmp")
+    try:
+        draft.write_text(document, "utf-8", "replace")
+        last_look(draft, redactor)
+        if pictures is not None:
+            draft.write_text(pictures.put_into(document), "utf-8", "replace")
+        done.bytes = draft.stat().st_size
+        draft.replace(path)
+    except OSError as problem:
+        raise cannot_write(path, problem) from problem
+    finally:
+        draft.unlink(missing_ok=True)
+    return done
+
+
+def _masked(session: Session, redactor: Redactor) -> Session:
+    """The session without its secrets: masked text by text, then without parts of what was masked in any of them."""
+    once: Session = with_texts(session, redactor.text)
+    guard = Guard(redactor)
+
+    def without_parts(text: str) -> str:
+        clean = guard.without_parts(text)
+        if clean != text:
+            redactor.counts["key"] = redactor.counts.get("key", 0) + 1
+        return clean
+
+    again: Session = with_texts(once, without_parts)
+    refuse("It", (("a text of the session", text) for text in dict.fromkeys(texts_in(again))), guard)
+    return again
+
+
+def _page(session: Session, blocks: list[Block], done: Shared, pictures: Pictures | None) -> Page:
+    asked = [turn for turn in session.turns if turn.text.strip()]
+    prompt = next((turn.text for turn in asked if turn.kind in ("prompt", "queued_prompt")), "")
+    filled = {
+        "session": session,
+        "blocks": blocks,
+        "turns": [(turn.turn, words.cut(turn.text, 90)) for turn in asked],
+        "masked": sorted(done.masked.items()),
+        "left_out": done.left_out,
+        "pictures": pictures,
+        **style(),
+        "began": (to_iso(session.started_at) or "")[:16].replace("T", " "),
+        "failed": sum(call.status == "error" for call in session.tool_calls),
+        "counts": Counter(call.class_ for call in session.tool_calls),
+    }
+    return Page("shared_session.html.j2", words.cut(session.title or prompt or "A session", 140), filled)
+
+
+@cache
+def style() -> dict[str, str]:
+    """Our styles in one, as a file has them inside, and their hash, by which its policy lets them."""
+    held = (asset(f"/static/{name}") for name in _STYLES)
+    text = "\n" + "".join(sheet.content.decode() for sheet in held if sheet is not None)
+    return {"style": text, "style_hash": b64encode(sha256(text.encode()).digest()).decode()}
+
+
+def _within(session: Session, room: int) -> tuple[list[Block], int, int]:
+    """The session's entries as far as there is room, by thread; how many, and how many are left out."""
+    kept, left_out = list[tuple[str, Entry]](), 0
+    for thread, make in _entries(session):
+        entry = make() if room >= 0 else None  # nothing after it either: a conversation with holes would mislead
+        room -= _size(entry) if entry is not None else 0
+        if entry is None or room < 0:
+            left_out += 1
+        else:
+            kept.append((thread, entry))
+    blocks = []
+    for thread, of_thread in groupby(kept, key=lambda pair: pair[0]):
+        name = "" if thread == MAIN else _THREADS.get(thread, f"subagent {thread}")
+        blocks.append(Block(name, [entry for _, entry in of_thread]))
+    return blocks, len(kept), left_out
+
+
+def _size(entry: Entry) -> int:
+    result = 0 if entry.result is None else len(entry.result.text)
+    return 400 + 2 * (len(entry.text) + result + len(entry.about) + sum(map(_change_size, entry.changes)))
+
+
+def _change_size(change: Change) -> int:
+    return 80 + sum(60 + len(line.text) for line in change.lines)
+
+
+def _entries(session: Session) -> Iterator[tuple[str, Callable[[], Entry]]]:
+    """Each entry's thread, and what renders it."""
+    calls = {call.seq: call for call in session.tool_calls}
+    edits: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for edit in session.edits:
+        edits[edit.seq].append(asdict(edit))
+    results = {call.result_seq for call in session.tool_calls if call.result_seq is not None}
+    for event in session.events:
+        if event.seq in results:
+            continue
+        call = calls.get(event.seq)
+        of_call = partial(_of_call, session, event, call, edits[event.seq]) if call is not None else None
+        yield event.thread, of_call or partial(_entry, event)
+
+
+def _entry(event: Event) -> Entry:
+    text, cut_chars = _bounded(event)
+    is_prose = event.kind == "text" or (event.kind == "human_turn" and _IS_MARKDOWN.search(text) is not None)
+    shown = rendered(text) if is_prose else coloured(text)
+    turn = event.turn if event.kind == "human_turn" else None
+    return Entry(
+        seq=event.seq,
+        kind=event.kind,
+        clock=_clock(event),
+        text=shown,
+        is_prose=is_prose,
+        cut_chars=cut_chars,
+        turn=turn,
+    )
+
+
+def _of_call(session: Session, event: Event, call: ToolCall, edits: list[dict[str, Any]]) -> Entry:
+    entry = Entry(seq=event.seq, kind=event.kind, clock=_clock(event), call=call)
+    entry.changes = changes(texts_of(asdict(call), edits), edits)
+    entry.about = about(call.class_, call.path, call.command, call.arguments)[:MOST_CHARS]
+    if call.result_seq is not None and 0 <= call.result_seq < len(session.events):
+        result = session.events[call.result_seq]
+        text, cut_chars = _bounded(result)
+        path = (call.path or "") if call.class_ == "read" else ""
+        entry.result = Entry(
+            seq=result.seq,
+            kind=result.kind,
+            clock=_clock(result),
+            text=file_text(text, path) if path else coloured(text),
+            cut_chars=cut_chars,
+        )
+    return entry
+
+
+def _bounded(event: Event) -> tuple[str, int]:
+    text = event.text or ""
+    return text[:MOST_CHARS], max(event.n_chars, len(text)) - min(len(text), MOST_CHARS)
+
+
+def _clock(event: Event) -> str:
+    return (to_iso(event.timestamp) or "")[11:19]
+
+
+def free_path(out: str, *suffixes: str) -> Path:
+    """Where to write. ExportError for a name that has another ending, or is there already."""
+    path = Path(out)
+    if path.suffix.lower() not in suffixes:
+        raise ExportError(f"{out} has another ending.", f"Its name ends in {' or '.join(suffixes)}.")
+    if path.exists():
+        raise ExportError(f"{out} is there already.", "Name a new file.")
+    return path
+
+
+# A team's export as a page: made of its data alone, which stands in it, so that it can be made again and compared.
+
+MOST_BYTES_TEAM_PAGE = 64 << 20
+_BEGINS, _ENDS = '<pre id="data" tabindex="0">', "</pre>"
+
+
+def document(made: Team) -> bytes:
+    """The page of an export."""
+    signals = {signal.path: signal for signal in catalogue().values()}
+    filled: dict[str, Any] = {
+        "team": made,
+        "data": encode(made).decode(),
+        "weeks": _together(made.cells, lambda cell: (cell.context, cell.week)),
+        "models": _together(made.cells, lambda cell: (cell.context, cell.agent, cell.model)),
+        "spreads": [(key, list(rows)) for key, rows in groupby(made.spreads, key=_whose)],
+        "signals": signals,
+        **style(),
+    }
+    return html(Page("shared_team.html.j2", "Coding agents of a team, week by week", filled), "").encode()
+
+
+def checked(path: Path) -> Team:
+    """What a file of a team holds, JSON or page, word by word. ExportError where anything else is in it; SourceError
+    where it can't be read."""
+    try:
+        if path.stat().st_size > MOST_BYTES_TEAM_PAGE:
+            raise SourceError(f"{path} is larger than any team export.", "Name another file.")
+        content = path.read_bytes()
+    except OSError as problem:
+        raise SourceError(f"{path} can't be read: {problem.strerror}.", "Name a file of share --team.") from problem
+    if not content.lstrip().startswith(b"<"):
+        return check(content)
+    _, begins, rest = content.decode("utf-8", "replace").partition(_BEGINS)
+    made = check(markup.unescape(rest.partition(_ENDS)[0]).encode() if begins else b"")
+    if document(made) != content:
+        raise ExportError(
+            "This page is not what its data gives: something was put into it, or another version made it.",
+            "Check it with the version that made it, or make it again.",
+        )
+    return made
+
+
+def _whose(spread: Spread) -> tuple[str, str]:
+    return spread.context, spread.agent
+
+
+def _together(cells: Sequence[Cell], key: Callable[[Cell], tuple[str, ...]]) -> list[dict[str, Any]]:
+    """Sums over cells that have a key in common. A cost is that of the cells that have one."""
+    made = []
+    for named, of_key in groupby(sorted(cells, key=key), key=key):
+        rows = list(of_key)
+        costs = [cell.cost_usd for cell in rows if cell.cost_usd is not None]
+        sums = {name: sum(getattr(c, name) for c in rows) for name in ("sessions", "prompts", "calls", "failed_calls")}
+        outcomes = sum((Counter(cell.outcomes) for cell in rows), Counter())
+        cost_usd = math.fsum(costs) if costs else None
+        made.append({"key": named, **sums, "cost_usd": cost_usd, "outcomes": sorted(outcomes.items())})
+    return made

@@ -1,0 +1,200 @@
+"""The store as the pages see it: one state of it at a time, read anew as soon as it changed on disk."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from pathlib import Path
+from threading import Lock, RLock, Thread
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agentsignals.store import Store
+from agentsignals.store import index as manifest
+from agentsignals.store import index as parts
+from agentsignals.store.query import Connection, ask, connect
+
+if TYPE_CHECKING:
+    from agentsignals.model import Session
+    from agentsignals.ui.pages.annotate import Annotations
+
+_Made = TypeVar("_Made")
+WITH_PROMPT = """
+LEFT JOIN (
+  SELECT session_id, arg_min(text, turn) AS prompt FROM turns
+  WHERE kind IN ('prompt', 'queued_prompt') GROUP BY session_id
+) USING (session_id)
+"""
+"""Puts beside each session the first thing a person asked for in it, as `prompt`."""
+LOOK_EVERY_S = 5.0
+"""How often the store's files are compared with its index while pages are asked for."""
+MOST_RECENT = 48
+"""Answers kept by filter: anybody may type another one, and memory is bounded."""
+MOST_SHARDS = 8
+"""Shards that stay open for questions about single sessions."""
+Stamp = tuple[tuple[int, int, int] | None, ...]
+
+
+class Reading:
+    """A store as it is now. Its answers agree with each other, also while the store on disk goes on."""
+
+    def __init__(self, store: Store, state: str = "", annotations: Annotations | None = None) -> None:
+        """`state` names what the store is now: another one for each that differs."""
+        self.store = store
+        self.state = state
+        self.annotations = annotations
+        """Where labels may be written; None where nothing may."""
+        self.contexts = manifest.contexts(store.manifest)
+        self.main_context = manifest.main_context(store.manifest)
+        self._lock = RLock()
+        self._connections: dict[str, Connection] = {}
+        self._shards: dict[str, Connection] = {}
+        self._gates: dict[Hashable, Lock] = {}
+        self._kept: dict[Hashable, Any] = {}
+        self._recent: dict[Hashable, Any] = {}
+        self._begun: dict[Hashable, Future[Any]] = {}
+        self._last: Session | None = None
+
+    def rows(self, query: str, values: dict[str, Any] | None = None, context: str = "") -> list[dict[str, Any]]:
+        """Rows of a question over all sessions, or those of one context. `values` are bound, never part of the text."""
+        return ask(self._connection(context), query, values)
+
+    def rows_of(self, session_id: str, query: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+        """Rows of a question that concerns one session alone (`$session`): an eighth of the time over thirty shards."""
+        entry = self.store.manifest.sessions.get(session_id)
+        if entry is None or not entry.shard:
+            return self.rows(query, {**(values or {}), "session": session_id})
+        with self._lock:
+            connection = self._shards.pop(entry.shard, None) or connect(self.store, shard=entry.shard)
+            self._shards[entry.shard] = connection
+            for oldest in list(self._shards)[:-MOST_SHARDS]:
+                del self._shards[oldest]
+        return ask(connection, query, {**(values or {}), "session": session_id})
+
+    def kept(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
+        """What is made once for this state of the store: figures over all of it."""
+        with self._lock:
+            gate = self._gates.setdefault(key, Lock())
+        with gate:  # of this key alone: a study that takes seconds keeps no other page waiting
+            if key not in self._kept:
+                try:
+                    self._kept[key] = make()
+                finally:
+                    if key not in self._kept:  # what nothing can be made of may be anything that somebody typed
+                        with self._lock:
+                            self._gates.pop(key, None)
+            made: _Made = self._kept[key]
+            return made
+
+    def soon(self, key: Hashable, make: Callable[[], _Made], wait_s: float) -> _Made | None:
+        """As `kept`, but None where it is not made after so many seconds: it goes on in the background. Only the first
+        who asks waits."""
+        with self._lock:
+            begun = self._begun.get(key)
+            waits = begun is None
+            if begun is None:
+                begun = self._begun[key] = Future()
+                Thread(target=self._make, args=(key, make, begun), daemon=True).start()
+        try:
+            made: _Made = begun.result(wait_s if waits else 0)
+        except TimeoutError:
+            return None
+        return made
+
+    def _make(self, key: Hashable, make: Callable[[], Any], begun: Future[Any]) -> None:
+        try:
+            begun.set_result(self.kept(key, make))
+        except Exception as problem:  # noqa: BLE001  (raised where it is waited for)
+            with self._lock:
+                del self._begun[key]  # the next who asks tries anew
+            begun.set_exception(problem)
+
+    def recent(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
+        """As `kept`, of what an address chooses: only the last that were asked for stay."""
+        with self._lock:
+            if key in self._recent:
+                self._recent[key] = self._recent.pop(key)
+                made: _Made = self._recent[key]
+                return made
+        made = make()
+        with self._lock:
+            self._recent[key] = made
+            for oldest in list(self._recent)[:-MOST_RECENT]:
+                del self._recent[oldest]
+        return made
+
+    def session(self, session_id: str) -> Session:
+        """A session with all its rows. The last one read stays, and it alone: a reader asks for one value of it after
+        another, and a long one takes seconds and hundreds of MB."""
+        full = self.store.resolve(session_id)
+        with self._lock:
+            last = self._last
+        if last is None or last.session_id != full:
+            last = self.store.session(full)
+            with self._lock:
+                self._last = last
+        return last
+
+    def close(self) -> None:
+        """Lets go of the store's files. Whoever still asks is refused (QueryError)."""
+        with self._lock:
+            for connection in (*self._connections.values(), *self._shards.values()):
+                connection.close()
+
+    def _connection(self, context: str) -> Connection:
+        with self._lock:
+            if context not in self._connections:
+                self._connections[context] = connect(self.store, context or None)
+            return self._connections[context]
+
+
+class Readings:
+    """Gives the reading of the store's present state. Making it reads the index; StoreError where there is no store."""
+
+    def __init__(self, folder: Path | str | None, annotations: Annotations | None = None) -> None:
+        self._store = Store(folder)
+        self.annotations = annotations
+        self._lock = RLock()
+        self._stamp = self._now()
+        self._reading = Reading(self._store, _name(self._stamp), annotations)
+
+    @property
+    def folder(self) -> Path:
+        return self._store.folder
+
+    def current(self) -> Reading:
+        """The present reading; another one than before when the store changed."""
+        with self._lock:
+            now = self._now()
+            if now != self._stamp or self._reading.store.is_changed(LOOK_EVERY_S):
+                self._reading = Reading(Store(self.folder), _name(now), self.annotations)
+                self._stamp = now
+            return self._reading
+
+    def after(self, failed: Reading) -> Reading:
+        """What to ask when that reading failed: the next state of the store; or the same one without a part of it that
+        only reading it shows to be damaged; or itself, where neither is.
+        """
+        with self._lock:
+            if self.current() is failed and failed.store.look(thorough=True):
+                self._reading = Reading(failed.store, failed.state, self.annotations)
+            return self._reading
+
+    def close(self) -> None:
+        with self._lock:
+            self._reading.close()
+
+    def _now(self) -> Stamp:
+        return tuple(_stamp(self.folder / name) for name in (manifest.NAME, parts.NAME_PARTS))
+
+
+def _name(stamp: Stamp) -> str:
+    return hashlib.sha256(repr(stamp).encode()).hexdigest()[:16]
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -1,0 +1,354 @@
+"""Charts as SVG that follows the page's colours, light or dark. The only place that knows vl-convert (extra `charts`).
+
+The pictures are drawn when the report is written, so the page needs no script to show them, prints, and opens offline.
+Colours are CSS variables: one picture serves both modes. A page that is not static also carries Vega and each chart's
+specification, and draws the charts anew where they can be zoomed, and names picked out. Without vl-convert a page says
+what each chart shows, in words and figures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from datetime import datetime
+from functools import cache, lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from agentsignals.questions.charts import Buckets, following
+from agentsignals.questions.question import Chart
+from agentsignals.store import files
+from agentsignals.words.text import visible
+
+WIDTH = 380
+"""Pixels a chart is laid out for: one column on a phone, a third of the page on a screen."""
+_MOST_KEPT = 128
+"""Pictures, of some 20 KB each: one takes 40 ms to draw, and a page asked for again has the same ones."""
+_VEGA_LITE = "6.4"
+_LICENCE = "/*! Vega, Vega-Lite and Vega-Embed (https://vega.github.io), under the BSD 3-Clause licence */"
+_ENDS_SCRIPT = re.compile(r"</script|<!--", re.IGNORECASE)
+_INK, _SOFT, _LINE = "var(--ink)", "var(--soft)", "var(--line)"
+_COLOURS = [f"var(--c{n})" for n in range(1, 7)]
+_CONFIG: dict[str, Any] = {
+    "background": None,
+    "font": "sans-serif",
+    "padding": {"left": 8, "right": 2, "top": 4, "bottom": 2},
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": _SOFT,
+        "titleColor": _SOFT,
+        "titleFontWeight": "normal",
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "labelLimit": 150,
+        "gridColor": _LINE,
+        "domain": False,
+        "ticks": False,
+        "labelPadding": 5,
+        "labelFlush": False,
+    },
+    "axisYDiscrete": {"labelPadding": 10, "labelLimit": 200},
+    "axisY": {"titleAnchor": "end", "titleAngle": 0, "titleAlign": "left", "titleY": -8, "titleX": 0},
+    "axisTemporal": {"ticks": True, "tickColor": _LINE},
+    "legend": {"labelColor": _SOFT, "labelFontSize": 11, "symbolType": "square", "symbolStrokeWidth": 0, "offset": 4},
+    "range": {"category": _COLOURS},
+    "bar": {"fill": _COLOURS[0]},
+    "rect": {"fill": _COLOURS[0]},
+    "point": {"fill": _COLOURS[0], "opacity": 1},
+    "rule": {"stroke": _COLOURS[0]},
+    "text": {"fill": _INK, "fontSize": 11},
+}
+_FIT = {"type": "fit-x", "contains": "padding"}
+_PICK = {"name": "pick", "select": {"type": "point", "fields": ["name"], "toggle": "true"}, "bind": "legend"}
+_ZOOM = {  # with the shift key: a bare wheel scrolls the page
+    "name": "span",
+    "select": {"type": "interval", "encodings": ["x"], "zoom": "wheel![event.shiftKey]"},
+    "bind": "scales",
+}
+_FADED = {"opacity": {"condition": {"param": "pick", "value": 1}, "value": 0.15}}
+"""Marks of names that were not picked step back."""
+
+
+def can_draw() -> bool:
+    """Whether vl-convert is installed and can be loaded."""
+    try:
+        import vl_convert  # noqa: F401, PLC0415  (88 MB that only a page with charts needs)
+    except ImportError:
+        return False
+    return True
+
+
+def svg(chart: Chart) -> str:
+    """The chart as an SVG element. Everything in it that came from a trace is escaped by the renderer."""
+    return _drawn(msgspec.json.encode({"width": WIDTH, "autosize": _FIT, **legible(chart.spec)}))
+
+
+@lru_cache(_MOST_KEPT)
+def _drawn(encoded: bytes) -> str:
+    import vl_convert  # noqa: PLC0415
+
+    spec = msgspec.json.decode(encoded)
+    return str(vl_convert.vegalite_to_svg(spec, _VEGA_LITE, config=_CONFIG, allowed_base_urls=[]))
+
+
+@cache
+def packing() -> Future[str]:
+    """Begins to get `library` in the background: to pack it takes a second or two, which the studies take as well."""
+    return ThreadPoolExecutor(1, "vega").submit(_from_cache)
+
+
+def library() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, 0.9 MB, out of the installed vl-convert; empty where it is not.
+
+    With Vega-Embed's `ast` option expressions are interpreted, so that the page's policy need not allow `eval`.
+    """
+    return packing().result() if can_draw() else ""
+
+
+def _from_cache() -> str:
+    """The script as it was packed for an earlier report, in the platform's folder for caches; else packed now."""
+    import platformdirs  # noqa: PLC0415
+
+    folder = Path(platformdirs.user_cache_dir("agentsignals"))
+    kept = folder / f"vega-{version('vl-convert-python')}-{_VEGA_LITE}.js"
+    with suppress(OSError, UnicodeDecodeError):
+        script = kept.read_text("utf-8")
+        if script.startswith(_LICENCE) and not _ENDS_SCRIPT.search(script):
+            return script
+    script = _packed()
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        files.replace(kept, script.encode())
+    return script
+
+
+def _packed() -> str:
+    import vl_convert  # noqa: PLC0415
+
+    script = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", _VEGA_LITE))
+    if _ENDS_SCRIPT.search(script):
+        raise AssertionError("this release of Vega would end the script element it is put in")
+    return f"{_LICENCE}\n{script}"
+
+
+def data(charts: Iterable[Chart]) -> str:
+    """What the library draws, as JSON for a script element: specifications by the charts' ids, and configuration."""
+    specs = {chart.id: interactive(legible(chart.spec)) for chart in charts}
+    document = msgspec.json.encode({"config": _CONFIG, "specs": specs}).decode()
+    return document.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def legible(value: Any) -> Any:
+    """The specification without characters that are no text: at a control character the renderer aborts the program."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {name: legible(item) for name, item in value.items()}
+    return [legible(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def interactive(spec: dict[str, Any]) -> dict[str, Any]:
+    """The specification with what a hand can do: pick names in its legend, zoom and move along its time."""
+    shared = spec.get("encoding", {})
+    picks = "legend" in shared.get("color", {})
+    span = shared.get("x", {}).get("scale", {}).get("domain") if shared.get("x", {}).get("type") == "temporal" else None
+    if not (picks or span):
+        return spec
+    layers: list[dict[str, Any]] = spec.get("layer", [spec])
+    units = [{**unit, "encoding": {**unit.get("encoding", {}), **(_FADED if picks else {})}} for unit in layers]
+    units[0]["params"] = [_PICK] if picks else []
+    whole = {**spec, "layer": units} if "layer" in spec else units[0]
+    return _zoomable(whole, units[0], span) if span else whole
+
+
+def _zoomable(whole: dict[str, Any], first: dict[str, Any], span: list[str]) -> dict[str, Any]:
+    """The span becomes the selection's first value: a scale with a domain of its own would not follow the hand."""
+    first["params"].append({**_ZOOM, "value": {"x": [datetime.fromisoformat(day).timestamp() * 1000 for day in span]}})
+    x = whole["encoding"]["x"]
+    free = {**x, "scale": {key: value for key, value in x["scale"].items() if key != "domain"}}
+    return {**whole, "encoding": {**whole["encoding"], "x": free}}
+
+
+# Small charts drawn by the server as SVG whose bars are links: they need no script and no extra.
+
+WIDTH_STRIPS, HEIGHT = 400, 150
+_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 4, 10, 20
+_WIDEST = 48
+_FEWEST_SEEN = 30
+"""Of fewer observations an interval is cut off at the top of the axis instead of stretching it."""
+
+_LEAST = 1e-300
+"""Below it steps have no size."""
+
+
+class Part(NamedTuple):
+    """A piece of a bar: its value, and which of the colours it has."""
+
+    value: float
+    colour: int = 1
+
+
+class Point(NamedTuple):
+    """What one stretch of time, or of values, shows."""
+
+    name: str
+    """Its words on the axis."""
+    parts: tuple[Part, ...]
+    """From the axis up; none where there is no value."""
+    label: str
+    link: str
+    interval: tuple[float, float] | None = None
+    n: float = 0
+
+
+class Tick(NamedTuple):
+    """A mark of an axis in pixels, and its words."""
+
+    at: float
+    label: str
+    anchor: str = "middle"
+
+
+class Rectangle(NamedTuple):
+    """A piece of a bar, in pixels."""
+
+    y: float
+    height: float
+    colour: int
+
+
+class Bar(NamedTuple):
+    """What a point shows, in pixels."""
+
+    x: float
+    width: float
+    rectangles: list[Rectangle]
+    line: tuple[float, float] | None
+    """The ends of its interval."""
+    label: str
+    link: str
+
+
+class Strip(NamedTuple):
+    """A chart, in pixels."""
+
+    title: str
+    unit: str
+    note: str
+    bars: list[Bar]
+    across: list[Tick]
+    up: list[Tick]
+    dots: bool
+    """Values are dots with intervals, not bars from 0."""
+    legend: list[tuple[str, int, str]]
+    """Names, colours and addresses of the pieces."""
+
+
+def starts(buckets: Buckets) -> list[datetime]:
+    """The start of every stretch of time, those in which nothing is with them."""
+    days = [buckets.first]
+    while days[-1] < buckets.last:
+        days.append(following(days[-1], buckets.step))
+    return days
+
+
+def strip(  # noqa: PLR0913  (what is drawn is named at the call)
+    points: Sequence[Point],
+    *,
+    title: str,
+    unit: str,
+    written: Callable[[float], str],
+    note: str = "",
+    dots: bool = False,
+    legend: Sequence[tuple[str, int, str]] = (),
+    whole: bool = False,
+    edges: Sequence[str] = (),
+) -> Strip | None:
+    """The chart; None where there is nothing to show. `written`: a value of the axis in words; `whole`: counts, whose
+    axis has no halves; `edges`: words between the bars, and at both ends, instead of below each."""
+    highest = max((_height(point) for point in points), default=0.0)
+    if not any(point.parts for point in points):
+        return None
+    ticks = axis(highest, whole=whole)
+    scale = (HEIGHT - _TOP - _BOTTOM) / ticks[-1]
+    step = (WIDTH_STRIPS - _LEFT - _RIGHT) / len(points)
+    bars = [_bar(point, _LEFT + n * step, step, scale, dots) for n, point in enumerate(points)]
+    up = [Tick(_y(value, scale), written(value), "end") for value in ticks]
+    return Strip(
+        title=title,
+        unit=unit,
+        note=note,
+        bars=bars,
+        across=_edges(edges, step) if edges else _across([point.name for point in points], step),
+        up=up,
+        dots=dots,
+        legend=[*legend],
+    )
+
+
+def axis(highest: float, *, whole: bool = False) -> list[float]:
+    """Round values from 0 to no less than the highest, three to six of them."""
+    if highest < _LEAST:
+        return [0.0, 1.0]
+    step = 1.0
+    while step * 5 < highest:
+        step *= 10
+    while step / 10 * 5 >= highest:
+        step /= 10
+    step = next(size for size in (step / 5, step / 2, step) if size * 5 >= highest)
+    if whole:
+        step = max(1.0, step)
+    count = 1
+    while step * count < highest * (1 - 1e-9):
+        count += 1
+    return [float(f"{step * n:.12g}") for n in range(count + 1)]
+
+
+def _height(point: Point) -> float:
+    total = sum(part.value for part in point.parts)
+    return max(total, point.interval[1]) if point.interval and point.n >= _FEWEST_SEEN else total
+
+
+def _y(value: float, scale: float) -> float:
+    return HEIGHT - _BOTTOM - value * scale
+
+
+def _bar(point: Point, x: float, step: float, scale: float, dots: bool) -> Bar:
+    rectangles, reached = [], 0.0
+    for part in point.parts:
+        y = _y(reached + part.value, scale)
+        height = part.value * scale
+        if dots:
+            rectangles.append(Rectangle(y, 0, part.colour))
+        elif part.value > 0:
+            rectangles.append(Rectangle(min(y, HEIGHT - _BOTTOM - 1), max(height, 1.0), part.colour))
+        reached += part.value
+    line = (_y(point.interval[0], scale), max(_y(point.interval[1], scale), _TOP)) if point.interval else None
+    gap = max(min(step * 0.15, 3), (step - _WIDEST) / 2)
+    return Bar(x=x + gap, width=step - 2 * gap, rectangles=rectangles, line=line, label=point.label, link=point.link)
+
+
+def _across(names: Sequence[str], step: float) -> list[Tick]:
+    """The first, the last and what fits between, each below its own bar."""
+    last = len(names) - 1
+    places = _spaced(last)
+    anchors = {0: "start", last: "end"}
+    middles = {n: _LEFT + (n + 0.5) * step for n in places}
+    if step > _WIDEST:
+        return [Tick(middles[n], names[n]) for n in places]
+    ends = {0: _LEFT, last: WIDTH_STRIPS - _RIGHT}
+    return [Tick(ends.get(n, middles[n]), names[n], anchors.get(n, "middle")) for n in places]
+
+
+def _edges(names: Sequence[str], step: float) -> list[Tick]:
+    last = len(names) - 1
+    return [Tick(_LEFT + n * step, names[n], "end" if n == last else "middle") for n in _spaced(last)]
+
+
+def _spaced(last: int) -> list[int]:
+    return sorted({0, last, *((last // 3, last - last // 3) if last >= 9 else ())})

@@ -1,0 +1,286 @@
+"""A session along its events: how full the context was, what it had cost, where it failed and where turns began."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from typing import Any
+
+from msgspec import Struct
+
+from agentsignals.questions.formatting import formatted
+from agentsignals.questions.question import Kind
+from agentsignals.signals.catalog import Signal, catalogue
+from agentsignals.ui import page as words
+from agentsignals.ui.snapshot import Reading
+
+WIDTH, HEIGHT = 720, 96
+"""The picture's own units: as wide as the column it stands in, and stretched with it."""
+BINS = 240
+"""Points of a line, at most: of more model calls each stands for several, by its largest."""
+_MOST_MARKS = 240
+_MOST_TURNS = 60
+"""Lines of more turns would cover what they are to divide."""
+_STEPS = """
+SELECT bin, max(context) AS context, max(cost) AS cost, max(seq) AS seq, min(seq) AS first, count(context) AS n
+FROM (
+  SELECT seq, (row_number() OVER (ORDER BY seq) - 1) * $bins // greatest(count(*) OVER (), $bins) AS bin,
+    CASE WHEN thread = 'main' AND stop_reason IS DISTINCT FROM 'session_total'
+      THEN input_tokens + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0) END AS context,
+    sum(cost_usd) OVER (ORDER BY seq, step) AS cost
+  FROM steps WHERE session_id = $session
+) GROUP BY bin ORDER BY bin
+"""
+_COUNTS = """
+SELECT count(*) AS n, count(*) FILTER (thread = 'main' AND input_tokens IS NOT NULL) AS with_context,
+  count(cost_usd) AS with_cost
+FROM steps WHERE session_id = $session
+"""
+_MARKS = """
+SELECT seq * $bins // greatest($n, 1) AS bin, min(seq) AS seq, count(*) AS n FROM {table}
+WHERE session_id = $session {when} GROUP BY bin ORDER BY bin
+"""
+
+
+class Curve(Struct, kw_only=True):
+    """A line over the session's events, from 0 to its largest value."""
+
+    name: str
+    points: str
+    """As SVG has them."""
+    most: str
+    n: int
+    """Model calls of which the value is there."""
+
+
+class Mark(Struct):
+    """A failure or the beginning of a turn: `x` in the picture's units, and the event to go to."""
+
+    x: float
+    seq: int
+    n: int
+    """Several that stand at the same place."""
+    share: float
+    """Of the most that stand at one place."""
+
+
+class Along(Struct, kw_only=True):
+    """What the picture shows."""
+
+    curves: list[Curve]
+    failures: list[Mark]
+    turns: list[Mark]
+    n_events: int
+    n_calls: int
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def along(reading: Reading, session_id: str) -> Along | None:
+    """The picture of a session; None where there is nothing to draw."""
+    asked = "SELECT max(seq) + 1 AS n FROM events WHERE session_id = $session"
+    n_events = reading.rows_of(session_id, asked)[0]["n"] or 0
+    counted = reading.rows_of(session_id, _COUNTS)[0]
+    rows = reading.rows_of(session_id, _STEPS, {"bins": BINS})
+    of_context = [(x_of(row["seq"], n_events), row["context"]) for row in rows if row["context"] is not None]
+    of_cost = [(x_of(row["seq"], n_events), row["cost"]) for row in rows if row["cost"] is not None]
+    curves = [
+        _curve("context size", of_context, "tokens", counted["with_context"]),
+        _curve("cost so far", of_cost, "usd", counted["with_cost"]),
+    ]
+    turns = _marks(reading, session_id, n_events, "turns", "")
+    drawn = Along(
+        curves=[curve for curve in curves if curve is not None],
+        failures=_marks(reading, session_id, n_events, "tool_calls", "AND status = 'error'"),
+        turns=turns if len(turns) <= _MOST_TURNS else [],
+        n_events=n_events,
+        n_calls=counted["n"],
+    )
+    return drawn if drawn.curves or drawn.failures else None
+
+
+def _curve(name: str, values: list[tuple[float, float]], unit: Kind, n: int) -> Curve | None:
+    most = max((value for _, value in values), default=0)
+    if len(values) < 2 or not most:
+        return None
+    points = " ".join(f"{x},{HEIGHT * (1 - value / most):.1f}" for x, value in values)
+    return Curve(name=name, points=points, most=formatted(most, unit), n=n)
+
+
+def _marks(reading: Reading, session_id: str, n_events: int, table: str, when: str) -> list[Mark]:
+    query = _MARKS.format(table=table, when=when)
+    rows = reading.rows_of(session_id, query, {"bins": _MOST_MARKS, "n": n_events})
+    most = max((row["n"] for row in rows), default=1)
+    return [Mark(x_of(row["seq"], n_events), row["seq"], row["n"], row["n"] / most) for row in rows]
+
+
+def x_of(seq: int, n_events: int) -> float:
+    """Where an event stands across the picture."""
+    return round(WIDTH * seq / max(n_events - 1, 1), 1)
+
+
+# One signal along a session: its values by turn, each where its turn began.
+
+MOST_BARS = 240
+"""Bars of a line; of more turns each stands for several, by its largest."""
+MOST_LINES = 6
+"""Words that have a line of their own."""
+MOST_ROWS = 500
+"""Turns that the table lists."""
+_CHOICES = """
+SELECT signal, count(*) AS n FROM signals WHERE session_id = $session AND turn IS NOT NULL AND absent IS NULL
+GROUP BY signal HAVING count(*) > 1 ORDER BY signal
+"""
+_VALUES = """
+SELECT s.turn, t.seq, s.number, s.value, s.detail->>'at_least' AS at_least
+FROM signals s JOIN turns t ON t.session_id = s.session_id AND t.turn = s.turn
+WHERE s.session_id = $session AND s.signal = $signal AND s.absent IS NULL ORDER BY s.turn
+"""
+
+
+class Line(Struct, kw_only=True):
+    """Bars along the session: how large a number is, or the turns of which one word is the value."""
+
+    name: str
+    note: str
+    marks: list[Mark]
+    height: int
+
+
+class ByTurn(Struct, kw_only=True):
+    """A signal's values along a session."""
+
+    signal: Signal
+    lines: list[Line]
+    rows: list[dict[str, Any]]
+    """The first `MOST_ROWS` turns with a value: `turn`, `seq`, `value` in words."""
+    n: int
+    n_words: int
+    """Different words; more than `MOST_LINES` of them are in the table alone."""
+    width: int = WIDTH
+
+
+def choices(reading: Reading, session_id: str) -> list[Signal]:
+    """The signals that have a value in more than one turn of the session."""
+    of_path = {signal.path: signal for signal in catalogue().values()}
+    rows = reading.rows_of(session_id, _CHOICES)
+    return [of_path[row["signal"]] for row in rows if row["signal"] in of_path]
+
+
+def by_turn(reading: Reading, session_id: str, signal: Signal, n_events: int) -> ByTurn:
+    """The values of a signal along a session of so many events."""
+    rows = reading.rows_of(session_id, _VALUES, {"signal": signal.path})
+    for row in rows:
+        row["value"] = words.worth(row["value"], row["number"], signal.type, signal.unit, bool(row["at_least"]))
+    is_number = signal.type in ("int", "float")
+    counted = Counter(row["value"] for row in rows)
+    lines = [_numbers(rows, n_events)] if is_number else []
+    for value, n in [] if is_number else counted.most_common(MOST_LINES):
+        marks = _marks_by_turn([(row["seq"], 1.0) for row in rows if row["value"] == value], n_events)
+        lines.append(Line(name=value, note=words.times(n, "turn"), marks=marks, height=20))
+    return ByTurn(signal=signal, lines=lines, rows=rows[:MOST_ROWS], n=len(rows), n_words=len(counted))
+
+
+def _numbers(rows: list[dict[str, Any]], n_events: int) -> Line:
+    numbers = [(row["seq"], row["number"]) for row in rows if row["number"] is not None]
+    largest = max(rows, key=lambda row: row["number"] or 0)
+    note = f"up to {largest['value']}, {words.times(len(numbers), 'turn')}"
+    return Line(name="", note=note, marks=_marks_by_turn(numbers, n_events), height=HEIGHT)
+
+
+def _marks_by_turn(values: list[tuple[int, float]], n_events: int) -> list[Mark]:
+    """Of turns that would stand at one place the largest, which is gone to."""
+    most = max((value for _, value in values), default=0) or 1
+    bins: dict[int, list[tuple[float, int]]] = {}
+    for seq, value in values:
+        bins.setdefault(seq * MOST_BARS // max(n_events, 1), []).append((value, -seq))
+    tops = [(max(of_bin), len(of_bin)) for of_bin in bins.values()]
+    return [Mark(x_of(-seq, n_events), -seq, n, max(value, 0) / most) for (value, seq), n in tops]
+
+
+# Which values of a session lie farthest from those of all other sessions.
+
+MOST = 5
+LEAST_SESSIONS = 20
+"""Among fewer no value is called far."""
+FAR = 0.1
+"""Share of sessions that lie as far out on that side, up to which a value is shown."""
+_NUMBERS = """
+SELECT signal, list(number ORDER BY number) AS numbers,
+  coalesce(bool_or(contains(detail, 'at_least') AND detail->>'at_least' = 'true'), false) AS at_least
+FROM signals
+WHERE level IN ('session', 'attempt') AND number IS NOT NULL AND isfinite(number) GROUP BY signal
+"""
+
+
+class Place(Struct, frozen=True):
+    """Where a value stands among those of all sessions that have one, itself included."""
+
+    n: int
+    below: int
+    ties: int
+    """Sessions with the same value, this one among them."""
+    median: float
+    at_least: bool
+    """Whether some of the values are lower bounds, and so the median."""
+
+    @property
+    def share(self) -> float:
+        """Of the sessions, those as far out on the nearer side or farther: this one's value, or beyond."""
+        return min(self.below + self.ties, self.n - self.below) / self.n
+
+    @property
+    def is_high(self) -> bool:
+        return self.n - self.below < self.below + self.ties
+
+    @property
+    def percentile(self) -> float:
+        """Per cent of the sessions that lie below it, half of those with the same value among them."""
+        return 100 * (self.below + self.ties / 2) / self.n
+
+
+class Unusual(Struct):
+    """The values farthest out, and among how many they were looked for."""
+
+    rows: list[tuple[dict[str, Any], Place]]
+    n_compared: int
+    """Signals with a number here and in enough sessions."""
+    n_far: int
+    """Those of them of which at most `FAR` of the sessions lie as far out."""
+
+
+def place(reading: Reading, context: str, signal: str, number: float | None) -> Place | None:
+    """Where a number stands among a signal's numbers; None where there is none, or too few."""
+    numbers, at_least = _numbers_unusual(reading, context).get(signal, (array("d"), False))
+    if number is None or len(numbers) < LEAST_SESSIONS:
+        return None
+    below = bisect_left(numbers, number)
+    return Place(len(numbers), below, bisect_right(numbers, number) - below, numbers[len(numbers) // 2], at_least)
+
+
+def unusual(reading: Reading, context: str, values: list[dict[str, Any]]) -> Unusual:
+    """The few values of a session that lie farthest from its context's other sessions, the farthest of each
+    family first."""
+    placed = [(row, at) for row in values if (at := place(reading, context, row["signal"], row["number"])) is not None]
+    far = sorted((pair for pair in placed if pair[1].share <= FAR), key=lambda pair: (pair[1].share, pair[0]["signal"]))
+    of_family: Counter[str] = Counter()
+    rounds: list[int] = []  # a long session is long in all its counts: each family comes once before any comes again
+    for row, _ in far:
+        family = row["signal"].partition(".")[0]
+        rounds.append(of_family[family])
+        of_family[family] += 1
+    shown = [far[n] for n in sorted(range(len(far)), key=lambda n: (rounds[n], n))[:MOST]]
+    return Unusual(shown, len(placed), len(far))
+
+
+def _numbers_unusual(reading: Reading, context: str) -> dict[str, tuple[array[float], bool]]:
+    """The numbers of each signal in order, and whether some are lower bounds."""
+    seen = context if reading.contexts - {context} else ""
+    made: dict[str, tuple[array[float], bool]] = reading.kept(("numbers", seen), lambda: _asked(reading, seen))
+    return made
+
+
+def _asked(reading: Reading, context: str) -> dict[str, tuple[array[float], bool]]:
+    rows = reading.rows(_NUMBERS, None, context)
+    return {row["signal"]: (array("d", row["numbers"]), row["at_least"]) for row in rows}

@@ -1,0 +1,89 @@
+"""What a call is about, in one line: for people who read a session."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+
+from agentsignals.changes.hunks import EditText
+from agentsignals.model import ToolClass
+from agentsignals.shell import parse
+from agentsignals.shell.arguments import Write
+
+_MOST_CHARS = 300
+"""Of one argument."""
+
+
+def about(class_: ToolClass | str, path: str | None, command: str | None, arguments: str) -> str:
+    """The command of a call, its file, or, of a search and where there is neither, its arguments by name."""
+    if class_ != "search" and (command or path):
+        return command or path or ""
+    if class_ == "search" and command:
+        return command
+    try:
+        passed = msgspec.json.decode(arguments) if arguments else {}
+    except (msgspec.DecodeError, RecursionError):
+        return arguments
+    if not isinstance(passed, dict):
+        return arguments
+    if len(passed) == 1:
+        return _short(next(iter(passed.values())))
+    return " · ".join(f"{name}: {_short(value)}" for name, value in passed.items() if value not in ("", None, [], {}))
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, str):
+        return value[:_MOST_CHARS]
+    if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+        texts = [text for item in value if isinstance(item, dict) for text in item.values() if isinstance(text, str)]
+        return f"{len(value)} of “{texts[0][:60]}” …" if texts else f"{len(value)} entries"
+    return msgspec.json.encode(value).decode()[:_MOST_CHARS]
+
+
+# What a shell command writes into files, as texts of edit tools are read: where the words of the command tell it.
+
+
+def command_texts(command: str, paths: Collection[str], *, has_failed: bool = False) -> list[tuple[str, EditText]]:
+    """Each text that a command puts into a file, in its order, by the name that the session's record gives the file.
+
+    `paths`: the files that it is recorded to have changed; what it would have written elsewhere was not done.
+    `has_failed`: of a line that failed only what came before. A script that an earlier command wrote is not read again.
+    """
+    made: list[tuple[str, EditText]] = []
+    for write in parse(command).writes if paths else ():
+        path = _recorded(write.path, paths)
+        if path is None or (has_failed and not write.is_sure):
+            continue
+        text = _text(write, path)
+        if text is not None and text.old != text.new:
+            made.append((path, text))
+    return made
+
+
+def lines_told(command: str, paths: Collection[str], *, has_failed: bool = False) -> list[tuple[str, EditText]]:
+    """Those texts that are whole lines: what a substitution puts in may be a part of one."""
+    texts = command_texts(command, paths, has_failed=has_failed)
+    return [(path, text) for path, text in texts if text.kind != "replace" or "\n" in text.old]
+
+
+def _recorded(named: str, paths: Collection[str]) -> str | None:
+    plain = named.removeprefix("./")
+    ends = (path for path in paths if path.endswith(f"/{plain}") or plain.endswith(f"/{path}"))
+    return plain if plain in paths else next(ends, None)
+
+
+def _text(write: Write, path: str) -> EditText | None:
+    if write.how == "patch":
+        return EditText(kind="patch", new=f"--- a/{path}\n+++ b/{path}\n{write.new}")
+    if write.how == "whole":
+        return EditText(kind="whole", new=write.new, creates=write.op == "create")
+    lines = write.new.removesuffix("\n")
+    if write.how == "append":
+        return EditText(kind="append", new=lines)
+    if write.how == "insert" and write.line is not None:
+        return EditText(kind="insert", new=lines, line=write.line)
+    if write.old:
+        return EditText(kind="replace", new=write.new, old=write.old, everywhere=write.everywhere)
+    return EditText(kind="part", new=lines) if lines else None  # of lines that are named by number, not by text

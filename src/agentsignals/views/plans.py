@@ -1,0 +1,315 @@
+"""The plans an agent made: to-do lists, plans it showed the person, tasks it created. And how far two lie apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct, field
+
+from agentsignals.model import Roles, ToolCall, decoded
+from agentsignals.views.session import SessionView
+
+MOST_STEPS = 12
+"""Longer plans keep their first steps (design/signals.md#plans)."""
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.S)
+_NUMBERED = re.compile(r"^[ \t]{0,6}(?:#{1,4} |\*\*)?(?:[Ss]tep |[Pp]hase |[Tt]ask )?\d{1,2}[.):] +(\S.*)$", re.M)
+_BULLETED = re.compile(r"^[ \t]{0,3}(?:[-*\u2022]|\[[ xX]\]|- \[[ xX]\]) +(\S.*)$", re.M)
+_CREATED = re.compile(r"#(\d+)")
+_MOST_PLAN_CHARS = 20_000
+
+
+class Plan(Struct):
+    """A plan as it stood after a call. Steps run in order; `after` holds those that wait for others besides, as pairs
+    (the earlier, the later) of step numbers from 0.
+    """
+
+    call: ToolCall
+    source: str
+    """`todo` a list written whole, `text` a plan in prose, `task` tasks created one by one."""
+    steps: list[str]
+    after: set[tuple[int, int]] = field(default_factory=set)
+
+
+def plans(view: SessionView) -> list[Plan]:
+    """Every state of a plan on the main thread that has steps, in order. Rejected calls changed nothing but `text`:
+    the person has seen it all the same.
+    """
+    handed_in: list[Plan] = []
+    tasks = _Tasks()
+    for call in view.calls:
+        if call.class_ != "plan":
+            continue
+        arguments, roles = _arguments(call.arguments), decoded(call.argument_roles)
+        listed = _listed(arguments, roles)
+        if listed:
+            handed_in.append(Plan(call, "todo", listed))
+        elif (prose := next((p for name in roles.plan if isinstance(p := arguments.get(name), str)), None)) is not None:
+            if steps := text_steps(prose):
+                handed_in.append(Plan(call, "text", steps))
+        elif call.status != "rejected":
+            plan = tasks.take(call, arguments, roles, view.result_text(call))
+            if plan is not None and handed_in and handed_in[-1].source == "task" and tasks.still_making:
+                handed_in[-1] = plan
+            elif plan is not None:
+                handed_in.append(plan)
+    return handed_in
+
+
+def _arguments(arguments: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(arguments, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+
+
+def _listed(arguments: dict[str, Any], roles: Roles) -> list[str]:
+    """The steps of a list written whole."""
+    for key in roles.steps:
+        if isinstance(arguments.get(key), list):
+            return [step for item in arguments[key] if (step := _step(item, roles))]
+    return []
+
+
+def _step(item: Any, roles: Roles) -> str:
+    if isinstance(item, dict):
+        item = next((item[k] for k in roles.step if item.get(k)), "")
+    return " ".join(item.split()) if isinstance(item, str) else ""
+
+
+def text_steps(text: str) -> list[str]:
+    """The numbered steps of a plan in prose, else its bullets; empty with fewer than two."""
+    bare = _FENCE.sub("\n", text[:_MOST_PLAN_CHARS])
+    for pattern in (_NUMBERED, _BULLETED):
+        steps = [" ".join(step.split()) for step in pattern.findall(bare)]
+        if len(steps) > 1:
+            return steps
+    return []
+
+
+class _Tasks:
+    """Tasks made one call at a time. The calls that make the first ones are one plan together."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, str] = {}
+        self._after: set[tuple[str, str]] = set()
+        self._done: set[str] = set()
+        self.still_making = True
+
+    def take(self, call: ToolCall, arguments: dict[str, Any], roles: Roles, result: str) -> Plan | None:
+        """The plan after this call; None when it changed nothing of it."""
+        if roles.task in arguments:
+            task_id = str(arguments[roles.task])
+            changed = task_id in self._steps and self._update(task_id, arguments, roles)
+            if arguments.get(roles.state):
+                self.still_making = False
+        else:
+            step = _step(arguments, roles)
+            if not step:
+                return None
+            numbered = _CREATED.search(result[:200])
+            self._steps[numbered.group(1) if numbered else str(len(self._steps) + 1)] = step
+            changed = True
+        return self._plan(call) if changed else None
+
+    def _update(self, task_id: str, arguments: dict[str, Any], roles: Roles) -> bool:
+        before = dict(self._steps), set(self._after)
+        state, words = arguments.get(roles.state), _step(arguments.get(roles.task_name), roles)
+        if state == "completed":
+            self._done.add(task_id)
+        if state == "deleted":
+            if task_id not in self._done:  # clearing away what is done changes no plan
+                del self._steps[task_id]
+        elif words:
+            self._steps[task_id] = words
+        self._after |= {(other, task_id) for other in _names(arguments.get(roles.waits_for))}
+        self._after |= {(task_id, other) for other in _names(arguments.get(roles.holds_up))}
+        return before != (self._steps, self._after)
+
+    def _plan(self, call: ToolCall) -> Plan:
+        at = {task_id: n for n, task_id in enumerate(self._steps)}
+        after = {(at[a], at[b]) for a, b in self._after if a in at and b in at and at[a] != at[b]}
+        return Plan(call, "task", list(self._steps.values()), after)
+
+
+def _names(listed: Any) -> Iterator[str]:
+    return (str(n) for n in listed if isinstance(n, str | int)) if isinstance(listed, list) else iter(())
+
+
+# Edit distance of two plans as graphs: exact by branch and bound, within a bound on the work that no clock decides.
+#
+# A library's search (networkx) needs NumPy and SciPy for it, and stops by the clock: the same session would have
+# another value on a slower machine.
+
+MOST_TRIED = 3_000
+"""Partial mappings looked at; plans of twelve steps rarely need a hundred."""
+_GONE = -1
+
+Edges = set[tuple[int, int]]
+
+
+class Distance(Struct, frozen=True):
+    """Insertions, deletions and substitutions that turn one graph into the other."""
+
+    edits: int
+    exact: bool
+    """False: the search ended early, and fewer may do."""
+    largest: int
+    """Nodes and edges of both graphs: what taking one apart and building the other anew would cost."""
+
+
+def distance(alike: list[list[bool]], n_second: int, first: Edges, second: Edges) -> Distance:
+    """Edit distance of two directed graphs. `alike[i][j]` says whether node i of the first has the label of node j of
+    the second, which makes replacing it free; every other change of a node or an edge costs 1.
+    """
+    n_first = len(alike)
+    search = _Search(
+        alike=[_mask(j for j, same in enumerate(row) if same) for row in alike],
+        alike_to=[_mask(i for i in range(n_first) if alike[i][j]) for j in range(n_second)],
+        before=[_Edges(*_ends(first, i, range(i))) for i in range(n_first)],
+        after=[sum(1 for a, b in first if a >= i or b >= i) for i in range(n_first + 1)],
+        at=[_Edges(*_ends(second, j, range(n_second))) for j in range(n_second)],
+        second=[_mask(edge) for edge in second],
+        every=_mask(range(n_second)),
+    )
+    search.best = search.cost_of(_in_order(alike, n_second))
+    search.go(0, 0, search.every)
+    largest = n_first + n_second + len(first) + len(second)
+    return Distance(search.best, search.tried <= MOST_TRIED, largest)
+
+
+def _mask(nodes: Iterable[int]) -> int:
+    """A set of nodes as the bits of a number."""
+    mask = 0
+    for node in nodes:
+        mask |= 1 << node
+    return mask
+
+
+def _ends(edges: Edges, node: int, others: Iterable[int]) -> tuple[int, int]:
+    """Those of the others that an edge leads from to the node, and that one leads to from it."""
+    among = set(others)
+    return _mask(a for a, b in edges if b == node and a in among), _mask(
+        b for a, b in edges if a == node and b in among
+    )
+
+
+def _in_order(alike: list[list[bool]], n_second: int) -> list[int]:
+    """The cheapest mapping of nodes that keeps their order: the start of the search, and mostly its end."""
+    n = len(alike)
+    costs = [[0] * (n_second + 1) for _ in range(n + 1)]
+    for i in range(n, -1, -1):
+        for j in range(n_second, -1, -1):
+            if i == n or j == n_second:
+                costs[i][j] = (n - i) + (n_second - j)
+            else:
+                paired = costs[i + 1][j + 1] + (not alike[i][j])
+                costs[i][j] = min(paired, costs[i + 1][j] + 1, costs[i][j + 1] + 1)
+    mapping = [_GONE] * n
+    i = j = 0
+    while i < n and j < n_second:
+        if costs[i][j] == costs[i + 1][j + 1] + (not alike[i][j]):
+            mapping[i] = j
+            i, j = i + 1, j + 1
+        elif costs[i][j] == costs[i + 1][j] + 1:
+            i += 1
+        else:
+            j += 1
+    return mapping
+
+
+class _Edges(NamedTuple):
+    """The nodes that have an edge with one node, as bits."""
+
+    into: int
+    out_of: int
+
+
+class _Search(Struct, kw_only=True):
+    """Decides node after node of the first graph where it goes; gives up what can't beat the best known. Sets of nodes
+    are bits of a number: what is asked of each of thousands of mappings costs an operation or two."""
+
+    alike: list[int]
+    """For each node of the first graph those of the second with its label,"""
+    alike_to: list[int]
+    """and the other way round."""
+    before: list[_Edges]
+    """For each node of the first graph its edges with nodes before it."""
+    after: list[int]
+    """Edges of the first graph that have that node or a later one."""
+    at: list[_Edges]
+    second: list[int]
+    """The edges of the second graph, each as its two nodes."""
+    every: int
+    """All nodes of the second graph."""
+    best: int = 0
+    tried: int = 0
+    mapping: list[int] = field(default_factory=list)
+
+    def cost_of(self, mapping: list[int]) -> int:
+        """What a whole mapping costs."""
+        cost, free = 0, self.every
+        self.mapping = []
+        for i, j in enumerate(mapping):
+            cost += self._step(i, j, free)
+            self.mapping.append(j)
+            if j != _GONE:
+                free &= ~(1 << j)
+        self.mapping = [_GONE] * len(mapping)
+        return cost + self._left(free)
+
+    def go(self, i: int, cost: int, free: int) -> None:
+        """Tries every place that is free for node `i` and those behind it."""
+        self.tried += 1
+        if self.tried > MOST_TRIED or cost + self._at_least(i, free) >= self.best:
+            return
+        if i == len(self.alike):
+            self.best = cost + self._left(free)  # `_at_least` was exact here, so this is better
+            return
+        for j in [*_bits(free & self.alike[i]), *_bits(free & ~self.alike[i]), _GONE]:
+            self.mapping[i] = j
+            self.go(i + 1, cost + self._step(i, j, free), free if j == _GONE else free & ~(1 << j))
+
+    def _step(self, i: int, j: int, free: int) -> int:
+        """What sending node `i` to `j` costs, with its edges to the nodes decided before it."""
+        into, out_of = self.before[i]
+        edges = into.bit_count() + out_of.bit_count()
+        if j == _GONE:
+            return 1 + edges
+        taken = self.every & ~free
+        edges_there = self.at[j]
+        kept = 0
+        for mine, theirs in ((into, edges_there.into), (out_of, edges_there.out_of)):
+            edges += (theirs & taken).bit_count()
+            for before in _bits(mine):
+                there = self.mapping[before]
+                kept += there != _GONE and theirs >> there & 1
+        return (not self.alike[i] >> j & 1) + edges - 2 * kept
+
+    def _left(self, free: int) -> int:
+        """What the nodes of the second graph that none was sent to cost, and their edges."""
+        return free.bit_count() + self._edges_of(free)
+
+    def _edges_of(self, nodes: int) -> int:
+        """Edges of the second graph that have one of these nodes."""
+        return sum([1 for edge in self.second if edge & nodes])
+
+    def _at_least(self, i: int, free: int) -> int:
+        """What is still to pay at the least: nodes without a like one, and edges that are too many on one side."""
+        n_open = len(self.alike) - i
+        matched = min(
+            sum([1 for row in self.alike[i:] if row & free]),
+            sum([1 for j, row in enumerate(self.alike_to) if row >> i and free >> j & 1]),
+        )
+        return max(n_open, free.bit_count()) - matched + abs(self.after[i] - self._edges_of(free))
+
+
+def _bits(mask: int) -> list[int]:
+    """The nodes of a set, in order."""
+    nodes = []
+    while mask:
+        nodes.append((mask & -mask).bit_length() - 1)
+        mask &= mask - 1
+    return nodes

@@ -1,0 +1,198 @@
+"""When the agent worked, and when it waited: for the person's leave or answer, or because the machine slept.
+
+No log says so. What is logged are the ends of stretches: of a call from its own record to its result's, of a model
+call from what went before to what it wrote. A stretch is work as far back from its end as its kind can take; what lies
+before that is waiting (design/signals.md#time-at-work). Calls run once leave is given: a wait stands at the beginning.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter, itemgetter
+
+from msgspec import Struct
+
+from agentsignals.model import MAIN, NO_SUBAGENT, Event, ToolCall, ToolClass
+from agentsignals.model.lazy import once
+from agentsignals.views.session import OF_AGENT, SessionView
+
+SECOND = 1_000_000
+MODEL_S = 600.0
+"""A model call, between what went before and what it wrote: the longest that the providers' own clients wait."""
+LONGEST_S: dict[ToolClass, float] = {
+    "ask": 0.0,
+    "edit": 10.0,
+    "plan": 10.0,
+    "read": 30.0,
+    "search": 30.0,
+    "web": 120.0,
+    "mcp": 300.0,
+    "other": 300.0,
+    "shell": 600.0,
+    "test": 600.0,
+    "task": 1800.0,
+}
+"""The longest a call of each class takes by itself (design/signals.md#time-at-work has where each is from)."""
+_COMMANDS = frozenset(("shell", "test"))
+_ASKS = frozenset(("plan_handoff",))
+_THREAD = attrgetter("thread")
+_READ = frozenset(("tool_result", "human_turn"))
+"""What no model call wrote."""
+_SPEAKING = OF_AGENT | _READ
+_LONGEST_CALL = int(MODEL_S * SECOND)
+
+Span = tuple[int, int]
+"""From and to, in microseconds."""
+
+
+class Time(Struct, frozen=True, kw_only=True):
+    """Seconds of a stretch of a session; they add up to its whole."""
+
+    work_s: float
+    asked_s: float
+    """With a question or a plan before the person."""
+    calls_s: float
+    """With a call open for longer than it can have run: it waited for leave, or the machine slept."""
+    silence_s: float
+    """With no call open, for longer than a model call takes: the machine slept, or the provider did not answer."""
+
+    @property
+    def waiting_s(self) -> float:
+        return self.asked_s + self.calls_s + self.silence_s
+
+
+def longest_s(call: ToolCall) -> float:
+    """How long a call can have run, in seconds: its own account, else the limit set for it, else that of its kind."""
+    if call.status == "rejected" or call.purpose in _ASKS:
+        return 0.0
+    if call.ran_s is not None:
+        return call.ran_s
+    most = LONGEST_S[call.class_]
+    if call.limit_s is None:
+        return most
+    return call.limit_s if call.class_ in _COMMANDS else min(call.limit_s, most)
+
+
+class Clock:
+    """The times of a session's main thread, and of what subagents did meanwhile."""
+
+    def __init__(self, view: SessionView) -> None:
+        session = view.session
+        subagents = {e.thread for e in session.events} - NO_SUBAGENT
+        if subagents:
+            subagents &= {e.thread for e in session.events if e.timestamp is not None}
+        heeded = {MAIN, *subagents}
+        work: list[Span] = []
+        asked: list[Span] = []
+        called: list[Span] = []
+        for call in session.tool_calls:
+            start, end = call.started_at, call.ended_at
+            if start is None or end is None or end <= start or call.thread not in heeded:
+                continue
+            # A subagent that is logged tells by itself when it worked.
+            longest = 0.0 if call.class_ == "task" and call.thread == MAIN and subagents else longest_s(call)
+            work.append((max(start, end - int(longest * SECOND)), end))
+            if call.thread == MAIN:
+                (asked if call.class_ == "ask" or call.purpose in _ASKS else called).append((start, end))
+        if subagents:
+            sent = [at for c in session.tool_calls if c.class_ == "task" and (at := c.started_at) is not None]
+            events = sorted([e for e in session.events if e.thread in heeded], key=_THREAD)
+            for _, of_thread in groupby(events, _THREAD):
+                work += _written(of_thread, sent)
+        else:
+            work += _written(view.events, [])
+        self._work, self._asked, self._called = _united(work), _united(asked), _united(called)
+        self.turns = [
+            (turn.timestamp, end) if turn.timestamp is not None and (end := _last(done)) is not None else None
+            for turn, done in zip(view.turns, view.responses, strict=True)
+        ]
+        """From each human turn to the agent's last sign of life before the next; None where either has no time."""
+        if not view.turns:
+            times = [e.timestamp for e in view.events if e.timestamp is not None and e.kind in OF_AGENT]
+            self.turns = [(min(times), max(times))] if times else []
+
+    def between(self, *spans: Span) -> Time:
+        """What became of the time in these spans, each moment once."""
+        window = _united(spans)
+        idle = _without(window, self._work)
+        not_asked = _without(idle, self._asked)
+        silent = _without(not_asked, self._called)
+        n = [sum([end - start for start, end in part]) for part in (window, idle, not_asked, silent)]
+        return Time(
+            work_s=(n[0] - n[1]) / SECOND,
+            asked_s=(n[1] - n[2]) / SECOND,
+            calls_s=(n[2] - n[3]) / SECOND,
+            silence_s=n[3] / SECOND,
+        )
+
+    @once
+    def whole(self) -> Time | None:
+        """Of all responses together; None when none is timed."""
+        timed = [span for span in self.turns if span is not None]
+        return self.between(*timed) if timed else None
+
+
+def _written(events: Iterable[Event], sent: list[int]) -> list[Span]:
+    """What model calls can have taken to write what they wrote, of one thread. `sent`: when subagents were."""
+    spans: list[Span] = []
+    before: int | None = None
+    for event in events:
+        at, kind = event.timestamp, event.kind
+        if at is None or kind not in _SPEAKING:
+            continue
+        if before is None:
+            if event.thread != MAIN:
+                before = max((start for start in sent if start <= at), default=None)
+            if before is None:
+                before = at
+                continue
+        if at > before:
+            if kind not in _READ:
+                spans.append((max(before, at - _LONGEST_CALL), at))
+            before = at
+    return spans
+
+
+def _last(events: list[Event]) -> int | None:
+    return next((e.timestamp for e in reversed(events) if e.timestamp is not None and e.kind in OF_AGENT), None)
+
+
+def _united(spans: Iterable[Span]) -> list[Span]:
+    """The same moments as spans that neither touch nor overlap, in order."""
+    united: list[Span] = []
+    begin = until = None
+    for start, end in sorted(spans):
+        if until is not None and start <= until:
+            until = max(until, end)
+        elif end > start:
+            if begin is not None and until is not None:
+                united.append((begin, until))
+            begin, until = start, end
+    if begin is not None and until is not None:
+        united.append((begin, until))
+    return united
+
+
+_END = itemgetter(1)
+
+
+def _without(spans: list[Span], taken: list[Span]) -> list[Span]:
+    """The moments of the one that are not in the other, both united."""
+    if not spans or not taken:
+        return spans
+    left: list[Span] = []
+    n = 0
+    for start, end in spans:
+        at = start
+        n = bisect_right(taken, at, n, key=_END)  # a turn among ten thousand looks at its own moments alone
+        k = n
+        while k < len(taken) and taken[k][0] < end:
+            if taken[k][0] > at:
+                left.append((at, taken[k][0]))
+            at = max(at, taken[k][1])
+            k += 1
+        if at < end:
+            left.append((at, end))
+    return left

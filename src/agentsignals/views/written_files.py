@@ -1,0 +1,506 @@
+"""What an agent wrote, and what of it stands at the end: followed through its edits, by their own texts."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from copy import copy
+
+from msgspec import Struct, field
+
+from agentsignals.changes.hunks import edit_texts
+from agentsignals.changes.regions import WHOLE_TREE
+from agentsignals.model import RAN, Edit, EditOrigin, Event, ToolCall
+from agentsignals.model.lazy import deferred_pattern
+from agentsignals.shell import parse, writes_of
+from agentsignals.shell.arguments import Write
+from agentsignals.shell.kinds import STASHED, UNSTASHED
+from agentsignals.shell.outputs import future_of, named_like_answers, of_code, outside
+from agentsignals.shell.tokens import simple_commands
+from agentsignals.views.session import SessionView
+
+LONGEST_LINE = 400
+"""Of a line so much is compared; what is longer is data."""
+_MOST_EVENTS = 2_000
+"""So many events are looked through for a file's name; whatever speaks of one does so early."""
+_FILE = re.compile(r"\n(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(.*)")
+_SCRATCH = re.compile(r"(?:^|/)(?:tmp|temp)/|^/tmp|^/var/tmp")
+_OUTSIDE: frozenset[EditOrigin | None] = frozenset(("repository", "network", "package"))
+
+
+class Line(Struct, gc=False):
+    """A line that an edit brought in, without its indentation."""
+
+    text: str
+    seq: int
+
+
+class File(Struct, kw_only=True):
+    """A file that the agent changed."""
+
+    path: str
+    lines: list[Line] = field(default_factory=list)
+    """What it brought in and stands."""
+    removed: list[Line] = field(default_factory=list)
+    """Lines of before that its edits took away."""
+    taken: Taken | None = None
+    """Its text came from outside, whole."""
+    is_new: bool = False
+    """The agent made it."""
+    is_rewritten: bool = False
+    """It was written whole, though it was there."""
+    deleted_at: int | None = None
+    unknown_at: int | None = None
+    """A program last wrote it, with a text that the trace does not tell."""
+    written_by: str = ""
+    """The command that last wrote it, where one did."""
+
+
+class Taken(Struct, frozen=True):
+    """A text that a command put into a file from elsewhere."""
+
+    seq: int
+    origin: EditOrigin
+    source: str
+
+
+class Written(Struct, kw_only=True):
+    """All files, by path, in the order of their first edit."""
+
+    files: dict[str, File] = field(default_factory=dict)
+    stashed: dict[str, File] = field(default_factory=dict)
+    put_by: dict[str, dict[str, File]] = field(default_factory=dict)
+    """What it had changed when it wrote that into a patch, by the patch's path."""
+    first: dict[str, int] = field(default_factory=dict)
+    """When the agent first wrote a line (its text), whether it stands or not."""
+    texts: dict[str, str] = field(default_factory=dict)
+    """Scripts, for when they are run."""
+    read: set[str] = field(default_factory=set)
+    """Files that a tool showed: they were there."""
+    carried: dict[str, Taken] = field(default_factory=dict)
+    """Files and folders outside of the tree that downloads and old states were put into."""
+
+
+def written(view: SessionView) -> Written:
+    """What the successful edits of a session wrote."""
+    calls = {call.seq: call for call in view.session.tool_calls}
+    by_call: dict[int, list[Edit]] = {}
+    for edit in view.session.edits:
+        by_call.setdefault(edit.seq, []).append(edit)
+    made = Written()
+    new = _Unmentioned(view)
+    for seq, call in sorted(calls.items()):
+        if call.command is not None:
+            _unpacked(made, call)
+            _put_back(made, call)
+        edits = by_call.get(seq)
+        if edits is None:
+            if call.path and call.class_ == "read" and call.status in RAN:
+                made.read.add(call.path)
+            continue
+        if edits[0].via == "shell":
+            for edit, write in _writes(made, call, edits):
+                if edit.path not in made.files and write.how == "whole" and new.is_first(edit.path, seq):
+                    made.files[edit.path] = File(path=edit.path, is_new=True)
+                _take(made, edit, write, call.command or "")
+        else:
+            _edit(made, call, edits)
+    return made
+
+
+_FOLDER_OPTIONS = frozenset(("-d", "-C", "-t", "--target", "--dest", "--directory", "-P", "--pack-destination"))
+_UNPACKERS = frozenset(("unzip", "tar", "bsdtar", "7z"))
+_PACKED = re.compile(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?|gz|crate)$")
+
+
+def _unpacked(made: Written, call: ToolCall) -> None:
+    """Folders that a download, a clone, another checkout or the unpacking of one was put into."""
+    sources = outside(call.command or "")
+    here = ""
+    for words, *_ in simple_commands(call.command or ""):
+        if not words:
+            continue
+        if words[0] == "cd" and len(words) > 1:
+            here = words[1] if words[1][:1] in "/~" else posixpath.join(here, words[1])
+        folders = [words[n + 1] for n, word in enumerate(words[:-1]) if word in _FOLDER_OPTIONS]
+        if words[:2] == ["git", "clone"] and len(words) > 2:
+            last = words[-1]
+            folders = [last if "://" not in last and "@" not in last else posixpath.basename(last).removesuffix(".git")]
+            taken = Taken(call.seq, "network", words[2])
+        elif words[:3] == ["git", "worktree", "add"] and sources:
+            folders = [next((w for w in words[3:] if "/" in w), "")]
+            taken = Taken(call.seq, "repository", sources[0].source)
+        elif words[0] in _UNPACKERS and any(map(_PACKED.search, words)):
+            taken = Taken(call.seq, "package", next(word for word in words if _PACKED.search(word)))
+            folders = folders or [here]
+        elif words[0] in _UNPACKERS and sources:  # what it is fed
+            taken = Taken(call.seq, sources[0].origin, sources[0].source)
+            folders = folders or [here]
+        elif sources and words[0] in ("pip", "pip3", "npm", "wget", "curl"):
+            taken = Taken(call.seq, sources[0].origin, sources[0].source)
+        else:
+            continue
+        made.carried |= {folder.rstrip("/"): taken for folder in folders if len(folder) > 1}
+
+
+class _Unmentioned:
+    """Which files nothing spoke of before a command wrote them: those the agent makes."""
+
+    def __init__(self, view: SessionView) -> None:
+        self._events = view.session.events
+        self._calls = {call.seq: call for call in view.session.tool_calls}
+
+    def is_first(self, path: str, seq: int) -> bool:
+        name = posixpath.basename(path)
+        for event in self._events[: min(seq, _MOST_EVENTS)]:
+            call = self._calls.get(event.seq)
+            if name in (event.text or "") or (call is not None and name in call.arguments):
+                return False
+        return True
+
+
+def _writes(made: Written, call: ToolCall, edits: list[Edit]) -> Iterator[tuple[Edit, Write]]:
+    """Each write that the command's words tell, with the row of its edit."""
+    does = parse(call.command or "")
+    writes = [
+        *does.writes,
+        *(w for reader, p in does.runs if p in made.texts for w in writes_of(reader, made.texts[p])),
+    ]
+    rest = list(edits)
+    for write in writes:
+        edit = next((e for e in rest if _same(e.path, write.path)), None)
+        if edit is not None:
+            yield edit, write
+
+
+def _same(path: str, named: str) -> bool:
+    plain = named.removeprefix("./")
+    return (
+        path == plain
+        or (path == WHOLE_TREE and named == ":/")
+        or path.endswith(f"/{plain}")
+        or plain.endswith(f"/{path}")
+    )
+
+
+def _take(made: Written, edit: Edit, write: Write, command: str) -> None:
+    """A write of a command."""
+    if edit.path == WHOLE_TREE:
+        _all_set_back(made, edit.seq, write.source or "")
+        return
+    file = made.files.setdefault(edit.path, File(path=edit.path))
+    file.written_by = command
+    if write.how == "whole":
+        made.texts[write.path] = made.texts[edit.path] = write.new
+    if write.op == "delete":
+        _gone(file, edit.seq)
+    elif write.how == "whole":
+        _rewritten(made, file, edit.seq, write.new)
+    elif write.how in ("append", "insert"):
+        _came(made, file, edit.seq, write.new)
+    elif write.how in ("replace", "substitute"):
+        _replaced(made, file, edit.seq, write.old, write.new)
+    elif write.how == "patch":
+        old, new = _sides(write.new)
+        _replaced(made, file, edit.seq, old, new)
+    else:
+        _unknown(made, file, edit.seq, write)
+
+
+def _put_back(made: Written, call: ToolCall) -> None:
+    """Its own work, which it had put by in a patch. One that is only checked changes nothing."""
+    command = call.command or ""
+    if call.status not in RAN or ("--check" in command and command.count(" apply ") == 1):
+        return
+    for reader, path in parse(call.command or "").runs:
+        if reader == "patch" and path in made.put_by:
+            made.files |= made.put_by[path]
+
+
+def _unknown(made: Written, file: File, seq: int, write: Write) -> None:
+    source, origin = write.source or "", write.origin
+    below = next(
+        (taken for path, taken in made.carried.items() if source == path or source.startswith(f"{path}/")), None
+    )
+    if origin == "copied" and source in made.files and made.files[source].taken is not None:
+        below = made.files[source].taken
+    file.lines = []
+    file.deleted_at = file.taken = file.unknown_at = None
+    if origin == "repository" and source == "diff":
+        made.put_by[file.path] = {p: copy(f) for p, f in made.files.items() if not is_scratch(p) and f is not file}
+    if origin == "repository" and not future_of(source):
+        file.removed = []  # as it was before, or in a commit of before
+    elif origin in _OUTSIDE and origin is not None:
+        file.taken = Taken(seq, origin, source)
+    elif origin == "copied" and below is not None:
+        file.taken = Taken(seq, below.origin, f"{source} ({below.source})")
+    elif origin == "copied" and re.search(r"(?:site|dist)-packages/|node_modules/", source):
+        file.taken = Taken(seq, "package", source)
+    elif origin != "copied":
+        file.unknown_at = seq
+    if file.taken is not None:
+        made.carried[file.path] = file.taken
+
+
+def _edit(made: Written, call: ToolCall, edits: list[Edit]) -> None:
+    """An edit of a tool."""
+    gone = {edit.path for edit in edits if edit.op == "delete"}
+    for text in edit_texts(call.arguments, call.argument_roles):
+        if text.kind == "patch":
+            sections = _FILE.split("\n" + text.new)
+            for name, body in zip(sections[1::2], sections[2::2], strict=True):
+                edit = next((e for e in edits if _same(e.path, name.strip())), edits[0])
+                old, new = _sides(body)
+                _replaced(made, made.files.setdefault(edit.path, File(path=edit.path)), call.seq, old, new)
+            continue
+        file = made.files.setdefault(edits[0].path, File(path=edits[0].path))
+        # A tool that creates writes over what was there, too.
+        is_first = not file.lines and not file.removed and not any(same_file(file.path, path) for path in made.read)
+        file.is_new = file.is_new or (is_first and edits[0].op == "create")
+        if text.kind == "replace":
+            _replaced(made, file, call.seq, text.old, text.new)
+        elif text.kind == "whole":
+            _rewritten(made, file, call.seq, text.new)
+            made.texts[file.path] = text.new
+        else:
+            _came(made, file, call.seq, text.new)
+    for path in gone:
+        _gone(made.files.setdefault(path, File(path=path)), call.seq)
+
+
+def _sides(patch: str) -> tuple[str, str]:
+    lines = patch.split("\n")
+    old = [line[1:] for line in lines if line[:1] == "-" and line[:3] != "---"]
+    return "\n".join(old), "\n".join(line[1:] for line in lines if line[:1] == "+" and line[:3] != "+++")
+
+
+def _came(made: Written, file: File, seq: int, text: str) -> None:
+    file.deleted_at = None
+    for row in text.split("\n"):
+        line = row.strip()[:LONGEST_LINE]
+        if line:
+            file.lines.append(Line(line, seq))
+            made.first.setdefault(line, seq)
+
+
+def _rewritten(made: Written, file: File, seq: int, text: str) -> None:
+    file.is_rewritten = not file.is_new
+    standing = {line.text: line.seq for line in file.lines}
+    file.lines, file.taken, file.unknown_at = [], None, None
+    _came(made, file, seq, text)
+    for line in file.lines:
+        line.seq = standing.get(line.text, line.seq)
+
+
+def _replaced(made: Written, file: File, seq: int, old: str, new: str) -> None:
+    before, after = ([row.strip()[:LONGEST_LINE] for row in text.split("\n")] for text in (old, new))
+    kept = set(after)
+    for line in before:
+        if line in kept or not line:
+            continue
+        at = next((n for n, standing in enumerate(file.lines) if standing.text == line), None)
+        if at is not None:
+            del file.lines[at]
+        else:
+            file.removed.append(Line(line, seq))
+    was = set(before)
+    _came(made, file, seq, "\n".join(line for line in after if line not in was))
+
+
+def _gone(file: File, seq: int) -> None:
+    file.lines, file.taken, file.deleted_at = [], None, seq
+
+
+def _all_set_back(made: Written, seq: int, source: str) -> None:
+    if source == UNSTASHED:
+        made.files |= made.stashed
+        made.stashed = {}
+        return
+    if source == STASHED:
+        made.stashed = {path: file for path, file in made.files.items() if not _SCRATCH.search(path)}
+    for path in [path for path in made.files if not _SCRATCH.search(path)]:
+        del made.files[path]
+    if future_of(source):
+        made.files[WHOLE_TREE] = File(path=WHOLE_TREE, taken=Taken(seq, "repository", source))
+
+
+def is_scratch(path: str) -> bool:
+    """Whether a path is a place for throw-away files."""
+    return _SCRATCH.search(path) is not None
+
+
+def same_file(path: str, other: str) -> bool:
+    """Whether two paths, of other roots perhaps, may mean one file."""
+    return posixpath.basename(path) == posixpath.basename(other) and (path.endswith(other) or other.endswith(path))
+
+
+# What an agent was shown, line by line: of the working tree, or from outside of it.
+
+_NUMBERED = deferred_pattern(r"^\s*(?:\d+\s*[:|\t→]|\d+\t)\s?")
+_NAMED = deferred_pattern(r"^\+\+\+ b/(\S+)", re.MULTILINE)
+_LOG = deferred_pattern(r"\bgit\b[^|;&\n]*\blog\b(?![^|;&\n]*(?:--all|--branches|--remotes|origin/|upstream/))")
+_LONGEST_COMMAND = 2_000
+HASH = deferred_pattern(r"\b[0-9a-f]{7,40}\b")
+_EMPTY = deferred_pattern(
+    r"Already up[ -]to[ -]date|Could not resolve host|Connection refused|Temporary failure|fatal: ", re.I
+)
+_TESTS = deferred_pattern(r"(?:^|/)tests?/|(?:^|/)test_[^/]*$")
+_IN_TREE = deferred_pattern(
+    r"gold(?:en)?[._-]?(?:patch|diff|solution|answer)|(?:reference|oracle)[_-]?solution|solution\.(?:patch|diff|sh)"
+    r"|\.(?:orig|rej|bak)$|\.sw[po]$|\w~$|(?:^|/)answers?\.(?:json|txt|py|diff)|(?:^|/)\.cache/",
+    re.I,
+)
+"""What is an answer that lies about even where it lies in the tree."""
+_WEB_TOOL = deferred_pattern(r"fetch|web|brows|http|url|search", re.I)
+
+
+class Shown(Struct, frozen=True, kw_only=True):
+    """A result that brought text from outside."""
+
+    seq: int
+    """The call's event."""
+    at: int
+    """The result's event."""
+    origin: EditOrigin
+    source: str
+    lines: frozenset[str]
+    rows: tuple[str, ...]
+    """The same in order."""
+    is_diff: bool
+    files: frozenset[str]
+    """The names of the files that it shows, without their folders."""
+    missing_chars: int
+    """How much of the result the trace as read does not keep."""
+
+
+class Seen(Struct):
+    """All that was shown, until whoever asks."""
+
+    outside: list[Shown] = field(default_factory=list)
+    inside: dict[str, int] = field(default_factory=dict)
+    """When a line was first shown that stands in the working tree, or was said by a person."""
+    past: set[str] = field(default_factory=set)
+    """Commits that the base's own log names: older than the base."""
+    by_file: dict[str, dict[str, int]] = field(default_factory=dict)
+    """The same of what reading a file showed."""
+    asked: str = ""
+    """What the person said."""
+
+
+def seen(view: SessionView, written: Written) -> Seen:
+    """What prompts and results showed, in order."""
+    made = Seen()
+    past = made.past
+    events = view.session.events
+    made.asked = "\n".join(turn.text for turn in view.turns)
+    for turn in view.turns:
+        for line in _lines(turn.text):
+            made.inside.setdefault(line, turn.seq)
+    for call in view.session.tool_calls:
+        if call.result_seq is None:
+            continue
+        event = events[call.result_seq]
+        text = event.text or ""
+        if _LOG.search((call.command or "")[:_LONGEST_COMMAND]):
+            past.update(hash_[:7] for hash_ in HASH.findall(text))
+        source = next(_sources(view, call, written, past), None)
+        if source is None:
+            in_file = made.by_file.setdefault(call.path, {}) if call.path and call.class_ == "read" else {}
+            for line in _lines(text):
+                made.inside.setdefault(line, event.seq)
+                in_file.setdefault(line, event.seq)
+            continue
+        shown = _shown(call, event, source, text)
+        if _EMPTY.search(text[:300]) or not text.strip():
+            continue
+        made.outside.append(shown)
+        if shown.is_diff:  # what it takes away or leaves stands in the tree
+            for line in _lines("\n".join(row[1:] for row in text.split("\n") if row[:1] in (" ", "-"))):
+                made.inside.setdefault(line, event.seq)
+    return made
+
+
+def _shown(call: ToolCall, event: Event, source: tuple[EditOrigin, str], text: str) -> Shown:
+    if "\\n" in text:  # a string of JSON, or one that a program quoted
+        text = f"{text}\n{_unescaped(text)}"
+    is_diff = "\n@@ -" in text or text.startswith("@@ -")
+    rows = text.split("\n")
+    if is_diff:
+        rows = [row[1:] for row in rows if row[:1] == "+" and row[:3] != "+++"]
+    elif _DIFF.search(call.command or "") and _NORMAL_DIFF.search(text):
+        is_diff, rows = True, [row[2:] for row in rows if row[:2] in ("> ", "< ")]
+    lines = tuple(_lines("\n".join(rows)))
+    return Shown(
+        seq=call.seq,
+        at=event.seq,
+        origin=source[0],
+        source=source[1],
+        lines=frozenset(lines),
+        rows=lines,
+        is_diff=is_diff,
+        files=frozenset(
+            posixpath.basename(name) for name in (*_NAMED.findall(text), *re.split(r"[\s:()]+", source[1]))
+        ),
+        missing_chars=max(event.n_chars - len(text), 0),
+    )
+
+
+_DIFF = deferred_pattern(r"\bdiff\s")
+_NORMAL_DIFF = deferred_pattern(r"^[<>] .*\n(?:[<>] |---$)", re.MULTILINE)
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
+
+
+def _sources(view: SessionView, call: ToolCall, written: Written, past: set[str]) -> Iterator[tuple[EditOrigin, str]]:
+    """From where, if not from the working tree; a commit that the base's log names is of before."""
+    if call.class_ == "web" or (call.class_ == "mcp" and _WEB_TOOL.search(call.name)):
+        yield "network", (call.command or call.path or call.arguments)[:200]
+    for source in outside(call.command or ""):
+        hashes = HASH.findall(source.source)
+        if source.origin != "repository" or not hashes or any(hash_[:7] not in past for hash_ in hashes):
+            yield source.origin, source.source
+    read = parse(call.command) if call.command else None
+    for _, script in read.runs if read is not None else ():
+        for source in of_code(written.texts.get(script, "")):
+            yield source.origin, source.source
+    path = call.path or (read.path if read is not None else None)
+    if call.class_ not in ("read", "search", "shell"):
+        return
+    for folder, taken in written.carried.items():
+        named = path or call.command or ""
+        # Of a folder for everybody's files, only one that is read as a whole and that it did not write itself.
+        is_there = folder in named if folder.count("/") > 1 else (path or "").startswith(f"{folder}/")
+        if taken.seq < call.seq and is_there and path not in written.texts and path not in written.files:
+            yield taken.origin, f"{path or folder} ({taken.source})"
+    paths = [*([path] if path is not None else []), *named_like_answers(call.command or "")]
+    for named in dict.fromkeys(paths):
+        if is_scratch(named) or any(same_file(named, f) for f in written.files) or named in written.texts:
+            continue
+        if _TESTS.search(named) and not _elsewhere(view, named, written):
+            continue
+        if is_answer(view, named, written):
+            yield "copied", named
+
+
+def is_answer(view: SessionView, path: str, written: Written) -> bool:
+    """Whether a file lies about that is named like an answer, elsewhere or, where that says it all, in the tree."""
+    return bool(_IN_TREE.search(path)) or (_elsewhere(view, path, written) and bool(named_like_answers(path)))
+
+
+def _elsewhere(view: SessionView, path: str, written: Written) -> bool:
+    """Whether a file lies outside of the working tree; where nobody says where that is, by what was written."""
+    if path[:1] not in "/~":
+        return path.startswith("../")
+    if view.session.cwd is not None:
+        return not view.in_repo(path)
+    return not any(file.split("/")[:2] == path.split("/")[:2] for file in written.files)
+
+
+def _lines(text: str) -> Iterator[str]:
+    for row in text.split("\n"):
+        plain = _NUMBERED.sub("", row[: 2 * LONGEST_LINE], count=1).strip()[:LONGEST_LINE]
+        if plain:
+            yield plain
