@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals import network as object_store
+from agentsignals import network
 
 SECRET = "wJalrXUtnFEMI"  # noqa: S105  (of a server of this file)
 
@@ -26,7 +26,7 @@ def settings(monkeypatch: pytest.MonkeyPatch, url: str, key: str = "AKIDEXAMPLE"
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     }.items():
         monkeypatch.setenv(name, value)
-    object_store._client.cache_clear()
+    network._s3_client.cache_clear()
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     settings(monkeypatch, f"http://127.0.0.1:{port}")
     post(port, "reset-auth", b"inf")
     post(port, "reset")  # what servers of this process hold is one
-    made = object_store.client()
+    made = network.s3_client()
     made.create_bucket(Bucket="traces")
     made.server = server
     yield made

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals import network as object_store
+from agentsignals import network
 from agentsignals.cli import main
 from agentsignals.errors import StoreError
 from agentsignals.ingest import pipeline
@@ -195,7 +195,7 @@ def test_who_was_interrupted_while_fetching_goes_on(
         real(root, path, *words)
         fetched.append(path)
 
-    monkeypatch.setattr(object_store, "AT_ONCE", 1)
+    monkeypatch.setattr(network, "S3_CONNECTIONS", 1)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(remote, "_fetch", three)
         Store(STORE)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals import network as object_store
+from agentsignals import network
 from agentsignals.cli import main
 from agentsignals.errors import SourceError, UsageError
 from agentsignals.ingest import pipeline
@@ -97,7 +97,7 @@ def test_objects_of_a_shard_are_on_their_way_before_they_are_asked_for(
 ) -> None:
     """As many at a time as may be: one after the other each would wait for an answer of its own."""
     put(bucket, **{f"{n:02d}.jsonl": trace(f"session-{n}", "Go.") for n in range(20)})
-    real, waiting, most = object_store.client().get_object, [0], [0]
+    real, waiting, most = network.s3_client().get_object, [0], [0]
     lock = threading.Lock()
 
     def counted(**words: Any) -> Any:
@@ -111,9 +111,9 @@ def test_objects_of_a_shard_are_on_their_way_before_they_are_asked_for(
             with lock:
                 waiting[0] -= "Range" not in words
 
-    monkeypatch.setattr(object_store.client(), "get_object", counted)
+    monkeypatch.setattr(network.s3_client(), "get_object", counted)
     assert pipeline.analyze(["s3://traces"], tmp_path / "s", jobs=1).sessions == 20
-    assert 2 < most[0] <= object_store.AT_ONCE
+    assert 2 < most[0] <= network.S3_CONNECTIONS
     assert threading.active_count() < 6, "threads of a shard that was read end"
 
 
@@ -123,7 +123,7 @@ def test_what_is_fetched_ahead_takes_bounded_memory_and_is_fetched_once(
 ) -> None:
     put(bucket, **{f"{n}.jsonl": trace(f"session-{n}", "Go.") for n in range(8)})
     asked: list[str] = []
-    real = object_store.client().get_object
+    real = network.s3_client().get_object
     monkeypatch.setattr(source, "_BYTES_AHEAD", most_bytes)
 
     def noted(**words: Any) -> Any:
@@ -131,7 +131,7 @@ def test_what_is_fetched_ahead_takes_bounded_memory_and_is_fetched_once(
             asked.append(words["Key"])
         return real(**words)
 
-    monkeypatch.setattr(object_store.client(), "get_object", noted)
+    monkeypatch.setattr(network.s3_client(), "get_object", noted)
     assert pipeline.analyze(["s3://traces"], tmp_path / "s", jobs=1).sessions == 8
     assert sorted(asked) == [f"{n}.jsonl" for n in range(8)]
 
@@ -167,7 +167,7 @@ def test_a_server_that_goes_in_the_middle_costs_what_is_left_until_it_is_back(
                 bucket.server.stop()
         return real(**words)
 
-    monkeypatch.setattr(object_store.client(), "get_object", until_it_goes)
+    monkeypatch.setattr(network.s3_client(), "get_object", until_it_goes)
     summary = pipeline.analyze(["s3://traces"], tmp_path / "s", jobs=1)
     lost = summary.skipped["download_failed"]
     assert lost >= 2 and (summary.sessions, summary.skipped) == (6 - lost, {"download_failed": lost})
@@ -256,7 +256,7 @@ def test_an_address_that_is_none_or_holds_credentials_is_refused_and_repeated_no
 def test_without_botocore_an_address_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "botocore", None)
     monkeypatch.setitem(sys.modules, "botocore.session", None)
-    object_store._client.cache_clear()
+    network._s3_client.cache_clear()
     with pytest.raises(UsageError) as caught:
         listed("s3://traces")
     assert caught.value.hint == "Install it: pip install 'agentsignals[s3]'."

@@ -1,31 +1,36 @@
-"""What every question to a server keeps to: no redirects, no proxy on the way to this machine, no endless answers."""
+"""HTTP requests to model servers, and the client of S3 object stores.
+
+The HTTP modules of the standard library take 50 ms to load, so the first request loads them.
+"""
 
 from __future__ import annotations
 
-import email.utils
 import ipaddress
 import os
 import re
 import time
-import urllib.error
-import urllib.request
 from functools import cache
-from http.client import HTTPException, HTTPResponse
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentsignals.errors import UsageError
 
-AGAIN = frozenset((408, 409, 425, 429, 500, 502, 503, 504, 529))
-"""Statuses that another try may mend (529: overloaded)."""
-_CHUNK = 64 * 1024
+if TYPE_CHECKING:
+    import urllib.request
+    from http.client import HTTPResponse
 
+# ruff: noqa: PLC0415  (see above; botocore is an optional package)
 
+RETRYABLE_STATUSES = frozenset((408, 409, 425, 429, 500, 502, 503, 504, 529))
+"""HTTP statuses after which a request is repeated. 529 means overloaded."""
 _OVERLOADED = frozenset((429, 503, 529))
+_CHUNK_BYTES = 64 * 1024
 
 
 class Busy(Exception):
-    """A try that another may mend; `wait_s` when the server asks for a pause, `overloaded` when it says so, `timed_out`
-    when it did not answer in time."""
+    """A request failed, and repeating it may help.
+
+    `wait_s`: the pause the server asked for. `overloaded`: it said so. `timed_out`: it did not answer in time.
+    """
 
     def __init__(
         self, why: str, wait_s: float | None = None, *, overloaded: bool = False, timed_out: bool = False
@@ -37,58 +42,100 @@ class Busy(Exception):
 
 
 class Refused(Exception):
-    """An answer that asking again won't change: its status, and what the server said."""
+    """A request failed, and repeating it would not help."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry the key and the texts to somewhere nobody named."""
+def http_opener(local: bool) -> urllib.request.OpenerDirector:
+    """Return an opener that follows no redirects, and uses no proxy for a server of this machine (`local`)."""
+    import urllib.request
 
-    def redirect_request(self, *_: Any) -> None:
-        return None
+    class NoRedirect(urllib.request.HTTPRedirectHandler):
+        """Refuse redirects: one would carry the key and the texts to a host that nobody named."""
 
+        def redirect_request(self, *_: Any) -> None:
+            return None
 
-def opener(local: bool) -> urllib.request.OpenerDirector:
-    """What opens requests to a server; `local`: one of this machine."""
-    handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
+    handlers: list[urllib.request.BaseHandler] = [NoRedirect()]
     if local:
         handlers.append(urllib.request.ProxyHandler({}))
     return urllib.request.build_opener(*handlers)
 
 
 def is_local(host: str) -> bool:
-    """Whether a host is this machine by its very name or address; nothing is looked up."""
+    """Return whether a host name or address is this machine. Nothing is looked up."""
     if host == "localhost":
         return True
     try:
         address = ipaddress.ip_address(host)
-        # An IPv4 address written as IPv6 (::ffff:127.0.0.1) is that address, which Python says of its own from 3.13 on.
-        return (getattr(address, "ipv4_mapped", None) or address).is_loopback
     except ValueError:
         return False
+    # Python below 3.13 calls an IPv4 loopback address written as IPv6 (::ffff:127.0.0.1) no loopback.
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 def retry_after_s(header: str | None) -> float | None:
-    """The seconds that a Retry-After header asks to wait, given as a number or as a date; None for anything else."""
+    """Return the seconds that a Retry-After header asks to wait, or None if it holds neither a number nor a date."""
     if not header:
         return None
     if header.strip().isdecimal():
         return float(header)
+    import email.utils
+
     try:
         return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - time.time())
     except (ValueError, OverflowError):
         return None
 
 
-def body_of(answer: HTTPResponse, most_bytes: int, until: float) -> bytes:
-    """The body of an answer. TimeoutError when it is not whole at `until` (`time.monotonic()`): a server that sends a
-    byte now and then runs into no socket's timeout. ValueError beyond `most_bytes`.
+def http_request(  # noqa: PLR0913  (a request and its bounds, named at the call)
+    opener: urllib.request.OpenerDirector,
+    url: str,
+    body: bytes | None,
+    *,
+    key: str | None,
+    most_bytes: int,
+    timeout_s: float,
+) -> bytes:
+    """POST JSON, or GET if there is no body, and return the answer's body.
+
+    The caller has checked the URL's scheme. Raises Busy if repeating the request may help, else Refused. The whole
+    answer must arrive in `timeout_s`: a server that sends a byte now and then never meets a socket's timeout.
     """
+    import urllib.error
+    import urllib.request
+    from http.client import HTTPException
+
+    headers = {"Content-Type": "application/json", "User-Agent": "agentsignals"}
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    request = urllib.request.Request(url, body, headers, method="GET" if body is None else "POST")  # noqa: S310
+    until = time.monotonic() + timeout_s
+    try:
+        with opener.open(request, timeout=timeout_s) as answer:
+            return _body(answer, most_bytes, until)
+    except urllib.error.HTTPError as problem:
+        with problem:
+            try:
+                reason = " ".join(problem.read(300).decode("utf-8", "replace").split())
+            except (OSError, HTTPException):
+                reason = ""  # the status tells enough
+        message = f"HTTP {problem.code} {reason}".strip()
+        if problem.code not in RETRYABLE_STATUSES:
+            raise Refused(problem.code, message) from problem
+        wait_s = retry_after_s(problem.headers.get("Retry-After"))
+        raise Busy(message, wait_s, overloaded=problem.code in _OVERLOADED) from problem
+    except (OSError, HTTPException, ValueError) as problem:  # URLError, time-outs, broken connections
+        cause = getattr(problem, "reason", problem)
+        raise Busy(str(cause) or type(problem).__name__, timed_out=isinstance(cause, TimeoutError)) from problem
+
+
+def _body(answer: HTTPResponse, most_bytes: int, until: float) -> bytes:
     body = bytearray()
-    while part := answer.read1(_CHUNK):
+    while part := answer.read1(_CHUNK_BYTES):
         body += part
         if len(body) > most_bytes:
             raise ValueError(f"an answer of more than {most_bytes:,} bytes")
@@ -97,110 +144,66 @@ def body_of(answer: HTTPResponse, most_bytes: int, until: float) -> bytes:
     return bytes(body)
 
 
-def exchanged(  # noqa: PLR0913  (a request and its bounds, named at the call)
-    opening: urllib.request.OpenerDirector,
-    url: str,
-    body: bytes | None,
-    *,
-    key: str | None,
-    most_bytes: int,
-    timeout_s: float,
-) -> bytes:
-    """The answer to a POST of JSON, or with no body to a GET. Busy where another try may help, Refused where none does.
+# Object stores that speak S3: Amazon's, MinIO, Ceph, R2. Region, endpoint and credentials come from where Amazon's own
+# programs look for them: AWS_* variables, ~/.aws, the machine's role
+# (https://docs.aws.amazon.com/sdkref/latest/guide/settings-reference.html). None is taken from an address, and no
+# error's own words are passed on: they may hold what signed a request.
 
-    The caller has checked the address's scheme.
-    """
-    headers = {"Content-Type": "application/json", "User-Agent": "agentsignals"}
-    if key:
-        headers["Authorization"] = f"Bearer {key}"
-    request = urllib.request.Request(url, body, headers, method="GET" if body is None else "POST")  # noqa: S310  (as above)
-    until = time.monotonic() + timeout_s
-    try:
-        with opening.open(request, timeout=timeout_s) as answer:
-            return body_of(answer, most_bytes, until)
-    except urllib.error.HTTPError as problem:
-        raise _of_status(problem) from problem
-    except (OSError, HTTPException, ValueError) as problem:  # URLError, time-outs and broken connections
-        reason = getattr(problem, "reason", problem)
-        raise Busy(str(reason) or type(problem).__name__, timed_out=isinstance(reason, TimeoutError)) from problem
-
-
-def _of_status(problem: urllib.error.HTTPError) -> Busy | Refused:
-    with problem:
-        try:
-            reason = " ".join(problem.read(300).decode("utf-8", "replace").split())
-        except (OSError, HTTPException):
-            reason = ""  # the status tells
-    message = f"HTTP {problem.code} {reason}".strip()
-    if problem.code in AGAIN:
-        wait_s = retry_after_s(problem.headers.get("Retry-After"))
-        return Busy(message, wait_s, overloaded=problem.code in _OVERLOADED)
-    return Refused(problem.code, message)
-
-
-# Object stores that speak S3 (Amazon's, MinIO, Ceph, R2 …): addresses, a client, and what a refusal means.
-#
-# Region, endpoint and credentials come from where Amazon's own programs look for them: `AWS_*` variables, `~/.aws`,
-# the machine's role (https://docs.aws.amazon.com/sdkref/latest/guide/settings-reference.html). None is taken from
-# an address, and no error's own words are passed on: they may hold what signed a request.
-
-SCHEME = "s3://"
-AT_ONCE = 8
-"""Requests on their way at a time from one process."""
+S3_SCHEME = "s3://"
+S3_CONNECTIONS = 8
+"""Requests of one process at a time."""
 _ADDRESS = re.compile(r"s3://(?P<bucket>[A-Za-z0-9][\w.-]{1,253}[A-Za-z0-9])(?:/(?P<key>.*))?", re.DOTALL | re.ASCII)
 _SIGNED = re.compile(r"[?&][^=&]*(?:key|secret|token|sig|credential|password)[^=&]*=", re.IGNORECASE)
-_WAIT_TO_CONNECT_S, _WAIT_S = 10, 60
-_TRIES = 5
-_REFUSED = frozenset(
+_NO_PERMISSION = frozenset(
     (
         *("AccessDenied", "AllAccessDisabled", "AuthorizationHeaderMalformed", "ExpiredToken", "InvalidAccessKeyId"),
         *("InvalidObjectState", "InvalidToken", "SignatureDoesNotMatch", "TokenRefreshRequired", "Forbidden"),
         *("401", "403", "NoCredentialsError", "PartialCredentialsError", "ProfileNotFound"),
     )
 )
-_NOT_THERE = frozenset(("NoSuchKey", "NoSuchBucket", "NotFound", "404"))
+_NOT_FOUND = frozenset(("NoSuchKey", "NoSuchBucket", "NotFound", "404"))
 
 
-class Address(NamedTuple):
-    """A bucket, and a key or the beginning of keys in it."""
+class S3Address(NamedTuple):
+    """A bucket, and a key or a prefix of keys in it."""
 
     bucket: str
     key: str
 
 
-def address(text: str) -> Address:
-    """What `s3://BUCKET/KEY` names. UsageError, which does not repeat it, for what is none or holds credentials."""
+def s3_address(text: str) -> S3Address:
+    """Parse `s3://BUCKET/KEY`. UsageError, which does not repeat it, if it is no such address or holds credentials."""
     parts = _ADDRESS.fullmatch(text)
     if parts is None or _SIGNED.search(text):
         raise UsageError(
             "An address in an object store is a bucket and a prefix, without credentials.",
             "Write s3://BUCKET or s3://BUCKET/PREFIX; credentials are taken from AWS_* variables or ~/.aws.",
         )
-    return Address(parts["bucket"], parts["key"] or "")
+    return S3Address(parts["bucket"], parts["key"] or "")
 
 
-def client() -> Any:
-    """A client of botocore, for many threads. UsageError when botocore is not installed, or its settings are wrong."""
-    return _client(os.getpid())
+def s3_client() -> Any:
+    """Return this process's botocore client, for any thread. UsageError without botocore, or if settings are wrong."""
+    return _s3_client(os.getpid())
 
 
 @cache
-def _client(process: int) -> Any:
-    """Of each process its own: two that share a connection read each other's answers."""
+def _s3_client(process: int) -> Any:
+    """Return the client of one process: two processes that share a connection read each other's answers."""
     try:
-        import botocore.session  # noqa: PLC0415  (an extra; a quarter of a second)
-        from botocore.config import Config  # noqa: PLC0415  (as above)
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415  (as above)
+        import botocore.session
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
     except ImportError as problem:
         raise UsageError(
             "Object stores take botocore, which is not installed.", "Install it: pip install 'agentsignals[s3]'."
         ) from problem
     settings = Config(
-        connect_timeout=_WAIT_TO_CONNECT_S,
-        read_timeout=_WAIT_S,
-        retries={"mode": "standard", "total_max_attempts": _TRIES},
-        max_pool_connections=AT_ONCE,
-        request_checksum_calculation="when_required",  # which servers other than Amazon's may not know
+        connect_timeout=10,
+        read_timeout=60,
+        retries={"mode": "standard", "total_max_attempts": 5},
+        max_pool_connections=S3_CONNECTIONS,
+        request_checksum_calculation="when_required",  # servers other than Amazon's may not know checksums
         response_checksum_validation="when_required",
     )
     try:
@@ -211,24 +214,24 @@ def _client(process: int) -> Any:
         ) from problem
 
 
-def errors() -> tuple[type[Exception], ...]:
-    """What a request, or the reading of its answer, may raise."""
+def s3_errors() -> tuple[type[Exception], ...]:
+    """Return the exceptions that a request, or reading its answer, may raise."""
     try:
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  (loaded with the client)
-    except ImportError:  # so that there was no client
+        from botocore.exceptions import BotoCoreError, ClientError
+    except ImportError:  # then there was no client either
         return ()
     return BotoCoreError, ClientError
 
 
-def code(problem: Exception) -> str:
-    """What the server called its refusal; where none answered the error's name."""
+def s3_error_code(problem: Exception) -> str:
+    """Return the server's code for a refusal, or the exception's name if no server answered."""
     answer = getattr(problem, "response", None) or {}
     return str(answer.get("Error", {}).get("Code") or type(problem).__name__)
 
 
-def reason(problem: Exception) -> str:
-    """Why something did not come, as `Unreadable` has it."""
-    name = code(problem)
-    if name in _REFUSED:
+def s3_skip_reason(problem: Exception) -> str:
+    """Return the reason by which `Unreadable` counts a failed request."""
+    code = s3_error_code(problem)
+    if code in _NO_PERMISSION:
         return "no_permission"
-    return "file_gone" if name in _NOT_THERE else "download_failed"
+    return "file_gone" if code in _NOT_FOUND else "download_failed"

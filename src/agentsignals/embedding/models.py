@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from agentsignals.embedding import Dense, split_words
 from agentsignals.errors import EmbedderError, UsageError
-from agentsignals.network import AGAIN, is_local, opener, retry_after_s
+from agentsignals.network import RETRYABLE_STATUSES, http_opener, is_local, retry_after_s
 from agentsignals.redaction import redacted_part
 from agentsignals.redaction.guard import Guard
 
@@ -142,7 +142,7 @@ class Remote:
         self.id = f"openai:{model}@{parts.hostname}{parts.path}{'+redacted' if self.leaves else ''}"
         self._model, self._url = model, f"{url}/embeddings"
         self._tell, self._wait = tell, wait
-        self._opener = opener(not self.leaves)
+        self._opener = http_opener(not self.leaves)
 
     def embed(self, texts: Sequence[str]) -> list[Dense]:
         """One vector a text. EmbedderError when the server can't be reached, refuses, or answers something else."""
@@ -185,7 +185,7 @@ class Remote:
         except urllib.error.HTTPError as problem:
             with problem:
                 reply = problem.read(300).decode("utf-8", "replace")
-            if problem.code in AGAIN:
+            if problem.code in RETRYABLE_STATUSES:
                 raise _Refused(f"HTTP {problem.code}", retry_after_s(problem.headers.get("Retry-After"))) from problem
             raise EmbedderError(
                 f"{self._url} refused: HTTP {problem.code} {' '.join(reply.split())}",

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from agentsignals.errors import LabError, UsageError
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
-from agentsignals.network import Busy, Refused, exchanged, is_local, opener
+from agentsignals.network import Busy, Refused, http_opener, http_request, is_local
 from agentsignals.redaction import Redactor
 from agentsignals.redaction.guard import Guard
 
@@ -87,7 +87,7 @@ class Served:
         self.leaves = not is_local(parts.hostname)
         self._model = model
         self._openai = parts.hostname.endswith("openai.com")
-        self._opener = opener(not self.leaves)
+        self._opener = http_opener(not self.leaves)
         if concurrency < 1:
             raise UsageError(f"{concurrency} calls in flight ask nothing.", "One at least.")
         self.concurrency, self._timeout_s, self._tell, self._wait = concurrency, timeout_s, tell, wait
@@ -188,7 +188,7 @@ class Served:
 
     def _sent(self, body: bytes) -> bytes:
         try:
-            return exchanged(
+            return http_request(
                 self._opener,
                 self.url + "/chat/completions",
                 body,

@@ -28,7 +28,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from agentsignals import network as object_store
+from agentsignals import network
 from agentsignals.errors import StoreError
 from agentsignals.store import files, index
 from agentsignals.store import files as lock
@@ -48,7 +48,7 @@ _HELD_BY_ANOTHER = frozenset(("PreconditionFailed", "ConditionalRequestConflict"
 
 def is_refused(problem: Exception) -> bool:
     """Whether a write was refused because what is there is not what its condition says."""
-    return object_store.code(problem) in _HELD_BY_ANOTHER
+    return network.s3_error_code(problem) in _HELD_BY_ANOTHER
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def leased(bucket: str, prefix: str, wait_s: float, waiting: Callable[[], None])
     `waiting` is called once when there is one to wait for.
     """
     place = {"Bucket": bucket, "Key": f"{prefix}{_NAME}"}
-    client = object_store.client()
+    client = network.s3_client()
     mark = _taken(client, place, time.monotonic() + wait_s, waiting)
     done = threading.Event()
     keeper = threading.Thread(target=_renew, args=(client, place, mark, done), daemon=True)
@@ -68,7 +68,7 @@ def leased(bucket: str, prefix: str, wait_s: float, waiting: Callable[[], None])
         done.set()
         keeper.join()
         if mark:
-            with suppress(*object_store.errors()):  # it runs out by itself
+            with suppress(*network.s3_errors()):  # it runs out by itself
                 client.delete_object(**place)
 
 
@@ -79,8 +79,8 @@ def _taken(client: Any, place: dict[str, str], until: float, waiting: Callable[[
     while True:
         try:
             return [_put(client, place, condition)]
-        except object_store.errors() as problem:
-            if not is_refused(problem) and object_store.reason(problem) != "file_gone":
+        except network.s3_errors() as problem:
+            if not is_refused(problem) and network.s3_skip_reason(problem) != "file_gone":
                 raise
         etag, holder, age_s = _seen(client, place)
         condition = {"IfMatch": etag} if etag and age_s > LEASE_S else {"IfNoneMatch": "*"}
@@ -108,8 +108,8 @@ def _seen(client: Any, place: dict[str, str]) -> tuple[str, str, float]:
     try:
         answer = client.get_object(**place)
         holder = answer["Body"].read().decode("utf-8", "replace").partition(",")[0]
-    except object_store.errors() as problem:
-        if object_store.reason(problem) == "file_gone":
+    except network.s3_errors() as problem:
+        if network.s3_skip_reason(problem) == "file_gone":
             return "", "", 0.0
         raise
     date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
@@ -122,8 +122,8 @@ def _renew(client: Any, place: dict[str, str], mark: list[str], done: threading.
     while not done.wait(LEASE_S / 3):
         try:
             mark[:] = [_put(client, place, {"IfMatch": mark[0]})]
-        except object_store.errors() as problem:
-            if is_refused(problem) or object_store.reason(problem) == "file_gone":
+        except network.s3_errors() as problem:
+            if is_refused(problem) or network.s3_skip_reason(problem) == "file_gone":
                 mark.clear()
                 return
 
@@ -169,10 +169,10 @@ def folder_of(address: str, *, create: bool = False) -> Path:
     """The folder that stands for a store here, as the store is now. UsageError for what is no address, StoreError when
     it can't be fetched, or is not there; `create` makes the folder of one that is to be.
     """
-    bucket, prefix = object_store.address(address)
+    bucket, prefix = network.s3_address(address)
     import platformdirs  # noqa: PLC0415  (only for such a store)
 
-    server = object_store.client().meta.endpoint_url
+    server = network.s3_client().meta.endpoint_url
     mark = files.digest(f"{server}\0{bucket}\0{prefix.rstrip('/')}".encode())
     root = Path(platformdirs.user_cache_dir("agentsignals")) / "stores" / mark
     lock.elsewhere[root] = lock.Elsewhere(committed, checkpoint)
@@ -181,7 +181,7 @@ def folder_of(address: str, *, create: bool = False) -> Path:
     try:
         root.mkdir(parents=True, exist_ok=True)
         if not (root / _STATE).exists():
-            _remember(root, _State(f"{object_store.SCHEME}{bucket}/{prefix.rstrip('/')}"))
+            _remember(root, _State(f"{network.S3_SCHEME}{bucket}/{prefix.rstrip('/')}"))
     except OSError as problem:
         raise files.cannot_write(root, problem) from problem
     with lock.tried(root) as is_free:
@@ -210,7 +210,7 @@ def committed(root: Path, wait_s: float, waiting: Callable[[], None]) -> Iterato
             finally:
                 del _writing[root]
             _push(root)
-    except object_store.errors() as problem:
+    except network.s3_errors() as problem:
         raise _failed(root, problem) from problem
 
 
@@ -245,7 +245,7 @@ def _pull(root: Path) -> None:
             with suppress(OSError):  # there is more in it
                 (root / path).parent.rmdir()
         _remember(root, _State(state.address, etag, head))
-    except object_store.errors() as problem:
+    except network.s3_errors() as problem:
         raise _failed(root, problem) from problem
     except OSError as problem:
         raise files.cannot_write(root, problem) from problem
@@ -266,7 +266,7 @@ def _push(root: Path) -> None:
         data = (root / path).read_bytes()
         entry = made[path] = _Entry(files.digest(data), len(data), here[path][1])
         if entry.digest not in there:
-            object_store.client().put_object(Bucket=bucket, Key=f"{prefix}blobs/{entry.digest}", Body=data)
+            network.s3_client().put_object(Bucket=bucket, Key=f"{prefix}blobs/{entry.digest}", Body=data)
 
     is_same = {path: path in before and (before[path].bytes, before[path].stamp) == seen for path, seen in here.items()}
     _each(upload, (path for path in here if not is_same[path]))
@@ -277,19 +277,19 @@ def _push(root: Path) -> None:
     kept = {d: since for d, since in dropped.items() if d not in old}
     head = _Head(number=state.head.number + 1, files=entries, dropped=kept)
     _remember(root, _State(state.address, _swapped(state, head), head))
-    _each(lambda digest: object_store.client().delete_object(Bucket=bucket, Key=f"{prefix}blobs/{digest}"), old)
+    _each(lambda digest: network.s3_client().delete_object(Bucket=bucket, Key=f"{prefix}blobs/{digest}"), old)
 
 
 def _swapped(state: _State, head: _Head) -> str:
     """Puts the head in the place of the one that was fetched; gives its ETag."""
     bucket, prefix = _place(state)
     condition = {"IfMatch": state.etag} if state.etag else {"IfNoneMatch": "*"}
-    put, data = object_store.client().put_object, msgspec.json.encode(head)
+    put, data = network.s3_client().put_object, msgspec.json.encode(head)
     place = {"Bucket": bucket, "Key": f"{prefix}{_HEAD}"}
     try:
         etag: str = put(**place, Body=data, **condition)["ETag"]
-    except object_store.errors() as problem:
-        if not is_refused(problem) and object_store.reason(problem) != "file_gone":
+    except network.s3_errors() as problem:
+        if not is_refused(problem) and network.s3_skip_reason(problem) != "file_gone":
             raise
         raise StoreError(
             f"Another run wrote the store {state.address} meanwhile; nothing of this one was committed.",
@@ -303,13 +303,13 @@ def _swapped(state: _State, head: _Head) -> str:
 def _look_whether_conditions_count(place: dict[str, str], address: str) -> None:
     """StoreError where the server writes whatever the condition says: two runs would each lose what the other wrote."""
     place = {**place, "Key": f"{place['Key']}.probe"}
-    put = object_store.client().put_object
+    put = network.s3_client().put_object
     put(**place, Body=b"")
     try:
         put(**place, Body=b"", IfNoneMatch="*")
-    except object_store.errors() as problem:
+    except network.s3_errors() as problem:
         if is_refused(problem):
-            object_store.client().delete_object(**place)
+            network.s3_client().delete_object(**place)
             return
         raise
     raise StoreError(
@@ -323,9 +323,9 @@ def _fetched_head(state: _State) -> tuple[str, _Head] | None:
     bucket, prefix = _place(state)
     known_here = {"IfNoneMatch": state.etag} if state.etag else {}
     try:
-        answer = object_store.client().get_object(Bucket=bucket, Key=f"{prefix}{_HEAD}", **known_here)
-    except object_store.errors() as problem:
-        if object_store.code(problem) in ("304", "NotModified", "NoSuchKey", "404"):
+        answer = network.s3_client().get_object(Bucket=bucket, Key=f"{prefix}{_HEAD}", **known_here)
+    except network.s3_errors() as problem:
+        if network.s3_error_code(problem) in ("304", "NotModified", "NoSuchKey", "404"):
             return None
         raise
     with closing(answer["Body"]) as body:
@@ -343,7 +343,7 @@ def _fetch(root: Path, path: str, entry: _Entry, state: _State) -> None:
     target = root / path
     if not _is_ours(path):
         raise StoreError(f"{state.address} names a file that no store has: {path!r}.", "Name another store.")
-    with closing(object_store.client().get_object(Bucket=bucket, Key=f"{prefix}blobs/{entry.digest}")["Body"]) as body:
+    with closing(network.s3_client().get_object(Bucket=bucket, Key=f"{prefix}blobs/{entry.digest}")["Body"]) as body:
         data = body.read()
     if files.digest(data) != entry.digest:
         raise StoreError(f"{state.address}/blobs/{entry.digest} holds something else.", "Analyze into another store.")
@@ -375,7 +375,7 @@ def _on_disk(root: Path) -> dict[str, tuple[int, int]]:
 
 
 def _each(do: Callable[[str], object], items: Iterable[str]) -> None:
-    with ThreadPoolExecutor(object_store.AT_ONCE) as pool:
+    with ThreadPoolExecutor(network.S3_CONNECTIONS) as pool:
         for _ in pool.map(do, items):
             pass
 
@@ -393,12 +393,12 @@ def _remember(root: Path, state: _State) -> None:
 
 def _place(state: _State) -> tuple[str, str]:
     """The bucket, and what all keys in it begin with."""
-    bucket, prefix = object_store.address(state.address)
+    bucket, prefix = network.s3_address(state.address)
     return bucket, f"{prefix}/" if prefix else ""
 
 
 def _failed(root: Path, problem: Exception) -> StoreError:
     return StoreError(
-        f"The store {_state(root).address} can't be reached: {object_store.code(problem)}.",
+        f"The store {_state(root).address} can't be reached: {network.s3_error_code(problem)}.",
         "Look at AWS_* variables (region, endpoint, credentials); what was done is kept for the next run.",
     )

@@ -24,7 +24,7 @@ from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
 from agentsignals.labels.prompting import Question
 from agentsignals.labels.task import Task, Verdict
 from agentsignals.model import Absent
-from agentsignals.network import Busy, Refused, exchanged, is_local, opener
+from agentsignals.network import Busy, Refused, http_opener, http_request, is_local
 from agentsignals.redaction.guard import Guard
 
 
@@ -145,7 +145,7 @@ class ModelServer:
             raise UsageError(f"{url!r} is no address of a chat server.", "Say openai:MODEL@http://HOST:PORT/v1[,URL…].")
         self.leaves = not is_local(parts.hostname)
         self.is_openai = parts.hostname.endswith("openai.com")
-        self.opener = opener(not self.leaves)
+        self.opener = http_opener(not self.leaves)
         self.under_way = self.calls = self.answers = self.times_aside = 0
         self.failures = 0
         """In a row."""
@@ -497,7 +497,7 @@ class ChatServer:
 
     def _sent(self, server: ModelServer, path: str, body: bytes | None) -> bytes:
         try:
-            return exchanged(
+            return http_request(
                 server.opener,
                 server.url + path,
                 body,
