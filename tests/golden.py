@@ -23,9 +23,14 @@ _LEFT_OUT = frozenset(("sha256", "argument_roles"))
 """Of no use to a reader: the roles are the same for all calls of a tool, as its profile declares them."""
 
 
+def folders() -> list[Path]:
+    """Return the sample folder of each format."""
+    return [p for p in sorted(SAMPLES.iterdir()) if p.is_dir() and not p.name.startswith(("_", "."))]
+
+
 def samples() -> list[Path]:
     """Every sample: files and folders beside their golden."""
-    found = [p for d in sorted(SAMPLES.iterdir()) if d.is_dir() for p in sorted(d.iterdir())]
+    found = [p for d in folders() for p in sorted(d.iterdir())]
     return [p for p in found if not p.name.endswith(".expected.json") and not p.name.startswith(("_", "."))]
 
 

@@ -11,7 +11,7 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.model import Session
 from agentsignals.signals.catalog import measure
 from agentsignals.views.session import SessionView
-from tests.golden import SAMPLES, read_files
+from tests.golden import SAMPLES, folders, read_files
 
 ROWS = (Session, SessionBuilder, SessionView)
 
@@ -38,7 +38,7 @@ def garbage(before: None) -> Iterator[list[object]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(p.name for p in SAMPLES.iterdir() if p.is_dir()))
+@pytest.mark.parametrize("name", [folder.name for folder in folders()])
 def test_no_session_is_part_of_a_circle(name: str, garbage: list[object]) -> None:
     samples = [p for p in sorted((SAMPLES / name).iterdir()) if not p.name.endswith(".expected.json")]
     n_sessions = 0

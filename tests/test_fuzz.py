@@ -11,7 +11,7 @@ import pytest
 from tests.fuzz.checking import failures, rows_alone
 from tests.fuzz.mutations import ODD, mutated
 from tests.fuzz.runs import batch, run
-from tests.golden import SAMPLES
+from tests.golden import folders
 
 
 @pytest.mark.parametrize("most", [1, pytest.param(None, marks=pytest.mark.slow)])
@@ -19,7 +19,7 @@ def test_spoilt_files_of_every_format_are_counted_and_cost_no_neighbour_a_row(tm
     """One sample of each format, and every one."""
     found = run(7, seconds=0, folder=tmp_path, batches=1, most=most)
     assert [(f.spoilt.name, f.problems) for f in found.failures] == []
-    assert found.formats == {folder.name for folder in SAMPLES.iterdir() if folder.is_dir()}
+    assert found.formats == {folder.name for folder in folders()}
 
 
 def test_a_run_can_be_repeated_by_its_seed() -> None:

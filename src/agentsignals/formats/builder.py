@@ -1,4 +1,8 @@
-"""Paths as the catalogue wants them: relative to the repository, forward slashes, worktree prefix removed."""
+"""Puts a session together in file order, the same way for every format: numbering, merging, pairing, trimming.
+
+A format calls `prompt`, `step`, `event`, `call`, `result` and `edit` as it meets records, after setting `line` (and
+`artifact_id` when a session spans files). `finish` closes the session.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,13 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from typing import Any
+from contextlib import contextmanager
 from urllib.parse import unquote
 
 import msgspec
-from msgspec import Struct, field, structs
+from msgspec import structs
 
-from agentsignals.changes import regions as tracking
+from agentsignals.changes import regions
 from agentsignals.changes.hunks import Hunk, count_lines, created, inserted, of_whole_file, replaced, unified
 from agentsignals.formats.outcome import ending
 from agentsignals.formats.profile import EDIT, OTHER, READ, SHELL, Profile, Tool, describe
@@ -40,18 +43,18 @@ from agentsignals.words.text import count_tokens
 _WORKTREE = re.compile(r"^(?:\.worktrees|\.claude/worktrees|worktrees|\.git/worktrees)/[^/]+/")
 _ABSOLUTE = re.compile(r"[/\\~]|[A-Za-z]:[\\/]")
 _BESIDE = re.compile(r"(?:__|[.-])worktrees/[^/]+/")
-"""Where worktree managers put the checkouts of `<root>`: `<root>__worktrees/<name>/`, `<root>.worktrees/<name>/`."""
+"""Worktree managers put checkouts of `<root>` into `<root>__worktrees/<name>/` or `<root>.worktrees/<name>/`."""
 _DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
 _NO_REPOSITORY = re.compile(
     r"(?:/private)?/(?:tmp|var/folders)(?:/|$)|(?:(?:[A-Za-z]:)?/(?:Users|home)/[^/]+|/root|/)$"
 )
-"""Scratch and home folders: passing through one does not make it what paths are relative to."""
+"""Scratch and home folders. Visiting one does not make it a root that paths are relative to."""
 MOST_ROOTS = 100
-"""Every path is compared with every root. No session works in so many checkouts: further folders name no new root."""
+"""Every path is compared with every root, and no session works in so many checkouts. Further folders are no roots."""
 
 
 def path_of_uri(text: str | None) -> str | None:
-    """A path as editors write it (`file:///c%3A/work`); whatever is no `file:` address stays as it is."""
+    """Return the path of a `file:` address as editors write it (`file:///c%3A/work`). Other texts stay as they are."""
     if text is None or not text.startswith("file://"):
         return text
     path = unquote(text.removeprefix("file://"))
@@ -59,7 +62,8 @@ def path_of_uri(text: str | None) -> str | None:
 
 
 class Paths:
-    """The working folders of one session, and what they make of a path."""
+    """The working folders of one session. They make paths relative: to a checkout, with forward slashes, without the
+    prefix of a worktree."""
 
     def __init__(self) -> None:
         self.current: str | None = None
@@ -68,14 +72,14 @@ class Paths:
         self._cleaned: dict[str, str] = {}
 
     def enter(self, cwd: str) -> None:
-        """The agent works in `cwd` now."""
+        """Note that the agent works in `cwd` from now on."""
         self.visit((cwd,))
         self.current = cwd
         self._folder = _slashes(cwd).rstrip("/")
         self._cleaned.clear()
 
     def visit(self, folders: Iterable[str]) -> None:
-        """Folders of the session: a root is the first one, an ancestor of it, or another checkout of the repository."""
+        """Note folders of the session. The first is a root; so are its ancestors and other checkouts."""
         for cwd in folders:
             folder = _slashes(cwd).rstrip("/")
             if (
@@ -88,9 +92,9 @@ class Paths:
                 self._roots = [*(r for r in self._roots if not r.startswith(f"{folder}/")), folder]
 
     def clean(self, path: str, folder: str | None = None) -> str:
-        """The path relative to its root; absolute when it lies outside all roots.
+        """Return the path relative to its root, or absolute if it lies outside all roots.
 
-        A relative path is relative to `folder`, where the call ran, or else to the folder the agent works in now.
+        A relative path starts at `folder`, where the call ran, or else at the folder the agent works in now.
         """
         key = path if not folder else f"{folder}\0{path}"
         cleaned = self._cleaned.get(key)
@@ -126,29 +130,30 @@ def _slashes(path: str) -> str:
     return path.replace("\\", "/")
 
 
-# What shell commands change, as the rows that other edits are: sizes and places where the words of a command tell
-# them, else a file whose lines nobody knows, so that its regions close.
-
 _MOST_TEXTS = 200
 _SCRIPT_ENDS = (".py", ".sh", ".bash", ".patch", ".diff")
-_NOT_DONE = ("No such file or directory", "Permission denied", "Is a directory", "Read-only file system")
+_NOT_WRITTEN = ("No such file or directory", "Permission denied", "Is a directory", "Read-only file system")
 
 
 class ShellEdits:
-    """The shell commands of one session, whose edits are known once it is known how each ended."""
+    """The shell commands of one session. Their edits are known once all results are in.
+
+    Sizes and places are given where the words of a command tell them. Else the edit is of a file with unknown lines, so
+    that its regions close.
+    """
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
         self._calls: list[tuple[ToolCall, Command, str | None]] = []
 
     def ran(self, call: ToolCall, does: Command, folder: str | None) -> None:
-        """A command, and the folder that it ran in."""
+        """Note a command and the folder that it ran in."""
         writes = tuple(self._placed(does.writes, folder))
         runs = tuple((reader, self._paths.clean(path, folder)) for reader, path in does.runs)
         self._calls.append((call, Command(does.kind, does.path, writes, runs), folder))
 
     def edits(self, recorded: set[int], events: list[Event]) -> Iterator[Edit]:
-        """The edits of commands that the trace does not record itself."""
+        """Yield the edits of commands that the trace does not record itself."""
         texts: dict[str, str] = {}
         for call, does, folder in self._calls:
             writes = list(does.writes)
@@ -157,9 +162,13 @@ class ShellEdits:
                     writes += self._placed(writes_of(reader, texts[path]), folder)
             if call.status not in RAN:
                 output = events[call.result_seq].text if call.result_seq is not None else None
-                writes = (
-                    [w for w in writes if w.is_sure and _was_done(w, output or "")] if call.status == "error" else []
-                )
+                # Of a line that failed those files were written whose names stand with no reason for the failure.
+                excused = [line for line in (output or "").split("\n") if any(r in line for r in _NOT_WRITTEN)]
+                writes = [
+                    w for w in writes
+                    if call.status == "error" and w.is_sure
+                    and not any(w.path.rpartition("/")[2] in line for line in excused)
+                ]  # fmt: skip
             for write in writes:
                 if write.how == "whole" and write.path.endswith(_SCRIPT_ENDS) and len(texts) < _MOST_TEXTS:
                     texts[write.path] = write.new
@@ -170,12 +179,12 @@ class ShellEdits:
 
     def _placed(self, writes: Iterable[Write], folder: str | None) -> Iterator[Write]:
         for write in writes:
-            path = tracking.WHOLE_TREE if write.path == WHOLE_TREE else self._paths.clean(write.path, folder)
+            path = regions.WHOLE_TREE if write.path == WHOLE_TREE else self._paths.clean(write.path, folder)
             yield structs.replace(write, path=path)
 
 
 def of_call(call: ToolCall, writes: Iterable[Write]) -> list[Edit]:
-    """A row for each changed place, in the order of the command."""
+    """Return an edit for each changed place, in the order of the command."""
     edits: list[Edit] = []
     for write in writes:
         for hunk in _hunks(write):
@@ -225,39 +234,21 @@ def _hunks(write: Write) -> list[Hunk]:
     return [Hunk(whole_file=True)]
 
 
-def _was_done(write: Write, output: str) -> bool:
-    """Whether the output of a line that failed says nothing of why this file could not be written."""
-    name = write.path.rpartition("/")[2]
-    return not any(name in line and any(reason in line for reason in _NOT_DONE) for line in output.split("\n"))
-
-
-# Puts a session together in file order, the same way for every format: numbering, merging, pairing, trimming.
-#
-# A format calls `turn`, `step`, `event`, `call`, `result`, `edit` as it meets records, after setting `line` (and
-# `artifact_id` when a session spans files); `finish` closes the session.
-
 RESULT_CHARS_KEPT = 1_200
-"""Characters of a tool result kept in the store, head and tail half each: the artifact stays the full record."""
+"""Characters of a tool result that the store keeps, half from its head and half from its tail."""
 OUTSIDE_CHARS_KEPT = 40_000
-"""The same of what a call brought from outside of the working tree: the audit compares it with what was written."""
+"""Characters kept of a result from outside of the working tree: the audit compares it with what was written."""
 _MARK_CHARS = 64
-"""A result longer by less than what stands for the middle is kept whole; so what was cut once is not cut again."""
+"""A result longer by less than the mark of the cut is kept whole, so that a cut result is not cut again."""
 RESEND_WINDOW_US = 60_000_000
-"""Identical text within 60 s and nothing of the agent in between is one turn (design/signals.md#human-turns)."""
+"""The same text again within 60 s, and nothing of the agent between, is one turn (design/signals.md#human-turns)."""
 
 _NOBODY = Profile()
 _AGENT_KINDS = ("text", "thinking", "tool_call")
 
 
-class _Latest(Struct):
-    """The kind of the last event of some kinds by thread, and of any under None, among so many events."""
-
-    looked_at: int = 0
-    of: dict[str | None, EventKind] = field(default_factory=dict)
-
-
 class SessionBuilder:
-    """Collects one session. `turn_index` is the turn now running, None before the first prompt."""
+    """Collects one session. `turn_index` is the turn that runs now, None before the first prompt."""
 
     def __init__(self, session: Session, profile: Profile = _NOBODY) -> None:
         self.session = session
@@ -268,15 +259,14 @@ class SessionBuilder:
         self._steps: dict[tuple[str, str], Step] = {}
         self._calls: dict[str, list[ToolCall]] = {}
         self._answered: dict[str, int] = {}
-        """Of an id that several calls share, how many from the first on have their result."""
-        self._touches: Counter[str] = Counter()
-        self._touches_counted = 0
+        """How many calls of an id, from the first on, have their result."""
+        self._first_answered: dict[str, ToolCall] = {}
+        """The first call on each path that has its result."""
         self._folders: dict[int, str] = {}
         self._paths = Paths()
-        self._latest: dict[tuple[EventKind, ...], _Latest] = {}
+        self._latest: dict[tuple[EventKind, ...], dict[str | None, EventKind]] = {}
+        self._latest_looked_at: dict[tuple[EventKind, ...], int] = {}
         self._shell_edits = ShellEdits(self._paths)
-
-    # -- records -------------------------------------------------------------------------------------------------
 
     def event(  # noqa: PLR0913  (a record has these facts; formats pass what theirs has)
         self,
@@ -287,7 +277,7 @@ class SessionBuilder:
         thread: str = MAIN,
         n_chars: int | None = None,
     ) -> Event:
-        """Something happened. `at` is in microseconds UTC."""
+        """Add an event. `at` is in microseconds UTC."""
         if n_chars is None:
             n_chars = 0 if text is None else len(text)
         events = self.session.events
@@ -307,11 +297,44 @@ class SessionBuilder:
         events.append(event)
         return event
 
+    def prompt(  # noqa: PLR0913  (a record has these facts; formats pass what theirs has)
+        self,
+        text: str,
+        at: int | None = None,
+        kind: TurnKind = "prompt",
+        *,
+        by_person: bool = True,
+        attached: bool = False,
+        model: str | None = None,
+        thread: str = MAIN,
+    ) -> None:
+        """Record a user message: a turn of the person, or text that a program or another agent put there.
+
+        The profile knows what the agent's program writes in the person's name. `by_person` is false where another agent
+        wrote the prompts, as in a subagent's session. `attached`: a message without text is a turn if it holds a file.
+        """
+        machine = self.profile.machine_kind(text) if text else None
+        if text and (machine or not by_person):
+            self.event(machine or "meta", text, at, None, thread)
+        elif text:
+            self.turn(kind, text, at, model)
+        elif attached:
+            self.turn("attachment", "", at, model)
+
     def turn(self, kind: TurnKind, text: str, at: int | None = None, model: str | None = None) -> Turn:
-        """A human turn begins. A resend (same words within a minute, no agent between) replaces the last."""
+        """Begin a human turn. A resend (the same words within a minute, no agent between) replaces the last turn."""
         turns = self.session.turns
-        if turns and self._is_resend(turns[-1], text, at):
-            last = turns.pop()
+        last = turns[-1] if turns else None
+        if (
+            last is not None
+            and last.text == text
+            and text
+            and at is not None
+            and last.timestamp is not None
+            and abs(at - last.timestamp) <= RESEND_WINDOW_US
+            and not any(e.thread == MAIN and e.kind in _AGENT_KINDS for e in self.session.events[last.seq :])
+        ):
+            turns.pop()
             self.session.events[last.seq].kind = "meta"
         turn = Turn(
             turn=len(turns),
@@ -328,10 +351,7 @@ class SessionBuilder:
         return turn
 
     def step(self, message_id: str | None, model: str | None, at: int | None = None, thread: str = MAIN) -> Step:
-        """The model call `message_id`: the one already begun, wherever its other lines were, or a new one.
-
-        Without an id each call of this method is a step of its own.
-        """
+        """Return the step of model call `message_id`, which earlier records may have begun. Without an id it is new."""
         key = (thread, message_id or "")
         if message_id is not None:
             begun = self._steps.get(key)
@@ -364,10 +384,10 @@ class SessionBuilder:
         path: str | None = None,
         folder: str | None = None,
     ) -> ToolCall:
-        """A tool call. `arguments` is its JSON as logged; `tool` what the format says this tool is (None: unknown).
+        """Add a tool call. `arguments` is its JSON as logged, `tool` what the profile says of the tool (None: unknown).
 
-        `path` is the file it is about, when no argument names it; `folder` where it ran, when that is not the session's
-        folder and no `workdir` among the arguments.
+        `path` is the file it is about, if no argument names it. `folder` is where it ran, if that is neither the
+        session's folder nor among the arguments.
         """
         event = self.event("tool_call", None, at, step, thread)
         what = describe(tool if tool is not None else OTHER, name, arguments)
@@ -409,17 +429,22 @@ class SessionBuilder:
         error: str | None = None,
         ran_s: float | None = None,
     ) -> ToolCall | None:
-        """The result of a call: paired with the oldest unanswered call of that id; None when there is none.
+        """Add a result to the oldest unanswered call of that id, and return the call. None if there is none.
 
-        `status` is what the record says by itself: what it means with the exit code and the text is one rule for all
-        (`outcome.ending`), so that the call's status counts afterwards. `error` names the error class when the format
-        knows it; otherwise it is read off the text.
+        `status` is what the record says by itself. One rule for all formats (`outcome.ending`) judges it together with
+        the exit code and the text, and sets the call's status. `error` is the error class, if the format knows it.
         """
         call = self._unanswered(call_id)
         limit = RESULT_CHARS_KEPT
-        if len(text) > limit and call is not None and _is_from_outside(call):
-            limit = OUTSIDE_CHARS_KEPT
-        kept = text if len(text) <= limit + _MARK_CHARS else _cut(text, limit)
+        if len(text) > limit and call is not None:
+            command = call.command or ""
+            if call.class_ == "web" or outside(command) or named_like_answers(command or call.path or ""):
+                limit = OUTSIDE_CHARS_KEPT
+        kept = text
+        if len(text) > limit + _MARK_CHARS:
+            half = limit // 2
+            # ASCII, as most results are: one other character would double what the text takes.
+            kept = f"{text[:half]}\n... {len(text) - 2 * half} characters cut ...\n{text[-half:]}"
         if call is None:
             self.event("tool_result", kept, at, None, thread, len(text))
             return None
@@ -432,10 +457,12 @@ class SessionBuilder:
         call.exit_code = exit_code
         call.result_tokens = (len(text) + 3) // 4
         call.result_seq = event.seq
+        if call.path:
+            self._first_answered.setdefault(call.path, call)
         return call
 
     def exited(self, call: ToolCall, code: int, text: str = "", at: int | None = None) -> None:
-        """The process that a call left running has ended: its exit code and last output come after the result."""
+        """Note that the process a call left running has ended, with its exit code and last output."""
         call.exit_code = code
         call.ended_at = at if at is not None else call.ended_at
         if call.status in RAN:
@@ -443,7 +470,7 @@ class SessionBuilder:
             call.status, call.outcome, call.error_class = ended.status, ended.outcome, ended.error
 
     def edit(self, call: ToolCall, path: str | None, op: EditOp, hunks: list[Hunk]) -> None:
-        """A successful file change that the trace records with the call; no hunks means: changed, lines unknown."""
+        """Add a file change that the trace records with a call. No hunks means that the changed lines are unknown."""
         cleaned = self._paths.clean(path, self._folders.get(call.seq)) if path else call.path
         if not cleaned:
             return
@@ -468,15 +495,13 @@ class SessionBuilder:
             )
 
     def unread(self, types: Iterable[str], read: frozenset[str], at: int | None, thread: str = MAIN) -> None:
-        """An `unknown` event for each block of a message whose type is none of those that the format reads."""
+        """Add an `unknown` event for each block of a message whose type is not one that the format reads."""
         for kind in types:
             if kind not in read:
                 self.event("unknown", f"block {kind[:80] or 'without a type'}", at, None, thread)
 
-    # -- facts about the session ---------------------------------------------------------------------------------
-
     def where(self, cwd: str | None, branch: str | None = None) -> None:
-        """The working folder of the records that follow; the session's own is the first one named."""
+        """Set the working folder of the records that follow. The session's own is the first one named."""
         session = self.session
         if cwd and cwd != self._paths.current:
             self._paths.enter(cwd)
@@ -486,41 +511,43 @@ class SessionBuilder:
             session.branch = branch
 
     def visits(self, cwds: Iterable[str]) -> None:
-        """The working folders of records to come, where a format knows them: paths are then relative to one root."""
+        """Note the working folders of records to come, so that all paths are relative to one root."""
         self._paths.visit(cwds)
 
     def relative(self, path: str) -> str:
-        """A path as edits and calls name it, for a record that is neither."""
+        """Return a path as edits and calls name it."""
         return self._paths.clean(path) if path else path
 
     def calls_of(self, call_id: str) -> Sequence[ToolCall]:
-        """The calls of that id so far."""
+        """Return the calls of that id so far."""
         return self._calls.get(call_id, ())
 
     def touched(self, call: ToolCall) -> bool:
-        """Whether another call so far reads or edits the file that this edit is about."""
-        calls = self.session.tool_calls
-        for n in range(self._touches_counted, len(calls)):
-            if calls[n].path and calls[n].class_ in ("read", "edit"):
-                self._touches[calls[n].path or ""] += 1
-        self._touches_counted = len(calls)
-        return self._touches[call.path or ""] > 1  # it is among them itself
+        """Return whether another call on the same path got its result earlier."""
+        return self._first_answered.get(call.path or "", call) is not call
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Events inside this block belong to no turn."""
+        running, self.turn_index = self.turn_index, None
+        yield
+        self.turn_index = running
 
     def latest(self, kinds: tuple[EventKind, ...], thread: str | None = None) -> EventKind | None:
-        """The kind of the last event of these kinds, of a thread or of any. Each event is looked at once."""
-        events, latest = self.session.events, self._latest.setdefault(kinds, _Latest())
-        for n in range(latest.looked_at, len(events)):
+        """Return the kind of the last event of these kinds, of a thread or of any. Each event is looked at once."""
+        events, latest = self.session.events, self._latest.setdefault(kinds, {})
+        for n in range(self._latest_looked_at.get(kinds, 0), len(events)):
             if events[n].kind in kinds:
-                latest.of[events[n].thread] = latest.of[None] = events[n].kind
-        latest.looked_at = len(events)
-        return latest.of.get(thread)
+                latest[events[n].thread] = latest[None] = events[n].kind
+        self._latest_looked_at[kinds] = len(events)
+        return latest.get(thread)
 
     def answered(self, call_id: str) -> bool:
-        """Whether every call of that id has its result."""
+        """Return whether every call of that id has its result."""
         return self._unanswered(call_id) is None
 
     def finish(self) -> Session:
-        """The finished session: times, model, and the edits of shell commands that the trace doesn't record itself."""
+        """Return the finished session, with its times, its model, and the edits of shell commands."""
         session = self.session
         stamps = [e.timestamp for e in session.events if e.timestamp is not None]
         if stamps:
@@ -528,23 +555,12 @@ class SessionBuilder:
             session.started_at = first if session.started_at is None else min(session.started_at, first)
             session.ended_at = max(stamps)
         if session.model is None:
-            session.model = _most_used_model(session.steps)
+            used = Counter(step.model for step in session.steps if step.model and step.thread == MAIN)
+            session.model = max(used, key=lambda model: used[model], default=None)
         recorded = {edit.seq for edit in session.edits}
         session.edits.extend(self._shell_edits.edits(recorded, session.events))
         session.edits.sort(key=lambda e: (e.seq, e.hunk))
         return session
-
-    # -- parts ---------------------------------------------------------------------------------------------------
-
-    def _is_resend(self, last: Turn, text: str, at: int | None) -> bool:
-        return (
-            last.text == text
-            and bool(text)
-            and at is not None
-            and last.timestamp is not None
-            and abs(at - last.timestamp) <= RESEND_WINDOW_US
-            and not any(e.thread == MAIN and e.kind in _AGENT_KINDS for e in self.session.events[last.seq :])
-        )
 
     def _unanswered(self, call_id: str) -> ToolCall | None:
         calls = self._calls.get(call_id, ())
@@ -555,81 +571,36 @@ class SessionBuilder:
         return None
 
 
-def _cut(text: str, limit: int) -> str:
-    half = limit // 2
-    # ASCII, as most results are: one other character would double what the text takes.
-    return f"{text[:half]}\n... {len(text) - 2 * half} characters cut ...\n{text[-half:]}"
-
-
-def _most_used_model(steps: list[Step]) -> str | None:
-    counts: dict[str, int] = {}
-    for step in steps:
-        if step.model and step.thread == MAIN:
-            counts[step.model] = counts.get(step.model, 0) + 1
-    return max(counts, key=lambda m: counts[m]) if counts else None
-
-
-def _is_from_outside(call: ToolCall) -> bool:
-    """Whether what a call shows may be from outside of the working tree."""
-    command = call.command or ""
-    return call.class_ == "web" or bool(outside(command) or named_like_answers(command or call.path or ""))
-
-
-# Sessions that nobody had, from a list of parts: what signals are held against where the truth is planted.
-
-_START, _SECOND = 1_767_225_600_000_000, 1_000_000
+_FIRST_US, _SECOND_US = 1_767_225_600_000_000, 1_000_000
+_MADE_UP_TOOLS = {
+    "edit": (EDIT, "path"),
+    "read": (READ, "path"),
+    "shell": (SHELL, "command"),
+    "poll": (OTHER.to("poll"), "id"),
+}
 
 
 def session_of(parts: Sequence[Sequence[str]]) -> Session:
-    """The session of these parts (a kind, then texts), each a second behind the end of the one before; `pause` is one
-    of so many seconds."""
+    """Make up a session of these parts, as `formats.made_up` describes them. Parts are a second apart."""
     session = Session(session_id="planted", context="product", format="planted", agent="planted", artifact_id="planted")
-    builder = SessionBuilder(session)
-    at = _START
+    builder, at = SessionBuilder(session), _FIRST_US
     for builder.line, (kind, *texts) in enumerate(parts, 1):
         if kind == "pause":
-            at += int(texts[0]) * _SECOND
+            at += int(texts[0]) * _SECOND_US
+        elif kind == "person":
+            builder.turn("prompt", texts[0], at)
+        elif kind in ("agent", "thinking"):
+            builder.event("thinking" if kind == "thinking" else "text", texts[0], at, builder.step(None, None, at))
+        elif kind == "interrupt":
+            builder.event("interrupt", "", at)
         else:
-            _PARTS[kind](builder, at, *texts)
-            at += int(texts[2]) * _SECOND if len(texts) > 2 else 0
-        at += _SECOND
+            tool, argument = _MADE_UP_TOOLS[kind]
+            about, output, seconds = (*texts, *("ok", "0.5")[len(texts) - 1 :])
+            call_id, arguments = f"c{builder.line}", msgspec.json.encode({argument: about}).decode()
+            call = builder.call(call_id, tool.class_, arguments, tool, at)
+            builder.result(call_id, output, "ok", at + int(float(seconds) * _SECOND_US))
+            if tool is EDIT:
+                builder.edit(call, about, "modify", [])
+            at += int(texts[2]) * _SECOND_US if len(texts) > 2 else 0
+        at += _SECOND_US
     return builder.finish()
-
-
-def _person(builder: SessionBuilder, at: int, text: str) -> None:
-    builder.turn("prompt", text, at)
-
-
-def _agent(builder: SessionBuilder, at: int, text: str) -> None:
-    builder.event("text", text, at, builder.step(None, None, at))
-
-
-def _thinking(builder: SessionBuilder, at: int, text: str) -> None:
-    builder.event("thinking", text, at, builder.step(None, None, at))
-
-
-def _interrupt(builder: SessionBuilder, at: int) -> None:
-    builder.event("interrupt", "", at)
-
-
-def _call(  # noqa: PLR0913  (a part says what was called, about what, what came, and how long after)
-    tool: Tool, argument: str, builder: SessionBuilder, at: int, about: str, result: str = "ok", seconds: str = "0.5"
-) -> None:
-    call_id = f"c{builder.line}"
-    arguments = msgspec.json.encode({argument: about}).decode()
-    call = builder.call(call_id, tool.class_, arguments, tool, at)
-    builder.result(call_id, result, "ok", at + int(float(seconds) * _SECOND))
-    if tool is EDIT:
-        builder.edit(call, about, "modify", [])
-
-
-_PARTS: dict[str, Any] = {
-    "person": _person,
-    "agent": _agent,
-    "thinking": _thinking,
-    "interrupt": _interrupt,
-    "edit": partial(_call, EDIT, "path"),
-    "read": partial(_call, READ, "path"),
-    "shell": partial(_call, SHELL, "command"),
-    "poll": partial(_call, OTHER.to("poll"), "id"),
-}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import msgspec
 
@@ -15,32 +16,52 @@ from agentsignals.model import Artifact
 from agentsignals.model import lazy as mapped
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""A longer line is skipped and counted: no agent writes one, and decoding it could take all memory."""
+"""A longer line is skipped and counted. No agent writes one, and decoding it could take all memory."""
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What a decoder raises for bytes it can't read: no JSON, no UTF-8, brackets nested a thousand deep."""
+"""Errors of a decoder for bytes it can't read: no JSON, no UTF-8, brackets nested a thousand deep."""
 
 MAX_DOCUMENT_BYTES = 128 * 1024 * 1024
-"""A larger document is skipped and counted: it can only be decoded whole, at several times its size."""
+"""A larger document is skipped and counted. It can only be decoded whole, at several times its size in memory."""
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _MOST_DIGITS = 20
-"""Of a whole number with its sign: 64 bits have no more."""
+"""Digits of a whole number with its sign. 64 bits have no more."""
 
 _STRIDE_BYTES = 512
 _DIGITS, _LONG_NUMBER = re.compile(rb"[0-9]{8}"), re.compile(rb"(?=[0-9]{8})")
-"""Every 512th byte of 4301 digits, the fewest that no decoder takes for a whole number, where one may be read later
-(Python's limit, and msgspec's): eight of them."""
+"""A number of 4,301 digits, which no decoder accepts (the limit of Python and of msgspec), shows as eight digits among
+every 512th byte."""
 
 T = TypeVar("T")
 Decode = Callable[[memoryview | bytes], T]
 
 
-def lines(data: bytes, artifact: Artifact, decode: Decode[T]) -> Iterator[tuple[int, T]]:
-    """Each record of JSON Lines with its 1-based line number.
+@cache
+def decoder(type_: type[T]) -> msgspec.json.Decoder[T]:
+    """Return the decoder of a type. It is built once."""
+    return msgspec.json.Decoder(type_)
 
-    A line holding several objects gives each of them; a line that is not JSON is skipped as `bad_json` (`cut_line` for
-    a last line without its newline); valid JSON of another shape than `decode` wants is skipped as `bad_shape`.
+
+@overload
+def decoded(raw: object, type_: type[T]) -> T | None: ...
+@overload
+def decoded(raw: object, type_: Any) -> Any: ...
+def decoded(raw: Any, type_: Any) -> Any:
+    """Decode a part of a record: JSON as bytes or text. None if it is absent, can't be read or has another shape."""
+    if not raw:
+        return None
+    try:
+        return decoder(type_).decode(raw)
+    except (*UNREADABLE, TypeError):  # a TypeError: neither bytes nor text
+        return None
+
+
+def lines(data: bytes, artifact: Artifact, decode: Decode[T]) -> Iterator[tuple[int, T]]:
+    """Yield the records of JSON Lines, each with its line number from 1.
+
+    A line may hold several objects. A line that is not JSON is skipped as `bad_json` (`cut_line`: a last line without
+    its newline). JSON of another shape than `decode` wants is skipped as `bad_shape`.
     """
     view = memoryview(data)
     end = len(data)
@@ -61,7 +82,7 @@ def lines(data: bytes, artifact: Artifact, decode: Decode[T]) -> Iterator[tuple[
             skip(artifact, "line_too_long")
             continue
         try:
-            record = _decoded(view[start:stop], artifact, decode)
+            record = _decoded_record(view[start:stop], artifact, decode)
         except UNREADABLE:
             raw = bytes(view[start:stop]).strip()
             if raw:
@@ -75,9 +96,9 @@ def lines(data: bytes, artifact: Artifact, decode: Decode[T]) -> Iterator[tuple[
 def all_lines(
     data: bytes, artifact: Artifact, decoder: msgspec.json.Decoder[T], decode: Decode[T]
 ) -> tuple[Sequence[int], list[T]]:
-    """The same as two lists, numbers and records; decoded in one go when every line is a record, which is the rule.
+    """Return the line numbers and the records of JSON Lines. Files in which every line is a record decode in one go.
 
-    `decode` is for files in which something is odd, and may understand more than `decoder`.
+    `decode` reads files in which something is odd. It may understand more than `decoder`.
     """
     if len(data) <= MAX_LINE_BYTES and not _has_long_number(memoryview(data)):
         try:
@@ -92,7 +113,7 @@ def all_lines(
 
 
 def _line_count(data: bytes) -> int:
-    """By `find`, many times faster than `count` for one byte. 0 when a line is empty: a torn write leaves one."""
+    """Count lines by `find`, many times faster than `count`. 0 if a line is empty, as a torn write leaves."""
     count = before = 0
     while at := data.find(b"\n", before) + 1:
         if at == before + 1:
@@ -102,7 +123,7 @@ def _line_count(data: bytes) -> int:
 
 
 def document(data: bytes, artifact: Artifact, decode: Decode[T]) -> T | None:
-    """The one JSON document of a file; None, with the reason counted, when it can't be read."""
+    """Return the JSON document of a file. None if it can't be read; the reason is counted."""
     if data[:3] == b"\xef\xbb\xbf":
         data = data[3:]
     if len(data) > MAX_DOCUMENT_BYTES:
@@ -110,7 +131,7 @@ def document(data: bytes, artifact: Artifact, decode: Decode[T]) -> T | None:
         skip(artifact, "document_too_large")
         return None
     try:
-        record = _decoded(data, artifact, decode)
+        record = _decoded_record(data, artifact, decode)
     except UNREADABLE:
         recovered = list(_recovered(bytes(data).strip(), artifact, decode, "cut_document"))
         for _ in recovered[1:]:
@@ -121,23 +142,23 @@ def document(data: bytes, artifact: Artifact, decode: Decode[T]) -> T | None:
 
 
 def skip(artifact: Artifact, reason: str) -> None:
-    """One record could not be used; said in the artifact."""
+    """Count a record that could not be used."""
     artifact.skipped += 1
     artifact.skipped_reasons[reason] = artifact.skipped_reasons.get(reason, 0) + 1
 
 
 def read_before(artifact: Artifact) -> Artifact:
-    """What accounts for the records of a file that is read a second time: they are in its artifact already."""
+    """Return an artifact for a second pass over a file whose records are counted already."""
     return msgspec.structs.replace(artifact, skipped_reasons={}, record_kinds={})
 
 
 def saw(artifact: Artifact, kind: str, times: int = 1) -> None:
-    """A record of that kind was read, or so many."""
+    """Count records of a kind that were read."""
     artifact.record_kinds[kind] = artifact.record_kinds.get(kind, 0) + times
 
 
 class Lenient:
-    """Reads JSON as far as it can be read, with values that JSON has no place for; `odd` says what became of them."""
+    """Reads JSON as far as it goes, with values that JSON has no place for. `odd` lists what became of them."""
 
     def __init__(self) -> None:
         self.odd: list[str] = []
@@ -146,7 +167,7 @@ class Lenient:
         )
 
     def text(self, raw: bytes) -> str:
-        """The bytes as text."""
+        """Decode UTF-8, with a replacement for what is none."""
         try:
             return raw.decode()
         except UnicodeDecodeError:
@@ -154,7 +175,7 @@ class Lenient:
             return raw.decode("utf-8", "replace")
 
     def value(self, text: str, at: int = 0) -> tuple[Any, int]:
-        """The value that begins at `at`, and where it ends. ValueError or RecursionError when there is none."""
+        """Return the value that begins at `at`, and where it ends. ValueError or RecursionError if there is none."""
         value, end = self._decoder.raw_decode(text, at)
         if _SURROGATE.search(text, at, end):
             again = json.dumps(value, ensure_ascii=False)
@@ -166,7 +187,7 @@ class Lenient:
         return value, end
 
     def account(self, artifact: Artifact) -> None:
-        """Counts what was odd in records that were read after all."""
+        """Count what was odd in records that were read after all."""
         for reason in self.odd:
             refuse(artifact, reason)
         self.odd.clear()
@@ -182,8 +203,8 @@ class Lenient:
         return int(digits) if len(digits) <= _MOST_DIGITS else self._no_number(digits)
 
 
-def mended(raw: bytes, artifact: Artifact, decode: Decode[T]) -> T | None:
-    """One value without what JSON has no place for, which is counted; None when it can't be read so either."""
+def repaired(raw: bytes, artifact: Artifact, decode: Decode[T]) -> T | None:
+    """Decode a value without what JSON has no place for, which is counted. None if that fails too."""
     lenient = Lenient()
     try:
         value, _ = lenient.value(lenient.text(raw))
@@ -194,15 +215,14 @@ def mended(raw: bytes, artifact: Artifact, decode: Decode[T]) -> T | None:
     return record
 
 
-def _decoded(data: memoryview | bytes, artifact: Artifact, decode: Decode[T]) -> T:
-    """One record. A number too long for any decoder is taken out and counted here, also where only a part that is
+def _decoded_record(data: memoryview | bytes, artifact: Artifact, decode: Decode[T]) -> T:
+    """Decode one record. A number too long for any decoder is taken out here and counted, also if only a part that is
     decoded later holds it: there it would cost the whole part."""
-    record = mended(bytes(data), artifact, decode) if _has_long_number(memoryview(data)) else None
+    record = repaired(bytes(data), artifact, decode) if _has_long_number(memoryview(data)) else None
     return decode(data) if record is None else record
 
 
 def _has_long_number(view: memoryview) -> bool:
-    """Whether there may be one: a text may have as many digits."""
     if len(view) < 8 * _STRIDE_BYTES:
         return False
     strides = bytes(view[::_STRIDE_BYTES])
@@ -213,7 +233,7 @@ def _has_long_number(view: memoryview) -> bool:
 
 
 def _recovered(raw: bytes, artifact: Artifact, decode: Decode[T], broken: str) -> Iterator[T]:
-    """What a lenient reader makes of a record: several objects on one line, lone surrogates, NaN."""
+    """Yield what a lenient reader makes of a record: several objects on one line, lone surrogates, NaN."""
     lenient = Lenient()
     text = lenient.text(raw)
     at = 0

@@ -38,7 +38,7 @@ from agentsignals.formats.documents import REDACTED
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import UNREADABLE, document, saw
-from agentsignals.formats.usage import Used, close, of_steps
+from agentsignals.formats.usage import Tokens, close, tokens_of_steps
 from agentsignals.model import MAIN, SESSION_TOTAL, CallStatus, EventKind, Session, Step, ToolCall, Turn, logged_iso
 
 BUILTIN_COMMANDS = frozenset(
@@ -580,9 +580,9 @@ class Tally(Struct, gc=False):
     costUSD: object = None
 
     @property
-    def used(self) -> Used:
+    def used(self) -> Tokens:
         figures = (self.inputTokens, self.outputTokens, self.cacheReadInputTokens, self.cacheCreationInputTokens)
-        return Used(*(count(f) for f in figures))
+        return Tokens(*(count(f) for f in figures))
 
 
 _decode_totals = msgspec.json.Decoder(dict[str, Tally]).decode
@@ -612,7 +612,7 @@ def close_with(builder: SessionBuilder, state: Raw) -> None:
         return
     for model, tally in tallies.items():
         of_model = [s for s in steps if _undated(s.model) == model]
-        rest = tally.used.without(of_steps(of_model))
+        rest = tally.used.without(tokens_of_steps(of_model))
         if not any(rest):
             continue
         closing = close(builder, model, rest)

@@ -15,7 +15,7 @@ from agentsignals.formats.claude_code.records import Beside, File, Line, Message
 from agentsignals.formats.documents import as_text, each, is_list
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.records import document, lines, skip
-from agentsignals.formats.usage import Used, close, of_steps
+from agentsignals.formats.usage import Tokens, close, tokens_of_steps
 from agentsignals.model import Artifact, Step, logged_iso
 
 QUIET = frozenset(
@@ -170,7 +170,7 @@ def _of_list(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]
 # The streams of one family, and each session: read as a transcript, closed with the totals its results state.
 
 _INPUT = (0, 2, 3)
-"""Fields of `Used` that a stream logs whole: input, what was read from the cache and what was written to it."""
+"""Fields of `Tokens` that a stream logs whole: input, what was read from the cache and what was written to it."""
 _FACTS = ("subtype", "is_error", "num_turns", "duration_ms", "duration_api_ms", "total_cost_usd")
 
 
@@ -194,7 +194,7 @@ class StreamReader(SessionReader):
     def __init__(self, first: File, seen: dict[str, Seen]) -> None:
         super().__init__(first, seen, set())
         self.session.format = "claude-stream"
-        self._counted: dict[str, Used] = {}
+        self._counted: dict[str, Tokens] = {}
         self._paid: dict[str, float] = {}
         self._closed = 0
         """How many steps were there when the last run ended."""
@@ -259,7 +259,7 @@ class StreamReader(SessionReader):
         for model, tally in tallies.items():
             of_model = [s for s in steps if plain(s.model) == plain(model)]
             total = tally.used
-            used = total.since(self._counted.get(model, Used())).without(of_steps(of_model))
+            used = total.since(self._counted.get(model, Tokens())).without(tokens_of_steps(of_model))
             self._counted[model] = total
             cost = self._cost(model, tally)
             if not any(used) and not cost:
@@ -277,9 +277,9 @@ class StreamReader(SessionReader):
         zero. What they grew by is no less then than what the calls of this run logged, whose input is exact."""
         grown, logged = dict.fromkeys(_INPUT, 0), dict.fromkeys(_INPUT, 0)
         for model in tallies.keys() | self._counted.keys():
-            total = tallies[model].used if model in tallies else Used()
-            before = self._counted.get(model, Used())
-            of_model = of_steps(s for s in steps if plain(s.model) == plain(model))
+            total = tallies[model].used if model in tallies else Tokens()
+            before = self._counted.get(model, Tokens())
+            of_model = tokens_of_steps(s for s in steps if plain(s.model) == plain(model))
             for n in _INPUT:
                 grown[n] += (total[n] or 0) - (before[n] or 0)
                 logged[n] += of_model[n] or 0

@@ -11,9 +11,9 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from agentsignals.changes.hunks import created, unified
 from agentsignals.formats import Input, Reading
 from agentsignals.formats import bounds as figures
-from agentsignals.formats import edits as patches
 from agentsignals.formats.bounds import count
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.codex import PATCH, PROFILE, records
@@ -55,6 +55,7 @@ from agentsignals.formats.codex.records import (
     text_of,
 )
 from agentsignals.formats.documents import by_session
+from agentsignals.formats.edits import first_file, record_deletion, record_modification, record_patch
 from agentsignals.formats.profile import Tool, between
 from agentsignals.formats.records import UNREADABLE, all_lines, saw
 from agentsignals.model import MAIN, CallStatus, EventKind, Session, Step, ToolCall, TurnKind, logged_iso, logged_ms
@@ -474,7 +475,13 @@ class Calls:
     def patch_end(self, body: PatchEnd, at: int | None) -> None:
         call = self._by_id.get(body.call_id or "")
         if call is not None and body.success and body.changes:
-            patches.record_changes(self._builder, call, body.changes)
+            for path, change in body.changes.items():
+                if change.type == "add":
+                    self._builder.edit(call, path, "create", [created(change.content or "")])
+                elif change.type == "delete":
+                    record_deletion(self._builder, call, path, change.content)
+                else:
+                    record_modification(self._builder, call, path, change.move_path, unified(change.unified_diff or ""))
 
     def mcp_end(self, body: McpEnd, at: int | None) -> None:
         if body.call_id and _is_mcp_error(body.result):
@@ -495,7 +502,7 @@ class Calls:
         recorded = {edit.seq for edit in self._builder.session.edits}
         for call, patch in self._patches:
             if call.status == "ok" and call.seq not in recorded:
-                patches.record_patch(self._builder, call, patch)
+                record_patch(self._builder, call, patch)
 
     def _begin(  # noqa: PLR0913  (what any kind of record tells of a call)
         self, name: str, call_id: str, arguments: bytes | str, tool: Tool | None, patch: str | None, at: int | None
@@ -504,7 +511,7 @@ class Calls:
         if patch is None:
             call = self._builder.call(call_id, name, arguments, tool, at, step)
         else:
-            call = self._builder.call(call_id, name, arguments, PATCH, at, step, path=patches.first_file(patch))
+            call = self._builder.call(call_id, name, arguments, PATCH, at, step, path=first_file(patch))
             self._patches.append((call, patch))
         self._by_id[call_id] = call
         return call

@@ -14,7 +14,7 @@ from agentsignals.formats.bounds import count
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.codex_exec import PROFILE
 from agentsignals.formats.records import UNREADABLE, lines, read_before, saw
-from agentsignals.formats.usage import Used, charge, close
+from agentsignals.formats.usage import Tokens, charge, close
 from agentsignals.model import Artifact, CallStatus, EditOp, EventKind, Step, ToolCall
 
 
@@ -262,7 +262,7 @@ class _Reader:
     def __init__(self, thread_id: str, source: Input) -> None:
         session = source.session(thread_id, "codex-exec", "codex")
         self.builder = SessionBuilder(session, PROFILE)
-        self._total = Used()
+        self._total = Tokens()
         self._step: Step | None = None
         self._steps: list[Step] = []
         self._answered = False
@@ -339,7 +339,7 @@ class _Reader:
         self._step, self._answered, self._failure = None, False, None
         self._steps = []
 
-    def _used_by_turn(self, total: Used | None) -> None:
+    def _used_by_turn(self, total: Tokens | None) -> None:
         if total is None:
             return
         used = total.since(self._total)
@@ -347,15 +347,15 @@ class _Reader:
         if not any(used):
             return
         if len(self._steps) == 1:
-            charge(self._steps[0], used)
+            charge(self._steps[0], used, zeros=False)
         else:
             close(self.builder, None, used)
 
 
-def _used(usage: Usage | None) -> Used | None:
+def _used(usage: Usage | None) -> Tokens | None:
     if usage is None:
         return None
     read, wrote = count(usage.cached_input_tokens) or 0, count(usage.cache_write_input_tokens) or 0
     whole, reasoning = count(usage.input_tokens), count(usage.reasoning_output_tokens) or 0
     fresh = None if whole is None else max(whole - read - wrote, 0)
-    return Used(fresh, count(usage.output_tokens), read, wrote, reasoning)
+    return Tokens(fresh, count(usage.output_tokens), read, wrote, reasoning)

@@ -17,7 +17,7 @@ from agentsignals.formats.continue_ import PROFILE
 from agentsignals.formats.documents import Snapshot, each, is_list, largest, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.edits import record_arguments
-from agentsignals.formats.usage import Used, close, of_steps
+from agentsignals.formats.usage import Tokens, close, tokens_of_steps
 from agentsignals.model import RAN, Artifact, CallStatus, Session, Step, ToolCall, logged_ms
 
 # A session file of Continue as typed structs (design/formats.md#continue): only what is read.
@@ -310,16 +310,16 @@ class _Reader:
         total, steps = self.document.usage, self.builder.session.steps
         if total is None:
             return
-        counted, details = of_steps(steps), total.promptTokensDetails
+        counted, details = tokens_of_steps(steps), total.promptTokensDetails
         output = (count_of(total.completionTokens) or 0) - (counted.output or 0)
         if not output > 0:
             return
         read, written = count_of(details.cachedTokens) or 0, count_of(details.cacheWriteTokens) or 0
         fresh = (count_of(total.promptTokens) or 0) - self.prompt_tokens
-        used = Used(output=output)
+        used = Tokens(output=output)
         if self.counts_beside or (self.counts_beside is None and read):
-            rest = Used(input=fresh, output=output, cache_read=read, cache_write=written)
-            used = rest.without(Used(cache_read=counted.cache_read, cache_write=counted.cache_write))
+            rest = Tokens(input=fresh, output=output, cache_read=read, cache_write=written)
+            used = rest.without(Tokens(cache_read=counted.cache_read, cache_write=counted.cache_write))
         models = {step.model for step in steps}
         step = close(self.builder, models.pop() if len(models) == 1 else None, used)
         if not used.input:

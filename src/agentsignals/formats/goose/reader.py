@@ -19,7 +19,7 @@ from agentsignals.formats.goose import PROFILE, is_of_lines, session_id_of
 from agentsignals.formats.head import head_of
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import UNREADABLE, lines, saw
-from agentsignals.formats.usage import Used, close
+from agentsignals.formats.usage import Tokens, close
 from agentsignals.model import RAN, Artifact, CallStatus, Step, logged_iso, logged_ms
 from agentsignals.model import Session as Made
 
@@ -333,7 +333,7 @@ class _Reader:
             calls.setdefault(call.model or self.document.model, []).append(call)
         for model, group in calls.items():
             used = [_used(call) for call in group]
-            step = close(self.builder, model, Used(*(sum(column) for column in zip(*used, strict=True))))
+            step = close(self.builder, model, Tokens(*(sum(column) for column in zip(*used, strict=True))))
             if any(call.input_tokens is None for call in group):
                 step.input_tokens = None
             if any(call.output_tokens is None for call in group):
@@ -342,16 +342,16 @@ class _Reader:
                 step.cost_usd, step.cost_source = sum(amount(call.cost) or 0 for call in group), "recorded"
         output = count_of(self.document.accumulated_output_tokens)
         if not calls and output:
-            close(self.builder, self.document.model, Used(output=output)).input_tokens = None
+            close(self.builder, self.document.model, Tokens(output=output)).input_tokens = None
 
 
-def _used(call: Usage) -> Used:
+def _used(call: Usage) -> Tokens:
     """A call's tokens. Those from and to the cache are inside its input where its total says so, which most providers
     do; where it is beside them, the total is the sum of all."""
     fresh, output = count_of(call.input_tokens) or 0, count_of(call.output_tokens) or 0
     read, written = count_of(call.cache_read_tokens) or 0, count_of(call.cache_write_tokens) or 0
     is_beside = count_of(call.total_tokens) == fresh + output + read + written or fresh < read + written
-    return Used(fresh if is_beside else fresh - read - written, output, read, written)
+    return Tokens(fresh if is_beside else fresh - read - written, output, read, written)
 
 
 def _at(seconds: object) -> int | None:

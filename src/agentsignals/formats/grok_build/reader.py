@@ -16,7 +16,7 @@ from agentsignals.formats.documents import by_session, once
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.grok_build import PROFILE
 from agentsignals.formats.records import UNREADABLE, document, lines, saw
-from agentsignals.formats.usage import Used as RunTotalsUsed
+from agentsignals.formats.usage import Tokens as RunTotalsUsed
 from agentsignals.formats.usage import close
 from agentsignals.model import RAN, CallStatus, Session, Step, ToolCall, logged_ms
 

@@ -17,7 +17,7 @@ from agentsignals.formats.documents import is_list as is_chunk
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.mistral_vibe import MESSAGES, PROFILE
 from agentsignals.formats.records import UNREADABLE, document, lines, saw
-from agentsignals.formats.usage import Used, close
+from agentsignals.formats.usage import Tokens, close
 from agentsignals.model import RAN, CallStatus, Step, ToolCall, logged_iso, logged_ms
 from agentsignals.model import Session as ModelSession
 
@@ -122,7 +122,7 @@ class Record(Struct, gc=False):
     payload: Payload | None = None
 
 
-class Tokens(Struct, gc=False, rename="camel"):
+class TokenUsage(Struct, gc=False, rename="camel"):
     """`input_tokens` count the cached ones."""
 
     input_tokens: object = None
@@ -131,7 +131,7 @@ class Tokens(Struct, gc=False, rename="camel"):
 
 
 class Session(Struct, gc=False, kw_only=True, rename="camel"):
-    token_usage: Tokens | None = None
+    token_usage: TokenUsage | None = None
     parent_session_id: str | None = None
     title: str | None = None
 
@@ -508,15 +508,15 @@ def _began(kept: _Entry) -> float:
 
 
 def _close(builder: SessionBuilder, parts: _Parts) -> None:
-    """Tokens are told of the session alone. Those of older versions do not say how many were cached."""
+    """TokenUsage are told of the session alone. Those of older versions do not say how many were cached."""
     snapshot, stats = parts.projection.snapshot, parts.meta.stats
     tokens = snapshot.session.token_usage if snapshot is not None and snapshot.session is not None else None
     if tokens is not None:
         prompt, cached = count(tokens.input_tokens), count(tokens.cached_input_tokens)
         fresh = None if prompt is None else max(prompt - (cached or 0), 0)
-        used = Used(fresh, count(tokens.output_tokens), cached)
+        used = Tokens(fresh, count(tokens.output_tokens), cached)
     elif stats is not None:
-        used = Used(count(stats.session_prompt_tokens), count(stats.session_completion_tokens))
+        used = Tokens(count(stats.session_prompt_tokens), count(stats.session_completion_tokens))
     else:
         return
     if any(used):

@@ -17,7 +17,7 @@ from agentsignals.formats.documents import Snapshot, as_text, each, largest, tal
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.records import UNREADABLE, skip
-from agentsignals.formats.usage import Used, charge, close, of_steps
+from agentsignals.formats.usage import Tokens, charge, close, tokens_of_steps
 from agentsignals.formats.zed import PROFILE
 from agentsignals.model import Artifact, CallStatus, Session, Step, ToolCall, logged_iso
 
@@ -187,7 +187,7 @@ class _Reader:
                 self._message(message, number - 1)
         self._used()
         total = _tokens(self.thread.cumulative_token_usage)
-        rest = total.without(of_steps(builder.session.steps)) if total is not None else Used()
+        rest = total.without(tokens_of_steps(builder.session.steps)) if total is not None else Tokens()
         if any(rest):
             close(builder, self.model, rest)
         return builder.finish()
@@ -251,7 +251,7 @@ class _Reader:
             usage = self.thread.request_token_usage
             used = _tokens(usage[place]) if isinstance(usage, list) and place < len(usage) else None
             if used is not None:
-                charge(step, used)
+                charge(step, used, zeros=False)
         elif message.role not in ("user", "system"):
             self.builder.event("unknown", f"message of role {message.role}")
 
@@ -268,7 +268,7 @@ class _Reader:
         usage = _inside(self.thread.request_token_usage, self._asked or "")
         used = _tokens(usage) if self._step is not None else None
         if used is not None and self._step is not None:
-            charge(self._step, used)
+            charge(self._step, used, zeros=False)
         self._step = None
 
     # -- calls ---------------------------------------------------------------------------------------------------
@@ -332,10 +332,10 @@ def _status(result: ToolResult, text: str, call: ToolCall) -> CallStatus:
     return "error" if call.command is not None and text.startswith(_KILLED) else "ok"
 
 
-def _tokens(logged: object) -> Used | None:
+def _tokens(logged: object) -> Tokens | None:
     """Nothing is written of a figure of 0: where all are, nothing was counted."""
     names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    used = Used(*(count(_inside(logged, name)) or 0 for name in names))
+    used = Tokens(*(count(_inside(logged, name)) or 0 for name in names))
     return used if any(used) else None
 
 

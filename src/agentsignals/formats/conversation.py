@@ -1,0 +1,155 @@
+"""The reader that message-list formats share. It turns a list of messages with roles into a session.
+
+A format declares its records as structs, and what each role means as a method `on_<role>`. The rest is here: decode
+each message, choose the fullest of several copies, decide who wrote a prompt, match results with calls, record edits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, ClassVar, Generic, TypeVar
+
+from msgspec import Raw, Struct
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.documents import Snapshot, each, largest, tally
+from agentsignals.formats.documents import read as read_document
+from agentsignals.formats.edits import record_arguments
+from agentsignals.formats.profile import Profile
+from agentsignals.formats.records import decoder
+from agentsignals.model import MAIN, RAN, Artifact, CallStatus, EventKind, Session, Step, ToolCall, TurnKind
+
+D = TypeVar("D", bound="Document")
+M = TypeVar("M")
+
+
+class Document(Struct, kw_only=True):
+    """A file that holds one session."""
+
+    id: str
+    messages: list[Raw] = []
+
+
+class Conversation:
+    """A session while it is read. `thread` is the thread of the next event."""
+
+    profile: ClassVar[Profile]
+    is_subagent = False
+    """Whether an agent, not a person, wrote the prompts."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.builder = SessionBuilder(session, self.profile)
+        self.thread = MAIN
+
+    def event(self, kind: EventKind, text: str | None = "", at: int | None = None, step: Step | None = None) -> None:
+        self.builder.event(kind, text, at, step, self.thread)
+
+    def prompt(self, text: str, at: int | None = None, attached: bool = False, kind: TurnKind = "prompt") -> None:
+        """Record a user message, by the rule of `SessionBuilder.prompt`."""
+        self.builder.prompt(
+            text, at, kind, by_person=not self.is_subagent and self.thread == MAIN, attached=attached,
+            thread=self.thread,
+        )  # fmt: skip
+
+    def call(self, call_id: str, name: str, arguments: bytes | str, at: int | None, step: Step) -> ToolCall:
+        return self.builder.call(call_id, name, arguments or "{}", self.profile.tool(name), at, step, step.thread)
+
+    def result(  # noqa: PLR0913  (what a result can say)
+        self, call_id: str, text: str, status: CallStatus, at: int | None = None, detail: Any = None,
+        code: int | None = None, error: str | None = None,
+    ) -> ToolCall | None:  # fmt: skip
+        """Record the result of a call. `detail` is the record's own account of a file change; `edit` reads it."""
+        call = self.builder.result(call_id, text, status, at, self.thread, code, error)
+        if call is not None and call.status in RAN and call.class_ == "edit" and not self.edit(call, text, detail):
+            record_arguments(self.builder, call)
+        return call
+
+    def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
+        """Record a file change from the result. Return False if it shows none: then the call's arguments are read."""
+        return False
+
+    @contextmanager
+    def aside(self, thread: str) -> Iterator[None]:
+        """Events inside this block belong to `thread` and to no turn."""
+        before, self.thread = self.thread, thread
+        with self.builder.aside():
+            yield
+        self.thread = before
+
+
+class DocumentReader(Conversation, Generic[D, M]):
+    """Reads files that each hold one session as a document."""
+
+    document_type: ClassVar[Any]
+    message_type: ClassVar[Any]
+    list_key: ClassVar[str] = "messages"
+    noun: ClassVar[str] = "message"
+    part_types: ClassVar[frozenset[str]] = frozenset()
+    """Types of message parts that are read. Others are recorded as unknown."""
+
+    def __init__(self, snapshot: Snapshot[tuple[D, list[M | None]]], extra: Any = None) -> None:
+        self.extra = extra
+        self.source = snapshot.source
+        self.document, self.messages = snapshot.document
+        agent = self.profile.agent
+        super().__init__(snapshot.source.session(snapshot.session_id, snapshot.source.artifact.format or agent, agent))
+
+    @classmethod
+    def read(cls, inputs: list[Input], extra: Any = None) -> Reading:
+        """Read a group of files. Of several copies of a session the longest counts. `extra`: facts from other files."""
+        return Reading([cls(snapshot, extra).build() for snapshot in largest(cls.snapshots(inputs))])
+
+    @classmethod
+    def snapshots(cls, inputs: Iterable[Input]) -> Iterator[Snapshot[tuple[D, list[M | None]]]]:
+        for source in inputs:
+            read = read_document(source, partial(cls._decode, artifact=source.artifact), cls.list_key)
+            if read is not None:
+                document, messages = read
+                tally(source.artifact, cls.noun, [None if m is None else cls.role(m) for m in messages])
+                session_id = document.id or source.session_hint or source.artifact.artifact_id
+                yield Snapshot(source, read, session_id, len(messages))
+
+    @classmethod
+    def _decode(cls, data: memoryview | bytes, artifact: Artifact) -> tuple[D, list[M | None]]:
+        """Decode each message by itself, so that a malformed one costs only itself."""
+        document = decoder(cls.document_type).decode(data)
+        return document, each(document.messages, decoder(cls.message_type).decode, artifact)
+
+    def build(self) -> Session:
+        self.begin()
+        for number, message in enumerate(self.messages, 1):
+            self.builder.line = number
+            if message is not None:
+                self.take(message)
+        self.end()
+        return self.builder.finish()
+
+    def begin(self) -> None:
+        """Read facts about the session from the document."""
+
+    def end(self) -> None:
+        """Read facts that follow the messages, such as the total cost."""
+
+    def take(self, message: M) -> None:
+        role, at = self.role(message), self.at(message)
+        on_role = getattr(self, f"on_{role}", None)
+        if on_role is not None:
+            on_role(message, at)
+        else:
+            self.event("unknown", role or "message without a role", at)
+        self.builder.unread(self.types(message), self.part_types, at, self.thread)
+
+    @staticmethod
+    def role(message: Any) -> str:
+        return str(message.role)
+
+    def at(self, message: M) -> int | None:
+        return None
+
+    def types(self, message: Any) -> Iterable[str]:
+        """Types of the parts of a message."""
+        return [part.type for part in message.parts]
