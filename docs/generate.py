@@ -17,7 +17,8 @@ from pathlib import Path
 from agentsignals.cli import build_parser
 from agentsignals.labels.validation import never_validated
 from agentsignals.questions.drivers.predictors import hindsight_of
-from agentsignals.signals.catalog import Signal, catalogue, validation
+from agentsignals.signals import Signal
+from agentsignals.signals.catalog import catalogue, validation
 from agentsignals.stats.validation import benchmarks as planted_recall
 from agentsignals.stats.validation import figures, share_text
 from docs import columns, partly, pictures

@@ -130,7 +130,7 @@ BROKEN = {
 BROKEN_MODULES = {
     "broken_end": "raise SystemExit(3)\n",
     "broken_signal": """
-from agentsignals.signals.catalog import signal
+from agentsignals.signals import signal
 
 @signal("user.needy", type="int", unit="turns", origin="toys")
 def needy(nobody: int) -> int:

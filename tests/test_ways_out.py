@@ -30,7 +30,7 @@ from agentsignals.labels.gold import GoldRow
 from agentsignals.labels.tasks import tasks
 from agentsignals.model import Session
 from agentsignals.redaction import Redactor
-from agentsignals.signals import catalog
+from agentsignals.signals import DECLARED, catalog, signal
 from agentsignals.store import pseudonym_key as pseudonym_key_module
 from agentsignals.views.session import Evidence, SessionView
 from tests.analysis.stores import store_of as stored
@@ -222,7 +222,7 @@ def test_what_forgets_to_mask_is_refused_at_the_door_without_a_word_of_it(name: 
 def canary() -> Iterator[str]:
     """A signal that forgets to mask: it says the first message in small letters, cut."""
 
-    @catalog.signal("toy.canary", type="str", unit="words", origin="a test")
+    @signal("toy.canary", "str", "words", origin="a test")
     def canary(view: SessionView, why: Evidence) -> str:
         """What a person said, folded and cut."""
         return view.turns[0].text.lower()[20:50]
@@ -230,7 +230,7 @@ def canary() -> Iterator[str]:
     catalog.catalogue.cache_clear()
     catalog.plan.cache_clear()
     yield KINDS["openai"](random.Random(1)).value  # noqa: S311  (draws, no secret)
-    del catalog._declared["canary"]
+    del DECLARED["canary"]
     catalog.catalogue.cache_clear()
     catalog.plan.cache_clear()
 

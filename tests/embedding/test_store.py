@@ -56,7 +56,7 @@ def test_words_are_what_a_store_begins_with(corpus: Path, tmp_path: Path) -> Non
 def test_another_embedder_makes_the_values_anew_and_stays(corpus: Path, tmp_path: Path) -> None:
     pipeline.analyze([str(corpus)], tmp_path, jobs=1)
     by_words = curves(tmp_path)
-    assert pipeline.measure(tmp_path, embedder="chars")["sessions"] == demo_corpus.story.SESSIONS
+    assert pipeline.measure(tmp_path, embedder="chars")["sessions"] == demo_corpus.SESSIONS
     assert embedders(tmp_path) == {"chars-1"}
     assert pipeline.measure(tmp_path)["sessions"] == 0
     pipeline.analyze([str(corpus)], tmp_path, jobs=1)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentsignals.model import Absent
-from agentsignals.signals.catalog import Row, Signal, by_path, explain, measure, plain, values
+from agentsignals.signals import Row, Signal
+from agentsignals.signals.catalog import by_path, explain, measure, plain, values
 from agentsignals.views.session import Collected, SessionView
 
 

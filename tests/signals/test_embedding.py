@@ -6,8 +6,9 @@ import pytest
 
 from agentsignals.embedding import DISABLED, light
 from agentsignals.model import Absent
-from agentsignals.signals.catalog import Measured, explain, measure, values
+from agentsignals.signals import Measured
 from agentsignals.signals.catalog import by_path as signal_of
+from agentsignals.signals.catalog import explain, measure, values
 from agentsignals.signals.dynamics import drift_onset_turn, max_cp
 from agentsignals.views.session import SILENT
 from tests.build import Part, say, think, user, view

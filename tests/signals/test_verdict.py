@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from agentsignals.model import Absent
-from agentsignals.signals.catalog import Measured, by_path, explain
+from agentsignals.signals import Measured
+from agentsignals.signals.catalog import by_path, explain
 from tests.build import Part, event, say, user, view
 from tests.signals.ask import absent, lines, value
 

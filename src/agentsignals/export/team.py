@@ -23,7 +23,8 @@ from agentsignals.errors import ExportError
 from agentsignals.formats import formats
 from agentsignals.model import prices
 from agentsignals.questions.baseline import FEWEST
-from agentsignals.signals.catalog import Signal, catalogue
+from agentsignals.signals import Signal
+from agentsignals.signals.catalog import catalogue
 
 DIGITS = 4
 """Significant digits of whatever is no plain count: more would tell one sum from another, and could hold a text."""

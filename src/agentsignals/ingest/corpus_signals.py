@@ -20,7 +20,8 @@ from msgspec import Struct, field
 
 from agentsignals.errors import StoreError
 from agentsignals.model import Absent, Attempt, Context, Session
-from agentsignals.signals.catalog import Measured, Result, Signal, as_bound, catalogue, measure, plan
+from agentsignals.signals import Measured, Signal
+from agentsignals.signals.catalog import Result, as_bound, catalogue, measure, plan
 from agentsignals.store import Store, shards
 from agentsignals.store import files as disk
 from agentsignals.store.files import Part

@@ -14,8 +14,8 @@ from agentsignals.errors import CatalogError, EmbedderError, StoreError
 from agentsignals.ingest.corpus_signals import history_of, over_all
 from agentsignals.model import MAIN, NO_SUBAGENT, Absent, Session, Step
 from agentsignals.model.prices import CACHE_WRITES, PAID, Kind, Line, lines, rounding
-from agentsignals.signals import catalog
-from agentsignals.signals.catalog import Signal, measure
+from agentsignals.signals import Signal, catalog
+from agentsignals.signals.catalog import measure
 from agentsignals.store import Store, shards
 from agentsignals.store import parquet as table_files
 from agentsignals.store.index import FOLDER
@@ -152,7 +152,7 @@ class Explanation(Struct, kw_only=True):
     description: str
     version: int
     basis: str
-    """What it rests on (`catalog.Basis`)."""
+    """What it rests on (`signals.Basis`)."""
     validation: str
     """How often it was right where the truth was at hand."""
     unit: str

@@ -14,7 +14,8 @@ from agentsignals.labels import matching as agree
 from agentsignals.labels.task import Task
 from agentsignals.labels.tasks import task
 from agentsignals.model import RULES, Absent, Artifact, Attempt, Session
-from agentsignals.signals.catalog import Measured, by_path, catalogue, explain, validation, values
+from agentsignals.signals import Measured
+from agentsignals.signals.catalog import by_path, catalogue, explain, validation, values
 from agentsignals.stats.agreement import agreement
 from agentsignals.stats.intervals import wilson
 from agentsignals.stats.validation import NEVER_VALIDATED, Case, Figure, Planted, planted

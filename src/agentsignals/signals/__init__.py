@@ -1,1 +1,186 @@
-"""Deterministic measures: the signal `user.turn_ratio` is declared in a module of the folder `user`."""
+"""Declare signals: each a function of a session, with its facts beside it.
+
+A signal is a function of a `SessionView`, of an `Evidence` collector named `why`, and of other signals, which it names
+as parameters. Its docstring holds its meaning (the first paragraph), and the paragraphs `Pitfalls:` and `Why:`.
+
+    signal = signals_with(context="both", origin="Agent Signals")
+
+    @signal("behavior.edit_calls", "int", "tool_calls")
+    def edit_calls(view: SessionView, why: Evidence) -> int:
+        '''Calls to edit tools on the main thread, failed and rejected ones included.
+
+        Pitfalls: Blind to files changed through the shell.
+        '''
+
+`Absent` is a value too. A signal whose need is absent is absent itself (`dependency_null`), unless the annotation of
+that parameter admits `Absent`. `agentsignals.signals.catalog` collects the declarations and computes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from agentsignals.errors import CatalogError, NameCollision
+from agentsignals.model import Absent, Context
+
+Status = Literal["computed", "needs a judge", "needs a repository", "needs an artifact", "blocked upstream"]
+"""What a signal waits for: nothing; a label; a checkout; a file that harnesses seldom collect; what nobody records."""
+Basis = Literal["record", "heuristic", "overlap of words", "judge"]
+"""What a signal rests on: the trace's record; a rule that guesses a meaning; how near two texts are; a label."""
+_BASIS_OF_SOURCE: dict[str, Basis] = {"regex": "heuristic", "embedding": "overlap of words", "llm_judge": "judge"}
+Level = Literal["attempt", "session", "turn", "region", "corpus"]
+_BUILT_IN = ("view", "why", "history", "vectors")
+"""Parameters of a signal that are not signals: the session, the evidence, other sessions, what compares texts."""
+Hindsight = Literal["", "the verdict", "the gold patch", "the verifier's time"]
+"""Facts that a signal reads although nobody knew them before the attempt was judged; mostly none."""
+Scope = Literal["session", "history", "corpus"]
+"""The input of a signal: one session; a session among the others in the store; all sessions."""
+
+
+class Measured(Struct, gc=False):
+    """A value with what belongs to it: numerator and denominator, method, confidence."""
+
+    value: Any
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+class Row(Struct, gc=False):
+    """A row of a value that is a list of objects: made and written faster than a dict; plain data outside."""
+
+
+class Signal(Struct, frozen=True, kw_only=True):
+    """A declared measure."""
+
+    path: str
+    name: str
+    context: Literal["product", "eval", "both"]
+    level: Level
+    type: str
+    unit: str
+    version: int
+    description: str
+    pitfalls: str
+    why_it_matters: str
+    origin: str
+    source: str
+    priority: str
+    high_value: bool
+    scope: Scope
+    needs: tuple[str, ...]
+    """The parameters that are signals."""
+    takes_absent: frozenset[str]
+    """The needs that may be absent: their annotation says so."""
+    function: Callable[..., Any]
+    parameters: tuple[str, ...]
+    is_plain: bool
+    """It takes the session and the evidence alone, and its value is no lower bound."""
+    reads_transcript: bool
+    """It looks at the session itself, so an attempt without its conversation has no value of it."""
+    status: Status
+    basis: Basis
+    """Where it is not declared, the source's."""
+    grows_with_output: bool
+    """Its value is a lower bound where the count of output tokens is one."""
+    pool: Callable[[Sequence[Any]], list[Any]] | None
+    """Merge the values of many sessions, or its own results, without changing what signals over all sessions get."""
+    hindsight: Hindsight
+
+    def applies_to(self, context: Context) -> bool:
+        return self.context in ("both", context)
+
+
+DECLARED: dict[str, Signal] = {}
+"""Every signal whose module was imported, keyed by the name of its function."""
+
+
+def signal(  # noqa: PLR0913  (a declaration is a record; every field is named at the call)
+    path: str,
+    type: str,  # noqa: A002  (the contract's word)
+    unit: str,
+    *,
+    origin: str,
+    pitfalls: str = "",
+    why: str = "",
+    context: Literal["product", "eval", "both"] = "product",
+    level: Level = "session",
+    version: int = 1,
+    source: str = "session",
+    priority: str = "P0",
+    high_value: bool = False,
+    harness: bool = False,
+    status: Status = "computed",
+    basis: Basis | None = None,
+    grows_with_output: bool = False,
+    pool: Callable[[Sequence[Any]], list[Any]] | None = None,
+    hindsight: Hindsight = "",
+    doc: str = "",
+    parameters: tuple[str, ...] = (),
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare the decorated function as the signal `path`, whose last part is the function's name.
+
+    The docstring's first paragraph is the meaning; its paragraphs `Pitfalls:` and `Why:` are those facts. `harness`:
+    it reads what the harness recorded, no words. A family of signals that share one function gives `doc` in place of
+    the docstring, and `parameters` where their names differ from the function's.
+    """
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        name = path.rpartition(".")[2].removesuffix("[]") if doc else function.__name__
+        for other in DECLARED.values():
+            if other.name == name or other.path == path:
+                both = f"{other.path} in {other.function.__module__} and {path} in {function.__module__}"
+                raise NameCollision(f"Two signals have one name, {name}: {both}.", "Rename one.")
+        text, *sections = re.split(r"^\s*(Pitfalls|Why): ", doc or function.__doc__ or "", flags=re.MULTILINE)
+        paragraphs = {head: " ".join(body.split()) for head, body in zip(sections[::2], sections[1::2], strict=True)}
+        meaning = " ".join(text.split("\n\n")[0].split())
+        if not meaning:
+            raise CatalogError(f"{path} has no docstring.", "Its first paragraph is its meaning in the inventory.")
+        names = parameters or function.__code__.co_varnames[: function.__code__.co_argcount]
+        needs = tuple(p for p in names if p not in _BUILT_IN)
+        scope: Scope = "corpus" if level == "corpus" else "history" if "history" in names else "session"
+        DECLARED[name] = Signal(
+            path=path,
+            name=name,
+            context=context,
+            level=level,
+            type=type,
+            unit=unit,
+            version=version,
+            description=meaning,
+            pitfalls=pitfalls or paragraphs.get("Pitfalls", ""),
+            why_it_matters=why or paragraphs.get("Why", ""),
+            origin=origin,
+            source=source,
+            priority=priority,
+            high_value=high_value,
+            scope=scope,
+            needs=needs,
+            takes_absent=frozenset(p for p in needs if "Absent" in str(function.__annotations__.get(p))),
+            function=function,
+            parameters=names,
+            is_plain=names == ("view", "why") and not grows_with_output,
+            reads_transcript="view" in names and scope == "session" and not harness,
+            status=status,
+            basis=basis or _BASIS_OF_SOURCE.get(source, "record"),
+            grows_with_output=grows_with_output,
+            pool=pool,
+            hindsight=hindsight,
+        )
+        return function
+
+    return declare
+
+
+def signals_with(**shared: Any) -> Callable[..., Callable[[Callable[..., Any]], Callable[..., Any]]]:
+    """Return `signal` with these facts as defaults: what all signals of a module share is written once."""
+    return lambda *args, **facts: signal(*args, **{**shared, **facts})
+
+
+def ratio(num: float, den: float, **detail: Any) -> Measured | Absent:
+    """Return num / den with both kept in the detail; absent, never 0, when there is nothing to divide by."""
+    if not den:
+        return Absent("not_computable", "zero_denominator")
+    return Measured(num / den, {"num": num, "den": den, **detail})

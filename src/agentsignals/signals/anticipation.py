@@ -13,28 +13,25 @@ from agentsignals.changes.regions import WHOLE_TREE
 from agentsignals.embedding import Vectors
 from agentsignals.embedding.passages import DIGITS, Passages, cosine_distance, request_vectors
 from agentsignals.model import UNSPOKEN, Absent, Edit, Label, Turn
-from agentsignals.signals.catalog import Measured, ratio, signal
+from agentsignals.signals import Measured, ratio, signals_with
 from agentsignals.views.session import Evidence, SessionView, closing_question, label_detail, session_label, target_file
 from agentsignals.words.agent_lexicon import assumptions, other_language, seed_assumptions
 from agentsignals.words.lexicon import acceptance, clean, corrections, failure_report, rejection
 from agentsignals.words.prose import Mentions
 from agentsignals.words.text import count_tokens, language_of, lowered
 
+signal = signals_with(origin="Agent Signals")
+
 # What the agent takes for granted.
 
 
-@signal(
-    "anticipation.assumption_count",
-    type="int",
-    unit="matches",
-    origin="Agent Signals",
-    source="regex",
-    priority="P1",
-    why="Assuming is normal on a vague prompt, and a red flag on a detailed one.",
-    pitfalls="Non-zero in about one session of a hundred: agents rarely announce what they assume.",
-)
+@signal("anticipation.assumption_count", "int", "matches", source="regex", priority="P1")
 def assumption_count(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Phrases of assuming in the agent's first thinking block, or, if it thought nothing, in its first message."""
+    """Phrases of assuming in the agent's first thinking block, or, if it thought nothing, in its first message.
+
+    Pitfalls: Non-zero in about one session of a hundred: agents rarely announce what they assume.
+    Why: Assuming is normal on a vague prompt, and a red flag on a detailed one.
+    """
     first = view.responses[0] if view.turns else []
     block = next((e for e in first if e.kind == "thinking" and e.text), None)
     block = block or next((e for e in first if e.kind == "text" and e.text), None)
@@ -54,18 +51,13 @@ def assumption_count(view: SessionView, why: Evidence) -> Measured | Absent:
 _LOOKING = frozenset(("read", "search", "plan", "ask"))
 
 
-@signal(
-    "anticipation.clarification_sought",
-    basis="heuristic",
-    type="bool",
-    unit="flag",
-    origin="Agent Signals",
-    priority="P1",
-    why="Asking first is right on a vague prompt, and poor reading of a clear one.",
-    pitfalls="Combine with anticipation.prompt_underspecification. An offer at the end (“Want me to …?”) is none.",
-)
+@signal("anticipation.clarification_sought", "bool", "flag", basis="heuristic", priority="P1")
 def clarification_sought(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Whether the first response asks before it acts: an asking tool first, or only looking and then a question."""
+    """Whether the first response asks before it acts: an asking tool first, or only looking and then a question.
+
+    Pitfalls: Combine with anticipation.prompt_underspecification. An offer at the end (“Want me to …?”) is none.
+    Why: Asking first is right on a vague prompt, and poor reading of a clear one.
+    """
     if not view.turns or not view.responses[0]:
         return Absent("not_applicable", "no_response")
     calls = [c for c in view.calls if c.turn == view.turns[0].turn]
@@ -86,19 +78,14 @@ def clarification_sought(view: SessionView, why: Evidence) -> Measured | Absent:
 # Anticipation: whether the agent understood what was wanted before it was told more.
 
 
-@signal(
-    "anticipation.first_tool_precision",
-    type="bool",
-    unit="flag",
-    context="both",
-    version=2,
-    origin="Agent Signals",
-    pitfalls="A test file or a document read first and never edited is a miss, though the area may be right: `same_dir`"
-    " is the softer question.",
-    why="Tells understanding the task from guessing around.",
-)
+@signal("anticipation.first_tool_precision", "bool", "flag", version=2, context="both")
 def first_tool_precision(view: SessionView, why: Evidence, touched_files: list[str]) -> Measured | Absent:
-    """Whether the first file of the repository that a read, search or edit call was about was changed in the end."""
+    """Whether the first file of the repository that a read, search or edit call was about was changed in the end.
+
+    Pitfalls: A test file or a document read first and never edited is a miss, though the area may be right: `same_dir`
+    is the softer question.
+    Why: Tells understanding the task from guessing around.
+    """
     touched = [path for path in touched_files if view.in_repo(path)]
     if not touched:
         return Absent("not_applicable", "no_edit")
@@ -138,18 +125,20 @@ _NOT_BY_HAND = re.compile(
 
 @signal(
     "anticipation.unrequested_files",
+    "obj",
+    "files",
     basis="heuristic",
-    type="obj",
-    unit="files",
-    origin="agentsignals",
     source="derived",
     priority="P2",
-    why="The counts and the first turn behind anticipation.scope_drift.",
-    pitfalls="A person who says what, not where, names no file: then nothing is known, not everything unrequested.",
+    origin="agentsignals",
 )
 def unrequested_files(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
     """Changed files (no generated, lock or scratch files) that no human turn names, nor their folder, nor another file
-    in it: how many (n, of touched), and the first turn that changed one."""
+    in it: how many (n, of touched), and the first turn that changed one.
+
+    Pitfalls: A person who says what, not where, names no file: then nothing is known, not everything unrequested.
+    Why: The counts and the first turn behind anticipation.scope_drift.
+    """
     edits = view.made(_work)
     if not edits:
         return Absent("not_applicable", "no_edit")
@@ -165,21 +154,16 @@ def unrequested_files(view: SessionView, why: Evidence) -> dict[str, Any] | Abse
 
 
 @signal(
-    "anticipation.conflation_turn",
-    basis="heuristic",
-    type="int",
-    unit="turn index",
-    origin="Agent Signals",
-    source="derived",
-    priority="P3",
-    version=2,
-    why="Early: the scope was misread. Late: its borders dissolved.",
-    pitfalls="Without a judge's label (method files) told by folders alone, confidence low."
-    " No value on the project's corpus.",
+    "anticipation.conflation_turn", "int", "turn index", basis="heuristic", version=2, source="derived", priority="P3"
 )
 def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
     """The first response that goes beyond what was asked for, as a judge said; without one, the first after work began
-    that changes three or more new files in folders neither worked in nor named before, on no new task."""
+    that changes three or more new files in folders neither worked in nor named before, on no new task.
+
+    Pitfalls: Without a judge's label (method files) told by folders alone, confidence low. No value on the project's
+    corpus.
+    Why: Early: the scope was misread. Late: its borders dissolved.
+    """
     judged = next((judgement for judgement in view.judgements("conflation_turn") if judgement.turn is None), None)
     if judged is not None:
         return _judged(judged, why)
@@ -251,19 +235,14 @@ _NAMING = re.compile(r"[_-]|[a-z][A-Z]|\d")
 """A stem with one of these is a name, not a word that happens to be one ("main", "index")."""
 
 
-@signal(
-    "anticipation.scope_drift",
-    basis="heuristic",
-    type="float",
-    unit="ratio",
-    origin="Agent Signals",
-    priority="P1",
-    why="Work that grows past the request looks like thoroughness.",
-    pitfalls="Method mention counts as asked for only what a turn names, so it says too much: call it drift above 2"
-    " only with 3 or more unrequested files. Half of the sessions name no file.",
-)
+@signal("anticipation.scope_drift", "float", "ratio", basis="heuristic", priority="P1")
 def scope_drift(view: SessionView, why: Evidence, touched_files: list[str]) -> Measured | Absent:
-    """Files changed (generated, lock and scratch files left out) / those of them that a human turn names."""
+    """Files changed (generated, lock and scratch files left out) / those of them that a human turn names.
+
+    Pitfalls: Method mention counts as asked for only what a turn names, so it says too much: call it drift above 2 only
+    with 3 or more unrequested files. Half of the sessions name no file.
+    Why: Work that grows past the request looks like thoroughness.
+    """
     touched = [p for p in touched_files if view.in_repo(p) and not _NOT_WRITTEN_BY_HAND.search(p)]
     why.denominator(view.turns)
     if not touched:
@@ -346,22 +325,16 @@ _OUTCOME = re.compile(
 """How the person will know that it is done."""
 
 
-@signal(
-    "anticipation.prompt_underspecification",
-    basis="heuristic",
-    type="float",
-    unit="score",
-    origin="Agent Signals",
-    source="derived",
-    priority="P1",
-    why="What goes wrong after a vague prompt says little about the agent.",
-    pitfalls="1 is vague; its source's word on a low score means `prompt_quality`. “Review the branch” scores high"
-    " and is clear in its place: no verdict by itself.",
-)
+@signal("anticipation.prompt_underspecification", "float", "score", basis="heuristic", source="derived", priority="P1")
 def prompt_underspecification(
     view: SessionView, why: Evidence, first_message_pattern: str | Absent
 ) -> Measured | Absent:
-    """How vague the first prompt is, 0..1: 0.4 for shortness, 0.3 for naming nothing concrete, 0.3 for no outcome."""
+    """How vague the first prompt is, 0..1: 0.4 for shortness, 0.3 for naming nothing concrete, 0.3 for no outcome.
+
+    Pitfalls: 1 is vague; its source's word on a low score means `prompt_quality`. “Review the branch” scores high and
+    is clear in its place: no verdict by itself.
+    Why: What goes wrong after a vague prompt says little about the agent.
+    """
     if not view.turns:
         return Absent("not_applicable", "no_turns")
     first = view.turns[0]
@@ -412,19 +385,20 @@ def _vagueness(first: Turn, text: str, why: Evidence) -> Measured:
 
 @signal(
     "anticipation.goal_alignment_at_close",
-    type="float",
-    unit="similarity",
-    origin="Agent Signals",
+    "float",
+    "similarity",
+    version=3,
     source="llm_judge",
     priority="P3",
-    version=3,
     status="needs a judge",
-    why="Solid work on something else scores low.",
-    pitfalls="A session that moved on to another task is measured by its first. How near the words are is"
-    " anticipation.close_request_overlap, which is no judgement.",
 )
 def goal_alignment_at_close(view: SessionView, why: Evidence) -> Measured | Absent:
-    """How far what was delivered is what was asked, 0 to 1, as a judge scored it."""
+    """How far what was delivered is what was asked, 0 to 1, as a judge scored it.
+
+    Pitfalls: A session that moved on to another task is measured by its first. How near the words are is
+    anticipation.close_request_overlap, which is no judgement.
+    Why: Solid work on something else scores low.
+    """
     label = session_label(view, why, "goal_alignment_at_close")
     if isinstance(label, Absent):
         return label
@@ -435,17 +409,19 @@ def goal_alignment_at_close(view: SessionView, why: Evidence) -> Measured | Abse
 
 @signal(
     "anticipation.close_request_overlap",
-    type="float",
-    unit="similarity",
-    origin="agentsignals",
+    "float",
+    "similarity",
     source="embedding",
     priority="P3",
-    why="Where the words are far apart, a look at the close is worth it.",
-    pitfalls='An overlap of words, no verdict: a close in other words ("done, all green") scores low though the goal is'
-    " met.",
+    origin="agentsignals",
 )
 def close_request_overlap(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
-    """How near the agent's last words are to the session's first request, 0 to 1, on the embedder's scale."""
+    """How near the agent's last words are to the session's first request, 0 to 1, on the embedder's scale.
+
+    Pitfalls: An overlap of words, no verdict: a close in other words ("done, all green") scores low though the goal is
+    met.
+    Why: Where the words are far apart, a look at the close is worth it.
+    """
     passages = view.made(Passages)
     compared = request_vectors(view, vectors, passages, min_turns=1)
     if isinstance(compared, Absent):
@@ -491,51 +467,42 @@ def _number(view: SessionView, why: Evidence, task: str) -> Measured | Absent:
 
 @signal(
     "anticipation.task_paraphrase_accuracy",
-    type="float",
-    unit="similarity",
-    origin="Agent Signals",
+    "float",
+    "similarity",
     source="llm_judge",
     priority="P3",
     status="needs a judge",
-    why="The first restatement is the earliest sign of a misread task.",
-    pitfalls="Agents often act without restating; then there is nothing to judge.",
 )
 def task_paraphrase_accuracy(view: SessionView, why: Evidence) -> Measured | Absent:
-    """How completely and faithfully the agent's first restatement matches the request: a judge's 0 to 4, over 4."""
+    """How completely and faithfully the agent's first restatement matches the request: a judge's 0 to 4, over 4.
+
+    Pitfalls: Agents often act without restating; then there is nothing to judge.
+    Why: The first restatement is the earliest sign of a misread task.
+    """
     return _number(view, why, "task_paraphrase_accuracy")
 
 
-@signal(
-    "anticipation.plan_optimality",
-    type="enum",
-    unit="label",
-    origin="Agent Signals",
-    source="llm_judge",
-    priority="P3",
-    status="needs a judge",
-    why="Whether the first plan led where the work ended.",
-    pitfalls="Judges are poor at this: calibrate against people's scores before using it.",
-)
+@signal("anticipation.plan_optimality", "enum", "label", source="llm_judge", priority="P3", status="needs a judge")
 def plan_optimality(view: SessionView, why: Evidence, plan_steps_detected: int) -> Measured | Absent:
-    """How the first explicit plan compares with the path that worked: optimal, suboptimal or wrong_direction."""
+    """How the first explicit plan compares with the path that worked: optimal, suboptimal or wrong_direction.
+
+    Pitfalls: Judges are poor at this: calibrate against people's scores before using it.
+    Why: Whether the first plan led where the work ended.
+    """
     if plan_steps_detected == 0:
         return Absent("not_applicable", "no_plan")
     return _value(view, why, "plan_optimality")
 
 
 @signal(
-    "anticipation.instruction_adherence",
-    type="enum",
-    unit="label",
-    origin="Agent Signals",
-    source="llm_judge",
-    priority="P3",
-    status="needs a judge",
-    why="Whether what was asked for was done as asked.",
-    pitfalls="Not the same as being right.",
+    "anticipation.instruction_adherence", "enum", "label", source="llm_judge", priority="P3", status="needs a judge"
 )
 def instruction_adherence(view: SessionView, why: Evidence) -> Measured | Absent:
-    """How far the explicit instructions of the session were followed: full, partial, ignored or contradicted."""
+    """How far the explicit instructions of the session were followed: full, partial, ignored or contradicted.
+
+    Pitfalls: Not the same as being right.
+    Why: Whether what was asked for was done as asked.
+    """
     return _value(view, why, "instruction_adherence")
 
 
@@ -550,17 +517,7 @@ _UNWATCHED = ("task_paraphrase_accuracy", "plan_optimality")
 
 
 @signal(
-    "anticipation.session_attribution",
-    basis="heuristic",
-    type="enum",
-    unit="label",
-    origin="Agent Signals",
-    source="derived",
-    version=2,
-    priority="P2",
-    why="A frustrated person is not yet a failed agent: the prompt may have been the trouble.",
-    pitfalls="Never use underspecified_prompt as a bad mark for the agent. Two of its inputs need a judge and count as"
-    " false; most sessions are inconclusive, and absent says so.",
+    "anticipation.session_attribution", "enum", "label", basis="heuristic", version=2, source="derived", priority="P2"
 )
 def session_attribution(  # noqa: PLR0913  (the parameters are the needs of the signal)
     view: SessionView,
@@ -578,7 +535,12 @@ def session_attribution(  # noqa: PLR0913  (the parameters are the needs of the 
     drift_onset_turn: int | Absent,
 ) -> Measured | Absent:
     """underspecified_prompt, agent_misunderstood, scope_conflation or correct_anticipation: the first rule that holds;
-    absent when none does."""
+    absent when none does.
+
+    Pitfalls: Never use underspecified_prompt as a bad mark for the agent. Two of its inputs need a judge and count as
+    false; most sessions are inconclusive, and absent says so.
+    Why: A frustrated person is not yet a failed agent: the prompt may have been the trouble.
+    """
     if isinstance(session_outcome, Absent) and isinstance(objections, Absent):
         return Absent("dependency_null", "user.session_outcome, dynamics.objections")
     values = {

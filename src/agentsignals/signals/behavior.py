@@ -9,28 +9,23 @@ from typing import Any, Literal
 from msgspec import field
 
 from agentsignals.model import Absent, Attempt, CallStatus, Edit, PatchedFile, ToolCall, paths_of
-from agentsignals.signals.catalog import Measured, Row, ratio, signal
+from agentsignals.signals import Measured, Row, ratio, signals_with
 from agentsignals.views.session import Evidence, SessionView
+
+signal = signals_with(context="both", level="attempt", harness=True, origin="Agent Signals")
 
 # Behaviour: what the agent did, in what order, to which files.
 
 _CHANGING = frozenset(("edit", "shell_write"))
 
 
-@signal(
-    "behavior.turn_count",
-    type="int",
-    unit="steps",
-    context="both",
-    level="attempt",
-    version=2,
-    origin="Agent Signals",
-    harness=True,
-    pitfalls="Conflates task difficulty with efficiency; compare only within a task. Not the same thing as user turns.",
-)
+@signal("behavior.turn_count", "int", "steps", version=2)
 def turn_count(view: SessionView, why: Evidence) -> Measured | Absent:
     """Model API calls on the main thread, each message id once; subagent and synthetic messages excluded. In an eval
-    what the harness counted, where it says so."""
+    what the harness counted, where it says so.
+
+    Pitfalls: Conflates task difficulty with efficiency; compare only within a task. Not the same thing as user turns.
+    """
     attempt = view.session.attempt
     if attempt is not None and (recorded := _recorded(attempt, why, "turns", len(view.steps))) is not None:
         return recorded
@@ -38,20 +33,13 @@ def turn_count(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(len(view.steps))
 
 
-@signal(
-    "behavior.tool_call_count",
-    type="int",
-    unit="tool_calls",
-    context="both",
-    level="attempt",
-    version=2,
-    origin="Agent Signals",
-    harness=True,
-    pitfalls="A read and an edit weigh the same; always publish with the class mix of behavior.tool_sequence.",
-)
+@signal("behavior.tool_call_count", "int", "tool_calls", version=2)
 def tool_call_count(view: SessionView, why: Evidence) -> Measured | Absent:
     """Tool calls on the main thread, each call once; unanswered and rejected ones included. In an eval what the harness
-    counted, where it says so."""
+    counted, where it says so.
+
+    Pitfalls: A read and an edit weigh the same; always publish with the class mix of behavior.tool_sequence.
+    """
     attempt = view.session.attempt
     if attempt is not None and (recorded := _recorded(attempt, why, "tool_calls", len(view.calls))) is not None:
         return recorded
@@ -60,21 +48,14 @@ def tool_call_count(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(len(view.calls), {"subagent_calls": len(view.subagent_calls), "rejected": len(view.rejected)})
 
 
-@signal(
-    "behavior.edit_calls",
-    type="int",
-    unit="tool_calls",
-    context="both",
-    level="attempt",
-    version=2,
-    origin="Agent Signals",
-    harness=True,
-    pitfalls="Blind to files changed through the shell: see behavior.bash_mediated_edits.",
-    why="Says more about the work done than all tool calls together do.",
-)
+@signal("behavior.edit_calls", "int", "tool_calls", version=2)
 def edit_calls(view: SessionView, why: Evidence) -> Measured | Absent:
     """Calls to edit tools on the main thread, failed and rejected ones included; `succeeded` counts the others. In an
-    eval what the harness counted, where it says so."""
+    eval what the harness counted, where it says so.
+
+    Pitfalls: Blind to files changed through the shell: see behavior.bash_mediated_edits.
+    Why: Says more about the work done than all tool calls together do.
+    """
     attempt = view.session.attempt
     if attempt is not None and (recorded := _recorded(attempt, why, "edit_calls", len(view.edit_calls))) is not None:
         return recorded
@@ -93,19 +74,13 @@ class Called(Row):
     status: CallStatus
 
 
-@signal(
-    "behavior.tool_sequence[]",
-    type="list[obj]",
-    unit="ordered calls",
-    context="both",
-    level="attempt",
-    origin="Agent Signals",
-    high_value=True,
-    pitfalls="Names differ between agents, so n-grams across agents use class.",
-    why="The order tells styles apart: read then edit, shell after shell (stuck), edit then test (checks its work).",
-)
+@signal("behavior.tool_sequence[]", "list[obj]", "ordered calls", high_value=True, harness=False)
 def tool_sequence(view: SessionView, why: Evidence) -> Measured:
-    """Main-thread tool calls in transcript order: number, name, class, file, status."""
+    """Main-thread tool calls in transcript order: number, name, class, file, status.
+
+    Pitfalls: Names differ between agents, so n-grams across agents use class.
+    Why: The order tells styles apart: read then edit, shell after shell (stuck), edit then test (checks its work).
+    """
     why.support(view.calls)
     why.rule("every tool call of the main thread, in order")
     classes = view.classes
@@ -116,51 +91,36 @@ def tool_sequence(view: SessionView, why: Evidence) -> Measured:
     return Measured(sequence, {"class_bigrams": {f"{a}>{b}": n for (a, b), n in pairs.items()}})
 
 
-@signal(
-    "behavior.files_searched_before_edit",
-    type="int",
-    unit="files",
-    context="both",
-    level="attempt",
-    origin="Agent Signals",
-    pitfalls="Both extremes are bad. What a search of a whole folder finds does not count. Without an edit the whole"
-    " session counts and the value is `censored`."
-    " The same figure as behavior.files_read_before_edit on every eval run of the project's corpus.",
-    why="How thoroughly the place was located before the first change; 0 is a blind patch.",
-)
+@signal("behavior.files_searched_before_edit", "int", "files", harness=False)
 def files_searched_before_edit(view: SessionView, why: Evidence) -> Measured:
-    """Different files of the repository that a read or a search named as its target before the first change."""
+    """Different files of the repository that a read or a search named as its target before the first change.
+
+    Pitfalls: Both extremes are bad. What a search of a whole folder finds does not count. Without an edit the whole
+    session counts and the value is `censored`. The same figure as behavior.files_read_before_edit on every eval run of
+    the project's corpus.
+    Why: How thoroughly the place was located before the first change; 0 is a blind patch.
+    """
     return _looked_at(view, why, ("read", "search"))
 
 
-@signal(
-    "behavior.files_read_before_edit",
-    type="int",
-    unit="files",
-    context="both",
-    level="attempt",
-    origin="Agent Signals",
-    pitfalls="Claude Code refuses to edit an unread file, so 0 is rare there by construction.",
-)
+@signal("behavior.files_read_before_edit", "int", "files", harness=False)
 def files_read_before_edit(view: SessionView, why: Evidence) -> Measured:
-    """Different files of the repository read, by a read tool or a shell reader, before the first change."""
+    """Different files of the repository read, by a read tool or a shell reader, before the first change.
+
+    Pitfalls: Claude Code refuses to edit an unread file, so 0 is rare there by construction.
+    """
     measured = _looked_at(view, why, ("read",))
     before = view.calls[: view.first_edit_index]
     measured.detail["shell_reads"] = len([c for c in before if c.class_ == "read" and c.command is not None])
     return measured
 
 
-@signal(
-    "behavior.edit_to_read_ratio",
-    type="float",
-    unit="ratio",
-    context="both",
-    level="attempt",
-    origin="Agent Signals",
-    pitfalls="High is decisive, low is exploring or stuck; only relative to the same agent.",
-)
+@signal("behavior.edit_to_read_ratio", "float", "ratio", harness=False)
 def edit_to_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Edits, shell writes included, for each read."""
+    """Edits, shell writes included, for each read.
+
+    Pitfalls: High is decisive, low is exploring or stuck; only relative to the same agent.
+    """
     changed = [c for c, k in zip(view.calls, view.classes, strict=True) if k in _CHANGING]
     reads = [c for c in view.calls if c.class_ == "read"]
     why.support(changed)
@@ -208,20 +168,13 @@ def _recorded(
 # harness or the patch tells it: the two are never pooled.
 
 
-@signal(
-    "behavior.bash_mediated_edits",
-    type="bool",
-    unit="flag",
-    context="both",
-    level="attempt",
-    version=3,
-    origin="Agent Signals",
-    harness=True,
-    pitfalls="Only the pure case is true; edit tools and shell writes together are false with `mixed`.",
-    why="Such patches leave no diff at call time: a cluster of its own.",
-)
+@signal("behavior.bash_mediated_edits", "bool", "flag", version=3)
 def bash_mediated_edits(view: SessionView, why: Evidence, edit_calls: int, touched_files: list[str]) -> Measured:
-    """Whether files of the repository changed without any call to an edit tool: through the shell alone."""
+    """Whether files of the repository changed without any call to an edit tool: through the shell alone.
+
+    Pitfalls: Only the pure case is true; edit tools and shell writes together are false with `mixed`.
+    Why: Such patches leave no diff at call time: a cluster of its own.
+    """
     writes = [c for c in view.calls if c.shell_kind == "write"]
     why.support(writes, "shell write")
     why.counter(view.edit_calls, "edit tool")
@@ -236,22 +189,15 @@ def bash_mediated_edits(view: SessionView, why: Evidence, edit_calls: int, touch
     return Measured(edit_calls == 0 and touched, detail)
 
 
-@signal(
-    "behavior.touched_files[]",
-    type="list[str]",
-    unit="repo-relative path",
-    context="both",
-    level="attempt",
-    version=3,
-    origin="Agent Signals",
-    harness=True,
-    pitfalls="A log of writes: an edit undone later stays, where an eval harness reports the net diff (method harness"
-    " or patch): never pool the two. Sorted, so the first element is not the first edit. Paths out of the shell are"
-    " read off the command's text.",
-)
+@signal("behavior.touched_files[]", "list[str]", "repo-relative path", version=3)
 def touched_files(view: SessionView, why: Evidence) -> Measured | Absent:
     """Files that successful edit calls changed or shell commands say they write; absolute outside the repository. In an
-    eval the files that differ in the end, where harness or patch says so."""
+    eval the files that differ in the end, where harness or patch says so.
+
+    Pitfalls: A log of writes: an edit undone later stays, where an eval harness reports the net diff (method harness or
+    patch): never pool the two. Sorted, so the first element is not the first edit. Paths out of the shell are read off
+    the command's text.
+    """
     attempt = view.session.attempt
     if attempt is not None and (recorded := _net_files(view, attempt, why)) is not None:
         return recorded
@@ -269,22 +215,14 @@ def touched_files(view: SessionView, why: Evidence) -> Measured | Absent:
     )
 
 
-@signal(
-    "behavior.diff_lines",
-    type="int",
-    unit="lines",
-    context="both",
-    level="attempt",
-    version=3,
-    origin="Agent Signals",
-    priority="P1",
-    harness=True,
-    pitfalls="Sums every edit, so rework counts each time; reformatting inflates it. Compare within one method only"
-    " (harness: lines of each file's diff as the harness counts them; patch: lines added and removed in the end).",
-)
+@signal("behavior.diff_lines", "int", "lines", version=3, priority="P1")
 def diff_lines(view: SessionView, why: Evidence) -> Measured | Absent:
     """Lines added plus lines removed by all successful edits of the repository's files (method edit_log). In an eval
-    those of the net diff, where harness or patch says so."""
+    those of the net diff, where harness or patch says so.
+
+    Pitfalls: Sums every edit, so rework counts each time; reformatting inflates it. Compare within one method only
+    (harness: lines of each file's diff as the harness counts them; patch: lines added and removed in the end).
+    """
     attempt = view.session.attempt
     if attempt is not None and (recorded := _net_lines(view, attempt, why)) is not None:
         return recorded
@@ -354,21 +292,20 @@ _MODES = {
 
 @signal(
     "behavior.localization_mode",
-    type="obj",
-    unit="labels",
+    "obj",
+    "labels",
+    hindsight="the verdict",
     context="eval",
-    level="attempt",
-    origin="Agent Signals",
     source="harness",
     priority="P1",
-    harness=True,
-    pitfalls="The controller's view in its own words, not the agent's; `localization_class` is this project's."
-    " No value on the project's corpus.",
-    hindsight="the verdict",
 )
 def localization_mode(view: SessionView, why: Evidence, files_searched_before_edit: int | Absent) -> Measured | Absent:
     """The controller's words for how the attempt was located: `attempt1_mode`, `trial_recovery_mode`,
-    `final_failure_mode`; `mode` is the one for this attempt."""
+    `final_failure_mode`; `mode` is the one for this attempt.
+
+    Pitfalls: The controller's view in its own words, not the agent's; `localization_class` is this project's. No value
+    on the project's corpus.
+    """
     attempt = view.session.attempt
     if attempt is None or attempt.localization is None:
         return Absent("missing_artifact", "harbor_result")
@@ -380,24 +317,16 @@ def localization_mode(view: SessionView, why: Evidence, files_searched_before_ed
     return Measured(modes, detail)
 
 
-@signal(
-    "behavior.localized_correct_file",
-    type="bool",
-    unit="flag",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    harness=True,
-    high_value=True,
-    pitfalls="With method single_touched the one file of the net diff stands for the first edit. A list of touched"
-    " files is in no order: its first element is not the first edit.",
-    why="Tells a wrong place from a wrong fix: the commonest failure is the wrong place.",
-    hindsight="the gold patch",
-)
+@signal("behavior.localized_correct_file", "bool", "flag", high_value=True, hindsight="the gold patch", context="eval")
 def localized_correct_file(
     view: SessionView, why: Evidence, files_searched_before_edit: int | Absent, touched_files: list[str] | Absent
 ) -> Measured | Absent:
-    """Whether the first file that the attempt changed, of those there before it, is one that the gold patch changes."""
+    """Whether the first file that the attempt changed, of those there before it, is one that the gold patch changes.
+
+    Pitfalls: With method single_touched the one file of the net diff stands for the first edit. A list of touched files
+    is in no order: its first element is not the first edit.
+    Why: Tells a wrong place from a wrong fix: the commonest failure is the wrong place.
+    """
     attempt = view.session.attempt
     if attempt is None or attempt.gold_patch is None:
         return Absent("missing_artifact", "gold_patch")

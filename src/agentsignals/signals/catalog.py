@@ -1,98 +1,34 @@
-"""The catalogue of signals: each declared once, computed in the order of its needs, explained by the same function.
-
-A signal is a function of a `SessionView`, of an `Evidence` collector named `why`, and of other signals, which it asks
-for by the name of their function. Its first docstring line is its meaning in `inventory` and `docs/catalog.md`.
-
-    @signal("behavior.edit_calls", type="int", unit="tool_calls", context="both", origin="Agent Signals", pitfalls="…")
-    def edit_calls(view: SessionView, why: Evidence) -> int:
-        '''Calls to edit tools on the main thread, failed and rejected ones included.'''
-
-`Absent` is a value too: a signal whose need is absent is absent itself (`dependency_null`), unless the parameter's
-annotation admits `Absent`.
-"""
+"""The catalogue of signals: collect the declarations, compute them in the order of their needs, explain one value."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from types import ModuleType
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from agentsignals.embedding import light
-from agentsignals.errors import AgentSignalsError, CatalogError, NameCollision
+from agentsignals.errors import AgentSignalsError, CatalogError
 from agentsignals.model import Absent, Context
 from agentsignals.model.registry import Place, Registry
+from agentsignals.signals import DECLARED, Measured, Row, Scope, Signal, Status
 from agentsignals.stats.validation import in_words
 from agentsignals.views.session import SILENT, Collected, SessionView
 
-Status = Literal["computed", "needs a judge", "needs a repository", "needs an artifact", "blocked upstream"]
-"""What a signal waits for: nothing; a label; a checkout; a file that harnesses seldom collect; what nobody records."""
-Basis = Literal["record", "heuristic", "overlap of words", "judge"]
-"""What a signal rests on: the trace's record; a rule that guesses a meaning; how near two texts are; a label."""
-_BASIS_OF_SOURCE: dict[str, Basis] = {"regex": "heuristic", "embedding": "overlap of words", "llm_judge": "judge"}
-Level = Literal["attempt", "session", "turn", "region", "corpus"]
-_BUILT_IN = ("view", "why", "history", "vectors")
-"""Parameters of a signal that are not signals: the session, the evidence, other sessions, what compares texts."""
 INTERNAL_ERROR = "internal_error"
-Hindsight = Literal["", "the verdict", "the gold patch", "the verifier's time"]
-"""What a signal itself reads that nobody knew before the attempt was judged; mostly nothing."""
-Scope = Literal["session", "history", "corpus"]
-"""What a signal looks at: one session; a session among the others in the store; all sessions."""
 
 
-class Measured(Struct, gc=False):
-    """A value with what belongs to it: numerator and denominator, method, confidence."""
-
-    value: Any
-    detail: dict[str, Any] = field(default_factory=dict)
-
-
-class Row(Struct, gc=False):
-    """A row of a value that is a list of objects: made and written faster than a dict; plain data outside."""
-
-
-class Signal(Struct, frozen=True, kw_only=True):
-    """A declared measure."""
-
-    path: str
-    name: str
-    context: Literal["product", "eval", "both"]
-    level: Level
-    type: str
-    unit: str
-    version: int
-    description: str
-    pitfalls: str
-    why_it_matters: str
-    origin: str
-    source: str
-    priority: str
-    high_value: bool
-    scope: Scope
-    needs: tuple[str, ...]
-    """The parameters that are signals."""
-    takes_absent: frozenset[str]
-    """The needs that may be absent: their annotation says so."""
-    function: Callable[..., Any]
-    parameters: tuple[str, ...]
-    is_plain: bool
-    """It takes the session and the evidence alone, and its value is no lower bound."""
-    reads_transcript: bool
-    """It looks at the session itself, so an attempt without its conversation has no value of it."""
-    status: Status
-    basis: Basis
-    """Where it is not declared, the source's."""
-    grows_with_output: bool
-    """Whether its value is a lower bound where output tokens are."""
-    pool: Callable[[Sequence[Any]], list[Any]] | None
-    """Makes fewer values of those of many sessions, or of its own, that tell signals over all sessions the same."""
-    hindsight: Hindsight
-
-    def applies_to(self, context: Context) -> bool:
-        return self.context in ("both", context)
+SIGNALS = Registry[ModuleType](
+    "signal",
+    "agentsignals.signals",
+    "",
+    lambda unit: isinstance(unit, ModuleType),
+    r"(?!catalog\b)(?:\w+/)?(?!__init__)\w+\.py",
+)
+"""Modules that declare signals when they are imported."""
 
 
 class Result(Struct, gc=False):
@@ -104,95 +40,12 @@ class Result(Struct, gc=False):
     turn: int | None = None
 
 
-_declared: dict[str, Signal] = {}
-SIGNALS = Registry[ModuleType](
-    "signal",
-    "agentsignals.signals",
-    "",
-    lambda unit: isinstance(unit, ModuleType),
-    r"(?!catalog\b)(?:\w+/)?(?!__init__)\w+\.py",
-)
-"""Modules that declare signals when they are imported."""
-
-
-def signal(  # noqa: PLR0913  (a declaration is a record; every field is named at the call)
-    path: str,
-    *,
-    type: str,  # noqa: A002  (the contract's word)
-    unit: str,
-    origin: str,
-    pitfalls: str = "",
-    why: str = "",
-    context: Literal["product", "eval", "both"] = "product",
-    level: Level = "session",
-    version: int = 1,
-    source: str = "session",
-    priority: str = "P0",
-    high_value: bool = False,
-    harness: bool = False,
-    status: Status = "computed",
-    basis: Basis | None = None,
-    grows_with_output: bool = False,
-    pool: Callable[[Sequence[Any]], list[Any]] | None = None,
-    hindsight: Hindsight = "",
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declares the decorated function as the signal `path`. `harness`: it reads what the harness recorded, no words."""
-
-    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        meaning = _meaning(path, function)
-        parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
-        needs = tuple(p for p in parameters if p not in _BUILT_IN)
-        scope: Scope = "corpus" if level == "corpus" else "history" if "history" in parameters else "session"
-        _declared[function.__name__] = Signal(
-            path=path,
-            name=function.__name__,
-            context=context,
-            level=level,
-            type=type,
-            unit=unit,
-            version=version,
-            description=meaning,
-            pitfalls=pitfalls,
-            why_it_matters=why,
-            origin=origin,
-            source=source,
-            priority=priority,
-            high_value=high_value,
-            scope=scope,
-            needs=needs,
-            takes_absent=frozenset(p for p in needs if "Absent" in str(function.__annotations__.get(p))),
-            function=function,
-            parameters=parameters,
-            is_plain=parameters == ("view", "why") and not grows_with_output,
-            reads_transcript="view" in parameters and scope == "session" and not harness,
-            status=status,
-            basis=basis or _BASIS_OF_SOURCE.get(source, "record"),
-            grows_with_output=grows_with_output,
-            pool=pool,
-            hindsight=hindsight,
-        )
-        return function
-
-    return declare
-
-
-def _meaning(path: str, function: Callable[..., Any]) -> str:
-    name = function.__name__
-    for other in _declared.values():
-        if other.name == name or other.path == path:
-            both = f"{other.path} in {other.function.__module__} and {path} in {function.__module__}"
-            raise NameCollision(f"Two signals have one name, {name}: {both}.", "Rename one.")
-    if meaning := " ".join((function.__doc__ or "").split("\n\n")[0].split()):
-        return meaning
-    raise CatalogError(f"{path} has no docstring.", "Its first paragraph is its meaning in the inventory.")
-
-
 @cache
 def catalogue() -> dict[str, Signal]:
     """Every signal by the name of its function, by path but after its needs. Circles and unknown needs are errors."""
     for place in SIGNALS.inside.values():
         place.load()
-    ordered = _ordered(_declared, {})
+    ordered = _ordered(DECLARED, {})
     for place in SIGNALS.places.values():
         if place.distribution:
             ordered = _with_those_of(place, ordered)
@@ -201,21 +54,21 @@ def catalogue() -> dict[str, Signal]:
 
 def _with_those_of(place: Place, ordered: dict[str, Signal]) -> dict[str, Signal]:
     """The catalogue with another package's signals; without, where they can't be declared or computed."""
-    before = dict(_declared)
+    before = dict(DECLARED)
     if SIGNALS.load(place) is not None:
         try:
-            return _ordered(_declared.keys() - before.keys(), ordered)
+            return _ordered(DECLARED.keys() - before.keys(), ordered)
         except CatalogError as problem:
             SIGNALS.leave_out(place, problem.message)
-    _declared.clear()
-    _declared.update(before)
+    DECLARED.clear()
+    DECLARED.update(before)
     return ordered
 
 
 def _ordered(names: Collection[str], before: dict[str, Signal]) -> dict[str, Signal]:
     """These signals, by path but after what they need, behind those before."""
     ordered = dict(before)
-    for name in sorted(names, key=lambda name: _declared[name].path):
+    for name in sorted(names, key=lambda name: DECLARED[name].path):
         _place(name, ordered, ())
     return ordered
 
@@ -225,11 +78,11 @@ def _place(name: str, ordered: dict[str, Signal], above: tuple[str, ...]) -> Non
         return
     if name in above:
         raise CatalogError(f"Signals need each other in a circle: {' -> '.join((*above, name))}.", "Break it.")
-    if name not in _declared:
+    if name not in DECLARED:
         raise CatalogError(f"{above[-1]} needs {name!r}, which is no signal.", "Needs are named by function name.")
-    for need in _declared[name].needs:
+    for need in DECLARED[name].needs:
         _place(need, ordered, (*above, name))
-    signal = _declared[name]
+    signal = DECLARED[name]
     if signal.scope == "session" and any(ordered[n].scope == "history" for n in signal.needs):
         signal = msgspec.structs.replace(signal, scope="history")
     ordered[name] = signal
@@ -353,13 +206,6 @@ def _by_turn(signal: Signal, values: Any, detail: dict[str, Any] | None) -> list
         Result(signal, v.value, v.detail, n) if type(v) is Measured else Result(signal, v, detail, n)
         for n, v in enumerate(values)
     ]
-
-
-def ratio(num: float, den: float, **detail: Any) -> Measured | Absent:
-    """num / den with both kept; absent, never 0, when there is nothing to divide by."""
-    if not den:
-        return Absent("not_computable", "zero_denominator")
-    return Measured(num / den, {"num": num, "den": den, **detail})
 
 
 def validation(signal: Signal, classes: Sequence[str] = (), *, brief: bool = False) -> str:

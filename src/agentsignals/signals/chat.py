@@ -11,7 +11,7 @@ from msgspec import field
 from agentsignals.changes.regions import WHOLE_TREE, Range, Ranges, extents
 from agentsignals.model import RULES, Absent, Edit, Label, ToolCall, Turn
 from agentsignals.model.prices import PAID
-from agentsignals.signals.catalog import Measured, Row, ratio, signal
+from agentsignals.signals import Measured, Row, ratio, signals_with
 from agentsignals.views.session import (
     FILE_CLASSES,
     NO_JUDGE,
@@ -27,36 +27,30 @@ from agentsignals.words.agent_lexicon import other_language
 from agentsignals.words.lexicon import clean, corrections, failure_report, head, is_english, rejection
 from agentsignals.words.text import language_of
 
+signal = signals_with(origin="swe-chat")
+
 # The size of a conversation: its turns, and how much work each sets off.
 
 
-@signal(
-    "chat.turns_per_session",
-    type="int",
-    unit="turns",
-    origin="swe-chat",
-    why="The size of a conversation in SWE-chat's unit.",
-    pitfalls="Publish quantiles: the distribution is skewed. SWE-chat leaves machine-made repositories out."
-    " The same figure as user.user_turn_count.",
-)
+@signal("chat.turns_per_session", "int", "turns")
 def turns_per_session(view: SessionView, why: Evidence, user_turn_count: int) -> int:
-    """Human prompts, each with everything the agent did until the next."""
+    """Human prompts, each with everything the agent did until the next.
+
+    Pitfalls: Publish quantiles: the distribution is skewed. SWE-chat leaves machine-made repositories out. The same
+    figure as user.user_turn_count.
+    Why: The size of a conversation in SWE-chat's unit.
+    """
     why.support(view.turns)
     return user_turn_count
 
 
-@signal(
-    "chat.tool_calls_per_turn",
-    type="int",
-    unit="tool_calls",
-    level="turn",
-    origin="swe-chat",
-    priority="P1",
-    why="How much work one prompt sets off.",
-    pitfalls="Calls before the first prompt belong to no turn.",
-)
+@signal("chat.tool_calls_per_turn", "int", "tool_calls", level="turn", priority="P1")
 def tool_calls_per_turn(view: SessionView, why: Evidence) -> list[int]:
-    """Main-thread tool calls in the response to the turn."""
+    """Main-thread tool calls in the response to the turn.
+
+    Pitfalls: Calls before the first prompt belong to no turn.
+    Why: How much work one prompt sets off.
+    """
     why.support(view.calls)
     n = Counter([c.turn for c in view.calls])
     return [n[t.turn] for t in view.turns]
@@ -69,17 +63,13 @@ FEWEST_CALLS = 10
 """A shorter session has less than a call for each bin (design/signals.md#tools-by-position)."""
 
 
-@signal(
-    "chat.file_types_touched",
-    type="obj",
-    unit="calls",
-    origin="SWE-chat",
-    priority="P2",
-    pitfalls="Counts calls, not files: a file read ten times counts ten. Searches of whole folders have no file.",
-    why="Which languages the work was about, code or prose.",
-)
+@signal("chat.file_types_touched", "obj", "calls", priority="P2", origin="SWE-chat")
 def file_types_touched(view: SessionView, why: Evidence) -> dict[str, int]:
-    """Main-thread reads, edits and searches of one file, by the file's extension in lower case; "(none)" without."""
+    """Main-thread reads, edits and searches of one file, by the file's extension in lower case; "(none)" without.
+
+    Pitfalls: Counts calls, not files: a file read ten times counts ten. Searches of whole folders have no file.
+    Why: Which languages the work was about, code or prose.
+    """
     about_files = [c for c in view.calls if c.path is not None and c.class_ in FILE_CLASSES]
     why.support(c for c in about_files if target_file(c) is not None)
     # A session returns to few files: each is looked at once, by one of its calls.
@@ -116,17 +106,19 @@ def _pooled(sessions: Sequence[dict[str, list[int]]]) -> list[dict[str, list[int
 
 @signal(
     "chat.tool_calls_by_position",
+    "obj",
+    "tool_calls",
     pool=_pooled,
-    type="obj",
-    unit="tool_calls",
-    origin="agentsignals",
     source="derived",
     priority="P2",
-    pitfalls="Position by call, not by time: a session that waits in the middle looks even.",
-    why="What chat.tool_composition_by_position adds up.",
+    origin="agentsignals",
 )
 def tool_calls_by_position(view: SessionView, why: Evidence) -> dict[str, list[int]] | Absent:
-    """For each class of call, how many main-thread calls fall into each tenth of the session, first to last."""
+    """For each class of call, how many main-thread calls fall into each tenth of the session, first to last.
+
+    Pitfalls: Position by call, not by time: a session that waits in the middle looks even.
+    Why: What chat.tool_composition_by_position adds up.
+    """
     n = len(view.calls)
     if n < FEWEST_CALLS:
         return Absent("not_applicable", f"under_{FEWEST_CALLS}_calls")
@@ -149,18 +141,13 @@ class Share(Row):
     n: int
 
 
-@signal(
-    "chat.tool_composition_by_position",
-    type="list[obj]",
-    unit="rows",
-    level="corpus",
-    origin="SWE-chat",
-    priority="P2",
-    pitfalls="Calls are pooled, so long sessions weigh more. Sessions of fewer than ten calls are left out.",
-    why="Sessions begin by looking and end by checking: whose do not?",
-)
+@signal("chat.tool_composition_by_position", "list[obj]", "rows", level="corpus", priority="P2", origin="SWE-chat")
 def tool_composition_by_position(tool_calls_by_position: Sequence[dict[str, list[int]]]) -> Measured | Absent:
-    """Share of each class of call in each tenth of a session, over the calls of all sessions."""
+    """Share of each class of call in each tenth of a session, over the calls of all sessions.
+
+    Pitfalls: Calls are pooled, so long sessions weigh more. Sessions of fewer than ten calls are left out.
+    Why: Sessions begin by looking and end by checking: whose do not?
+    """
     if not tool_calls_by_position:
         return Absent("not_applicable", "no_sessions")
     (pooled,) = _pooled(tool_calls_by_position)
@@ -181,21 +168,15 @@ LINES = 100
 SECONDS_A_MINUTE = 60
 
 
-@signal(
-    "chat.turn_autonomy_s",
-    type="float",
-    unit="seconds",
-    level="turn",
-    origin="SWE-chat",
-    priority="P2",
-    version=2,
-    pitfalls="Each stretch counts for at most as long as its kind can take (design/signals.md#time-at-work): short"
-    " waits for leave are inside, longer ones and a machine's sleep are not.",
-    why="For how long a person can turn to something else.",
-)
+@signal("chat.turn_autonomy_s", "float", "seconds", version=2, level="turn", priority="P2", origin="SWE-chat")
 def turn_autonomy_s(view: SessionView, why: Evidence) -> list[float | Absent]:
     """How long the agent worked for the turn, subagents' time included, without waits for leave or of a machine that
-    slept (infra.waiting_time_s)."""
+    slept (infra.waiting_time_s).
+
+    Pitfalls: Each stretch counts for at most as long as its kind can take (design/signals.md#time-at-work): short waits
+    for leave are inside, longer ones and a machine's sleep are not.
+    Why: For how long a person can turn to something else.
+    """
     why.support(view.turns)
     clock = view.made(Clock)
     return [
@@ -210,16 +191,13 @@ def turn_autonomy_s(view: SessionView, why: Evidence) -> list[float | Absent]:
 
 @signal(
     "chat.cost_per_100_committed_lines",
-    type="obj",
-    unit="per 100 committed lines",
-    origin="SWE-chat",
-    source="derived",
+    "obj",
+    "per 100 committed lines",
     version=3,
-    priority="P1",
     grows_with_output=True,
-    pitfalls="Publish medians: a session that commits two lines costs a fortune for each hundred. The lines are all of"
-    " the commit, the person's too. A session may go on after its last recorded commit.",
-    why="What code costs in money, time and attention, where it was kept.",
+    source="derived",
+    priority="P1",
+    origin="SWE-chat",
 )
 def cost_per_100_committed_lines(  # noqa: PLR0913  (the parameters are the needs of the signal)
     view: SessionView,
@@ -229,7 +207,12 @@ def cost_per_100_committed_lines(  # noqa: PLR0913  (the parameters are the need
     work_time_s: float | Absent,
     user_turn_count: int,
 ) -> Measured | Absent:
-    """100 * usd, tokens, minutes, agent_minutes and user_turns / lines of the commits recorded with the session."""
+    """100 * usd, tokens, minutes, agent_minutes and user_turns / lines of the commits recorded with the session.
+
+    Pitfalls: Publish medians: a session that commits two lines costs a fortune for each hundred. The lines are all of
+    the commit, the person's too. A session may go on after its last recorded commit.
+    Why: What code costs in money, time and attention, where it was kept.
+    """
     recorded = [n for c in view.session.checkpoints if (n := c.total_committed) is not None]
     if not recorded:
         return Absent("not_applicable", "no_commit")
@@ -264,20 +247,14 @@ SHORT_CHARS = 20
 """A shorter text has no language (design/signals.md#language)."""
 
 
-@signal(
-    "chat.prompt_language",
-    type="str",
-    unit="ISO 639-1",
-    level="turn",
-    origin="swe-chat",
-    source="derived",
-    priority="P2",
-    why="Patterns of words here are English: in another language they say nothing.",
-    pitfalls="By script and small words, 20 languages: of real prompts 94 in 100 get one. A short prompt full of code"
-    " speaks for none.",
-)
+@signal("chat.prompt_language", "str", "ISO 639-1", level="turn", source="derived", priority="P2")
 def prompt_language(view: SessionView, why: Evidence) -> list[str | Absent]:
-    """The language of the turn's own words, without code, links and pasted text."""
+    """The language of the turn's own words, without code, links and pasted text.
+
+    Pitfalls: By script and small words, 20 languages: of real prompts 94 in 100 get one. A short prompt full of code
+    speaks for none.
+    Why: Patterns of words here are English: in another language they say nothing.
+    """
     why.support(view.turns)
     return [_language(t) for t in view.turns]
 
@@ -295,19 +272,13 @@ _STOPS = frozenset(("stop", "wait"))
 """Correction patterns that, queued while the agent works, are meant to halt it."""
 
 
-@signal(
-    "chat.pushback_type",
-    type="enum",
-    unit="label",
-    level="turn",
-    origin="swe-chat",
-    source="regex",
-    priority="P1",
-    why="What kind of objection a turn makes to the work before it.",
-    pitfalls="A flag, no share: patterns find about a tenth of what a reader finds; never beside a model's labels.",
-)
+@signal("chat.pushback_type", "enum", "label", level="turn", source="regex", priority="P1")
 def pushback_type(view: SessionView, why: Evidence) -> list[Measured | Absent]:
-    """rejection, correction, failure_report or non_pushback, by word patterns over the head of the turn."""
+    """rejection, correction, failure_report or non_pushback, by word patterns over the head of the turn.
+
+    Pitfalls: A flag, no share: patterns find about a tenth of what a reader finds; never beside a model's labels.
+    Why: What kind of objection a turn makes to the work before it.
+    """
     return [_pushback(t, why) for t in view.turns]
 
 
@@ -337,17 +308,13 @@ def _label(text: str, kind: str) -> tuple[str, str, str]:
     return "non_pushback", "", ""
 
 
-@signal(
-    "chat.hard_interruption",
-    type="bool",
-    unit="flag",
-    level="turn",
-    origin="swe-chat",
-    why="The person pulled the brake.",
-    pitfalls="A permission denied by a rule is no interruption: nobody decided it then.",
-)
+@signal("chat.hard_interruption", "bool", "flag", level="turn")
 def hard_interruption(view: SessionView, why: Evidence) -> list[bool]:
-    """Whether the person cut the response: an interrupt, a refused tool call, or a queued "stop"."""
+    """Whether the person cut the response: an interrupt, a refused tool call, or a queued "stop".
+
+    Pitfalls: A permission denied by a rule is no interruption: nobody decided it then.
+    Why: The person pulled the brake.
+    """
     stops = [t for t in view.turns if t.kind == "queued_prompt" and t.turn and _halts(t)]
     why.support(view.interrupts)
     why.support(view.rejected, "refused:")
@@ -361,16 +328,7 @@ def _halts(turn: Turn) -> bool:
     return any(name in _STOPS for name, _ in corrections(turn.text, turn.kind))
 
 
-@signal(
-    "chat.pushback_rate",
-    basis="heuristic",
-    type="float",
-    unit="ratio",
-    origin="swe-chat",
-    why="How often the person objects, in words or by pulling the brake.",
-    pitfalls="At least so much: its words are chat.pushback_type's, which find about a tenth of what a reader finds."
-    " Different labellers are not comparable: SWE-chat's 0.44 rests on a model's labels.",
-)
+@signal("chat.pushback_rate", "float", "ratio", basis="heuristic")
 def pushback_rate(
     view: SessionView,
     why: Evidence,
@@ -378,7 +336,12 @@ def pushback_rate(
     hard_interruption: list[bool],
     user_turn_count: int,
 ) -> Measured | Absent:
-    """Turns after the first that object or follow a cut response, and a last response cut, out of all human turns."""
+    """Turns after the first that object or follow a cut response, and a last response cut, out of all human turns.
+
+    Pitfalls: At least so much: its words are chat.pushback_type's, which find about a tenth of what a reader finds.
+    Different labellers are not comparable: SWE-chat's 0.44 rests on a model's labels.
+    Why: How often the person objects, in words or by pulling the brake.
+    """
     soft = {n for n, v in enumerate(pushback_type) if isinstance(v, Measured) and v.value != "non_pushback"}
     hard = {n + 1 for n, cut in enumerate(hard_interruption) if cut}
     either = soft | hard
@@ -393,20 +356,14 @@ def pushback_rate(
 # Whether the agent stops and asks instead of guessing.
 
 
-@signal(
-    "chat.agent_clarification_stop",
-    basis="heuristic",
-    type="bool",
-    unit="flag",
-    level="turn",
-    origin="swe-chat",
-    priority="P1",
-    why="The agent stops and asks instead of guessing.",
-    pitfalls="SWE-chat counts asking tools alone (`how` is tool): 1.1 to 2.6 percent of turns. Questions in text come"
-    " on top; some of them only keep the talk going.",
-)
+@signal("chat.agent_clarification_stop", "bool", "flag", basis="heuristic", level="turn", priority="P1")
 def agent_clarification_stop(view: SessionView, why: Evidence) -> list[Measured | Absent]:
-    """Whether the response asks the person by tool, or changes nothing and ends in a question that is no offer."""
+    """Whether the response asks the person by tool, or changes nothing and ends in a question that is no offer.
+
+    Pitfalls: SWE-chat counts asking tools alone (`how` is tool): 1.1 to 2.6 percent of turns. Questions in text come on
+    top; some of them only keep the talk going.
+    Why: The agent stops and asks instead of guessing.
+    """
     asking: dict[int | None, ToolCall] = {}
     for call in view.calls:
         if call.class_ == "ask":
@@ -436,18 +393,13 @@ def _stop(view: SessionView, turn: Turn, call: ToolCall | None, changed: bool, w
 VIBE_PERCENT = 99
 
 
-@signal(
-    "chat.agent_percentage",
-    type="float",
-    unit="percent",
-    origin="swe-chat",
-    source="git",
-    priority="P1",
-    why="Whose lines went into the commits of the session.",
-    pitfalls="The collector's attribution is taken as recorded; the attribution audit tells how good it is.",
-)
+@signal("chat.agent_percentage", "float", "percent", source="git", priority="P1")
 def agent_percentage(view: SessionView, why: Evidence) -> Measured | Absent:
-    """The agent's share of the committed lines, 0..100, as recorded beside the session."""
+    """The agent's share of the committed lines, 0..100, as recorded beside the session.
+
+    Pitfalls: The collector's attribution is taken as recorded; the attribution audit tells how good it is.
+    Why: Whose lines went into the commits of the session.
+    """
     recorded = [c for c in view.session.checkpoints if c.agent_lines is not None or c.agent_percentage is not None]
     if not recorded:
         return Absent("missing_artifact", "git_attribution")
@@ -462,18 +414,13 @@ def agent_percentage(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(100 * lines / total, detail) if total else Absent("not_computable", "zero_denominator")
 
 
-@signal(
-    "chat.coding_mode",
-    type="enum",
-    unit="label",
-    origin="swe-chat",
-    source="derived",
-    priority="P1",
-    why="Who writes the code: the person, the agent, or both.",
-    pitfalls="A cut through a continuous share; 98 and 99 percent are neighbours.",
-)
+@signal("chat.coding_mode", "enum", "label", source="derived", priority="P1")
 def coding_mode(why: Evidence, agent_percentage: float) -> str:
-    """human_only at 0 percent of agent lines, vibe_coding from 99, collaborative between."""
+    """human_only at 0 percent of agent lines, vibe_coding from 99, collaborative between.
+
+    Pitfalls: A cut through a continuous share; 98 and 99 percent are neighbours.
+    Why: Who writes the code: the person, the agent, or both.
+    """
     why.rule("0: human_only; 99 and more: vibe_coding; otherwise collaborative")
     if agent_percentage <= 0:
         return "human_only"
@@ -483,19 +430,14 @@ def coding_mode(why: Evidence, agent_percentage: float) -> str:
 # What the agent writes and takes away again itself: lines that no survival count can find (SWE-chat).
 
 
-@signal(
-    "chat.agent_self_overwrite_share",
-    type="float",
-    unit="ratio",
-    origin="SWE-chat",
-    source="derived",
-    priority="P2",
-    pitfalls="Follows line numbers, not words: within a hunk of several changes the agent's lines are taken to lie"
-    " evenly. A file changed through the shell is followed no further (`unfollowed_lines`).",
-    why="Explains lines that did not survive though no person threw them away.",
-)
+@signal("chat.agent_self_overwrite_share", "float", "ratio", source="derived", priority="P2", origin="SWE-chat")
 def agent_self_overwrite_share(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Lines the agent added and later removed itself in the same session / lines it added."""
+    """Lines the agent added and later removed itself in the same session / lines it added.
+
+    Pitfalls: Follows line numbers, not words: within a hunk of several changes the agent's lines are taken to lie
+    evenly. A file changed through the shell is followed no further (`unfollowed_lines`).
+    Why: Explains lines that did not survive though no person threw them away.
+    """
     if not view.repo_edits:
         return Absent("not_applicable", "no_edit")
     written = _Written()
@@ -605,19 +547,13 @@ def _measured(view: SessionView, why: Evidence, task: str, missing: Absent) -> M
     return Measured(label.number, {"labeller": label.labeller, **detail})
 
 
-@signal(
-    "chat.code_survival_rate",
-    type="float",
-    unit="ratio",
-    origin="swe-chat",
-    source="git",
-    priority="P1",
-    status="needs a repository",
-    why="How much of what an agent wrote reached a commit.",
-    pitfalls="Several published rates go by this name; the detail says which lines are divided by which.",
-)
+@signal("chat.code_survival_rate", "float", "ratio", source="git", priority="P1", status="needs a repository")
 def code_survival_rate(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Lines of the agent that are in the commits of the session, over the lines its successful edits added."""
+    """Lines of the agent that are in the commits of the session, over the lines its successful edits added.
+
+    Pitfalls: Several published rates go by this name; the detail says which lines are divided by which.
+    Why: How much of what an agent wrote reached a commit.
+    """
     if not view.session.edits:
         return Absent("not_applicable", "no_edit")
     return _measured(view, why, "code_survival", Absent("missing_artifact", "git_attribution"))
@@ -625,17 +561,18 @@ def code_survival_rate(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal(
     "chat.vulnerabilities_introduced_per_kloc",
-    type="float",
-    unit="findings_per_kloc",
-    origin="swe-chat",
+    "float",
+    "findings_per_kloc",
     source="git",
     priority="P3",
     status="needs a repository",
-    why="Which weaknesses came with an agent's lines.",
-    pitfalls="Findings of a static scanner are not confirmed weaknesses; rates of different rule sets don't compare.",
 )
 def vulnerabilities_introduced_per_kloc(view: SessionView, why: Evidence) -> Measured | Absent:
-    """New findings of a scanner in the files that the session's commits changed, per 1 000 added lines."""
+    """New findings of a scanner in the files that the session's commits changed, per 1 000 added lines.
+
+    Pitfalls: Findings of a static scanner are not confirmed weaknesses; rates of different rule sets don't compare.
+    Why: Which weaknesses came with an agent's lines.
+    """
     return _measured(view, why, "vulnerabilities", Absent("backend_disabled", "scanner"))
 
 
@@ -681,53 +618,35 @@ def _number(view: SessionView, why: Evidence, task: str) -> Measured | Absent:
     return Measured(label.number, label_detail(label))
 
 
-@signal(
-    "chat.session_success_score",
-    type="int",
-    unit="score",
-    origin="swe-chat",
-    source="llm_judge",
-    priority="P3",
-    status="needs a judge",
-    why="How well the session ended, over five dimensions.",
-    pitfalls="Heavily skewed to the high end in the paper; people agree with each other at an ICC of .50.",
-)
+@signal("chat.session_success_score", "int", "score", source="llm_judge", priority="P3", status="needs a judge")
 def session_success_score(view: SessionView, why: Evidence) -> Measured | Absent:
-    """A judge's score of 0 to 100: goal, final state, efficiency, quality and experience, the ending weighing most."""
+    """A judge's score of 0 to 100: goal, final state, efficiency, quality and experience, the ending weighing most.
+
+    Pitfalls: Heavily skewed to the high end in the paper; people agree with each other at an ICC of .50.
+    Why: How well the session ended, over five dimensions.
+    """
     return _number(view, why, "session_success")
 
 
-@signal(
-    "chat.user_persona",
-    type="enum",
-    unit="label",
-    origin="swe-chat",
-    source="llm_judge",
-    priority="P3",
-    status="needs a judge",
-    why="How the person steers: by correcting, by leaving open, by changing their mind.",
-    pitfalls="Mostly `other` outside Claude Code in the published data.",
-)
+@signal("chat.user_persona", "enum", "label", source="llm_judge", priority="P3", status="needs a judge")
 def user_persona(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
-    """The person's way of working: nitpicker, vague_requester, mind_changer or other; other below two turns."""
+    """The person's way of working: nitpicker, vague_requester, mind_changer or other; other below two turns.
+
+    Pitfalls: Mostly `other` outside Claude Code in the published data.
+    Why: How the person steers: by correcting, by leaving open, by changing their mind.
+    """
     if user_turn_count < 2:
         return Measured("other", {"method": "fewer than two turns"})
     return _value(view, why, "persona")
 
 
-@signal(
-    "chat.prompt_intent",
-    type="enum",
-    unit="label",
-    level="turn",
-    origin="swe-chat",
-    source="llm_judge",
-    priority="P2",
-    why="What people ask agents for.",
-    pitfalls="Without a judge a table of words decides (method regex): it knows English, and the first verb it finds.",
-)
+@signal("chat.prompt_intent", "enum", "label", level="turn", source="llm_judge", priority="P2")
 def prompt_intent(view: SessionView, why: Evidence) -> list[Measured]:
-    """What a prompt asks for: git, test, debug, refactor, understand, connect, create_new_code or other."""
+    """What a prompt asks for: git, test, debug, refactor, understand, connect, create_new_code or other.
+
+    Pitfalls: Without a judge a table of words decides (method regex): it knows English, and the first verb it finds.
+    Why: What people ask agents for.
+    """
     judged = {judgement.turn: judgement for judgement in view.judgements("prompt_intent") if judgement.turn is not None}
     intents = []
     for turn in view.turns:
@@ -745,18 +664,19 @@ def prompt_intent(view: SessionView, why: Evidence) -> list[Measured]:
 
 @signal(
     "chat.prompt_topic_cluster",
-    type="int",
-    unit="cluster",
+    "int",
+    "cluster",
     level="turn",
-    origin="swe-chat",
     source="embedding",
     priority="P3",
     status="needs a judge",
-    why="What prompts are about, across a corpus.",
-    pitfalls="Clusters follow projects as much as activities; -1 is noise. Numbers mean nothing across runs.",
 )
 def prompt_topic_cluster(view: SessionView, why: Evidence) -> list[Measured | Absent] | Absent:
-    """The cluster a prompt falls into in the last topic run over the store; -1 where it falls into none."""
+    """The cluster a prompt falls into in the last topic run over the store; -1 where it falls into none.
+
+    Pitfalls: Clusters follow projects as much as activities; -1 is noise. Numbers mean nothing across runs.
+    Why: What prompts are about, across a corpus.
+    """
     topics = {judgement.turn: judgement for judgement in view.judgements("topic") if judgement.turn is not None}
     if not topics:
         return NO_JUDGE
@@ -769,17 +689,11 @@ def _cluster(label: Label | None) -> Measured | Absent:
     return Measured(int(label.number), label_detail(label))
 
 
-@signal(
-    "chat.repo_domain",
-    type="str",
-    unit="label",
-    origin="swe-chat",
-    source="llm_judge",
-    priority="P3",
-    status="needs a judge",
-    why="What kind of software the repository is.",
-    pitfalls="A label of the repository, repeated on each of its sessions.",
-)
+@signal("chat.repo_domain", "str", "label", source="llm_judge", priority="P3", status="needs a judge")
 def repo_domain(view: SessionView, why: Evidence) -> Measured | Absent:
-    """The domain of the session's repository, as a judge named it."""
+    """The domain of the session's repository, as a judge named it.
+
+    Pitfalls: A label of the repository, repeated on each of its sessions.
+    Why: What kind of software the repository is.
+    """
     return _value(view, why, "repo_domain")

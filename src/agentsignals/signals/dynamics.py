@@ -13,7 +13,7 @@ from agentsignals.embedding import Vectors, split_words
 from agentsignals.embedding.passages import DIGITS, WINDOW_TURNS, Passages, cosine_distance, request_vectors
 from agentsignals.model import UNSPOKEN, Absent, ToolCall, Turn, decoded
 from agentsignals.redaction import redacted
-from agentsignals.signals.catalog import Measured, ratio, signal
+from agentsignals.signals import Measured, ratio, signals_with
 from agentsignals.views.plans import MOST_STEPS, Edges, Plan, distance, plans, text_steps
 from agentsignals.views.repeats import STATUS, UNREPEATABLE, canonical, folded
 from agentsignals.views.session import Evidence, SessionView, target_file
@@ -29,20 +29,18 @@ from agentsignals.words.lexicon import (
 from agentsignals.words.prose import Mentions
 from agentsignals.words.text import count_tokens, lowered
 
+signal = signals_with(origin="Agent Signals")
+
 # Where the person sets the agent right.
 
 
-@signal(
-    "dynamics.correction_ratio",
-    type="float",
-    unit="ratio",
-    origin="Agent Signals",
-    source="regex",
-    why="How often the person had to set the agent right.",
-    pitfalls="A lower bound: patterns find a tenth to a third of what a reader finds. Aggregate as sum over sum.",
-)
+@signal("dynamics.correction_ratio", "float", "ratio", source="regex")
 def correction_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
-    """Human turns, the first left out, whose head matches a correction pattern, out of all human turns."""
+    """Human turns, the first left out, whose head matches a correction pattern, out of all human turns.
+
+    Pitfalls: A lower bound: patterns find a tenth to a third of what a reader finds. Aggregate as sum over sum.
+    Why: How often the person had to set the agent right.
+    """
     if _not_english(view.turns):
         return Absent("not_computable", "language")
     corrected: list[int] = []
@@ -64,15 +62,7 @@ def _not_english(turns: list[Turn]) -> bool:
     return 2 * foreign > len(turns)
 
 
-@signal(
-    "dynamics.objections",
-    type="obj",
-    unit="turn indexes",
-    origin="agentsignals",
-    source="regex",
-    why="The turns behind dynamics.correction_ratio and chat.pushback_rate.",
-    pitfalls="Found by word patterns: lower bounds.",
-)
+@signal("dynamics.objections", "obj", "turn indexes", source="regex", origin="agentsignals")
 def objections(
     view: SessionView,
     why: Evidence,
@@ -81,7 +71,11 @@ def objections(
     correction_ratio: float | Absent,
 ) -> dict[str, list[int]] | Absent:
     """The turns (0-based) that correct the agent, and those that push back: object in words, or follow a response that
-    was cut; a last response that was cut counts as a turn behind the last."""
+    was cut; a last response that was cut counts as a turn behind the last.
+
+    Pitfalls: Found by word patterns: lower bounds.
+    Why: The turns behind dynamics.correction_ratio and chat.pushback_rate.
+    """
     if isinstance(correction_ratio, Absent):
         return correction_ratio
     corrected = [t.turn for t in view.turns[1:] if corrections(t.text, t.kind)]
@@ -96,20 +90,15 @@ def objections(
 # How often the agent repeats itself.
 
 
-@signal(
-    "dynamics.repeated_calls",
-    type="obj",
-    unit="tool_calls",
-    origin="agentsignals",
-    source="derived",
-    version=3,
-    why="The raw counts behind dynamics.repetition_rate; stale_max tells a loop from a habit.",
-    pitfalls="Whether something changed is seen of the agent's edits only, not of a server that starts.",
-)
+@signal("dynamics.repeated_calls", "obj", "tool_calls", version=3, source="derived", origin="agentsignals")
 def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
     """How many calls repeat an earlier one with no successful edit in between (n, of all but planning, delegating,
-    asking and waiting: of), or whatever was edited (equal), and stale_max: the most equal calls with no successful edit
-    in between; stale_call is their tool."""
+    asking and waiting: of), or whatever was edited (equal), and stale_max: the most equal calls with no successful
+    edit in between; stale_call is their tool.
+
+    Pitfalls: Whether something changed is seen of the agent's edits only, not of a server that starts.
+    Why: The raw counts behind dynamics.repetition_rate; stale_max tells a loop from a habit.
+    """
     calls = _repeatable(view)
     repeated = _repeated(calls)
     stale, worst = _stale_max(view, repeated)
@@ -126,21 +115,15 @@ def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
     }
 
 
-@signal(
-    "dynamics.repetition_rate",
-    basis="heuristic",
-    type="float",
-    unit="ratio",
-    origin="Agent Signals",
-    source="derived",
-    version=4,
-    why="Repeating a call without progress is the mark of a loop.",
-    pitfalls="For loops look at stale_max; the rate tells the cost. With `equal` as numerator a test run again after an"
-    " edit is a repeat, too.",
-)
+@signal("dynamics.repetition_rate", "float", "ratio", basis="heuristic", version=4, source="derived")
 def repetition_rate(view: SessionView, why: Evidence, repeated_calls: dict[str, Any]) -> Measured | Absent:
     """Calls whose tool and arguments repeat an earlier call's with no successful edit in between, out of all calls but
-    planning, delegating, asking and waiting (looks at something that runs)."""
+    planning, delegating, asking and waiting (looks at something that runs).
+
+    Pitfalls: For loops look at stale_max; the rate tells the cost. With `equal` as numerator a test run again after an
+    edit is a repeat, too.
+    Why: Repeating a call without progress is the mark of a loop.
+    """
     counted = dict(repeated_calls)
     if why.is_kept:
         calls = _repeatable(view)
@@ -216,19 +199,15 @@ MOST_TOKENS = 400
 FEWEST_TURNS = 3
 
 
-@signal(
-    "dynamics.user_msg_length_slope",
-    type="float",
-    unit="tokens per turn",
-    origin="Agent Signals",
-    priority="P1",
-    pitfalls="First prompts are the longest, so most healthy sessions fall: read excl_first_norm, where less than 0.5"
-    " either way is flat.",
-    why="Messages that grow explain again what was not understood; messages that shrink may be trust or giving up.",
-)
+@signal("dynamics.user_msg_length_slope", "float", "tokens per turn", priority="P1")
 def user_msg_length_slope(view: SessionView, why: Evidence) -> Measured | Absent:
     """Least-squares slope of message length over the turns; cleaned text, at most 400 tokens each, plan hand-offs and
-    bare attachments left out."""
+    bare attachments left out.
+
+    Pitfalls: First prompts are the longest, so most healthy sessions fall: read excl_first_norm, where less than 0.5
+    either way is flat.
+    Why: Messages that grow explain again what was not understood; messages that shrink may be trust or giving up.
+    """
     messages = [t for t in view.turns if t.kind not in UNSPOKEN]
     if len(messages) < FEWEST_TURNS:
         return Absent("not_applicable", "fewer_than_3_turns")
@@ -257,20 +236,15 @@ def _slope(values: list[int]) -> tuple[float, float | None]:
 _TEST_FOLDERS = frozenset(("test", "tests", "__tests__", "testdata"))
 
 
-@signal(
-    "dynamics.gd_actions",
-    type="float",
-    unit="ratio",
-    origin="Agent Signals",
-    source="derived",
-    priority="P2",
-    why="Work outside the scope, counted where it happens: in the calls.",
-    pitfalls="An adaptation to code, not the paper's number (arXiv 2505.02709); without a judge only a trend:"
-    " what the first response changed is in scope, so a session of one turn is always 0.",
-)
+@signal("dynamics.gd_actions", "float", "ratio", source="derived", priority="P2")
 def gd_actions(view: SessionView, why: Evidence) -> Measured | Absent:
     """Calls that change files outside the scope / calls that change files. In scope is what lies in a folder that a
-    human turn names or the first response with a change touched, and tests next to it."""
+    human turn names or the first response with a change touched, and tests next to it.
+
+    Pitfalls: An adaptation to code, not the paper's number (arXiv 2505.02709); without a judge only a trend: what the
+    first response changed is in scope, so a session of one turn is always 0.
+    Why: Work outside the scope, counted where it happens: in the calls.
+    """
     changed = view.changed_files
     actions = [
         (call, paths)
@@ -330,20 +304,15 @@ _LOOKS_ONLY = re.compile(
 )
 
 
-@signal(
-    "dynamics.gd_inaction",
-    type="float",
-    unit="ratio",
-    origin="Agent Signals",
-    source="derived",
-    priority="P2",
-    why="Parts of the plan that were forgotten on the way.",
-    pitfalls="An adaptation to code, not the paper's number (arXiv 2505.02709). Names in prose: what was renamed"
-    " counts as untouched; so do findings that a handed-over plan lists like steps. Few plans name what they change.",
-)
+@signal("dynamics.gd_inaction", "float", "ratio", source="derived", priority="P2")
 def gd_inaction(view: SessionView, why: Evidence) -> Measured | Absent:
     """Files, functions and identifiers that the first plan names, outside steps that only look, and that no later edit,
-    shell write or test names / all of them."""
+    shell write or test names / all of them.
+
+    Pitfalls: An adaptation to code, not the paper's number (arXiv 2505.02709). Names in prose: what was renamed counts
+    as untouched; so do findings that a handed-over plan lists like steps. Few plans name what they change.
+    Why: Parts of the plan that were forgotten on the way.
+    """
     made, steps, source = _first_plan(view)
     items = _items(steps)
     if made is not None:
@@ -405,20 +374,15 @@ SAME_STEP = 0.5
 """F1 of the sets of words of two steps from which on they are one (design/signals.md#plans)."""
 
 
-@signal(
-    "dynamics.plan_ged",
-    type="float",
-    unit="normalised GED",
-    origin="Agent Signals",
-    source="derived",
-    priority="P2",
-    why="A plan that is another in the end says that the task was not understood when it began.",
-    pitfalls="Plans in prose and to-do lists of one plan differ in words: see `sources`. RECAP compares plans of two"
-    " writers and has no threshold. A second task in the same session brings a plan of its own.",
-)
+@signal("dynamics.plan_ged", "float", "normalised GED", source="derived", priority="P2")
 def plan_ged(view: SessionView, why: Evidence) -> Measured | Absent:
     """Graph edit distance of the session's first and last plan, out of taking one apart and building the other anew: 0
-    the same steps in the same order, 1 nothing in common."""
+    the same steps in the same order, 1 nothing in common.
+
+    Pitfalls: Plans in prose and to-do lists of one plan differ in words: see `sources`. RECAP compares plans of two
+    writers and has no threshold. A second task in the same session brings a plan of its own.
+    Why: A plan that is another in the end says that the task was not understood when it began.
+    """
     versions = plans(view)
     if not versions:
         return Absent("not_applicable", "no_plan")
@@ -468,19 +432,14 @@ def _edges(plan: Plan) -> Edges:
 # How near each answer stays to what was asked for first.
 
 
-@signal(
-    "dynamics.intent_coherence_curve[]",
-    type="list[float]",
-    unit="coherence per response",
-    origin="Agent Signals",
-    source="embedding",
-    priority="P1",
-    why="A sudden drop is drift, a low plateau an answer to the wrong question.",
-    pitfalls='Short answers ("done") are far from everything. The seed has a formula only, no path.',
-)
+@signal("dynamics.intent_coherence_curve[]", "list[float]", "coherence per response", source="embedding", priority="P1")
 def intent_coherence_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
     """For each response how near the agent's visible words are to the session's first request, 0 to 1 on the embedder's
-    scale; null for responses without words."""
+    scale; null for responses without words.
+
+    Pitfalls: Short answers ("done") are far from everything. The seed has a formula only, no path.
+    Why: A sudden drop is drift, a low plateau an answer to the wrong question.
+    """
     passages = view.made(Passages)
     compared = request_vectors(view, vectors, passages)
     if isinstance(compared, Absent):
@@ -513,20 +472,15 @@ _BANDS = ((2, "started_wrong"), (4, "early"), (10, "mid_session"), (15, "late_mi
 """Where the drift set in: up to that turn; 3-4 and 11-15, which the seed leaves open, have names of their own."""
 
 
-@signal(
-    "dynamics.cp_curve[]",
-    type="list[float]",
-    unit="CP per user turn",
-    origin="Agent Signals",
-    source="embedding",
-    priority="P1",
-    why="Shows when, and how fast, the talk left what was asked for first.",
-    pitfalls="A distance of topics, no failure: half of the real sessions take up a second task. Values of two"
-    " embedders are never comparable.",
-)
+@signal("dynamics.cp_curve[]", "list[float]", "CP per user turn", source="embedding", priority="P1")
 def cp_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
     """For each human turn how far the exchanges up to it (it and the two before, the request left out) are from the
-    session's first request, 0 to 1 on the embedder's scale; null before it, and where there is nothing to compare."""
+    session's first request, 0 to 1 on the embedder's scale; null before it, and where there is nothing to compare.
+
+    Pitfalls: A distance of topics, no failure: half of the real sessions take up a second task. Values of two embedders
+    are never comparable.
+    Why: Shows when, and how fast, the talk left what was asked for first.
+    """
     passages = view.made(Passages)
     compared = request_vectors(view, vectors, passages)
     if isinstance(compared, Absent):
@@ -562,20 +516,14 @@ def _shape(curve: list[float | None]) -> str | None:
     return "sharp" if sharp else "gradual"
 
 
-@signal(
-    "dynamics.max_cp",
-    type="float",
-    unit="CP",
-    origin="Agent Signals",
-    source="embedding",
-    priority="P1",
-    high_value=True,
-    why="How far the talk got from what was asked for first.",
-    pitfalls="Up to 0.20 aligned, above moderate, above 0.45 severe: on the calibrated scale only. Kemple's own bands"
-    " are 0.10, 0.25 and 0.45.",
-)
+@signal("dynamics.max_cp", "float", "CP", high_value=True, source="embedding", priority="P1")
 def max_cp(view: SessionView, why: Evidence, cp_curve: list[float | None] | Absent) -> Measured | Absent:
-    """The largest value of the session's context pollution curve."""
+    """The largest value of the session's context pollution curve.
+
+    Pitfalls: Up to 0.20 aligned, above moderate, above 0.45 severe: on the calibrated scale only. Kemple's own bands
+    are 0.10, 0.25 and 0.45.
+    Why: How far the talk got from what was asked for first.
+    """
     if isinstance(cp_curve, Absent):
         return cp_curve
     distances = [(v, -n) for n, v in enumerate(cp_curve) if v is not None]
@@ -588,18 +536,13 @@ def max_cp(view: SessionView, why: Evidence, cp_curve: list[float | None] | Abse
     return Measured(most, {"turn": -at, "band": band})
 
 
-@signal(
-    "dynamics.drift_onset_turn",
-    type="int",
-    unit="turn index",
-    origin="Agent Signals",
-    source="embedding",
-    priority="P1",
-    why="Early: it started wrong. Late: it wore off.",
-    pitfalls="A single aside triggers it; `sustained` asks for two turns in a row.",
-)
+@signal("dynamics.drift_onset_turn", "int", "turn index", source="embedding", priority="P1")
 def drift_onset_turn(view: SessionView, why: Evidence, cp_curve: list[float | None] | Absent) -> Measured | Absent:
-    """The first turn (0-based) whose context pollution is above 0.20."""
+    """The first turn (0-based) whose context pollution is above 0.20.
+
+    Pitfalls: A single aside triggers it; `sustained` asks for two turns in a row.
+    Why: Early: it started wrong. Late: it wore off.
+    """
     if isinstance(cp_curve, Absent):
         return cp_curve
     away = [n for n, v in enumerate(cp_curve) if v is not None and v > CP_MODERATE]
@@ -621,22 +564,15 @@ MOVED = 0.05
 SAME_REGIONS = 0.5
 
 
-@signal(
-    "dynamics.assumption_lock_turn",
-    basis="heuristic",
-    type="int",
-    unit="turn index",
-    origin="Agent Signals",
-    source="derived",
-    priority="P2",
-    why="The person says it again, and the agent goes on as before.",
-    pitfalls="Rests on corrections found by pattern, a third of those a reader finds. The drop of 30 % the seed cites"
-    " is from chat agents. `confidence` is low with an embedder that counts words."
-    " One value on the project's corpus.",
-)
+@signal("dynamics.assumption_lock_turn", "int", "turn index", basis="heuristic", source="derived", priority="P2")
 def assumption_lock_turn(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
     """The first turn (0-based) with a correction or failure report that is followed by another within three turns,
-    without the answers in between having come nearer to it, or an acceptance lying between."""
+    without the answers in between having come nearer to it, or an acceptance lying between.
+
+    Pitfalls: Rests on corrections found by pattern, a third of those a reader finds. The drop of 30 % the seed cites is
+    from chat agents. `confidence` is low with an embedder that counts words. One value on the project's corpus.
+    Why: The person says it again, and the agent goes on as before.
+    """
     if len(view.turns) < 3:
         return Absent("not_applicable", "few_turns")
     complaints = {t.turn: _complaint(t.text, t.kind) for t in view.turns[1:]}
@@ -728,18 +664,7 @@ _WORD = re.compile(
 )
 
 
-@signal(
-    "dynamics.session_failure_mode",
-    basis="heuristic",
-    type="enum",
-    unit="label",
-    origin="Agent Signals",
-    source="derived",
-    priority="P1",
-    why="One word for how a session went wrong, with the reasons kept: where to look first.",
-    pitfalls="shifted_intent is no failure of the agent: the person moved on. Look at `confidence`: scope is told by"
-    " the files that are named, intent by counted words. Clean says that nothing matched, not that the work was good.",
-)
+@signal("dynamics.session_failure_mode", "enum", "label", basis="heuristic", source="derived", priority="P1")
 def session_failure_mode(  # noqa: PLR0913  (the parameters are the needs of the signal)
     view: SessionView,
     why: Evidence,
@@ -758,7 +683,12 @@ def session_failure_mode(  # noqa: PLR0913  (the parameters are the needs of the
     vectors: Any,
 ) -> Measured | Absent:
     """stuck_loop, assumption_locked, multi_intent_confusion, shifted_intent or scope_bleed: the first whose condition
-    holds; else clean."""
+    holds; else clean.
+
+    Pitfalls: shifted_intent is no failure of the agent: the person moved on. Look at `confidence`: scope is told by the
+    files that are named, intent by counted words. Clean says that nothing matched, not that the work was good.
+    Why: One word for how a session went wrong, with the reasons kept: where to look first.
+    """
     if not view.steps and not any(view.responses):
         return Absent("not_applicable", "no_response")
     core = (cp_curve, correction_ratio, repetition_rate, scope_drift, assumption_lock_turn)

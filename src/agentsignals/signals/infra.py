@@ -5,33 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from agentsignals.model import Absent, Attempt
-from agentsignals.signals.catalog import Measured, signal
+from agentsignals.signals import Measured, signals_with
 from agentsignals.views.session import Evidence, SessionView
 from agentsignals.views.working_time import SECOND as WORK_SECOND
 from agentsignals.views.working_time import Clock, longest_s
+
+signal = signals_with(level="attempt", harness=True, origin="Agent Signals")
 
 # Infrastructure: how long it took, and which attempt of its trial it was.
 
 SECOND = 1_000_000
 
 
-@signal(
-    "infra.wall_time_s",
-    type="float",
-    unit="seconds",
-    context="both",
-    level="attempt",
-    version=3,
-    origin="Agent Signals",
-    harness=True,
-    pitfalls="The person's pauses count, and so does the sleep of a machine (left open overnight, a session is a day"
-    " long): infra.work_time_s leaves them out. Cold start and server load count too: compare within a run only."
-    " In an eval it is the harness's time for the whole attempt, set-up and verification"
-    " included: `agent_time_s` is the agent's own, where recorded.",
-    hindsight="the verifier's time",
-)
+@signal("infra.wall_time_s", "float", "seconds", version=3, hindsight="the verifier's time", context="both")
 def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Time from the first to the last event of the main thread; of an eval attempt as its harness recorded it."""
+    """Time from the first to the last event of the main thread; of an eval attempt as its harness recorded it.
+
+    Pitfalls: The person's pauses count, and so does the sleep of a machine (left open overnight, a session is a day
+    long): infra.work_time_s leaves them out. Cold start and server load count too: compare within a run only. In an
+    eval it is the harness's time for the whole attempt, set-up and verification included: `agent_time_s` is the agent's
+    own, where recorded.
+    """
     attempt = view.session.attempt
     recorded = _recorded(attempt, why) if attempt is not None else None
     events = view.events if attempt is None else [e for e in view.events if e.kind != "harness"]
@@ -65,21 +59,13 @@ def _recorded(attempt: Attempt, why: Evidence) -> Measured | None:
     return Measured(float(seconds), detail)
 
 
-@signal(
-    "infra.timed_out",
-    type="bool",
-    unit="flag",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="harness",
-    harness=True,
-    pitfalls="Depends on the tasks (slow test suites): segment before using. A patch may be graded all the same."
-    " One value on the project's corpus.",
-    hindsight="the verifier's time",
-)
+@signal("infra.timed_out", "bool", "flag", hindsight="the verifier's time", context="eval", source="harness")
 def timed_out(view: SessionView, why: Evidence, timeout_s: int | Absent) -> Measured | Absent:
-    """Whether the time was up before the agent had finished; `inferred` from a duration that reaches the limit."""
+    """Whether the time was up before the agent had finished; `inferred` from a duration that reaches the limit.
+
+    Pitfalls: Depends on the tasks (slow test suites): segment before using. A patch may be graded all the same. One
+    value on the project's corpus.
+    """
     attempt = view.session.attempt
     if attempt is None:
         return Absent("missing_field", "timed_out")
@@ -94,21 +80,13 @@ def timed_out(view: SessionView, why: Evidence, timeout_s: int | Absent) -> Meas
     return Measured(True, {"method": "inferred"})
 
 
-@signal(
-    "infra.attempt_index",
-    type="int",
-    unit="index",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="harness",
-    harness=True,
-    pitfalls="First attempts and retries are reported apart: one mean over both hides whether first tries or recovery"
-    " got better."
-    " One value on the project's corpus.",
-)
+@signal("infra.attempt_index", "int", "index", context="eval", source="harness")
 def attempt_index(view: SessionView, why: Evidence) -> int | Absent:
-    """Position of the attempt in its trial, 0 for the first."""
+    """Position of the attempt in its trial, 0 for the first.
+
+    Pitfalls: First attempts and retries are reported apart: one mean over both hides whether first tries or recovery
+    got better. One value on the project's corpus.
+    """
     attempt = view.session.attempt
     if attempt is None or attempt.attempt_index is None:
         return Absent("missing_artifact", "result_json")
@@ -116,42 +94,26 @@ def attempt_index(view: SessionView, why: Evidence) -> int | Absent:
     return attempt.attempt_index
 
 
-@signal(
-    "infra.recovery_mode",
-    type="str",
-    unit="label",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="harness",
-    priority="P1",
-    harness=True,
-    pitfalls="The words are the harness's own. No value on the project's corpus.",
-    hindsight="the verdict",
-)
+@signal("infra.recovery_mode", "str", "label", hindsight="the verdict", context="eval", source="harness", priority="P1")
 def recovery_mode(view: SessionView, why: Evidence, attempt_index: int) -> str | Absent:
-    """How the controller had the trial recover (`trialRecoveryMode`), on its retries."""
+    """How the controller had the trial recover (`trialRecoveryMode`), on its retries.
+
+    Pitfalls: The words are the harness's own. No value on the project's corpus.
+    """
     if attempt_index == 0:
         return Absent("not_applicable", "first_attempt")
     return _mode(view, why, "trialRecoveryMode")
 
 
 @signal(
-    "infra.final_failure_mode",
-    type="str",
-    unit="label",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="harness",
-    priority="P1",
-    harness=True,
-    pitfalls="The words are the harness's own. `inconsistent`: named although the trial was solved."
-    " No value on the project's corpus.",
-    hindsight="the verdict",
+    "infra.final_failure_mode", "str", "label", hindsight="the verdict", context="eval", source="harness", priority="P1"
 )
 def final_failure_mode(view: SessionView, why: Evidence, reward: float | Absent) -> Measured | Absent:
-    """How the trial failed in the end (`finalFailureMode`), on its last attempt."""
+    """How the trial failed in the end (`finalFailureMode`), on its last attempt.
+
+    Pitfalls: The words are the harness's own. `inconsistent`: named although the trial was solved. No value on the
+    project's corpus.
+    """
     attempt = view.session.attempt
     if attempt is not None and attempt.is_last is False:
         return Absent("not_applicable", "not_the_last_attempt")
@@ -175,21 +137,16 @@ def _mode(view: SessionView, why: Evidence, name: str) -> str | Absent:
 # Infrastructure: how long the agent worked, and how long it waited.
 
 
-@signal(
-    "infra.work_time_s",
-    type="float",
-    unit="seconds",
-    context="both",
-    level="attempt",
-    origin="this project",
-    pitfalls="No log says when a call was allowed: each stretch counts for at most as long as its kind can take"
-    " (design/signals.md#time-at-work), so that short waits for leave are inside, and of a call that ran for longer the"
-    " rest is missing.",
-    why="Neither the person's pauses nor a laptop that slept is work.",
-)
+@signal("infra.work_time_s", "float", "seconds", context="both", harness=False, origin="this project")
 def work_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     """How long the agent or its subagents worked for the person's turns: model calls and tools that ran, without waits
-    for the person, for leave, or of a machine that slept."""
+    for the person, for leave, or of a machine that slept.
+
+    Pitfalls: No log says when a call was allowed: each stretch counts for at most as long as its kind can take
+    (design/signals.md#time-at-work), so that short waits for leave are inside, and of a call that ran for longer the
+    rest is missing.
+    Why: Neither the person's pauses nor a laptop that slept is work.
+    """
     time = view.made(Clock).whole
     if time is None:
         return Absent("missing_field", "timestamps")
@@ -197,20 +154,15 @@ def work_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(time.work_s, {"waiting_s": time.waiting_s})
 
 
-@signal(
-    "infra.waiting_time_s",
-    type="float",
-    unit="seconds",
-    context="both",
-    level="attempt",
-    origin="this project",
-    pitfalls="`calls_s` is a wait for leave or a machine that slept: nothing logged tells them apart."
-    " Of eval runs one value on the project's corpus.",
-    why="What approvals, questions and sleep cost; work_time_s is without it.",
-)
+@signal("infra.waiting_time_s", "float", "seconds", context="both", harness=False, origin="this project")
 def waiting_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     """How long the agent waited within its responses: `asked_s` with a question or a plan before the person, `calls_s`
-    with a call open for longer than it can have run, `silence_s` with none open and no model call that long."""
+    with a call open for longer than it can have run, `silence_s` with none open and no model call that long.
+
+    Pitfalls: `calls_s` is a wait for leave or a machine that slept: nothing logged tells them apart. Of eval runs one
+    value on the project's corpus.
+    Why: What approvals, questions and sleep cost; work_time_s is without it.
+    """
     time = view.made(Clock).whole
     if time is None:
         return Absent("missing_field", "timestamps")

@@ -11,11 +11,13 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.model import Absent, Event, ToolCall, decoded, to_iso
-from agentsignals.signals.catalog import Measured, signal
+from agentsignals.signals import Measured, signals_with
 from agentsignals.views.session import Evidence, SessionView
 from agentsignals.words.agent_lexicon import other_language, seed_self_corrections
 from agentsignals.words.agent_lexicon import self_corrections as found_self_corrections
 from agentsignals.words.text import estimate_tokens
+
+signal = signals_with(context="both", level="attempt", priority="P1", origin="Agent Signals")
 
 # Reasoning: the phases of the work, and how much the model thought.
 
@@ -47,22 +49,14 @@ class _State(Struct):
 _decode = msgspec.json.Decoder(_State).decode
 
 
-@signal(
-    "reasoning.plannotator_phases[]",
-    type="list[obj]",
-    unit="events",
-    context="both",
-    level="attempt",
-    version=2,
-    origin="Agent Signals",
-    harness=True,
-    pitfalls="The public extension has other phases than the harness has: `phase_raw` keeps the word, `phase`"
-    " is null for idle and for words nobody mapped."
-    " No value on the project's corpus.",
-    why="Phases the agent itself announced; nothing is inferred.",
-)
+@signal("reasoning.plannotator_phases[]", "list[obj]", "events", version=2, priority="P0", harness=True)
 def plannotator_phases(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Phase events in order: the word used, the phase it means, time, line, and where it came from."""
+    """Phase events in order: the word used, the phase it means, time, line, and where it came from.
+
+    Pitfalls: The public extension has other phases than the harness has: `phase_raw` keeps the word, `phase` is null
+    for idle and for words nobody mapped. No value on the project's corpus.
+    Why: Phases the agent itself announced; nothing is inferred.
+    """
     attempt = view.session.attempt
     rows = [(event, row) for event in view.by_kind.get("phase", []) if (row := _announced(event)) is not None]
     kept = "phases_logged" in view.session.conventions or (attempt is not None and "stdout" in attempt.kinds)
@@ -73,22 +67,15 @@ def plannotator_phases(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured([row for _, row in rows], {"instrumented": bool(rows)})
 
 
-@signal(
-    "reasoning.phase_transitions[]",
-    type="list[str]",
-    unit="labels",
-    context="both",
-    level="attempt",
-    version=2,
-    origin="Agent Signals",
-    harness=True,
-    pitfalls="With method heuristic the phases are guessed from the calls, looking ahead to the next edit: never pool"
-    " the two methods.",
-)
+@signal("reasoning.phase_transitions[]", "list[str]", "labels", version=2, priority="P0", harness=True)
 def phase_transitions(
     view: SessionView, why: Evidence, plannotator_phases: list[dict[str, Any]] | Absent
 ) -> Measured | Absent:
-    """Phases of the work with repeats collapsed: explore, localize, implement, verify."""
+    """Phases of the work with repeats collapsed: explore, localize, implement, verify.
+
+    Pitfalls: With method heuristic the phases are guessed from the calls, looking ahead to the next edit: never pool
+    the two methods.
+    """
     rows = [] if isinstance(plannotator_phases, Absent) else plannotator_phases
     announced = [row["phase"] for row in rows if row["phase"]]
     if announced:
@@ -106,18 +93,12 @@ def phase_transitions(
     return Measured([phase for phase, _, _ in segments], {"method": "heuristic", "calls": calls})
 
 
-@signal(
-    "reasoning.has_reasoning_blocks",
-    type="bool",
-    unit="flag",
-    context="both",
-    level="attempt",
-    origin="Agent Signals",
-    priority="P1",
-    pitfalls="Presence says little, the length more. `redacted`: blocks are there, their text was not kept.",
-)
+@signal("reasoning.has_reasoning_blocks", "bool", "flag")
 def has_reasoning_blocks(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Whether the model thought in the open on the main thread: a thinking block, or text between <think> tags."""
+    """Whether the model thought in the open on the main thread: a thinking block, or text between <think> tags.
+
+    Pitfalls: Presence says little, the length more. `redacted`: blocks are there, their text was not kept.
+    """
     blocks = view.by_kind.get("thinking", [])
     reasoning: Sequence[Event] = blocks or [e for e in view.by_kind.get("text", []) if e.text and "<think>" in e.text]
     if not reasoning and "thinking_not_logged" in view.session.conventions:
@@ -130,18 +111,12 @@ def has_reasoning_blocks(view: SessionView, why: Evidence) -> Measured | Absent:
     )
 
 
-@signal(
-    "reasoning.reasoning_tokens_total",
-    type="int",
-    unit="tokens",
-    context="both",
-    level="attempt",
-    origin="Agent Signals",
-    priority="P1",
-    pitfalls="Method chars4 is an estimate from text that providers may have shortened or dropped. More is not better.",
-)
+@signal("reasoning.reasoning_tokens_total", "int", "tokens")
 def reasoning_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Reasoning tokens of the main thread: as the provider reports them (usage), else characters of thinking / 4."""
+    """Reasoning tokens of the main thread: as the provider reports them (usage), else characters of thinking / 4.
+
+    Pitfalls: Method chars4 is an estimate from text that providers may have shortened or dropped. More is not better.
+    """
     reported = [s for s in view.steps if s.reasoning_tokens is not None]
     if reported:
         why.support(reported)
@@ -266,22 +241,15 @@ _ACTIONS = frozenset(_VERBS.split())
 """What a step of a plan begins with; a finding does not."""
 
 
-@signal(
-    "reasoning.plan_steps_detected",
-    type="int",
-    unit="steps",
-    context="both",
-    level="attempt",
-    origin="Agent Signals",
-    source="regex",
-    priority="P1",
-    why="Whether the agent planned before it acted.",
-    pitfalls="Fragile: a soft feature only. The source's count, of the first message alone (`text_steps`), is zero in"
-    " nearly all sessions.",
-)
+@signal("reasoning.plan_steps_detected", "int", "steps", source="regex")
 def plan_steps_detected(view: SessionView, why: Evidence) -> Measured:
     """Steps of the plan the agent gave in its first response before it changed anything: in text, as to-dos, or a plan
-    shown for approval; the most of these."""
+    shown for approval; the most of these.
+
+    Pitfalls: Fragile: a soft feature only. The source's count, of the first message alone (`text_steps`), is zero in
+    nearly all sessions.
+    Why: Whether the agent planned before it acted.
+    """
     first = view.responses[0] if view.turns else view.events
     turn = view.turns[0].turn if view.turns else None
     until = _first_change(view, turn)
@@ -346,21 +314,13 @@ def _items(call: ToolCall) -> int:
 # How often the agent corrects itself.
 
 
-@signal(
-    "reasoning.self_correction_count",
-    type="int",
-    unit="matches",
-    context="both",
-    level="attempt",
-    origin="Agent Signals",
-    source="regex",
-    priority="P1",
-    version=3,
-    why="The agent notices its own mistakes, or is stuck in them.",
-    pitfalls="The sign is ambiguous: read it with the outcome. Models that hide their thinking show few.",
-)
+@signal("reasoning.self_correction_count", "int", "matches", version=3, source="regex")
 def self_correction_count(view: SessionView, why: Evidence, has_reasoning_blocks: bool | Absent) -> Measured | Absent:
-    """Sentences in thinking and visible text in which the agent takes back what it said or did ("Wait, that's not")."""
+    """Sentences in thinking and visible text in which the agent takes back what it said or did ("Wait, that's not").
+
+    Pitfalls: The sign is ambiguous: read it with the outcome. Models that hide their thinking show few.
+    Why: The agent notices its own mistakes, or is stuck in them.
+    """
     if isinstance(has_reasoning_blocks, Absent):
         return Absent("missing_field", has_reasoning_blocks.detail)
     if (other := other_language(view.prose if view.prose.text else view.thoughts)) is not None:

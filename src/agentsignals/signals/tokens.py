@@ -8,10 +8,12 @@ from typing import Any
 
 from agentsignals.model import SESSION_TOTAL, Absent, Step
 from agentsignals.model.prices import CACHE_WRITES, PAID, PROMPT, Kind
-from agentsignals.signals.catalog import Measured, ratio, signal
+from agentsignals.signals import Measured, ratio, signals_with
 from agentsignals.views.session import Evidence, SessionView
 from agentsignals.views.usage import VISIBLE_ERROR, cost_of, unpriced_parts, usd_of, used_tokens
 from agentsignals.words.text import estimate_tokens
+
+signal = signals_with(context="both", level="attempt", origin="Agent Signals")
 
 # Tokens and money: what the main thread's model calls used, as the trace reports it (design/formats.md#token-
 # usage).
@@ -19,40 +21,25 @@ from agentsignals.words.text import estimate_tokens
 _NO_TABLES = frozenset(("recorded", None))
 
 
-@signal(
-    "tokens.input_tokens_total",
-    type="int",
-    unit="tokens",
-    context="both",
-    level="attempt",
-    version=2,
-    origin="Agent Signals",
-    harness=True,
-    pitfalls="With prompt caching this is a tiny remainder: ratios want `all_input`, which counts cached tokens too.",
-)
+@signal("tokens.input_tokens_total", "int", "tokens", version=2, harness=True)
 def input_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Input tokens of the main thread's model calls that came from no cache, each call once."""
+    """Input tokens of the main thread's model calls that came from no cache, each call once.
+
+    Pitfalls: With prompt caching this is a tiny remainder: ratios want `all_input`, which counts cached tokens too.
+    """
     total = _total(view, why, "input_tokens", {"input"})
     if isinstance(total, Measured) and "method" not in total.detail:
         total.detail["all_input"] = view.usage.all_input
     return total
 
 
-@signal(
-    "tokens.output_tokens_total",
-    type="int",
-    unit="tokens",
-    context="both",
-    level="attempt",
-    version=3,
-    origin="Agent Signals",
-    harness=True,
-    grows_with_output=True,
-    pitfalls="Older Claude Code logs a mid-stream count: with `at_least` the number is a lower bound (2.4 times too low"
-    " in one corpus); never compare such versions with others. `estimated` is characters / 4.",
-)
+@signal("tokens.output_tokens_total", "int", "tokens", version=3, grows_with_output=True, harness=True)
 def output_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Output tokens of the main thread's model calls, reasoning included where the provider counts it so."""
+    """Output tokens of the main thread's model calls, reasoning included where the provider counts it so.
+
+    Pitfalls: Older Claude Code logs a mid-stream count: with `at_least` the number is a lower bound (2.4 times too low
+    in one corpus); never compare such versions with others. `estimated` is characters / 4.
+    """
     total = _total(view, why, "output_tokens", {"output"})
     if isinstance(total, Measured) and "method" not in total.detail:
         total.detail["estimated"] = estimate_tokens(view.written_chars)
@@ -65,51 +52,31 @@ def output_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     return total
 
 
-@signal(
-    "tokens.cache_read_tokens",
-    type="int",
-    unit="tokens",
-    context="both",
-    level="attempt",
-    version=2,
-    origin="Agent Signals",
-    harness=True,
-    pitfalls="Dominates volume and often cost.",
-)
+@signal("tokens.cache_read_tokens", "int", "tokens", version=2, harness=True)
 def cache_read_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Input tokens that the main thread's model calls had read from a cache."""
+    """Input tokens that the main thread's model calls had read from a cache.
+
+    Pitfalls: Dominates volume and often cost.
+    """
     return _total(view, why, "cache_read_tokens", {"cache read"})
 
 
-@signal(
-    "tokens.cache_write_tokens",
-    type="int",
-    unit="tokens",
-    context="both",
-    level="attempt",
-    origin="Agent Signals",
-    priority="P1",
-    pitfalls="Priced above plain input, and forgotten by many cost tools. Absent where the provider has no such thing."
-    " Of eval runs one value on the project's corpus.",
-)
+@signal("tokens.cache_write_tokens", "int", "tokens", priority="P1")
 def cache_write_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Input tokens that the main thread's model calls wrote to a cache."""
+    """Input tokens that the main thread's model calls wrote to a cache.
+
+    Pitfalls: Priced above plain input, and forgotten by many cost tools. Absent where the provider has no such thing.
+    Of eval runs one value on the project's corpus.
+    """
     return _total(view, why, "cache_write_tokens", CACHE_WRITES)
 
 
-@signal(
-    "tokens.cache_read_ratio",
-    type="float",
-    unit="ratio",
-    context="both",
-    level="attempt",
-    version=2,
-    origin="Agent Signals",
-    priority="P1",
-    pitfalls="Without the writes (`read_or_new`) it is near 1 everywhere: new text is logged as a cache write.",
-)
+@signal("tokens.cache_read_ratio", "float", "ratio", version=2, priority="P1")
 def cache_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Cache reads / (cache reads + cache writes + uncached input) over all model calls of the main thread."""
+    """Cache reads / (cache reads + cache writes + uncached input) over all model calls of the main thread.
+
+    Pitfalls: Without the writes (`read_or_new`) it is near 1 everywhere: new text is logged as a cache write.
+    """
     used = view.usage
     if used.cache_read_tokens is None:
         return Absent("missing_field", "usage")
@@ -124,18 +91,13 @@ def cache_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
     )
 
 
-@signal(
-    "tokens.context_growth_curve[]",
-    type="list[int]",
-    unit="tokens per step",
-    context="both",
-    level="attempt",
-    origin="Agent Signals",
-    pitfalls="A drop is a compaction (user.compaction_events) or an aborted call, which reports zeros.",
-    why="Fast growth is code read in bulk, a plateau is economy; tells more than totals.",
-)
+@signal("tokens.context_growth_curve[]", "list[int]", "tokens per step")
 def context_growth_curve(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Size of the context at each model call of the main thread: uncached input + cache reads + cache writes."""
+    """Size of the context at each model call of the main thread: uncached input + cache reads + cache writes.
+
+    Pitfalls: A drop is a compaction (user.compaction_events) or an aborted call, which reports zeros.
+    Why: Fast growth is code read in bulk, a plateau is economy; tells more than totals.
+    """
     sized = [
         s for s in view.billed_steps
         if (s.input_tokens is not None or s.cache_read_tokens is not None) and s.stop_reason != SESSION_TOTAL
@@ -150,24 +112,15 @@ def context_growth_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(curve, {"first": curve[0], "max": max(curve), "last": curve[-1]} if curve else {})
 
 
-@signal(
-    "tokens.cost_usd",
-    type="float",
-    unit="USD",
-    context="both",
-    level="attempt",
-    version=5,
-    origin="Agent Signals",
-    harness=True,
-    grows_with_output=True,
-    pitfalls="List prices where the trace recorded none; a lower bound with `at_least` (output logged in"
-    " mid-stream), and too low by what `unpriced`"
-    " names. Means little alone."
-    " Method harness: of an eval attempt whose trace tells no cost, as its harness recorded it, subagents included.",
-)
+@signal("tokens.cost_usd", "float", "USD", version=5, grows_with_output=True, harness=True)
 def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
     """Cost of all model calls, subagents' and left branches' too: as the trace recorded it, else tokens times a
-    versioned price table."""
+    versioned price table.
+
+    Pitfalls: List prices where the trace recorded none; a lower bound with `at_least` (output logged in mid-stream),
+    and too low by what `unpriced` names. Means little alone. Method harness: of an eval attempt whose trace tells no
+    cost, as its harness recorded it, subagents included.
+    """
     attempt = view.session.attempt
     if attempt is None:
         return _own_cost(view, why)
@@ -266,20 +219,20 @@ MOST_WITHOUT_COST = 0.05
 
 @signal(
     "tokens.cost_per_resolved_task",
-    type="float",
-    unit="USD per task",
-    context="both",
-    level="corpus",
+    "float",
+    "USD per task",
     version=2,
-    origin="Agent Signals",
-    priority="P1",
     grows_with_output=True,
-    pitfalls="Over several `treatments` it compares nothing: `by_treatment` has each. Costs nobody recorded are missing"
-    " from the sum (`n_missing`).",
-    why="A cost without an outcome says nothing; a cost for each attempt is undefined where the reward is 0.",
+    level="corpus",
+    priority="P1",
 )
 def cost_per_resolved_task(attempt_result: list[dict[str, Any]]) -> Measured | Absent:
-    """What all attempts cost together / trials that some attempt solved."""
+    """What all attempts cost together / trials that some attempt solved.
+
+    Pitfalls: Over several `treatments` it compares nothing: `by_treatment` has each. Costs nobody recorded are missing
+    from the sum (`n_missing`).
+    Why: A cost without an outcome says nothing; a cost for each attempt is undefined where the reward is 0.
+    """
     if not attempt_result:
         return Absent("not_applicable", "no_attempts")
     missing = len([a for a in attempt_result if a["cost_usd"] is None])

@@ -9,8 +9,10 @@ from typing import Any
 
 from agentsignals.model import Absent
 from agentsignals.redaction import redacted
-from agentsignals.signals.catalog import Measured, signal
+from agentsignals.signals import Measured, signals_with
 from agentsignals.views.session import Evidence, SessionView
+
+signal = signals_with(context="eval", level="attempt", source="harness", harness=True, origin="Agent Signals")
 
 # Treatment: the knobs an eval run was given, as configured. An observed number of calls is not a cap.
 
@@ -24,52 +26,31 @@ _MOST = 10**15
 _RAW_CHARS = 80
 
 
-@signal(
-    "treatment.attempt1_tool_cap",
-    type="int",
-    unit="tool_calls",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="harness",
-    harness=True,
-    pitfalls="Agents with different budgets can't be compared: group by `effective_tool_cap` of the attempts.",
-    why="How far the agent was allowed to explore.",
-)
+@signal("treatment.attempt1_tool_cap", "int", "tool_calls")
 def attempt1_tool_cap(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Most tool calls that the trial's first attempt was allowed; said on its retries too."""
+    """Most tool calls that the trial's first attempt was allowed; said on its retries too.
+
+    Pitfalls: Agents with different budgets can't be compared: group by `effective_tool_cap` of the attempts.
+    Why: How far the agent was allowed to explore.
+    """
     return _configured_number(view, why, "attempt1_tool_cap")
 
 
-@signal(
-    "treatment.retry_tool_cap",
-    type="int",
-    unit="tool_calls",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="harness",
-    harness=True,
-    pitfalls="Retries usually get more: their success means nothing without this.",
-)
+@signal("treatment.retry_tool_cap", "int", "tool_calls")
 def retry_tool_cap(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Most tool calls that a retry was allowed; said on the first attempt too."""
+    """Most tool calls that a retry was allowed; said on the first attempt too.
+
+    Pitfalls: Retries usually get more: their success means nothing without this.
+    """
     return _configured_number(view, why, "retry_tool_cap")
 
 
-@signal(
-    "treatment.agent_type",
-    type="str",
-    unit="label",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="harness",
-    harness=True,
-    pitfalls="Harnesses often write it into the log of the run only, from where it is carried to the attempts.",
-)
+@signal("treatment.agent_type", "str", "label")
 def agent_type(view: SessionView, why: Evidence) -> Measured | Absent:
-    """The scaffold that drove the model, in lower case: one-shot, subq, mini-swe-agent …"""
+    """The scaffold that drove the model, in lower case: one-shot, subq, mini-swe-agent …
+
+    Pitfalls: Harnesses often write it into the log of the run only, from where it is carried to the attempts.
+    """
     name, detail = _configured_name(view, why, "agent_type")
     if not name:
         return Absent("missing_field", "agent_type")
@@ -78,19 +59,12 @@ def agent_type(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(name.lower(), detail)
 
 
-@signal(
-    "treatment.model_id",
-    type="str",
-    unit="label",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="harness",
-    harness=True,
-    pitfalls="Two snapshots of one family are two models, and `provider/model` is not `model`: nothing is shortened.",
-)
+@signal("treatment.model_id", "str", "label")
 def model_id(view: SessionView, why: Evidence) -> Measured | Absent:
-    """The model as configured, in full; else the one that answered most of the session's model calls."""
+    """The model as configured, in full; else the one that answered most of the session's model calls.
+
+    Pitfalls: Two snapshots of one family are two models, and `provider/model` is not `model`: nothing is shortened.
+    """
     name, detail = _configured_name(view, why, "model_id")
     answering = [s for s in view.steps if s.model and s.model != "<synthetic>"]
     observed = Counter(str(s.model) for s in answering)
@@ -104,19 +78,12 @@ def model_id(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(observed.most_common(1)[0][0], {"method": "observed", **detail})
 
 
-@signal(
-    "treatment.dataset",
-    type="str",
-    unit="name@version",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="harness",
-    harness=True,
-    pitfalls="Datasets differ in difficulty: never pool without it.",
-)
+@signal("treatment.dataset", "str", "name@version")
 def dataset(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Name and version of the dataset the task is from, as configured."""
+    """Name and version of the dataset the task is from, as configured.
+
+    Pitfalls: Datasets differ in difficulty: never pool without it.
+    """
     name, detail = _configured_name(view, why, "dataset")
     if not name:
         return Absent("missing_field", "dataset")
@@ -125,36 +92,21 @@ def dataset(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(name, detail)
 
 
-@signal(
-    "treatment.concurrency",
-    type="int",
-    unit="containers",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="harness",
-    harness=True,
-    priority="P1",
-    pitfalls="Loads the inference server: explains differences of wall time between runs.",
-)
+@signal("treatment.concurrency", "int", "containers", priority="P1")
 def concurrency(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Containers that ran at the same time, as configured."""
+    """Containers that ran at the same time, as configured.
+
+    Pitfalls: Loads the inference server: explains differences of wall time between runs.
+    """
     return _configured_number(view, why, "concurrency")
 
 
-@signal(
-    "treatment.timeout_s",
-    type="int",
-    unit="seconds",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="harness",
-    harness=True,
-    pitfalls="A short limit lowers the share solved of tasks with slow test suites (Sphinx needs 50 minutes and more).",
-)
+@signal("treatment.timeout_s", "int", "seconds")
 def timeout_s(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Seconds after which the container was stopped, as configured; `raw` where that was in another unit."""
+    """Seconds after which the container was stopped, as configured; `raw` where that was in another unit.
+
+    Pitfalls: A short limit lowers the share solved of tasks with slow test suites (Sphinx needs 50 minutes and more).
+    """
     return _configured_number(view, why, "timeout_s", _SECONDS)
 
 

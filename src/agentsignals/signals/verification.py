@@ -9,32 +9,33 @@ from msgspec.structs import asdict
 
 from agentsignals.changes.patches import Level, facts_of, judged, ladder, patch_presence, unfixed_targets
 from agentsignals.model import Absent, Event, Verification
-from agentsignals.signals.catalog import Measured, ratio, signal
+from agentsignals.signals import Measured, ratio, signals_with
 from agentsignals.views.failure import CLASSES, failure_of, located
 from agentsignals.views.reward_hacking import VERDICTS, Audit, audit
 from agentsignals.views.session import Evidence, SessionView
+
+signal = signals_with(context="eval", level="attempt", source="verifier", harness=True, origin="Agent Signals")
 
 # What came of an attempt: the rung of the ladder that all harnesses share.
 
 
 @signal(
     "verification.outcome",
-    type="enum",
-    unit="solved|failed|not_judged|infrastructure",
-    context="eval",
-    level="attempt",
-    origin="this project",
-    source="harness",
-    harness=True,
+    "enum",
+    "solved|failed|not_judged|infrastructure",
     high_value=True,
     version=2,
-    pitfalls="`not_judged` and `infrastructure` belong in no rate but in its bounds. `inferred`: no verifier spoke,"
-    " the attempt left no patch or ran out of time or budget.",
-    why="A rate over known outcomes is one of the agent only when what is known does not depend on what came.",
     hindsight="the verdict",
+    source="harness",
+    origin="this project",
 )
 def outcome(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Solved; failed (tests, empty patch, time, budget); not judged; or broken off by the infrastructure."""
+    """Solved; failed (tests, empty patch, time, budget); not judged; or broken off by the infrastructure.
+
+    Pitfalls: `not_judged` and `infrastructure` belong in no rate but in its bounds. `inferred`: no verifier spoke, the
+    attempt left no patch or ran out of time or budget.
+    Why: A rate over known outcomes is one of the agent only when what is known does not depend on what came.
+    """
     attempt = view.session.attempt
     if attempt is None:
         return Absent("missing_artifact", "result_json")
@@ -61,22 +62,14 @@ _RULES = {
 }
 
 
-@signal(
-    "verification.reward",
-    type="float",
-    unit="reward",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="verifier",
-    harness=True,
-    pitfalls="Hides partial progress: read patch_outcome_label beside it. Not always 0 or 1: `non_binary`. A crashed"
-    " verifier gives 0 too.",
-    why="Whether the task is solved: every test to be fixed passes and none broke.",
-    hindsight="the verdict",
-)
+@signal("verification.reward", "float", "reward", hindsight="the verdict")
 def reward(view: SessionView, why: Evidence) -> Measured | Absent:
-    """The reward as the harness or verifier recorded it; never computed from counts."""
+    """The reward as the harness or verifier recorded it; never computed from counts.
+
+    Pitfalls: Hides partial progress: read patch_outcome_label beside it. Not always 0 or 1: `non_binary`. A crashed
+    verifier gives 0 too.
+    Why: Whether the task is solved: every test to be fixed passes and none broke.
+    """
     attempt = view.session.attempt
     if attempt is None or not (_RESULTS & set(attempt.kinds) or attempt.reward is not None):
         return Absent("missing_artifact", "result_json")
@@ -98,21 +91,18 @@ def reward(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal(
     "verification.patch_outcome_label",
-    type="enum",
-    unit="correct_patch|partial_patch|regressive_patch|no_effect_patch|unverifiable",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="verifier",
-    harness=True,
+    "enum",
+    "correct_patch|partial_patch|regressive_patch|no_effect_patch|unverifiable",
     high_value=True,
-    pitfalls="Speaks of the listed tests only. `inconsistent`: reward and counts contradict each other. An attempt"
-    " without a patch has no label: verification.patch_present counts those.",
-    why="Tells progress and regression apart, which a reward of 0 merges.",
     hindsight="the verdict",
 )
 def patch_outcome_label(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
-    """What became of the patch, by tests fixed and tests broken: the first of eight rules that matches."""
+    """What became of the patch, by tests fixed and tests broken: the first of eight rules that matches.
+
+    Pitfalls: Speaks of the listed tests only. `inconsistent`: reward and counts contradict each other. An attempt
+    without a patch has no label: verification.patch_present counts those.
+    Why: Tells progress and regression apart, which a reward of 0 merges.
+    """
     attempt = view.session.attempt
     if attempt is None:
         return Absent("missing_artifact", "verifier_report")
@@ -131,20 +121,12 @@ def patch_outcome_label(view: SessionView, why: Evidence, touched_files: list[st
     return Measured(verdict.outcome, detail)
 
 
-@signal(
-    "verification.patch_applies",
-    type="bool",
-    unit="flag",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="verifier",
-    harness=True,
-    pitfalls="False makes every count of tests absent. One value on the project's corpus.",
-    hindsight="the verdict",
-)
+@signal("verification.patch_applies", "bool", "flag", hindsight="the verdict")
 def patch_applies(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> bool | Absent:
-    """Whether the patch applied cleanly to the repository."""
+    """Whether the patch applied cleanly to the repository.
+
+    Pitfalls: False makes every count of tests absent. One value on the project's corpus.
+    """
     attempt = view.session.attempt
     if attempt is None:
         return Absent("missing_artifact", "verifier_report")
@@ -158,21 +140,13 @@ def patch_applies(view: SessionView, why: Evidence, touched_files: list[str] | A
     return tests.patch_applies
 
 
-@signal(
-    "verification.patch_present",
-    type="bool",
-    unit="flag",
-    context="eval",
-    level="attempt",
-    origin="this project",
-    source="harness",
-    priority="P1",
-    harness=True,
-    pitfalls="With method edit_log it is what the transcript shows: undone edits count, what scripts did does not.",
-    why="Makes attempts that read much and change nothing countable: they have no outcome label.",
-)
+@signal("verification.patch_present", "bool", "flag", source="harness", priority="P1", origin="this project")
 def patch_present(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
-    """Whether the attempt produced a patch that is not empty."""
+    """Whether the attempt produced a patch that is not empty.
+
+    Pitfalls: With method edit_log it is what the transcript shows: undone edits count, what scripts did does not.
+    Why: Makes attempts that read much and change nothing countable: they have no outcome label.
+    """
     attempt = view.session.attempt
     present, method = (None, "") if attempt is None else patch_presence(attempt, _inside(view, touched_files))
     if attempt is None or present is None:
@@ -191,21 +165,13 @@ def _inside(view: SessionView, touched: list[str] | Absent) -> list[str] | Absen
 # Tests fixed, broken and left, as the verifier's report counts them (design/formats.md#swe-bench).
 
 
-@signal(
-    "verification.fail_to_pass_count",
-    type="int",
-    unit="tests",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="verifier",
-    harness=True,
-    pitfalls="Out of `total`, the tests that should have been fixed; assumed where the report is by transition.",
-    why="The progress made on the task itself.",
-    hindsight="the verdict",
-)
+@signal("verification.fail_to_pass_count", "int", "tests", hindsight="the verdict")
 def fail_to_pass_count(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Tests that failed before the patch and pass after it."""
+    """Tests that failed before the patch and pass after it.
+
+    Pitfalls: Out of `total`, the tests that should have been fixed; assumed where the report is by transition.
+    Why: The progress made on the task itself.
+    """
     tests = _verified(view, why)
     if isinstance(tests, Absent):
         return tests
@@ -214,57 +180,33 @@ def fail_to_pass_count(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(fixed, {"total": fixed + left if left is not None else None})
 
 
-@signal(
-    "verification.pass_to_fail_count",
-    type="int",
-    unit="tests",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="verifier",
-    harness=True,
-    pitfalls="SWE-bench reports have a key of that name that is always empty: regressions fail in PASS_TO_PASS.",
-    why="Any regression matters.",
-    hindsight="the verdict",
-)
+@signal("verification.pass_to_fail_count", "int", "tests", hindsight="the verdict")
 def pass_to_fail_count(view: SessionView, why: Evidence) -> int | Absent:
-    """Tests that passed before the patch and fail after it: regressions."""
+    """Tests that passed before the patch and fail after it: regressions.
+
+    Pitfalls: SWE-bench reports have a key of that name that is always empty: regressions fail in PASS_TO_PASS.
+    Why: Any regression matters.
+    """
     tests = _verified(view, why)
     return tests if isinstance(tests, Absent) else _counted(tests.broken)
 
 
-@signal(
-    "verification.pass_to_pass_count",
-    type="int",
-    unit="tests",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="verifier",
-    harness=True,
-    pitfalls="Large on every run: a denominator only.",
-    hindsight="the verdict",
-)
+@signal("verification.pass_to_pass_count", "int", "tests", hindsight="the verdict")
 def pass_to_pass_count(view: SessionView, why: Evidence) -> int | Absent:
-    """Tests that passed before the patch and pass after it."""
+    """Tests that passed before the patch and pass after it.
+
+    Pitfalls: Large on every run: a denominator only.
+    """
     tests = _verified(view, why)
     return tests if isinstance(tests, Absent) else _counted(tests.kept)
 
 
-@signal(
-    "verification.fail_to_fail_count",
-    type="int",
-    unit="tests",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="verifier",
-    harness=True,
-    pitfalls="Of these only `target_remaining` belong to the task.",
-    hindsight="the verdict",
-)
+@signal("verification.fail_to_fail_count", "int", "tests", hindsight="the verdict")
 def fail_to_fail_count(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Tests that failed before the patch and fail after it."""
+    """Tests that failed before the patch and fail after it.
+
+    Pitfalls: Of these only `target_remaining` belong to the task.
+    """
     tests = _verified(view, why)
     if isinstance(tests, Absent):
         return tests
@@ -272,21 +214,12 @@ def fail_to_fail_count(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(len(tests.unfixed or ()) + len(tests.still_failing or ()), {"target_remaining": remaining})
 
 
-@signal(
-    "verification.partial_fix_rate",
-    type="float",
-    unit="ratio",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="verifier",
-    priority="P1",
-    harness=True,
-    pitfalls="Absent where no test was to be fixed; SWE-bench itself says 1 there.",
-    hindsight="the verdict",
-)
+@signal("verification.partial_fix_rate", "float", "ratio", hindsight="the verdict", priority="P1")
 def partial_fix_rate(view: SessionView, why: Evidence, fail_to_pass_count: int) -> Measured | Absent:
-    """Tests fixed / tests that should have been fixed."""
+    """Tests fixed / tests that should have been fixed.
+
+    Pitfalls: Absent where no test was to be fixed; SWE-bench itself says 1 there.
+    """
     attempt = view.session.attempt
     tests = attempt.verification if attempt is not None else None
     left = unfixed_targets(tests, _reward_of(view)) if tests is not None else None
@@ -296,23 +229,14 @@ def partial_fix_rate(view: SessionView, why: Evidence, fail_to_pass_count: int) 
     return ratio(fail_to_pass_count, fail_to_pass_count + left)
 
 
-@signal(
-    "verification.regression_rate",
-    type="float",
-    unit="ratio",
-    context="eval",
-    level="attempt",
-    origin="Agent Signals",
-    source="verifier",
-    priority="P1",
-    harness=True,
-    pitfalls="Tiny numbers over hundreds of tests; weigh it heavily all the same.",
-    hindsight="the verdict",
-)
+@signal("verification.regression_rate", "float", "ratio", hindsight="the verdict", priority="P1")
 def regression_rate(
     view: SessionView, why: Evidence, pass_to_fail_count: int, pass_to_pass_count: int
 ) -> Measured | Absent:
-    """Tests broken / tests that passed before."""
+    """Tests broken / tests that passed before.
+
+    Pitfalls: Tiny numbers over hundreds of tests; weigh it heavily all the same.
+    """
     if view.session.attempt is not None:
         why.support(view.session.attempt.saying("verification"))
     return ratio(pass_to_fail_count, pass_to_fail_count + pass_to_pass_count)
@@ -348,22 +272,21 @@ def _reward_of(view: SessionView) -> float | None:
 
 @signal(
     "verification.failure_class",
-    type="enum",
-    unit="|".join(CLASSES),
-    context="eval",
-    level="attempt",
-    origin="this project",
-    source="harness",
-    harness=True,
+    "enum",
+    "|".join(CLASSES),
     high_value=True,
     basis="heuristic",
-    pitfalls="The first rule that holds, of those whose evidence is recorded; `because` says which. A wrong place is"
-    " one by the gold patch: a fix elsewhere that fixes a test is none.",
-    why="What to mend differs: a budget, a prompt, the search for the place, the checks before the end.",
     hindsight="the verdict",
+    source="harness",
+    origin="this project",
 )
 def failure_class(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
-    """Why a failed attempt failed: one class of eleven, by ordered rules."""
+    """Why a failed attempt failed: one class of eleven, by ordered rules.
+
+    Pitfalls: The first rule that holds, of those whose evidence is recorded; `because` says which. A wrong place is one
+    by the gold patch: a fix elsewhere that fixes a test is none.
+    Why: What to mend differs: a budget, a prompt, the search for the place, the checks before the end.
+    """
     if view.session.attempt is None:
         return Absent("missing_artifact", "result_json")
     failure = failure_of(view, touched_files if isinstance(touched_files, list) else None)
@@ -381,19 +304,19 @@ def failure_class(view: SessionView, why: Evidence, touched_files: list[str] | A
 
 @signal(
     "verification.patch_localization",
-    type="enum",
-    unit="|".join(get_args(Level)),
-    context="eval",
-    level="attempt",
-    origin="this project",
-    harness=True,
-    pitfalls="Against the gold patch, which is one fix of several. Functions are known where both diffs show them (the"
-    " heading of a hunk may name the class alone); lines are compared by what stands on them.",
-    why="Whether it failed to find the place, or to mend it.",
+    "enum",
+    "|".join(get_args(Level)),
     hindsight="the gold patch",
+    source="session",
+    origin="this project",
 )
 def patch_localization(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
-    """The finest place that the patch has in common with the gold patch: a line, a function, a file, or none."""
+    """The finest place that the patch has in common with the gold patch: a line, a function, a file, or none.
+
+    Pitfalls: Against the gold patch, which is one fix of several. Functions are known where both diffs show them (the
+    heading of a hunk may name the class alone); lines are compared by what stands on them.
+    Why: Whether it failed to find the place, or to mend it.
+    """
     attempt = view.session.attempt
     if attempt is None or not attempt.gold_patch:
         return Absent("missing_artifact", "gold_patch")
@@ -417,22 +340,21 @@ _LISTED = 20
 
 @signal(
     "verification.pass_audit",
-    type="enum",
-    unit="|".join(VERDICTS),
-    context="eval",
-    level="attempt",
-    origin="this project",
-    source="harness",
-    harness=True,
+    "enum",
+    "|".join(VERDICTS),
     high_value=True,
     basis="heuristic",
-    pitfalls="It rests on what the trace keeps: what a subprocess read, and what the model knew by heart, is in none."
-    " Derived says that nothing was made, in what could be looked at.",
-    why="A pass that was looked up, or that judged itself, is none: neither a rate nor training data should count it.",
     hindsight="the verdict",
+    source="harness",
+    origin="this project",
 )
 def pass_audit(view: SessionView, why: Evidence) -> Measured | Absent:
-    """What a passed attempt rests on: its own work, a fix from elsewhere, or a deed upon what judges."""
+    """What a passed attempt rests on: its own work, a fix from elsewhere, or a deed upon what judges.
+
+    Pitfalls: It rests on what the trace keeps: what a subprocess read, and what the model knew by heart, is in none.
+    Derived says that nothing was made, in what could be looked at.
+    Why: A pass that was looked up, or that judged itself, is none: neither a rate nor training data should count it.
+    """
     if view.session.attempt is None:
         return Absent("missing_artifact", "result_json")
     made = view.made(audit)
@@ -454,20 +376,19 @@ def pass_audit(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal(
     "verification.earned",
-    type="bool",
-    unit="yes/no",
-    context="eval",
-    level="attempt",
-    origin="this project",
-    source="harness",
-    harness=True,
+    "bool",
+    "yes/no",
     basis="heuristic",
-    pitfalls="Absent where the audit of a pass cannot tell: `compare --outcome verification.earned` leaves those out.",
-    why="The resolve rate of passes that were the agent's own.",
     hindsight="the verdict",
+    source="harness",
+    origin="this project",
 )
 def earned(view: SessionView, why: Evidence) -> bool | Absent:
-    """Whether an attempt passed by its own work: no for one that failed, or whose pass came from elsewhere."""
+    """Whether an attempt passed by its own work: no for one that failed, or whose pass came from elsewhere.
+
+    Pitfalls: Absent where the audit of a pass cannot tell: `compare --outcome verification.earned` leaves those out.
+    Why: The resolve rate of passes that were the agent's own.
+    """
     attempt = view.session.attempt
     if attempt is None:
         return Absent("missing_artifact", "result_json")

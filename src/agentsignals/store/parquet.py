@@ -20,7 +20,8 @@ from pyarrow._parquet import ParquetReader, ParquetWriter
 
 from agentsignals.errors import StoreError
 from agentsignals.model import Absent, Session
-from agentsignals.signals.catalog import Result, Signal
+from agentsignals.signals import Signal
+from agentsignals.signals.catalog import Result
 from agentsignals.store.files import Part, digest
 from agentsignals.store.tables import COLUMNS, Table
 

@@ -21,7 +21,8 @@ import msgspec
 
 from agentsignals.errors import AgentSignalsError, QueryError, StoreError
 from agentsignals.model.prices import candidates
-from agentsignals.signals.catalog import Signal, caption, catalogue
+from agentsignals.signals import Signal
+from agentsignals.signals.catalog import caption, catalogue
 from agentsignals.store import findings_cache as kept_findings
 from agentsignals.store import sidecars as repositories
 from agentsignals.store import tables

@@ -16,7 +16,8 @@ from agentsignals.questions.estimates import PlacedShare, over_places
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Row
 from agentsignals.questions.sql import by_session
-from agentsignals.signals.catalog import Signal, catalogue
+from agentsignals.signals import Signal
+from agentsignals.signals.catalog import catalogue
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median, rate_interval
 from agentsignals.ui.filter import OUTCOME, PLACE, Filter
 from agentsignals.ui.page import Where, figure, times

@@ -13,7 +13,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from agentsignals.errors import AgentSignalsError, CatalogError
-from agentsignals.signals.catalog import Signal, by_path, catalogue
+from agentsignals.signals import Signal
+from agentsignals.signals.catalog import by_path, catalogue
 from agentsignals.ui.drill_down import sessions_behind
 from agentsignals.ui.page import Query, Where, cut, times
 from agentsignals.ui.snapshot import Reading

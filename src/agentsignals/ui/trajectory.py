@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Kind
-from agentsignals.signals.catalog import Signal, catalogue
+from agentsignals.signals import Signal
+from agentsignals.signals.catalog import catalogue
 from agentsignals.ui import page as words
 from agentsignals.ui.snapshot import Reading
 

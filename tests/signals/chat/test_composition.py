@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agentsignals.model import Absent
-from agentsignals.signals.catalog import Measured, by_path, plain
+from agentsignals.signals import Measured
+from agentsignals.signals.catalog import by_path, plain
 from tests.build import call, user, view
 from tests.signals.ask import absent, lines, value, values_over_sessions
 

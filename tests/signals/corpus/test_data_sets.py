@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from agentsignals.model import Absent, Label
-from agentsignals.signals.catalog import Measured, by_path, plain
+from agentsignals.signals import Measured
+from agentsignals.signals.catalog import by_path, plain
 from agentsignals.views.session import SessionView
 from tests.build import call, say, session, user, view
 from tests.signals.ask import absent, value, values_over_sessions

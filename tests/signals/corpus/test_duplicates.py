@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from agentsignals.model import Absent
-from agentsignals.signals.catalog import Measured, by_path
+from agentsignals.signals import Measured
+from agentsignals.signals.catalog import by_path
 from agentsignals.views.session import SessionView
 from tests.build import say, user, view
 from tests.signals.ask import absent, lines, value, values_over_sessions

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from agentsignals.model import Absent
-from agentsignals.signals.catalog import Measured, by_path
+from agentsignals.signals import Measured
+from agentsignals.signals.catalog import by_path
 from tests.build import Part, call, event, say, think, user, view
 from tests.signals.ask import absent, detail, evidence, lines, value, values_over_sessions
 

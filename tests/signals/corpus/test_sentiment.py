@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from agentsignals.model import Absent, Label
-from agentsignals.signals.catalog import Measured, by_path, inventory, measure, plain
+from agentsignals.signals import Measured
+from agentsignals.signals.catalog import by_path, inventory, measure, plain
 from agentsignals.stats.agreement import agreement
 from agentsignals.views.session import SessionView
 from tests.build import call, say, session, user

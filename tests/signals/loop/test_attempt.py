@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from agentsignals.model import Absent, Verification
-from agentsignals.signals.catalog import Measured, by_path
+from agentsignals.signals import Measured
+from agentsignals.signals.catalog import by_path
 from agentsignals.signals.loop import error_kind
 from agentsignals.views.session import SessionView
 from tests.signals.ask import absent, detail, evidence, value, values_over_sessions

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from agentsignals.errors import UsageError
 from agentsignals.questions.compare.attempts import decoded, is_number
 from agentsignals.questions.question import Row
-from agentsignals.signals.catalog import Signal, by_path, catalogue
+from agentsignals.signals import Signal
+from agentsignals.signals.catalog import by_path, catalogue
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, SEED, share_interval
 from agentsignals.stats.paired import sign_flip
 

@@ -19,7 +19,7 @@ from agentsignals.model import UNSPOKEN, Absent, EventKind, ToolCall, TurnKind
 from agentsignals.model.lazy import once
 from agentsignals.model.prices import PAID, PROMPT
 from agentsignals.redaction import redacted
-from agentsignals.signals.catalog import Measured, Row, ratio, signal
+from agentsignals.signals import Measured, Row, ratio, signals_with
 from agentsignals.stats.agent_traces import (
     FEWEST_SESSIONS,
     FEWEST_SETS,
@@ -38,23 +38,22 @@ from agentsignals.views.usage import usd_of
 from agentsignals.words.lexicon import ACTIONS, clean, head
 from agentsignals.words.text import estimate_tokens, lowered
 
+signal = signals_with(origin="agent-traces")
+
 SHORT_CHARS = 20
 _CANONICAL: frozenset[EventKind] = frozenset(
     ("human_turn", "interrupt", "thinking", "text", "tool_call", "tool_result", "compaction", "model_change")
 )
 
 
-@signal(
-    "corpus.autonomy_ratio",
-    type="float",
-    unit="tool calls per user message",
-    origin="agent-traces",
-    pitfalls="What counts as a call differs by client. A data set has two values: the median of its sessions, and all"
-    " calls over all messages.",
-    why="Most of a session is not the person: collections differ from 11 to 40 calls a message.",
-)
+@signal("corpus.autonomy_ratio", "float", "tool calls per user message")
 def autonomy_ratio(view: SessionView, why: Evidence, tool_call_count: int, user_turn_count: int) -> Measured | Absent:
-    """Main-thread tool calls for each human turn."""
+    """Main-thread tool calls for each human turn.
+
+    Pitfalls: What counts as a call differs by client. A data set has two values: the median of its sessions, and all
+    calls over all messages.
+    Why: Most of a session is not the person: collections differ from 11 to 40 calls a message.
+    """
     why.support(view.calls)
     why.denominator(view.turns)
     if not user_turn_count:
@@ -63,31 +62,24 @@ def autonomy_ratio(view: SessionView, why: Evidence, tool_call_count: int, user_
     return ratio(tool_call_count, user_turn_count, with_subagents=with_subagents)
 
 
-@signal(
-    "corpus.error_rate",
-    type="float",
-    unit="ratio",
-    origin="agent-traces",
-    pitfalls="Error flags mean different things in different clients. The person's refusals count on neither side."
-    " The same figure as user.tool_error_rate.",
-)
+@signal("corpus.error_rate", "float", "ratio")
 def error_rate(view: SessionView, why: Evidence, tool_error_rate: float) -> Measured:
-    """Failed tool calls / answered tool calls: a session's user.tool_error_rate."""
+    """Failed tool calls / answered tool calls: a session's user.tool_error_rate.
+
+    Pitfalls: Error flags mean different things in different clients. The person's refusals count on neither side. The
+    same figure as user.tool_error_rate.
+    """
     why.support(view.errors)
     why.denominator(view.answered)
     return Measured(tool_error_rate, {"num": len(view.errors), "den": view.n_answered})
 
 
-@signal(
-    "corpus.tool_mix_entropy",
-    type="float",
-    unit="bits",
-    context="both",
-    origin="agent-traces",
-    pitfalls="MCP tools have many names, which inflates it: compare `class_entropy` across agents.",
-)
+@signal("corpus.tool_mix_entropy", "float", "bits", context="both")
 def tool_mix_entropy(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Shannon entropy of the tool names of main-thread calls; `norm` is the share of the most it could be."""
+    """Shannon entropy of the tool names of main-thread calls; `norm` is the share of the most it could be.
+
+    Pitfalls: MCP tools have many names, which inflates it: compare `class_entropy` across agents.
+    """
     if not view.calls:
         return Absent("not_applicable", "no_calls")
     why.support(view.calls)
@@ -97,18 +89,13 @@ def tool_mix_entropy(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(bits, {"norm": norm, "class_entropy": _entropy(view.class_counts.values())})
 
 
-@signal(
-    "corpus.tool_class_mix",
-    type="obj",
-    unit="shares",
-    context="both",
-    origin="agent-traces",
-    priority="P1",
-    pitfalls="Shares hide how few calls there may be: `n`.",
-    why="Agents group by working style: read-heavy, shell-heavy, edit-first.",
-)
+@signal("corpus.tool_class_mix", "obj", "shares", context="both", priority="P1")
 def tool_class_mix(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Share of each class among the main-thread tool calls."""
+    """Share of each class among the main-thread tool calls.
+
+    Pitfalls: Shares hide how few calls there may be: `n`.
+    Why: Agents group by working style: read-heavy, shell-heavy, edit-first.
+    """
     if not view.calls:
         return Absent("not_applicable", "no_calls")
     why.support(view.calls)
@@ -116,34 +103,25 @@ def tool_class_mix(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured({class_: k / n for class_, k in sorted(view.class_counts.items())}, {"n": n})
 
 
-@signal(
-    "corpus.session_length_events",
-    type="int",
-    unit="events",
-    context="both",
-    origin="this project",
-    pitfalls="Events, not lines of the file: of those a third may be progress ticks and half repeats.",
-)
+@signal("corpus.session_length_events", "int", "events", context="both", origin="this project")
 def session_length_events(view: SessionView, why: Evidence) -> Measured:
     """Main-thread events that say something: human turns, interrupts, thinking, text, calls, results, compactions,
-    changes of model."""
+    changes of model.
+
+    Pitfalls: Events, not lines of the file: of those a third may be progress ticks and half repeats.
+    """
     why.support(e for e in view.events if e.kind in _CANONICAL)
     others = len(view.session.events) - len(view.events)
     silent = sum([len(events) for kind, events in view.by_kind.items() if kind not in _CANONICAL])
     return Measured(len(view.events) - silent, {"subagent_events": others})
 
 
-@signal(
-    "corpus.median_session_length_events",
-    type="float",
-    unit="events",
-    context="both",
-    level="corpus",
-    origin="agent-traces",
-    pitfalls="Raw line counts are another thing: see corpus.session_length_events.",
-)
+@signal("corpus.median_session_length_events", "float", "events", context="both", level="corpus")
 def median_session_length_events(session_length_events: Sequence[int]) -> Measured | Absent:
-    """Median over sessions of the number of events."""
+    """Median over sessions of the number of events.
+
+    Pitfalls: Raw line counts are another thing: see corpus.session_length_events.
+    """
     middle = median(session_length_events)
     if middle is None:
         return Absent("not_applicable", "no_sessions")
@@ -151,17 +129,13 @@ def median_session_length_events(session_length_events: Sequence[int]) -> Measur
 
 
 @signal(
-    "corpus.session_cost_usd",
-    type="float",
-    unit="USD",
-    context="both",
-    version=3,
-    origin="this project",
-    grows_with_output=True,
-    pitfalls="As tokens.cost_usd, and the same figure.",
+    "corpus.session_cost_usd", "float", "USD", version=3, grows_with_output=True, context="both", origin="this project"
 )
 def session_cost_usd(view: SessionView, why: Evidence, cost_usd: float) -> Measured:
-    """Cost of all model calls of a session, its subagents' included."""
+    """Cost of all model calls of a session, its subagents' included.
+
+    Pitfalls: As tokens.cost_usd, and the same figure.
+    """
     priced = [s for s in view.session.steps if s.cost_usd is not None]
     why.support(priced)
     why.bill(priced, PAID)
@@ -170,17 +144,18 @@ def session_cost_usd(view: SessionView, why: Evidence, cost_usd: float) -> Measu
 
 @signal(
     "corpus.cost_per_session",
-    type="float",
-    unit="USD per session",
+    "float",
+    "USD per session",
+    version=3,
+    grows_with_output=True,
     context="both",
     level="corpus",
-    version=3,
-    origin="agent-traces",
-    grows_with_output=True,
-    pitfalls="Sessions without a price are left out (`n_null`); where output is logged too low, so is this.",
 )
 def cost_per_session(session_cost_usd: Sequence[float], session_length_events: Sequence[int]) -> Measured | Absent:
-    """Mean cost of the sessions whose cost is known, subagents included."""
+    """Mean cost of the sessions whose cost is known, subagents included.
+
+    Pitfalls: Sessions without a price are left out (`n_null`); where output is logged too low, so is this.
+    """
     if not session_cost_usd:
         return Absent("not_computable", "no_costs")
     detail = {
@@ -191,17 +166,12 @@ def cost_per_session(session_cost_usd: Sequence[float], session_length_events: S
     return Measured(_mean(session_cost_usd), detail)
 
 
-@signal(
-    "corpus.output_input_token_ratio",
-    type="float",
-    unit="ratio",
-    context="both",
-    origin="agent-traces",
-    grows_with_output=True,
-    pitfalls="`literal` leaves cached input out, as the providers' field does, and spans four orders of magnitude.",
-)
+@signal("corpus.output_input_token_ratio", "float", "ratio", grows_with_output=True, context="both")
 def output_input_token_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Output tokens / (uncached input + cache reads + cache writes) of the main thread's model calls."""
+    """Output tokens / (uncached input + cache reads + cache writes) of the main thread's model calls.
+
+    Pitfalls: `literal` leaves cached input out, as the providers' field does, and spans four orders of magnitude.
+    """
     output, uncached, everything = view.usage.output_tokens, view.usage.input_tokens, view.usage.all_input
     if output is None or uncached is None:
         return Absent("missing_field", "usage")
@@ -217,17 +187,13 @@ def _pooled_messages(sessions: Sequence[dict[str, int]]) -> list[dict[str, int]]
     return [{key: sum([session[key] for session in sessions]) for key in ("le_20", "lt_20", "n")}]
 
 
-@signal(
-    "corpus.short_messages",
-    pool=_pooled_messages,
-    type="obj",
-    unit="messages",
-    origin="this project",
-    pitfalls="Depends on what counts as a human message: interrupts or /exit would inflate it.",
-)
+@signal("corpus.short_messages", "obj", "messages", pool=_pooled_messages, origin="this project")
 def short_messages(view: SessionView, why: Evidence) -> dict[str, int] | Absent:
     """Human messages of at most 20 characters, of under 20, and of any length; plan hand-offs and bare attachments
-    excluded."""
+    excluded.
+
+    Pitfalls: Depends on what counts as a human message: interrupts or /exit would inflate it.
+    """
     messages = [(n, t) for t in view.turns if t.kind not in UNSPOKEN and (n := len(t.text.strip()))]
     if not messages:
         return Absent("not_applicable", "no_messages")
@@ -237,16 +203,12 @@ def short_messages(view: SessionView, why: Evidence) -> dict[str, int] | Absent:
     return {"le_20": len(short), "lt_20": len([1 for n, _ in messages if n < SHORT_CHARS]), "n": len(messages)}
 
 
-@signal(
-    "corpus.share_messages_le_20_chars",
-    type="float",
-    unit="ratio",
-    level="corpus",
-    origin="agent-traces",
-    pitfalls="The seed says both at most 20 and under 20: `lt_20` is the other.",
-)
+@signal("corpus.share_messages_le_20_chars", "float", "ratio", level="corpus")
 def share_messages_le_20_chars(short_messages: Sequence[dict[str, int]]) -> Measured | Absent:
-    """Human messages of at most 20 characters / all human messages."""
+    """Human messages of at most 20 characters / all human messages.
+
+    Pitfalls: The seed says both at most 20 and under 20: `lt_20` is the other.
+    """
     (total,) = _pooled_messages(short_messages)
     lt_20 = total["lt_20"] / total["n"] if total["n"] else None
     return ratio(total["le_20"], total["n"], lt_20=lt_20)
@@ -272,18 +234,13 @@ COMMANDS_LOOKED_AT = 1_000
 is looked for in all of them. What was printed so long ago has left the agent's context."""
 
 
-@signal(
-    "corpus.read_before_edit_rate",
-    type="float",
-    unit="ratio",
-    context="both",
-    origin="agent-traces",
-    pitfalls="Claude Code enforces it, so it says something only of agents without that guard. A file shown by a search"
-    " or attached by the person does not count as read."
-    " Of eval runs one value on the project's corpus.",
-)
+@signal("corpus.read_before_edit_rate", "float", "ratio", context="both")
 def read_before_edit_rate(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Edit attempts on existing files the agent had read or changed before / all edit attempts on existing files."""
+    """Edit attempts on existing files the agent had read or changed before / all edit attempts on existing files.
+
+    Pitfalls: Claude Code enforces it, so it says something only of agents without that guard. A file shown by a search
+    or attached by the person does not count as read. Of eval runs one value on the project's corpus.
+    """
     seen = _Seen(view)
     attempts = len(seen.informed) + len(seen.blind)
     if not attempts:
@@ -294,19 +251,13 @@ def read_before_edit_rate(view: SessionView, why: Evidence) -> Measured | Absent
     return ratio(len(seen.informed), attempts, blocked=blocked, lost_by_compaction=seen.lost)
 
 
-@signal(
-    "corpus.error_recovery_rate",
-    type="float",
-    unit="ratio",
-    context="both",
-    origin="this project",
-    priority="P1",
-    version=2,
-    pitfalls="Seed 000 names error recovery as the better lens without a formula: this one is ours.",
-    why="How an agent handles failure says more than how pleased the person sounds.",
-)
+@signal("corpus.error_recovery_rate", "float", "ratio", version=2, context="both", priority="P1", origin="this project")
 def error_recovery_rate(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Failed calls soon made good, by the same tool on the same target within five calls and the same turn / all."""
+    """Failed calls soon made good, by the same tool on the same target within five calls and the same turn / all.
+
+    Pitfalls: Seed 000 names error recovery as the better lens without a formula: this one is ours.
+    Why: How an agent handles failure says more than how pleased the person sounds.
+    """
     if not view.says_failures:
         return FAILURES_UNSAID
     if all(c.error_class == "sibling_cancelled" for c in view.errors):
@@ -496,16 +447,13 @@ _CONTINUATION_CHARS = 40
 _LETTER = re.compile(r"[A-Za-z]")
 
 
-@signal(
-    "corpus.first_message_pattern",
-    type="enum",
-    unit="label",
-    origin="agent-traces",
-    pitfalls="English words only. Also a proxy for the kind of task: who opens with a bug report is not angry but"
-    " has a bug.",
-)
+@signal("corpus.first_message_pattern", "enum", "label")
 def first_message_pattern(view: SessionView, why: Evidence) -> str | Absent:
-    """The first rule the first human turn meets: by its kind, then by its words in a fixed order, else `statement`."""
+    """The first rule the first human turn meets: by its kind, then by its words in a fixed order, else `statement`.
+
+    Pitfalls: English words only. Also a proxy for the kind of task: who opens with a bug report is not angry but has a
+    bug.
+    """
     if not view.turns:
         return Absent("not_applicable", "no_turns")
     first = view.turns[0]
@@ -574,18 +522,13 @@ def _pooled(sessions: Sequence[dict[str, dict[str, Any]]]) -> list[dict[str, dic
     return [pooled]
 
 
-@signal(
-    "corpus.message_counts",
-    pool=_pooled,
-    type="obj",
-    unit="messages",
-    origin="this project",
-    version=2,
-    pitfalls="Raw material of corpus.top_duplicate_messages. Messages that differ only in what was masked are one.",
-)
+@signal("corpus.message_counts", "obj", "messages", pool=_pooled, version=2, origin="this project")
 def message_counts(view: SessionView, why: Evidence) -> dict[str, dict[str, Any]] | Absent:
     """How often each human message occurs, by a digest, with a sample. Secrets and names are masked first, then case,
-    outer blanks and a final . or ! put aside; plan hand-offs and bare attachments excluded."""
+    outer blanks and a final . or ! put aside; plan hand-offs and bare attachments excluded.
+
+    Pitfalls: Raw material of corpus.top_duplicate_messages. Messages that differ only in what was masked are one.
+    """
     messages = [t for t in view.turns if t.kind not in UNSPOKEN and t.text.strip()]
     if not messages:
         return Absent("not_applicable", "no_messages")
@@ -630,19 +573,13 @@ def _sample(text: str) -> str:
     return text if len(text) <= LONG_CHARS else text[:LONG_CHARS] + _CUT
 
 
-@signal(
-    "corpus.top_duplicate_messages[]",
-    type="list[obj]",
-    unit="rows",
-    level="corpus",
-    origin="agent-traces",
-    priority="P2",
-    why="One in five messages is a word or two: most of them are these.",
-    version=2,
-    pitfalls="Secrets, addresses and absolute paths are hidden, as far as they are recognised.",
-)
+@signal("corpus.top_duplicate_messages[]", "list[obj]", "rows", version=2, level="corpus", priority="P2")
 def top_duplicate_messages(message_counts: Sequence[dict[str, dict[str, Any]]]) -> Measured | Absent:
-    """The 25 most frequent human messages that occur at least twice: text, how often, in how many sessions."""
+    """The 25 most frequent human messages that occur at least twice: text, how often, in how many sessions.
+
+    Pitfalls: Secrets, addresses and absolute paths are hidden, as far as they are recognised.
+    Why: One in five messages is a word or two: most of them are these.
+    """
     if not message_counts:
         return Absent("not_applicable", "no_messages")
     (messages,) = _pooled(message_counts)
@@ -673,15 +610,13 @@ def _pooled_data_sets(sessions: Sequence[Figures]) -> list[Figures]:
 
 @signal(
     "corpus.metric_inputs",
+    "obj",
+    "per metric",
     pool=_pooled_data_sets,
-    type="obj",
-    unit="per metric",
     version=2,
-    origin="agentsignals",
     source="derived",
     priority="P2",
-    pitfalls="Null where the session has no such value.",
-    why="What corpus.cross_dataset_variance puts together by data set.",
+    origin="agentsignals",
 )
 def metric_inputs(  # noqa: PLR0913  (the parameters are the needs of the signal)
     view: SessionView,
@@ -694,7 +629,11 @@ def metric_inputs(  # noqa: PLR0913  (the parameters are the needs of the signal
     short_messages: dict[str, int] | Absent,
     sentiment_messages: dict[str, dict[str, Any]] | Absent,
 ) -> Figures | Absent:
-    """The session's part in each metric of its data set, and the place that this is."""
+    """The session's part in each metric of its data set, and the place that this is.
+
+    Pitfalls: Null where the session has no such value.
+    Why: What corpus.cross_dataset_variance puts together by data set.
+    """
     place = place_of(view.session.repo, view.session.cwd)
     if place is None:
         return Absent("not_applicable", "repo_unknown")
@@ -734,22 +673,16 @@ class Variance(Row):
 
 
 @signal(
-    "corpus.cross_dataset_variance[]",
-    type="list[obj]",
-    unit="rows",
-    version=2,
-    level="corpus",
-    origin="agent-traces",
-    source="derived",
-    priority="P1",
-    pitfalls="Raw variances are not comparable across units; the seed does not say which it means. Data sets of fewer"
-    " than five sessions are left out; neg_pct_turn5 needs labels, and is of the labeller with most of them.",
-    why="The first row is the question of agent-traces: where do data sets differ most?",
+    "corpus.cross_dataset_variance[]", "list[obj]", "rows", version=2, level="corpus", source="derived", priority="P1"
 )
 def cross_dataset_variance(metric_inputs: Sequence[Figures]) -> Measured | Absent:
     """For each behavioural metric of agent-traces the coefficient of variation over data sets, plain and robust; the
-    most
-    different first."""
+    most different first.
+
+    Pitfalls: Raw variances are not comparable across units; the seed does not say which it means. Data sets of fewer
+    than five sessions are left out; neg_pct_turn5 needs labels, and is of the labeller with most of them.
+    Why: The first row is the question of agent-traces: where do data sets differ most?
+    """
     sets = _pooled_data_sets(metric_inputs)
     large = [[figures] for figures in sets if figures["sessions"] >= FEWEST_SESSIONS]
     if len(large) < FEWEST_SETS:

@@ -11,12 +11,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from agentsignals.model import Absent, Label, Turn
-from agentsignals.signals.catalog import Measured, Row, signal
+from agentsignals.signals import Measured, Row, signals_with
 from agentsignals.stats import agent_traces as counts
 from agentsignals.stats.agent_traces import LOW_N, NEGATIVE, NEUTRAL, POSITIVE, UNJUDGED, Conversation, Message, Part
 from agentsignals.stats.agreement import agreement
 from agentsignals.stats.intervals import wilson
 from agentsignals.views.session import Evidence, SessionView
+
+signal = signals_with(level="corpus", source="llm_judge", priority="P1", status="needs a judge", origin="agent-traces")
 
 _NO_LABEL = Absent("backend_disabled", "no sentiment label")
 ENOUGH = 100
@@ -24,20 +26,13 @@ ENOUGH = 100
 _Labelled = dict[str, dict[str, Any]]
 
 
-@signal(
-    "corpus.sentiment_label",
-    type="enum",
-    unit="label",
-    level="turn",
-    origin="agent-traces",
-    source="llm_judge",
-    priority="P1",
-    status="needs a judge",
-    pitfalls="A label is a labeller's output: two labellers agreed with a kappa of 0.43. Of several labellers"
-    " the one with most labels in the session counts: `labeller`.",
-)
+@signal("corpus.sentiment_label", "enum", "label", level="turn")
 def sentiment_label(view: SessionView, why: Evidence) -> list[Measured | Absent] | Absent:
-    """POSITIVE, NEUTRAL or NEGATIVE: what the labeller said of a human message, with its `reason`."""
+    """POSITIVE, NEUTRAL or NEGATIVE: what the labeller said of a human message, with its `reason`.
+
+    Pitfalls: A label is a labeller's output: two labellers agreed with a kappa of 0.43. Of several labellers the one
+    with most labels in the session counts: `labeller`.
+    """
     labels = _by_turn(view.judgements(counts.TASK))
     if not labels:
         return _NO_LABEL
@@ -73,18 +68,12 @@ def _by_turn(labels: Iterable[Label]) -> dict[int, Label]:
     return by_turn
 
 
-@signal(
-    "corpus.sentiment_messages",
-    type="obj",
-    unit="labels by labeller",
-    origin="agentsignals",
-    source="llm_judge",
-    priority="P1",
-    status="needs a judge",
-    pitfalls="Raw material of the findings over all sessions: turns are numbered from 1 there.",
-)
+@signal("corpus.sentiment_messages", "obj", "labels by labeller", level="session", origin="agentsignals")
 def sentiment_messages(view: SessionView, why: Evidence) -> _Labelled | Absent:
-    """For each labeller the session's human messages: turn number, label, and the model each was said to."""
+    """For each labeller the session's human messages: turn number, label, and the model each was said to.
+
+    Pitfalls: Raw material of the findings over all sessions: turns are numbered from 1 there.
+    """
     by_labeller: dict[str, list[Label]] = {}
     for label in view.session.labels:
         if label.task == counts.TASK and label.turn is not None:
@@ -142,19 +131,12 @@ def _of(part: Part) -> float | None:
     return part[0] / part[1] if part[1] else None
 
 
-@signal(
-    "corpus.neutral_share",
-    type="float",
-    unit="ratio",
-    level="corpus",
-    origin="agent-traces",
-    source="llm_judge",
-    priority="P1",
-    status="needs a judge",
-    pitfalls="Two contributors wrote three in four messages of the published data: whose sessions these are tells.",
-)
+@signal("corpus.neutral_share", "float", "ratio")
 def neutral_share(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
-    """NEUTRAL messages / labelled messages; `neg_share` and `pos_share` are the others'."""
+    """NEUTRAL messages / labelled messages; `neg_share` and `pos_share` are the others'.
+
+    Pitfalls: Two contributors wrote three in four messages of the published data: whose sessions these are tells.
+    """
     conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
         return _NO_LABEL
@@ -165,20 +147,13 @@ def neutral_share(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
     return _ratio(neutral, labeller, neg_share=_of(neg), pos_share=_of(pos))
 
 
-@signal(
-    "corpus.pure_neutral_session_share",
-    type="float",
-    unit="ratio",
-    level="corpus",
-    origin="agent-traces",
-    source="llm_judge",
-    priority="P1",
-    status="needs a judge",
-    pitfalls="Grows as sessions get shorter.",
-)
+@signal("corpus.pure_neutral_session_share", "float", "ratio")
 def pure_neutral_session_share(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
     """Sessions with neither a POSITIVE nor a NEGATIVE message / sessions with a label; neutral as far as they were
-    labelled, with messages that were not, they are left out (`n_excluded`)."""
+    labelled, with messages that were not, they are left out (`n_excluded`).
+
+    Pitfalls: Grows as sessions get shorter.
+    """
     conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
         return _NO_LABEL
@@ -198,19 +173,12 @@ class Point(Row, kw_only=True):
     low_n: bool
 
 
-@signal(
-    "corpus.neg_by_turn_curve[]",
-    type="list[obj]",
-    unit="points",
-    level="corpus",
-    origin="agent-traces",
-    source="llm_judge",
-    priority="P1",
-    status="needs a judge",
-    pitfalls="Later turns are turns of longer sessions: `cohort` is the same curve of sessions that reach turn 5.",
-)
+@signal("corpus.neg_by_turn_curve[]", "list[obj]", "points")
 def neg_by_turn_curve(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
-    """NEGATIVE share of turns 1 to 10, and of all later ones (turn 11) together; `plateau` is that of turn 5 on."""
+    """NEGATIVE share of turns 1 to 10, and of all later ones (turn 11) together; `plateau` is that of turn 5 on.
+
+    Pitfalls: Later turns are turns of longer sessions: `cohort` is the same curve of sessions that reach turn 5.
+    """
     conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
         return _NO_LABEL
@@ -233,19 +201,12 @@ def _curve(conversations: list[Conversation], *, cohort: bool = False) -> list[P
     return points
 
 
-@signal(
-    "corpus.neg_pct_turn5",
-    type="float",
-    unit="ratio",
-    level="corpus",
-    origin="agent-traces",
-    source="llm_judge",
-    priority="P1",
-    status="needs a judge",
-    pitfalls="Only longer sessions reach turn 5: part of the rise from turn 1 is other sessions.",
-)
+@signal("corpus.neg_pct_turn5", "float", "ratio")
 def neg_pct_turn5(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
-    """NEGATIVE share of the messages that are their session's fifth human turn."""
+    """NEGATIVE share of the messages that are their session's fifth human turn.
+
+    Pitfalls: Only longer sessions reach turn 5: part of the rise from turn 1 is other sessions.
+    """
     conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
         return _NO_LABEL
@@ -255,20 +216,13 @@ def neg_pct_turn5(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
     return _ratio((k, n), labeller, n=n) if n else Absent("not_computable", "no session reaches turn 5")
 
 
-@signal(
-    "corpus.recovery_rate",
-    type="float",
-    unit="ratio",
-    level="corpus",
-    origin="agent-traces",
-    source="llm_judge",
-    priority="P1",
-    status="needs a judge",
-    pitfalls="Openings labelled NEGATIVE are mostly bug reports: a proxy for the task, not for a mood.",
-)
+@signal("corpus.recovery_rate", "float", "ratio")
 def recovery_rate(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
     """Of the sessions whose first turn is NEGATIVE, those with a POSITIVE message later; `multi_turn` leaves out those
-    of one message, `neutral_first` is the same of NEUTRAL openings."""
+    of one message, `neutral_first` is the same of NEUTRAL openings.
+
+    Pitfalls: Openings labelled NEGATIVE are mostly bug reports: a proxy for the task, not for a mood.
+    """
     conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
         return _NO_LABEL
@@ -278,20 +232,13 @@ def recovery_rate(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
     return _ratio(negative, labeller, multi_turn=_of(several), neutral_first=_of(neutral), neutral_n=neutral[1])
 
 
-@signal(
-    "corpus.post_negative_shift",
-    type="obj",
-    unit="ratios",
-    level="corpus",
-    origin="agent-traces",
-    source="llm_judge",
-    priority="P1",
-    status="needs a judge",
-    pitfalls="Louder, not only darker; and `after` is of longer sessions than `base`.",
-)
+@signal("corpus.post_negative_shift", "obj", "ratios")
 def post_negative_shift(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
     """NEGATIVE and POSITIVE shares of all messages, and of those behind a session's first NEGATIVE message where that
-    is not its first; that message itself is in neither `after` share."""
+    is not its first; that message itself is in neither `after` share.
+
+    Pitfalls: Louder, not only darker; and `after` is of longer sessions than `base`.
+    """
     conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
         return _NO_LABEL
@@ -320,19 +267,12 @@ class OfModel(Row):
     ci: list[float]
 
 
-@signal(
-    "corpus.neg_share_by_model[]",
-    type="list[obj]",
-    unit="rows",
-    level="corpus",
-    origin="agent-traces",
-    source="llm_judge",
-    priority="P2",
-    status="needs a judge",
-    pitfalls="No leaderboard: people chose the model, the task and whether to share the session.",
-)
+@signal("corpus.neg_share_by_model[]", "list[obj]", "rows", priority="P2")
 def neg_share_by_model(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
-    """NEGATIVE share of the messages said to each model, of models with at least 100; the lowest first."""
+    """NEGATIVE share of the messages said to each model, of models with at least 100; the lowest first.
+
+    Pitfalls: No leaderboard: people chose the model, the task and whether to share the session.
+    """
     conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
         return _NO_LABEL
@@ -350,20 +290,13 @@ def neg_share_by_model(sentiment_messages: Sequence[_Labelled]) -> Measured | Ab
     return Measured(rows, {"models": len(models[1]), "hidden": len(models[1]) - len(rows), "labeller": labeller})
 
 
-@signal(
-    "corpus.labeller_agreement",
-    type="obj",
-    unit="stats",
-    level="corpus",
-    origin="agent-traces",
-    source="derived",
-    priority="P2",
-    status="needs a judge",
-    pitfalls="Where most is neutral, chance agrees too: `chance` was 0.62 in the published data.",
-)
+@signal("corpus.labeller_agreement", "obj", "stats", source="derived", priority="P2")
 def labeller_agreement(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
     """Raw agreement and Cohen's kappa of two labellers on the messages both labelled, with the confusion matrix: the
-    labeller with the newest labels (rows) against the one who labelled most of the same messages (columns)."""
+    labeller with the newest labels (rows) against the one who labelled most of the same messages (columns).
+
+    Pitfalls: Where most is neutral, chance agrees too: `chance` was 0.62 in the published data.
+    """
     _, labeller = _conversations(sentiment_messages)
     shared: dict[str, list[tuple[str, str]]] = {}
     for session in sentiment_messages:

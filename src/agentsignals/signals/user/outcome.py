@@ -10,10 +10,12 @@ import msgspec
 from agentsignals.changes.regions import WHOLE_TREE
 from agentsignals.changes.worktrees import MOST_TOLD, EarlierSessions, Kind, LinesCommitted, LinesTakenBack, read
 from agentsignals.model import RAN, Absent, Edit, Event, ToolCall, to_iso
-from agentsignals.signals.catalog import Measured, signal
+from agentsignals.signals import Measured, signals_with
 from agentsignals.views.history import AHEAD_S, History
 from agentsignals.views.session import Evidence, SessionView, closing_question, cut_short, plan_handed_on
 from agentsignals.words.lexicon import acceptance, giving_up, rejection, revert_all
+
+signal = signals_with(origin="Agent Signals")
 
 REOPENED_SOON_S = 1800
 REOPENED_AT_MOST_S = AHEAD_S
@@ -35,21 +37,15 @@ _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _UNSTASHES = re.compile(r"\bgit stash (?:pop|apply)\b")
 
 
-@signal(
-    "user.output_applied",
-    type="bool",
-    unit="flag",
-    origin="Agent Signals",
-    source="git",
-    version=3,
-    status="needs a repository",
-    why="The strongest cheap sign of quality: nobody has to be asked.",
-    pitfalls="Committed is not merged. Without `attribute`, and a collector's record, only commits made inside the"
-    " session are seen.",
-)
+@signal("user.output_applied", "bool", "flag", version=3, source="git", status="needs a repository")
 def output_applied(view: SessionView, why: Evidence, lines_committed: dict[str, Any] | Absent) -> Measured | Absent:
     """Whether lines the agent wrote were committed: by its lines in the commits of the repository, else by recorded
-    attribution, else by a commit after the last edit, else by one that a collector linked to it."""
+    attribution, else by a commit after the last edit, else by one that a collector linked to it.
+
+    Pitfalls: Committed is not merged. Without `attribute`, and a collector's record, only commits made inside the
+    session are seen.
+    Why: The strongest cheap sign of quality: nobody has to be asked.
+    """
     edits = _work(view)
     if not edits:
         return Absent("not_applicable", "no_edit")
@@ -138,22 +134,15 @@ def _in_repository(attribution: dict[str, Any], edits: list[Edit], why: Evidence
     )
 
 
-@signal(
-    "user.changes_reverted",
-    type="bool",
-    unit="flag",
-    version=2,
-    origin="Agent Signals",
-    source="git",
-    priority="P1",
-    status="needs a repository",
-    why="The complement of output_applied: the work was thrown away.",
-    pitfalls="An agent that replaces its own code reverts nothing. Without `attribute` only commands of the session are"
-    " seen.",
-)
+@signal("user.changes_reverted", "bool", "flag", version=2, source="git", priority="P1", status="needs a repository")
 def changes_reverted(view: SessionView, why: Evidence, lines_taken_back: dict[str, Any] | Absent) -> Measured | Absent:
     """Whether nine tenths of the lines the agent left standing were taken away again: by what commits show of its
-    files, else by a command that resets the whole working tree after the last edit, with nothing that brought it back.
+    files, else by a command that resets the whole working tree after the last edit, with nothing that brought it
+    back.
+
+    Pitfalls: An agent that replaces its own code reverts nothing. Without `attribute` only commands of the session are
+    seen.
+    Why: The complement of output_applied: the work was thrown away.
     """
     edits = _work(view)
     if not edits:
@@ -216,19 +205,14 @@ def _dropped_all(view: SessionView, row: ToolCall | Event, kind: str, last_edit:
     return kind == "reset_to" or not any(last_edit <= c.seq <= row.seq for c in view.commits)
 
 
-@signal(
-    "user.closing_reaction",
-    basis="heuristic",
-    type="obj",
-    unit="label",
-    version=3,
-    origin="agentsignals",
-    why="The raw end of a session, from which the outcome is derived and can be derived anew.",
-    pitfalls="Silence is no reaction of either kind: most sessions end without a word about the result.",
-)
+@signal("user.closing_reaction", "obj", "label", basis="heuristic", version=3, origin="agentsignals")
 def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
     """What the last human turn says of the work (revert_all, rejection, accept, gives_up or none), and what still
-    followed: edits, commits, a response cut short for good, a question of the agent's that nobody answered."""
+    followed: edits, commits, a response cut short for good, a question of the agent's that nobody answered.
+
+    Pitfalls: Silence is no reaction of either kind: most sessions end without a word about the result.
+    Why: The raw end of a session, from which the outcome is derived and can be derived anew.
+    """
     if not view.turns:
         return Absent("not_applicable", "no_turn")
     last = view.turns[-1]
@@ -273,17 +257,7 @@ def _reaction(text: str, kind: str, turn: int) -> tuple[str, str | None]:
     return "none", None
 
 
-@signal(
-    "user.session_outcome",
-    basis="heuristic",
-    type="enum",
-    unit="label",
-    version=3,
-    origin="Agent Signals",
-    why="The label without which no other sign of satisfaction can be read.",
-    pitfalls="No verdict (absent, none_found) is neither failure nor success, and where commits are not in sight it is"
-    " the rule: publish evidence_kind and the share without a verdict with every rate.",
-)
+@signal("user.session_outcome", "enum", "label", basis="heuristic", version=3)
 def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the signal)
     why: Evidence,
     view: SessionView,
@@ -294,7 +268,12 @@ def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the sign
     session_reopened_within_s: float | Absent,
 ) -> Measured | Absent:
     """explicitly_rejected, accepted, restarted_same_task or abandoned_mid_session: the first that something was seen
-    of; absent where nothing was."""
+    of; absent where nothing was.
+
+    Pitfalls: No verdict (absent, none_found) is neither failure nor success, and where commits are not in sight it is
+    the rule: publish evidence_kind and the share without a verdict with every rate.
+    Why: The label without which no other sign of satisfaction can be read.
+    """
     reaction = closing_reaction if isinstance(closing_reaction, dict) else {"kind": "none"}
     gap = session_reopened_within_s
     reopened = not isinstance(gap, Absent) and gap <= REOPENED_SOON_S
@@ -351,17 +330,13 @@ def _still_open(view: SessionView, history: History) -> bool:
     return ended is not None and history.known_until - ended < REOPENED_SOON_S * SECOND
 
 
-@signal(
-    "user.session_reopened_within_s",
-    type="float",
-    unit="seconds",
-    origin="Agent Signals",
-    priority="P1",
-    why="Coming back at once may mean that the first session did not deliver.",
-    pitfalls="A quick return is no failure: a third of all sessions is followed by another within half an hour.",
-)
+@signal("user.session_reopened_within_s", "float", "seconds", priority="P1")
 def session_reopened_within_s(view: SessionView, why: Evidence, history: History) -> Measured | Absent:
-    """Seconds from the end of this session to the start of the person's next in the same place, within a day."""
+    """Seconds from the end of this session to the start of the person's next in the same place, within a day.
+
+    Pitfalls: A quick return is no failure: a third of all sessions is followed by another within half an hour.
+    Why: Coming back at once may mean that the first session did not deliver.
+    """
     ended = view.session.ended_at
     if history.place is None:
         return Absent("not_applicable", "repo_unknown")
@@ -376,18 +351,13 @@ def session_reopened_within_s(view: SessionView, why: Evidence, history: History
     return Absent("none_found", "within_24h") if covered else Absent("censored", "store_ends_within_24h")
 
 
-@signal(
-    "user.prior_sessions_same_repo",
-    type="int",
-    unit="sessions",
-    version=2,
-    origin="Agent Signals",
-    priority="P1",
-    why="How much of the work on this repository the store has seen before.",
-    pitfalls="Only what was collected counts: see store_start.",
-)
+@signal("user.prior_sessions_same_repo", "int", "sessions", version=2, priority="P1")
 def prior_sessions_same_repo(why: Evidence, history: History) -> Measured | Absent:
-    """Sessions of the same repository in the store that started earlier and have a human turn."""
+    """Sessions of the same repository in the store that started earlier and have a human turn.
+
+    Pitfalls: Only what was collected counts: see store_start.
+    Why: How much of the work on this repository the store has seen before.
+    """
     if history.place is None:
         return Absent("not_applicable", "repo_unknown")
     why.rule(f"sessions of {history.place} with a human turn that started before this one")
@@ -413,17 +383,19 @@ def _attribution(view: SessionView, kind: type[Kind]) -> Kind | Absent:
 
 @signal(
     "user.lines_committed",
-    type="obj",
-    unit="lines",
-    origin="agentsignals",
+    "obj",
+    "lines",
     source="git",
     priority="P1",
     status="needs a repository",
-    why="Which commits have the work of a session, whoever made them: user.output_applied rests on it.",
-    pitfalls="A line is a session's where the replay of its calls put it. Lines that only a command wrote are none.",
+    origin="agentsignals",
 )
 def lines_committed(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
-    """The lines that the session's calls wrote and that stand in commits: how many, in which, in which files."""
+    """The lines that the session's calls wrote and that stand in commits: how many, in which, in which files.
+
+    Pitfalls: A line is a session's where the replay of its calls put it. Lines that only a command wrote are none.
+    Why: Which commits have the work of a session, whoever made them: user.output_applied rests on it.
+    """
     attribution = _attribution(view, LinesCommitted)
     if isinstance(attribution, Absent):
         return attribution
@@ -438,19 +410,21 @@ def lines_committed(view: SessionView, why: Evidence) -> dict[str, Any] | Absent
 
 @signal(
     "user.lines_taken_back",
-    type="obj",
-    unit="lines",
-    origin="agentsignals",
+    "obj",
+    "lines",
     source="git",
     priority="P1",
     status="needs a repository",
-    why="What of a session's work others removed again: user.changes_reverted rests on it.",
-    pitfalls="Shares lie between what is certain and what is possible: of a line that nobody committed nothing is"
-    " known until its file is in a commit.",
+    origin="agentsignals",
 )
 def lines_taken_back(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
     """Of the lines that the session's calls wrote and left standing: those that were gone from their files, or whose
-    commit was undone before the session had closed."""
+    commit was undone before the session had closed.
+
+    Pitfalls: Shares lie between what is certain and what is possible: of a line that nobody committed nothing is known
+    until its file is in a commit.
+    Why: What of a session's work others removed again: user.changes_reverted rests on it.
+    """
     attribution = _attribution(view, LinesTakenBack)
     if isinstance(attribution, Absent):
         return attribution
@@ -464,18 +438,20 @@ def lines_taken_back(view: SessionView, why: Evidence) -> dict[str, Any] | Absen
 
 @signal(
     "user.earlier_sessions_on_lines",
-    type="obj",
-    unit="files by session",
-    origin="agentsignals",
+    "obj",
+    "files by session",
     source="git",
     priority="P2",
     status="needs a repository",
-    why="Which lines were whose, followed through every commit: user.prior_sessions_same_region rests on it.",
-    pitfalls="Followed within one working tree; lines of other trees are known by their text only.",
+    origin="agentsignals",
 )
 def earlier_sessions_on_lines(view: SessionView, why: Evidence) -> dict[str, list[str]] | Absent:
     """Sessions that began earlier and wrote lines that this one replaced, or wrote within three lines of; and the
-    files."""
+    files.
+
+    Pitfalls: Followed within one working tree; lines of other trees are known by their text only.
+    Why: Which lines were whose, followed through every commit: user.prior_sessions_same_region rests on it.
+    """
     attribution = _attribution(view, EarlierSessions)
     if isinstance(attribution, Absent):
         return attribution

@@ -10,10 +10,12 @@ from agentsignals.changes.hunks import NOTHING, Changed, changed_by, changed_lin
 from agentsignals.changes.regions import Region, records
 from agentsignals.model import Absent, Edit, ToolCall, to_iso
 from agentsignals.model.lazy import once
-from agentsignals.signals.catalog import Measured, Row, signal
+from agentsignals.signals import Measured, Row, signals_with
 from agentsignals.views.calls import command_texts, lines_told
 from agentsignals.views.history import History, prints
 from agentsignals.views.session import Evidence, SessionView
+
+signal = signals_with(source="derived", origin="Agent Signals")
 
 OSCILLATES_AT = 2 / 3
 STEADY_REL = 0.5
@@ -36,17 +38,13 @@ class Edited(Row, kw_only=True):
     region_id: str
 
 
-@signal(
-    "user.region_edit_history[]",
-    type="list[obj]",
-    unit="records",
-    level="region",
-    origin="Agent Signals",
-    why="The foundation of every question about work on the same place: a file is too coarse for it.",
-    pitfalls="Line numbers of different moments are not comparable: use region_id.",
-)
+@signal("user.region_edit_history[]", "list[obj]", "records", level="region", source="session")
 def region_edit_history(view: SessionView, why: Evidence) -> Measured:
-    """Each changed place of each successful edit in order of time; lines as the file was right after that edit."""
+    """Each changed place of each successful edit in order of time; lines as the file was right after that edit.
+
+    Pitfalls: Line numbers of different moments are not comparable: use region_id.
+    Why: The foundation of every question about work on the same place: a file is too coarse for it.
+    """
     why.support(view.repo_edits)
     events = view.session.events
     unplaced = len([1 for e in view.repo_edits if e.start_line is None])
@@ -67,18 +65,13 @@ def region_edit_history(view: SessionView, why: Evidence) -> Measured:
     return Measured(history, {"regions": len(view.regions), **({"lines_unknown": unplaced} if unplaced else {})})
 
 
-@signal(
-    "user.region_re_edit_count",
-    type="int",
-    unit="regions",
-    origin="Agent Signals",
-    source="derived",
-    priority="P1",
-    why="The direct answer to: was the same place edited again and again?",
-    pitfalls="Editing again is not bad in itself: see convergence.",
-)
+@signal("user.region_re_edit_count", "int", "regions", priority="P1")
 def region_re_edit_count(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Tracked regions that a later call edited again; hunks of one call never count as that."""
+    """Tracked regions that a later call edited again; hunks of one call never count as that.
+
+    Pitfalls: Editing again is not bad in itself: see convergence.
+    Why: The direct answer to: was the same place edited again and again?
+    """
     if not view.repo_edits:
         return Absent("not_applicable", "no_edit")
     placed = [e for e in view.repo_edits if e.old_start is not None and e.start_line is not None]
@@ -92,20 +85,14 @@ def region_re_edit_count(view: SessionView, why: Evidence) -> Measured | Absent:
 
 
 @signal(
-    "user.region_edit_convergence[]",
-    basis="heuristic",
-    type="list[str]",
-    unit="labels",
-    level="region",
-    origin="Agent Signals",
-    source="derived",
-    priority="P1",
-    version=3,
-    why="Shrinking edits refine; edits that go back and forth are the failure.",
-    pitfalls="Two edits of a place say little: half of all re-edited regions have no more.",
+    "user.region_edit_convergence[]", "list[str]", "labels", basis="heuristic", version=3, level="region", priority="P1"
 )
 def region_edit_convergence(view: SessionView, why: Evidence) -> Measured | Absent:
-    """For each region edited again, by first edit: converging, oscillating, expanding or unchanged."""
+    """For each region edited again, by first edit: converging, oscillating, expanding or unchanged.
+
+    Pitfalls: Two edits of a place say little: half of all re-edited regions have no more.
+    Why: Shrinking edits refine; edits that go back and forth are the failure.
+    """
     if not view.repo_edits:
         return Absent("not_applicable", "no_edit")
     numbers = {id(r): n for n, r in enumerate(view.regions)}
@@ -217,21 +204,15 @@ def _goes_back(changes: list[Changed]) -> bool:
 MOST_TOLD = 20
 
 
-@signal(
-    "user.edited_line_prints",
-    type="obj",
-    unit="prints by file",
-    origin="agentsignals",
-    source="derived",
-    priority="P2",
-    version=2,
-    pitfalls="Prints of 32 bits, eight hexadecimal digits each; they tell nothing of the lines. A file changed through"
-    " the shell has them where the words of the command tell whole lines.",
-    why="What user.prior_sessions_same_region compares, so that no session must be read again for it.",
-)
+@signal("user.edited_line_prints", "obj", "prints by file", version=2, priority="P2", origin="agentsignals")
 def edited_line_prints(view: SessionView, why: Evidence) -> dict[str, str] | Absent:
     """For each file of the repository that was changed, prints of the lines that edit calls and commands added,
-    replaced or removed."""
+    replaced or removed.
+
+    Pitfalls: Prints of 32 bits, eight hexadecimal digits each; they tell nothing of the lines. A file changed through
+    the shell has them where the words of the command tell whole lines.
+    Why: What user.prior_sessions_same_region compares, so that no session must be read again for it.
+    """
     if not view.repo_edits:
         return Absent("not_applicable", "no_edit")
     edits = [e for e in view.repo_edits if e.op != "delete"]
@@ -274,25 +255,19 @@ def _meant(named: str, paths: set[str]) -> Iterable[str]:
     return [p for p in paths if named.endswith("/" + p) or p.endswith("/" + named)]
 
 
-@signal(
-    "user.prior_sessions_same_region",
-    type="int",
-    unit="sessions",
-    version=3,
-    origin="Agent Signals",
-    source="derived",
-    priority="P2",
-    pitfalls="A lower bound. Without `attribute` a place is known again by a line that only this file has (method"
-    " content); sessions that change different lines of one function are not told. Only what was collected counts.",
-    why="Work that several sessions come back to was not finished when it seemed so.",
-)
+@signal("user.prior_sessions_same_region", "int", "sessions", version=3, priority="P2")
 def prior_sessions_same_region(
     why: Evidence,
     history: History,
     edited_line_prints: dict[str, str] | Absent,
     earlier_sessions_on_lines: dict[str, list[str]] | Absent,
 ) -> Measured | Absent:
-    """Earlier sessions of the same place that changed the same lines of the same file, or lines beside them."""
+    """Earlier sessions of the same place that changed the same lines of the same file, or lines beside them.
+
+    Pitfalls: A lower bound. Without `attribute` a place is known again by a line that only this file has (method
+    content); sessions that change different lines of one function are not told. Only what was collected counts.
+    Why: Work that several sessions come back to was not finished when it seemed so.
+    """
     followed = {} if isinstance(earlier_sessions_on_lines, Absent) else earlier_sessions_on_lines
     if not isinstance(earlier_sessions_on_lines, Absent):
         for session_id, files in list(followed.items())[:MOST_TOLD]:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.model import Absent, Event, Step, ToolCall, decoded, to_iso
-from agentsignals.signals.catalog import Measured, Row, ratio, signal
+from agentsignals.signals import Measured, Row, ratio, signals_with
 from agentsignals.views.history import History
 from agentsignals.views.session import FAILURES_UNSAID, OF_AGENT, Evidence, SessionView
 from agentsignals.views.working_time import Clock
@@ -21,37 +21,33 @@ from agentsignals.words.lexicon import clean
 from agentsignals.words.prose import Span
 from agentsignals.words.text import count_tokens, lowered
 
+signal = signals_with(origin="Agent Signals")
+
 LONG_GAP_US = 600_000_000
 """Between two events of one response; behind a longer one somebody was asked for permission, or asleep."""
 SECOND = 1_000_000
 
 
-@signal(
-    "user.user_turn_count",
-    type="int",
-    unit="turns",
-    origin="Agent Signals",
-    why="The denominator of every rate about the person.",
-    pitfalls="Counting role=user is wrong by a factor of ten: most such records are tool results.",
-)
+@signal("user.user_turn_count", "int", "turns")
 def user_turn_count(view: SessionView, why: Evidence) -> int:
     """Human turns: prompts, queued prompts, words with a refusal, custom commands, plan hand-offs, attachments; not
-    what a program asked for that drives the agent."""
+    what a program asked for that drives the agent.
+
+    Pitfalls: Counting role=user is wrong by a factor of ten: most such records are tool results.
+    Why: The denominator of every rate about the person.
+    """
     turns = [turn for turn in view.turns if turn.kind != "scripted_prompt"]
     why.support(turns)
     return len(turns)
 
 
-@signal(
-    "user.user_msg_lengths[]",
-    type="list[int]",
-    unit="tokens",
-    origin="Agent Signals",
-    why="Raw material of the length trend; nothing is interpreted when it is collected.",
-    pitfalls="Pastes and plan hand-offs are long and are not the person's words: see cleaned and kinds.",
-)
+@signal("user.user_msg_lengths[]", "list[int]", "tokens")
 def user_msg_lengths(view: SessionView, why: Evidence) -> Measured:
-    """Length of each human turn in order, in words and punctuation marks of the raw text; an attachment alone is 0."""
+    """Length of each human turn in order, in words and punctuation marks of the raw text; an attachment alone is 0.
+
+    Pitfalls: Pastes and plan hand-offs are long and are not the person's words: see cleaned and kinds.
+    Why: Raw material of the length trend; nothing is interpreted when it is collected.
+    """
     turns = view.turns
     why.support(turns)
     cleaned = [t.n_tokens if (kept := clean(t.text)) == t.text else count_tokens(kept) for t in turns]
@@ -61,16 +57,13 @@ def user_msg_lengths(view: SessionView, why: Evidence) -> Measured:
     )
 
 
-@signal(
-    "user.turn_timestamps[]",
-    type="list[str]",
-    unit="ISO-8601 UTC",
-    origin="Agent Signals",
-    why="The clock of the session, for every measure of pace.",
-    pitfalls="A gap is a fact; nobody knows whether the person gave up or went to lunch.",
-)
+@signal("user.turn_timestamps[]", "list[str]", "ISO-8601 UTC")
 def turn_timestamps(view: SessionView, why: Evidence) -> Measured | Absent:
-    """When each human turn (h) came, and the first (f) and last (l) thing of the response to it, in order."""
+    """When each human turn (h) came, and the first (f) and last (l) thing of the response to it, in order.
+
+    Pitfalls: A gap is a fact; nobody knows whether the person gave up or went to lunch.
+    Why: The clock of the session, for every measure of pace.
+    """
     stamped: list[tuple[str, int | None]] = []
     for turn, done in zip(view.turns, view.responses, strict=True):
         stamped.append(("h", turn.timestamp))
@@ -85,16 +78,13 @@ def turn_timestamps(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured([to_iso(at) for at in stamps], {"marks": marks, "non_monotonic": backwards})
 
 
-@signal(
-    "user.turn_ratio",
-    type="float",
-    unit="ratio",
-    origin="Agent Signals",
-    why="Near 1 the two talk back and forth; below 0.5 the agent works alone; above 1.5 the person steers.",
-    pitfalls="An agent turn is a model message here; counted by response the ratio would be nearly always 1.",
-)
+@signal("user.turn_ratio", "float", "ratio")
 def turn_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
-    """Human turns for each model message on the main thread."""
+    """Human turns for each model message on the main thread.
+
+    Pitfalls: An agent turn is a model message here; counted by response the ratio would be nearly always 1.
+    Why: Near 1 the two talk back and forth; below 0.5 the agent works alone; above 1.5 the person steers.
+    """
     answered = len([1 for done in view.responses if done])
     with_text = len({e.step for e in view.by_kind.get("text", ()) if e.text})
     why.support(view.turns)
@@ -107,18 +97,14 @@ def turn_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measur
     )
 
 
-@signal(
-    "user.tool_error_rate",
-    type="float",
-    unit="ratio",
-    origin="Agent Signals",
-    why="A rising rate is an agent that fights its environment.",
-    version=2,
-    pitfalls="Some errors are probing.",
-)
+@signal("user.tool_error_rate", "float", "ratio", version=2)
 def tool_error_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     """Failed results out of all results of main-thread calls; refusals by the person, cancelled calls and those that
-    the trace says nothing of are in neither. A search that found nothing did not fail."""
+    the trace says nothing of are in neither. A search that found nothing did not fail.
+
+    Pitfalls: Some errors are probing.
+    Why: A rising rate is an agent that fights its environment.
+    """
     if not view.says_failures:
         return FAILURES_UNSAID
     failed, rejected = view.errors, view.rejected
@@ -142,16 +128,13 @@ class _Compaction(Struct):
 _decode_compaction = msgspec.json.Decoder(_Compaction, strict=False).decode
 
 
-@signal(
-    "user.compaction_events[]",
-    type="list[obj]",
-    unit="events",
-    origin="Agent Signals",
-    why="A compaction loses instructions: late drift often begins here.",
-    pitfalls="Context that a program cuts without logging it is not seen; look at the context growth curve too.",
-)
+@signal("user.compaction_events[]", "list[obj]", "events")
 def compaction_events(view: SessionView, why: Evidence) -> list[dict[str, Any]]:
-    """Each time the context was shortened: where, why, and how large it was before and after."""
+    """Each time the context was shortened: where, why, and how large it was before and after.
+
+    Pitfalls: Context that a program cuts without logging it is not seen; look at the context growth curve too.
+    Why: A compaction loses instructions: late drift often begins here.
+    """
     compactions = view.by_kind.get("compaction", ())
     starts = [s.seq for s in view.steps] if compactions else []
     rows: list[tuple[Event, dict[str, Any]]] = []
@@ -189,18 +172,13 @@ def _context(step: Step) -> int | None:
     return sum(parts) if parts else None
 
 
-@signal(
-    "user.time_to_first_edit_s",
-    type="float",
-    unit="seconds",
-    origin="Agent Signals",
-    priority="P1",
-    why="How long the person waits until something changes.",
-    version=2,
-    pitfalls="Fast is not better. The person's own thinking time and waits are inside; `work_s` leaves them out.",
-)
+@signal("user.time_to_first_edit_s", "float", "seconds", version=2, priority="P1")
 def time_to_first_edit_s(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Seconds from the first human turn to the result of the first call that changed a file."""
+    """Seconds from the first human turn to the result of the first call that changed a file.
+
+    Pitfalls: Fast is not better. The person's own thinking time and waits are inside; `work_s` leaves them out.
+    Why: How long the person waits until something changes.
+    """
     if view.first_edit_index is None:
         return Absent("not_applicable", "no_edit")
     first = view.calls[view.first_edit_index]
@@ -214,18 +192,13 @@ def time_to_first_edit_s(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured((done - began) / SECOND, {"work_s": clock.between(*spans).work_s})
 
 
-@signal(
-    "user.per_turn_latency_s[]",
-    type="list[float]",
-    unit="seconds",
-    origin="Agent Signals",
-    priority="P1",
-    why="What one request costs the person in time.",
-    pitfalls="The clock's time: a wait for leave and a machine that slept are inside. chat.turn_autonomy_s is"
-    " the work.",
-)
+@signal("user.per_turn_latency_s[]", "list[float]", "seconds", priority="P1")
 def per_turn_latency_s(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Seconds from each human turn to the last thing the agent did for it; null where it did nothing."""
+    """Seconds from each human turn to the last thing the agent did for it; null where it did nothing.
+
+    Pitfalls: The clock's time: a wait for leave and a machine that slept are inside. chat.turn_autonomy_s is the work.
+    Why: What one request costs the person in time.
+    """
     latencies: list[float | None] = []
     paused: list[int] = []
     for turn, done in zip(view.turns, view.responses, strict=True):
@@ -260,19 +233,14 @@ class ToolErrors(Row):
     n_results: int
 
 
-@signal(
-    "user.tool_errors_by_type[]",
-    type="list[obj]",
-    unit="counts",
-    origin="Agent Signals",
-    priority="P1",
-    version=2,
-    pitfalls="`sibling_cancelled` is no failure of that call: another call made beside it failed. Calls that a person"
-    " refused or stopped are not listed.",
-    why="A wrong path, a stale edit and a red test call for different remedies.",
-)
+@signal("user.tool_errors_by_type[]", "list[obj]", "counts", version=2, priority="P1")
 def tool_errors_by_type(view: SessionView, why: Evidence) -> list[ToolErrors] | Absent:
-    """Failed main-thread calls for each tool and class of error, most first; n_results counts the tool's results."""
+    """Failed main-thread calls for each tool and class of error, most first; n_results counts the tool's results.
+
+    Pitfalls: `sibling_cancelled` is no failure of that call: another call made beside it failed. Calls that a person
+    refused or stopped are not listed.
+    Why: A wrong path, a stale edit and a red test call for different remedies.
+    """
     if not view.says_failures:
         return FAILURES_UNSAID
     cancelled = [c for c in view.by_status.get("cancelled", ()) if view.result_text(c).startswith(_SIBLING)]
@@ -288,18 +256,14 @@ def tool_errors_by_type(view: SessionView, why: Evidence) -> list[ToolErrors] | 
     return sorted(rows, key=lambda row: (-row.n, row.tool, row.error_class))
 
 
-@signal(
-    "user.tool_result_sizes[]",
-    type="list[int]",
-    unit="tokens",
-    origin="Agent Signals",
-    priority="P1",
-    pitfalls="An estimate of text alone: a picture counts as nothing. A hosted search whose findings are not logged is"
-    " left out (`unlogged`).",
-    why="Read with the context growth curve: which results filled the window.",
-)
+@signal("user.tool_result_sizes[]", "list[int]", "tokens", priority="P1")
 def tool_result_sizes(view: SessionView, why: Evidence) -> Measured:
-    """Size of each main-thread tool result in order of the results: characters / 4, rounded up."""
+    """Size of each main-thread tool result in order of the results: characters / 4, rounded up.
+
+    Pitfalls: An estimate of text alone: a picture counts as nothing. A hosted search whose findings are not logged is
+    left out (`unlogged`).
+    Why: Read with the context growth curve: which results filled the window.
+    """
     answered = [c for c in view.calls if c.result_seq is not None]
     sized = [c for c in answered if c.result_tokens is not None]
     sized.sort(key=_result_place)
@@ -325,18 +289,14 @@ class ModelChange(Row):
     explicit: bool
 
 
-@signal(
-    "user.model_changes[]",
-    type="list[obj]",
-    unit="events",
-    origin="Agent Signals",
-    priority="P1",
-    pitfalls="What a program's small helper model says is no change; only the main thread's messages are looked at.",
-    why="A session whose model changed on the way belongs to no model's statistics.",
-)
+@signal("user.model_changes[]", "list[obj]", "events", priority="P1")
 def model_changes(view: SessionView, why: Evidence) -> list[ModelChange] | Absent:
     """Each change of the model that answers, by an entry of its own or by the next message; from_model is null before
-    the first message."""
+    the first message.
+
+    Pitfalls: What a program's small helper model says is no change; only the main thread's messages are looked at.
+    Why: A session whose model changed on the way belongs to no model's statistics.
+    """
     entries = view.by_kind.get("model_change", [])
     steps = [s for s in view.steps if _is_model(s.model)]
     if not steps and not entries and view.steps:
@@ -390,18 +350,13 @@ FEW_TOKENS = 20
 """Of a shorter response one hedge makes a high rate (design/signals.md#word-lists)."""
 
 
-@signal(
-    "user.agent_hedging_rate",
-    type="float",
-    unit="per 100 tokens",
-    origin="Agent Signals",
-    source="regex",
-    priority="P1",
-    why="An agent that hedges more and more is losing its way.",
-    pitfalls="About one match in eight is no doubt. The trajectory says more than the level. English only.",
-)
+@signal("user.agent_hedging_rate", "float", "per 100 tokens", source="regex", priority="P1")
 def agent_hedging_rate(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Hedging phrases ("I think", "might be", "probably") per 100 tokens of what the agent said, code left out."""
+    """Hedging phrases ("I think", "might be", "probably") per 100 tokens of what the agent said, code left out.
+
+    Pitfalls: About one match in eight is no doubt. The trajectory says more than the level. English only.
+    Why: An agent that hedges more and more is losing its way.
+    """
     prose = view.prose
     tokens = sum(prose.tokens.values())
     if not tokens:
@@ -414,18 +369,13 @@ def agent_hedging_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     return ratio(100 * len(spans), tokens, hedges=len(spans), seed_literal=100 * len(seed_hedges(prose)) / tokens)
 
 
-@signal(
-    "user.agent_hedging_curve[]",
-    type="list[float]",
-    unit="per 100 tokens",
-    origin="Agent Signals",
-    source="regex",
-    priority="P1",
-    why="Whether doubt grows while the session goes on.",
-    pitfalls="Of a short response one hedge makes a high value: `low_n` names those under 20 tokens.",
-)
+@signal("user.agent_hedging_curve[]", "list[float]", "per 100 tokens", source="regex", priority="P1")
 def agent_hedging_curve(view: SessionView, why: Evidence) -> Measured | Absent:
-    """The hedging rate of each response in order; null where the agent said nothing."""
+    """The hedging rate of each response in order; null where the agent said nothing.
+
+    Pitfalls: Of a short response one hedge makes a high value: `low_n` names those under 20 tokens.
+    Why: Whether doubt grows while the session goes on.
+    """
     prose = view.prose
     if (other := other_language(prose)) is not None:
         return other
@@ -459,18 +409,13 @@ def _wants_leave(call: ToolCall) -> bool:
     return any(kind_of(text) == "confirmation" for text in texts)
 
 
-@signal(
-    "user.confirmation_requests",
-    type="int",
-    unit="requests",
-    origin="Agent Signals",
-    source="regex",
-    priority="P1",
-    why="Right on a risky step, noise on a trivial one.",
-    pitfalls="Permission dialogs of the client are not the agent's. Of 33 read, 33 asked for leave. English only.",
-)
+@signal("user.confirmation_requests", "int", "requests", source="regex", priority="P1")
 def confirmation_requests(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Messages in which the agent asks for leave ("Should I …?"), plans shown for approval, such questions by tool."""
+    """Messages in which the agent asks for leave ("Should I …?"), plans shown for approval, such questions by tool.
+
+    Pitfalls: Permission dialogs of the client are not the agent's. Of 33 read, 33 asked for leave. English only.
+    Why: Right on a risky step, noise on a trivial one.
+    """
     if (other := other_language(view.prose)) is not None:
         return other
     spans = view.prose.spans(asked)
@@ -517,18 +462,13 @@ def _of_here(call: ToolCall) -> bool:
     return not (any(sign in command for sign in _SIGNS_OF_ELSEWHERE) and _ELSEWHERE.search(command))
 
 
-@signal(
-    "user.repository_marks",
-    type="obj",
-    unit="marks",
-    origin="this project",
-    source="derived",
-    priority="P2",
-    pitfalls="Only what Git printed in the session's own folder; a command that changes the folder tells nothing.",
-    why="What user.place knows clones of one repository by.",
-)
+@signal("user.repository_marks", "obj", "marks", source="derived", priority="P2", origin="this project")
 def repository_marks(view: SessionView, why: Evidence) -> dict[str, list[str]] | Absent:
-    """Names of remotes (`owner/name`) and abbreviated commits that Git printed."""
+    """Names of remotes (`owner/name`) and abbreviated commits that Git printed.
+
+    Pitfalls: Only what Git printed in the session's own folder; a command that changes the folder tells nothing.
+    Why: What user.place knows clones of one repository by.
+    """
     if not view.git_calls:
         return Absent("none_found", "no_git_call")
     calls = [call for call in view.git_calls if _of_here(call)]
@@ -539,19 +479,14 @@ def repository_marks(view: SessionView, why: Evidence) -> dict[str, list[str]] |
     return {"remotes": sorted(remotes), "commits": sorted(commits)[:MOST_COMMITS]}
 
 
-@signal(
-    "user.place",
-    type="str",
-    unit="name",
-    origin="this project",
-    source="derived",
-    priority="P2",
-    pitfalls="Two clones whose logs have neither remote, commits nor changed files in common are two places."
-    " Depends on the sessions in the store: another session may join two places.",
-    why="Sessions of one repository are alike: intervals draw places, not sessions.",
-)
+@signal("user.place", "str", "name", source="derived", priority="P2", origin="this project")
 def place(why: Evidence, history: History) -> str | Absent:
-    """The repository that the session lies in, by name, folder, remote, history or changed files; else the folder."""
+    """The repository that the session lies in, by name, folder, remote, history or changed files; else the folder.
+
+    Pitfalls: Two clones whose logs have neither remote, commits nor changed files in common are two places. Depends on
+    the sessions in the store: another session may join two places.
+    Why: Sessions of one repository are alike: intervals draw places, not sessions.
+    """
     if history.place is None:
         return Absent("not_applicable", "repo_unknown")
     why.rule("sessions of one name, folder, remote, two commits or several changed files lie in one place")

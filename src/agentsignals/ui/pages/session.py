@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from agentsignals.model import MAIN
-from agentsignals.signals.catalog import Signal, catalogue
+from agentsignals.signals import Signal
+from agentsignals.signals.catalog import catalogue
 from agentsignals.ui import page as words
 from agentsignals.ui.page import Page, Query, Reply, Route
 from agentsignals.ui.snapshot import Reading

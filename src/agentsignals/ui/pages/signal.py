@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from agentsignals.signals import catalog
+from agentsignals.signals import Signal, catalog
 from agentsignals.ui.figures import Spread, chosen, histogram, spreads
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Page, Query, Route
@@ -63,9 +63,7 @@ def page(reading: Reading, query: Query, path: str) -> Page:
     return Page("signal.html.j2", signal.path, filled)
 
 
-def _measured(
-    reading: Reading, signal: catalog.Signal, of: Filter, by_signal: dict[str, Spread], seen: str
-) -> dict[str, Any]:
+def _measured(reading: Reading, signal: Signal, of: Filter, by_signal: dict[str, Spread], seen: str) -> dict[str, Any]:
     spread = by_signal.get(signal.path)
     absent = reading.rows(_ABSENT.format(chosen=chosen(of)), {**of.where.values, "signal": signal.path}, seen)
     return {
@@ -77,7 +75,7 @@ def _measured(
     }
 
 
-def _values(reading: Reading, signal: catalog.Signal, of: Filter, spread: Spread | None, seen: str) -> dict[str, Any]:
+def _values(reading: Reading, signal: Signal, of: Filter, spread: Spread | None, seen: str) -> dict[str, Any]:
     """The commonest values where there are few kinds; the sessions at both ends where there is an order."""
     if spread is None:
         return {"values": [], "ends": []}
@@ -95,7 +93,7 @@ def _values(reading: Reading, signal: catalog.Signal, of: Filter, spread: Spread
     return {"values": [], "ends": [("Longest", ends("length(value) DESC"))]}
 
 
-def _to_value(of: Filter, signal: catalog.Signal, value: str) -> str:
+def _to_value(of: Filter, signal: Signal, value: str) -> str:
     """The sessions with a value; none of a text that would be taken for more than one condition."""
     plain = str(msgspec.json.decode(value)).lower() if signal.type == "bool" else msgspec.json.decode(value)
     return "" if ";" in plain or plain != plain.strip() else of.also("/sessions", f"{signal.path}={plain}")

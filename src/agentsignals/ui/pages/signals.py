@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import get_args
 
-from agentsignals.signals.catalog import Status, inventory
+from agentsignals.signals import Status
+from agentsignals.signals.catalog import inventory
 from agentsignals.ui.figures import spreads
 from agentsignals.ui.filter import filtered
 from agentsignals.ui.page import Page, Query, Route
