@@ -18,8 +18,7 @@ from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.store.tables import SESSIONS
 from agentsignals.ui.page import Query
-from agentsignals.ui.pages import explanation as explanation_page
-from agentsignals.ui.rendering import html
+from agentsignals.ui.rendering import answer_of, html
 from agentsignals.ui.snapshot import Reading
 from tests import pi_entries
 from tests.claude import SESSION, Log
@@ -148,7 +147,7 @@ def test_the_command_and_the_page_write_it_out(store: Store, capsys: pytest.Capt
     value = text.splitlines()[0].removeprefix("tokens.cost_usd = ")
     lines = [line for line in text.splitlines() if line.startswith("in the value")]
     assert sum(Decimal(line.split()[-1]) for line in lines) == Decimal(value)
-    shown = html(explanation_page.page(Reading(store), Query(), SESSION, "sessions.cost_usd"), "/session")
+    shown = html(answer_of(Reading(store), f"/session/{SESSION}/explain/sessions.cost_usd", Query()), "/session")
     assert f'<td class="num">{value}</td>' in shown and "cache write 1h" in shown
     assert main(["explain", SESSION, "tokens.cost_usd", "--json", "--store", str(store.folder)]) == 0
     bill = json.loads(capsys.readouterr().out)["bill"]

@@ -15,8 +15,7 @@ from agentsignals.model import Session
 from agentsignals.store import Store
 from agentsignals.store.index import Manifest
 from agentsignals.ui.page import Query
-from agentsignals.ui.pages import overview
-from agentsignals.ui.pages import sessions as listing
+from agentsignals.ui.rendering import answer_of
 from agentsignals.ui.snapshot import Reading
 from tests.analysis.stores import findings
 from tests.claude import REFUSED, SAID, SESSION, STOP, Log, read
@@ -171,8 +170,8 @@ def test_analyze_the_list_the_page_and_the_report_count_what_people_said(
     assert main(["show", NEXT, "--store", str(folder)]) == 0
     assert "1 prompts, 0 tool calls" in capsys.readouterr().out
     reading, query = Reading(store), Query()
-    assert [row["prompts"] for row in overview.page(reading, query).filled["contexts"]] == [2]
-    assert [row["n_prompts"] for row in listing.page(reading, query).filled["rows"]] == [1, 1]
+    assert [row["prompts"] for row in answer_of(reading, "/", query).filled["contexts"]] == [2]
+    assert [row["n_prompts"] for row in answer_of(reading, "/sessions", query).filled["rows"]] == [1, 1]
     reading.close()
 
 

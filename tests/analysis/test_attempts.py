@@ -19,7 +19,7 @@ from agentsignals.stats.intervals import wilson
 from agentsignals.store import Store
 from agentsignals.store.query import rows as ask
 from agentsignals.ui.page import Query
-from agentsignals.ui.pages.attempts import page
+from agentsignals.ui.rendering import answer_of
 from agentsignals.ui.snapshot import Reading
 from tests.analysis.stores import outcome, store_of
 from tests.build import call, session, user
@@ -122,7 +122,7 @@ def test_one_rate_has_one_interval_wherever_it_stands(tmp_path: Path, tries: int
         rule, {k: [dict(zip(n, r, strict=True)) for r in v] for k, (n, v) in asked.items()}
     ).candidates
     (row,) = rows(outcome(store, "attempts"), "by_treatment")
-    (shown,) = page(Reading(store), Query()).filled["treatments"]
+    (shown,) = answer_of(Reading(store), "/attempts", Query()).filled["treatments"]
     expected = (candidate.first.low, candidate.first.high)
     assert (row["low"], row["high"]) == expected
     assert shown["interval"] == pytest.approx(expected)

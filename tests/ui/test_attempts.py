@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.ui.figures import candidates, treatments
+from agentsignals.ui.pages.attempts import candidates, treatments
 from agentsignals.ui.server import Server
 from agentsignals.ui.snapshot import Reading
 from tests.analysis.stores import store_of

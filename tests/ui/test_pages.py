@@ -26,6 +26,7 @@ from agentsignals.model import AbsentReason
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store
 from agentsignals.ui import page as words
+from agentsignals.ui.queries import queries
 from agentsignals.ui.server import Server, started
 from agentsignals.words.text import visible
 from tests.analysis.stores import store_of
@@ -383,7 +384,7 @@ def test_the_first_screen_is_what_stands_out_and_each_opens_what_it_rests_on(cir
 
 
 def test_a_finding_shows_the_first_rows_and_says_so(circling: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentsignals.ui.pages.findings.MOST_ROWS", 7)
+    monkeypatch.setattr("agentsignals.ui.pages.overview.MOST_ROWS", 7)
     with serving(Store(circling.readings.folder)) as fresh:
         assert "The first 7 rows" in page(fresh, "/finding/circles.failing")
 
@@ -555,3 +556,15 @@ def test_without_a_store_the_verb_says_what_to_do(tmp_path: Path, capsys: pytest
         started(tmp_path / "none")
     assert main(["serve", "--store", str(tmp_path / "none")]) == 1
     assert "agentsignals analyze" in capsys.readouterr().err
+
+
+def test_a_query_that_duckdb_refuses_is_our_error_and_a_changed_store_is_told_as_one(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    store = store_of(tmp_path / "store", session(user("hi"), session_id="s1"))
+    with serving(store) as running:
+        monkeypatch.setitem(queries(), "sessions.count", "SELECT no_such_column AS n FROM sessions")
+        got = ask(running, "/sessions")
+        assert got.status == 500
+        assert "no_such_column" in got.text and "error of agentsignals" in got.text
+        assert "may have changed" not in got.text

@@ -13,7 +13,7 @@ import pytest
 
 from agentsignals.store import Store
 from agentsignals.store import fulltext as index
-from agentsignals.ui.pages import search
+from agentsignals.ui.pages import sessions as search
 from agentsignals.ui.server import Server
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
@@ -74,7 +74,7 @@ def test_hostile_passages_are_text(server: Server) -> None:
 
 
 def test_sessions_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "SIZE", 2)
+    monkeypatch.setattr(search, "SIZE_OF_SEARCH", 2)
     many = [session(user(f"xylophone {n}"), *[say("xylophone")] * n, session_id=f"s{n}") for n in range(5)]
     with serving(store_of(tmp_path / "s", *many)) as running:
         for query, ids in (("&page=3", ["s0"]), ("&page=9", ["s0"]), ("", ["s4", "s3"])):

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from agentsignals.questions.alignment import Facing, Step
-from agentsignals.ui.pages.sides import ENDS, MOST_SHOWN, shown
+from agentsignals.ui.pages.sessions import ENDS, MOST_SHOWN, shown
 from agentsignals.ui.server import Server
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user

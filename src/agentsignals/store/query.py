@@ -290,6 +290,8 @@ def _parts(tree: Any) -> Iterator[dict[str, Any]]:
 _Result = TypeVar("_Result")
 _OF_FILES = (duckdb.IOException, duckdb.InvalidInputException, duckdb.SerializationException, duckdb.InternalException)
 """What DuckDB raises when a file can't be read."""
+CHANGED = "The store may have changed; ask again."
+OURS = "This is an error of agentsignals. Please report it, with this text."
 _ROWS_A_FETCH = 10_000
 _TABLE = re.compile(r"\b(?:FROM|JOIN)\s+([a-z_]+)", re.IGNORECASE)
 _SHARE_OF_LIMIT = 0.5 / 0.8
@@ -305,8 +307,8 @@ _LIMITS: dict[str, str | bool | int | float | list[str]] = {
 
 
 @contextmanager
-def _in_words() -> Iterator[None]:
-    """What DuckDB refuses, as a QueryError."""
+def _in_words(*, is_ours: bool = False) -> Iterator[None]:
+    """What DuckDB refuses, as a QueryError. `is_ours`: the SQL is this program's, and so is its error."""
     try:
         yield
     except duckdb.OutOfMemoryException as problem:
@@ -316,10 +318,8 @@ def _in_words() -> Iterator[None]:
         ) from problem
     except duckdb.Error as problem:
         _forget(problem)
-        raise QueryError(
-            f"DuckDB refuses the query: {problem}",
-            f"The tables: {', '.join(NAMES)}. `DESCRIBE table` names a table's columns.",
-        ) from problem
+        tables_there = f"The tables: {', '.join(NAMES)}. `DESCRIBE table` names a table's columns."
+        raise QueryError(f"DuckDB refuses the query: {problem}", OURS if is_ours else tables_there) from problem
 
 
 _CLOSING_S = 10.0
@@ -499,7 +499,7 @@ def execute(connection: Connection, query: str, values: list[Any] | None = None)
 def execute_ours(connection: Connection, query: str, values: dict[str, Any] | None = None) -> duckdb.DuckDBPyConnection:
     """As `execute`, of SQL that stands in this program or in a package that it loads, and holds nothing that came from
     elsewhere: it is not looked through, which takes as long as the answer to a small question. `values` are bound."""
-    with _in_words():
+    with _in_words(is_ours=True):
         return _ours(connection, query, values)
 
 
@@ -646,7 +646,7 @@ def _awaited(connection: duckdb.DuckDBPyConnection, call: Callable[[], _Result])
 def ask(connection: Connection, query: str, values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     """Rows of one of our own questions, from any thread. What people typed is in `values`, never in its text.
 
-    QueryError when DuckDB can't answer: a file it reads may be gone.
+    QueryError when DuckDB can't answer: because a file is gone, or by an error of ours, as its hint says.
     """
     try:
         answer = _ours(connection, query, dict(values) if values else None, apart=True)
@@ -654,7 +654,8 @@ def ask(connection: Connection, query: str, values: Mapping[str, Any] | None = N
         return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
     except duckdb.Error as problem:
         _forget(problem)
-        raise QueryError(f"DuckDB can't answer: {problem}", "The store may have changed; ask again.") from problem
+        of_files = isinstance(problem, _OF_FILES) or type(problem) is duckdb.Error
+        raise QueryError(f"DuckDB can't answer: {problem}", CHANGED if of_files else OURS) from problem
 
 
 def _limit_memory(connection: duckdb.DuckDBPyConnection) -> None:

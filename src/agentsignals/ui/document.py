@@ -21,6 +21,7 @@ from agentsignals.sources.local import deleted_files
 from agentsignals.store import Store
 from agentsignals.store.index import local_files, only_in
 from agentsignals.store.query import rows
+from agentsignals.ui.queries import sql
 
 FORM = 3
 """Version of the JSON document."""
@@ -173,7 +174,7 @@ def _section(declared: Study, context: str, outcome: Outcome, *, has_one_agent: 
 
 def _has_one_agent(store: Store, context: str) -> bool:
     """Whether what is told by agent would be told twice."""
-    return int(rows(store, "SELECT count(DISTINCT agent) FROM sessions", context)[1][0][0]) <= 1
+    return int(rows(store, sql("report.agents"), context)[1][0][0]) <= 1
 
 
 def _by_agent(id: str) -> bool:  # noqa: A002  (the chart's and table's field)
@@ -187,8 +188,8 @@ def _named(store: Store, made: Findings | None, sections: Sequence[Section]) -> 
         at = [n for n, column in enumerate(table.columns) if column.kind == "session"]
         named |= {row[n] for row in table.rows for n in at if row[n] is not None}
     columns = ", ".join(NamedSession.__struct_fields__)
-    sql = f"SELECT {columns} FROM sessions WHERE session_id IN (SELECT unnest(?)) ORDER BY session_id"  # noqa: S608  (names of ours)
-    names, values = rows(store, sql, values=[sorted(named)]) if named else ([], [])
+    asked = sql("report.sessions", columns=columns)
+    names, values = rows(store, asked, values=[sorted(named)]) if named else ([], [])
     sessions: list[NamedSession] = without_keys_in(
         [NamedSession(**dict(zip(names, row, strict=True))) for row in values]
     )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from math import floor, fsum, inf, isfinite, log10, nextafter
 from typing import Any, NamedTuple
-
-import msgspec
 
 from agentsignals.questions import charts as calendar
 from agentsignals.questions.estimates import PlacedShare, over_places
@@ -18,9 +15,10 @@ from agentsignals.questions.question import Row
 from agentsignals.questions.sql import by_session
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
-from agentsignals.stats.intervals import FEWEST_CLUSTERS, median, rate_interval
-from agentsignals.ui.filter import OUTCOME, PLACE, Filter
-from agentsignals.ui.page import Where, figure, times
+from agentsignals.stats.intervals import FEWEST_CLUSTERS, median
+from agentsignals.ui.filter import Filter
+from agentsignals.ui.page import figure, times
+from agentsignals.ui.queries import sql
 from agentsignals.ui.snapshot import Reading
 from agentsignals.ui.svg_charts import Part, Point, Strip, starts, strip
 
@@ -28,39 +26,6 @@ MOST_GROUPS = 100
 MOST_PAIRS = 60
 MOST_FILES = 40
 MOST_DEAR = 10
-_SESSIONS = f"""
-SELECT s.session_id, s.agent, s.model, {PLACE} AS repo, s.branch, s.cost_usd, s.unpriced,
-  s.visible_output_tokens IS NOT NULL AS is_bound, s.title, s.n_tool_calls,
-  CASE WHEN s.started_at BETWEEN TIMESTAMP '2015-01-01' AND TIMESTAMP '2100-01-01' THEN s.started_at END AS started_at,
-  coalesce(lies.place, lower(s.repo), s.cwd) AS place, coalesce(lies.outcome, of_run.outcome) AS outcome,
-  coalesce(calls.failed, 0) AS failed, coalesce(calls.n, 0) AS answered
-FROM sessions s LEFT JOIN (
-  SELECT session_id, max(CASE WHEN signal = 'user.place' THEN value->>'$' END) AS place,
-    max(CASE WHEN signal = '{OUTCOME}' THEN value->>'$' END) AS outcome
-  FROM signals WHERE signal IN ('user.place', '{OUTCOME}') AND level = 'session' AND value IS NOT NULL GROUP BY 1
-) lies USING (session_id) LEFT JOIN (
-  SELECT session_id, max(outcome) AS outcome FROM attempts GROUP BY 1
-) of_run USING (session_id) LEFT JOIN (
-  SELECT session_id, count(*) AS n, count(*) FILTER (status = 'error') AS failed FROM tool_calls
-  WHERE thread = 'main' AND status IN ('ok', 'error') GROUP BY 1
-) calls USING (session_id)
-"""  # noqa: S608  (columns of ours)
-"""One row a session; a clock that was never set stretches no axis. Answered calls, of which the trace says whether they
-failed, are the denominator of `user.tool_error_rate`."""
-_TOOLS = """
-SELECT session_id, name AS tool, count(*) AS n, count(*) FILTER (status = 'error') AS failed
-FROM tool_calls WHERE thread = 'main' AND status IN ('ok', 'error') AND session_id IN ({sessions}) GROUP BY 1, 2
-"""
-_FILES = """
-SELECT coalesce(s.repo, s.cwd) AS repo, path, count(DISTINCT (session_id, seq)) AS edits,
-  count(DISTINCT session_id) AS sessions, sum(added)::BIGINT AS added, sum(removed)::BIGINT AS removed
-FROM edits JOIN sessions s USING (session_id) WHERE thread = 'main' AND session_id IN ({sessions})
-GROUP BY 1, 2 ORDER BY edits DESC, sessions DESC, path LIMIT $most
-"""
-_PROMPTS = """
-SELECT session_id, left(arg_min(text, turn), 400) AS prompt FROM turns
-WHERE kind IN ('prompt', 'queued_prompt') AND session_id IN (SELECT unnest($ids)) GROUP BY session_id
-"""
 BY = {"agent": "agent", "model": "model", "repo": "repository"}
 """What sessions are grouped by, and its heading."""
 _NO_OUTCOME = "no verdict"
@@ -134,7 +99,7 @@ class Overall(NamedTuple):
 
 def overall(reading: Reading, filter_: Filter) -> Overall:
     """Figures of the sessions that the filter, which names one context, leaves."""
-    rows = reading.rows(f"{_SESSIONS} {filter_.where.text()} ORDER BY s.session_id", filter_.where.values)
+    rows = reading.rows(sql("figures.sessions", where=filter_.where.text()), filter_.where.values)
     places = by_session(rows)
     pairs = _pairs(reading, filter_, {row["session_id"]: row for row in rows}, places)
     counted = [pair for pair in pairs if pair.failed.k and pair.sessions >= FEWEST_CLUSTERS]
@@ -203,7 +168,7 @@ def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Mapping[str
 def _pairs(reading: Reading, filter_: Filter, sessions: Mapping[str, Row], places: Mapping[str, str]) -> list[Pair]:
     """Tools by agent, those with most failed calls first."""
     by_pair: dict[tuple[str, str], list[tuple[str, float, float]]] = {}
-    for row in reading.rows(_TOOLS.format(sessions=filter_.sessions), filter_.where.values):
+    for row in reading.rows(sql("figures.tools", sessions=filter_.sessions), filter_.where.values):
         key = row["tool"], sessions[row["session_id"]]["agent"]
         by_pair.setdefault(key, []).append((row["session_id"], float(row["failed"]), float(row["n"])))
     made = []
@@ -226,12 +191,18 @@ def _pairs(reading: Reading, filter_: Filter, sessions: Mapping[str, Row], place
 def _dearest(reading: Reading, rows: Sequence[Row]) -> list[Row]:
     dear = sorted((r for r in rows if r["cost_usd"]), key=lambda r: (-r["cost_usd"], r["session_id"]))[:MOST_DEAR]
     ids = [row["session_id"] for row in dear]
-    prompts = {row["session_id"]: row["prompt"] for row in reading.rows(_PROMPTS, {"ids": ids})} if ids else {}
+    prompts = (
+        {row["session_id"]: row["prompt"] for row in reading.rows(sql("sessions.first_prompts"), {"ids": ids})}
+        if ids
+        else {}
+    )
     return [{**row, "prompt": prompts.get(row["session_id"])} for row in dear]
 
 
 def _files(reading: Reading, filter_: Filter) -> list[Row]:
-    rows = reading.rows(_FILES.format(sessions=filter_.sessions), {**filter_.where.values, "most": MOST_FILES})
+    rows = reading.rows(
+        sql("figures.edited_files", sessions=filter_.sessions), {**filter_.where.values, "most": MOST_FILES}
+    )
     return [{**row, "link": _of_file(filter_, row)} for row in rows]
 
 
@@ -388,39 +359,6 @@ _FAR = 5
 """Where the highest value lies so many times as far from the lowest as 19 of 20 do, the last bar holds the rest."""
 _LEAST = 1e-290
 """Values nearer to each other are one."""
-_COUNTED = """
-SELECT signal, n, known, once + of_many AS sessions, low, high, mean, at_least, quantiles[1] AS q10,
-  quantiles[2] AS q25, quantiles[3] AS median, quantiles[4] AS q75, quantiles[5] AS q90, quantiles[6] AS q95
-FROM (
-  SELECT signal, count(*) AS n, count(*) FILTER (absent IS NULL) AS known,
-    count(*) FILTER (level = 'session') AS once,
-    count(DISTINCT CASE WHEN level <> 'session' THEN session_id END) AS of_many,
-    min(number) AS low, max(number) AS high, avg(number) AS mean,
-    quantile_cont(number, [0.1, 0.25, 0.5, 0.75, 0.9, 0.95]) AS quantiles,
-    coalesce(bool_or(contains(detail, 'at_least') AND detail->>'at_least' = 'true'), false) AS at_least
-  FROM signals WHERE level <> 'corpus' {chosen} GROUP BY signal
-)
-"""
-"""Of a signal of sessions each has one value: which they are need not be held in memory. Quantiles share their values.
-"""
-_BINNED = """
-SELECT s.signal, least($bins - 1, floor($bins * (s.number - e.low) / (e.high - e.low)))::INTEGER AS bin, count(*) AS n
-FROM signals s JOIN (
-  SELECT signal, min(number) AS low, max(number) AS high FROM signals
-  WHERE level <> 'corpus' {chosen} AND isfinite(number) GROUP BY signal HAVING min(number) < max(number)
-) e USING (signal)
-WHERE s.level <> 'corpus' {chosen} AND isfinite(s.number) GROUP BY 1, 2
-"""
-_MISSING = """
-SELECT signal, absent, count(*) AS n FROM signals WHERE level <> 'corpus' {chosen} AND absent IS NOT NULL
-GROUP BY 1, 2 ORDER BY n DESC, absent
-"""
-
-
-_LABELS = """
-SELECT signal, value->>'$' AS label, count(*) AS n FROM signals
-WHERE signal IN (SELECT unnest($enums)) AND value IS NOT NULL {chosen} GROUP BY 1, 2 ORDER BY n DESC, 2
-"""
 
 
 class Bar(NamedTuple):
@@ -463,16 +401,16 @@ def chosen(filter_: Filter | None) -> str:
 def _made(reading: Reading, context: str, filter_: Filter | None) -> dict[str, Spread]:
     of_sessions, values = chosen(filter_), filter_.where.values if filter_ else {}
     binned: dict[str, dict[int, int]] = {}
-    for row in reading.rows(_BINNED.format(chosen=of_sessions), {**values, "bins": BINS}, context):
+    for row in reading.rows(sql("signals.bins", chosen=of_sessions), {**values, "bins": BINS}, context):
         binned.setdefault(row["signal"], {})[row["bin"]] = row["n"]
     absent: dict[str, dict[str, int]] = {}
-    for row in reading.rows(_MISSING.format(chosen=of_sessions), values, context):
+    for row in reading.rows(sql("signals.missing", chosen=of_sessions), values, context):
         absent.setdefault(row["signal"], {})[row["absent"]] = row["n"]
     labels: dict[str, dict[str, int]] = {}
     enums = [signal.path for signal in catalogue().values() if signal.type == "enum"]
-    for row in reading.rows(_LABELS.format(chosen=of_sessions), {**values, "enums": enums}, context):
+    for row in reading.rows(sql("signals.labels", chosen=of_sessions), {**values, "enums": enums}, context):
         labels.setdefault(row["signal"], {})[row["label"]] = row["n"]
-    counted = reading.rows(_COUNTED.format(chosen=of_sessions), values, context)
+    counted = reading.rows(sql("signals.quantiles", chosen=of_sessions), values, context)
     return {
         path: Spread(row, _bars(row, binned.get(path, {})), absent.get(path, {}), labels.get(path, {}))
         for row in counted
@@ -501,7 +439,7 @@ def histogram(reading: Reading, context: str, filter_: Filter, signal: Signal, s
         f"count(*) FILTER (number >= $low{n} AND number {sign} $high{n}) AS n{n}" for n, (sign, _) in enumerate(bounds)
     )
     values = {f"low{n}": low for n, low in enumerate(ends[:-1])} | {f"high{n}": v for n, (_, v) in enumerate(bounds)}
-    asked = f"SELECT {counts} FROM signals WHERE signal = $signal AND level <> 'corpus' {chosen(filter_)}"  # noqa: S608  (numbers bound)
+    asked = sql("signal.histogram", counts=counts, chosen=chosen(filter_))
     row = reading.rows(asked, {**filter_.where.values, **values, "signal": signal.path}, context)[0]
     of_turns = signal.level == "turn"
     noun = "turn" if of_turns else "attempt" if filter_.words.get("context") == "eval" else "session"
@@ -553,143 +491,3 @@ def _step(size: float) -> float:
     """The least of 1, 2, 5, 10, … that is no less."""
     base = 10.0 ** floor(log10(size))
     return next(base * k for k in (1, 2, 5, 10) if base * k >= size * (1 - 1e-9))
-
-
-# Attempts counted by treatment: how far up the ladder each came, and what retries recovered.
-#
-# Whatever is counted has a name in the address, and that lists the attempts that were counted.
-
-MOST = 60
-"""Treatments in a table, those with most attempts."""
-OF_TREATMENT = ("agent_type", "model_id", "dataset", "effective_tool_cap", "attempt_index")
-OF_CANDIDATE = OF_TREATMENT[:3]
-"""What the attempts of one trial have in common: a retry runs under a cap of its own."""
-
-
-class Step(NamedTuple):
-    """A thing that attempts are counted by: `reached` and `recorded` are SQL over ATTEMPTS."""
-
-    label: str
-    means: str
-    reached: str
-    recorded: str = "true"
-    """Where it is recorded at all; elsewhere nobody knows."""
-
-
-RUNGS = {
-    "transcript": Step("transcript", "the conversation was collected", "has_transcript"),
-    "patch": Step("patch", "it left a patch that is not empty", "has_patch", "has_patch IS NOT NULL"),
-    "applied": Step("applied", "the patch applied", "patch_applies", "patch_applies IS NOT NULL"),
-    "tests": Step(
-        "tests run",
-        "the verifier's counts are there",
-        "fail_to_pass_count IS NOT NULL",
-        "fail_to_pass_count IS NOT NULL",
-    ),
-    "partly": Step(
-        "some fixed", "a test that failed before passes now", "fail_to_pass_count > 0", "fail_to_pass_count IS NOT NULL"
-    ),
-    "solved": Step(
-        "solved",
-        "by the harness's reward, or else by the tests",
-        "outcome = 'solved'",
-        "outcome IN ('solved', 'failed')",
-    ),
-}
-"""The ladder: what an attempt has to have come to, in order (docs/design/signals.md#outcome-of-an-attempt)."""
-PASSES = {
-    "first": Step("trials", "first attempts", "nth = 0"),
-    "first_solved": Step(
-        "solved at first",
-        "of those that were judged",
-        "nth = 0 AND is_solved",
-        "nth = 0 AND outcome IN ('solved', 'failed')",
-    ),
-    "retried": Step(
-        "retried", "after a first attempt that did not solve it", "nth = 0 AND NOT first_solved AND last > 0"
-    ),
-    "recovered": Step("recovered", "a retry solved it: that retry", "NOT first_solved AND nth = solved_at"),
-    "unrecovered": Step(
-        "not recovered",
-        "no retry solved it: the last one",
-        "NOT first_solved AND nth > 0 AND nth = last AND solved_at IS NULL",
-    ),
-}
-"""First pass and recovery, each by one attempt of a trial, so that attempts count trials."""
-ATTEMPTS = """(
-  SELECT *, outcome IS NOT DISTINCT FROM 'solved' AS is_solved, coalesce(attempt_index, 0) AS nth,
-    coalesce(bool_or(coalesce(attempt_index, 0) = 0 AND outcome = 'solved') OVER trial, false) AS first_solved,
-    max(coalesce(attempt_index, 0)) OVER trial AS last,
-    min(attempt_index) FILTER (attempt_index > 0 AND outcome = 'solved') OVER trial AS solved_at
-  FROM attempts LEFT JOIN (
-    SELECT session_id, value = 'true' AS has_patch FROM signals
-    WHERE signal = 'verification.patch_present' AND level = 'attempt' AND value IS NOT NULL
-  ) USING (session_id)
-  WINDOW trial AS (PARTITION BY run_id, coalesce(trial_id, session_id))
-)"""
-"""The table of attempts with what the steps ask for."""
-_JUDGED = "outcome IN ('solved', 'failed')"
-
-
-def treatments(reading: Reading) -> list[dict[str, Any]]:
-    """The attempts of each treatment, counted by the rungs of the ladder."""
-    more = f"""count(DISTINCT task_id) AS tasks, count(*) FILTER ({_JUDGED}) AS judged,
-  list({{'task': coalesce(task_id, session_id), 'solved': outcome = 'solved'}}) FILTER ({_JUDGED}) AS judgements,
-  count(*) FILTER (reward IS NOT NULL OR patch_outcome_label IS NOT NULL) AS verified,
-  count(*) FILTER (outcome = 'infrastructure') AS infrastructure, median(wall_time_s) AS wall_time_s"""
-    rows = _counted(reading, OF_TREATMENT, RUNGS, more)
-    for row in rows:
-        # Where no verifier spoke of any, what gave up is no rate: only failures could be known.
-        if not row["verified"]:
-            row["judged"] = row["steps"]["solved"]["recorded"] = 0
-        row["interval"] = rate_interval(_by_task(row["judgements"]) if row["judged"] else [])
-    return rows
-
-
-def candidates(reading: Reading) -> list[dict[str, Any]]:
-    """The trials of each candidate: first pass, retries, and what these recovered. Those alone that retried any."""
-    rows = _counted(reading, OF_CANDIDATE, PASSES)
-    return [row for row in rows if row["steps"]["retried"]["n"]]
-
-
-def narrowed(reading: Reading, where: Where, treatment: str, step: str) -> dict[str, Any] | None:
-    """Has the condition choose the attempts that a table counts; gives the row of the treatment that was named."""
-    steps = {**RUNGS, **PASSES}
-    if step in steps:
-        where.add(f"coalesce({steps[step].reached}, false)")
-    rows = [
-        *reading.kept("treatments", lambda: treatments(reading)),
-        *reading.kept("candidates", lambda: candidates(reading)),
-    ]
-    row = next((row for row in rows if row["key"] == treatment), None)
-    if treatment:
-        where.add("true" if row is not None else "false")
-    for n, (column, value) in enumerate(row["columns"].items() if row is not None else ()):
-        where.add(f"{column} IS NOT DISTINCT FROM $of{n}", **{f"of{n}": value})
-    return row
-
-
-def _counted(reading: Reading, columns: Sequence[str], steps: dict[str, Step], more: str = "") -> list[dict[str, Any]]:
-    counts = [
-        f"count(*) FILTER ({sql}) AS {kind}_{name}"
-        for name, step in steps.items()
-        for kind, sql in (("n", f"{step.reached}"), ("recorded", step.recorded))
-    ]
-    by = ", ".join(columns)
-    asked = f"SELECT {', '.join([by, 'count(*) AS n', *counts, *([more] if more else [])])} FROM {ATTEMPTS}"  # noqa: S608  (text of ours)
-    rows = reading.rows(f"{asked} GROUP BY {by} ORDER BY n DESC, {by} LIMIT {MOST}")
-    for row in rows:
-        row["columns"] = {column: row[column] for column in columns}
-        row["key"] = hashlib.blake2b(msgspec.json.encode(row["columns"]), digest_size=6).hexdigest()
-        row["steps"] = {name: {"n": row[f"n_{name}"], "recorded": row[f"recorded_{name}"]} for name in steps}
-    return rows
-
-
-def _by_task(judgements: Iterable[dict[str, Any]]) -> list[tuple[float, float]]:
-    """Solved and judged attempts of each task: attempts at one task are alike, and tasks are what was drawn."""
-    counted: dict[str, list[int]] = {}
-    for attempt in judgements:
-        pair = counted.setdefault(attempt["task"], [0, 0])
-        pair[0] += attempt["solved"]
-        pair[1] += 1
-    return [(float(k), float(n)) for k, n in counted.values()]

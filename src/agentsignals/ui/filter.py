@@ -17,6 +17,7 @@ from agentsignals.signals import Signal
 from agentsignals.signals.catalog import by_path, catalogue
 from agentsignals.ui.drill_down import sessions_behind
 from agentsignals.ui.page import Query, Where, cut, times
+from agentsignals.ui.queries import sql
 from agentsignals.ui.snapshot import Reading
 
 MOST = 20
@@ -65,7 +66,7 @@ def condition(text: str) -> Condition:
     return Condition(signal, operator, _value(signal, operator, value), f"{signal.path}{operator}{value}")
 
 
-def sql(conditions: Iterable[Condition]) -> tuple[list[str], dict[str, Any]]:
+def conditions_in_sql(conditions: Iterable[Condition]) -> tuple[list[str], dict[str, Any]]:
     """Conditions over `sessions s`, with their values. Those on one signal hold of one value together: of one turn."""
     texts: list[str] = []
     values: dict[str, Any] = {}
@@ -79,7 +80,7 @@ def sql(conditions: Iterable[Condition]) -> tuple[list[str], dict[str, Any]]:
             parts.append(_compared(made, name))
             if made.value != "":
                 values[name] = made.value
-        texts.append(f"s.session_id IN (SELECT session_id FROM signals WHERE {' AND '.join(parts)})")  # noqa: S608  (text of ours)
+        texts.append(sql("condition.signal", value=" AND ".join(parts)))
     return texts, values
 
 
@@ -160,30 +161,19 @@ BUILDER = ("signal", "op", "value")
 WHOSE = {"product": "people’s sessions", "eval": "eval runs"}
 PLACE = "coalesce(s.repo, s.cwd)"
 """What stands as a session's repository: the folder where none is recorded."""
-OUTCOME = "user.session_outcome"
 _COLUMNS = {"agent": "s.agent", "model": "s.model", "repo": PLACE, "branch": "s.branch"}
 _MISSING = {
     **{word: f"coalesce({column}, '') = ''" for word, column in _COLUMNS.items()},
     "cost": "s.cost_usd IS NULL",
     "time": "s.started_at IS NULL",
-    "outcome": f"s.session_id NOT IN (SELECT session_id FROM signals WHERE signal = '{OUTCOME}' AND level = 'session'"  # noqa: S608  (a path of ours)
-    " AND value IS NOT NULL UNION ALL SELECT session_id FROM attempts WHERE outcome IS NOT NULL)",
+    "outcome": sql("condition.no_outcome"),
 }
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
-_TASK = "SELECT session_id FROM attempts"
-_FIRST_PROMPT = (
-    "SELECT session_id FROM (SELECT session_id, arg_min(text, turn) AS prompt FROM turns"
-    " WHERE kind IN ('prompt', 'queued_prompt') GROUP BY session_id)"
-)
 _OFFERED = {
-    **{
-        word: f"SELECT {column} AS v FROM sessions s WHERE {column} <> '' GROUP BY 1 ORDER BY count(*) DESC, 1"  # noqa: S608  (columns of ours)
-        for word, column in _COLUMNS.items()
-    },
-    "context": "SELECT context AS v FROM sessions GROUP BY 1 ORDER BY 1 DESC",
-    "tool": "SELECT name AS v FROM tool_calls WHERE thread = 'main' GROUP BY 1 ORDER BY count(*) DESC, 1",
-    "outcome": f"SELECT value->>'$' AS v FROM signals WHERE signal = '{OUTCOME}' AND level = 'session'"  # noqa: S608  (a path of ours)
-    " AND value IS NOT NULL GROUP BY 1 UNION SELECT outcome FROM attempts WHERE outcome <> '' ORDER BY 1",
+    **{word: sql("filter.values", column=column) for word, column in _COLUMNS.items()},
+    "context": sql("filter.contexts"),
+    "tool": sql("filter.tools"),
+    "outcome": sql("filter.outcomes"),
 }
 
 
@@ -218,7 +208,7 @@ class Filter(NamedTuple):
     @property
     def sessions(self) -> str:
         """A SELECT of the ids of the sessions; its values are `where.values`."""
-        return f"SELECT s.session_id FROM sessions s {self.where.text()}"  # noqa: S608  (text of ours, values bound)
+        return sql("filter.sessions", where=self.where.text())
 
     def link(self, path: str = "", **changed: object) -> str:
         """An address with this filter, and other values for some of its words; an empty one leaves its word out."""
@@ -326,31 +316,28 @@ class _Asked:
     def _of_calls_and_edits(self) -> None:
         words = self._words
         if self._there("tool"):
-            self.where.add(_CALLS.format("name = $tool"), tool=words["tool"])
+            self.where.add(sql("condition.call", call="name = $tool"), tool=words["tool"])
         if "failed" in words:
             if words["failed"] not in self._offered["tool"]:
                 self.notes.append(f"There is no session with a call of “{cut(words['failed'])}”.")
-            self.where.add(_CALLS.format("name = $failed AND status = 'error'"), failed=words["failed"])
+            self.where.add(sql("condition.call", call="name = $failed AND status = 'error'"), failed=words["failed"])
         if path := words.get("file", ""):
             end = path.removeprefix("./")
             ends = end if end.startswith((".", "/")) else f"/{end}"
             if path.startswith("./"):
-                self.where.add(_EDITS.format("path = $file"), file=end)
+                self.where.add(sql("condition.edit", edit="path = $file"), file=end)
             else:
-                self.where.add(_EDITS.format("(path = $file OR ends_with(path, $file_end))"), file=end, file_end=ends)
+                self.where.add(
+                    sql("condition.edit", edit="(path = $file OR ends_with(path, $file_end))"), file=end, file_end=ends
+                )
 
     def _of_text_and_outcome(self) -> None:
         words = self._words
         if "text" in words:
-            title = "contains(lower(concat_ws(' ', s.title, s.session_id)), lower($text))"
-            prompt = f"s.session_id IN ({_FIRST_PROMPT} WHERE contains(lower(prompt), lower($text)))"
-            task = f"s.session_id IN ({_TASK} WHERE contains(lower(concat_ws(' ', task_id, trial_id)), lower($text)))"
-            self.where.add(f"({title} OR {prompt} OR {task})", text=words["text"])
+            self.where.add(sql("condition.text"), text=words["text"])
         if self._there("outcome"):
-            of_people = f"SELECT session_id FROM signals WHERE signal = '{OUTCOME}' AND value = $outcome_json"  # noqa: S608  (a path of ours)
-            of_runs = "SELECT session_id FROM attempts WHERE outcome = $outcome"
             self.where.add(
-                f"s.session_id IN ({of_people} UNION ALL {of_runs})",
+                sql("condition.outcome"),
                 outcome=words["outcome"],
                 outcome_json=msgspec.json.encode(words["outcome"]).decode(),
             )
@@ -370,7 +357,7 @@ class _Asked:
                 made.append(condition(text))
             except Refused as problem:
                 self.notes.append(f"Left out: {cut(str(problem), 300)}.".replace("..", "."))
-        texts, values = sql(made)
+        texts, values = conditions_in_sql(made)
         for text in texts:
             self.where.add(text)
         self.where.values.update(values)
@@ -384,7 +371,7 @@ class _Asked:
             self.behind, ids = sessions_behind(reading, key)
         except AgentSignalsError as problem:
             self.notes.append(f"Nothing counts “{cut(key)}”: {problem.message}")
-        self.where.add("s.session_id IN (SELECT unnest($behind))", behind=ids)
+        self.where.add(sql("condition.counted"), behind=ids)
 
     def _of_time_and_cost(self, reading: Reading) -> None:
         """Those without a time or a cost are in no range: how many the rest of the filter would have shown is said."""
@@ -401,8 +388,7 @@ class _Asked:
             self.where.add("s.cost_usd >= $cost_min", cost_min=low)
         if high is not None:
             self.where.add("s.cost_usd <= $cost_max", cost_max=high)
-        counted = f"{_LEFT_OUT} {base.text()}"
-        row = reading.rows(counted, base.values)[0]
+        row = reading.rows(sql("filter.without_time_or_cost", where=base.text()), base.values)[0]
         if (first or last) and row["time"]:
             self.notes.append(f"{times(row['time'], 'session')} without a recorded time: left out by from and to.")
         if (low is not None or high is not None) and row["cost"]:
@@ -434,11 +420,3 @@ class _Asked:
             self.unread.add(word)
             self.notes.append(f"Left out: {word} is a number of dollars, not “{cut(text)}”.")
         return None
-
-
-_LEFT_OUT = (
-    "SELECT count(*) FILTER (s.started_at IS NULL) AS time, count(*) FILTER (s.cost_usd IS NULL) AS cost,"
-    " count(*) FILTER (s.visible_output_tokens IS NOT NULL) AS bounds FROM sessions s"
-)
-_EDITS = "s.session_id IN (SELECT session_id FROM edits WHERE thread = 'main' AND {})"
-_CALLS = "s.session_id IN (SELECT session_id FROM tool_calls WHERE thread = 'main' AND {})"

@@ -16,6 +16,7 @@ from agentsignals.model import Session
 from agentsignals.redaction import redacted
 from agentsignals.sources import RawFile, Unreadable, by_name
 from agentsignals.ui.page import NotFound
+from agentsignals.ui.queries import sql
 from agentsignals.ui.snapshot import Reading
 from agentsignals.ui.transcript import IMAGE, IMAGE_FILE
 
@@ -33,8 +34,6 @@ _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 _IMAGE = re.compile(r"image/(?:png|jpeg|gif|webp)")
 _DATA = re.compile(r"data:(image/(?:png|jpeg|gif|webp));base64,")
 _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]+={0,2}\s*")
-_EVENT = "SELECT artifact_id, line, left(text, 200) AS text FROM events WHERE session_id = $session AND seq = $seq"
-_ARTIFACT = "SELECT path, format, sha256, bytes FROM artifacts WHERE artifact_id = $id"
 _REASONS = {
     "file_gone": "the file is no longer there",
     "no_permission": "it may not be read",
@@ -68,11 +67,11 @@ class RawLine(Struct, kw_only=True):
 
 def raw_line(reading: Reading, session_id: str, seq: int) -> RawLine:
     """The line of an event. NotFound when the session has no such event."""
-    events = reading.rows_of(session_id, _EVENT, {"seq": seq})
+    events = reading.rows_of(session_id, sql("raw.event"), {"seq": seq})
     if not events:
         raise NotFound(f"The session has no event {seq}.")
     event = events[0]
-    artifacts = reading.rows(_ARTIFACT, {"id": event["artifact_id"]})
+    artifacts = reading.rows(sql("raw.artifact"), {"id": event["artifact_id"]})
     if not artifacts:
         return RawLine(path="", line=event["line"], why_not="its file is not in the store")
     made = RawLine(path=artifacts[0]["path"], line=event["line"])

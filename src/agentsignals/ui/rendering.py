@@ -70,7 +70,6 @@ def _route(path: str) -> tuple[Route | None, list[str]]:
 
 # Our own style and scripts. Pages carry neither inside them, so that the policy can forbid it.
 
-_OF_REPORT = ("page.css", "page.js", "live.js")
 _LIBRARY = "vega.js"
 _TYPES = {".css": "text/css", ".js": "text/javascript"}
 FOLDER = "/static/"
@@ -92,7 +91,7 @@ def asset(path: str) -> Asset | None:
 @cache
 def _names() -> frozenset[str]:
     ours = (file.name for file in files("agentsignals.ui").joinpath("static").iterdir())
-    return frozenset((*_OF_REPORT, _LIBRARY, *(name for name in ours if PurePosixPath(name).suffix in _TYPES)))
+    return frozenset((_LIBRARY, *(name for name in ours if PurePosixPath(name).suffix in _TYPES)))
 
 
 @cache
@@ -101,8 +100,7 @@ def _asset(name: str) -> Asset:
         from agentsignals.ui.svg_charts import library  # noqa: PLC0415  (packing it takes a second)
 
         return Asset(library().encode(), "text/javascript")
-    folder = files("agentsignals.ui.report") if name in _OF_REPORT else files("agentsignals.ui").joinpath("static")
-    return Asset(folder.joinpath(name).read_bytes(), _TYPES[PurePosixPath(name).suffix])
+    return Asset(files("agentsignals.ui").joinpath("static", name).read_bytes(), _TYPES[PurePosixPath(name).suffix])
 
 
 # HTML of pages: jinja escapes whatever is put in, and what could turn a line around is shown instead of obeyed.
@@ -158,12 +156,7 @@ def _shown(value: Any) -> Any:
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(
-            [
-                jinja2.PackageLoader("agentsignals.ui", "templates"),
-                jinja2.PackageLoader("agentsignals.ui.report", "."),
-            ]
-        ),
+        loader=jinja2.PackageLoader("agentsignals.ui", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -244,7 +244,7 @@ def _template() -> jinja2.Template:
     import jinja2  # noqa: PLC0415  (only a page needs it)
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("agentsignals.ui.report", "."),
+        loader=jinja2.PackageLoader("agentsignals.ui", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -274,7 +274,7 @@ def _hash(text: str) -> str:
 
 @cache
 def _asset(name: str) -> str:
-    return files("agentsignals.ui.report").joinpath(name).read_text("utf-8")
+    return files("agentsignals.ui").joinpath("static", name).read_text("utf-8")
 
 
 def _sort_key(value: Any) -> str:
@@ -336,7 +336,7 @@ def check(path: Path, studies: Sequence[str] | None = None) -> None:
 
 
 def _against(file: Path) -> Study:
-    from agentsignals.questions import baseline  # noqa: PLC0415
+    from agentsignals.questions import baseline
     from agentsignals.questions import baseline as against  # noqa: PLC0415  (only when asked)
 
     try:

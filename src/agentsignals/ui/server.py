@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agentsignals.errors import AgentSignalsError, CatalogError, QueryError, StoreError, UnknownSession, UsageError
+from agentsignals.store.query import OURS
 from agentsignals.ui import rendering as assets
 from agentsignals.ui.live import PATH as LIVE
 from agentsignals.ui.live import Live
@@ -266,6 +267,10 @@ class Handler(BaseHTTPRequestHandler):
             return make()
         except (NotFound, UnknownSession, CatalogError, UsageError) as problem:
             return HTTPStatus.NOT_FOUND, _error(problem.message, problem.hint, path)
+        except QueryError as problem:
+            # The store is as it was, which `_reply` has looked after: the query is wrong, and every query is ours.
+            traceback.print_exc()
+            return HTTPStatus.INTERNAL_SERVER_ERROR, _error(problem.message, OURS, path)
         except AgentSignalsError as problem:
             return HTTPStatus.SERVICE_UNAVAILABLE, _error(problem.message, problem.hint, path)
         except OSError as problem:
@@ -279,15 +284,22 @@ class Handler(BaseHTTPRequestHandler):
             return HTTPStatus.INTERNAL_SERVER_ERROR, _error(message, "", path)
 
     def _reply(self, path: str, query: Query) -> Reply:
-        reading = self.server.readings.current()
+        """The page of the present store, made twice where the store changed meanwhile: a shard that was there is gone
+        when an `analyze` has just replaced it, and its successor is named by now. StoreError where it changed twice."""
+        readings = self.server.readings
+        reading = readings.current()
         try:
             return _made(reading, path, query)
         except (QueryError, OSError):
-            # A shard that was there is gone when an `analyze` beside us has just replaced it: its successor is named.
-            again = self.server.readings.after(reading)
+            again = readings.after(reading)
             if again is reading:
                 raise
+        try:
             return _made(again, path, query)
+        except QueryError as problem:
+            if readings.after(again) is again:
+                raise
+            raise StoreError("The store changed while this page was made.", "Ask again.") from problem
 
     def _send(self, status: HTTPStatus, content: bytes, type_: str, more: dict[str, str] | None = None) -> None:
         self._head(status, type_, {**(more or {}), "Content-Length": str(len(content))})

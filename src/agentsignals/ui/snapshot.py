@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from agentsignals.ui.pages.annotate import Annotations
 
 _Made = TypeVar("_Made")
-WITH_PROMPT = """
-LEFT JOIN (
-  SELECT session_id, arg_min(text, turn) AS prompt FROM turns
-  WHERE kind IN ('prompt', 'queued_prompt') GROUP BY session_id
-) USING (session_id)
-"""
-"""Puts beside each session the first thing a person asked for in it, as `prompt`."""
 LOOK_EVERY_S = 5.0
 """How often the store's files are compared with its index while pages are asked for."""
 MOST_RECENT = 48

@@ -14,6 +14,7 @@ from agentsignals.questions.question import Kind
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
 from agentsignals.ui import page as words
+from agentsignals.ui.queries import sql
 from agentsignals.ui.snapshot import Reading
 
 WIDTH, HEIGHT = 720, 96
@@ -23,25 +24,6 @@ BINS = 240
 _MOST_MARKS = 240
 _MOST_TURNS = 60
 """Lines of more turns would cover what they are to divide."""
-_STEPS = """
-SELECT bin, max(context) AS context, max(cost) AS cost, max(seq) AS seq, min(seq) AS first, count(context) AS n
-FROM (
-  SELECT seq, (row_number() OVER (ORDER BY seq) - 1) * $bins // greatest(count(*) OVER (), $bins) AS bin,
-    CASE WHEN thread = 'main' AND stop_reason IS DISTINCT FROM 'session_total'
-      THEN input_tokens + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0) END AS context,
-    sum(cost_usd) OVER (ORDER BY seq, step) AS cost
-  FROM steps WHERE session_id = $session
-) GROUP BY bin ORDER BY bin
-"""
-_COUNTS = """
-SELECT count(*) AS n, count(*) FILTER (thread = 'main' AND input_tokens IS NOT NULL) AS with_context,
-  count(cost_usd) AS with_cost
-FROM steps WHERE session_id = $session
-"""
-_MARKS = """
-SELECT seq * $bins // greatest($n, 1) AS bin, min(seq) AS seq, count(*) AS n FROM {table}
-WHERE session_id = $session {when} GROUP BY bin ORDER BY bin
-"""
 
 
 class Curve(Struct, kw_only=True):
@@ -80,10 +62,9 @@ class Along(Struct, kw_only=True):
 
 def along(reading: Reading, session_id: str) -> Along | None:
     """The picture of a session; None where there is nothing to draw."""
-    asked = "SELECT max(seq) + 1 AS n FROM events WHERE session_id = $session"
-    n_events = reading.rows_of(session_id, asked)[0]["n"] or 0
-    counted = reading.rows_of(session_id, _COUNTS)[0]
-    rows = reading.rows_of(session_id, _STEPS, {"bins": BINS})
+    n_events = reading.rows_of(session_id, sql("trajectory.length"))[0]["n"] or 0
+    counted = reading.rows_of(session_id, sql("trajectory.counts"))[0]
+    rows = reading.rows_of(session_id, sql("trajectory.steps"), {"bins": BINS})
     of_context = [(x_of(row["seq"], n_events), row["context"]) for row in rows if row["context"] is not None]
     of_cost = [(x_of(row["seq"], n_events), row["cost"]) for row in rows if row["cost"] is not None]
     curves = [
@@ -110,7 +91,7 @@ def _curve(name: str, values: list[tuple[float, float]], unit: Kind, n: int) -> 
 
 
 def _marks(reading: Reading, session_id: str, n_events: int, table: str, when: str) -> list[Mark]:
-    query = _MARKS.format(table=table, when=when)
+    query = sql("trajectory.marks", table=table, when=when)
     rows = reading.rows_of(session_id, query, {"bins": _MOST_MARKS, "n": n_events})
     most = max((row["n"] for row in rows), default=1)
     return [Mark(x_of(row["seq"], n_events), row["seq"], row["n"], row["n"] / most) for row in rows]
@@ -129,15 +110,6 @@ MOST_LINES = 6
 """Words that have a line of their own."""
 MOST_ROWS = 500
 """Turns that the table lists."""
-_CHOICES = """
-SELECT signal, count(*) AS n FROM signals WHERE session_id = $session AND turn IS NOT NULL AND absent IS NULL
-GROUP BY signal HAVING count(*) > 1 ORDER BY signal
-"""
-_VALUES = """
-SELECT s.turn, t.seq, s.number, s.value, s.detail->>'at_least' AS at_least
-FROM signals s JOIN turns t ON t.session_id = s.session_id AND t.turn = s.turn
-WHERE s.session_id = $session AND s.signal = $signal AND s.absent IS NULL ORDER BY s.turn
-"""
 
 
 class Line(Struct, kw_only=True):
@@ -165,13 +137,13 @@ class ByTurn(Struct, kw_only=True):
 def choices(reading: Reading, session_id: str) -> list[Signal]:
     """The signals that have a value in more than one turn of the session."""
     of_path = {signal.path: signal for signal in catalogue().values()}
-    rows = reading.rows_of(session_id, _CHOICES)
+    rows = reading.rows_of(session_id, sql("trajectory.signals"))
     return [of_path[row["signal"]] for row in rows if row["signal"] in of_path]
 
 
 def by_turn(reading: Reading, session_id: str, signal: Signal, n_events: int) -> ByTurn:
     """The values of a signal along a session of so many events."""
-    rows = reading.rows_of(session_id, _VALUES, {"signal": signal.path})
+    rows = reading.rows_of(session_id, sql("trajectory.values_by_turn"), {"signal": signal.path})
     for row in rows:
         row["value"] = words.worth(row["value"], row["number"], signal.type, signal.unit, bool(row["at_least"]))
     is_number = signal.type in ("int", "float")
@@ -207,12 +179,6 @@ LEAST_SESSIONS = 20
 """Among fewer no value is called far."""
 FAR = 0.1
 """Share of sessions that lie as far out on that side, up to which a value is shown."""
-_NUMBERS = """
-SELECT signal, list(number ORDER BY number) AS numbers,
-  coalesce(bool_or(contains(detail, 'at_least') AND detail->>'at_least' = 'true'), false) AS at_least
-FROM signals
-WHERE level IN ('session', 'attempt') AND number IS NOT NULL AND isfinite(number) GROUP BY signal
-"""
 
 
 class Place(Struct, frozen=True):
@@ -283,5 +249,5 @@ def _numbers_unusual(reading: Reading, context: str) -> dict[str, tuple[array[fl
 
 
 def _asked(reading: Reading, context: str) -> dict[str, tuple[array[float], bool]]:
-    rows = reading.rows(_NUMBERS, None, context)
+    rows = reading.rows(sql("signals.numbers"), None, context)
     return {row["signal"]: (array("d", row["numbers"]), row["at_least"]) for row in rows}

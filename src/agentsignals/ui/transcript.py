@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, decoded
 from agentsignals.ui.markup import Change, changes, coloured, file_text, rendered, texts_of
+from agentsignals.ui.queries import sql
 from agentsignals.ui.snapshot import Reading
 from agentsignals.ui.trajectory import Along, along
 from agentsignals.views.calls import about
@@ -61,26 +62,6 @@ TROUBLE = ("failures", "refusals", "interruptions", "compactions")
 """What a reader jumps to."""
 _BITS = {name: 1 << n for n, name in enumerate(KINDS)}
 _MASK = " + ".join(f"CASE WHEN {when} THEN {_BITS[name]} ELSE 0 END" for name, (_, when) in KINDS.items())
-_ENTRIES = f"""
-SELECT thread, list(seq ORDER BY seq) AS seqs, list(mask ORDER BY seq) AS masks
-FROM (
-  SELECT e.seq, e.thread, {_MASK} AS mask
-  FROM (SELECT seq, thread, kind FROM events WHERE session_id = $session) e
-  LEFT JOIN (SELECT seq, class, status, outcome FROM tool_calls WHERE session_id = $session) c USING (seq)
-  LEFT JOIN (SELECT DISTINCT seq FROM edits WHERE session_id = $session) d USING (seq)
-  ANTI JOIN (SELECT result_seq FROM tool_calls WHERE session_id = $session AND result_seq IS NOT NULL) r
-    ON e.seq = r.result_seq
-) GROUP BY thread ORDER BY min(seq)
-"""  # noqa: S608  (conditions of ours)
-_HOLDING = """
-SELECT coalesce(c.seq, e.seq) AS seq FROM (
-  SELECT seq FROM events WHERE session_id = $session AND contains(lower(text), lower($words))
-) e LEFT JOIN (
-  SELECT seq, result_seq FROM tool_calls WHERE session_id = $session AND result_seq IS NOT NULL
-) c ON c.result_seq = e.seq
-UNION SELECT seq FROM tool_calls WHERE session_id = $session AND contains(lower(arguments), lower($words))
-"""
-_HOME = "SELECT seq FROM tool_calls WHERE session_id = $session AND result_seq = $seq"
 
 
 class Thread(Struct):
@@ -163,7 +144,7 @@ def conversation(reading: Reading, session_id: str) -> Conversation:
         if session_id in lately:
             lately.move_to_end(session_id)
             return lately[session_id]
-    rows = reading.rows_of(session_id, _ENTRIES)
+    rows = reading.rows_of(session_id, sql("transcript.entries", mask=_MASK))
     threads = {row["thread"]: Thread(array("q", row["seqs"]), array("q", row["masks"])) for row in rows}
     made = Conversation(threads, along(reading, session_id))
     with lock:
@@ -175,12 +156,12 @@ def conversation(reading: Reading, session_id: str) -> Conversation:
 
 def holding(reading: Reading, session_id: str, words: str) -> set[int]:
     """The entries whose text, arguments or result hold these words, in whatever case."""
-    return {row["seq"] for row in reading.rows_of(session_id, _HOLDING, {"words": words})}
+    return {row["seq"] for row in reading.rows_of(session_id, sql("transcript.containing"), {"words": words})}
 
 
 def home(reading: Reading, session_id: str, seq: int) -> int:
     """The entry under which an event is shown: a result's is its call."""
-    rows = reading.rows_of(session_id, _HOME, {"seq": seq})
+    rows = reading.rows_of(session_id, sql("transcript.call_of_result"), {"seq": seq})
     return rows[0]["seq"] if rows else seq
 
 
@@ -206,21 +187,6 @@ _MARKS = re.compile(r"[*`#]+")
 _STATES = {"completed": "✓", "in_progress": "▸", "cancelled": "✗"}
 """How far a thing to do is."""
 _DIFF = re.compile(r"(?:diff --git |--- |commit [0-9a-f]{7,40}\n)")
-_CALLS = """
-SELECT seq, thread, name, class, path, command, arguments, argument_roles, status, outcome, error_class, exit_code,
-  result_tokens, result_seq, ran_s
-FROM tool_calls WHERE session_id = $session AND seq IN (SELECT unnest($seqs)) AND seq BETWEEN $low AND $high
-"""
-_EVENTS = """
-SELECT seq, turn, thread, kind, left(text, $most) AS text, greatest(n_chars, length(text)) AS n_chars, timestamp, line
-FROM events WHERE session_id = $session AND seq IN (SELECT unnest($seqs)) AND seq BETWEEN $low AND $high ORDER BY seq
-"""
-_EDITS = """
-SELECT seq, path, op, via, hunk, start_line, end_line, old_start, added, removed, whole_file
-FROM edits WHERE session_id = $session AND seq IN (SELECT unnest($seqs)) AND seq BETWEEN $low AND $high
-ORDER BY seq, hunk
-"""
-_TURNS = "SELECT turn, kind, seq FROM turns WHERE session_id = $session AND seq IN (SELECT unnest($seqs))"
 
 
 class Edited(Struct, kw_only=True):
@@ -316,12 +282,12 @@ class Teller:
         reader's event is."""
         if not seqs:
             return []
-        calls = {row["seq"]: row for row in self._rows(_CALLS, seqs)}
+        calls = {row["seq"]: row for row in self._rows(sql("transcript.calls"), seqs)}
         results = [row["result_seq"] for row in calls.values() if row["result_seq"] is not None]
-        events = {row["seq"]: row for row in self._rows(_EVENTS, [*seqs, *results], most=MOST_CHARS)}
-        turns = {row["seq"]: row for row in self._rows(_TURNS, seqs)}
+        events = {row["seq"]: row for row in self._rows(sql("transcript.events"), [*seqs, *results], most=MOST_CHARS)}
+        turns = {row["seq"]: row for row in self._rows(sql("transcript.turns"), seqs)}
         edits: dict[int, list[dict[str, Any]]] = defaultdict(list)
-        for row in self._rows(_EDITS, seqs):
+        for row in self._rows(sql("transcript.edits"), seqs):
             edits[row["seq"]].append(row)
         made: list[Entry] = []
         for seq in seqs:
@@ -342,7 +308,7 @@ class Teller:
         return made
 
     def _rows(self, query: str, seqs: Sequence[int], **values: Any) -> list[dict[str, Any]]:
-        bounds = {} if query is _TURNS else {"low": min(seqs), "high": max(seqs)}
+        bounds = {} if query == sql("transcript.turns") else {"low": min(seqs), "high": max(seqs)}
         return self._reading.rows_of(self._session, query, {"seqs": list(seqs), **bounds, **values})
 
     def _folded(self, first: dict[str, Any], thread: str, conversation: Conversation, at: int) -> Entry:

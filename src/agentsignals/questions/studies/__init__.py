@@ -10,7 +10,7 @@ from functools import cache
 from agentsignals.model.registry import Registry
 from agentsignals.questions.question import Study
 
-STUDIES = Registry[Study]("study", "agentsignals.questions", "STUDY", lambda unit: isinstance(unit, Study))
+STUDIES = Registry[Study]("study", "agentsignals.questions.studies", "STUDY", lambda unit: isinstance(unit, Study))
 
 
 @cache

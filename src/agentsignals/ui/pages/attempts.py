@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
-from agentsignals.ui.figures import ATTEMPTS, PASSES, RUNGS, candidates, narrowed, treatments
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from agentsignals.errors import UsageError
+from agentsignals.questions.compare import MEASURES, Arms, Comparison, compare, outcome_rule
+from agentsignals.questions.compare.attempts import available
+from agentsignals.questions.compare.candidate import place
+from agentsignals.questions.compare.pairs import gap_text, without_tasks, worth
+from agentsignals.questions.failure_map import FailureMap, failure_map, passes_in_words, queries, words
+from agentsignals.questions.formatting import formatted, signed
+from agentsignals.stats.intervals import FEWEST_CLUSTERS, rate_interval
+from agentsignals.ui.drill_down import arms_of, compare_key, rows_of
 from agentsignals.ui.filter import filtered
-from agentsignals.ui.page import Page, Query, Route, Where, part_of
+from agentsignals.ui.page import Page, Query, Route, Where, address, part_of
+from agentsignals.ui.queries import sql
 from agentsignals.ui.snapshot import Reading
+from agentsignals.views.failure import RULES
 
 SIZE = 50
 COLUMNS = {
@@ -18,28 +35,133 @@ COLUMNS = {
     "cost_usd": "cost",
 }
 """What the list can be ordered by, and its heading."""
-_DATA_SETS = "SELECT dataset AS v FROM attempts WHERE dataset <> '' GROUP BY 1 ORDER BY count(*) DESC, 1"
-_FROM = " ".join(
-    (
-        "FROM",
-        ATTEMPTS,
-        "a LEFT JOIN (SELECT session_id, n_tool_calls, output_tokens, visible_output_tokens, cost_usd FROM sessions) s",
-    )
-)
-_USING = "USING (session_id)"
-_LISTED = """
-SELECT session_id, trial_id, attempt_index, is_last, task_id, agent_type, model_id, dataset, effective_tool_cap, reward,
-  outcome, patch_outcome_label, fail_to_pass_count, pass_to_fail_count, wall_time_s, timed_out, exit_status,
-  has_transcript, n_tool_calls, output_tokens, coalesce(cost_usd, harness_cost_usd) AS cost_usd, visible_output_tokens
-"""
+MOST_TREATMENTS = 60
+"""Treatments in a table, those with most attempts."""
+OF_TREATMENT = ("agent_type", "model_id", "dataset", "effective_tool_cap", "attempt_index")
+OF_CANDIDATE = OF_TREATMENT[:3]
+"""What the attempts of one trial have in common: a retry runs under a cap of its own."""
 
 
-def page(reading: Reading, query: Query) -> Page:
+class Step(NamedTuple):
+    """A thing that attempts are counted by: `reached` and `recorded` are SQL over `attempts` of queries.sql."""
+
+    label: str
+    means: str
+    reached: str
+    recorded: str = "true"
+    """Where it is recorded at all; elsewhere nobody knows."""
+
+
+RUNGS = {
+    "transcript": Step("transcript", "the conversation was collected", "has_transcript"),
+    "patch": Step("patch", "it left a patch that is not empty", "has_patch", "has_patch IS NOT NULL"),
+    "applied": Step("applied", "the patch applied", "patch_applies", "patch_applies IS NOT NULL"),
+    "tests": Step(
+        "tests run",
+        "the verifier's counts are there",
+        "fail_to_pass_count IS NOT NULL",
+        "fail_to_pass_count IS NOT NULL",
+    ),
+    "partly": Step(
+        "some fixed", "a test that failed before passes now", "fail_to_pass_count > 0", "fail_to_pass_count IS NOT NULL"
+    ),
+    "solved": Step(
+        "solved",
+        "by the harness's reward, or else by the tests",
+        "outcome = 'solved'",
+        "outcome IN ('solved', 'failed')",
+    ),
+}
+"""The ladder: what an attempt has to have come to, in order (docs/design/signals.md#outcome-of-an-attempt)."""
+PASSES = {
+    "first": Step("trials", "first attempts", "nth = 0"),
+    "first_solved": Step(
+        "solved at first",
+        "of those that were judged",
+        "nth = 0 AND is_solved",
+        "nth = 0 AND outcome IN ('solved', 'failed')",
+    ),
+    "retried": Step(
+        "retried", "after a first attempt that did not solve it", "nth = 0 AND NOT first_solved AND last > 0"
+    ),
+    "recovered": Step("recovered", "a retry solved it: that retry", "NOT first_solved AND nth = solved_at"),
+    "unrecovered": Step(
+        "not recovered",
+        "no retry solved it: the last one",
+        "NOT first_solved AND nth > 0 AND nth = last AND solved_at IS NULL",
+    ),
+}
+"""First pass and recovery, each by one attempt of a trial, so that attempts count trials."""
+
+
+def treatments(reading: Reading) -> list[dict[str, Any]]:
+    """The attempts of each treatment, counted by the rungs of the ladder."""
+    rows = _counted(reading, OF_TREATMENT, RUNGS, sql("attempts.judged"))
+    for row in rows:
+        # Where no verifier spoke of any, what gave up is no rate: only failures could be known.
+        if not row["verified"]:
+            row["judged"] = row["steps"]["solved"]["recorded"] = 0
+        row["interval"] = rate_interval(_by_task(row["judgements"]) if row["judged"] else [])
+    return rows
+
+
+def candidates(reading: Reading) -> list[dict[str, Any]]:
+    """The trials of each candidate: first pass, retries, and what these recovered. Those alone that retried any."""
+    rows = _counted(reading, OF_CANDIDATE, PASSES)
+    return [row for row in rows if row["steps"]["retried"]["n"]]
+
+
+def narrowed(reading: Reading, where: Where, treatment: str, step: str) -> dict[str, Any] | None:
+    """Has the condition choose the attempts that a table counts; gives the row of the treatment that was named."""
+    steps = {**RUNGS, **PASSES}
+    if step in steps:
+        where.add(f"coalesce({steps[step].reached}, false)")
+    rows = [
+        *reading.kept("treatments", lambda: treatments(reading)),
+        *reading.kept("candidates", lambda: candidates(reading)),
+    ]
+    row = next((row for row in rows if row["key"] == treatment), None)
+    if treatment:
+        where.add("true" if row is not None else "false")
+    for n, (column, value) in enumerate(row["columns"].items() if row is not None else ()):
+        where.add(f"{column} IS NOT DISTINCT FROM $of{n}", **{f"of{n}": value})
+    return row
+
+
+def _counted(reading: Reading, columns: Sequence[str], steps: dict[str, Step], *more: str) -> list[dict[str, Any]]:
+    counts = [
+        f"count(*) FILTER ({sql}) AS {kind}_{name}"
+        for name, step in steps.items()
+        for kind, sql in (("n", f"{step.reached}"), ("recorded", step.recorded))
+    ]
+    by = ", ".join(columns)
+    asked = sql("attempts.by_treatment", columns=by, counts=", ".join([*counts, *more]), most=MOST_TREATMENTS)
+    rows = reading.rows(asked)
+    for row in rows:
+        row["columns"] = {column: row[column] for column in columns}
+        row["key"] = hashlib.blake2b(msgspec.json.encode(row["columns"]), digest_size=6).hexdigest()
+        row["steps"] = {name: {"n": row[f"n_{name}"], "recorded": row[f"recorded_{name}"]} for name in steps}
+    return rows
+
+
+def _by_task(judgements: Iterable[dict[str, Any]]) -> list[tuple[float, float]]:
+    """Solved and judged attempts of each task: attempts at one task are alike, and tasks are what was drawn."""
+    counted: dict[str, list[int]] = {}
+    for attempt in judgements:
+        pair = counted.setdefault(attempt["task"], [0, 0])
+        pair[0] += attempt["solved"]
+        pair[1] += 1
+    return [(float(k), float(n)) for k, n in counted.values()]
+
+
+def attempts_page(reading: Reading, query: Query) -> Page:
     """Attempts whose sessions fit the filter, and above them the treatments there are."""
     # Attempts are all of eval runs: whose sessions the pages before showed is no choice among them.
     choice = filtered(Query(query.with_(context="").removeprefix("?")), reading)
     choice = choice._replace(offered={**choice.offered, "context": []})
-    data_sets = [row["v"] for row in reading.kept("attempts:data sets", lambda: reading.rows(_DATA_SETS))]
+    data_sets = [
+        row["v"] for row in reading.kept("attempts:data sets", lambda: reading.rows(sql("attempts.data_sets")))
+    ]
     dataset = query.choice("dataset", data_sets)
     where = Where()
     where.equals("dataset", "dataset", dataset)
@@ -49,10 +171,10 @@ def page(reading: Reading, query: Query) -> Page:
     treatment = narrowed(reading, where, query.text("treatment"), step)
     order = query.choice("order", COLUMNS, "task_id")
     upward = query.choice("way", ("up", "down"), "up" if order in ("task_id", "attempt_index") else "down") == "up"
-    total = reading.rows(" ".join(("SELECT count(*) AS n", _FROM, _USING, where.text())), where.values)[0]["n"]
+    total = reading.rows(sql("attempts.count", where=where.text()), where.values)[0]["n"]
     part = part_of(query, SIZE, total)
-    ordered = f"ORDER BY {order} {'ASC' if upward else 'DESC'} NULLS LAST, trial_id, attempt_index, session_id"
-    asked = " ".join((_LISTED, _FROM, _USING, where.text(), ordered, "LIMIT $size OFFSET $start"))
+    ordered = f"{order} {'ASC' if upward else 'DESC'} NULLS LAST"
+    asked = sql("attempts.page", where=where.text(), order=ordered)
     filled = {
         "rows": reading.rows(asked, {**where.values, "size": SIZE, "start": part.start}),
         "treatments": reading.kept("treatments", lambda: treatments(reading)),
@@ -73,4 +195,161 @@ def page(reading: Reading, query: Query) -> Page:
     return Page("attempts.html.j2", "Attempts", filled)
 
 
-PAGES = (Route(("attempts",), page, "Attempts", 30),)
+# Why attempts of eval runs failed, by candidate: each number lists its attempts, each with the event that shows it.
+
+MOST_CANDIDATES = 60
+
+
+def failures_page(reading: Reading, query: Query) -> Page:
+    """The map, and the attempts of the chosen `candidate` and `class`."""
+    if "eval" not in reading.contexts:
+        note = "There is no eval attempt. Attempts come from eval runs: agentsignals analyze RUNS reads them."
+        return Page("note.html.j2", "Failures", {"note": note, "where": "/attempts", "there": "Attempts"})
+    by = [column for column in query.text("by").split(",") if column]
+    made = reading.recent(("failures", *by), lambda: _failure_map(reading, by))
+    counted = {c.name: {share.name: share for share in c.classes} for c in made.candidates}
+    rules = [rule for rule in RULES if any(rule.name in shares for shares in counted.values())]
+    candidate = query.choice("candidate", counted)
+    chosen = query.choice("class", [rule.name for rule in RULES])
+    which = query.choice("which", ("first", "retries"))
+    listed = [
+        f
+        for f in made.listed
+        if candidate in ("", f.candidate)
+        and chosen in ("", f.name)
+        and which in ("", "retries" if f.attempt else "first")
+    ]
+    part = part_of(query, SIZE, len(listed))
+    filled = {
+        "made": made,
+        "rules": rules,
+        "shares": {share.name: share for share in made.classes},
+        "counted": counted,
+        "shown": [c for c in made.candidates if c.failed or c.retries_failed][:MOST_CANDIDATES],
+        "candidate": candidate,
+        "chosen": chosen,
+        "which": which,
+        "listed": listed[part.start : part.end],
+        "part": part,
+        "by": by,
+        "class_words": words,
+        "passes": passes_in_words(made),
+        "size": SIZE,
+        "evidence": lambda session_id, signal: address("session", session_id, "explain", signal),
+        "at": lambda session_id, seq: f"{address('session', session_id)}?at={seq}#e{seq}",
+        "query": query,
+    }
+    return Page("failures.html.j2", "Failures", filled)
+
+
+def _failure_map(reading: Reading, by: list[str]) -> FailureMap:
+    return failure_map({name: reading.rows(sql) for name, sql in queries().items()}, by)
+
+
+# Candidates of an eval against each other, as `agentsignals compare` has it; each number opens its attempts.
+
+MOST_COMPARED = 25
+MOST_TASKS = 200
+OUTCOMES = ("reward", "resolved")
+
+
+def compare_page(reading: Reading, query: Query) -> Page:
+    """The candidates there are, or `b` against `a`."""
+    if "eval" not in reading.contexts:
+        note = (
+            "There is no eval attempt to compare. Attempts come from eval runs: agentsignals analyze RUNS reads them."
+        )
+        return Page("note.html.j2", "Compare", {"note": note, "where": "/attempts", "there": "Attempts"})
+    outcome = query.text("outcome_by") or "reward"
+    by = [column for column in query.text("by").split(",") if column]
+    base, other = query.text("a"), query.text("b")
+    weight = _weight(query.text("weight"))
+    whole = reading.kept(("arms", outcome, *by), lambda: arms_of(reading.store, outcome, by))
+    base = base if base in whole.groups else ""  # one of other columns may still stand in the address
+    if weight == 1:
+        comparison = reading.kept(
+            ("compare", outcome, *by, "|", base), lambda: _comparison(reading, outcome, by, base, 1.0)
+        )
+    else:  # any number may be typed: not each is kept
+        comparison = _comparison(reading, outcome, by, base, weight)
+    shown = [c for c in comparison.candidates if not other or c.name in (other, comparison.baseline)][:MOST_COMPARED]
+    tasks = _tasks(whole, comparison, other) if other in whole.groups and other != comparison.baseline else []
+
+    pairs = [pair for pair in comparison.pairs if not other or pair.candidate == other][:MOST_COMPARED]
+
+    def opens(what: str, name: str) -> str:
+        return f"/behind?key={quote(compare_key(outcome, comparison.by, what, name), errors='surrogateescape')}"
+
+    filled = {
+        "comparison": comparison,
+        "shown": shown,
+        "more": len(comparison.candidates) - len(shown),
+        "pairs": pairs,
+        "took": [(p.candidate, measure, t) for p in pairs for measure, t in p.took.items() if t.p is not None],
+        "took_family": sum(t.p is not None for p in comparison.pairs for t in p.took.values()),
+        "tested": [pair for pair in pairs if pair.paired.tasks >= FEWEST_CLUSTERS and pair.power is not None],
+        "most_tasks": MOST_TASKS,
+        "nothing_shared": without_tasks(pairs),
+        "names": [c.name for c in comparison.candidates],
+        "columns": available(whole.everyone),
+        "by": comparison.by if by else [],
+        "base": comparison.baseline,
+        "other": other,
+        "tasks": tasks[:MOST_TASKS],
+        "more_tasks": max(len(tasks) - MOST_TASKS, 0),
+        "outcome": outcome,
+        "outcomes": OUTCOMES,
+        "measures": MEASURES,
+        "opens": opens,
+        "figure": _figure,
+        "gap": gap_text,
+        "signed": signed,
+        "worth": worth,
+        "conclusions": {c.candidate: c for c in comparison.conclusions},
+        "sides": lambda a, b: f"/sides?a={quote(a, safe='')}&b={quote(b, safe='')}",
+        "attempt": lambda session_id: address("session", session_id),
+        "query": query,
+    }
+    return Page("compare.html.j2", "Compare", filled)
+
+
+def _comparison(reading: Reading, outcome: str, by: list[str], base: str, weight: float) -> Comparison:
+    return compare(outcome_rule(outcome), rows_of(reading.store, outcome), by, base or None, regression_weight=weight)
+
+
+def _weight(text: str) -> float:
+    """What a regression counts. UsageError of what is no number."""
+    try:
+        return float(text or 1)
+    except ValueError as problem:
+        raise UsageError(f"{text[:80]!r} is no weight of a regression.", "1 counts it as much as a gain.") from problem
+
+
+def _tasks(whole: Arms, comparison: Comparison, other: str) -> list[dict[str, Any]]:
+    """Tasks of both, those that came out otherwise first: outcome and first attempt of each."""
+    sides = []
+    for name in (comparison.baseline or "", other):
+        tried: dict[str, list[Any]] = {}
+        for attempt in whole.first.get(name, []):
+            if attempt.task is not None and attempt.outcome is not None:
+                tried.setdefault(place(attempt, whole.by_dataset), []).append(attempt)
+        sides.append(tried)
+    left, right = sides
+    rows = []
+    for task in sorted(left.keys() & right.keys()):
+        a, b = ([attempt.outcome for attempt in side[task]] for side in sides)
+        means = sum(a) / len(a), sum(b) / len(b)
+        first = left[task][0], right[task][0]
+        rows.append({"task": first[0].task, "a": means[0], "b": means[1], "of": (len(a), len(b)), "first": first})
+    return sorted(rows, key=lambda row: (-abs(row["b"] - row["a"]), row["b"] - row["a"]))
+
+
+def _figure(value: float | None, yes_or_no: bool) -> str:
+    return formatted(value, "share" if yes_or_no else "number")
+
+
+PAGES = (
+    Route(("attempts",), attempts_page, "Attempts", 30),
+    Route(("failures",), failures_page, below="/attempts"),
+    Route(("compare",), compare_page, below="/attempts"),
+)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from agentsignals.ui.page import NotFound, Page, Part, Query, Route, Where, part_of
+from agentsignals.ui.queries import sql
 from agentsignals.ui.snapshot import Reading
 
 SIZE = 40
@@ -33,55 +34,16 @@ OWNERS = (
 )
 _LINES = {owner.key: " + ".join(f"coalesce({tag}, 0)" for tag in owner.tags) for owner in OWNERS}
 _SUMS = ", ".join(f"CAST(coalesce(sum({lines}), 0) AS BIGINT) AS {key}" for key, lines in _LINES.items())
+_COLUMNS = ", ".join(f"({lines}) AS {key}" for key, lines in _LINES.items())
 _OF_TAG = (
     f"CASE {' '.join(f'''WHEN tag IN ({', '.join(map(repr, owner.tags))}) THEN '{owner.key}' ''' for owner in OWNERS)}"
     " ELSE 'unknown' END"
 )
-_ATTRIBUTED = "relation IS NOT NULL"
-_REPOS = f"""
-SELECT repo, count(*) AS commits, count(*) FILTER ({_ATTRIBUTED}) AS attributed,
-  CAST(coalesce(sum(added) FILTER ({_ATTRIBUTED}), 0) AS BIGINT) AS added, {_SUMS},
-  CAST(coalesce(sum(written), 0) AS BIGINT) AS written, CAST(coalesce(sum(kept), 0) AS BIGINT) AS kept,
-  CAST(coalesce(sum(written_in_files), 0) AS BIGINT) AS written_in_files,
-  min(committed_at) AS first, max(committed_at) AS last
-FROM commits GROUP BY repo ORDER BY added DESC, repo
-"""  # noqa: S608  (names of ours)
-_COMMITS = f"""
-SELECT repo, commit_sha, committed_at, author, subject, relation, session_ids, added, files, agent_low, agent_high,
-  mode, recorded_mode, recorded_percentage, flags, coalesce(introduced, 0) AS introduced,
-  {", ".join(f"({lines}) AS {key}" for key, lines in _LINES.items())}
-FROM commits LEFT JOIN (
-  SELECT repo, commit_sha, count(*) AS introduced FROM weaknesses WHERE change = 'introduced' GROUP BY repo, commit_sha
-) USING (repo, commit_sha)
-"""  # noqa: S608  (names of ours)
-_ALIVE = f"""
-SELECT repo, {_OF_TAG} AS owner, count(alive) AS known, count(*) FILTER (alive) AS alive
-FROM line_attribution GROUP BY ALL
-"""  # noqa: S608  (names of ours)
-_FINDINGS = """
-SELECT repo, commit_sha, scanner, rule, cwe, severity, path, line, place, owner, session_id, text, message
-FROM weaknesses
-"""
-_SCANS = "SELECT scanner, count(DISTINCT (repo, commit_sha)) AS commits, sum(files) AS files, sum(skipped) AS skipped"
-_PLACES = f"""
-SELECT place, path, region, n, sessions, last.session_id AS session_id, last.seq AS seq, last.at AS at FROM (
-  SELECT coalesce(s.repo, s.cwd, '') AS place, e.path AS path,
-    greatest(e.start_line - 1, 0) // {REGION_LINES} AS region,
-    count(DISTINCT (e.session_id, e.seq)) AS n, count(DISTINCT e.session_id) AS sessions,
-    max({{'at': coalesce(s.started_at, TIMESTAMP '1970-01-01'), 'session_id': e.session_id, 'seq': e.seq}}) AS last
-  FROM edits e JOIN sessions s USING (session_id)
-  WHERE e.thread = 'main' AND e.start_line IS NOT NULL AND NOT coalesce(e.whole_file, false)
-"""  # noqa: S608  (numbers of ours)
-_OF_COMMIT = f"""
-SELECT path, {_OF_TAG} AS owner, session_id, count(*) AS n, min(seq) AS seq, min(line) AS first,
-  count(alive) AS known, count(*) FILTER (alive) AS alive
-FROM line_attribution WHERE repo = $repo AND commit_sha = $sha GROUP BY ALL ORDER BY path, n DESC, owner, session_id
-"""  # noqa: S608  (names of ours)
 
 
 def page(reading: Reading, query: Query) -> Page:
     """The code of all repositories, or of one (`repo`)."""
-    repos = reading.kept("code:repos", lambda: reading.rows(_REPOS))
+    repos = reading.kept("code:repos", lambda: reading.rows(sql("code.repositories", sums=_SUMS)))
     repo = query.choice("repo", [row["repo"] for row in repos])
     shown = [row for row in repos if not repo or row["repo"] == repo]
     context = query.choice("context", ("product", "eval"), reading.main_context)
@@ -98,7 +60,7 @@ def page(reading: Reading, query: Query) -> Page:
         "commits": commits,
         "part": part,
         "alive": _alive(reading, repo),
-        "modes": [row["mode"] for row in reading.rows("SELECT DISTINCT mode FROM commits WHERE mode <> '' ORDER BY 1")],
+        "modes": [row["mode"] for row in reading.rows(sql("code.modes"))],
         "mode": query.text("mode"),
         "findings": _weaknesses(reading, repo),
         "places": _places(reading, repo, context if reading.contexts - {context} else ""),
@@ -116,16 +78,17 @@ _SUMMED = ("commits", "attributed", "added", "written", "kept", "written_in_file
 
 def _commits(reading: Reading, query: Query, where: Where) -> tuple[Part, list[dict[str, Any]]]:
     """Those linked to sessions, newest first."""
-    condition = f"{where.text()} {'AND' if where.text() else 'WHERE'} {_ATTRIBUTED}"
-    total = reading.rows(" ".join(("SELECT count(*) AS n FROM commits", condition)), where.values)[0]["n"]
+    where.add("relation IS NOT NULL")
+    total = reading.rows(sql("code.count", where=where.text()), where.values)[0]["n"]
     part = part_of(query, SIZE, total)
-    asked = " ".join((_COMMITS, condition, "ORDER BY committed_at DESC, commit_sha LIMIT $size OFFSET $start"))
+    newest = f"{where.text()} ORDER BY committed_at DESC, commit_sha LIMIT $size OFFSET $start"
+    asked = sql("code.commits", lines=_COLUMNS, where=newest)
     return part, reading.rows(asked, {**where.values, "size": SIZE, "start": part.start})
 
 
 def _alive(reading: Reading, repo: str) -> list[dict[str, Any]]:
     """Lines by owner: how many of those whose fate is known are still there."""
-    rows = reading.kept("code:alive", lambda: reading.rows(_ALIVE))
+    rows = reading.kept("code:alive", lambda: reading.rows(sql("code.alive", owner=_OF_TAG)))
     made = []
     for owner in OWNERS:
         of = [row for row in rows if row["owner"] == owner.key and (not repo or row["repo"] == repo)]
@@ -137,21 +100,10 @@ def _alive(reading: Reading, repo: str) -> list[dict[str, Any]]:
 def _weaknesses(reading: Reading, repo: str) -> dict[str, Any]:
     where = Where()
     where.equals("repo", "repo", repo)
-    scans = reading.rows(" ".join((_SCANS, "FROM scans", where.text(), "GROUP BY scanner ORDER BY 1")), where.values)
-    condition = f"{where.text()} {'AND' if repo else 'WHERE'} change IN ('introduced', 'present')"
-    counted = reading.rows(
-        " ".join(
-            (
-                "SELECT rule, severity, owner, count(*) AS n FROM weaknesses",
-                condition,
-                "GROUP BY ALL ORDER BY n DESC, 1, 2, 3",
-            )
-        ),
-        where.values,
-    )
-    order = "ORDER BY list_position(['critical', 'high', 'medium', 'low'], lower(coalesce(severity, ''))) NULLS LAST"
-    asked = " ".join((_FINDINGS, condition, order, ", rule, path, line, commit_sha LIMIT $most"))
-    rows = reading.rows(asked, {**where.values, "most": MOST_FINDINGS})
+    scans = reading.rows(sql("code.scans", where=where.text()), where.values)
+    where.add("change IN ('introduced', 'present')")
+    counted = reading.rows(sql("code.rules", where=where.text()), where.values)
+    rows = reading.rows(sql("code.worst_weaknesses", where=where.text()), {**where.values, "most": MOST_FINDINGS})
     total = sum(row["n"] for row in counted)
     unknown = sum(row["n"] for row in counted if row["owner"] in (None, "unknown"))
     return {"scans": scans, "rows": rows, "total": total, "unknown": unknown, "rules": _rules(counted)}
@@ -166,13 +118,7 @@ def _rules(counted: list[dict[str, Any]]) -> list[tuple[str, int]]:
 
 def _places(reading: Reading, repo: str, context: str) -> list[dict[str, Any]]:
     """Stretches of files that many calls changed; a line's number is the one it had right after the call."""
-    asked = " ".join(
-        (
-            _PLACES,
-            "AND session_id IN (SELECT unnest(session_ids) FROM commits WHERE repo = $repo)" if repo else "",
-            "GROUP BY 1, 2, 3) WHERE n >= $fewest ORDER BY n DESC, sessions DESC, place, path, region LIMIT $most",
-        )
-    )
+    asked = sql("code.places", region_lines=REGION_LINES, in_repository=sql("code.in_repository") if repo else "")
     values = {"fewest": FEWEST_TOUCHES, "most": MOST_PLACES} | ({"repo": repo} if repo else {})
     return reading.rows(asked, values, context)
 
@@ -180,17 +126,18 @@ def _places(reading: Reading, repo: str, context: str) -> list[dict[str, Any]]:
 def commit(reading: Reading, query: Query, repo: str, sha: str) -> Page:
     """One commit: its files, and who wrote their lines in which call."""
     matching = reading.rows(
-        " ".join((_COMMITS, "WHERE repo = $repo AND commit_sha = $sha")), {"repo": repo, "sha": sha}
+        sql("code.commits", lines=_COLUMNS, where="WHERE repo = $repo AND commit_sha = $sha"),
+        {"repo": repo, "sha": sha},
     )
     if not matching:
         raise NotFound(f"There is no commit {sha[:60]!r} of {repo[:120]!r}.", "The page Code lists them.")
-    rows = reading.rows(_OF_COMMIT, {"repo": repo, "sha": sha})
+    rows = reading.rows(sql("commit.lines", owner=_OF_TAG), {"repo": repo, "sha": sha})
     files: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         files.setdefault(row["path"], []).append(row)
     listed = sorted(files.items(), key=lambda item: (-sum(row["n"] for row in item[1]), item[0]))
     findings = reading.rows(
-        " ".join((_FINDINGS, "WHERE repo = $repo AND commit_sha = $sha AND change = 'introduced' ORDER BY path, line")),
+        sql("commit.weaknesses", where="WHERE repo = $repo AND commit_sha = $sha AND change = 'introduced'"),
         {"repo": repo, "sha": sha},
     )
     filled = {

@@ -14,50 +14,23 @@ from agentsignals.labels.tasks import tasks
 from agentsignals.stats.intervals import Corrected
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Page, Query, Route, part_of
+from agentsignals.ui.queries import sql
 from agentsignals.ui.snapshot import Reading
 
 SIZE = 20
-_SESSIONS = "session_id IN ({})"
 MOST_COMPARED = 6
 """Labellers of a task whose agreement is computed, each with each: those with the most labels."""
 MOST_CLASSES = 16
 """A task with more values than these is one of scores or of words: they are not counted one by one."""
 SHOWN = {"apart": "where they differ", "alike": "where they agree", "all": "all that was labelled"}
-_COUNTED = """
-SELECT task, labeller, value, count(*) AS n, count(DISTINCT session_id) AS sessions,
-  count(*) FILTER (detail = '{{"unsure": true}}') AS unsure
-FROM labels WHERE {sessions} GROUP BY ALL ORDER BY n DESC, task, labeller, value
-"""
-_LATEST = """
-SELECT session_id, turn, seq, labeller, arg_max(
-  {{'labeller': labeller, 'value': value, 'reason': reason, 'number': number,
-   'unsure': coalesce(detail = '{{"unsure": true}}', false)}},
-  coalesce(created_at, TIMESTAMP '1970-01-01')) AS label
-FROM labels WHERE task = $task AND {sessions}{labels} GROUP BY 1, 2, 3, 4
-"""
-_ITEMS = f"""
-SELECT session_id, turn, seq, count(*) AS n, count(DISTINCT label.value) AS n_values,
-  max(label.number) - min(label.number) AS apart, list(label ORDER BY labeller) AS labels
-FROM ({_LATEST}) GROUP BY 1, 2, 3 HAVING {{things}}
-"""  # noqa: S608  (text of ours)
-_TURNS = "SELECT session_id, turn, seq, text FROM turns WHERE session_id IN ({ids})"
-_ANSWERS = """
-SELECT session_id, turn, max(seq) AS seq FROM events
-WHERE session_id IN ({ids}) AND kind = 'text' AND n_chars > 0 GROUP BY 1, 2
-"""
-_EVENTS = """
-SELECT session_id, seq, text, right(text, 1500) AS ending FROM events
-WHERE session_id IN ({ids}) AND seq IN (SELECT unnest($seqs))
-"""
-"""Asked of named sessions, so that no file is read that has none of them: a tenth of what a join takes."""
 
 
 def page(reading: Reading, query: Query) -> Page:
     """The labels of a task: counts, agreement, and the things labelled, those with different labels first."""
     filter_ = filtered(query, reading)
-    every = reading.kept("labels:counted", lambda: reading.rows(_COUNTED.format(sessions="true")))
-    chosen = _SESSIONS.format(filter_.sessions) if filter_.where.text() else "true"
-    counted = every if chosen == "true" else reading.rows(_COUNTED.format(sessions=chosen), filter_.where.values)
+    every = reading.kept("labels:counted", lambda: reading.rows(sql("labels.counts", sessions="true")))
+    chosen = f"session_id IN ({filter_.sessions})" if filter_.where.text() else "true"
+    counted = every if chosen == "true" else reading.rows(sql("labels.counts", sessions=chosen), filter_.where.values)
     names = list(_by_number(every, "task"))
     task = query.choice("task", names, _first(every, names))
     labellers = _by_number([row for row in every if row["task"] == task], "labeller")
@@ -126,20 +99,15 @@ def _listed(  # noqa: PLR0913  (what was chosen, and of what)
     chosen = {"a": a, "b": b, "class": query.choice("class", classes)}
     chosen |= {"by_a": query.choice("by_a", classes if a else ()), "by_b": query.choice("by_b", classes if b else ())}
     show = query.choice("show", SHOWN, "apart" if len(labellers) > 1 and not (a and not b) else "all")
-    items = _items(chosen, _SESSIONS.format(filter_.sessions) if filter_.where.text() else "true")
+    items = _items(chosen, f"session_id IN ({filter_.sessions})" if filter_.where.text() else "true")
     values = {"task": task, **filter_.where.values, **{name: value for name, value in chosen.items() if value}}
     where = {"apart": "n > 1 AND n_values > 1", "alike": "n > 1 AND n_values = 1", "all": "true"}[show]
     if a and b:
         where += " AND n > 1"
-    numbers = reading.rows(
-        f"SELECT count(*) AS n, count(*) FILTER (n > 1) AS shared, count(*) FILTER (n_values > 1) AS apart,"  # noqa: S608  (text of ours)
-        f" count(*) FILTER ({where}) AS shown FROM ({items})",
-        values,
-    )[0]
+    numbers = reading.rows(sql("labels.numbers", items=items, condition=where), values)[0]
     part = part_of(query, SIZE, numbers["shown"])
     rows = reading.rows(
-        f"SELECT * FROM ({items}) WHERE {where}"  # noqa: S608  (as above)
-        " ORDER BY n_values DESC, apart DESC NULLS LAST, n DESC, session_id, turn, seq LIMIT $size OFFSET $start",
+        sql("labels.page", items=items, condition=where),
         {**values, "size": SIZE, "start": part.start},
     )
     return {"chosen": chosen, "show": show, "numbers": numbers, "part": part, "items": _with_texts(reading, rows)}
@@ -153,7 +121,7 @@ def _items(chosen: dict[str, str], sessions: str) -> str:
         f"bool_or(labeller = ${name} AND label.value = $by_{name})" for name in ("a", "b") if chosen[f"by_{name}"]
     ]
     things += ["bool_or(label.value = $class)"] if chosen["class"] else []
-    return _ITEMS.format(labels=labels, sessions=sessions, things=" AND ".join(things or ["true"]))
+    return sql("labels.items", labels=labels, sessions=sessions, things=" AND ".join(things or ["true"]))
 
 
 def _with_texts(reading: Reading, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -162,11 +130,11 @@ def _with_texts(reading: Reading, rows: list[dict[str, Any]]) -> list[dict[str, 
         return []
     values = {f"id{n}": name for n, name in enumerate(sorted({row["session_id"] for row in rows}))}
     ids = ", ".join(f"${name}" for name in values)
-    turns = {(r["session_id"], r["turn"]): r for r in reading.rows(_TURNS.format(ids=ids), values)}
-    ends = {(r["session_id"], r["turn"]): r["seq"] for r in reading.rows(_ANSWERS.format(ids=ids), values)}
+    turns = {(r["session_id"], r["turn"]): r for r in reading.rows(sql("labels.turns", ids=ids), values)}
+    ends = {(r["session_id"], r["turn"]): r["seq"] for r in reading.rows(sql("labels.answers", ids=ids), values)}
     answers = {_place(row): (row["session_id"], ends.get((row["session_id"], (row["turn"] or 0) - 1))) for row in rows}
     seqs = {seq for _, seq in answers.values() if seq is not None} | {r["seq"] for r in rows if r["seq"] is not None}
-    asked = reading.rows(_EVENTS.format(ids=ids), {**values, "seqs": sorted(seqs)}) if seqs else []
+    asked = reading.rows(sql("labels.events", ids=ids), {**values, "seqs": sorted(seqs)}) if seqs else []
     events = {(r["session_id"], r["seq"]): r for r in asked}
     return [row | _text(row, turns, events, answers[_place(row)]) for row in rows]
 

@@ -1,41 +1,66 @@
-"""The first page: what stands out; then cost, failures and outcomes under a filter; then what was read and not."""
+"""What stands out, and of each sentence the sessions and rows that it rests on."""
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
+from pathlib import PurePosixPath
 from typing import Any
 
 import msgspec
 
+from agentsignals.ingest.plan import drift, versions
+from agentsignals.questions import findings
+from agentsignals.questions.ranking import Findings, of_too_few
+from agentsignals.redaction import without_keys_in
 from agentsignals.signals.catalog import catalogue
+from agentsignals.ui.document import beginnings
+from agentsignals.ui.drill_down import WITH, behind_key
 from agentsignals.ui.figures import overall
 from agentsignals.ui.filter import Filter, filtered
-from agentsignals.ui.page import Page, Query, Route
-from agentsignals.ui.pages import findings
+from agentsignals.ui.page import Page, Query, Route, Where, part_of
+from agentsignals.ui.queries import sql
 from agentsignals.ui.snapshot import Reading
+
+MOST_ROWS = 200
+"""Of the evidence on its page; the command line has them all."""
+
+
+def of(reading: Reading, context: str) -> Findings:
+    """What is said of the sessions of a context, as it is kept in the store for its present state."""
+    n = sum(entry.context == context for entry in reading.store.manifest.sessions.values())
+    return of_too_few(n, context) or reading.kept(
+        ("findings", context), lambda: findings.findings(reading.store, context)
+    )
+
+
+def finding_page(reading: Reading, query: Query, id: str) -> Page:  # noqa: A002  (the answer's field)
+    """A sentence with how sure it is, what would make it wrong, its sessions, and the rows that make it up."""
+    context = query.choice("context", ("product", "eval"), reading.main_context)
+    filled = reading.kept(("finding", id, context), lambda: _filled(reading, id, context))
+    return Page("finding.html.j2", filled["made"].question, filled)
+
+
+def _filled(reading: Reading, id: str, context: str) -> dict[str, Any]:  # noqa: A002
+    made = findings.answer(reading.store, id, context)
+    of_context = context if reading.contexts - {context} else ""
+    evidence = reading.rows(sql("finding.rows", cause=made.cause, most=MOST_ROWS + 1), context=of_context)
+    return {
+        "made": without_keys_in(made),
+        "evidence": without_keys_in(evidence[:MOST_ROWS]),
+        "is_cut": len(evidence) > MOST_ROWS,
+        "key": f"finding:{id}{f'@{context}' if context != reading.main_context else ''}",
+        "short_ids": beginnings(reading.store.manifest.sessions),
+    }
+
+
+# The first page: what stands out; then cost, failures and outcomes under a filter; then what was read and not.
 
 WAIT_S = 2.0
 """So long the page waits for what stands out, which takes ten seconds over 5,000 sessions the first time."""
-_FIGURES = """
-SELECT context, count(*) AS sessions, sum(n_prompts) AS prompts, sum(n_tool_calls) AS tool_calls, sum(n_edits) AS edits,
-  sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens, sum(cache_read_tokens) AS cache_read_tokens,
-  sum(cost_usd) AS cost_usd, count(cost_usd) AS priced, min(started_at) AS first, max(started_at) AS last,
-  count(visible_output_tokens) AS bounds
-FROM sessions s {where} GROUP BY context ORDER BY context DESC
-"""
-_FORMATS = """
-SELECT coalesce(format, 'not recognised') AS format, count(*) AS artifacts, sum(records) AS records,
-  sum(skipped) AS skipped, sum(bytes) AS bytes
-FROM artifacts GROUP BY 1 ORDER BY artifacts DESC, 1
-"""
-_SKIPPED = "SELECT skipped_reasons, count(*) AS n FROM artifacts WHERE skipped_reasons <> '{}' GROUP BY 1"
-_CORPUS = """
-SELECT signal, value, number, absent, absent_detail, detail->>'at_least' AS at_least FROM signals
-WHERE level = 'corpus' ORDER BY signal
-"""
 
 
-def page(reading: Reading, query: Query) -> Page:
+def overview_page(reading: Reading, query: Query) -> Page:
     """What stands out, and what the store holds of the sessions that fit the filter."""
     filter_ = filtered(query, reading)
     context = query.choice("context", ("product", "eval"), reading.main_context)
@@ -45,7 +70,7 @@ def page(reading: Reading, query: Query) -> Page:
         "of": of_context,
         "context": context,
         "is_chosen": bool(filter_.words.keys() - {"context"}),
-        "made": reading.soon(("findings shown", context), lambda: findings.of(reading, context), WAIT_S),
+        "made": reading.soon(("findings shown", context), lambda: of(reading, context), WAIT_S),
         "others": sorted(reading.contexts - {context}),
         "is_empty": not reading.store.manifest.sessions,
         **reading.recent(
@@ -60,7 +85,7 @@ def skipped(reading: Reading) -> list[dict[str, Any]]:
     """How many records were skipped for each reason, in how many files; most first. Reasons may hold anything."""
     records: Counter[str] = Counter()
     files: Counter[str] = Counter()
-    for row in reading.rows(_SKIPPED):
+    for row in reading.rows(sql("files.skipped")):
         for reason, n in msgspec.json.decode(row["skipped_reasons"] or "{}", type=dict[str, int]).items():
             records[reason] += n * row["n"]
             files[reason] += row["n"]
@@ -71,7 +96,7 @@ def skipped(reading: Reading) -> list[dict[str, Any]]:
 
 def _counted(reading: Reading, filter_: Filter, of_context: Filter) -> dict[str, Any]:
     """What the filter leaves; people's sessions and eval runs never together."""
-    counted = _FIGURES.format(where=filter_.where.text())
+    counted = sql("overview.totals", where=filter_.where.text())
     return {"contexts": reading.rows(counted, filter_.where.values), "overall": overall(reading, of_context)}
 
 
@@ -79,13 +104,95 @@ def _read(reading: Reading) -> dict[str, Any]:
     declared = {signal.path: signal for signal in catalogue().values()}
     return {
         "store": str(reading.store.folder),
-        "formats": reading.rows(_FORMATS),
+        "formats": reading.rows(sql("files.formats")),
         "skipped": skipped(reading),
         "no_traces": sum(not entry.shard for entry in reading.store.manifest.files.values()),
         "corpus": [
-            row | {"one": declared[row["signal"]]} for row in reading.rows(_CORPUS) if row["signal"] in declared
+            row | {"one": declared[row["signal"]]}
+            for row in reading.rows(sql("overview.corpus_values"))
+            if row["signal"] in declared
         ],
     }
 
 
-PAGES = (Route((), page, "Overview", 10),)
+# The files that were read, and what of them could not be.
+
+SIZE = 100
+_LONGEST_ENDING = 12
+
+
+def files_page(reading: Reading, query: Query) -> Page:
+    """Files that fit the filter, those with most skipped records first."""
+    reasons = reading.kept("skipped", lambda: skipped(reading))
+    formats = [row["kind"] for row in reading.rows(sql("files.kinds"))]
+    chosen = {
+        "format": query.choice("format", formats),
+        "reason": query.choice("reason", [row["reason"] for row in reasons]),
+    }
+    where = Where()
+    where.equals("kind", "format", chosen["format"])
+    where.contains("path", "path", query.text("path"))
+    where.holds("json_keys(skipped_reasons)", "reason", chosen["reason"])
+    total = reading.rows(sql("files.count", where=where.text()), where.values)[0]["n"]
+    part = part_of(query, SIZE, total)
+    rows = reading.rows(sql("files.page", where=where.text()), {**where.values, "size": SIZE, "start": part.start})
+    for row in rows:
+        row["reasons"] = msgspec.json.decode(row["skipped_reasons"] or "{}", type=dict[str, int])
+    filled = {
+        "rows": rows,
+        "reasons": reasons,
+        "formats": formats,
+        "chosen": chosen,
+        "path": query.text("path"),
+        "part": part,
+        "query": query,
+        "no_traces": _no_traces(reading),
+        "unknown_fields": drift(reading.store.manifest.files.values()),
+        "versions": versions(reading.store.manifest.files.values()),
+    }
+    return Page("artifacts.html.j2", "Files", filled)
+
+
+def _no_traces(reading: Reading) -> list[tuple[str, int]]:
+    """How many files under the sources are no traces, by their ending."""
+    endings = (PurePosixPath(uri).suffix.lower() for uri, e in reading.store.manifest.files.items() if not e.shard)
+    return Counter(e if e and len(e) <= _LONGEST_ENDING else "no ending" for e in endings).most_common()
+
+
+# The sessions that a number counts, each with what it has of it.
+
+SIZE_OF_BEHIND = 50
+_NO_KEY = "Every number of a study, a finding or a comparison leads to the sessions it counts."
+
+
+def behind_page(reading: Reading, query: Query) -> Page:
+    """The sessions of a key, largest part first."""
+    key = query.text("key")
+    if not key:
+        return Page("note.html.j2", "Behind a number", {"note": _NO_KEY, "where": "/studies", "there": "Studies"})
+    made = behind_key(reading, key)
+    whole = behind_key(reading, key.removeprefix(WITH))
+    ids = list(made.parts)
+    part = part_of(query, SIZE_OF_BEHIND, len(ids))
+    shown = ids[part.start : part.end]
+    rows = {row["session_id"]: row for row in reading.rows(sql("sessions.by_id"), {"ids": shown})} if shown else {}
+    filled = {
+        "key": key,
+        "whole_key": key.removeprefix(WITH),
+        "made": made,
+        "of_all": len(whole.parts),
+        "with_part": len(whole.partly().parts),
+        "rows": [rows[session_id] for session_id in shown if session_id in rows],
+        "part": part,
+        "query": query,
+        "command": f"agentsignals sessions --behind {shlex.quote(key)}",
+    }
+    return Page("behind.html.j2", made.title, filled)
+
+
+PAGES = (
+    Route(("finding", "*"), finding_page, below="/"),
+    Route((), overview_page, "Overview", 10),
+    Route(("artifacts",), files_page, "Files", 80),
+    Route(("behind",), behind_page, below="/studies"),
+)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct
 
 from agentsignals.model import MAIN
+from agentsignals.model.prices import in_digits, summed
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
+from agentsignals.stats.validation import Figure, figures
 from agentsignals.ui import page as words
-from agentsignals.ui.page import Page, Query, Reply, Route
+from agentsignals.ui.markup import coloured
+from agentsignals.ui.page import NotFound, Page, Query, Reply, Route
+from agentsignals.ui.queries import sql
+from agentsignals.ui.raw_record import RawLine, raw_line
 from agentsignals.ui.snapshot import Reading
-from agentsignals.ui.trajectory import by_turn, choices, unusual
+from agentsignals.ui.trajectory import by_turn, choices, place, unusual
 from agentsignals.ui.transcript import (
     KINDS,
     MOST_OPENED,
@@ -27,50 +34,15 @@ from agentsignals.ui.transcript import (
     home,
     name_of,
 )
+from agentsignals.views.session import Item
+
+if TYPE_CHECKING:
+    from agentsignals.ingest.measure import Explanation
+
 
 OUTLINE = 150
 """Turns of the outline shown at once."""
 _MOST_WORDS = 200
-_SIGNALS = """
-SELECT signal, turn, level, number, absent, absent_detail, detail->>'at_least' AS at_least,
-  CASE WHEN length(value) > 4000 AND starts_with(value, '[') THEN to_json(json_array_length(value) || ' entries')
-    WHEN length(value) > 4000 AND starts_with(value, '{') THEN to_json(len(json_keys(value)) || ' entries')
-    ELSE value END AS value
-FROM signals WHERE session_id = $session AND level <> 'corpus' AND turn IS NULL ORDER BY signal
-"""
-"""Of a list that is too long for a line its length is asked for: those of a long session are megabytes."""
-_OF_TURNS = """
-SELECT signal, turn, level, value, number, absent, detail->>'at_least' AS at_least FROM signals
-WHERE session_id = $session AND turn BETWEEN $low AND $high AND value NOT IN ('null', 'false', '0', '[]', '{}')
-ORDER BY turn, signal
-"""
-_PROMPT = """
-SELECT left(text, 400) AS text FROM turns
-WHERE session_id = $session AND kind IN ('prompt', 'queued_prompt') AND trim(text) <> '' ORDER BY turn LIMIT 1
-"""
-_CHILDREN = """
-SELECT s.session_id, s.agent, s.title, left(prompt, 200) AS prompt, s.n_tool_calls, s.started_at FROM sessions s
-LEFT JOIN (
-  SELECT session_id, arg_min(text, turn) AS prompt FROM turns
-  WHERE session_id IN (SELECT session_id FROM sessions WHERE parent_session_id = $session) GROUP BY session_id
-) USING (session_id)
-WHERE parent_session_id = $session ORDER BY started_at LIMIT 200
-"""
-_OUTLINE = """
-SELECT t.turn, t.seq, t.kind, left(t.text, 160) AS text, coalesce(c.n_calls, 0) AS n_calls,
-  coalesce(c.n_failed, 0) AS n_failed, coalesce(d.n_edits, 0) AS n_edits
-FROM (SELECT turn, seq, kind, text FROM turns WHERE session_id = $session AND turn BETWEEN $low AND $high) t
-LEFT JOIN (
-  SELECT turn, count(*) AS n_calls, count(*) FILTER (status = 'error') AS n_failed FROM tool_calls
-  WHERE session_id = $session AND turn BETWEEN $low AND $high GROUP BY turn
-) c USING (turn)
-LEFT JOIN (
-  SELECT turn, count(DISTINCT (seq, path)) AS n_edits FROM edits
-  WHERE session_id = $session AND turn BETWEEN $low AND $high GROUP BY turn
-) d USING (turn)
-ORDER BY t.turn
-"""
-_TURN_AT = "SELECT turn FROM turns WHERE session_id = $session AND seq <= $seq ORDER BY seq DESC LIMIT 1"
 
 
 class Reader:
@@ -79,7 +51,7 @@ class Reader:
     def __init__(self, reading: Reading, query: Query, session_id: str) -> None:
         self.reading, self.query = reading, query
         self.session_id = _whole(reading, session_id)
-        self.facts = self.rows("SELECT * FROM sessions WHERE session_id = $session")[0]
+        self.facts = self.rows(sql("session.facts"))[0]
         self.conversation: Conversation = conversation(reading, self.session_id)
         asked = query.text("only").split(",")
         self.only = tuple(kind for kind in KINDS if kind in asked)
@@ -126,7 +98,7 @@ class Reader:
         """Values of turns that say something: a flag that is not raised is left to `explain`."""
         if not turns:
             return {}
-        rows = _declared(self.rows(_OF_TURNS, {"low": min(turns), "high": max(turns)}))
+        rows = _declared(self.rows(sql("session.turn_signals"), {"low": min(turns), "high": max(turns)}))
         return {turn: list(of_it) for turn, of_it in groupby(rows, key=lambda row: row["turn"])}
 
     def outline(self) -> dict[str, Any]:
@@ -135,19 +107,19 @@ class Reader:
         first = self.query.number("turn", -1)
         if first < 0:
             seqs = self.view.part(self.number)
-            rows = self.rows(_TURN_AT, {"seq": max(self.home, seqs[0] if seqs else 0)})
+            rows = self.rows(sql("session.turn_at"), {"seq": max(self.home, seqs[0] if seqs else 0)})
             first = rows[0]["turn"] if rows else 0
         low = min(first, max(n_turns - 1, 0)) // OUTLINE * OUTLINE
-        turns = self.rows(_OUTLINE, {"low": low, "high": low + OUTLINE - 1})
+        turns = self.rows(sql("session.outline"), {"low": low, "high": low + OUTLINE - 1})
         return {"turns": turns, "low": low, "step": OUTLINE, "n_turns": n_turns, "session_id": self.session_id}
 
 
-def page(reading: Reading, query: Query, session_id: str) -> Page:
+def session_page(reading: Reading, query: Query, session_id: str) -> Page:
     """A session of the store; `at` names the event to begin from, `only` the kinds of entries that are shown."""
     reader = Reader(reading, query, session_id)
     facts = reader.facts
-    whole = _declared(reader.rows(_SIGNALS))
-    prompts = reader.rows(_PROMPT)
+    whole = _declared(reader.rows(sql("session.signals")))
+    prompts = reader.rows(sql("session.first_prompt"))
     title = facts["title"] or (prompts[0]["text"] if prompts else "") or f"Session {reader.session_id}"
     counts = reader.conversation.counts
     along_choices = choices(reading, reader.session_id)
@@ -167,7 +139,7 @@ def page(reading: Reading, query: Query, session_id: str) -> Page:
         "families": _families(whole),
         "n_measured": len(whole),
         "n_absent": sum(row["absent"] is not None for row in whole),
-        "children": reading.rows(_CHILDREN, {"session": reader.session_id}),
+        "children": reading.rows(sql("session.children"), {"session": reader.session_id}),
     }
     return Page("session.html.j2", words.cut(title, 140), filled)
 
@@ -213,9 +185,125 @@ def _families(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]
     return families
 
 
+# One value with what it rests on: the signal's own function, asked again.
+
+ROLES = {
+    "support": "makes the value",
+    "denominator": "out of these",
+    "counter": "speaks against it, or was left out",
+    "input": "another signal’s value that went in",
+}
+"""What a piece of evidence is to a value (`evidence.Evidence`)."""
+
+
+class Line(Struct, kw_only=True):
+    """A piece of evidence as it is read."""
+
+    item: Item
+    event: dict[str, Any] | None
+    """What happened there, when and by whom; None where no event is named."""
+    thread: str
+    signal: str
+    """The signal whose value went in; empty where it is an event."""
+
+
+def explanation_page(reading: Reading, query: Query, session_id: str, path: str) -> Page:
+    """Why a session has this value of a signal, or this total of tokens or money, or none."""
+    from agentsignals.ingest.measure import explained  # noqa: PLC0415  (0.2 s, which no other page needs)
+
+    explanation = explained(reading.store, reading.session(session_id), path)
+    about = reading.rows(sql("explanation.title"), {"session": explanation.session})[0]
+    lines = _lines(reading, explanation)
+    roles = [role for role in ROLES if any(line.item.role == role for line in lines)]
+    filled = {
+        "found": explanation,
+        "about": about,
+        "roles": [(role, ROLES[role], [line for line in lines if line.item.role == role]) for role in roles],
+        "shown": Counter(line.item.role for line in lines),
+        "sum": summed(explanation.bill),
+        "in_digits": in_digits,
+        "place": _place(reading, about["context"], explanation),
+        "same": _same(reading, about["context"], explanation),
+        "truths": _truths(explanation),
+        "is_flat": all(not isinstance(value, dict | list) for value in explanation.detail.values()),
+    }
+    return Page("explanation.html.j2", f"{explanation.signal} of {explanation.session}", filled)
+
+
+def _lines(reading: Reading, explanation: Explanation) -> list[Line]:
+    seqs = sorted({item.seq for item in explanation.evidence if item.seq is not None})
+    rows = reading.rows(sql("explanation.events"), {"session": explanation.session, "seqs": seqs}) if seqs else []
+    events = {row["seq"]: row for row in rows}
+    paths = {signal.path for signal in catalogue().values()}
+    lines = []
+    for item in explanation.evidence:
+        event = events.get(item.seq) if item.seq is not None else None
+        signal = item.excerpt.split(" ", 1)[0] if item.role == "input" else ""
+        lines.append(
+            Line(
+                item=item,
+                event=event,
+                thread=name_of(event["thread"]) if event else "",
+                signal=signal if signal in paths else "",
+            )
+        )
+    return lines
+
+
+def _place(reading: Reading, context: str, explanation: Explanation) -> Any:
+    """Where a number stands among those of the store; None for what is none."""
+    value = explanation.value
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return place(reading, context, explanation.signal, value) if is_number else None
+
+
+def _same(reading: Reading, context: str, explanation: Explanation) -> dict[str, Any] | None:
+    """How many sessions have a value, and how many this one; None for numbers and what is no single word."""
+    value = explanation.value
+    if not isinstance(value, bool | str):
+        return None
+    seen = context if reading.contexts - {context} else ""
+    asked = {"signal": explanation.signal, "value": msgspec.json.encode(value).decode()}
+    return reading.rows(sql("explanation.same_value"), asked, seen)[0]
+
+
+def _truths(explanation: Explanation) -> list[tuple[Figure, list[Figure]]]:
+    """What was measured of the signal, by the truth it was measured against, the largest first."""
+    measured = [figure for figure in figures() if figure.signal == explanation.signal]
+    by_truth = [list(of_it) for _, of_it in groupby(measured, key=lambda figure: figure.truth)]
+    return [(of_truth[0], of_truth) for of_truth in sorted(by_truth, key=lambda of_truth: -of_truth[0].n)]
+
+
+# The line of the file behind an event, and the pictures it holds.
+
+
+def raw_page(reading: Reading, query: Query, session_id: str, seq: str) -> Page:
+    """What stands in the file where an event was read."""
+    full = reading.store.resolve(session_id)
+    return Page(
+        "session_raw.html.j2",
+        f"Event {seq}",
+        {"raw": _raw(reading, full, seq), "session_id": full, "seq": seq, "coloured": coloured},
+    )
+
+
+def pictures(reading: Reading, query: Query, session_id: str, seq: str) -> Page:
+    """The pictures of an event, for the script that puts them into the page."""
+    return Page("session_pictures.html.j2", "", {"raw": _raw(reading, reading.store.resolve(session_id), seq)})
+
+
+def _raw(reading: Reading, session_id: str, seq: str) -> RawLine:
+    if not (seq.isascii() and seq.isdigit() and len(seq) <= 12):
+        raise NotFound(f"An event is named by its number, not by {seq[:80]}.")
+    return raw_line(reading, session_id, int(seq))
+
+
 PAGES = (
-    Route(("session", "*"), page, below="/sessions"),
+    Route(("session", "*"), session_page, below="/sessions"),
     Route(("session", "*", "part"), part, below="/sessions"),
     Route(("session", "*", "turns"), outline, below="/sessions"),
     Route(("session", "*", "marks"), marks, below="/sessions"),
+    Route(("session", "*", "explain", "*"), explanation_page, below="/sessions"),
+    Route(("session", "*", "raw", "*"), raw_page, below="/sessions"),
+    Route(("session", "*", "image", "*"), pictures, below="/sessions"),
 )

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from agentsignals.ui.filter import filtered
+from collections.abc import Iterator, Sequence
+from threading import Thread
+from typing import Any, get_args
+
+from agentsignals.errors import AgentSignalsError, StoreError
+from agentsignals.questions.alignment import BECAUSE, FACTS, OF_TASK, OF_TRIAL, Facing, align, reference_of
+from agentsignals.signals.catalog import catalogue
+from agentsignals.store import Store
+from agentsignals.store import fulltext as index
+from agentsignals.store.fulltext import KINDS, Hit, Order, Results, search
+from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Page, Query, Route, part_of
+from agentsignals.ui.queries import sql
 from agentsignals.ui.snapshot import Reading
 
 SIZE = 50
@@ -20,31 +31,18 @@ COLUMNS = {
 }
 """What the list can be ordered by, as SQL, and its heading."""
 _ASCENDING = ("agent",)
-_LISTED = """
-WITH shown AS (
-  SELECT session_id, context, agent, model, coalesce(repo, cwd) AS place, branch, title, started_at, ended_at,
-    n_prompts, n_tool_calls, n_edits, output_tokens, cost_usd, visible_output_tokens,
-    epoch(ended_at - started_at) AS seconds, row_number() OVER () AS rank
-  FROM (SELECT * FROM sessions s {where} {order})
-)
-SELECT * FROM shown LEFT JOIN (
-  SELECT session_id, left(arg_min(text, turn), 400) AS prompt FROM turns
-  WHERE kind IN ('prompt', 'queued_prompt') AND session_id IN (SELECT session_id FROM shown) GROUP BY session_id
-) USING (session_id) ORDER BY rank
-"""
-"""Prompts of the sessions that are shown, not of all."""
 
 
-def page(reading: Reading, query: Query) -> Page:
+def sessions_page(reading: Reading, query: Query) -> Page:
     """Sessions that fit the filter."""
     filter_ = filtered(query, reading)
     where = filter_.where
     order = query.choice("order", COLUMNS, "started_at")
     upward = query.choice("way", ("up", "down"), "up" if order in _ASCENDING else "down") == "up"
-    total = reading.rows(f"SELECT count(*) AS n FROM sessions s {where.text()}", where.values)[0]["n"]  # noqa: S608  (text of ours, values bound)
+    total = reading.rows(sql("sessions.count", where=where.text()), where.values)[0]["n"]
     part = part_of(query, SIZE, total)
     ordered = f"ORDER BY {order} {'ASC' if upward else 'DESC'} NULLS LAST, session_id LIMIT $size OFFSET $start"
-    asked = _LISTED.format(where=where.text(), order=ordered)
+    asked = sql("sessions.page", where=where.text(), order=ordered)
     filled = {
         "rows": reading.rows(asked, {**where.values, "size": SIZE, "start": part.start}),
         "query": query,
@@ -59,4 +57,229 @@ def page(reading: Reading, query: Query) -> Page:
     return Page("sessions.html.j2", "Sessions", filled)
 
 
-PAGES = (Route(("sessions",), page, "Sessions", 20),)
+# Search: the sessions in which something was said, run or answered, each with the passages that say so.
+
+SIZE_OF_SEARCH = 20
+HITS, MOST_HITS = 3, 200
+"""Passages that are shown of each session; and of one, where the question names it."""
+WAIT_S = 1.0
+"""How long a page waits for what the index lacks; after that it shows what there is, and asks again."""
+ORDERS = dict(zip(get_args(Order), ("last active", "most passages"), strict=True))
+_SHORTEST_ID = 6
+"""Characters of an id that are taken for one."""
+
+
+class Making(Thread):
+    """Makes what the index lacks, beside the pages."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(name="search index", daemon=True)
+        self.share = 0.0
+        """How much of it is done, 0 to 1."""
+        self.note = ""
+        self.problem: AgentSignalsError | None = None
+        self._store = store
+
+    def run(self) -> None:
+        try:
+            self.note = index.make(self._store, self._went_on)
+        except AgentSignalsError as problem:
+            self.problem = problem
+
+    def _went_on(self, stage: str, done: int, total: int | None) -> None:
+        self.share = done / total if total else 0.0
+
+
+def search_page(reading: Reading, query: Query) -> Page:
+    """What fits the question, a session a piece."""
+    text, filter_ = query.text("q"), filtered(query, reading)
+    kind = query.choice("kind", KINDS)
+    making = reading.kept("search:index", lambda: _begun(reading.store)) if text else None
+    if making is not None:
+        making.join(WAIT_S)
+        if making.problem is not None:
+            raise making.problem
+    results = _results(reading, query, filter_, kind)
+    part = part_of(query, SIZE_OF_SEARCH, results.n_sessions)
+    filled = {
+        "text": text,
+        "results": results,
+        "notes": [*results.notes, *([making.note] if making is not None and making.note else [])],
+        "share": making.share if making is not None and making.is_alive() else None,
+        "session_id": _session_named(reading.store, text),
+        "pieces": pieces,
+        "kinds": KINDS,
+        "kind": kind,
+        "orders": ORDERS,
+        "order": query.choice("order", ORDERS, "newest"),
+        "filter": filter_,
+        "query": query,
+        "part": part,
+    }
+    return Page("search.html.j2", f"Search: {text}" if text else "Search", filled)
+
+
+def pieces(hit: Hit) -> Iterator[tuple[str, bool]]:
+    """The excerpt in pieces, and whether each was looked for."""
+    at = 0
+    for start, end in hit.marks:
+        yield hit.text[at:start], False
+        yield hit.text[start:end], True
+        at = end
+    yield hit.text[at:], False
+
+
+def _results(reading: Reading, query: Query, filter_: Filter, kind: str) -> Results:
+    text = query.text("q")
+    if not text:
+        return Results(text="")
+    options: dict[str, Any] = {
+        "kinds": [kind] if kind else (),
+        "among": _among(reading, filter_),
+        "order": query.choice("order", ORDERS, "newest"),
+        "limit": SIZE_OF_SEARCH,
+        "complete": False,
+    }
+    options["most_hits"] = MOST_HITS if "session:" in text else HITS
+    start = (max(query.number("page", 1), 1) - 1) * SIZE_OF_SEARCH
+    results = search(reading.store, text, start=start, **options)
+    last = part_of(query, SIZE_OF_SEARCH, results.n_sessions).start
+    return results if last == start else search(reading.store, text, start=last, **options)
+
+
+def _among(reading: Reading, filter_: Filter) -> set[str] | None:
+    if not filter_.where.text():
+        return None
+    return {row["session_id"] for row in reading.rows(filter_.sessions, filter_.where.values)}
+
+
+def _begun(store: Store) -> Making:
+    making = Making(store)
+    making.start()
+    return making
+
+
+def _session_named(store: Store, text: str) -> str:
+    """The session whose id was typed; empty where none has it."""
+    try:
+        return store.resolve(text) if len(text) >= _SHORTEST_ID and " " not in text else ""
+    except StoreError:
+        return ""
+
+
+# Two sessions or attempts side by side: what is known of each, how their signals differ, what each did when.
+
+MOST_SIGNALS = 60
+"""Differences that are listed, those furthest apart first."""
+MOST_RUNS = 20
+"""Attempts at a task that are aligned for a page, first attempts first."""
+MOST_SHOWN = 1500
+"""Rows of steps on the page."""
+ENDS = 5
+"""Rows that are shown of each end of a stretch in which both do the same."""
+
+
+def pair_page(reading: Reading, query: Query) -> Page:
+    """The sessions that `a` and `b` name; or the attempts at a `task`, or of a `trial`, beside one of them."""
+    ids = [query.text("a"), query.text("b")]
+    if not any(ids) and (query.text("task") or query.text("trial")):
+        return _of_task(reading, query)
+    if not all(ids):
+        return Page("pair.html.j2", "Side by side", {"query": query, "near": _near(reading, ids[0]) if ids[0] else []})
+    facts = []
+    for session_id in ids:
+        facts += reading.rows(sql("pair.facts"), {"session": reading.store.resolve(session_id)})
+    pair = {"a": facts[0]["session_id"], "b": facts[1]["session_id"]}
+    context = facts[0]["context"] if facts[0]["context"] == facts[1]["context"] else ""
+    declared = {signal.path: signal for signal in catalogue().values()}
+    seen = context if reading.contexts - {context} else ""
+    numbers = [row for row in reading.rows(sql("pair.numbers"), pair, seen) if row["signal"] in declared]
+    words = [row for row in reading.rows(sql("pair.words"), pair) if row["signal"] in declared]
+    [alignment] = align([reading.store.session(side) for side in pair.values()], {})
+    rows = shown(alignment.rows)
+    filled = {
+        "sides": facts,
+        "names": _told_apart(facts),
+        "alignment": alignment,
+        "rows": rows,
+        "listed": {number for number, _ in rows},
+        "because": BECAUSE,
+        "is_cut": bool(rows) and rows[-1][0] < len(alignment.rows) and not isinstance(rows[-1][1], int),
+        "numbers": numbers[:MOST_SIGNALS],
+        "more_numbers": max(len(numbers) - MOST_SIGNALS, 0),
+        "words_apart": words[:MOST_SIGNALS],
+        "declared": declared,
+        "query": query,
+        "others": _others(reading, facts),
+    }
+    return Page("sides.html.j2", "Side by side", filled)
+
+
+def _of_task(reading: Reading, query: Query) -> Page:
+    """Where each attempt parts from one that solved the task, or from the first attempt of the trial."""
+    task, trial = query.text("task"), query.text("trial")
+    rows = reading.rows(OF_TASK if task else OF_TRIAL, {"name": task or trial})
+    ids = [row["session_id"] for row in rows]
+    facts = {row["session_id"]: row for row in reading.rows(FACTS, {"ids": ids})}
+    sessions = [reading.store.session(session_id) for session_id in ids[:MOST_RUNS]]
+    if task and sessions:
+        reference = reference_of(sessions, facts)
+        sessions = [reference, *(session for session in sessions if session is not reference)]
+    filled = {
+        "of": task or trial,
+        "is_task": bool(task),
+        "alignments": align(sessions, facts) if len(sessions) > 1 else [],
+        "is_cut": len(ids) > MOST_RUNS,
+        "because": BECAUSE,
+        "query": query,
+    }
+    return Page("sides_of_task.html.j2", "Attempts side by side", filled)
+
+
+def _near(reading: Reading, session_id: str) -> list[dict[str, Any]]:
+    """Sessions to put beside this one: attempts at its task, or those of its place, nearest in time first."""
+    return reading.rows(sql("pair.nearby"), {"session": reading.store.resolve(session_id)})
+
+
+def shown(rows: Sequence[Facing]) -> list[tuple[int, Facing | int]]:
+    """The rows by number from 1, at most `MOST_SHOWN`: of a long stretch in which both do the same its ends, and
+    between them how many are left out."""
+    listed: list[tuple[int, Facing | int]] = []
+    at = 0
+    while at < len(rows) and len(listed) < MOST_SHOWN:
+        end = at
+        while end < len(rows) and rows[end].how == "same":
+            end += 1
+        if end - at > 2 * ENDS + 1:
+            listed += [(n + 1, rows[n]) for n in range(at, at + ENDS)]
+            listed.append((at + ENDS + 1, end - at - 2 * ENDS))
+            listed += [(n + 1, rows[n]) for n in range(end - ENDS, end)]
+            at = end
+        else:
+            listed.append((at + 1, rows[at]))
+            at += 1
+    return listed
+
+
+def _told_apart(facts: list[dict[str, Any]]) -> list[str]:
+    """What each is called, in a word or two: what differs between them first."""
+    for keys in (("agent",), ("model",), ("attempt",), ("session_id",)):
+        names = [str(side[key]) for side in facts for key in keys if side[key] is not None]
+        if len(set(names)) == len(facts):
+            return [f"attempt {int(name) + 1}" if keys == ("attempt",) else name for name in names]
+    return ["a", "b"]
+
+
+def _others(reading: Reading, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Further attempts at the task of the first, to put beside it."""
+    if facts[0]["task_id"] is None:
+        return []
+    asked = sql("pair.other_attempts")
+    return reading.rows(asked, {"task": facts[0]["task_id"], "shown": [side["session_id"] for side in facts]})
+
+
+PAGES = (
+    Route(("sessions",), sessions_page, "Sessions", 20),
+    Route(("search",), search_page, below="/sessions"),
+    Route(("sides",), pair_page, below="/sessions"),
+)
