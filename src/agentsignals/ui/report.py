@@ -336,14 +336,13 @@ def check(path: Path, studies: Sequence[str] | None = None) -> None:
 
 
 def _against(file: Path) -> Study:
-    from agentsignals.questions import baseline
-    from agentsignals.questions import baseline as against  # noqa: PLC0415  (only when asked)
+    from agentsignals.questions import baseline  # noqa: PLC0415  (only when asked)
 
     try:
         data = file.read_bytes()
     except OSError as problem:
         raise BaselineError(f"The baseline {file} can't be read: {problem.strerror}.", "Name a file.") from problem
-    return against.against(baseline.decode(data, file.name), str(file))
+    return baseline.against(baseline.decode(data, file.name), str(file))
 
 
 def _text(made: Document, form: str, store: Store, static: bool) -> str:
