@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agentsignals.store.fulltext import Results
     from agentsignals.ui.document import Section
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "__version__",
     "all_studies",
