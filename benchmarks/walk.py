@@ -19,13 +19,14 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-SAMPLE = Path(__file__).parents[1] / "tests" / "formats" / "claude_code"
+SAMPLE = Path(__file__).parents[1] / "tests" / "formats" / "claude-code"
 HOOK = """
 import atexit, json, os, sys, threading
 entered = set()
 def enter(frame, event, argument):
     code = frame.f_code
-    if event == "call" and "/agentsignals/" in code.co_filename and code.co_flags & 2 and not code.co_name.startswith("<"):
+    is_function = event == "call" and code.co_flags & 2 and not code.co_name.startswith("<")
+    if is_function and "/agentsignals/" in code.co_filename:
         entered.add((code.co_filename.split("/agentsignals/", 1)[1], code.co_qualname))
 def write():
     sys.setprofile(None)
