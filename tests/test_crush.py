@@ -15,7 +15,7 @@ from agentsignals.formats.crush import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.model import SESSION_TOTAL, Artifact, Session
 from agentsignals.sources import RawFile, Unreadable
-from agentsignals.sources.local import find, places, read
+from agentsignals.sources.local import find, existing_paths, read
 
 SECONDS = 1_780_000_000
 SCHEMA = """
@@ -60,10 +60,10 @@ def test_a_list_of_projects_leads_to_their_databases(tmp_path: Path) -> None:
     rows[0]["data_dir"] = ".crush"
     for listed in ({"projects": rows}, rows, {"projects": {row["path"]: row for row in rows}}):
         (tmp_path / "projects.json").write_text(json.dumps(listed), encoding="utf-8")
-        found = places([f"{tmp_path}/projects.json:data_dir/crush.db"])
+        found = existing_paths([f"{tmp_path}/projects.json:data_dir/crush.db"])
         assert sorted(found) == [folder / "crush.db" for folder in folders[:2]]
     (tmp_path / "projects.json").write_text("{", encoding="utf-8")
-    assert places([f"{tmp_path}/projects.json:data_dir/crush.db"]) == [tmp_path / "projects.json"]
+    assert existing_paths([f"{tmp_path}/projects.json:data_dir/crush.db"]) == [tmp_path / "projects.json"]
 
 
 @pytest.mark.parametrize("has_summaries", [False, True])

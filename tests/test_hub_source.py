@@ -239,7 +239,7 @@ def test_without_the_extra_it_is_said_how_to_get_it(small: Hub, monkeypatch: pyt
 
 def test_a_cache_that_was_emptied_is_filled_again(small: Hub) -> None:
     found = [f for f in open_source("hub:ann/traces") if isinstance(f, RawFile)]
-    shutil.rmtree(hub_cache.folder())
+    shutil.rmtree(hub_cache.cache_folder())
     assert [d if isinstance(d, bytes) else d.reason for d in read(found)] == [
         b"\0",
         b"\0",
@@ -250,7 +250,7 @@ def test_a_cache_that_was_emptied_is_filled_again(small: Hub) -> None:
 
 def test_a_listing_that_was_cut_is_asked_for_again(small: Hub) -> None:
     first = list(open_source("hub:ann/traces"))
-    for path in (hub_cache.folder() / "listings").rglob("*.json"):
+    for path in (hub_cache.cache_folder() / "listings").rglob("*.json"):
         path.write_bytes(path.read_bytes()[:20])
     assert list(open_source("hub:ann/traces")) == first
 

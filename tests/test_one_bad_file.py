@@ -21,7 +21,7 @@ from agentsignals.formats import Claim, Format, Input, Reading, formats
 from agentsignals.formats.head import Head
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session
-from agentsignals.sources import contents, local, path_of, sound, uri_of
+from agentsignals.sources import contents, local, path_of, storable_text, uri_of
 from agentsignals.store import Store, shards
 from tests.claude import Log
 from tests.quick import some
@@ -249,7 +249,7 @@ def test_an_address_is_turned_back_and_is_no_other_files() -> None:
     names = [os.fsdecode(n) for n in (b"/a\xff/b", b"/a\\xff/b", b"/a\\xff/\xffb", b"/a\xff/\xffb", b"/\\/\\x\xff")]
     assert [path_of(uri_of(n)) for n in names] == names
     assert len({uri_of(n) for n in names}) == len(names)
-    assert all(sound(uri_of(n)) == uri_of(n) for n in names)
+    assert all(storable_text(uri_of(n)) == uri_of(n) for n in names)
 
 
 IDS = ["\\ud800half", "nul\\u0000", "\\u001b[2Jclear", "../../etc/passwd", "x" * 50_000, "", " ", "\\u202egpj"]

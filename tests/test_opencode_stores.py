@@ -116,7 +116,7 @@ def test_credentials_reach_no_store(store: Store, home: Path) -> None:
         return list(databases._ask(db, DATABASE)("SELECT access_token FROM account"))
 
     with pytest.raises(sqlite3.DatabaseError, match="prohibited"):
-        databases.asked(str(home / "opencode.db"), steal)
+        databases.query(str(home / "opencode.db"), steal)
 
 
 def test_a_fork_with_the_same_tables_keeps_its_name(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_where_no_index_of_the_log_can_be_made_a_copy_is_read(
 ) -> None:
     """As on media that can't be written. The copy's own folder does not outlive its opening."""
     path = oc.copied(home / "opencode.db", tmp_path / "in")
-    monkeypatch.setattr(databases, "COPIED_BYTES", 0)
+    monkeypatch.setattr(databases, "MAX_COPY_BYTES", 0)
     path.with_name("opencode.db-shm").symlink_to("/nowhere/at/all")  # SQLite follows no link here
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))

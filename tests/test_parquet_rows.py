@@ -189,7 +189,7 @@ def test_a_group_beyond_all_measure_is_counted_and_the_others_are_read(
 def test_text_that_is_no_utf8_costs_its_row(hub: Hub, tmp_path: Path) -> None:
     rows = [conversation(ONE, "Fix it."), b"\xff\xfe", conversation(TWO, "Go on.")]
     odd = pa.Array.from_buffers(pa.string(), 3, pa.array([*rows], pa.binary()).buffers())
-    head = pa.array([rows[0].decode()] * parquet_rows.LOOKED_AT)
+    head = pa.array([rows[0].decode()] * parquet_rows.PROBED_ROWS)
     summary, found = analyzed(hub, table(trace=pa.concat_arrays([head, odd])), tmp_path)
     assert {row[0] for row in found} == {ONE, TWO}
     assert summary.skipped == {"empty_file": 1}
@@ -200,9 +200,9 @@ def test_rows_are_taken_out_again_when_the_cache_lost_them(hub: Hub) -> None:
     hub.sets["ann/table"] = DataSet({"a.parquet": table(trace=[text.decode()])})
     (row,) = open_source("hub:ann/table")
     assert isinstance(row, RawFile)
-    shutil.rmtree(hub_cache.folder() / "rows")
+    shutil.rmtree(hub_cache.cache_folder() / "rows")
     assert next(read([row])) == text
-    (lost,) = (hub_cache.folder() / "rows").rglob("*.gz")
+    (lost,) = (hub_cache.cache_folder() / "rows").rglob("*.gz")
     lost.unlink()
     assert next(read([row])) == text, "also where the index is still there"
 

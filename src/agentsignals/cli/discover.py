@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--untagged alone would list the whole Hub.", "Add --search, --owner or --tag.")
     left_out = exclusions.read_exclusions(options.exclude) if options.exclude else frozenset()
     tags = [*([] if options.untagged else [hub_datasets.TRACES]), *options.tag]
-    listed = hub_sets.marked(hub_datasets.listed(tags, options.search, options.owner))
+    listed = hub_sets.with_agents_and_duplicates(hub_datasets.search_datasets(tags, options.search, options.owner))
     wanted = [d for d in listed if _is_wanted(d, options)]
     kept = [d for d in wanted if d.name not in left_out][: options.limit]
     if not options.quiet and len(wanted) > len(kept) and left_out:
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     rows = [
         (
             d.name,
-            hub_sets.n_traces(d),
+            hub_sets.count_traces(d),
             d.bytes,
             d.licence or "none stated",
             ", ".join(d.harnesses),

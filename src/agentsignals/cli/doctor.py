@@ -19,7 +19,7 @@ from agentsignals.formats import homes, unread_homes
 from agentsignals.ingest.pipeline import Home, homes_here
 from agentsignals.ingest.plan import UnknownFields, drift
 from agentsignals.model import prices
-from agentsignals.sources.local import places
+from agentsignals.sources.local import existing_paths
 from agentsignals.store import Store, local_folder
 
 SKIP_ADVICE = {
@@ -190,7 +190,7 @@ def _agents() -> list[Check]:
     rows = []
     for name, patterns in homes().items():
         rows += [_home(home) for home in here if home.agent == name and home.is_read]
-        absent = [pattern for pattern in patterns if not places([pattern])]
+        absent = [pattern for pattern in patterns if not existing_paths([pattern])]
         rows += [Check(name, "missing", f"no {', '.join(absent)}")] if absent else []
     not_read = [home for home in here if not home.is_read]
     rows += [_home(home) for home in not_read]

@@ -37,7 +37,7 @@ from agentsignals.repositories.sarif import Imported, take_in
 from agentsignals.repositories.scan import Scan, scan
 from agentsignals.repositories.scan import Tables as ScanTables
 from agentsignals.repositories.scanner import Scanner
-from agentsignals.sources.git import fetched_whole, is_address
+from agentsignals.sources.git import fetch_repository, is_address
 from agentsignals.store import Store, artifact_id
 from agentsignals.store import sidecars as label_files
 from agentsignals.store import sidecars as repositories
@@ -173,7 +173,7 @@ def open_repository(place: str) -> Opened:
     """The repository of a path or an address, which is fetched. SourceError when there is none."""
     place = place.removeprefix("git:") if not place.startswith("git://") else place
     if is_address(place):
-        git_dir, _ = fetched_whole(place)
+        git_dir, _ = fetch_repository(place)
         return Opened(git_dir, place)
     located = objects.locate(Path(place).expanduser().absolute())
     if located is None:

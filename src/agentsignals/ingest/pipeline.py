@@ -22,9 +22,9 @@ from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import plan as planning
 from agentsignals.ingest.plan import READ_AGAIN, UnknownFields, drift, is_current, shard_name, versions
 from agentsignals.model import Artifact, Session
-from agentsignals.sources import RawFile, Unreadable, read, sound
-from agentsignals.sources.contents import without_waiting
-from agentsignals.sources.local import deleted_files, found_homes, places
+from agentsignals.sources import RawFile, Unreadable, read, storable_text
+from agentsignals.sources.contents import nonblocking
+from agentsignals.sources.local import deleted_files, found_homes, existing_paths
 from agentsignals.store import Store, place
 from agentsignals.store import files as lock
 from agentsignals.store import sidecars as label_files
@@ -149,7 +149,7 @@ class Summary(Struct, kw_only=True):
 
 def summary_of(store: Store, uris: set[str]) -> Summary:
     """Adds up what the index says of these files and their sessions."""
-    summary = Summary(store=sound(str(store.folder)))
+    summary = Summary(store=storable_text(str(store.folder)))
     files = store.manifest.files
     entries = [entry for uri, entry in files.items() if uri in uris]  # as they lie in memory: half the time
     read = [entry for entry in entries if entry.shard]
@@ -242,7 +242,7 @@ def default_sources() -> list[str]:
     """The agents whose folders are on this machine. SourceError when there is none."""
     agents = sorted(found_homes())
     if not agents:
-        unread = [f"{name} ({paths[0]})" for name, patterns in unread_homes().items() if (paths := places(patterns))]
+        unread = [f"{name} ({paths[0]})" for name, patterns in unread_homes().items() if (paths := existing_paths(patterns))]
         others = f" Known, and not read yet: {', '.join(unread)}." if unread else ""
         raise SourceError(
             "No session folder of an agent that is read was found on this machine.",
@@ -563,7 +563,7 @@ class Home(Struct, kw_only=True):
 def homes_here() -> list[Home]:
     """Every home of a known agent that is on this machine. Each file is recognised by its beginning, none is read."""
     there = [(agent, path, True) for agent, paths in found_homes().items() for path in paths]
-    there += [(agent, path, False) for agent, named in unread_homes().items() for path in places(named)]
+    there += [(agent, path, False) for agent, named in unread_homes().items() for path in existing_paths(named)]
     return [_looked_into(agent, path, is_read) for agent, path, is_read in there]
 
 
@@ -594,7 +594,7 @@ def session_of(path: Path | str, most_bytes: int = TAIL_BYTES) -> Session:
     """The session that a transcript tells of, as far as its last `most_bytes` go. A line that is half written, and the
     one that the cut goes through, are left out. FormatError where no format claims it or it holds none; OSError.
     """
-    with open(path, "rb", buffering=0, opener=without_waiting) as file:
+    with open(path, "rb", buffering=0, opener=nonblocking) as file:
         seen = os.fstat(file.fileno())
         if not stat.S_ISREG(seen.st_mode):
             raise FormatError(f"{path} is no file.", "Name a transcript.")

@@ -38,7 +38,7 @@ from agentsignals.formats import (
 from agentsignals.formats.head import HEAD_BYTES, LINES_BYTES, MAX_RECORDS, Head
 from agentsignals.model import Session
 from agentsignals.sources import RawFile, Unreadable, error_text, open_source, path_of, read, uri_of
-from agentsignals.sources.contents import most_unpacked, without_waiting
+from agentsignals.sources.contents import max_unpacked_bytes, nonblocking
 from agentsignals.sources.databases import MAGIC as DATABASES_MAGIC
 from agentsignals.store.index import FileEntry, Manifest
 
@@ -363,7 +363,7 @@ def columns_of(file: RawFile) -> bytes | None:
     """Bytes that begin and end as the file does, without its rows; None where they can't be had."""
     if file.source == "local" and not file.container:
         try:
-            with open(path_of(file.uri), "rb", opener=without_waiting) as handle:
+            with open(path_of(file.uri), "rb", opener=nonblocking) as handle:
                 return _footer(handle) or _whole(file)
         except OSError:  # told when it is read
             return None
@@ -559,7 +559,7 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
         changed.clear()
 
     for spec in specs:
-        if exclude and exclusions.place(spec) in exclude:
+        if exclude and exclusions.dataset_name(spec) in exclude:
             plan.excluded_sources += 1
             continue
         for listed in open_source(spec):
@@ -641,7 +641,7 @@ def workers(planned: list[list[Family]], jobs: int) -> int:
 
 def _unpacked(file: RawFile) -> int:
     """What a file may become in memory. What comes from elsewhere is looked at by no name: a worker reads it."""
-    return most_unpacked(path_of(file.uri), file.bytes) if file.source == "local" else file.bytes
+    return max_unpacked_bytes(path_of(file.uri), file.bytes) if file.source == "local" else file.bytes
 
 
 def _new(members: list[Member], manifest: Manifest, broken: frozenset[str]) -> list[Member]:

@@ -21,7 +21,7 @@ from agentsignals.ingest.plan import READ_AGAIN, Family, Member, entry_of, shard
 from agentsignals.model import Absent, Artifact, Attempt, Checkpoint, Label, Session, prices
 from agentsignals.model import lazy as mapped
 from agentsignals.signals.catalog import INTERNAL_ERROR, Result, catalogue, measure
-from agentsignals.sources import Unreadable, error_text, expect, read, sound
+from agentsignals.sources import Unreadable, error_text, expect, read, storable_text
 from agentsignals.store import artifact_id, shards, tables
 from agentsignals.store import parquet as arrow_tables
 from agentsignals.store import sidecars as label_files
@@ -105,7 +105,7 @@ class Account(Struct):
 
     def _count_errors(self, results: list[Result]) -> None:
         for result in [r for r in results if type(r.value) is Absent and r.value.detail.startswith(INTERNAL_ERROR)]:
-            what = sound(f"{result.signal.path}: {result.value.detail}")[:300]
+            what = storable_text(f"{result.signal.path}: {result.value.detail}")[:300]
             self.entry.internal_errors[what] = self.entry.internal_errors.get(what, 0) + 1
 
 

@@ -89,7 +89,7 @@ def recorded(spec: str) -> list[Recorded]:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
         if metadata.checkpoint_id and metadata.session_id:
-            session_id = checkpoints.without_date(metadata.session_id)
+            session_id = checkpoints.undated_session_id(metadata.session_id)
             row = Recorded(
                 metadata.checkpoint_id,
                 session_id,

@@ -1,5 +1,4 @@
-"""Where bytes come from. A source knows no format, only where agents keep their files: it lists files, says what
-each looked like, and reads them.
+"""Sources list the files of a place and read their bytes. A source knows no format.
 
 To add one: a module with a `SOURCE = Source(...)`. The first source that accepts a specification opens it.
 """
@@ -20,19 +19,19 @@ from agentsignals.model.registry import Registry
 
 
 class RawFile(Struct, frozen=True, kw_only=True):
-    """A file as found: enough to read it again, from any process."""
+    """A listed file, with all that any process needs to read it."""
 
     uri: str
-    """Names the file for good; the artifact's path in the store."""
+    """Permanent name of the file: the artifact's path in the store."""
     source: str
-    """The name of the source that reads it."""
+    """Name of the source that reads it."""
     spec: str
-    """What the person asked for."""
+    """The specification that the person gave."""
     bytes: int
     stamp: int | None
-    """Modification time in nanoseconds; None when the address itself names the content (a Git blob)."""
+    """Modification time in nanoseconds. None if the address itself names the content, as a Git blob's does."""
     container: str = ""
-    """What holds it: a repository's path, a database's uri; nothing for a plain file."""
+    """The path of its repository or the uri of its database; empty for a plain file."""
     key: str = ""
     """Its name in the container: a blob id, a path, a session's id."""
     session_hint: str | None = None
@@ -40,56 +39,57 @@ class RawFile(Struct, frozen=True, kw_only=True):
 
 
 class Unreadable(Struct, frozen=True):
-    """A file that is there and can't be read, or should be there and isn't: counted, never fatal."""
+    """A file that exists and can't be read, or should exist and doesn't. It is counted, and never ends a run."""
 
     uri: str
     spec: str
     reason: str
     detail: str = ""
-    """What is to be known beyond the reason: the error of a source that stumbled, how much was not read."""
+    """More than the reason says: the error of a source that failed, or how much was not read."""
     part: bytes = b""
-    """What of it could be read, where that is not nothing."""
+    """The bytes that could be read."""
 
 
-def stumbled(uri: str, spec: str, problem: Exception) -> Unreadable:
-    """A file on which a source failed as it never should: the error is kept, so that it is seen."""
+def internal_error(uri: str, spec: str, problem: Exception) -> Unreadable:
+    """Count a file on which a source failed by a defect, with the error's text."""
     return Unreadable(uri, spec, "internal_error", error_text(problem))
 
 
 def error_text(problem: BaseException) -> str:
-    """An error on one line, as it can be stored and shown."""
-    return sound(" ".join(f"{type(problem).__name__}: {problem}".split()))[:300]
+    """Return an error as one line that can be stored and shown."""
+    return storable_text(" ".join(f"{type(problem).__name__}: {problem}".split()))[:300]
 
 
-def sound(text: str) -> str:
-    """Text that any file can hold: half a surrogate pair, or a byte of a name that is no UTF-8, becomes `\\xff`."""
+def storable_text(text: str) -> str:
+    """Escape lone surrogates, so that any file can hold the text. A byte of a name that is not UTF-8 becomes
+    `\\xff`."""
     return text if text.isascii() else _SURROGATE.sub(_escaped, text)
 
 
 def uri_of(path: str) -> str:
-    """The uri of an absolute path: the path itself where it is UTF-8, else escaped, with `//` before the last name.
+    """Return the uri of an absolute path: the path itself if it is UTF-8, else escaped, with `//` before the last name.
 
-    No absolute path holds `//`, so no file can be taken for another; `path_of` turns it back.
+    No absolute path holds `//`, so no two files share a uri. `path_of` is the inverse.
     """
     if path.isascii() or _SURROGATE.search(path) is None:
         return path
     folder, _, name = path.replace("\\", "\\\\").rpartition("/")
-    return f"{sound(folder)}//{sound(name)}"
+    return f"{storable_text(folder)}//{storable_text(name)}"
 
 
 def row_uri(uri: str, key: str) -> str | None:
-    """The uri of what a database holds under that name, by the database's: `/home/me/opencode.db///ses_1`. None for a
-    name that no file and no terminal can hold."""
+    """Return the uri of a session in a database, such as `/home/me/opencode.db///ses_1`. None if no file or terminal
+    can hold the key."""
     return f"{uri}{_IN_DATABASE}{key}" if 0 < len(key) <= _MOST_KEY_CHARS and key.isprintable() else None
 
 
 def key_of(uri: str) -> str | None:
-    """The name in its database that a `row_uri` ends with; None for a file's."""
+    """Return the key that a `row_uri` ends with, or None for a file's uri."""
     return uri.partition(_IN_DATABASE)[2] or None
 
 
 def path_of(uri: str) -> str:
-    """The path that a `uri_of` stands for; of a `row_uri` that of the database."""
+    """Return the path of a `uri_of`, or of a `row_uri`'s database."""
     if "//" not in uri[1:]:
         return uri
     uri = uri.partition(_IN_DATABASE)[0]
@@ -114,15 +114,15 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 class Source(Struct, frozen=True):
-    """A kind of place."""
+    """A kind of place that files are read from."""
 
     name: str
     accepts: Callable[[str], bool]
     find: Callable[[str], Iterator[RawFile | Unreadable]]
     read: Callable[[list[RawFile], int | None], Iterator[bytes | Unreadable]]
-    """The bytes of files of this source, in order; of each at most so many when a number is given."""
+    """Return the bytes of files of this source in order, at most so many of each if a number is given."""
     expect: Callable[[list[RawFile]], None] = lambda _: None
-    """Hears which files will be read whole next, in their order: one that comes from far may be fetched meanwhile."""
+    """Announce the files that will be read whole next, in order, so that a remote source can fetch them ahead."""
 
 
 SOURCES = Registry[Source]("source", "agentsignals.sources", "SOURCE", lambda unit: isinstance(unit, Source))
@@ -130,18 +130,19 @@ SOURCES = Registry[Source]("source", "agentsignals.sources", "SOURCE", lambda un
 
 @cache
 def by_name(name: str) -> Source:
-    """The source of that name."""
+    """Return the source of that name."""
     return SOURCES.inside[name].load() if name in SOURCES.inside else SOURCES.get(name)
 
 
 def _in_turn() -> Iterator[Source]:
-    """Paths first, which need no other source; those of other packages last: they are looked for only then."""
+    """Yield paths first, which need no other source, and sources of other packages last, which are only then loaded."""
     yield from map(by_name, sorted(SOURCES.inside, key=lambda name: name != "local"))
     yield from (source for name, source in SOURCES.all().items() if name not in SOURCES.inside)
 
 
 def open_source(spec: str) -> Iterator[RawFile | Unreadable]:
-    """The files of a specification: a path, an agent, `git:…`, `hub:…`, `s3:…`. SourceError when nothing accepts it."""
+    """List the files of a specification: a path, an agent, `git:…`, `hub:…`, `s3:…`. SourceError if no source accepts
+    it."""
     for source in _in_turn():
         if _accepts(source, spec):
             return _listed(source.find(spec), spec)
@@ -162,33 +163,33 @@ def _accepts(source: Source, spec: str) -> bool:
 
 
 def _listed(files: Iterator[RawFile | Unreadable], spec: str) -> Iterator[RawFile | Unreadable]:
-    """What a source lists; where it fails midway the rest of this specification is counted, not the run ended."""
+    """List a source's files. If it fails midway, the rest of this specification is counted and the run goes on."""
     try:
         for file in files:
             yield _sound(file)
     except AgentSignalsError:
         raise
     except Exception as problem:  # noqa: BLE001  (kept by name and shown: whatever it is, the other sources are read)
-        yield stumbled(sound(spec), sound(spec), problem)
+        yield internal_error(storable_text(spec), storable_text(spec), problem)
 
 
 def _sound(file: RawFile | Unreadable) -> RawFile | Unreadable:
     if isinstance(file, Unreadable):
-        return replace(file, uri=sound(file.uri), spec=sound(file.spec))
+        return replace(file, uri=storable_text(file.uri), spec=storable_text(file.spec))
     if file.spec.isascii() and (file.session_hint or "").isascii() and (file.repo_hint or "").isascii():
         return file
-    hints = [None if hint is None else sound(hint) for hint in (file.session_hint, file.repo_hint)]
-    return replace(file, spec=sound(file.spec), session_hint=hints[0], repo_hint=hints[1])
+    hints = [None if hint is None else storable_text(hint) for hint in (file.session_hint, file.repo_hint)]
+    return replace(file, spec=storable_text(file.spec), session_hint=hints[0], repo_hint=hints[1])
 
 
 def expect(files: list[RawFile]) -> None:
-    """Says to their sources which files will be read whole next, in this order."""
+    """Announce to their sources the files that will be read whole next, in this order."""
     for name in dict.fromkeys(f.source for f in files):
         by_name(name).expect([f for f in files if f.source == name])
 
 
 def read(files: list[RawFile], limit: int | None = None) -> Iterator[bytes | Unreadable]:
-    """The bytes of files of one source, in order. A file on which the source fails costs itself alone."""
+    """Return the bytes of files of one source, in order. A file on which the source fails costs only itself."""
     at = 0
     while at < len(files):
         try:
@@ -200,16 +201,12 @@ def read(files: list[RawFile], limit: int | None = None) -> Iterator[bytes | Unr
             raise
         except Exception as problem:  # noqa: BLE001  (kept by name and shown: whatever it is, the others are read)
             at += 1
-            yield stumbled(files[at - 1].uri, files[at - 1].spec, problem)
-
-
-# Lists of what to leave out: data sets, repositories and sessions, one a line.
+            yield internal_error(files[at - 1].uri, files[at - 1].spec, problem)
 
 
 def read_exclusions(path: str) -> frozenset[str]:
-    """The names in a list; what follows a `#` at the start of a line or after a space is a remark. SourceError when
-    the file can't be read.
-    """
+    """Read a list of data sets, repositories and sessions to leave out, one name a line. `#` begins a remark.
+    SourceError if the file can't be read."""
     try:
         lines = Path(path).expanduser().read_text("utf-8", "replace").splitlines()
     except OSError as problem:
@@ -217,11 +214,9 @@ def read_exclusions(path: str) -> frozenset[str]:
             f"{path!r} can't be read: {problem.strerror}.", "Name a text file, one name a line."
         ) from None
     entries = (f" {line}".split(" #", 1)[0].strip() for line in lines)
-    return frozenset(name for line in entries if line for name in (line, place(line)))
+    return frozenset(name for line in entries if line for name in (line, dataset_name(line)))
 
 
-def place(spec: str) -> str:
-    """The data set that `hub:OWNER/NAME@REVISION#PATTERN` names, as OWNER/NAME; anything else as it is."""
-    if not spec.startswith("hub:"):
-        return spec
-    return spec.removeprefix("hub:").partition("#")[0].partition("@")[0]
+def dataset_name(spec: str) -> str:
+    """Return OWNER/NAME of `hub:OWNER/NAME@REVISION#PATTERN`, and anything else unchanged."""
+    return spec[4:].partition("#")[0].partition("@")[0] if spec.startswith("hub:") else spec

@@ -1,4 +1,5 @@
-"""Packed files, known by their first bytes whatever their names are: gzip, bzip2, xz, Zstandard; several parts too."""
+"""Read an opened file: decompressed if its first bytes say gzip, bzip2, xz or Zstandard; memory-mapped if it is
+large."""
 
 from __future__ import annotations
 
@@ -19,60 +20,62 @@ from agentsignals.errors import SourceError
 from agentsignals.sources import RawFile, Unreadable
 
 MAGIC_BYTES = 10
-"""So many of a file's first bytes tell how it is packed."""
+"""First bytes of a file that are enough to tell its compression."""
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
-"""How names of such files end, where only names are known: in lists of files elsewhere."""
+"""Suffixes of compressed files, for lists that give names alone."""
 _ARCHIVES = (b"PK\x03\x04", b"PAR1")
-"""ZIP and Parquet, which formats and sources unpack themselves."""
+"""ZIP and Parquet files, which formats and sources decompress themselves."""
 _WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-"""Opening a pipe that nobody writes to must not wait for a writer."""
+"""Flags that keep the opening of a pipe from waiting for a writer."""
 _PIECE = 16 * 1024
 _XZ_MEMORY = 128 * 1024 * 1024
-"""What unpacking may take: `xz -9` asks for half of it, a file made to harm for gigabytes."""
+"""Memory limit of decompression. `xz -9` asks for half of it; a file made to harm, for gigabytes."""
 _MOST_TIMES = 1032
-"""What a byte becomes at most by deflate (zlib's technical notes); the others have no such bound."""
+"""Largest expansion of a byte by deflate (zlib's technical notes). The other formats have no bound."""
 
 
-class Packing(Struct, frozen=True):
-    """A way of packing."""
+class Compression(Struct, frozen=True):
+    """A compression format."""
 
     name: str
     unpacker: Callable[[], Any]
-    """Makes what unpacks one part: `decompress(bytes, most)`, `eof`, `unused_data`, as `bz2` and `lzma` have it."""
+    """Make a decompressor of one stream with `decompress(bytes, most)`, `eof` and `unused_data`, as in `bz2` and
+    `lzma`."""
     deflates: bool = False
 
 
-def without_waiting(path: str, flags: int) -> int:
-    """Opens a file, as `open` asks its opener to."""
+def nonblocking(path: str, flags: int) -> int:
+    """Open a file without waiting: pass this to `open` as its opener."""
     return os.open(path, flags | _WITHOUT_WAITING)
 
 
-def packing(head: bytes) -> Packing | None:
-    """How a file that begins so is packed."""
+def compression_of(head: bytes) -> Compression | None:
+    """Return the compression of a file that begins with these bytes, or None."""
     if head.startswith(b"\x1f\x8b"):
-        return Packing("gzip", lambda: zlib.decompressobj(wbits=31), deflates=True)
+        return Compression("gzip", lambda: zlib.decompressobj(wbits=31), deflates=True)
     if head.startswith(b"BZh") and head[3:4] in b"123456789" and head[4:10] in (b"1AY&SY", b"\x17rE8P\x90"):
-        return Packing("bzip2", _bzip2)
+        return Compression("bzip2", _bzip2)
     if head.startswith(b"\xfd7zXZ\0"):
-        return Packing("xz", _xz)
-    return Packing("zstd", lambda: None) if head.startswith(b"\x28\xb5\x2f\xfd") else None
+        return Compression("xz", _xz)
+    return Compression("zstd", lambda: None) if head.startswith(b"\x28\xb5\x2f\xfd") else None
 
 
-def most_unpacked(path: str, size: int) -> int:
-    """What a file may become in memory, in bytes; its own where it is not packed."""
+def max_unpacked_bytes(path: str, size: int) -> int:
+    """Return the largest size that a file may have in memory, which is its own if it is not compressed."""
     try:
-        with open(path, "rb", buffering=0, opener=without_waiting) as file:
+        with open(path, "rb", buffering=0, opener=nonblocking) as file:
             head = file.read(MAGIC_BYTES)
     except OSError:  # told when it is read
         return size
-    way = packing(head)
+    way = compression_of(head)
     if way is None and not head.startswith(_ARCHIVES):
         return size
     return size * _MOST_TIMES if way is None or way.deflates else sys.maxsize
 
 
-def unpack(way: Packing, packed: IO[bytes], size: int, out: IO[bytes], most: int) -> tuple[str, int]:
-    """Writes up to one byte more than `most`; why it ended before the end, if it did, and the bytes not unpacked."""
+def decompress(way: Compression, packed: IO[bytes], size: int, out: IO[bytes], most: int) -> tuple[str, int]:
+    """Write at most `most` + 1 bytes to `out`. Return why it ended early, if it did, and the count of compressed bytes
+    left."""
     if way.name == "zstd":
         return _unzstd(packed, size, out, most)
     unpacker, piece, at, made = None, b"", 0, 0
@@ -100,7 +103,7 @@ def unpack(way: Packing, packed: IO[bytes], size: int, out: IO[bytes], most: int
 
 
 def _unzstd(packed: IO[bytes], size: int, out: IO[bytes], most: int) -> tuple[str, int]:
-    """As `unpack`: Python has it from 3.14 on only."""
+    """Do what `decompress` does, with pyarrow: Python reads Zstandard only from 3.14 on."""
     import pyarrow as pa  # noqa: PLC0415  (loaded where such a file is read; it is there for the store)
 
     made, at_once, before = 0, _PIECE, cast("Any", None)
@@ -137,19 +140,17 @@ def _xz() -> Any:
     return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
 
 
-# The content of an opened file: unpacked where it is packed, mapped where it is large.
-
 IN_MEMORY = 64 * 1024 * 1024
-"""Larger files are mapped, not held: a file larger than memory costs no memory. What is mapped is a copy without a
-name: to read a map of a file that its agent shortens ends the process."""
+"""Larger files are mapped from a copy without a name. Reading a map of the file itself would end the process if its
+agent shortens it."""
 _UNPACKED_MAX = 1024 * 1024 * 1024
 _COPIED_AT_ONCE = 1024 * 1024
-OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
-"""Errors that are no file's: the next one would meet them, too."""
+MACHINE_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
+"""Errors of the machine, not of a file: the next file would meet them too."""
 
 
-def no_space(uri: str, problem: OSError) -> SourceError:
-    """What a run ends with when this machine has no place for the copy of a file."""
+def no_space_error(uri: str, problem: OSError) -> SourceError:
+    """Return the error that ends a run when this machine has no space for a copy of a file."""
     return SourceError(
         f"{uri!r} can't be read: {problem.strerror}.",
         f"Free some space in {tempfile.gettempdir()}, or name a larger folder in $TMPDIR.",
@@ -157,12 +158,11 @@ def no_space(uri: str, problem: OSError) -> SourceError:
 
 
 def contents(file: RawFile, handle: IO[bytes], size: int, limit: int | None) -> bytes | Unreadable:
-    """What a file of that many bytes holds; of a packed one what is in it. Its first bytes alone where a limit says so.
-    OSError when it can't be read, or there is no space for a copy.
-    """
+    """Return the decompressed content of a file of `size` bytes, or its first `limit` bytes. OSError if it can't be
+    read or there is no space for a copy."""
     head = handle.read(MAGIC_BYTES if limit is None else limit)
     handle.seek(0)
-    if way := packing(head):
+    if way := compression_of(head):
         return _unpacked(file, way, handle, size, limit)
     if limit is not None:
         return head
@@ -174,27 +174,27 @@ def contents(file: RawFile, handle: IO[bytes], size: int, limit: int | None) -> 
             left = size
             while left and (piece := handle.read(min(left, _COPIED_AT_ONCE))):
                 left -= copy.write(piece)
-            data = b"" if left else mapped(copy)
+            data = b"" if left else memory_map(copy)
     return Unreadable(file.uri, file.spec, "changed_while_read", f"{left:,} bytes are gone") if left else data
 
 
-def mapped(copy: IO[bytes]) -> bytes:
-    """What stands in a file without a name, as long as anyone reads it."""
+def memory_map(copy: IO[bytes]) -> bytes:
+    """Map a file without a name, for as long as anyone reads it."""
     copy.flush()
     # A map has what readers use of bytes: find, slices, len.
     return mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)  # type: ignore[return-value]
 
 
-def _unpacked(file: RawFile, way: Packing, packed: IO[bytes], size: int, limit: int | None) -> bytes | Unreadable:
-    """A packed file's content, as far as it goes: a cut one gives what it still holds."""
+def _unpacked(file: RawFile, way: Compression, packed: IO[bytes], size: int, limit: int | None) -> bytes | Unreadable:
+    """Return the content of a compressed file as far as it can be decompressed."""
     most = limit if limit is not None else _UNPACKED_MAX
     with tempfile.SpooledTemporaryFile(IN_MEMORY) as out:
-        reason, left = unpack(way, packed, size, out, most)
+        reason, left = decompress(way, packed, size, out, most)
         out.truncate(min(out.tell(), most))
         out.seek(0, os.SEEK_END)
         length = out.tell()
         if limit is None and length > IN_MEMORY:
-            data = mapped(out)
+            data = memory_map(out)
         else:
             out.seek(0)
             data = out.read()
@@ -203,14 +203,12 @@ def _unpacked(file: RawFile, way: Packing, packed: IO[bytes], size: int, limit: 
     return Unreadable(file.uri, file.spec, reason, f"{left:,} of {size:,} packed bytes were not read", data)
 
 
-# Things that come from far, some at a time, in order.
-
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def prefetched(fetch: Callable[[T], R], items: Iterable[T], at_once: int, ahead: int) -> Iterator[R]:
-    """`fetch` of each item, in order: `at_once` are under way, and at most `ahead` held that nobody asked for yet."""
+    """Yield `fetch(item)` for each item in order, with `at_once` running and at most `ahead` results waiting."""
     with ThreadPoolExecutor(at_once) as pool:
         under_way: deque[Future[R]] = deque()
         try:

@@ -1,7 +1,8 @@
-"""SQLite databases that agents keep their sessions in, as files of a session each; the one place that opens any.
+"""SQLite databases of agents, listed as a file for each session. No other module opens one.
 
-Its agent may be writing (design/formats.md#databases). Each session is read in a transaction of its own, which sees one
-committed state and lasts as long as copying its rows does; nothing is parsed, and no connection kept, meanwhile.
+The agent may be writing meanwhile (design/formats.md#databases). Each session is read in its own transaction, which
+sees one committed state and lasts only while its rows are copied. Nothing is parsed, and no connection kept,
+meanwhile.
 """
 
 from __future__ import annotations
@@ -20,81 +21,81 @@ from urllib.parse import quote
 
 from agentsignals.formats import MAX_DOCUMENT_BYTES, Ask, Database, Held, database_of, formats
 from agentsignals.sources import RawFile, Unreadable, path_of, row_uri
-from agentsignals.sources.contents import IN_MEMORY, OF_THE_MACHINE, mapped, no_space, without_waiting
+from agentsignals.sources.contents import IN_MEMORY, MACHINE_ERRNOS, memory_map, no_space_error, nonblocking
 
 if TYPE_CHECKING:
     import sqlite3
 
 MAGIC = b"SQLite format 3\0"
-NAMES = (".db", ".sqlite", ".sqlite3", ".vscdb")
-"""How agents call them: every file would have to be opened to go by its first bytes alone."""
-BESIDE = ("-wal", "-shm", "-journal")
-"""Ends the names of what belongs to a database and is no file of its own."""
-COPIED_BYTES = 256 * 1024 * 1024
-"""A database with a log that nobody has open is copied up to here: it takes 0.2 s, once a run and worker."""
+DATABASE_SUFFIXES = (".db", ".sqlite", ".sqlite3", ".vscdb")
+"""Names of agents' databases. Looking at first bytes alone would open every file."""
+SIDECAR_SUFFIXES = ("-wal", "-shm", "-journal")
+"""Suffixes of files that belong to a database."""
+MAX_COPY_BYTES = 256 * 1024 * 1024
+"""A database with a log that no program has open is copied up to this size. That takes 0.2 s, once a run and worker."""
 BUSY_S = 5.0
-"""How long to wait for a writer that lets nobody read: only without a write-ahead log, and then for milliseconds."""
-MOST_S = 60.0
-"""No session's rows take so long; a table made to harm would for ever."""
+"""Wait this long for a writer that locks readers out: only without a write-ahead log, and then for milliseconds."""
+MAX_QUERY_S = 60.0
+"""Limit of one query. No session takes so long; a table made to harm would run for ever."""
 _STEPS = 100_000
 _LAST_MS = 2**43
-"""The year 2248: in nanoseconds it is the last that 64 bits hold."""
+"""Milliseconds of the year 2248, the last whose nanoseconds fit into 64 bits."""
 _WAL_AT, _WAL = 18, b"\x02"
-"""Where a database says that it has a write-ahead log (sqlite.org/fileformat.html)."""
+"""Byte of the header that says the database has a write-ahead log (sqlite.org/fileformat.html)."""
 
 T = TypeVar("T")
 _State = tuple[tuple[int, int, int] | None, ...]
 
 
 def is_database(path: str) -> bool:
-    """Whether a file is an SQLite database, by its name and its first bytes."""
-    return path.endswith(NAMES) and _head(path)[: len(MAGIC)] == MAGIC
+    """Return whether a file is an SQLite database, by its name and its first bytes."""
+    return path.endswith(DATABASE_SUFFIXES) and _head(path)[: len(MAGIC)] == MAGIC
 
 
-def is_beside(path: str) -> bool:
-    """Whether a file belongs to a database next to it."""
-    return path.endswith(BESIDE) and is_database(path.rpartition("-")[0])
+def is_sidecar(path: str) -> bool:
+    """Return whether a file belongs to a database next to it."""
+    return path.endswith(SIDECAR_SUFFIXES) and is_database(path.rpartition("-")[0])
 
 
-def listed(file: RawFile) -> Iterator[RawFile | Unreadable]:
-    """The sessions of a database, as files; one that is nobody's known, or can't be read, says why."""
+def sessions_of(file: RawFile) -> Iterator[RawFile | Unreadable]:
+    """List the sessions of a database as files, or why it can't be read."""
     path = path_of(file.uri)
     try:
-        files = asked(path, partial(_listed, file))
+        files = query(path, partial(_listed, file))
     except _errors() as problem:
-        files = [Unreadable(file.uri, file.spec, reason(problem), str(problem))]
+        files = [Unreadable(file.uri, file.spec, skip_reason(problem), str(problem))]
     except OSError as problem:
-        if problem.errno in OF_THE_MACHINE:
-            raise no_space(file.uri, problem) from problem
+        if problem.errno in MACHINE_ERRNOS:
+            raise no_space_error(file.uri, problem) from problem
         files = [Unreadable(file.uri, file.spec, "unreadable", str(problem))]
     yield from files
 
 
 def contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
-    """The document of a session; its first bytes alone where a limit says so. OSError where there is no space."""
+    """Return the document of a session, or its first `limit` bytes. OSError if there is no space."""
     path, session_id = path_of(file.container), file.key.encode()
     try:
-        held = asked(path, partial(_document, session_id=session_id, limit=limit))
+        held = query(path, partial(_document, session_id=session_id, limit=limit))
     except _errors() as problem:
-        return Unreadable(file.uri, file.spec, reason(problem), str(problem))
+        return Unreadable(file.uri, file.spec, skip_reason(problem), str(problem))
     return Unreadable(file.uri, file.spec, "file_gone") if held is None else held
 
 
 def session_ids(path: str) -> set[str] | None:
-    """The ids of all sessions of a database; None where it can't say."""
+    """Return the ids of all sessions of a database, or None if it can't be read."""
     try:
-        files = asked(path, partial(_listed, RawFile(uri=path, source="local", spec=path, bytes=0, stamp=None)))
+        files = query(path, partial(_listed, RawFile(uri=path, source="local", spec=path, bytes=0, stamp=None)))
     except (*_errors(), OSError):
         return None
     return {f.key for f in files if isinstance(f, RawFile)}
 
 
-def asked(path: str, question: Callable[[sqlite3.Connection], T]) -> T:
-    """What a database answers, in one read transaction. Nothing beside it is made or changed, save where one of more
-    than `COPIED_BYTES` has a log that no program has open: SQLite makes the index (`-shm`) then that it reads a log
-    by, and leaves it.
+def query(path: str, question: Callable[[sqlite3.Connection], T]) -> T:
+    """Run a question against a database in one read transaction.
 
-    sqlite3.Error; UnicodeDecodeError; OSError.
+    No file beside it is made or changed, with one exception: if it is larger than `MAX_COPY_BYTES` and its log is
+    open in no program, SQLite makes the `-shm` index and leaves it. Raises sqlite3.Error, UnicodeDecodeError,
+    OSError.
     """
     import sqlite3  # noqa: PLC0415  (loaded where such a file is met)
 
@@ -112,7 +113,7 @@ def asked(path: str, question: Callable[[sqlite3.Connection], T]) -> T:
         else:
             if _state(path) == state:
                 return answer
-    elif not os.path.lexists(f"{path}-shm") and sum(seen[0] for seen in state if seen is not None) <= COPIED_BYTES:
+    elif not os.path.lexists(f"{path}-shm") and sum(seen[0] for seen in state if seen is not None) <= MAX_COPY_BYTES:
         with suppress(OSError):  # it is read in its place then
             if (copy := _copied(path, state)) is not None:
                 return _in_transaction(copy, question)
@@ -126,8 +127,8 @@ def asked(path: str, question: Callable[[sqlite3.Connection], T]) -> T:
         return _in_transaction(copy, question)
 
 
-def reason(problem: sqlite3.Error | UnicodeDecodeError) -> str:
-    """Why a database, or a session in it, is not read."""
+def skip_reason(problem: sqlite3.Error | UnicodeDecodeError) -> str:
+    """Return why a database, or a session in it, is not read."""
     import sqlite3  # noqa: PLC0415  (as above)
 
     if isinstance(problem, UnicodeDecodeError):
@@ -169,8 +170,8 @@ def _connected(path: str, how: str) -> sqlite3.Connection:
 
 
 def _read_schema(connection: sqlite3.Connection) -> None:
-    """Kilo's has an index by `json_extract`, which SQLite 3.40 takes for unsafe in a schema: without such functions it
-    would read none of it. They only compute."""
+    """Read the schema, and trust it if its only unsafe functions are `json_…`. Kilo's index uses `json_extract`, which
+    SQLite 3.40 refuses otherwise; these functions only compute."""
     import sqlite3  # noqa: PLC0415  (as above)
 
     try:
@@ -182,7 +183,7 @@ def _read_schema(connection: sqlite3.Connection) -> None:
 
 
 def _in_transaction(connection: sqlite3.Connection, question: Callable[[sqlite3.Connection], T]) -> T:
-    until = time.monotonic() + MOST_S
+    until = time.monotonic() + MAX_QUERY_S
     _read_schema(connection)
     connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
     connection.execute("BEGIN")
@@ -195,12 +196,12 @@ def _in_transaction(connection: sqlite3.Connection, question: Callable[[sqlite3.
 
 
 _kept_copy: list[tuple[object, sqlite3.Connection]] = []
-"""The last copy that was made: the sessions of one database are asked for one by one."""
+"""The last copy, kept because the sessions of one database are read one by one."""
 
 
 def _copied(path: str, state: _State) -> sqlite3.Connection | None:
-    """A copy of a database and its log, of this very state; None where they were written meanwhile. Its folder is its
-    owner's alone, and gone as soon as it is open. OSError where there is no space."""
+    """Copy a database and its log in this very state; None if they were written meanwhile. The folder is private and
+    deleted as soon as the copy is open. OSError if there is no space."""
     wanted = (path, state, os.getpid(), threading.get_ident())
     if _kept_copy and _kept_copy[0][0] == wanted:
         return _kept_copy[0][1]
@@ -265,7 +266,7 @@ def _text(value: object) -> str:
 
 
 def _until_damaged(sessions: Iterator[Held]) -> Iterator[Held | str]:
-    """Sessions as far as they can be listed, and what is wrong from there on."""
+    """Yield sessions as far as they can be listed, then the error's text."""
     import sqlite3  # noqa: PLC0415  (as above)
 
     try:
@@ -291,20 +292,20 @@ def _document(connection: sqlite3.Connection, session_id: bytes, limit: int | No
 
 def _held(out: IO[bytes], length: int) -> bytes:
     if length > IN_MEMORY:
-        return mapped(out)
+        return memory_map(out)
     out.seek(0)
     return out.read(length)
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:
-    """The tables alone: a view of such a name could ask for anything."""
+    """Return the tables. Views are left out: one could run anything."""
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'")
     return {name.decode("utf-8", "replace") for (name,) in rows if isinstance(name, bytes)}
 
 
 def _kind(connection: sqlite3.Connection, tables: set[str]) -> Database | None:
-    """Whose it is: agents call tables alike, so that their columns tell. Without all of one's it may be a version of it
-    that is not known."""
+    """Return whose database it is. Agents name tables alike, so the columns decide; if no columns fit, the tables do,
+    since it may be an unknown version."""
     named = [d for d in _databases() if d.columns.keys() <= tables]
     whole = (d for d in named if all(set(of) <= _columns(connection, table) for table, of in d.columns.items()))
     return next(whole, named[0] if named else None)
@@ -326,7 +327,7 @@ def _has_rows(connection: sqlite3.Connection, table: str) -> bool:
 
 
 class _Asked:
-    """The answers of one connection."""
+    """Queries of one connection."""
 
     def __init__(self, connection: sqlite3.Connection, tables: Mapping[str, Set[str]]) -> None:
         self._connection = connection
@@ -337,7 +338,7 @@ class _Asked:
 
 
 def _ask(connection: sqlite3.Connection, database: Database) -> Ask:
-    """Asks for nothing but the columns that are named."""
+    """Permit only the columns that the format names."""
     import sqlite3  # noqa: PLC0415  (as above)
 
     tables = database.columns.keys() | database.some_have.keys()
@@ -357,7 +358,7 @@ def _ask(connection: sqlite3.Connection, database: Database) -> Ask:
 
 def _head(path: str) -> bytes:
     try:
-        with open(path, "rb", buffering=0, opener=without_waiting) as handle:
+        with open(path, "rb", buffering=0, opener=nonblocking) as handle:
             return handle.read(_WAL_AT + 2)
     except OSError:  # said when it is looked at as a file
         return b""
@@ -376,12 +377,12 @@ def _state(path: str) -> _State:
 
 
 def _errors() -> tuple[type[sqlite3.Error], type[UnicodeDecodeError]]:
-    """What goes wrong with a database; Python can't put a message that quotes a damaged one into words."""
+    """Return the exceptions of a damaged database. Python can't decode some messages that quote one."""
     import sqlite3  # noqa: PLC0415  (as above)
 
     return sqlite3.Error, UnicodeDecodeError
 
 
 def _code(problem: sqlite3.Error) -> int:
-    """The kind of an error, of those that SQLite names (the lower byte: the rest says more of the same)."""
+    """Return SQLite's primary error code, the lower byte."""
     return getattr(problem, "sqlite_errorcode", 0) & 0xFF

@@ -1,5 +1,6 @@
-"""Where Entire keeps what it records (design/formats.md#entire): which refs hold checkpoints, and what their paths
-hold.
+"""Checkpoint transcripts that Entire keeps in Git: `git:PATH_OR_URL[#REF]` (design/formats.md#entire).
+
+Three layouts of refs and paths have been used:
 
 sharded  branch entire/checkpoints/v1 (before: entire/sessions), refs/entire/checkpoints/v1, v2/main, v2/full/*:
          <2>/<rest of the id>/metadata.json, <2>/<rest>/<n>/{metadata.json, full.jsonl | raw_transcript, …}
@@ -13,7 +14,7 @@ import hashlib
 import itertools
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -25,7 +26,7 @@ from msgspec import Struct
 from agentsignals.changes import git as objects
 from agentsignals.changes.git import GitError
 from agentsignals.errors import SourceError
-from agentsignals.sources import RawFile, Source, Unreadable, path_of, sound, uri_of
+from agentsignals.sources import RawFile, Source, Unreadable, path_of, storable_text, uri_of
 
 Kind = Literal["transcript", "compact", "metadata", "task"]
 
@@ -56,23 +57,23 @@ _FOLDERS = {
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}-(?=.)")
 
 
-class Place(Struct, frozen=True, kw_only=True):
-    """What a path inside a ref is."""
+class CheckpointPath(Struct, frozen=True, kw_only=True):
+    """The parts of a path inside a ref."""
 
     kind: Kind
     checkpoint: str
-    """Id of the checkpoint; nothing on a shadow branch."""
+    """Checkpoint id; empty on a shadow branch."""
     n: str
-    """Which of its sessions; nothing for what belongs to the checkpoint as a whole."""
+    """Number of the session in the checkpoint; empty for files of the checkpoint as a whole."""
     whole: str
-    """The path of the file that this is, or is a piece of."""
+    """Path of the file of which this is all or a chunk."""
     chunk: int = 0
     session: str | None = None
-    """The session id, where the path itself says it."""
+    """Session id, if the path names it."""
 
 
 def checkpoint_layout(ref: str) -> tuple[str, str] | None:
-    """How a ref keeps checkpoints, and the id of the one it holds; None when it holds none."""
+    """Return the layout of a ref and the id of the checkpoint it holds. None if the ref holds no checkpoints."""
     for name, shape in _LAYOUTS:
         match = shape.fullmatch(ref)
         if match:
@@ -80,124 +81,89 @@ def checkpoint_layout(ref: str) -> tuple[str, str] | None:
     return None
 
 
-def any_layout(folder: str) -> bool:
-    """Whether a folder is worth entering in a ref of which nothing is known."""
+def is_checkpoint_folder(folder: str) -> bool:
+    """Return whether a folder may hold checkpoints in a ref of unknown layout."""
     return any(shape.fullmatch(folder) for shape in _FOLDERS.values())
 
 
-def folders(name: str) -> Callable[[str], bool]:
-    """Whether a folder (with its closing slash) of such a layout can hold a file that counts."""
+def folder_filter(name: str) -> Callable[[str], bool]:
+    """Return a test of folders (with their closing slash) that may hold files in this layout."""
     shape = _FOLDERS[name]
     return lambda folder: shape.fullmatch(folder) is not None
 
 
-def place(name: str, path: str, held: str = "") -> Place | None:
-    """What the file at `path` is; `held` is the checkpoint that the ref itself names."""
+def checkpoint_path(name: str, path: str, held: str = "") -> CheckpointPath | None:
+    """Parse the path of a file; `held` is the checkpoint that the ref itself names. None if it is no file of a
+    checkpoint."""
     match = _PATHS[name].fullmatch(path)
     if match is None:
         return None
     part = match.groupdict()
-    kind = _kind(part["name"], part["base"], part["task"])
-    if kind is None:
+    kind: Kind = "transcript" if part["base"] else "metadata"
+    if part["task"]:
+        is_task = part["name"] in ("checkpoint.json", "task.json")
+        if not is_task and not part["name"].startswith("agent-"):
+            return None
+        kind = "task" if is_task else "transcript"
+    elif part["base"] == "transcript.jsonl":
+        kind = "compact"
+    elif not part["base"] and part["name"] != "metadata.json":
         return None
-    whole = path[: match.start("chunk") - 1] if part["chunk"] else path
-    checkpoint = (part.get("id") or "").replace("/", "") or held
-    session = without_date(part["session"]) if part.get("session") else None
-    return Place(
+    return CheckpointPath(
         kind=kind,
-        checkpoint=checkpoint,
+        checkpoint=(part.get("id") or "").replace("/", "") or held,
         n=part.get("n") or "",
-        whole=whole,
+        whole=path[: match.start("chunk") - 1] if part["chunk"] else path,
         chunk=int(part["chunk"] or 0),
-        session=session,
+        session=undated_session_id(part["session"]) if part.get("session") else None,
     )
 
 
-def without_date(session_id: str) -> str:
-    """The agent's own session id: before February 2026 Entire put the day in front of it."""
+def undated_session_id(session_id: str) -> str:
+    """Return the agent's own session id. Before February 2026 Entire put the date in front of it."""
     return _DATE.sub("", session_id, count=1)
 
 
-def _kind(name: str, base: str | None, task: str | None) -> Kind | None:
-    if task:
-        if name in ("checkpoint.json", "task.json"):
-            return "task"
-        return "transcript" if name.startswith("agent-") else None
-    if base == "transcript.jsonl":
-        return "compact"
-    if base:
-        return "transcript"
-    return "metadata" if name == "metadata.json" else None
-
-
-# A repository behind an address: its checkpoint refs are kept in a bare repository of ours, brought up to date.
-#
-# Only those refs are fetched, at their tips: the code and its history stay where they are.
+# A repository behind an address is fetched into a bare repository in the cache folder.
 
 _PROTOCOLS = ("https", "ssh", "git", "file")
-_CHECKPOINTS = ("refs/heads/entire/*", "refs/entire/*")
 _WHOLE = ("refs/heads/*", "refs/entire/*", "refs/pull/*/head", "refs/notes/ai*")
 _OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REF = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock$))[^\s\x00-\x1f\x7f~^:?*\[\\.-][^\s\x00-\x1f\x7f~^:?*\[\\]*")
-_SETTINGS = ("-c", "gc.auto=0", "-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60")
 
 
 def is_address(text: str) -> bool:
-    """Whether this is an address rather than a path: `scheme://…` or `user@host:path`."""
+    """Return whether this is an address (`scheme://…` or `user@host:path`) and no path."""
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]*:(?://|:)|[\w.-]+@[\w.-]+:", text) is not None
 
 
-def fetched(address: str, ref: str, spec: str) -> tuple[str, Unreadable | None]:
-    """The Git folder that now holds the address's checkpoint refs (or `ref`).
+def fetch_checkpoints(address: str, ref: str, spec: str) -> tuple[str, Unreadable | None]:
+    """Fetch an address's checkpoint refs (or `ref`) and return the Git folder that holds them.
 
-    When the address doesn't answer, what was fetched before serves, and the second value says so; SourceError when
-    there is nothing from before.
+    If the address doesn't answer, the earlier fetch serves and the second value says so. SourceError if there is
+    none.
     """
-    _check(address, ref)
-    folder = _folder(address)
-    is_cached = (folder / "HEAD").is_file()
-    try:
-        if not is_cached:
-            folder.mkdir(parents=True, exist_ok=True)
-            objects.run("init", "--quiet", "--bare", "--template=", "--", str(folder))
-        _fetch(folder, address, ref)
-    except GitError as failed:
-        if not is_cached or not objects.refs(str(folder)):
-            raise SourceError(f"{address!r} can't be read: {failed}.", _HINT) from None
-        return str(folder), Unreadable(f"git:{address}", spec, "fetch_failed")
-    return str(folder), None
+    # Patterns: a plain name that does not exist would fail the whole fetch.
+    if not ref or _OID.fullmatch(ref):
+        wanted = ["refs/heads/entire/*", "refs/entire/*"]
+    else:
+        wanted = [f"{ref}*"] if ref.startswith("refs/") else [f"refs/{at}{ref}*" for at in ("heads/", "", "tags/")]
+    # At their tips alone: the code and its history stay where they are.
+    folder, answered = _fetched(address, ref, address, wanted, "--depth=1")
+    return folder, None if answered else Unreadable(f"git:{address}", spec, "fetch_failed")
 
 
-def fetched_whole(address: str) -> tuple[str, bool]:
-    """The Git folder that now holds the address's branches, pull requests and checkpoints with all their history.
+def fetch_repository(address: str) -> tuple[str, bool]:
+    """Fetch an address's branches, pull requests and checkpoints with their history. Return the Git folder, and whether
+    the address answered.
 
-    The second value: whether the address answered. When it doesn't, what was fetched before serves; SourceError when
-    there is nothing from before.
+    If it doesn't answer, the earlier fetch serves. SourceError if there is none.
     """
-    _check(address, "")
-    folder = _folder(f"{address} whole")
-    is_cached = (folder / "HEAD").is_file()
-    try:
-        if not is_cached:
-            folder.mkdir(parents=True, exist_ok=True)
-            objects.run("init", "--quiet", "--bare", "--template=", "--", str(folder))
-            objects.run(f"--git-dir={folder}", "config", "remote.origin.url", address)
-        objects.run(
-            *_SETTINGS,
-            f"--git-dir={folder}",
-            *("fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--", address),
-            *(f"+{refs}:{refs}" for refs in _WHOLE),
-            protocols=":".join(_PROTOCOLS),
-        )
-    except GitError as failed:
-        if not is_cached or not objects.refs(str(folder)):
-            raise SourceError(f"{address!r} can't be read: {failed}.", _HINT) from None
-        return str(folder), False
-    return str(folder), True
+    return _fetched(address, "", f"{address} whole", _WHOLE)
 
 
 def owner_and_name(address: str) -> str | None:
-    """`owner/name` of a repository's address; None when it names no host (a folder)."""
+    """Return `owner/name` of a repository's address, or None if it names no host."""
     match = re.fullmatch(r"(?:https?|ssh|git)://[^/]+/(?:.*/)?([^/]+/[^/]+?)(?:\.git)?/*", address) or re.fullmatch(
         r"[^/@]+@[^/:]+:(?:.*/)?([^/]+/[^/]+?)(?:\.git)?/*", address
     )
@@ -207,7 +173,7 @@ def owner_and_name(address: str) -> str | None:
 _HINT = "Check the address and that `git ls-remote` can read it without asking for a password."
 
 
-def _check(address: str, ref: str) -> None:
+def _fetched(address: str, ref: str, cache_key: str, wanted: Sequence[str], *options: str) -> tuple[str, bool]:
     if not address.startswith(tuple(f"{p}://" for p in _PROTOCOLS)):
         raise SourceError(
             f"{address!r} is no address that is opened: only {', '.join(_PROTOCOLS)}.",
@@ -223,39 +189,32 @@ def _check(address: str, ref: str) -> None:
         raise SourceError(f"{address!r} is no address.", _HINT)
     if ref and not _REF.fullmatch(ref):
         raise SourceError(f"{ref!r} is no name of a ref.", "Name a branch, or a whole ref: refs/entire/checkpoints/v1.")
-
-
-def _folder(address: str) -> Path:
-    name = hashlib.sha256(address.encode()).hexdigest()[:24]
-    return Path(platformdirs.user_cache_dir("agentsignals")) / "git" / name
-
-
-def _fetch(folder: Path, address: str, ref: str) -> None:
-    wanted = [f"+{name}:{name}" for name in _wanted(ref)]
+    name = hashlib.sha256(cache_key.encode()).hexdigest()[:24]
+    folder = Path(platformdirs.user_cache_dir("agentsignals")) / "git" / name
+    is_cached = (folder / "HEAD").is_file()
     try:
-        objects.run(
-            *_SETTINGS,
-            f"--git-dir={folder}",
-            *("fetch", "--quiet", "--prune", "--no-tags", "--depth=1", "--no-write-fetch-head"),
-            *("--", address, *wanted),
-            protocols=":".join(_PROTOCOLS),
-        )
+        if not is_cached:
+            folder.mkdir(parents=True, exist_ok=True)
+            objects.run("init", "--quiet", "--bare", "--template=", "--", str(folder))
+            if not options:
+                objects.run(f"--git-dir={folder}", "config", "remote.origin.url", address)
+        try:
+            objects.run(
+                *("-c", "gc.auto=0", "-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60"),
+                f"--git-dir={folder}",
+                *("fetch", "--quiet", "--prune", "--no-tags", *options, "--no-write-fetch-head", "--", address),
+                *(f"+{refs}:{refs}" for refs in wanted),
+                protocols=":".join(_PROTOCOLS),
+            )
+        except GitError as failed:
+            if str(failed) or not options:  # a shallow fetch fails without a word if the remote has no such ref
+                raise
     except GitError as failed:
-        if str(failed):  # a shallow fetch fails without a word when the other side has no such ref
-            raise
+        if not is_cached or not objects.refs(str(folder)):
+            raise SourceError(f"{address!r} can't be read: {failed}.", _HINT) from None
+        return str(folder), False
+    return str(folder), True
 
-
-def _wanted(ref: str) -> list[str]:
-    """Patterns, because a plain name that isn't there would fail the whole fetch."""
-    if not ref or _OID.fullmatch(ref):
-        return list(_CHECKPOINTS)
-    if ref.startswith("refs/"):
-        return [f"{ref}*"]
-    return [f"refs/heads/{ref}*", f"refs/{ref}*", f"refs/tags/{ref}*"]
-
-
-# Checkpoint transcripts inside Git: `git:PATH_OR_URL[#REF]`, every layout Entire has used
-# (design/formats.md#entire).
 
 _LOOKED_FOR = (
     "Looked for the branch entire/checkpoints/v1 and refs under refs/entire/checkpoints, which a plain clone doesn't"
@@ -264,22 +223,22 @@ _LOOKED_FOR = (
 
 
 class Repository(Struct, frozen=True, kw_only=True):
-    """An opened repository: where its objects are, what to call it, what of it was asked for."""
+    """An opened repository and the ref that was asked for."""
 
     spec: str
     git_dir: str
     name: str
-    """Its folder or its address: what artifacts are named by."""
+    """Its folder or address, by which artifacts are named."""
     repo_hint: str
     ref: str
     trouble: Unreadable | None = None
 
 
 class _CheckpointFile(Struct, frozen=True):
-    """A file of a checkpoint: its content in one or more blobs."""
+    """A file of a checkpoint, in one or more blobs."""
 
     ref: str
-    place: Place
+    place: CheckpointPath
     oids: tuple[str, ...]
 
 
@@ -292,14 +251,14 @@ def accepts(spec: str) -> bool:
 
 
 def find(spec: str) -> Iterator[RawFile | Unreadable]:
-    """The transcripts and metadata of every checkpoint, each blob once. SourceError when there is no checkpoint."""
+    """List the transcripts and metadata of every checkpoint, each blob once. SourceError if there is no checkpoint."""
     try:
         repository = _opened(spec)
         files, damaged = _listed(repository, _chosen(repository))
     except objects.GitError as failed:
         raise SourceError(f"{spec!r} can't be read: {failed}.", "Try `git fsck` in that repository.") from None
     if not files and not damaged:
-        raise SourceError(f"{_shown(repository)} holds no checkpoint of a coding session.", _LOOKED_FOR)
+        raise SourceError(f"{repository.name!r} holds no checkpoint of a coding session.", _LOOKED_FOR)
     return itertools.chain([repository.trouble] if repository.trouble else (), damaged, _files(repository, files))
 
 
@@ -325,7 +284,7 @@ def _opened(spec: str) -> Repository:
         raise SourceError("The program git is not installed.", "Install git: it reads checkpoint branches.")
     if is_address(asked):
         address, _, ref = asked.partition("#")
-        git_dir, trouble = fetched(address, ref, spec)
+        git_dir, trouble = fetch_checkpoints(address, ref, spec)
         return Repository(
             spec=spec,
             git_dir=git_dir,
@@ -352,7 +311,7 @@ def _opened(spec: str) -> Repository:
 
 
 def _path_and_ref(asked: str) -> tuple[Path, str]:
-    """A folder's own name may hold a `#`."""
+    """Split PATH#REF. A folder's own name may hold a `#`."""
     path = Path(asked).expanduser()
     if path.exists() or "#" not in asked:
         return path.absolute(), ""
@@ -361,36 +320,34 @@ def _path_and_ref(asked: str) -> tuple[Path, str]:
 
 
 def _chosen(repository: Repository) -> list[tuple[str, str]]:
-    """The refs to look into, with their ids: those that hold checkpoints by their name, or the one asked for."""
+    """Return the refs to read with their ids: the one asked for, or all that hold checkpoints by their name."""
     ref = repository.ref
     if _OID.fullmatch(ref):
         return [(ref, ref)]
     refs = objects.refs(repository.git_dir)
     if not ref:
-        return sorted(((name, oid) for name, oid in refs if checkpoint_layout(name)), key=_order)
+        found = [ref for ref in refs if checkpoint_layout(ref[0])]
+        return sorted(
+            found, key=lambda ref: (ref[0].startswith("refs/remotes/"), ref[0])
+        )  # the first path names a blob
     for prefix in ("", "refs/", "refs/heads/", "refs/remotes/", "refs/tags/"):
         wanted = f"{prefix}{ref}".rstrip("/")
         named = [(name, oid) for name, oid in refs if name == wanted or name.startswith(f"{wanted}/")]
         if named:
             return named
     raise SourceError(
-        f"{_shown(repository)} has no ref {ref!r}.",
+        f"{repository.name!r} has no ref {ref!r}.",
         f"It has {', '.join(sorted(name for name, _ in refs)[:8]) or 'none'}{' …' if len(refs) > 8 else ''}.",
     )
 
 
-def _order(ref: tuple[str, str]) -> tuple[bool, str]:
-    """What is here comes before what was here when the remote was last asked: the first path of a blob names it."""
-    return ref[0].startswith("refs/remotes/"), ref[0]
-
-
 def _listed(repository: Repository, chosen: list[tuple[str, str]]) -> tuple[list[_CheckpointFile], list[Unreadable]]:
-    """Every file that counts, chunks put together, and the folders that can't be read."""
+    """Return all files of checkpoints with chunks joined, and the folders that can't be read."""
     roots: list[tuple[str, Callable[[str], bool]]] = []
     for name, oid in chosen:
         layout = checkpoint_layout(name)
-        roots.append((oid, folders(layout[0]) if layout else any_layout))
-    pieces: dict[tuple[int, str], list[tuple[Place, str]]] = {}
+        roots.append((oid, folder_filter(layout[0]) if layout else is_checkpoint_folder))
+    pieces: dict[tuple[int, str], list[tuple[CheckpointPath, str]]] = {}
     damaged: list[Unreadable] = []
     for n, entries, lost in objects.walk(repository.git_dir, roots):
         if lost is not None:
@@ -406,11 +363,11 @@ def _listed(repository: Repository, chosen: list[tuple[str, str]]) -> tuple[list
     return files, damaged
 
 
-def _place(ref: str, path: str) -> Place | None:
+def _place(ref: str, path: str) -> CheckpointPath | None:
     layout = checkpoint_layout(ref)
     if layout:
-        return place(layout[0], path, layout[1])
-    guesses = (place(name, path) for name in ("sharded", "shadow", "rooted"))
+        return checkpoint_path(layout[0], path, layout[1])
+    guesses = (checkpoint_path(name, path) for name in ("sharded", "shadow", "rooted"))
     return next((g for g in guesses if g is not None), None)
 
 
@@ -446,7 +403,7 @@ def _files(repository: Repository, files: list[_CheckpointFile]) -> Iterator[Raw
 def _sessions(
     repository: Repository, files: list[_CheckpointFile], sizes: dict[str, int]
 ) -> dict[tuple[str, str], str]:
-    """The session id of each numbered folder of a checkpoint, as the metadata beside the transcript names it."""
+    """Return the session id of each numbered folder of a checkpoint, from the metadata beside the transcript."""
     metadata = [f for f in files if f.place.kind == "metadata" and f.oids[0] in sizes]
     contents = objects.contents(repository.git_dir, [f.oids[0] for f in metadata])
     named: dict[tuple[str, str], str] = {}
@@ -456,17 +413,13 @@ def _sessions(
         except msgspec.DecodeError:
             continue
         if session_id:
-            named.setdefault((file.place.checkpoint, file.place.n), without_date(session_id))
+            named.setdefault((file.place.checkpoint, file.place.n), undated_session_id(session_id))
     return named
 
 
 def _uri(repository: Repository, ref: str, path: str) -> str:
-    text = sound(f"git:{repository.name}@{ref}:{path}")
+    text = storable_text(f"git:{repository.name}@{ref}:{path}")
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
-
-
-def _shown(repository: Repository) -> str:
-    return repr(repository.name)
 
 
 _named = msgspec.json.Decoder(_Named).decode

@@ -1,7 +1,13 @@
-"""What was brought here from the Hub: listings and files in a folder of ours. Reads the disk only.
+"""Traces in a data set on the Hugging Face Hub: `hub:OWNER/NAME[@REVISION][#PATTERN]`.
 
-The files lie as huggingface_hub lays them out: a folder a data set, `snapshots/<commit>/<path>`, each a link to
-`blobs/<id of the content>`. So a file that several data sets hold is there once it was fetched from any of them.
+Files are fetched while they are listed, and kept. A second run needs no network, and content that several data sets
+share is fetched once. Without a pattern transcripts are fetched; tables only if there are no transcripts, since a
+table beside them repeats them.
+
+Fetched files lie as huggingface_hub lays them out: a folder a data set, `snapshots/<commit>/<path>` linking to
+`blobs/<content id>`. This module alone loads huggingface_hub, which waits as a server asks (`Retry-After`), resumes
+broken downloads and uses the token of `hf auth login`. Only names of data sets, files and search words leave this
+machine.
 """
 
 from __future__ import annotations
@@ -23,14 +29,14 @@ from msgspec.structs import replace
 
 from agentsignals.errors import SourceError
 from agentsignals.formats import profiles
-from agentsignals.sources import RawFile, Source, Unreadable, by_name, stumbled
+from agentsignals.sources import RawFile, Source, Unreadable, by_name, internal_error
 from agentsignals.sources.contents import SUFFIXES, prefetched
 
 _OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
-class Held(Struct, frozen=True):
-    """A file of a data set. `oid` names its content: Git's id, or the SHA-256 of a large file."""
+class DatasetFile(Struct, frozen=True):
+    """A file of a data set. `oid` identifies its content: Git's id, or the SHA-256 of a large file."""
 
     path: str
     bytes: int
@@ -43,31 +49,31 @@ class Listing(Struct):
     name: str
     """`owner/name`."""
     revision: str
-    """What was asked for: a branch, a tag, a commit."""
+    """The branch, tag or commit that was asked for."""
     commit: str
-    files: list[Held] = field(default_factory=list)
+    files: list[DatasetFile] = field(default_factory=list)
 
 
-def folder() -> Path:
-    """Where it is kept: below the platform's folder for caches."""
+def cache_folder() -> Path:
+    """Return the folder of fetched files, below the platform's cache folder."""
     import platformdirs  # noqa: PLC0415  (a worker that reads what was fetched is told where)
 
     return Path(platformdirs.user_cache_dir("agentsignals")) / "hub"
 
 
 def is_commit(revision: str) -> bool:
-    """Whether it names a state that can't change any more."""
+    """Return whether a revision is a commit id, which never changes."""
     return _OID.fullmatch(revision) is not None
 
 
 def is_safe(path: str) -> bool:
-    """Whether a path stays inside its data set on any machine: names come from whoever made it."""
+    """Return whether a path stays inside its data set on any machine. Paths are chosen by whoever uploaded them."""
     parts = path.split("/")
     return bool(path) and not any(p in ("", ".", "..") or ":" in p or "\\" in p or "\0" in p for p in parts)
 
 
-def save(listing: Listing) -> None:
-    """Keeps a listing, for the time without a network. OSError when the disk refuses."""
+def save_listing(listing: Listing) -> None:
+    """Keep a listing for runs without a network. OSError if the disk refuses."""
     target = _listing_path(listing.name, listing.revision)
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -75,19 +81,19 @@ def save(listing: Listing) -> None:
     draft.replace(target)
 
 
-def load(name: str, revision: str) -> Listing | None:
-    """The listing of the last time; None when there is none, or it can't be read."""
+def load_listing(name: str, revision: str) -> Listing | None:
+    """Return the last listing, or None if there is none that can be read."""
     try:
         return msgspec.json.decode(_listing_path(name, revision).read_bytes(), type=Listing)
     except (OSError, msgspec.DecodeError):
         return None
 
 
-def file(name: str, commit: str, held: Held) -> Path | None:
-    """Where a file lies here; None when it was not fetched yet."""
+def cached_file(name: str, commit: str, held: DatasetFile) -> Path | None:
+    """Return where a file lies on this machine, or None if it was not fetched yet."""
     if not is_safe(held.path):
         return None
-    repository = folder() / _repository(name)
+    repository = cache_folder() / _repository(name)
     here = repository / "snapshots" / commit / held.path
     if here.is_file():
         return here
@@ -96,13 +102,13 @@ def file(name: str, commit: str, held: Held) -> Path | None:
     same = repository / "blobs" / held.oid
     if same.is_file():
         return same
-    return next((p for p in folder().glob(f"datasets--*/blobs/{held.oid}") if p.is_file()), None)
+    return next((p for p in cache_folder().glob(f"datasets--*/blobs/{held.oid}") if p.is_file()), None)
 
 
-def rows(oid: str) -> Path:
-    """The folder for the transcripts taken out of a table of that content."""
+def rows_folder(oid: str) -> Path:
+    """Return the folder for transcripts extracted from a table of that content."""
     safe = oid if _OID.fullmatch(oid) else hashlib.sha256(oid.encode()).hexdigest()
-    return folder() / "rows" / safe
+    return cache_folder() / "rows" / safe
 
 
 def _repository(name: str) -> str:
@@ -110,17 +116,11 @@ def _repository(name: str) -> str:
 
 
 def _listing_path(name: str, revision: str) -> Path:
-    return folder() / "listings" / _repository(name) / f"{quote(revision, safe='')}.json"
+    return cache_folder() / "listings" / _repository(name) / f"{quote(revision, safe='')}.json"
 
-
-# Data sets on the Hugging Face Hub: which there are, what files they hold, and fetching them.
-#
-# The only place that loads huggingface_hub. It waits as a server asks (`Retry-After`), goes on with a file whose
-# connection broke where it broke, and uses the token of `hf auth login`, if there is one. What leaves this machine
-# are names of data sets, files and search words.
 
 TRACES = "format:agent-traces"
-"""The tag of data sets whose files the Hub recognises as traces of agents (agent-traces)."""
+"""Tag of data sets whose files the Hub recognises as agent traces."""
 
 _QUIETLY = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
@@ -142,7 +142,7 @@ _EXPANDED = [
 
 
 class FetchError(Exception):
-    """A file did not come. `reason` is the word to count it by; `offline`: nor will the next one."""
+    """A file could not be fetched. `reason` counts it; `offline` says that the next one would fail too."""
 
     def __init__(self, reason: str, offline: bool) -> None:
         super().__init__(reason)
@@ -156,7 +156,7 @@ class DataSet(Struct, kw_only=True):
     name: str
     commit: str | None
     bytes: int | None
-    """Size of its main branch; None when the Hub does not say."""
+    """Size of its main branch, or None if the Hub does not say."""
     licence: str | None
     tags: list[str]
     files: list[str]
@@ -165,7 +165,7 @@ class DataSet(Struct, kw_only=True):
     modified: str | None
     gated: bool
     duplicate_of: str | None = None
-    """Another data set of the list that holds files of the same names."""
+    """Another listed data set with files of the same names."""
     harnesses: list[str] = field(default_factory=list)
 
 
@@ -183,13 +183,13 @@ def _hub() -> Any:
 
 
 def _endpoint() -> str | None:
-    """Another Hub than the public one, where the person has one."""
+    """Return the address of another Hub, if the person set one."""
     return os.environ.get("HF_ENDPOINT") or None
 
 
 @cache
 def _failures() -> tuple[type[Exception], ...]:
-    """What the package raises: its own errors, those of the HTTP client below it, and an answer that is no JSON."""
+    """Return the exceptions of huggingface_hub, of the HTTP client below it, and of answers that are not JSON."""
     from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError  # noqa: PLC0415
 
     clients = [c for c in HfHubHTTPError.__mro__ if c.__name__ in ("HTTPError", "RequestException")]
@@ -197,17 +197,17 @@ def _failures() -> tuple[type[Exception], ...]:
 
 
 def is_offline() -> bool:
-    """Whether the person told all Hub programs to stay off the network."""
+    """Return whether the person told Hub programs to stay off the network."""
     setting = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
     return setting.strip().upper() in ("1", "ON", "YES", "TRUE")
 
 
 def dataset_listing(name: str, revision: str) -> tuple[Listing, bool]:
-    """The files of a data set, and whether they are those of now.
+    """Return the files of a data set, and whether the listing is current.
 
-    When the Hub can't be asked, those of the last time serve. SourceError when there are none, or the Hub refuses.
+    If the Hub can't be asked, the last listing serves. SourceError if there is none, or if the Hub refuses.
     """
-    cached = load(name, revision)
+    cached = load_listing(name, revision)
     if cached is not None and (is_offline() or is_commit(revision)):
         return cached, True
     if is_offline():
@@ -215,7 +215,12 @@ def dataset_listing(name: str, revision: str) -> tuple[Listing, bool]:
     api = _hub().HfApi(endpoint=_endpoint())
     try:
         commit = str(api.dataset_info(name, revision=revision, expand=["sha"]).sha)
-        files = [_held(f) for f in api.list_repo_tree(name, recursive=True, revision=commit, repo_type="dataset")]
+        entries = list(api.list_repo_tree(name, recursive=True, revision=commit, repo_type="dataset"))
+        files = [
+            DatasetFile(str(e.path), int(e.size), str(e.lfs.sha256 if e.lfs is not None else e.blob_id))
+            for e in entries
+            if hasattr(e, "blob_id")  # a folder has none
+        ]
     except _failures() as problem:
         refusal = _refusal(name, revision, problem)
         if refusal is not None:
@@ -223,17 +228,19 @@ def dataset_listing(name: str, revision: str) -> tuple[Listing, bool]:
         if cached is not None:
             return cached, False
         raise SourceError(f"{name!r} can't be listed: {_first_line(problem)}.", _HINT) from problem
-    fresh = Listing(name, revision, commit, [f for f in files if f is not None])
+    fresh = Listing(name, revision, commit, files)
     try:
-        save(fresh)
+        save_listing(fresh)
     except OSError as problem:
-        raise SourceError(f"{folder()} can't be written: {problem.strerror}.", "Free some space there.") from problem
+        raise SourceError(
+            f"{cache_folder()} can't be written: {problem.strerror}.", "Free some space there."
+        ) from problem
     return fresh, True
 
 
-def fetch_dataset(name: str, commit: str, held: Held) -> Path:
-    """The file, brought here when it isn't yet. FetchError when it does not come."""
-    here = file(name, commit, held)
+def fetch_file(name: str, commit: str, held: DatasetFile) -> Path:
+    """Return a file's place, after fetching it if needed. FetchError if it can't be fetched."""
+    here = cached_file(name, commit, held)
     if here is not None:
         return here
     if not is_safe(held.path):
@@ -243,7 +250,7 @@ def fetch_dataset(name: str, commit: str, held: Held) -> Path:
     hub = _hub()
     try:
         where = hub.hf_hub_download(
-            name, held.path, repo_type="dataset", revision=commit, cache_dir=folder(), endpoint=_endpoint()
+            name, held.path, repo_type="dataset", revision=commit, cache_dir=cache_folder(), endpoint=_endpoint()
         )
     except _failures() as problem:
         status = _status(problem)
@@ -255,8 +262,8 @@ def fetch_dataset(name: str, commit: str, held: Held) -> Path:
     return Path(where)
 
 
-def listed(tags: list[str], words: str | None = None, owner: str | None = None) -> Iterator[DataSet]:
-    """Data sets that have all these tags, most downloaded first. SourceError when the Hub can't be asked."""
+def search_datasets(tags: list[str], words: str | None = None, owner: str | None = None) -> Iterator[DataSet]:
+    """Yield data sets with all these tags, most downloaded first. SourceError if the Hub can't be asked."""
     if is_offline():
         raise SourceError("HF_HUB_OFFLINE is set, so the Hub can't be searched.", "Unset it.")
     api = _hub().HfApi(endpoint=_endpoint())
@@ -268,13 +275,6 @@ def listed(tags: list[str], words: str | None = None, owner: str | None = None) 
 
 
 _HINT = "Check the network, and HF_ENDPOINT if you set it."
-
-
-def _held(entry: Any) -> Held | None:
-    """A file of the tree; None for a folder."""
-    if not hasattr(entry, "blob_id"):
-        return None
-    return Held(str(entry.path), int(entry.size), str(entry.lfs.sha256 if entry.lfs is not None else entry.blob_id))
 
 
 def _data_set(info: Any) -> DataSet:
@@ -304,7 +304,7 @@ def _licence(stated: object, tags: list[str]) -> str | None:
 
 
 def _refusal(name: str, revision: str, problem: Exception) -> SourceError | None:
-    """The error to raise when the Hub answered, and said no; None when it could not be asked."""
+    """Return the error to raise if the Hub refused, or None if it could not be asked."""
     status = _status(problem)
     if type(problem).__name__ == "RevisionNotFoundError":
         return SourceError(
@@ -319,7 +319,7 @@ def _refusal(name: str, revision: str, problem: Exception) -> SourceError | None
 
 
 def _status(problem: BaseException | None) -> int | None:
-    """What the server answered; None when none did. The package may wrap the answer in an error of its own."""
+    """Return the HTTP status, or None if no server answered. The package may wrap the answer in an error of its own."""
     while problem is not None:
         status = getattr(getattr(problem, "response", None), "status_code", None)
         if isinstance(status, int):
@@ -334,25 +334,23 @@ def _first_line(problem: Exception) -> str:
     return "".join(c if c.isprintable() else " " for c in first_line)[:200].rstrip(".")
 
 
-# What a list of data sets tells of them: which agents they are of, and which hold the files of another.
-
 TRACE_SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".traj", ".eval", *SUFFIXES)
 _WITHOUT_FORMAT = ("hermes", "aider")
 FEWEST_FILES = 2
 _NAMED_BY_ID = re.compile(r"[0-9a-f]{8}|\d{4}-\d\d-\d\d")
-"""Names that two data sets would not share by chance, as they do `train.parquet`."""
+"""File names that two data sets do not share by chance, unlike `train.parquet`."""
 
 
-def n_traces(data_set: DataSet) -> int:
-    """Files that may hold traces, by their names."""
+def count_traces(data_set: DataSet) -> int:
+    """Count the files that may hold traces, by their names."""
     return len(_traces(data_set))
 
 
-def marked(data_sets: Iterable[DataSet]) -> list[DataSet]:
-    """The data sets with their agents, and those uploaded again with the first that holds their files.
+def with_agents_and_duplicates(data_sets: Iterable[DataSet]) -> list[DataSet]:
+    """Fill in the agents of each data set, and which data set holds the same files.
 
-    The same names are the same files here, as long as they hold a session's id or its day; the content decides when
-    they are read. Of equals the most downloaded is the first, as the Hub lists them.
+    Files count as the same if their names are equal and contain a session's id or date; their content is compared
+    when they are read. The first of equal data sets, which is the most downloaded, counts as the original.
     """
     first: dict[frozenset[str], str] = {}
     listed = list(data_sets)
@@ -366,7 +364,7 @@ def marked(data_sets: Iterable[DataSet]) -> list[DataSet]:
 
 
 def harnesses(data_set: DataSet) -> list[str]:
-    """The agents that tags name, or folders."""
+    """Return the agents that tags or folders name."""
     words = {t.lower().removeprefix("harness:").removeprefix("agent:") for t in data_set.tags}
     words |= {part.lower() for path in data_set.files for part in PurePosixPath(path).parts[:-1]}
     agents = {name: p.agent for p in profiles() for name in (p.agent, *p.aliases)}
@@ -377,27 +375,21 @@ def _traces(data_set: DataSet) -> list[str]:
     return [p for p in data_set.files if p.endswith(TRACE_SUFFIXES)]
 
 
-# Traces in a data set on the Hugging Face Hub: `hub:OWNER/NAME[@REVISION][#PATTERN]`.
-#
-# Files are fetched while they are listed, and kept: a second run needs no network, and a content that several data
-# sets hold is fetched once. Without a pattern the transcripts are fetched; tables only where there are no
-# transcripts, since a table beside them says the same again.
-
 MAIN = "main"
 _SPEC = re.compile(r"hub:(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<revision>[^#\s]+))?(?:#(?P<pattern>.+))?", re.DOTALL)
 _LINES = (*(f"{name}{packed}" for name in (".jsonl", ".ndjson") for packed in ("", *SUFFIXES)), ".traj", ".eval")
 _DOCUMENTS = tuple(f".json{packed}" for packed in ("", *SUFFIXES))
 _TABLE = ".parquet"
 _AT_ONCE = 4
-"""Files on their way at a time: the Hub answers more with 429 (design/labels.md#hub)."""
+"""Downloads at a time. The Hub answers more with 429 (design/labels.md#hub)."""
 _AHEAD = 16
 _NOT_FETCHED = "-"
-"""Begins the key of a file that is no transcript by its name: it is counted, and costs no network."""
+"""First character of the key of a file that is no transcript by its name: it is counted and not fetched."""
 _NO_TRACE = b"\0"
 
 
-class Asked(Struct, frozen=True):
-    """A specification taken apart."""
+class HubSpec(Struct, frozen=True):
+    """The parts of a specification."""
 
     spec: str
     name: str
@@ -409,17 +401,18 @@ def accepts(spec: str) -> bool:
     return spec.startswith("hub:")
 
 
-def asked(spec: str) -> Asked:
-    """The parts of a specification. SourceError when it is none."""
+def parse_spec(spec: str) -> HubSpec:
+    """Parse a specification. SourceError if it is malformed."""
     parts = _SPEC.fullmatch(spec)
     if parts is None or ".." in (parts["revision"] or ""):
         raise SourceError(f"{spec!r} names no data set.", "Write hub:OWNER/NAME, hub:OWNER/NAME@REVISION#PATTERN.")
-    return Asked(spec, parts["name"], parts["revision"] or MAIN, parts["pattern"])
+    return HubSpec(spec, parts["name"], parts["revision"] or MAIN, parts["pattern"])
 
 
 def find(spec: str) -> Iterator[RawFile | Unreadable]:
-    """The files of a data set, fetched. SourceError when there is no such data set, or nothing in it is a trace."""
-    wanted = asked(spec)
+    """List the files of a data set and fetch them. SourceError if there is no such data set, or nothing in it is a
+    trace."""
+    wanted = parse_spec(spec)
     listing, of_now = dataset_listing(wanted.name, wanted.revision)
     fetched, others = _chosen(listing, wanted.pattern)
     if not fetched:
@@ -447,8 +440,8 @@ def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable
         yield replace(data, uri=file.uri, spec=file.spec) if isinstance(data, Unreadable) else data
 
 
-def _chosen(listing: Listing, pattern: str | None) -> tuple[list[Held], list[Held]]:
-    """The files to fetch, and those that are only counted."""
+def _chosen(listing: Listing, pattern: str | None) -> tuple[list[DatasetFile], list[DatasetFile]]:
+    """Return the files to fetch, and those that are only counted."""
     files = sorted(listing.files, key=lambda f: f.path)
     if pattern is not None:
         return [f for f in files if fnmatchcase(f.path, pattern)], []
@@ -457,7 +450,7 @@ def _chosen(listing: Listing, pattern: str | None) -> tuple[list[Held], list[Hel
     return [f for f in files if f.path.endswith(wanted)], [f for f in files if not f.path.endswith(wanted)]
 
 
-def _files(wanted: Asked, listing: Listing, chosen: list[Held]) -> Iterator[RawFile | Unreadable]:
+def _files(wanted: HubSpec, listing: Listing, chosen: list[DatasetFile]) -> Iterator[RawFile | Unreadable]:
     for held, here in _fetched(listing, chosen):
         if isinstance(here, str):
             yield Unreadable(_uri(wanted, held.path), wanted.spec, here)
@@ -467,17 +460,17 @@ def _files(wanted: Asked, listing: Listing, chosen: list[Held]) -> Iterator[RawF
             yield _raw(wanted, listing, held, held.oid, held.bytes)
 
 
-def _rows(wanted: Asked, listing: Listing, held: Held, table: Path) -> Iterator[RawFile | Unreadable]:
-    """The transcripts of a table, each a file."""
-    from agentsignals.sources.parquet_rows import taken_out  # noqa: PLC0415  (pyarrow is loaded for tables only)
+def _rows(wanted: HubSpec, listing: Listing, held: DatasetFile, table: Path) -> Iterator[RawFile | Unreadable]:
+    """List the transcripts of a table, each as a file."""
+    from agentsignals.sources.parquet_rows import extract_transcripts  # noqa: PLC0415  (pyarrow is loaded for tables only)
 
     try:
-        transcripts = taken_out(table, rows(held.oid))
+        transcripts = extract_transcripts(table, rows_folder(held.oid))
     except (OSError, ValueError):
         yield Unreadable(_uri(wanted, held.path), wanted.spec, "bad_parquet")
         return
     except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other files of the data set are listed)
-        yield stumbled(_uri(wanted, held.path), wanted.spec, problem)
+        yield internal_error(_uri(wanted, held.path), wanted.spec, problem)
         return
     if not transcripts.rows and not transcripts.lost:
         reason = "empty_file" if transcripts.has_column else "no_transcript_column"
@@ -490,7 +483,13 @@ def _rows(wanted: Asked, listing: Listing, held: Held, table: Path) -> Iterator[
 
 
 def _raw(  # noqa: PLR0913  (what a RawFile is made of)
-    wanted: Asked, listing: Listing, held: Held, key: str, size: int, part: str = "", session_id: str | None = None
+    wanted: HubSpec,
+    listing: Listing,
+    held: DatasetFile,
+    key: str,
+    size: int,
+    part: str = "",
+    session_id: str | None = None,
 ) -> RawFile:
     container = f"{listing.name}@{listing.commit}:{held.path}"
     uri = _uri(wanted, held.path) + part
@@ -506,24 +505,24 @@ def _raw(  # noqa: PLR0913  (what a RawFile is made of)
     )
 
 
-def _uri(wanted: Asked, path: str) -> str:
-    """Names the file by the revision asked for, so that a later commit's copy of it is the same file."""
+def _uri(wanted: HubSpec, path: str) -> str:
+    """Name a file by the revision asked for, so that a later commit's copy of it is the same file."""
     text = f"hub:{wanted.name}@{wanted.revision}:{path}"
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
-def _fetched(listing: Listing, chosen: list[Held]) -> Iterator[tuple[Held, Path | str]]:
-    """Where each file lies now, in order; the reason where it did not come. Once the network is gone none is tried."""
+def _fetched(listing: Listing, chosen: list[DatasetFile]) -> Iterator[tuple[DatasetFile, Path | str]]:
+    """Yield each file with its place, or the reason why it was not fetched. After a network error none is tried."""
     gone: list[str] = []
 
-    def fetch(held: Held) -> Path | str:
-        here = file(listing.name, listing.commit, held)
+    def fetch(held: DatasetFile) -> Path | str:
+        here = cached_file(listing.name, listing.commit, held)
         if here is not None:
             return here
         if gone:
             return gone[0]
         try:
-            return fetch_dataset(listing.name, listing.commit, held)
+            return fetch_file(listing.name, listing.commit, held)
         except FetchError as problem:
             if problem.offline:
                 gone.append(problem.reason)
@@ -533,20 +532,20 @@ def _fetched(listing: Listing, chosen: list[Held]) -> Iterator[tuple[Held, Path 
 
 
 def _here(file: RawFile) -> Path | str:
-    """Where a file lies; fetched again when the cache was emptied since. The reason when it can't be had."""
+    """Return where a file lies, fetching it again if the cache was emptied, or the reason why it can't be had."""
     place, _, path = file.container.partition(":")
     name, _, commit = place.partition("@")
     oid, _, row = file.key.partition("#")
-    held = Held(path, file.bytes, oid)
+    held = DatasetFile(path, file.bytes, oid)
     try:
         if not row:
-            return fetch_dataset(name, commit, held)
-        from agentsignals.sources.parquet_rows import path_of, taken_out  # noqa: PLC0415
+            return fetch_file(name, commit, held)
+        from agentsignals.sources.parquet_rows import extract_transcripts, row_path  # noqa: PLC0415
 
-        folder = rows(oid)
-        here = path_of(folder, int(row))
+        folder = rows_folder(oid)
+        here = row_path(folder, int(row))
         if not here.is_file():
-            taken_out(fetch_dataset(name, commit, held), folder, again=True)
+            extract_transcripts(fetch_file(name, commit, held), folder, again=True)
         return here
     except FetchError as problem:
         return problem.reason

@@ -1,4 +1,4 @@
-"""Files and folders on this machine, and the agents' own folders by name. A database is as a folder of sessions."""
+"""Files and folders of this machine, and agents' own folders by name. A database is listed as a folder of sessions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 import msgspec
 
 from agentsignals.formats import homes
-from agentsignals.sources import RawFile, Source, Unreadable, databases, key_of, path_of, sound, uri_of
-from agentsignals.sources.contents import OF_THE_MACHINE, contents, no_space, without_waiting
+from agentsignals.sources import RawFile, Source, Unreadable, databases, key_of, path_of, storable_text, uri_of
+from agentsignals.sources.contents import MACHINE_ERRNOS, contents, no_space_error, nonblocking
 
 SKIPPED_FOLDERS = frozenset((".git", "node_modules", ".venv", "__pycache__"))
-"""What lies in these is no agent's session."""
+"""Folders that hold no sessions of an agent."""
 
 
 def accepts(spec: str) -> bool:
@@ -28,23 +28,28 @@ def accepts(spec: str) -> bool:
 
 
 def find(spec: str) -> Iterator[RawFile | Unreadable]:
-    """Every file under a path, in order of name; an agent's name stands for its folders."""
-    for root in places(homes()[spec]) if _is_agent(spec) else [Path(spec).expanduser()]:
+    """List every file under a path in order of name. An agent's name stands for its folders."""
+    is_agent = not os.path.lexists(spec) and spec in homes()
+    for root in existing_paths(homes()[spec]) if is_agent else [Path(spec).expanduser()]:
         if os.path.isdir(root):
-            yield from _walk(os.path.abspath(root), sound(spec))
+            yield from _walk(os.path.abspath(root), storable_text(spec))
         elif os.path.lexists(root):
-            yield from _files(os.path.abspath(root), sound(spec))
+            yield from _files(os.path.abspath(root), storable_text(spec))
 
 
-def places(patterns: Iterable[str]) -> list[Path]:
-    """The files and folders that are there, of those that an agent's homes name: `~` or `$VARIABLE` may stand for the
-    first folder, and `*` in the names below it; `FILE.json:KEY/BELOW` is BELOW in each folder that it lists as KEY."""
+def existing_paths(patterns: Iterable[str]) -> list[Path]:
+    """Return the files and folders that exist, of an agent's homes.
+
+    `~` or `$VARIABLE` may stand for the first folder, and `*` in the names below it. `FILE.json:KEY/BELOW` is BELOW
+    in each folder that the file lists as KEY.
+    """
     there = (sorted(glob.glob(named)) for pattern in patterns for named in _named(pattern))
     return list(dict.fromkeys(Path(os.path.normpath(place)) for group in there for place in group))
 
 
 def _named(pattern: str) -> Iterator[str]:
-    """What a home stands for, for `glob`. A list that can't be read is a home by itself, and what is wrong is told."""
+    """Expand a home to patterns for `glob`. A list that can't be read stands for itself, so that the error is
+    reported."""
     path, is_list, listed = pattern.partition(_LIST)
     folder, between, below = path.partition("/")
     named = glob.escape(os.path.expanduser(os.path.expandvars(folder))) + between + below
@@ -62,10 +67,10 @@ _MOST_LISTED_BYTES = 16 * 1024 * 1024
 
 
 def _listed(file: str, key: str) -> list[str] | None:
-    """The folders that a file lists as `key`, wherever that stands; a relative one is below the `path` beside it. None
-    where it can't be read."""
+    """Return the folders that a JSON file lists as `key` at any depth; a relative one is below the `path` beside it.
+    None if the file can't be read."""
     try:
-        with open(file, "rb", opener=without_waiting) as handle:
+        with open(file, "rb", opener=nonblocking) as handle:
             left = [msgspec.json.decode(handle.read(_MOST_LISTED_BYTES))]
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
@@ -83,24 +88,21 @@ def _listed(file: str, key: str) -> list[str] | None:
 
 
 def found_homes() -> dict[str, list[Path]]:
-    """The agents whose folders or databases are on this machine."""
-    there = {name: places(patterns) for name, patterns in homes().items()}
+    """Return the agents whose folders or databases exist on this machine."""
+    there = {name: existing_paths(patterns) for name, patterns in homes().items()}
     return {name: paths for name, paths in there.items() if paths}
 
 
-def _is_agent(spec: str) -> bool:
-    return not os.path.lexists(spec) and spec in homes()
-
-
 def _walk(root: str, spec: str) -> Iterator[RawFile | Unreadable]:
-    """Depth first, by a list of what is still to be seen: folders may be nested deeper than calls can be."""
+    """List files depth first, without recursion: folders may be nested deeper than calls can be."""
     left = [(root, True)]
     while left:
         path, is_folder = left.pop()
         if not is_folder:
             for file in _files(path, spec):
-                if not (isinstance(file, Unreadable) and file.reason == "linked_folder" and _inside(path, root)):
-                    yield file
+                is_link = isinstance(file, Unreadable) and file.reason == "linked_folder"
+                if not (is_link and os.path.realpath(path).startswith(os.path.realpath(root) + os.sep)):
+                    yield file  # else a link to a folder that is walked anyway
             continue
         try:
             with os.scandir(path) as entries:
@@ -127,24 +129,19 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False  # what is wrong is said when it is looked at as a file
 
 
-def _inside(link: str, root: str) -> bool:
-    """Whether a link leads to a folder that is read anyway, below the one that was named."""
-    return os.path.realpath(link).startswith(os.path.realpath(root) + os.sep)
-
-
 def _files(path: str, spec: str) -> Iterator[RawFile | Unreadable]:
-    """A file; of a database the sessions, and nothing of what belongs to it."""
-    if databases.is_beside(path):
+    """List a file, or the sessions of a database and nothing of its sidecar files."""
+    if databases.is_sidecar(path):
         return
     file = _file(path, spec)
     if isinstance(file, RawFile) and databases.is_database(path):
-        yield from databases.listed(file)
+        yield from databases.sessions_of(file)
     else:
         yield file
 
 
 def _file(path: str, spec: str) -> RawFile | Unreadable:
-    """A file by what it is: pipes, sockets and devices are never opened, they may wait or give bytes for ever."""
+    """List a file by its type. Pipes, sockets and devices are never opened: they may wait or give bytes for ever."""
     try:
         seen = os.stat(path)
     except OSError as problem:
@@ -160,13 +157,13 @@ def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable
         try:
             yield databases.contents(file, limit) if file.container else _contents(file, limit)
         except OSError as problem:
-            if problem.errno in OF_THE_MACHINE:
-                raise no_space(file.uri, problem) from problem
+            if problem.errno in MACHINE_ERRNOS:
+                raise no_space_error(file.uri, problem) from problem
             yield Unreadable(file.uri, file.spec, _reason(problem))
 
 
 def _contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
-    with open(path_of(file.uri), "rb", buffering=0, opener=without_waiting) as handle:
+    with open(path_of(file.uri), "rb", buffering=0, opener=nonblocking) as handle:
         seen = os.fstat(handle.fileno())
         if not stat.S_ISREG(seen.st_mode):
             return Unreadable(file.uri, file.spec, "not_a_file")
@@ -191,7 +188,7 @@ SOURCE = Source("local", accepts, find, read)
 
 
 def deleted_files(uris: Iterable[str]) -> set[str]:
-    """Those of these files, and of these sessions of databases, that are gone."""
+    """Return the files, and the sessions of databases, that no longer exist."""
     gone: set[str] = set()
     held: dict[str, set[str] | None] = {}
     for uri in uris:

@@ -24,35 +24,35 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct
 
-LOOKED_AT = 8
-"""Rows that are looked at to find the column."""
+PROBED_ROWS = 8
+"""Rows that are read to find the column of transcripts."""
 GROUP_BYTES_MAX = 4 * 1024**3
-"""Of the columns that are read, unpacked, in one row group; a writer's usual group is a thirtieth of that or less
-(parquet.apache.org/docs/file-format/configurations). The rows of a larger one are counted, not read."""
+"""Decompressed bytes of the read columns in one row group. Rows of a larger group are counted, not read. A usual group
+is a thirtieth of that or less (parquet.apache.org/docs/file-format/configurations)."""
 _BATCH_ROWS = 64
 _BATCH_BYTES = 64 * 1024 * 1024
-"""What is unpacked at a time, rows being of their group's mean size."""
+"""Decompressed bytes at a time, with rows of their group's mean size."""
 _READ_AHEAD_BYTES = 1024 * 1024
 _NOTHING: tuple[object, ...] = (None, "", b"", [])
 _INDEX = "table.json"
 _IDS = ("session_id", "sessionId", "conversation_id", "trace_id", "id")
 _SHORTEST_ID = 8
-"""A shorter one (a row's number) names its row, not a session: two data sets would share it."""
+"""A shorter id names a row, not a session: two data sets would share it."""
 _HARNESSES = ("harness", "agent")
 _ROLES = ("role", "from")
 _WORDS = ("content", "value", "text")
 
 
 class Row(Struct, frozen=True):
-    """A transcript: the row it stood in, and its length."""
+    """A transcript with its row number and length."""
 
     n: int
     bytes: int
     session_id: str | None = None
 
 
-class Lost(Struct, frozen=True):
-    """Rows behind each other that could not be read, from the `n`th on, and why."""
+class LostRows(Struct, frozen=True):
+    """Consecutive rows from the `n`th on that could not be read."""
 
     n: int
     rows: int
@@ -60,15 +60,15 @@ class Lost(Struct, frozen=True):
 
 
 class Transcripts(Struct):
-    """What a table gave; `has_column` is whether any column holds transcripts."""
+    """The transcripts of a table. `has_column` says whether any column holds transcripts."""
 
     has_column: bool = False
     rows: list[Row] = []
-    lost: list[Lost] = []
+    lost: list[LostRows] = []
 
 
 class Layout(Struct, frozen=True):
-    """Where in a table transcripts are."""
+    """The columns of a table that transcripts are read from."""
 
     column: str
     kind: str
@@ -77,10 +77,10 @@ class Layout(Struct, frozen=True):
     model: str | None
 
 
-def taken_out(table: Path, folder: Path, again: bool = False) -> Transcripts:
-    """The transcripts of a table, as files of a folder. `again`: some of them got lost.
+def extract_transcripts(table: Path, folder: Path, again: bool = False) -> Transcripts:
+    """Extract the transcripts of a table into files of a folder, once. `again`: some of them got lost.
 
-    OSError, ValueError when all of it is damaged or the disk refuses.
+    OSError or ValueError if the whole table is damaged or the disk refuses.
     """
     index = folder / _INDEX
     if again or not index.is_file():
@@ -95,8 +95,8 @@ def taken_out(table: Path, folder: Path, again: bool = False) -> Transcripts:
     return msgspec.json.decode(index.read_bytes(), type=Transcripts)
 
 
-def path_of(folder: Path, n: int) -> Path:
-    """The file of the transcript of a row."""
+def row_path(folder: Path, n: int) -> Path:
+    """Return the file of a row's transcript."""
     return folder / f"{n}.gz"
 
 
@@ -111,17 +111,17 @@ def _written(table: Path, folder: Path) -> Transcripts:
             return Transcripts(lost=lost)
         transcripts = Transcripts(has_column=True)
         for row in _rows(file, layout, folder):
-            if isinstance(row, Lost):
+            if isinstance(row, LostRows):
                 transcripts.lost.append(row)
             else:
                 transcripts.rows.append(row)
         return transcripts
 
 
-def _rows(file: pq.ParquetFile, layout: Layout, folder: Path) -> Iterator[Row | Lost]:
+def _rows(file: pq.ParquetFile, layout: Layout, folder: Path) -> Iterator[Row | LostRows]:
     wanted = [c for c in (layout.column, layout.session_id, layout.harness, layout.model) if c]
     for n, batch in _batches(file, list(dict.fromkeys(wanted)), _BATCH_ROWS):
-        if isinstance(batch, Lost):
+        if isinstance(batch, LostRows):
             yield batch
             continue
         for at in range(batch.num_rows):
@@ -132,14 +132,14 @@ def _rows(file: pq.ParquetFile, layout: Layout, folder: Path) -> Iterator[Row | 
             except (ValueError, TypeError, RecursionError, OverflowError):
                 data = b""
             if data or not row or row[layout.column] not in _NOTHING:  # an empty file stands for an odd row: counted
-                path_of(folder, n + at).write_bytes(gzip.compress(data, 1, mtime=0))
+                row_path(folder, n + at).write_bytes(gzip.compress(data, 1, mtime=0))
                 yield Row(n + at, len(data), _id(row, layout))
 
 
 def _batches(
     file: pq.ParquetFile, columns: list[str] | None, most_rows: int
-) -> Iterator[tuple[int, pa.RecordBatch | Lost]]:
-    """Rows with the number of the first; of a group that is damaged or too large the rest is lost."""
+) -> Iterator[tuple[int, pa.RecordBatch | LostRows]]:
+    """Yield batches with the number of their first row, and LostRows for the rest of a damaged or too large group."""
     first = 0
     for group in range(file.metadata.num_row_groups):
         about = file.metadata.row_group(group)
@@ -147,7 +147,7 @@ def _batches(
         first = stop
         size = _unpacked_bytes(about, columns)
         if size > GROUP_BYTES_MAX:
-            yield at, Lost(at, stop - at, "row_group_too_large")
+            yield at, LostRows(at, stop - at, "row_group_too_large")
             continue
         rows = max(1, min(most_rows, about.num_rows * _BATCH_BYTES // max(1, size)))
         try:
@@ -155,7 +155,7 @@ def _batches(
                 yield at, batch
                 at += batch.num_rows
         except (pa.ArrowException, OSError):  # reading fails with either; what is written fails outside of this
-            yield at, Lost(at, stop - at, "bad_parquet")
+            yield at, LostRows(at, stop - at, "bad_parquet")
 
 
 def _unpacked_bytes(about: pq.RowGroupMetaData, columns: list[str] | None) -> int:
@@ -165,11 +165,11 @@ def _unpacked_bytes(about: pq.RowGroupMetaData, columns: list[str] | None) -> in
     return sum(c.total_uncompressed_size for c in inside)
 
 
-def _layout(file: pq.ParquetFile) -> tuple[Layout | None, list[Lost]]:
-    """The column that holds most, of those whose first rows (that can be read) are all transcripts."""
-    lost: list[Lost] = []
-    for _, batch in _batches(file, None, LOOKED_AT):
-        if not isinstance(batch, Lost):
+def _layout(file: pq.ParquetFile) -> tuple[Layout | None, list[LostRows]]:
+    """Return the largest column whose first readable rows are all transcripts."""
+    lost: list[LostRows] = []
+    for _, batch in _batches(file, None, PROBED_ROWS):
+        if not isinstance(batch, LostRows):
             return _layout_of(batch), lost
         lost.append(batch)
     return None, lost
@@ -203,7 +203,7 @@ def _kind(values: list[Any]) -> str | None:
 
 
 def _is_records(value: Any) -> bool:
-    """Whether it is JSON Lines of objects that say what they are, or one long JSON object."""
+    """Return whether a value is JSON Lines of objects with a type, or one long JSON object."""
     text = _as_text(value) if isinstance(value, str | bytes) else ""
     first = text.lstrip("\ufeff \t\r\n").split("\n", 1)[0].strip()
     try:
@@ -217,7 +217,7 @@ _SAYS_WHAT = ("type", "role", "steps", "messages", "trajectory", "schema_version
 
 
 def _messages(value: Any) -> list[dict[str, Any]]:
-    """The messages of a list, or of a text that is one; none when it is something else."""
+    """Return the messages of a list, or of its JSON text; none if it is something else."""
     if isinstance(value, str | bytes) and _as_text(value).lstrip()[:1] == "[":
         try:
             value = json.loads(value)
@@ -230,7 +230,7 @@ def _messages(value: Any) -> list[dict[str, Any]]:
 
 
 def _object(value: Any) -> dict[str, Any]:
-    """A message: an object, or the text of one (the Hub's JSON columns)."""
+    """Return a message given as an object or as its JSON text (the Hub's JSON columns)."""
     if isinstance(value, str):
         try:
             value = json.loads(value)

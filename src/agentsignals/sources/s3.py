@@ -16,8 +16,8 @@ from typing import IO, Any
 
 from agentsignals import network
 from agentsignals.errors import SourceError
-from agentsignals.sources import RawFile, Source, Unreadable, sound
-from agentsignals.sources.contents import IN_MEMORY, contents, no_space, prefetched
+from agentsignals.sources import RawFile, Source, Unreadable, storable_text
+from agentsignals.sources.contents import IN_MEMORY, contents, no_space_error, prefetched
 from agentsignals.sources.local import SKIPPED_FOLDERS
 
 _PIECE = 1024 * 1024
@@ -55,7 +55,7 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
             yield from listed
         except network.s3_errors() as problem:
             detail = f"listing broke off: {network.s3_error_code(problem)}"
-            yield Unreadable(sound(spec), sound(spec), network.s3_skip_reason(problem), detail)
+            yield Unreadable(storable_text(spec), storable_text(spec), network.s3_skip_reason(problem), detail)
 
     return files()
 
@@ -145,7 +145,7 @@ def _contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
     except network.s3_errors() as problem:
         return Unreadable(file.uri, file.spec, network.s3_skip_reason(problem), network.s3_error_code(problem))
     except OSError as problem:  # of the copy: the network's are among those above
-        raise no_space(file.uri, problem) from problem
+        raise no_space_error(file.uri, problem) from problem
 
 
 def _fetch(file: RawFile, limit: int | None, copy: IO[bytes]) -> None:

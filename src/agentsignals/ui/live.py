@@ -52,7 +52,7 @@ def _names(spec: str, path: str) -> bool:
 
 def _roots(spec: str) -> list[str]:
     """The files and folders that a specification stands for."""
-    places = [Path(spec)] if os.path.lexists(spec) or spec not in homes() else local.places(homes()[spec])
+    places = [Path(spec)] if os.path.lexists(spec) or spec not in homes() else local.existing_paths(homes()[spec])
     return [os.path.normpath(place.expanduser().absolute()) for place in places]
 
 
@@ -98,7 +98,7 @@ class Looking:
             _keep(latest, (stamp, path, spec))
         self._hot = {}
         for _, path, spec in latest:
-            log = (f"{path}-wal",) if path.endswith(databases.NAMES) else ()
+            log = (f"{path}-wal",) if path.endswith(databases.DATABASE_SUFFIXES) else ()
             for place in (path, *log, *_above(path, self._roots[spec])):
                 self._hot.setdefault(place, (spec, _state(place)))
         self._next_s = time.monotonic() + (time.thread_time() - began) / SHARE
