@@ -138,7 +138,9 @@ def _compact_copies(packed: Path) -> dict[str, list[str | None]]:
     found: dict[str, list[str | None]] = {}
     with tempfile.TemporaryDirectory() as folder:
         git_dir = _unpacked(packed, folder)
-        roots = [(oid, checkpoints.folder_filter("sharded")) for name, oid in objects.refs(git_dir) if "/v2/main" in name]
+        roots = [
+            (oid, checkpoints.folder_filter("sharded")) for name, oid in objects.refs(git_dir) if "/v2/main" in name
+        ]
         for _, entries, _ in objects.walk(git_dir, roots):
             placed = [(checkpoints.checkpoint_path("sharded", e.path), e.oid) for e in entries]
             copies = [(place, oid) for place, oid in placed if place is not None and place.kind == "compact"]

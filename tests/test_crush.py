@@ -15,7 +15,7 @@ from agentsignals.formats.crush import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.model import SESSION_TOTAL, Artifact, Session
 from agentsignals.sources import RawFile, Unreadable
-from agentsignals.sources.local import find, existing_paths, read
+from agentsignals.sources.local import existing_paths, find, read
 
 SECONDS = 1_780_000_000
 SCHEMA = """

@@ -24,7 +24,7 @@ from agentsignals.ingest.plan import READ_AGAIN, UnknownFields, drift, is_curren
 from agentsignals.model import Artifact, Session
 from agentsignals.sources import RawFile, Unreadable, read, storable_text
 from agentsignals.sources.contents import nonblocking
-from agentsignals.sources.local import deleted_files, found_homes, existing_paths
+from agentsignals.sources.local import deleted_files, existing_paths, found_homes
 from agentsignals.store import Store, place
 from agentsignals.store import files as lock
 from agentsignals.store import sidecars as label_files
@@ -242,7 +242,9 @@ def default_sources() -> list[str]:
     """The agents whose folders are on this machine. SourceError when there is none."""
     agents = sorted(found_homes())
     if not agents:
-        unread = [f"{name} ({paths[0]})" for name, patterns in unread_homes().items() if (paths := existing_paths(patterns))]
+        unread = [
+            f"{name} ({paths[0]})" for name, patterns in unread_homes().items() if (paths := existing_paths(patterns))
+        ]
         others = f" Known, and not read yet: {', '.join(unread)}." if unread else ""
         raise SourceError(
             "No session folder of an agent that is read was found on this machine.",
