@@ -155,16 +155,18 @@ def graded(chance: random.Random, n: int, spread: float, alike: float) -> list[t
 
 
 def an_ac1(things: list[tuple[int, list[str]]]) -> Estimate | None:
-    return jackknife.of_pairs(((at, (a, b), 1.0) for at, (a, b, _) in things), partial(ac1, labels=3))
+    return jackknife.pairs_estimate(((at, (a, b), 1.0) for at, (a, b, _) in things), partial(ac1, labels=3))
 
 
 def a_weighted_kappa(things: list[tuple[int, list[str]]]) -> Estimate | None:
-    return jackknife.of_pairs(((at, (a, b), 1.0) for at, (a, b, _) in things), partial(weighted_kappa, order="012"))
+    return jackknife.pairs_estimate(
+        ((at, (a, b), 1.0) for at, (a, b, _) in things), partial(weighted_kappa, order="012")
+    )
 
 
 def an_alpha(things: list[tuple[int, list[str]]]) -> Estimate | None:
     cells = ((at, pair, n) for at, labels in things for pair, n in coincidences(labels).items())
-    return jackknife.of_pairs(cells, partial(alpha, order="012"))
+    return jackknife.pairs_estimate(cells, partial(alpha, order="012"))
 
 
 def a_weighted_back(things: list[tuple[int, list[str]]]) -> Estimate | None:
@@ -224,7 +226,7 @@ def scores(experiments: int) -> None:
                 chance = random.Random(f"{n} {form}")  # noqa: S311  (draws, no secret)
                 ends = []
                 for _ in range(experiments):
-                    found = jackknife.estimate(scored(chance, n, 0.6, form), [1.0] * n, of)
+                    found = jackknife.jackknife_estimate(scored(chance, n, 0.6, form), [1.0] * n, of)
                     ends.append((found.low, found.high) if found is not None else (None, None))
                 cells.append(_held(ends, of(truths[form]) or 0.0))
         print(f"| {n} | {' | '.join(cells)} |", flush=True)

@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from agentsignals.experiments.tuning import Budget, Plan, Search, standing
+from agentsignals.experiments.tuning import Budget, Plan, Search, search_status
 from agentsignals.experiments.tuning.plan import Candidate, Result, Sampler
 from agentsignals.experiments.tuning.samplers import FULL
 from agentsignals.stats.intervals import mean_interval
@@ -152,7 +152,7 @@ def played(world: World, sampler: Sampler, seed: int) -> Played:
     with tempfile.TemporaryDirectory() as folder:
         search = Simulation(plan, Path(folder))
         search.play(world)
-        made = standing(search)
+        made = search_status(search)
         winner = search.winner
         row = next(tried for tried in made.tried if search.plan.treatment(winner) == tried.treatment)
         gain = world.truth[winner] - world.truth[plan.start]

@@ -25,7 +25,7 @@ from agentsignals.labels.tasks import task
 from agentsignals.labels.units import tokens
 from agentsignals.model import Artifact, logged_ms
 from agentsignals.questions.baseline import decode
-from agentsignals.questions.charts import dots, rolling
+from agentsignals.questions.charts import dots, rolling_windows
 from agentsignals.questions.question import Kind
 from agentsignals.redaction import redacted
 from agentsignals.shell.tokens import simples
@@ -77,7 +77,7 @@ def test_the_largest_figure_of_a_baseline(mean: float, is_one: bool) -> None:
 @pytest.mark.parametrize(("days", "points"), [(150, 150), (151, 76)])
 def test_a_chart_of_days_has_at_most_150_points(days: int, points: int) -> None:
     first = datetime(2026, 1, 1, tzinfo=UTC)
-    assert len(list(rolling([first + timedelta(days=n) for n in range(days)], 7))) == points
+    assert len(list(rolling_windows([first + timedelta(days=n) for n in range(days)], 7))) == points
 
 
 def test_the_most_that_is_counted_of_tokens_and_dollars() -> None:

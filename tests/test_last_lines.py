@@ -15,7 +15,7 @@ from agentsignals.errors import QueryError
 from agentsignals.ingest.maintenance import forget
 from agentsignals.questions import findings as computing
 from agentsignals.questions.findings import every_context, findings
-from agentsignals.questions.ranking import Answer, Bounds, fewest_sessions, standing_out
+from agentsignals.questions.ranking import Answer, Bounds, fewest_sessions, ranked_answers
 from agentsignals.store import Store, tables
 from agentsignals.store import findings_cache as kept_findings
 from agentsignals.store.index import FileEntry
@@ -206,7 +206,7 @@ def test_the_verb_computes_what_a_query_names_and_keeps_contexts_apart(
 def test_of_too_few_sessions_nothing_is_computed(tmp_path: Path, computed: list[str]) -> None:
     fewest = fewest_sessions(Bounds())
     base: dict[str, Any] = {"sentence": "", "size": 1, "unit": "", "share": 1.0, "cause": "", "caveat": ""}
-    said = [bool(standing_out([Answer(id="x", n=n, **base)], Bounds())) for n in (fewest - 1, fewest)]
+    said = [bool(ranked_answers([Answer(id="x", n=n, **base)], Bounds())) for n in (fewest - 1, fewest)]
     assert said == [False, True]
     few = store_of(tmp_path, *circling(fewest - 1))
     assert f"fewer than {fewest} sessions" in last_lines(few, findings_of(few), None) and not computed

@@ -20,7 +20,7 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.errors import StoreError, UsageError
 from agentsignals.model import Artifact, Session
-from agentsignals.questions.charts import bars, by_position, over_time
+from agentsignals.questions.charts import bars, intervals_by_position, stacked_columns
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart
 from agentsignals.questions.studies import studies
@@ -357,7 +357,7 @@ def test_each_chart_brings_what_draws_it(page: str, store: Store) -> None:
 
 def test_a_legend_can_be_picked_from_and_time_can_be_zoomed() -> None:
     day = {"from": "2026-01-01", "to": "2026-01-02", "low": 0, "high": 1, "name": "pi", "tip": "t"}
-    over = over_time([day], "sessions", "count", ["pi"], ("2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z"))
+    over = stacked_columns([day], "sessions", "count", ["pi"], ("2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z"))
     moved = interactive(over)
     assert [p["name"] for p in moved["params"]] == ["pick", "span"]
     assert moved["params"][1]["value"] == {"x": [1767225600000, 1767398400000]}
@@ -365,7 +365,7 @@ def test_a_legend_can_be_picked_from_and_time_can_be_zoomed() -> None:
         "domain" not in moved["encoding"]["x"]["scale"] and moved["encoding"]["opacity"]["condition"]["param"] == "pick"
     )
     assert over["encoding"]["x"]["scale"]["domain"], "the picture keeps its span"
-    layered = interactive(by_position([{**day, "at": "1", "value": 0.5}], "at", "share", ["pi"]))
+    layered = interactive(intervals_by_position([{**day, "at": "1", "value": 0.5}], "at", "share", ["pi"]))
     assert [p["name"] for p in layered["layer"][0]["params"]] == ["pick"] and "params" not in layered["layer"][1]
     assert all("opacity" in layer["encoding"] for layer in layered["layer"])
     plain = bars([{"name": "pi", "value": 1, "tip": "t"}], "sessions")

@@ -22,9 +22,9 @@ from msgspec.structs import replace
 
 from agentsignals.cli import main
 from agentsignals.errors import StoreError, UsageError
-from agentsignals.experiments.tuning import Budget, Plan, Search, read_plan, standing
+from agentsignals.experiments.tuning import Budget, Plan, Search, read_plan, search_status
 from agentsignals.experiments.tuning.plan import Result, Run, check
-from agentsignals.experiments.tuning.samplers import HOPELESS, Effects, dropped
+from agentsignals.experiments.tuning.samplers import HOPELESS, Effects, dropped_candidates
 
 HARNESS = textwrap.dedent(
     """
@@ -124,12 +124,12 @@ def test_a_candidate_is_dropped_where_the_leader_is_surely_better() -> None:
         for n in range(lost):
             effects.add(("plain",), f"t{n}", 1, 1)
             effects.add(("grim",), f"t{n}", 0, 1)
-        assert list(dropped(effects, [("plain",), ("grim",)])) == out
+        assert list(dropped_candidates(effects, [("plain",), ("grim",)])) == out
         draws = [effects.draw(random.Random(n), [("plain",), ("grim",)]) for n in range(1_000)]  # noqa: S311  (draws)
         drawn = sum(grim > plain for plain, grim in draws) / len(draws)
         assert effects.better(("grim",), ("plain",)) == pytest.approx(drawn, abs=0.03)
         assert (drawn < HOPELESS) == bool(out)
-    assert dropped(Effects(), []) == {}
+    assert dropped_candidates(Effects(), []) == {}
 
 
 def test_effects_are_the_posterior_that_algebra_gives() -> None:
@@ -186,7 +186,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Search:
 
 @pytest.mark.slow
 def test_a_search_finds_what_is_better_and_confirms_it_on_tasks_it_has_not_seen(done: Search) -> None:
-    made = standing(done)
+    made = search_status(done)
     assert (made.verdict, made.winner, made.runs) == ("better", {"tone": "calm"}, 6)
     assert "better than the default: +80.0 points on 10 held-out tasks" in made.answer
     assert made.confirmed is not None and made.confirmed.difference.p == pytest.approx(2 / 2**8)
@@ -210,7 +210,7 @@ def test_each_goes_through_the_tasks_in_one_order_that_the_seed_drew(done: Searc
 @pytest.mark.slow
 def test_a_search_made_again_over_its_folder_goes_on_where_it_stood(done: Search, tmp_path: Path) -> None:
     again = Search(plan(budget=Budget(runs=6)), done.folder)
-    assert again.ask() is None and standing(again) == standing(done)
+    assert again.ask() is None and search_status(again) == search_status(done)
     more = Search(plan(budget=Budget(runs=20)), done.folder)
     assert more.proposal() is None, "what is confirmed is not searched on"
     with pytest.raises(UsageError, match="another plan"):
@@ -236,7 +236,7 @@ def test_a_candidate_whose_runs_leave_no_outcome_is_out(tmp_path: Path) -> None:
         search.runs.append(run)
         search.__dict__.setdefault("results", {})[number] = result
         assert (("calm",) in search.dropped()) == (number == 4)
-    assert [row.dropped for row in standing(search).tried] == ["", "its runs left no outcome"]
+    assert [row.dropped for row in search_status(search).tried] == ["", "its runs left no outcome"]
 
 
 def test_the_plan_of_the_page_is_one() -> None:
@@ -283,7 +283,7 @@ def test_a_run_is_read_from_the_store_and_the_next_begun_where_the_budget_allows
         search.plan = replace(search.plan, budget=budget)
         assert search.spent(2) == why
     search.plan = plan()
-    made = standing(search)
+    made = search_status(search)
     assert (made.verdict, made.tried[0].solved, made.tried[0].trials, made.winner) == ("under way", 2, 3, None)
 
 
@@ -291,7 +291,7 @@ def test_a_run_is_read_from_the_store_and_the_next_begun_where_the_budget_allows
 def test_a_budget_of_dollars_is_not_kept_where_no_cost_is_known(tmp_path: Path) -> None:
     search = Search(plan(budget=Budget(runs=8, cost_usd=5)), tmp_path)
     ran(search, search.ask() or pytest.fail())
-    assert search.ask() is None and "can't be kept" in standing(search).over
+    assert search.ask() is None and "can't be kept" in search_status(search).over
 
 
 @pytest.mark.slow
@@ -300,7 +300,7 @@ def test_a_budget_of_dollars_is_not_kept_where_no_cost_is_known(tmp_path: Path) 
     [({"plain": 9, "calm": 1, "grim": 0}, "default"), ({"plain": 4, "calm": 5, "grim": 5}, "not shown")],
 )
 def test_no_better_than_the_default_is_an_answer(solves: dict[str, int], verdict: str, tmp_path: Path) -> None:
-    made = standing(searched(tmp_path, solves, budget=Budget(runs=4)))
+    made = search_status(searched(tmp_path, solves, budget=Budget(runs=4)))
     assert made.verdict == verdict and made.answer.startswith("No better than the default")
     assert (made.confirmed is None) == (verdict == "default")
 
@@ -310,7 +310,7 @@ def test_no_better_than_the_default_is_an_answer(solves: dict[str, int], verdict
 def test_other_samplers_search_too(sampler: str, tmp_path: Path) -> None:
     if sampler == "optuna" and find_spec("optuna") is None:
         pytest.skip("Optuna is not installed (extra optuna)")
-    made = standing(searched(tmp_path, sampler=sampler, tasks=["t1"], budget=Budget(runs=5)))
+    made = search_status(searched(tmp_path, sampler=sampler, tasks=["t1"], budget=Budget(runs=5)))
     assert made.verdict == "better" and len(made.tried) == 3
 
 

@@ -176,11 +176,11 @@ def compare(  # noqa: PLR0913  (the options of the verb)
     from agentsignals.errors import UnlikeCandidates
     from agentsignals.questions.compare import compare as compared
     from agentsignals.questions.compare import outcome_rule, queries
-    from agentsignals.questions.compare.attempts import tables_of
+    from agentsignals.questions.compare.attempts import attempt_rows
     from agentsignals.store.query import rows
 
     rule = outcome_rule(outcome)
-    tables = tables_of({name: rows(store, sql) for name, sql in queries(rule, where).items()}, treatments, where)
+    tables = attempt_rows({name: rows(store, sql) for name, sql in queries(rule, where).items()}, treatments, where)
     comparison = compared(rule, tables, by, baseline, regression_weight=regression_weight)
     if comparison.unlike and not anyway:
         raise UnlikeCandidates(
@@ -210,13 +210,15 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     attempts.
     """
     from agentsignals.questions.compare import outcome_rule
-    from agentsignals.questions.compare.attempts import tables_of
+    from agentsignals.questions.compare.attempts import attempt_rows
     from agentsignals.questions.drivers import drivers as analysed
     from agentsignals.questions.drivers import queries
     from agentsignals.store.query import rows
 
     rule = outcome_rule(outcome)
-    tables = tables_of({name: rows(store, sql) for name, sql in queries(rule, where, keep).items()}, treatments, where)
+    tables = attempt_rows(
+        {name: rows(store, sql) for name, sql in queries(rule, where, keep).items()}, treatments, where
+    )
     return analysed(rule, tables, by, within=within, keep=keep, false_discoveries=false_discoveries, fit=models)
 
 

@@ -23,8 +23,8 @@ from agentsignals.questions.alignment import (
     Divergence,
     Step,
     align,
+    align_steps,
     divergence,
-    facing,
     reference_of,
 )
 from tests.analysis.stores import store_of
@@ -61,7 +61,7 @@ def steps(deeds: str) -> list[Step]:
 def test_steps_that_do_the_same_face_each_other(
     left: str, right: str, wanted: str, differs: tuple[int, int] | None
 ) -> None:
-    rows = facing(steps(left), steps(right))
+    rows = align_steps(steps(left), steps(right))
     assert "".join(MARKS[row.how] for row in rows) == wanted
     place = divergence(rows).differs
     assert (place and (place.left, place.right)) == differs
@@ -70,7 +70,7 @@ def test_steps_that_do_the_same_face_each_other(
 @settings(max_examples=40)
 @given(STEPS, STEPS)
 def test_no_step_is_lost_nor_moved_and_as_many_face_as_can(left: str, right: str) -> None:
-    rows = facing(steps(left), steps(right))
+    rows = align_steps(steps(left), steps(right))
     assert [r.left.seq for r in rows if r.left] == list(range(len(left)))
     assert [r.right.seq for r in rows if r.right] == list(range(len(right)))
     assert all(r.left.same == r.right.same for r in rows if r.how == "same" and r.left and r.right)
@@ -92,16 +92,16 @@ def _common(left: str, right: str) -> int:
 @settings(max_examples=40)
 @given(STEPS, STEPS)
 def test_the_other_way_round_runs_part_at_the_same_place(left: str, right: str) -> None:
-    here, there = (divergence(facing(steps(a), steps(b))) for a, b in ((left, right), (right, left)))
+    here, there = (divergence(align_steps(steps(a), steps(b))) for a, b in ((left, right), (right, left)))
     assert _mirrored(here) == _places(there)
 
 
 @settings(max_examples=40)
 @given(STEPS, st.integers(0, 14))
 def test_a_run_beside_itself_never_parts_and_a_step_put_in_is_seen(deeds: str, at: int) -> None:
-    assert _places(divergence(facing(steps(deeds), steps(deeds)))) == [None, None, None]
+    assert _places(divergence(align_steps(steps(deeds), steps(deeds)))) == [None, None, None]
     at = min(at, len(deeds))
-    apart = divergence(facing(steps(deeds), steps(f"{deeds[:at]}z{deeds[at:]}")))
+    apart = divergence(align_steps(steps(deeds), steps(f"{deeds[:at]}z{deeds[at:]}")))
     assert apart.differs and (apart.differs.left, apart.differs.right) == (at + 1, at + 1)
     assert apart.strays == apart.differs
 
@@ -261,7 +261,7 @@ def test_a_thousand_steps_take_well_under_a_second() -> None:
     drawn = random.Random(1)  # noqa: S311  (no secret)
     left, right = (steps("".join(drawn.choices("abcdefghABCDEFGH", k=1500))) for _ in range(2))
     began = time.process_time()
-    divergence(facing(left, right))
+    divergence(align_steps(left, right))
     assert time.process_time() - began < 1
 
 

@@ -79,7 +79,7 @@ def test_modes_are_told_on_both_roads_and_the_replay_comes_first(tmp_path: Path)
     store = store_of(tmp_path / "s", *(recorded(f"s{n}", p) for n, p in enumerate([0, 0, 50, 100])))
     told(store, "coding_mode", s0=("vibe", 1.0, {}), s1=("unknown", 0.5, {}), s3=("vibe", 1.0, {}))
     found = findings(store, "coding_modes")
-    by_replay = {m: (found[f"replayed.{m}"].value, found[f"replayed.{m}"].n) for m in modes.OF_ROAD["replayed"]}
+    by_replay = {m: (found[f"replayed.{m}"].value, found[f"replayed.{m}"].n) for m in modes.MODES_OF_SOURCE["replayed"]}
     assert by_replay == {
         "human_only": (0, 3), "collaborative": (0, 3), "vibe_coding": (2 / 3, 3), "unknown": (1 / 3, 3),
     }  # fmt: skip

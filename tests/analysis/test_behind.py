@@ -17,14 +17,14 @@ from agentsignals.questions.findings import Reader
 from agentsignals.questions.question import (
     LONGEST_NAME,
     Chart,
-    Closed,
-    Counted,
+    Evidence,
     Finding,
     Inputs,
+    NoSessions,
     Table,
+    collecting_evidence,
     mark_names,
-    noting,
-    parts_of,
+    ranked_evidence,
     row_names,
 )
 from agentsignals.questions.studies import studies
@@ -57,7 +57,7 @@ class Case:
         self.parts: dict[str, dict[str, tuple[float, float]] | str] = {}
         for study in declared:
             inputs: Inputs = reader.inputs(study)
-            with noting() as notes:
+            with collecting_evidence() as notes:
                 outcome = study.run(inputs)
             self.findings += outcome.findings
             self.tables += outcome.tables
@@ -70,10 +70,10 @@ class Case:
         return self.parts[name]
 
 
-def _parts(counted: Counted, reader: Reader, context: str) -> dict[str, tuple[float, float]] | str:
-    if isinstance(counted, Closed):
+def _parts(counted: Evidence, reader: Reader, context: str) -> dict[str, tuple[float, float]] | str:
+    if isinstance(counted, NoSessions):
         return counted.reason
-    return parts_of(counted, lambda sql, values: reader.ask(sql, values, context))
+    return ranked_evidence(counted, lambda sql, values: reader.ask(sql, values, context))
 
 
 @pytest.fixture(
@@ -180,28 +180,28 @@ def test_how_many_figures_and_rows_open_does_not_fall(case: Case) -> None:
 def test_rows_of_one_name_are_told_apart_and_names_hold_no_key() -> None:
     key = "AKIA" + "IOSFODNN7EXAMPLF"
     rows: list[list[Any]] = [["a", "b", 1], ["a", "b", 2], ["x" * 200, "", 3], [None, "b", 4], [key, "b", 5]]
-    made = table("t.t", "T", "one | two:code | n:count", rows, n=5, of="rows", behind=[None] * 5)
+    made = table("t.t", "T", "one | two:code | n:count", rows, n=5, of="rows", evidence=[None] * 5)
     names = row_names(made)
     assert names[:2] == ["a · b", "a · b (2)"] and len(names[2]) == LONGEST_NAME and names[3] == "b"
     assert key not in names[4]
 
 
 def test_nothing_is_noted_while_nobody_asks_and_each_asks_for_itself() -> None:
-    estimate = count(1, 2, behind=[("a", 1, 1), ("b", 0, 1), ("c", 0, 0)])
+    estimate = count(1, 2, evidence=[("a", 1, 1), ("b", 0, 1), ("c", 0, 0)])
     estimate.finding("toy.a", "A", "things", unit="things")
-    with noting() as outer:
+    with collecting_evidence() as outer:
         estimate.finding("toy.b", "B", "things", unit="things")
-        with noting() as inner:
-            count(1, 1, behind=Closed("It counts stones.")).finding("toy.c", "C", "stones", unit="stones")
+        with collecting_evidence() as inner:
+            count(1, 1, evidence=NoSessions("It counts stones.")).finding("toy.c", "C", "stones", unit="stones")
     assert sizes(outer) == {"toy.b": (1, 2)} and sizes(inner) == {"toy.c": "It counts stones."}
 
 
 def test_a_mark_is_called_as_it_is_without_its_figure_and_opens_what_its_estimate_counts() -> None:
-    with noting() as notes:
+    with collecting_evidence() as notes:
         marks = [
-            bar("codex (1,204)", 2, "codex: 2", behind=["a", "b"]),
-            bar("pi (3)", 0, "", behind=()),
-            bar("pi (4)", 1, "", behind=["a"]),
+            bar("codex (1,204)", 2, "codex: 2", evidence=["a", "b"]),
+            bar("pi (3)", 0, "", evidence=()),
+            bar("pi (4)", 1, "", evidence=["a"]),
         ]
         chart("toy.c", "C", marks, {}, n=3, of="things")
     assert mark_names(marks) == ["codex", "pi", "pi (2)"] and sizes(notes) == {

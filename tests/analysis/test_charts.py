@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsignals.model import Session
-from agentsignals.questions.charts import COUNTS, RATIOS, SHARES, buckets, following, histogram_chart, start_of
+from agentsignals.questions.charts import COUNTS, RATIOS, SHARES, buckets_of, histogram_chart, next_start, start_of
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, Kind
 from tests.analysis.stores import findings, outcome, store_of
@@ -79,10 +79,10 @@ def test_days_weeks_from_monday_and_months(moment: str, day: str, week: str, mon
 @pytest.mark.parametrize(("days", "step"), [(0, "day"), (45, "day"), (46, "week"), (732, "week"), (733, "month")])
 def test_the_span_decides_the_step(days: int, step: str) -> None:
     first = datetime(2026, 1, 1)
-    found = buckets([first + timedelta(days=days), first])
+    found = buckets_of([first + timedelta(days=days), first])
     assert found is not None and found.step == step
     assert found.first <= first < found.end
-    assert following(found.first, found.step) > found.first
+    assert next_start(found.first, found.step) > found.first
 
 
 def timed(name: str, at: int, agent: str = "codex", turns: int = 1) -> Session:

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from agentsignals.questions.estimates import median_interval, placed_share
+from agentsignals.questions.estimates import clustered_share, median_interval
 from agentsignals.stats.intervals import clustered, share_interval, wilson
 
 SIX = [("a", 1, 2), ("b", 3, 4), ("c", 0, 4), ("d", 2, 2), ("e", 1, 3), ("f", 1, 1)]
@@ -84,7 +84,7 @@ def sessions(n: int) -> list[tuple[str, int, int]]:
 def test_sessions_of_one_place_are_drawn_together() -> None:
     parts = sessions(24)
     places = {s: f"p{i // 3}" for i, (s, _, _) in enumerate(parts)}
-    found = placed_share(parts, places)
+    found = clustered_share(parts, places)
     assert (found.value, found.n, found.known_places) == (0.25, 96, 8)
     assert found.interval == clustered([(places[s], k, n) for s, k, n in parts]).interval
     assert found.note == "the interval is over 8 places, worth 8.0 equal ones"
@@ -93,7 +93,7 @@ def test_sessions_of_one_place_are_drawn_together() -> None:
 
 def test_of_few_places_sessions_are_drawn_and_the_note_says_so() -> None:
     parts = sessions(12)
-    found = placed_share(parts, {s: "p0" if i < 8 else "p1" for i, (s, _, _) in enumerate(parts)})
+    found = clustered_share(parts, {s: "p0" if i < 8 else "p1" for i, (s, _, _) in enumerate(parts)})
     assert found.interval == clustered(parts).interval
     assert found.note == (
         "2 places: the interval is over sessions, and speaks of no other place; 67% lies in one place"
@@ -103,30 +103,30 @@ def test_of_few_places_sessions_are_drawn_and_the_note_says_so() -> None:
 
 def test_sessions_whose_place_is_unknown_are_places_of_their_own() -> None:
     parts = sessions(12)
-    found = placed_share(parts, {})
+    found = clustered_share(parts, {})
     assert found.interval is not None and found.places.clusters == 12
     assert (found.known_places, found.dominated) == (0, False)
 
 
 def test_half_of_the_messages_is_no_dominance() -> None:
-    assert not placed_share([("a", 0, 1), ("b", 0, 1)], {"a": "p", "b": "q"}).dominated
+    assert not clustered_share([("a", 0, 1), ("b", 0, 1)], {"a": "p", "b": "q"}).dominated
 
 
 def test_a_long_session_whose_place_nobody_knows_is_no_place_that_dominates() -> None:
-    assert not placed_share([("a", 0, 9), ("b", 0, 1)], {}).dominated
-    assert placed_share([("a", 0, 9), ("b", 0, 1)], {"a": "p"}).dominated
+    assert not clustered_share([("a", 0, 9), ("b", 0, 1)], {}).dominated
+    assert clustered_share([("a", 0, 9), ("b", 0, 1)], {"a": "p"}).dominated
 
 
 def test_of_few_sessions_the_interval_is_the_sessions_and_of_nothing_there_is_none() -> None:
-    few = placed_share([("a", 1, 1), ("b", 0, 1)], {})
+    few = clustered_share([("a", 1, 1), ("b", 0, 1)], {})
     assert few.interval == share_interval([(1, 1), (0, 1)]) and few.note == "fewer than 6 sessions"
-    assert placed_share([("a", 1, 3)], {}).interval is None
-    nothing = placed_share([("a", 0, 0)], {"a": "p"})
+    assert clustered_share([("a", 1, 3)], {}).interval is None
+    nothing = clustered_share([("a", 0, 0)], {"a": "p"})
     assert (nothing.value, nothing.n, nothing.interval, nothing.note) == (None, 0, None, "")
 
 
 def test_a_finding_carries_all_of_it() -> None:
-    found = placed_share(sessions(12), {}).finding("x", "X", "messages", "3 left out", unit="share", command="c")
+    found = clustered_share(sessions(12), {}).finding("x", "X", "messages", "3 left out", unit="share", command="c")
     assert (found.value, found.n, found.kind, found.of) == (0.25, 48, "share", "messages")
     assert found.note == "3 left out; the interval is over 12 places, worth 12.0 equal ones"
 

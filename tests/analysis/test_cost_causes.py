@@ -22,10 +22,10 @@ from agentsignals.questions.cost_causes import (
     SHRUNK,
     Call,
     Result,
-    charged,
+    cost_by_cause,
 )
 from agentsignals.questions.findings import Reader
-from agentsignals.questions.formatting import AtLeast, plain
+from agentsignals.questions.formatting import AtLeast, without_bound
 from agentsignals.questions.studies import study
 from agentsignals.store import Store
 from agentsignals.store.query import rows
@@ -100,7 +100,7 @@ def causes(*parts: Call | Result, compacted: int | None = None, parent: str | No
     bill = {"session_id": "s", "is_subagents": parent is not None}
     compactions = [] if compacted is None else [("s", "main", compacted)]
     results = [part for part in parts if isinstance(part, Result)]
-    charges, repeats = charged([bill], calls, results, compactions)
+    charges, repeats = cost_by_cause([bill], calls, results, compactions)
     assert [row["kind"] for row in repeats] == [r.kind for r in results if r.kind in ("repeated", "reread")]
     sums = by_cause((charge.cause, charge.usd) for charge in charges)
     assert fsum(sums.values()) == pytest.approx(fsum(call.cost_usd for call in calls))
@@ -267,10 +267,13 @@ def test_the_study_shows_the_bill_by_cause(tmp_path: Path) -> None:
     )
     assert by_id["output"].sessions == ("s1",)
     tables = {table.id.partition(".")[2]: table for table in outcome(store, "cost_causes").tables}
-    assert [plain(cell) for cell in tables["causes"].rows[-1]] == ["all", pytest.approx(0.7), 1.0, 2]
+    assert [without_bound(cell) for cell in tables["causes"].rows[-1]] == ["all", pytest.approx(0.7), 1.0, 2]
     for name, value in (("place", "a/b"), ("branch", "main"), ("model", MODEL), ("day", "2026-01-01")):
         ((first, *cells),) = tables[f"by_{name}"].rows
-        assert (first, [plain(usd) for usd in cells]) == (value, pytest.approx([0.7, 0.05, 0, 0, 0, 0.625, 0.025, 0]))
+        assert (first, [without_bound(usd) for usd in cells]) == (
+            value,
+            pytest.approx([0.7, 0.05, 0, 0, 0, 0.625, 0.025, 0]),
+        )
 
 
 def test_what_is_logged_in_mid_stream_makes_output_and_bill_a_lower_bound(tmp_path: Path) -> None:

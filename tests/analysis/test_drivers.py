@@ -17,7 +17,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from agentsignals.questions.compare import outcome_rule
 from agentsignals.questions.drivers import Drivers, drivers
-from agentsignals.questions.drivers.predictors import Judged, adjusted, contrast, correlated, near_copy
+from agentsignals.questions.drivers.predictors import VerifiedAttempt, adjusted, contrast, correlated, near_copy_of
 from agentsignals.store import Store
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
@@ -78,7 +78,7 @@ def test_how_many_may_be_wrong_is_chosen(rows: Rows, share: float) -> None:
 @pytest.mark.parametrize(("tasks", "can_tell"), [(5, False), (6, True)])
 def test_under_six_mixed_tasks_nothing_is_told(tasks: int, can_tell: bool) -> None:
     attempts = [
-        Judged(session_id=f"{t}{good}", task=f"t{t}", treatment="m", solved=good)
+        VerifiedAttempt(session_id=f"{t}{good}", task=f"t{t}", treatment="m", solved=good)
         for t in range(tasks)
         for good in (True, False)
     ]
@@ -91,7 +91,7 @@ def test_under_six_mixed_tasks_nothing_is_told(tasks: int, can_tell: bool) -> No
     assert made.answer[0].startswith("It can't be told") != can_tell
 
 
-def _of(attempts: Sequence[Judged], values: dict[str, float]) -> Rows:
+def _of(attempts: Sequence[VerifiedAttempt], values: dict[str, float]) -> Rows:
     made: Rows = {"attempts": [], "values": [], "signals": [], "prompts": []}
     for a in attempts:
         planted._add(made, a.session_id, a.task, a.treatment, a.solved, 10)
@@ -113,7 +113,9 @@ def test_a_contrast_is_the_share_of_pairs_by_hand() -> None:
     for task, sides in cells.items():
         for side, numbers in enumerate(sides):
             for n, value in enumerate(numbers):
-                attempts.append(Judged(session_id=f"{task}{side}{n}", task=task, treatment="m", solved=not side))
+                attempts.append(
+                    VerifiedAttempt(session_id=f"{task}{side}{n}", task=task, treatment="m", solved=not side)
+                )
                 values[f"{task}{side}{n}"] = value
     one = contrast(CAUSE, attempts, values, "treatment")
     assert one.superiority == pytest.approx((1 / 3 + 1.5 / 4) / (2 / 3 + 3 / 4))
@@ -125,7 +127,7 @@ def test_a_contrast_is_the_share_of_pairs_by_hand() -> None:
 def test_two_way_effects_are_those_of_least_squares() -> None:
     np = pytest.importorskip("numpy")
     tried = [(t, m) for t in range(5) for m in range(3) if (t + 2 * m) % 4]
-    attempts = [Judged(session_id=f"{t}.{m}", task=f"t{t}", treatment=f"m{m}", solved=True) for t, m in tried]
+    attempts = [VerifiedAttempt(session_id=f"{t}.{m}", task=f"t{t}", treatment=f"m{m}", solved=True) for t, m in tried]
     values = {a.session_id: float((n * 7) % 10) for n, a in enumerate(attempts)}
     ranks = np.argsort(np.argsort(list(values.values()))) / (len(values) - 1)
     dummies = np.array([[t == k for k in range(5)] + [m == k for k in range(3)] for t, m in tried], dtype=float)
@@ -133,9 +135,11 @@ def test_two_way_effects_are_those_of_least_squares() -> None:
     assert list(adjusted(attempts, values).values()) == pytest.approx(left.tolist(), abs=1e-6)
 
 
-def coin(n: int, of: int) -> tuple[list[Judged], dict[str, float]]:
+def coin(n: int, of: int) -> tuple[list[VerifiedAttempt], dict[str, float]]:
     """`of` attempts at tasks of their own, half of them solved; a signal that is the outcome but at `n` of them."""
-    attempts = [Judged(session_id=f"{k}", task=f"t{k:03}", treatment="m", solved=k % 2 == 0) for k in range(of)]
+    attempts = [
+        VerifiedAttempt(session_id=f"{k}", task=f"t{k:03}", treatment="m", solved=k % 2 == 0) for k in range(of)
+    ]
     return attempts, {a.session_id: float(a.solved != (int(a.session_id) < n)) for a in attempts}
 
 
@@ -144,14 +148,14 @@ def coin(n: int, of: int) -> tuple[list[Judged], dict[str, float]]:
     [(0, 20, True), (0, 18, False), (2, 38, False), (2, 40, True), (8, 100, True), (12, 100, False)],
 )
 def test_a_near_copy_is_told_by_its_auc_and_from_ten_of_each_on(wrong: int, of: int, refused: bool) -> None:
-    assert (near_copy(CAUSE, *coin(wrong, of)) is not None) == refused
+    assert (near_copy_of(CAUSE, *coin(wrong, of)) is not None) == refused
 
 
 def test_a_copy_that_hides_is_told_too() -> None:
     attempts, copied = coin(0, 60)
     parity = {s: 2.0 * (int(s) % 3) + v for s, v in copied.items()}
     only_solved = {s: 7.0 for s, v in copied.items() if v}
-    shifted = [Judged(session_id=a.session_id, task=f"t{n // 2}", treatment="m", solved=a.solved)
+    shifted = [VerifiedAttempt(session_id=a.session_id, task=f"t{n // 2}", treatment="m", solved=a.solved)
                for n, a in enumerate(attempts)]  # fmt: skip
     by_task = {a.session_id: 10.0 * n + a.solved for n, a in enumerate(shifted)}
     ways = {
@@ -160,7 +164,7 @@ def test_a_copy_that_hides_is_told_too() -> None:
         "under the task's level": (shifted, {s: v // 20 * 20 + (v % 2) for s, v in by_task.items()}, "within tasks"),
     }
     for name, (group, values, how) in ways.items():
-        copy = near_copy(CAUSE, group, values)
+        copy = near_copy_of(CAUSE, group, values)
         assert copy is not None and copy.auc >= 0.95 and how in copy.how, name
 
 

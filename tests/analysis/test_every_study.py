@@ -16,16 +16,16 @@ import msgspec
 import pytest
 
 from agentsignals.questions.estimates import (
-    MOST_BEHIND,
-    behind,
+    TOP_SESSIONS,
     chart,
+    clustered_median,
+    clustered_ratio,
+    clustered_share,
     columns,
     count,
-    placed_median,
-    placed_ratio,
-    placed_share,
     ranked,
     table,
+    top_sessions,
 )
 from agentsignals.questions.findings import Reader
 from agentsignals.questions.formatting import MISSING
@@ -204,15 +204,15 @@ def test_what_claims_a_meaning_says_how_often_it_is_right(of_store: dict[str, Ou
 
 def test_a_finding_names_the_sessions_that_make_most_of_it(of_store: dict[str, Outcome]) -> None:
     for finding in findings(of_store):
-        assert len(finding.sessions) <= MOST_BEHIND and finding.caveat in finding.note, finding.id
+        assert len(finding.sessions) <= TOP_SESSIONS and finding.caveat in finding.note, finding.id
         if finding.id in ("errors.rate", "recovery.again", "usage.without_call", "oversight.refused_calls"):
             assert bool(finding.sessions) == bool(finding.value), finding.id
 
 
 def test_sessions_behind_a_figure_are_those_with_the_largest_parts() -> None:
     parts = [("b", 1), ("a", 1), ("none", 0), *((f"s{n}", n) for n in range(2, 6)), ("b", 1)]
-    assert behind(parts) == ("s5", "s4", "s3", "b", "s2")
-    assert behind([("none", 0)]) == ()
+    assert top_sessions(parts) == ("s5", "s4", "s3", "b", "s2")
+    assert top_sessions([("none", 0)]) == ()
 
 
 @pytest.mark.parametrize("most", [1, 3, 100])
@@ -224,7 +224,7 @@ def test_the_sessions_behind_are_the_first_of_all_in_order(most: int) -> None:
         for session_id, part in parts:
             sums[session_id] += part
         in_order = sorted((-part, session_id) for session_id, part in sums.items() if part > 0)
-        assert behind(parts) == tuple(session_id for _, session_id in in_order[:5])
+        assert top_sessions(parts) == tuple(session_id for _, session_id in in_order[:5])
 
 
 def test_a_row_has_a_cell_a_column_and_an_end_of_an_interval_its_value_between(of_store: dict[str, Outcome]) -> None:
@@ -305,17 +305,17 @@ def test_a_chart_of_too_few_marks_is_none(rows: int) -> None:
 @pytest.mark.parametrize(
     ("estimate", "value", "n", "has_interval"),
     [
-        (count(3, 7, behind=None), 3, 7, False),
-        (count(None, 0, behind=None), None, 0, False),
-        (placed_share([], {}), None, 0, False),
-        (placed_share([("a", 1, 0)], {}), None, 0, False),
-        (placed_share([("a", 1, 4)], {}), 0.25, 4, False),
-        (placed_share([("a", 1, 2), ("b", 1, 6)], {}), 0.25, 8, True),
-        (placed_ratio([(str(n), 6, 2) for n in range(6)], {}), 3, 12, True),
-        (placed_ratio([(str(n), 6, 2) for n in range(5)], {}), 3, 10, False),
-        (placed_median([], {}), None, 0, False),
-        (placed_median([("a", 1)], {}), 1, 1, False),
-        (placed_median([(str(n), n) for n in range(1, 7)], {}), 3.5, 6, True),
+        (count(3, 7, evidence=None), 3, 7, False),
+        (count(None, 0, evidence=None), None, 0, False),
+        (clustered_share([], {}), None, 0, False),
+        (clustered_share([("a", 1, 0)], {}), None, 0, False),
+        (clustered_share([("a", 1, 4)], {}), 0.25, 4, False),
+        (clustered_share([("a", 1, 2), ("b", 1, 6)], {}), 0.25, 8, True),
+        (clustered_ratio([(str(n), 6, 2) for n in range(6)], {}), 3, 12, True),
+        (clustered_ratio([(str(n), 6, 2) for n in range(5)], {}), 3, 10, False),
+        (clustered_median([], {}), None, 0, False),
+        (clustered_median([("a", 1)], {}), 1, 1, False),
+        (clustered_median([(str(n), n) for n in range(1, 7)], {}), 3.5, 6, True),
     ],
 )
 def test_an_estimate_of_nothing_has_no_value_and_of_few_no_interval(
@@ -326,7 +326,7 @@ def test_an_estimate_of_nothing_has_no_value_and_of_few_no_interval(
 
 
 def test_finding_mark_and_cells_of_an_estimate_are_one_figure() -> None:
-    estimate = placed_share([("a", 1, 3), ("b", 0, 1)], {})
+    estimate = clustered_share([("a", 1, 3), ("b", 0, 1)], {})
     finding = estimate.finding("a.b", "B", "calls", "a caveat", sql="SELECT 1")
     mark = estimate.mark("b", estimate.words("calls"), at="1")
     assert (finding.value, finding.interval) == (mark["value"], (mark["low"], mark["high"])) == (0.25, estimate.ends)
@@ -339,10 +339,10 @@ def test_finding_mark_and_cells_of_an_estimate_are_one_figure() -> None:
 
 
 def test_a_study_stamps_its_findings_and_shows_no_empty_table() -> None:
-    bare = count(1, 1, behind=None).finding("toy.one", "One", "things", unit="things")
+    bare = count(1, 1, evidence=None).finding("toy.one", "One", "things", unit="things")
     tables = [
-        table("toy.t", "T", "a", [], n=0, of="things", behind=[]),
-        table("toy.u", "U", "a", [["x"]], n=1, of="things", behind=[None]),
+        table("toy.t", "T", "a", [], n=0, of="things", evidence=[]),
+        table("toy.u", "U", "a", [["x"]], n=1, of="things", evidence=[None]),
     ]
     toy = Study(
         name="toy", title="Toy", question="?", queries={}, function=lambda _: Outcome([bare], list(tables), [], [])
@@ -355,4 +355,4 @@ def test_a_study_stamps_its_findings_and_shows_no_empty_table() -> None:
 
 def test_equal_counts_are_in_the_order_of_their_names() -> None:
     assert ranked({"b": 1, "c": 2, "a": 1}) == [("c", 2), ("a", 1), ("b", 1)]
-    assert phrases.interval_of(count(1, 1, behind=None).finding("a.b", "B", "c")) == MISSING
+    assert phrases.interval_of(count(1, 1, evidence=None).finding("a.b", "B", "c")) == MISSING

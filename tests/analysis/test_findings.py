@@ -19,13 +19,23 @@ from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.model import Session
 from agentsignals.questions import ranking as held_apart
-from agentsignals.questions.cost_causes import Charge
-from agentsignals.questions.estimates import placed_share
+from agentsignals.questions.cost_causes import CostItem
+from agentsignals.questions.estimates import clustered_share
 from agentsignals.questions.findings import Bill, answer, findings, questions
 from agentsignals.questions.findings.few_sessions import FEW, FEWEST, MOST_OF_IT
 from agentsignals.questions.findings.large_results import FEWEST as FEW_RESULTS
 from agentsignals.questions.question import Inputs, Versions
-from agentsignals.questions.ranking import Answer, Bounds, above, lines_of, quoted, shown, slug, standing_out
+from agentsignals.questions.ranking import (
+    Answer,
+    Bounds,
+    candidate_answers,
+    finding_id,
+    p_above,
+    ranked_answers,
+    safe_name,
+    sql_text,
+    with_source_lines,
+)
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.views.working_time import LONGEST_S
@@ -87,7 +97,7 @@ def candidate(name: str, share: float = 0.3, **more: Any) -> Answer:
 
 
 def said(*candidates: Answer, **bounds: float) -> list[str]:
-    return [made.id for made in standing_out(candidates, Bounds(**bounds))]
+    return [made.id for made in ranked_answers(candidates, Bounds(**bounds))]
 
 
 def test_each_bound_decides() -> None:
@@ -103,7 +113,7 @@ def test_every_candidate_counts_for_the_false_discoveries() -> None:
     one = candidate("one", p=0.02)
     assert said(one) == ["one"]
     assert said(one, *(candidate(f"idle{n}", 0.0, p=0.9) for n in range(9))) == []
-    (made,) = standing_out([one, candidate("other", 0.0, p=0.5)], Bounds())
+    (made,) = ranked_answers([one, candidate("other", 0.0, p=0.5)], Bounds())
     assert made.q == pytest.approx(0.04)
     assert said(candidate("counted")) == ["counted"], "what is only counted draws nothing"
 
@@ -116,17 +126,17 @@ def test_the_largest_and_surest_is_first_and_one_thing_is_said_once() -> None:
 
 
 def test_of_too_few_sessions_nothing_is_sure() -> None:
-    assert above(placed_share([("a", 1, 1)], {}), 0.1) == 1.0
-    many = placed_share([(str(n), float(n % 2), 1) for n in range(40)], {})
-    assert above(many, 0.1) < 0.001 and above(many, 0.5) == pytest.approx(0.5)
+    assert p_above(clustered_share([("a", 1, 1)], {}), 0.1) == 1.0
+    many = clustered_share([(str(n), float(n % 2), 1) for n in range(40)], {})
+    assert p_above(many, 0.1) < 0.001 and p_above(many, 0.5) == pytest.approx(0.5)
 
 
 def test_an_id_is_safe_in_a_command_and_a_value_in_sql_and_sentence() -> None:
     hostile = "a'b\"; $(rm -rf ~) `x`\n\u202e"
-    assert set(slug("x", hostile)) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-")
-    assert slug("x", "a b") != slug("x", "a-b"), "two values never share an id"
-    assert quoted("a'b") == "'a''b'"
-    assert shown("\n x \t y ") == "x y" and len(shown("x" * 99)) == 60
+    assert set(finding_id("x", hostile)) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-")
+    assert finding_id("x", "a b") != finding_id("x", "a-b"), "two values never share an id"
+    assert sql_text("a'b") == "'a''b'"
+    assert safe_name("\n x \t y ") == "x y" and len(safe_name("x" * 99)) == 60
 
 
 def parts_of(*groups: tuple[str, str, str, int, int]) -> tuple[list[tuple[str, float, float]], list[dict[str, Any]]]:
@@ -166,9 +176,9 @@ def made_of(name: str, **tables: list[dict[str, Any]]) -> dict[str, Answer]:
     question = questions()[name]
     many = {table: tables.pop(table) for table in question.sliced & tables.keys()}
     bill = Bill()
-    bill.add(Charge(model=None, day=None, **charge) for charge in tables.pop("charges", ()))
+    bill.add(CostItem(model=None, day=None, **charge) for charge in tables.pop("charges", ()))
     inputs = Inputs(rows=tables, many=many, paid=bill.paid, versions=Versions(1), context="product")
-    return {made.id: made for made in question.candidates(inputs)}
+    return {made.id: made for made in candidate_answers(question, inputs)}
 
 
 @pytest.mark.parametrize(
@@ -573,7 +583,7 @@ def test_hostile_names_stay_words(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_lines_of_gives_the_file_and_line(tmp_path: Path) -> None:
     store = store_of(tmp_path, session(user("go"), say("done")))
-    assert rows(store, lines_of("SELECT session_id, seq FROM events WHERE kind = 'human_turn'"))[1] == [
+    assert rows(store, with_source_lines("SELECT session_id, seq FROM events WHERE kind = 'human_turn'"))[1] == [
         ("s1", 0, 1, None)
     ]
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.questions.compare import Comparison
-from agentsignals.questions.compare.gate import FIGURES, gate, parsed
+from agentsignals.questions.compare.gate import FIGURES, gate, parse_condition
 from tests.analysis.stores import store_of
 from tests.analysis.test_compare import FAILED, HOSTILE, SOLVED, arm, compared, sessions
 
@@ -179,7 +179,7 @@ def test_rates_of_other_tasks_are_not_held_against_each_other() -> None:
 )
 def test_a_condition_that_is_none_is_refused_with_what_there_is(condition: str, says: str, hint: str) -> None:
     with pytest.raises(UsageError) as refused:
-        parsed(condition)
+        parse_condition(condition)
     assert says in refused.value.message and hint in refused.value.hint
 
 

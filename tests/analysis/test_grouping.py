@@ -69,7 +69,7 @@ TEXTS = [" ".join(THINGS[(n * step) % 10] for step in (1, 3, 4, 7)) + f" {THINGS
 @pytest.mark.parametrize("texts", [TEXTS, TEXTS[:9]], ids=["more texts than words", "more words than texts"])
 def test_texts_lie_along_the_main_directions_of_their_words(texts: list[str]) -> None:
     """As NumPy's exact decomposition has them: the angles between texts are the same."""
-    table = of_texts.WordTable([words_of(text) for text in texts])
+    table = of_texts.TfIdf([words_of(text) for text in texts])
     whole = table.times(np.eye(len(table.words)))
     assert np.linalg.norm(whole, axis=1) == pytest.approx(1.0)
     size = min(whole.shape) - 1

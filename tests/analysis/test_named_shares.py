@@ -10,9 +10,9 @@ import pytest
 from agentsignals.model import Label, Session
 from agentsignals.questions import studies as analysis
 from agentsignals.questions.findings import Reader
-from agentsignals.questions.label_shares import rules_find
+from agentsignals.questions.label_shares import rules_recall_text
 from agentsignals.questions.question import Finding
-from agentsignals.stats.intervals import corrected
+from agentsignals.stats.intervals import corrected_prevalence
 from tests.analysis.stores import findings, outcome, store_of
 from tests.build import call, say, session, user
 
@@ -47,15 +47,15 @@ def pushback(folder: Path, study: str, *made: Any, **more: Any) -> Finding:
 def test_what_word_rules_find_is_a_count_at_least_with_how_much_they_find(tmp_path: Path, study: str) -> None:
     found = pushback(tmp_path / "s", study, 10)
     assert (found.value, found.kind, found.at_least, found.n, found.interval) == (10, "count", True, N, None)
-    assert rules_find() in found.note
-    assert rules_find().startswith("rules: recall 9% [5%, 17%] (n 89), 16% [12%, 20%] (n 324)")
+    assert rules_recall_text() in found.note
+    assert rules_recall_text().startswith("rules: recall 9% [5%, 17%] (n 89), 16% [12%, 20%] (n 324)")
 
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_what_a_classifier_labels_is_a_share_corrected_and_by_name(tmp_path: Path, study: str) -> None:
     """Of the shipped model: 10 of 17 that object and 13 of 59 others, on random rows of projects left out."""
     found = pushback(tmp_path / "s", study, 10, "classifier", 50)
-    right = corrected(50, N, hits=10, true=17, false_alarms=13, others=59)
+    right = corrected_prevalence(50, N, hits=10, true=17, false_alarms=13, others=59)
     assert right.share is not None and found.value == pytest.approx(right.share)
     assert found.interval == (pytest.approx(right.low), pytest.approx(right.high)) and not found.at_least
     assert (
@@ -112,14 +112,14 @@ def test_tables_of_what_rules_find_are_lower_bounds(tmp_path: Path) -> None:
         at = [c.key for c in shown.columns].index(column)
         assert any(row[at] is not None for row in shown.rows)
         assert all(row[at] is None or hasattr(row[at], "at_least") for row in shown.rows), study
-        assert rules_find() in shown.note
+        assert rules_recall_text() in shown.note
 
 
 @pytest.mark.slow
 def test_intents_by_the_classifier_are_corrected_by_class(tmp_path: Path) -> None:
     """`git` is found in 14 of 16 such, and in 4 of 81 others."""
     found = findings(store_of(tmp_path / "s", *sessions(0, "classifier", 100, task="prompt_intent")), "intents")
-    right = corrected(100, 2 * N, hits=14, true=16, false_alarms=4, others=81)
+    right = corrected_prevalence(100, 2 * N, hits=14, true=16, false_alarms=4, others=81)
     assert found["intent.git"].value == pytest.approx(right.share)
     assert "88% of 16 such and 5% of 81 others" in found["intent.git"].note
     assert not any(name.startswith("activity") for name in found), "of a sum of classes nothing was measured"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsignals.stats.intervals import mean_interval, t_quantile, wilson
-from agentsignals.stats.paired import apart, benjamini_hochberg, holm, mcnemar, paired, sign_flip, tango
+from agentsignals.stats.paired import benjamini_hochberg, difference_interval, holm, mcnemar, paired, sign_flip, tango
 
 P_VALUES = st.lists(st.floats(0, 1), max_size=30)
 
@@ -176,4 +176,4 @@ def test_unpaired_shares_differ_as_in_newcombes_example() -> None:
     """Newcombe (1998), table II: 56/70 against 48/80, method 10."""
     one, other = wilson(56, 70), wilson(48, 80)
     assert one is not None and other is not None
-    assert apart(56 / 70, one, 48 / 80, other) == pytest.approx((0.0524, 0.3339), abs=5e-5)
+    assert difference_interval(56 / 70, one, 48 / 80, other) == pytest.approx((0.0524, 0.3339), abs=5e-5)

@@ -19,7 +19,7 @@ from agentsignals.stats.paired import (
     power_of,
     smallest_shown,
     tasks_needed,
-    weighed,
+    weigh,
     weighed_mcnemar,
 )
 
@@ -144,16 +144,16 @@ def test_weighed_changes_are_as_scipy_has_them(gained: int, lost: int) -> None:
 def test_a_weight_within_the_break_even_interval_is_not_significant() -> None:
     gaps = [1.0] * 20 + [-1.0] * 4 + [0.0] * 30
     for single in (True, False):
-        made = weighed(gaps, 1.0, 0.5, single=single)
+        made = weigh(gaps, 1.0, 0.5, single=single)
         assert made.break_even == 5 and made.low is not None and made.high is not None and made.p == 0.5
-        tested = [weighed(gaps, at, None, single=single) for at in (made.low * 0.98, made.low * 1.02, made.high * 1.02)]
+        tested = [weigh(gaps, at, None, single=single) for at in (made.low * 0.98, made.low * 1.02, made.high * 1.02)]
         assert [t.p is not None and t.p < 0.05 for t in tested] == [True, False, True]
         assert [t.value > 0 for t in tested] == [True, True, False]
-    assert weighed([1.0] * 3 + [0.0] * 5, 1.0, None, single=True).break_even is None, "no regression, no end"
-    assert weighed([0.5, -0.5], 2.0, None, single=False).p is None, "of two tasks nothing is tested"
-    assert weighed([0.0] * 8, 2.0, None, single=False).p == 1
+    assert weigh([1.0] * 3 + [0.0] * 5, 1.0, None, single=True).break_even is None, "no regression, no end"
+    assert weigh([0.5, -0.5], 2.0, None, single=False).p is None, "of two tasks nothing is tested"
+    assert weigh([0.0] * 8, 2.0, None, single=False).p == 1
     with pytest.raises(ValueError, match="above 0"):
-        weighed(gaps, 0.0, None, single=True)
+        weigh(gaps, 0.0, None, single=True)
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 5.5, 40, 800])

@@ -15,8 +15,8 @@ from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.model import Session
 from agentsignals.questions import studies as analysis
-from agentsignals.questions.formatting import AtLeast, plain
-from agentsignals.questions.question import BEHIND_ALL, Finding, Outcome
+from agentsignals.questions.formatting import AtLeast, without_bound
+from agentsignals.questions.question import LAST, Finding, Outcome
 from agentsignals.questions.sql import pooled
 from agentsignals.questions.studies import studies as every_study
 from agentsignals.store import Store
@@ -146,7 +146,7 @@ def test_every_study_is_one_file_and_has_a_place_of_its_own_in_the_report() -> N
     folder = Path(studies.__file__).parent
     assert {p.stem for p in folder.glob("*.py")} - {"__init__"} == set(every_study())
     places = [study.place for study in every_study().values()]
-    assert places == sorted(set(places)) and places[-1] < BEHIND_ALL
+    assert places == sorted(set(places)) and places[-1] < LAST
 
 
 def test_an_unknown_study_names_what_there_is() -> None:
@@ -199,7 +199,7 @@ def test_unknown_costs_are_left_out_and_told_never_zero(tmp_path: Path) -> None:
     assert costs["unpriced"].value == 1 and costs["total"].note.startswith("left out: 1 without a known price")
     assert costs["output_tokens"].value == 40
     row = outcome(store, "cost").tables[0].rows[0]
-    assert row[:4] == ["claude-code", 2, 1, 1] and plain(row[4]) == costs["total"].value
+    assert row[:4] == ["claude-code", 2, 1, 1] and without_bound(row[4]) == costs["total"].value
     assert [r[1] for r in outcome(store, "cost").tables[1].rows] == ["unpriced: a-model-nobody-sells"]
 
 
@@ -306,8 +306,8 @@ def test_the_row_of_all_agents_says_what_the_other_studies_say(demo_store: Store
         "short": "people.short",
         "opening": "people.opening",
     }.items():
-        assert same(elsewhere[name], plain(row[key])), name
-    assert same(demo_store.sql(pooled("chat.pushback_rate")).fetchall()[0][0], plain(row["pushback"]))
+        assert same(elsewhere[name], without_bound(row[key])), name
+    assert same(demo_store.sql(pooled("chat.pushback_rate")).fetchall()[0][0], without_bound(row["pushback"]))
     assert isinstance(row["pushback"], AtLeast), "what word rules find is a lower bound"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentsignals.model import Absent
-from agentsignals.questions.prompts import Kept, own_words
+from agentsignals.questions.prompts import TopicPrompts, plain_prompt
 from agentsignals.questions.question import Outcome
 from agentsignals.stats import grouping
 from agentsignals.store import Store
@@ -126,7 +126,7 @@ def test_grouping_does_not_load_scikit_learn() -> None:
     ],
 )
 def test_a_prompts_own_words_are_without_code_paths_names_and_numbers(text: str, left: str) -> None:
-    assert own_words(text) == left
+    assert plain_prompt(text) == left
 
 
 def row(text: str, session_id: str = "s", language: str | None = "en") -> dict[str, Any]:
@@ -135,7 +135,7 @@ def row(text: str, session_id: str = "s", language: str | None = "en") -> dict[s
 
 def test_what_is_left_out_is_counted_by_reason() -> None:
     long_enough = "please change how the parser reads a line"
-    kept = Kept(
+    kept = TopicPrompts(
         [
             row(long_enough),
             row(long_enough.upper()),
@@ -165,17 +165,17 @@ def numbered(n: int) -> str:
 def test_of_one_place_a_tenth_is_compared_and_twenty_at_least() -> None:
     own = [row(numbered(n), "large") for n in range(300)]
     others = [row(numbered(1000 + n), f"s{n}") for n in range(100)]
-    kept = Kept([*own, *others], {"large": "/p/large"})
+    kept = TopicPrompts([*own, *others], {"large": "/p/large"})
     by_place = [one.place for one in kept.prompts]
     assert by_place.count("/p/large") == 40 and len(by_place) == 140
     assert kept.left_out == {"beyond its place's share": 260}
-    few = Kept(own[:30], {"large": "/p/large"})
+    few = TopicPrompts(own[:30], {"large": "/p/large"})
     assert len(few.prompts) == 20
 
 
 def test_the_name_of_a_place_is_taken_out_unless_two_others_say_it() -> None:
     texts = {"one": "the zebra tests of the parser fail on every run", "two": "do the parser tests pass on every run"}
-    kept = Kept(
+    kept = TopicPrompts(
         [row(texts["one"], "one"), row(texts["two"], "two"), row("why do all the tests fail since monday", "three")],
         {"one": "/p/zebra-tests-parser", "two": "/p/b", "three": "/p/c"},
     )
@@ -184,7 +184,7 @@ def test_the_name_of_a_place_is_taken_out_unless_two_others_say_it() -> None:
 
 @pytest.mark.parametrize("text", ["[" * 60_000, "https://" * 8_000, "a.b" * 20_000, "<a" * 30_000, "x/" * 30_000])
 def test_hostile_prompts_take_no_time(text: str) -> None:
-    assert len(own_words(text)) <= len(text)
+    assert len(plain_prompt(text)) <= len(text)
 
 
 def test_secrets_do_not_reach_the_examples(tmp_path: Any) -> None:

@@ -174,7 +174,7 @@ def test_few_sessions_give_no_interval_of_any_coefficient(sessions: int) -> None
 def test_a_coefficient_that_rests_on_one_session_has_no_interval() -> None:
     """Without it there is one label alone, of which kappa says nothing."""
     alone = [Counter({("a", "a"): 9, ("b", "b"): 2, ("a", "b"): 1}), *[Counter({("a", "a"): 3})] * 7]
-    found = jackknife.estimate(alone, [12.0] + [3.0] * 7, lambda cells: weighted_kappa(merged(cells), "ab"))
+    found = jackknife.jackknife_estimate(alone, [12.0] + [3.0] * 7, lambda cells: weighted_kappa(merged(cells), "ab"))
     assert found is not None and found.value > 0.5 and found.low is None
 
 
@@ -182,7 +182,7 @@ def test_kappas_two_intervals_agree() -> None:
     """The linearised error and leaving sessions out are two roads to the same."""
     sessions = [Counter(drawn(12, "abc", seed)) for seed in range(40)]
     linear = kappa_estimate((n, a, b) for n, cells in enumerate(sessions) for a, b in cells.elements())
-    left_out = jackknife.estimate(sessions, [12.0] * 40, lambda cells: _kappa(merged(cells)))
+    left_out = jackknife.jackknife_estimate(sessions, [12.0] * 40, lambda cells: _kappa(merged(cells)))
     assert linear is not None and left_out is not None
     assert (linear.value, linear.low, linear.high) == pytest.approx(
         (left_out.value, left_out.low, left_out.high), abs=0.01
@@ -198,16 +198,18 @@ def test_many_sessions_are_left_out_in_groups(monkeypatch: pytest.MonkeyPatch) -
         asked.append(len(cells))
         return ac1(merged(cells), 2)
 
-    found = jackknife.estimate(sessions, [4.0] * 400, counted)
+    found = jackknife.jackknife_estimate(sessions, [4.0] * 400, counted)
     assert asked == [400, *[398] * jackknife.MOST_GROUPS]
     monkeypatch.setattr(jackknife, "MOST_GROUPS", 400)
-    whole = jackknife.estimate(sessions, [4.0] * 400, counted)
+    whole = jackknife.jackknife_estimate(sessions, [4.0] * 400, counted)
     assert found is not None and whole is not None and found.value == whole.value
     assert found.low == pytest.approx(whole.low, abs=0.01) and found.low != whole.low
 
 
 def jackknifed(sessions: Sequence[Counter[Pair]]) -> Estimate | None:
-    return jackknife.estimate(sessions, [float(of.total()) for of in sessions], lambda some: ac1(merged(some), 2))
+    return jackknife.jackknife_estimate(
+        sessions, [float(of.total()) for of in sessions], lambda some: ac1(merged(some), 2)
+    )
 
 
 def merged(cells: Sequence[Counter[Pair]]) -> Counter[Pair]:

@@ -14,10 +14,10 @@ from agentsignals import inventory
 from agentsignals.cli import main
 from agentsignals.labels.validation import PLANTED, never_validated, validate
 from agentsignals.questions.estimates import count
-from agentsignals.questions.question import Closed, Inputs, Study, Versions
+from agentsignals.questions.question import Inputs, NoSessions, Study, Versions
 from agentsignals.questions.question import Outcome as StudyOutcome
 from agentsignals.signals.catalog import by_path, caption, validation
-from agentsignals.stats.validation import Figure, figures, figures_of, in_words, misleads, planted
+from agentsignals.stats.validation import Figure, figures, figures_of, misleads, planted, validation_text
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.ui import report as markdown
@@ -96,7 +96,7 @@ def test_what_was_never_validated_says_so_and_what_counts_needs_not() -> None:
 def test_a_figure_of_an_older_version_says_so() -> None:
     figure = figures_of("user.session_outcome")[0]
     assert "measured with version" not in validation(by_path(figure.signal))
-    words = in_words(figure.signal, figure.version + 1, (), basis="heuristic")
+    words = validation_text(figure.signal, figure.version + 1, (), basis="heuristic")
     assert f"measured with version {figure.version}" in words
 
 
@@ -171,7 +171,7 @@ def test_no_number_of_a_class_that_misleads_is_a_headline() -> None:
     assert not misleads("chat.prompt_intent", ("debug",)) and not misleads("tokens.input_tokens_total")
 
     def study(*classes: str) -> Study:
-        finding = count(1, 1, behind=Closed("made up")).finding(
+        finding = count(1, 1, evidence=NoSessions("made up")).finding(
             "f", "F", "prompts", signals=("chat.prompt_intent",), classes=classes, headline=True
         )
         return Study(name="s", title="", question="", queries={}, function=lambda _: StudyOutcome([finding]))

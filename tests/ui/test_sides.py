@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from agentsignals.questions.alignment import Facing, Step
+from agentsignals.questions.alignment import AlignedRow, Step
 from agentsignals.ui.pages.sessions import ENDS, MOST_SHOWN, shown
 from agentsignals.ui.server import Server
 from tests.analysis.stores import store_of
@@ -18,9 +18,9 @@ from tests.signals.attempts import ran
 from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, whole_store
 
 
-def steps(n: int) -> list[Facing]:
+def steps(n: int) -> list[AlignedRow]:
     """Rows in which both do the same."""
-    return [Facing(step, step, "same") for step in (Step(seq=k, kind="read") for k in range(n))]
+    return [AlignedRow(step, step, "same") for step in (Step(seq=k, kind="read") for k in range(n))]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_long_stretch_of_the_same_is_folded_to_its_ends(same: int, rows: int) 
 
 
 def test_no_more_rows_are_shown_than_a_page_holds() -> None:
-    listed = shown([Facing(row.left, None, "left") for row in steps(2 * MOST_SHOWN)])
+    listed = shown([AlignedRow(row.left, None, "left") for row in steps(2 * MOST_SHOWN)])
     assert len(listed) == MOST_SHOWN
 
 

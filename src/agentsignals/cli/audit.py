@@ -31,7 +31,7 @@ def made_of(store: Store, by: Sequence[str], where: str) -> AuditReport:
 def as_text(made: AuditReport, *, as_markdown: bool = False) -> str:
     """The audit as tables and sentences."""
     from agentsignals.cli.output import printable, table
-    from agentsignals.questions.audit import in_words
+    from agentsignals.questions.audit import rate_text
 
     n = sum(made.passed.values())
     head = f"{n:,} first attempts passed: " + ", ".join(
@@ -39,7 +39,7 @@ def as_text(made: AuditReport, *, as_markdown: bool = False) -> str:
     )
     whole = [made.everyone, *(made.candidates[:_LISTED] if len(made.candidates) > 1 else [])]
     candidates = [
-        (c.name, in_words(c.resolved), in_words(c.earned), in_words(c.earned_at_most),
+        (c.name, rate_text(c.resolved), rate_text(c.earned), rate_text(c.earned_at_most),
          *(c.passed.get(v, 0) for v in _VERDICTS[1:]))
         for c in whole
     ]  # fmt: skip

@@ -39,12 +39,12 @@ def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.comparison import as_markdown, in_words
     from agentsignals.cli.output import json_text
     from agentsignals.errors import UsageError
-    from agentsignals.questions.compare.gate import gate, parsed
+    from agentsignals.questions.compare.gate import gate, parse_condition
     from agentsignals.redaction import without_keys_in
     from agentsignals.store import Store
 
     for condition in options.fail_if:
-        parsed(condition)  # a slip is said before anything is read
+        parse_condition(condition)  # a slip is said before anything is read
     if options.junit and not options.fail_if:
         raise UsageError("--junit writes what came of a gate: none is named.", "--fail-if 'regressions > 0' makes one.")
     comparison = agentsignals.compare(

@@ -13,7 +13,7 @@ from agentsignals.cli.output import printable, table
 from agentsignals.errors import ExportError
 from agentsignals.questions.compare import MEASURES, Candidate, Comparison, Estimate, Pair
 from agentsignals.questions.compare.gate import Check, Gate
-from agentsignals.questions.compare.pairs import gap_text, without_tasks, worth
+from agentsignals.questions.compare.pairs import gap_text, weight_text, without_tasks
 from agentsignals.questions.formatting import formatted, signed
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.store import files
@@ -206,7 +206,7 @@ def _paired(pairs: Sequence[Pair], comparison: Comparison) -> Part:
         even = (
             ""
             if w is None or not p.gained + p.lost
-            else f"{worth(w.break_even)}{_between(worth(w.low), worth(w.high), w.low)}"
+            else f"{weight_text(w.break_even)}{_between(weight_text(w.low), weight_text(w.high), w.low)}"
         )
         row = (pair.candidate, p.tasks, gap_text(p.value, yes), _ends(p.low, p.high, yes), p.gained, p.lost, p.p,
                pair.p_adjusted, p.test, even)  # fmt: skip

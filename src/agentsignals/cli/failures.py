@@ -32,13 +32,13 @@ def made_of(store: Store, by: Sequence[str], where: str) -> FailureMap:
 def in_words(made: FailureMap, *, as_markdown: bool = False) -> str:
     """The map as tables and sentences."""
     from agentsignals.cli.output import printable
-    from agentsignals.questions.failure_map import figure, passes_in_words, words
+    from agentsignals.questions.failure_map import class_text, passes_text, share_text
 
     head = (
         f"{made.failed:,} of {made.first_attempts:,} first attempts failed or were broken off;"
         f" candidates by {', '.join(made.by)}"
     )
-    classes = [(words(share.name), figure(share, made.failed)) for share in made.classes]
+    classes = [(class_text(share.name), share_text(share, made.failed)) for share in made.classes]
     candidates = [
         (
             c.name,
@@ -46,17 +46,17 @@ def in_words(made: FailureMap, *, as_markdown: bool = False) -> str:
             c.not_judged,
             c.not_earned,
             c.failed,
-            ", ".join(f"{words(s.name)} {s.n:,}" for s in c.classes),
+            ", ".join(f"{class_text(s.name)} {s.n:,}" for s in c.classes),
         )
         for c in made.candidates[:_LISTED]
     ]
     examples = [
-        (words(entry.name), entry.because, entry.file or "", entry.session_id, entry.seq)
+        (class_text(entry.name), entry.because, entry.file or "", entry.session_id, entry.seq)
         for share in made.classes
         for entry in [entry for entry in made.listed if entry.name == share.name][:_EXAMPLES]
     ]
     unearned = [
-        (words(p.verdict), p.because, p.candidate, p.session_id, p.acts[0].get("seq") if p.acts else "")
+        (class_text(p.verdict), p.because, p.candidate, p.session_id, p.acts[0].get("seq") if p.acts else "")
         for p in made.not_earned[:_LISTED]
     ]
     tables: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = [
@@ -68,7 +68,7 @@ def in_words(made: FailureMap, *, as_markdown: bool = False) -> str:
     part = _as_markdown if as_markdown else _as_text
     shown = [part(title, names, rows) for title, names, rows in tables if rows]
     left = len(made.candidates) - len(candidates)
-    passes = [sentence] if (sentence := passes_in_words(made)) else []
+    passes = [sentence] if (sentence := passes_text(made)) else []
     more = len(made.not_earned) - len(unearned)
     if more:
         passes.append(f"and {more} more passes (--json has all)")

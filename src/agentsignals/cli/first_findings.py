@@ -9,7 +9,7 @@ import textwrap
 from msgspec.structs import replace
 
 from agentsignals.cli.output import printable
-from agentsignals.questions.ranking import Findings, decoded, of_too_few
+from agentsignals.questions.ranking import Findings, decode_findings, too_few_sessions
 from agentsignals.store import Store
 from agentsignals.store import findings_cache as kept_findings
 from agentsignals.store.index import contexts, main_context
@@ -29,11 +29,11 @@ def findings_of(store: Store, jobs: int | None = None) -> Findings:
     its own."""
     context = main_context(store.manifest)
     n = sum(entry.context == context for entry in store.manifest.sessions.values())
-    made = of_too_few(n, context) or decoded(kept_findings.read(store, context))
+    made = too_few_sessions(n, context) or decode_findings(kept_findings.read(store, context))
     if made is not None:
         return made
     before, changed = kept_findings.shortly_before(store, context) or (None, 0)
-    made = decoded(before)
+    made = decode_findings(before)
     if made is not None:
         return replace(made, changed_files=changed)
     from agentsignals.ingest.engine.local import beside

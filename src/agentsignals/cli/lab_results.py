@@ -113,7 +113,7 @@ def text_of_ended(summary: dict[str, Any]) -> str:
 def plain(outcome: Outcome) -> dict[str, Any]:
     """Tables as lists of objects, and what can't be concluded."""
     tables = {t.id: [dict(zip([c.key for c in t.columns], row, strict=True)) for row in t.rows] for t in outcome.tables}
-    return {"tables": tables, "limits": outcome.limits}
+    return {"tables": tables, "limits": outcome.limits or []}
 
 
 def text_of_tables(outcome: Outcome) -> str:
@@ -130,7 +130,7 @@ def text_of_tables(outcome: Outcome) -> str:
             outcome_table.note,
             "",
         ]
-    return "\n".join([*lines, *(printable(limit) for limit in outcome.limits)]).rstrip()
+    return "\n".join([*lines, *(printable(limit) for limit in outcome.limits or ())]).rstrip()
 
 
 def text_of_rescored(rescored: RescoredAnswers) -> str:
@@ -178,8 +178,8 @@ def document(run: Run) -> Document:
             context="eval",
             findings=p.outcome.findings,
             tables=p.outcome.tables,
-            charts=p.outcome.charts,
-            limits=p.outcome.limits,
+            charts=list(filter(None, p.outcome.charts)),
+            limits=list(p.outcome.limits or ()),
         )
         for p in sections(run)
     ]
@@ -203,8 +203,8 @@ def audited(folder: Path, progress: Callable[[str, int, int | None], None]) -> D
         context="eval",
         findings=result.findings,
         tables=result.tables,
-        charts=result.charts,
-        limits=result.limits,
+        charts=list(filter(None, result.charts)),
+        limits=list(result.limits or ()),
     )
     return _made([section], "The published runs, read again")
 

@@ -38,7 +38,7 @@ def answered(
 
 def rows_of(store: Store, queries: Mapping[str, str], where: str) -> dict[str, list[Row]]:
     """What a store answers to these queries. StoreError without attempts."""
-    from agentsignals.questions.compare.attempts import tables_of
+    from agentsignals.questions.compare.attempts import attempt_rows
     from agentsignals.store.query import rows
 
-    return tables_of({name: rows(store, sql) for name, sql in queries.items()}, None, where)
+    return attempt_rows({name: rows(store, sql) for name, sql in queries.items()}, None, where)

@@ -102,12 +102,12 @@ def _cells(session: dict[str, Any], beginnings: dict[str, str]) -> tuple[Any, ..
 
 def _first_prompts(store: Store, ids: list[str]) -> dict[str, str]:
     """What the person began these sessions with."""
-    from agentsignals.questions.ranking import among
+    from agentsignals.questions.ranking import sessions_sql
     from agentsignals.store.query import rows
 
     if not ids:
         return {}
-    beginning = f"SELECT session_id, left(text, {_LONGEST}) FROM turns WHERE turn = 0 AND {among(ids)}"  # noqa: S608  (quoted by among)
+    beginning = f"SELECT session_id, left(text, {_LONGEST}) FROM turns WHERE turn = 0 AND {sessions_sql(ids)}"  # noqa: S608  (quoted by among)
     return dict(rows(store, beginning)[1])
 
 

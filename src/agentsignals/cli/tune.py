@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from agentsignals.experiments.tuning import Search, Standing
+    from agentsignals.experiments.tuning import Search, SearchStatus
     from agentsignals.experiments.tuning.plan import Run
     from agentsignals.questions.compare import Estimate
 
@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text
-    from agentsignals.experiments.tuning import Search, read_plan, standing
+    from agentsignals.experiments.tuning import Search, read_plan, search_status
 
     search = Search(read_plan(options.plan), options.out, None if options.store is None else Path(options.store))
     if options.dry_run:
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         from agentsignals.experiments.tuning import drive
 
         drive(search, lambda begun: None if options.quiet else _say(search, begun))
-    made = standing(search)
+    made = search_status(search)
     print(json_text(made) if options.json else in_words(made, search))
     return 0
 
@@ -66,19 +66,18 @@ def _would_run(search: Search, as_json: bool) -> int:
 
 def _say(search: Search, begun: Run) -> None:
     from agentsignals.cli.output import printable
-    from agentsignals.experiments.tuning import words
+    from agentsignals.experiments.tuning import treatment_text
 
     phase = "held out" if begun.phase == "held_out" else "search"
-    line = (
-        f"run {begun.number} of at most {search.plan.budget.runs}, {phase}, task {begun.task}: {words(begun.treatment)}"
-    )
+    line = f"run {begun.number} of at most {search.plan.budget.runs}, {phase}, task {begun.task}:"
+    line += f" {treatment_text(begun.treatment)}"
     print(printable(line), file=sys.stderr, flush=True)
 
 
-def in_words(made: Standing, search: Search) -> str:
+def in_words(made: SearchStatus, search: Search) -> str:
     """How a search stands, as sentences and a table."""
     from agentsignals.cli.output import printable, table
-    from agentsignals.experiments.tuning import words
+    from agentsignals.experiments.tuning import treatment_text
 
     cost = f"{'≥' if made.unpriced else ''}${made.cost_usd:,.2f}" if made.attempts > made.unpriced else "cost unknown"
     extra = "".join(f", {n} {what}" for n, what in ((made.interrupted, "interrupted"), (made.failed, "failed")) if n)
@@ -87,7 +86,7 @@ def in_words(made: Standing, search: Search) -> str:
         f"outcome     {made.outcome}, of a trial: solved by one of its attempts",
         f"candidates  {len(made.tried):,} of {made.candidates:,} tried, by {made.sampler}",
         f"runs        {made.runs:,} of at most {made.budget_runs:,}{extra}; {cost}, {made.wall_time_s:,.0f} s",
-        f"default     {words(made.default)}",
+        f"default     {treatment_text(made.default)}",
     ]
     if made.over:
         head.append(f"ended       {made.over}")
@@ -95,14 +94,22 @@ def in_words(made: Standing, search: Search) -> str:
     parts = ["\n".join(printable(line) for line in head)]
     if made.confirmed is not None:
         sides = (("winner", made.winner, made.confirmed.winner), ("default", made.default, made.confirmed.default))
-        rows = [(name, words(treatment or {}), _share(side), side.tasks, side.n) for name, treatment, side in sides]
+        rows = [
+            (name, treatment_text(treatment or {}), _share(side), side.tasks, side.n) for name, treatment, side in sides
+        ]
         parts.append(
             "confirmed, on held-out tasks\n" + table(("", "knobs", "solved, 95%", "tasks", "trials"), rows, 70)
             + f"\np {made.confirmed.difference.p:.3g} ({made.confirmed.difference.test})"
         )  # fmt: skip
     if made.tried:
         rows_tried = [
-            (words(row.treatment), row.runs, f"{row.solved} of {row.trials}", f"{row.expected:.0%}", row.dropped)
+            (
+                treatment_text(row.treatment),
+                row.runs,
+                f"{row.solved} of {row.trials}",
+                f"{row.expected:.0%}",
+                row.dropped,
+            )
             for row in made.tried[:_LISTED]
         ]
         names = ("knobs", "runs", "solved", "expected", "dropped")

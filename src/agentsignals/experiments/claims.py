@@ -81,7 +81,7 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, renam
     snapshot: str = ""
 
 
-class Unread(Struct, frozen=True):
+class UnreadableClaim(Struct, frozen=True):
     """An entry of the file that is no claim, and why."""
 
     id: str
@@ -101,15 +101,15 @@ class ClaimSet(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     recipes: dict[str, str] = field(default_factory=dict)
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
 
-    def entries(self) -> list[Claim | Unread]:
+    def entries(self) -> list[Claim | UnreadableClaim]:
         """The claims in their order. One that can't be read costs the others nothing."""
-        read: list[Claim | Unread] = []
+        read: list[Claim | UnreadableClaim] = []
         seen: set[str] = set()
         for n, raw in enumerate(self.claims, 1):
             entry = _entry(raw, n, self)
             again = entry.id in seen
             seen.add(entry.id)
-            read.append(Unread(entry.id, "an earlier claim has this id") if again else entry)
+            read.append(UnreadableClaim(entry.id, "an earlier claim has this id") if again else entry)
         return read
 
 
@@ -157,15 +157,15 @@ def _refuse_traps(content: bytes) -> None:
             raise ValueError(f"line {event.start_mark.line + 1} is nested more than {_DEEPEST} deep")
 
 
-def _entry(raw: Any, n: int, inside: ClaimSet) -> Claim | Unread:
+def _entry(raw: Any, n: int, inside: ClaimSet) -> Claim | UnreadableClaim:
     named = raw.get("id") if isinstance(raw, dict) else None
     called = named if isinstance(named, str) and named else f"claim {n}"
     try:
         claim = msgspec.convert(raw, Claim)
         wrong = _wrong(claim, inside)
     except ValueError as problem:
-        return Unread(called, str(problem))
-    return Unread(called, wrong) if wrong else claim
+        return UnreadableClaim(called, str(problem))
+    return UnreadableClaim(called, wrong) if wrong else claim
 
 
 def _wrong(claim: Claim, inside: ClaimSet) -> str:

@@ -13,7 +13,17 @@ import duckdb
 from msgspec import Struct
 
 from agentsignals.errors import LabError, QueryError, SandboxError, SourceError
-from agentsignals.experiments.claims import Claim, ClaimSet, Plain, Table, Unread, Value, load, tables_of, tolerance_of
+from agentsignals.experiments.claims import (
+    Claim,
+    ClaimSet,
+    Plain,
+    Table,
+    UnreadableClaim,
+    Value,
+    load,
+    tables_of,
+    tolerance_of,
+)
 from agentsignals.model import Absent
 from agentsignals.questions.findings import Reader
 from agentsignals.questions.question import Finding
@@ -66,12 +76,12 @@ def replicate(claims: str | Path, data: Path | str | None = None, store: Store |
     folder = Path(data).expanduser() if data is not None else None
     if folder is not None and not folder.exists():
         raise SourceError(f"There is no {folder}.", f"--data names {claim_set.data or 'the data of the claims'}.")
-    ground = Ground(claim_set.tables, folder, store)
+    ground = ClaimContext(claim_set.tables, folder, store)
     return [_verdict(entry, claim_set, ground) for entry in claim_set.entries()]
 
 
-def _verdict(entry: Claim | Unread, claim_set: ClaimSet, ground: Ground) -> Verdict:
-    if isinstance(entry, Unread):
+def _verdict(entry: Claim | UnreadableClaim, claim_set: ClaimSet, ground: ClaimContext) -> Verdict:
+    if isinstance(entry, UnreadableClaim):
         why = f"the claim can't be read: {entry.why}"
         return Verdict(
             claim=entry.id,
@@ -113,7 +123,7 @@ def _verdict(entry: Claim | Unread, claim_set: ClaimSet, ground: Ground) -> Verd
     )
 
 
-def _computed(claim: Claim, claim_set: ClaimSet, ground: Ground) -> Answer | Absent:
+def _computed(claim: Claim, claim_set: ClaimSet, ground: ClaimContext) -> Answer | Absent:
     if claim.needs:
         return Absent("missing_artifact", f"needs {claim.needs}")
     if claim.finding:
@@ -125,7 +135,7 @@ def _computed(claim: Claim, claim_set: ClaimSet, ground: Ground) -> Answer | Abs
     return ground.ask(claim.query or claim_set.recipes[claim.recipe], tables_of(claim), claim.arguments)
 
 
-def _other_data(claim: Claim, claim_set: ClaimSet, ground: Ground) -> Absent | None:
+def _other_data(claim: Claim, claim_set: ClaimSet, ground: ClaimContext) -> Absent | None:
     """Why the data at hand is not the snapshot that the claim is about; None when it is."""
     if not claim.snapshot:
         return None
@@ -194,7 +204,7 @@ class Answer(Struct, frozen=True):
     n: int | None
 
 
-class Place(Struct, frozen=True):
+class TableLocation(Struct, frozen=True):
     """Where a table's rows are: the connection that has them, and the SQL that gives them there."""
 
     connection: duckdb.DuckDBPyConnection
@@ -202,7 +212,7 @@ class Place(Struct, frozen=True):
     in_files: bool
 
 
-class Ground:
+class ClaimContext:
     """Answers claims' queries. `Absent` when there is nothing to answer from; its reason is `parse_error` when there is
     something, and it is damaged.
     """
@@ -212,7 +222,7 @@ class Ground:
         self._data = data
         self._store = store
         self._files = {name: _files(data, table.files) for name, table in tables.items()} if data else {}
-        self._places: dict[str, Place | Absent] = {}
+        self._places: dict[str, TableLocation | Absent] = {}
         self._findings: dict[str, dict[str, Finding]] = {}
         """Of each study that was run."""
         self._audit: Audit | None = None
@@ -225,7 +235,7 @@ class Ground:
         for place in places.values():
             if isinstance(place, Absent):
                 return place
-        located = [(name, place) for name, place in places.items() if isinstance(place, Place)]
+        located = [(name, place) for name, place in places.items() if isinstance(place, TableLocation)]
         connection = located[0][1].connection if located else self._store_connection()
         if connection is None:
             return Absent("missing_artifact", "there is no store to ask")
@@ -271,12 +281,12 @@ class Ground:
         except SandboxError as problem:
             return Absent("not_computable", f"needs a sandbox: {problem.message}")
 
-    def _place(self, table: str) -> Place | Absent:
+    def _place(self, table: str) -> TableLocation | Absent:
         if table not in self._places:
             self._places[table] = self._place_of(table, self._tables[table])
         return self._places[table]
 
-    def _place_of(self, name: str, table: Table) -> Place | Absent:
+    def _place_of(self, name: str, table: Table) -> TableLocation | Absent:
         if self._data is not None and table.files:
             return self._in_files(name, table)
         if not table.store:
@@ -288,9 +298,9 @@ class Ground:
             )
         sessions = len(self._store.manifest.sessions) if self._store is not None else 0
         none = f"of the store's {sessions:,} sessions none gives {table.rows_are or f'a row of {name!r}'}"
-        return _not_empty(Place(connection, table.store, in_files=False), none)
+        return _not_empty(TableLocation(connection, table.store, in_files=False), none)
 
-    def _in_files(self, name: str, table: Table) -> Place | Absent:
+    def _in_files(self, name: str, table: Table) -> TableLocation | Absent:
         files = self._files[name]
         if not files:
             return Absent("missing_artifact", f"{' or '.join(table.files)} is not in the data folder")
@@ -309,7 +319,8 @@ class Ground:
             connection.execute(f"CREATE {kind} {made} AS SELECT {', '.join(read) or '*'} FROM {reader}")  # noqa: S608
         except duckdb.Error as problem:
             return Absent("parse_error", f"{files[0].name} can't be read: {_message(problem)}")
-        return _not_empty(Place(connection, f"SELECT * FROM {made}", in_files=True), f"{files[0].name} has no rows")  # noqa: S608  (a name of ours)
+        location = TableLocation(connection, f"SELECT * FROM {made}", in_files=True)  # noqa: S608  (a name of ours)
+        return _not_empty(location, f"{files[0].name} has no rows")
 
     def _file_connection(self) -> duckdb.DuckDBPyConnection:
         if self._over_files is None:
@@ -328,7 +339,7 @@ class Ground:
         return self._over_store
 
 
-def _not_empty(place: Place, otherwise: str) -> Place | Absent:
+def _not_empty(place: TableLocation, otherwise: str) -> TableLocation | Absent:
     answer = _answer(place.connection, f"SELECT count(*) FROM ({place.rows}\n)", {}, place.in_files)  # noqa: S608
     if isinstance(answer, Absent):
         return answer

@@ -179,7 +179,9 @@ def _scores(scored: Sequence[tuple[str, float, float]]) -> Scores:
     pairs, sizes = list(sessions.values()), [float(len(of)) for of in sessions.values()]
 
     def over(coefficient: Callable[[Sequence[tuple[float, float]]], float | None]) -> Estimate | None:
-        return jackknife.estimate(pairs, sizes, lambda some: coefficient([pair for of in some for pair in of]))
+        return jackknife.jackknife_estimate(
+            pairs, sizes, lambda some: coefficient([pair for of in some for pair in of])
+        )
 
     apart = [(fsum(a - b for a, b in of), float(len(of))) for of in pairs]
     return Scores(
@@ -201,17 +203,19 @@ def alpha_of(task: Task, things: Sequence[tuple[str, Sequence[str]]]) -> Estimat
     if task.name == _CONTINUOUS:
         return None
     of_thing = ((session_id, pair, n) for session_id, labels in things for pair, n in coincidences(labels).items())
-    return jackknife.of_pairs(of_thing, partial(alpha, order=classes(task) if ordered(task) else ()))
+    return jackknife.pairs_estimate(of_thing, partial(alpha, order=classes(task) if ordered(task) else ()))
 
 
 def weighted_back(things: Sequence[tuple[str, str, str, float]]) -> WeightedBack | None:
     """The figures over (session, first's label, second's, weight); None of nothing."""
-    cells = jackknife.together({(a, b): weight} for _, a, b, weight in things)
+    cells = jackknife.sum_cells({(a, b): weight} for _, a, b, weight in things)
     whole = fsum(cells.values())
     if not whole:
         return None
     same, chance = _same_and_chance(cells)
-    estimate = jackknife.of_pairs(((session_id, (a, b), weight) for session_id, a, b, weight in things), _weighted_back)
+    estimate = jackknife.pairs_estimate(
+        ((session_id, (a, b), weight) for session_id, a, b, weight in things), _weighted_back
+    )
     return WeightedBack(whole, same, chance, estimate)
 
 
@@ -269,9 +273,9 @@ def _of_classes(comparison: Comparison, task: Task, labels: Sequence[str], both:
     comparison.kappa = kappa_estimate((pair.session_id, pair.a, pair.b) for pair in both)
     by_session = [(pair.session_id, (pair.a, pair.b), 1.0) for pair in both]
     comparison.agreement_interval = clustered((at, a == b, 1) for at, (a, b), _ in by_session).interval
-    comparison.ac1 = jackknife.of_pairs(by_session, partial(ac1, labels=len(labels)))
+    comparison.ac1 = jackknife.pairs_estimate(by_session, partial(ac1, labels=len(labels)))
     if ordered(task):
-        comparison.weighted_kappa = jackknife.of_pairs(by_session, partial(weighted_kappa, order=labels))
+        comparison.weighted_kappa = jackknife.pairs_estimate(by_session, partial(weighted_kappa, order=labels))
     comparison.per_class = {name: _of_class(name, both) for name in labels}
     comparison.patterns = _patterns(both)
 

@@ -22,7 +22,7 @@ from agentsignals.labels.units import NotAsked, Selection, Unit, tokens
 from agentsignals.labels.validation import rules_measured
 from agentsignals.model import RULES, Absent, Label
 from agentsignals.model.prices import cost_usd
-from agentsignals.stats.intervals import Corrected
+from agentsignals.stats.intervals import Prevalence
 from agentsignals.store import Store
 from agentsignals.store import sidecars as label_files
 from agentsignals.store.sidecars import LabelRow
@@ -149,7 +149,7 @@ class Summary(Struct, kw_only=True):
     """What the labeller says of the run: address, retries, pauses."""
     measured: str = ""
     """How good this labeller was found to be at this task; empty where nobody measured."""
-    shares: dict[str, Corrected] = field(default_factory=dict)
+    shares: dict[str, Prevalence] = field(default_factory=dict)
     """By class, of a classifier: the share of this run's labels, and what it stands for."""
     file: str = ""
 

@@ -18,11 +18,19 @@ from agentsignals.labels.labellers import Labeller
 from agentsignals.labels.task import mark
 from agentsignals.labels.topic_names import Named, Naming
 from agentsignals.model import Absent, Label
-from agentsignals.questions.prompts import Kept, Prompt
-from agentsignals.questions.sql import WHERE_EACH_LIES, by_session
+from agentsignals.questions.prompts import Prompt, TopicPrompts
+from agentsignals.questions.sql import WHERE_EACH_LIES, place_by_session
 from agentsignals.stats import grouping
 from agentsignals.stats import grouping as density
-from agentsignals.stats.grouping import NOISE, dense_groups, naming_words, point_groups, settled, text_points, words_of
+from agentsignals.stats.grouping import (
+    NOISE,
+    dense_groups,
+    naming_words,
+    point_groups,
+    stable_groups,
+    text_points,
+    words_of,
+)
 from agentsignals.stats.intervals import SEED
 from agentsignals.store import Store
 from agentsignals.store import sidecars as label_files
@@ -32,7 +40,7 @@ from agentsignals.store.sidecars import LabelRow
 _LANGUAGE = "chat.prompt_language"
 
 
-def kept_prompts(store: Store, where: str) -> tuple[int, Kept]:
+def kept_prompts(store: Store, where: str) -> tuple[int, TopicPrompts]:
     """How many prompts the sessions have that meet an SQL condition over `sessions`, and those of them that are
     compared. Prompts of eval runs are nobody's words."""
     chosen = f"(SELECT session_id FROM sessions WHERE ({where})) AND context <> 'eval'"  # noqa: S608  (the person's SQL)
@@ -43,8 +51,8 @@ def kept_prompts(store: Store, where: str) -> tuple[int, Kept]:
         f" WHERE turns.kind IN ('prompt', 'queued_prompt') AND turns.session_id IN {chosen} ORDER BY ALL"
     )
     prompts = _dicts(store, asked)
-    places = by_session(_dicts(store, WHERE_EACH_LIES))
-    return len(prompts), Kept(prompts, places)
+    places = place_by_session(_dicts(store, WHERE_EACH_LIES))
+    return len(prompts), TopicPrompts(prompts, places)
 
 
 def _dicts(store: Store, asked: str) -> list[dict[str, object]]:
@@ -141,7 +149,7 @@ def _by_means(points: Sequence[Sequence[float]], seed: int) -> _Grouped | Absent
     groups = point_groups(points, wanted, seed)
     if isinstance(groups, Absent):
         return groups
-    return settled(groups.of, groups.fit, SMALLEST_OF_KMEANS), groups.fit, None
+    return stable_groups(groups.of, groups.fit, SMALLEST_OF_KMEANS), groups.fit, None
 
 
 # What prompts are about, over a store: alike prompts in groups, kept as labels of the task `topic` by `clusters`.
@@ -256,7 +264,7 @@ _MISSING = {
 }
 
 
-def _summary(kept: Kept, made: Clusters, prompts: int, seed: int) -> Summary:
+def _summary(kept: TopicPrompts, made: Clusters, prompts: int, seed: int) -> Summary:
     kept_prompts = kept.prompts
     sessions = [{p.row["session_id"] for p in _of(kept_prompts, made, n)} for n in range(made.count)]
     words = _words(kept_prompts, made.of) if made.count else []

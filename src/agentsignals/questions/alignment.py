@@ -44,7 +44,7 @@ _LOOKS = frozenset(("diff", "status", "log", "show", "branch"))
 _LOOKS_ONLY = frozenset(("search", "plan"))
 """Classes whose steps lead somewhere and do nothing: what is looked for shows in what is read then."""
 
-Deed: TypeAlias = "tuple[str, ...]"
+Operation: TypeAlias = "tuple[str, ...]"
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -58,13 +58,13 @@ class Step(Struct, frozen=True, kw_only=True):
     """The command, the file, or the words."""
     status: str = ""
     error: str = ""
-    same: Deed = ()
+    same: Operation = ()
     """Equal where two steps did the same."""
-    named: Deed = ()
+    named: Operation = ()
     """As `alike`, its own scripts by their names."""
-    alike: Deed = ()
+    alike: Operation = ()
     """Equal where two steps did the same kind of thing to the same file."""
-    deeds: frozenset[Deed] = frozenset()
+    deeds: frozenset[Operation] = frozenset()
     """`(read, file)`, `(change, file, line)`, `(test, file)`, `(tries,)` …; none of a step that looks around, tidies
     up, or failed to change anything."""
     files: frozenset[str] = frozenset()
@@ -75,7 +75,7 @@ class Step(Struct, frozen=True, kw_only=True):
     """Whether the trace does not say what it was about: code, or a tool of no known kind."""
 
 
-class Names:
+class FileNames:
     """What the files of several runs are called, each by one name."""
 
     def __init__(self, sessions: Iterable[Session]) -> None:
@@ -93,7 +93,7 @@ class Names:
         return "/".join(parts[-_TAIL:])
 
 
-def steps_of(session: Session, names: Names) -> list[Step]:
+def steps_of(session: Session, names: FileNames) -> list[Step]:
     """What a run did, in order."""
     edits: dict[int, list[Edit]] = defaultdict(list)
     for edit in session.edits:
@@ -138,16 +138,16 @@ def _scratch(calls: Sequence[ToolCall], edits: Mapping[int, list[Edit]]) -> set[
     return {path for path, seq in created.items() if dropped.get(path, -1) > seq or posixpath.basename(path) in ran}
 
 
-def _step(call: ToolCall, edits: list[Edit], scratch: set[str], names: Names) -> Step:
+def _step(call: ToolCall, edits: list[Edit], scratch: set[str], names: FileNames) -> Step:
     def named(path: str) -> str:
         return SCRATCH if path in scratch else names.of(path)
 
     words = about(call.class_, call.path, call.command, call.arguments)[:_MOST_CHARS]
     path = named(call.path) if call.path and call.path not in (".", "..") else ""
     kind, ran = call.class_, call.status in RAN
-    deeds: set[Deed] = set()
-    alike: Deed = (kind, path)
-    same: Deed = (kind, path, _flat(words))
+    deeds: set[Operation] = set()
+    alike: Operation = (kind, path)
+    same: Operation = (kind, path, _flat(words))
     opaque = False
     scripts: Sequence[str] = ()
     """What its own scripts are called."""
@@ -186,7 +186,7 @@ def _step(call: ToolCall, edits: list[Edit], scratch: set[str], names: Names) ->
     )  # fmt: skip
 
 
-def _changes(call: ToolCall, edits: list[Edit], path: str, named: Callable[[str], str]) -> set[Deed]:
+def _changes(call: ToolCall, edits: list[Edit], path: str, named: Callable[[str], str]) -> set[Operation]:
     """What a call changes, by file and line; the file alone, where the trace does not say which lines."""
     whole = sorted({edit.path for edit in edits})
     if call.command is not None:
@@ -198,7 +198,7 @@ def _changes(call: ToolCall, edits: list[Edit], path: str, named: Callable[[str]
     if not any(by_file.values()):
         return {("edited", named(file)) for file in whole} or {("edited", path)}
     # Of a command that tells the lines of some of its files, the others are edited, too.
-    changed: set[Deed] = {
+    changed: set[Operation] = {
         ("edited", named(file)) for file in whole if call.command is not None and not by_file.get(file)
     }
     for file, lines in by_file.items():
@@ -235,10 +235,10 @@ def _code(line: str) -> str:
     return line
 
 
-def _ran(command: str, scratch: set[str], names: Names) -> tuple[set[str], set[Deed], list[str]]:
+def _ran(command: str, scratch: set[str], names: FileNames) -> tuple[set[str], set[Operation], list[str]]:
     """The programs that a command calls, what it did, and which of the run's own scripts it names."""
     bases = {posixpath.basename(file) for file in scratch}
-    deeds: set[Deed] = set()
+    deeds: set[Operation] = set()
     family: set[str] = set()
     scripts: list[str] = []
     for name, words in _commands(command):
@@ -284,7 +284,7 @@ MOST_STEPS = 10_000
 How = Literal["same", "alike", "other", "left", "right"]
 
 
-class Facing(Struct, frozen=True):
+class AlignedRow(Struct, frozen=True):
     """A row: what stands beside what."""
 
     left: Step | None
@@ -299,11 +299,11 @@ class Facing(Struct, frozen=True):
         return any(step is not None and step.kind != "prompt" for step in (self.left, self.right))
 
 
-def facing(left: Sequence[Step], right: Sequence[Step]) -> list[Facing]:
+def align_steps(left: Sequence[Step], right: Sequence[Step]) -> list[AlignedRow]:
     """The steps of both, in order, each once. The other way round it is the same, mirrored."""
     if [step.same for step in left] <= [step.same for step in right]:
         return _faced(left, right, _LEVELS)
-    return [Facing(row.right, row.left, _MIRRORED.get(row.how, row.how)) for row in _faced(right, left, _LEVELS)]
+    return [AlignedRow(row.right, row.left, _MIRRORED.get(row.how, row.how)) for row in _faced(right, left, _LEVELS)]
 
 
 _MIRRORED: dict[How, How] = {"left": "right", "right": "left"}
@@ -324,27 +324,27 @@ _LEVELS: tuple[_Level, ...] = (
 landmarks; how often something is read between them, or tried, differs from run to run."""
 
 
-def _faced(left: Sequence[Step], right: Sequence[Step], levels: Sequence[_Level]) -> list[Facing]:
+def _faced(left: Sequence[Step], right: Sequence[Step], levels: Sequence[_Level]) -> list[AlignedRow]:
     if not levels or not left or not right:
         return _apart(left, right)
     (how, key, counts), rest = levels[0], levels[1:]
     here, there = ([k for k, step in enumerate(side) if counts(step)] for side in (left, right))
-    rows: list[Facing] = []
+    rows: list[AlignedRow] = []
     i = j = 0
     for n, m in _common([key(left[k]) for k in here], [key(right[k]) for k in there]):
         a, b = here[n], there[m]
         rows += _faced(left[i:a], right[j:b], rest)
-        rows.append(Facing(left[a], right[b], how))
+        rows.append(AlignedRow(left[a], right[b], how))
         i, j = a + 1, b + 1
     return rows + _faced(left[i:], right[j:], rest)
 
 
-def _apart(left: Sequence[Step], right: Sequence[Step]) -> list[Facing]:
+def _apart(left: Sequence[Step], right: Sequence[Step]) -> list[AlignedRow]:
     """What each did between two rows in which they meet."""
     both = min(len(left), len(right))
-    rows = [Facing(a, b, "other") for a, b in zip(left[:both], right[:both], strict=True)]
-    rows += [Facing(step, None, "left") for step in left[both:]]
-    return rows + [Facing(None, step, "right") for step in right[both:]]
+    rows = [AlignedRow(a, b, "other") for a, b in zip(left[:both], right[:both], strict=True)]
+    rows += [AlignedRow(step, None, "left") for step in left[both:]]
+    return rows + [AlignedRow(None, step, "right") for step in right[both:]]
 
 
 def _common(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[int, int]]:
@@ -431,7 +431,7 @@ class Side(Struct, frozen=True, kw_only=True):
     """Files that it read or changed from there on, and the other did not at any time."""
 
 
-class Parting(Struct, frozen=True, kw_only=True):
+class DivergencePoint(Struct, frozen=True, kw_only=True):
     """The step after which two runs do not come together again."""
 
     place: Place
@@ -452,12 +452,12 @@ class Divergence(Struct, frozen=True, kw_only=True):
     """The first call that is not the same."""
     strays: Place | None
     """The first step that the other never takes, though they may come together again."""
-    parts: Parting | None
+    parts: DivergencePoint | None
     changes_shared: float | None
     """Of all lines that either changed, the share that both did; None where neither changed any."""
 
 
-def divergence(rows: Sequence[Facing], left_out: bool = False) -> Divergence:
+def divergence(rows: Sequence[AlignedRow], left_out: bool = False) -> Divergence:
     """Where the runs of an alignment part. `left_out`: steps of either are not in it."""
     sides = [[step for row in rows if (step := pick(row)) and step.kind != "prompt"] for pick in (_left, _right)]
     did = [_did(side) for side in sides]
@@ -471,7 +471,7 @@ def divergence(rows: Sequence[Facing], left_out: bool = False) -> Divergence:
         place, shared = _place(rows, n), min(private[n].values(), default=0.0)
         touched = [frozenset(file for step in side for file in step.files) for side in sides]
         unsure = _unsure(rows[n], basis, shared, sides, left_out)
-        parting = Parting(
+        parting = DivergencePoint(
             place=place,
             basis=basis,
             shared=shared,
@@ -488,13 +488,13 @@ def divergence(rows: Sequence[Facing], left_out: bool = False) -> Divergence:
     )
 
 
-def _did(steps: Sequence[Step]) -> frozenset[Deed]:
+def _did(steps: Sequence[Step]) -> frozenset[Operation]:
     """All that a run did. Who is known to have changed lines of a file has edited it."""
     deeds = {deed for step in steps for deed in step.deeds}
     return frozenset(deeds | {("edited", deed[1]) for deed in deeds if deed[0] == "change"})
 
 
-def _parting(rows: Sequence[Facing], private: Sequence[dict[str, float]]) -> tuple[int | None, Basis]:
+def _parting(rows: Sequence[AlignedRow], private: Sequence[dict[str, float]]) -> tuple[int | None, Basis]:
     changing = [n for n, row in enumerate(rows) if any(s is not None and s.is_change for s in (row.left, row.right))]
     for n in changing:
         if any((step := getattr(rows[n], side)) and step.is_change for side in private[n]):
@@ -504,7 +504,7 @@ def _parting(rows: Sequence[Facing], private: Sequence[dict[str, float]]) -> tup
     return next((n for n in range(after, len(rows)) if private[n] or _goes_on_alone(rows, n)), None), basis
 
 
-def _goes_on_alone(rows: Sequence[Facing], start: int) -> bool:
+def _goes_on_alone(rows: Sequence[AlignedRow], start: int) -> bool:
     """Whether a stretch begins here in which one does something and the other nothing."""
     how, doing = rows[start].how, 0
     for row in islice(rows, start, None):
@@ -517,7 +517,7 @@ def _goes_on_alone(rows: Sequence[Facing], start: int) -> bool:
     return False
 
 
-def _private(row: Facing, did: Sequence[frozenset[Deed]]) -> dict[str, float]:
+def _private(row: AlignedRow, did: Sequence[frozenset[Operation]]) -> dict[str, float]:
     """The sides whose step in this row is one that the other run never takes, with the share that it has of it."""
     shares = {}
     for name, step, other in (("left", row.left, did[1]), ("right", row.right, did[0])):
@@ -530,7 +530,7 @@ def _private(row: Facing, did: Sequence[frozenset[Deed]]) -> dict[str, float]:
     return shares
 
 
-def _unsure(row: Facing, basis: Basis, shared: float, sides: Sequence[Sequence[Step]], left_out: bool) -> str:
+def _unsure(row: AlignedRow, basis: Basis, shared: float, sides: Sequence[Sequence[Step]], left_out: bool) -> str:
     opaque = max(sum(step.is_opaque for step in side) / len(side) if side else 0.0 for side in sides)
     edited = {deed[0] for step in (row.left, row.right) if step is not None for deed in step.deeds}
     reasons = [
@@ -552,17 +552,17 @@ def _side(rest: Sequence[Step], elsewhere: frozenset[str]) -> Side:
     )
 
 
-def _place(rows: Sequence[Facing], n: int) -> Place:
+def _place(rows: Sequence[AlignedRow], n: int) -> Place:
     before = rows[:n]
     left, right = (sum(1 for row in before if (s := pick(row)) and s.kind != "prompt") for pick in (_left, _right))
     return Place(row=n, left=1 + left, right=1 + right)
 
 
-def _left(row: Facing) -> Step | None:
+def _left(row: AlignedRow) -> Step | None:
     return row.left
 
 
-def _right(row: Facing) -> Step | None:
+def _right(row: AlignedRow) -> Step | None:
     return row.right
 
 
@@ -571,7 +571,7 @@ def _right(row: Facing) -> Step | None:
 # More than two are aligned as a star: each with one reference, a run that solved the task where one did, so that
 # every place says where a run left the one that got there (design/alignment.md#more-than-two).
 
-__all__ = ["FACTS", "OF_TASK", "OF_TRIAL", "Alignment", "Facing", "Run", "Step", "align", "reference_of"]
+__all__ = ["FACTS", "OF_TASK", "OF_TRIAL", "AlignedRow", "Alignment", "Run", "Step", "align", "reference_of"]
 
 MOST_RUNS = 50
 """Attempts at one task that are aligned."""
@@ -613,7 +613,7 @@ class Alignment(Struct, frozen=True, kw_only=True):
 
     left: Run
     right: Run
-    rows: list[Facing]
+    rows: list[AlignedRow]
     left_out: tuple[int, int]
     """Steps at the ends that are not aligned, for there are too many."""
     same: int
@@ -625,7 +625,7 @@ class Alignment(Struct, frozen=True, kw_only=True):
 
 def align(sessions: Sequence[Session], facts: Mapping[str, Mapping[str, Any]]) -> list[Alignment]:
     """Each further session beside the first. `facts`: rows of `FACTS` by session."""
-    names = Names(sessions)
+    names = FileNames(sessions)
     steps = [steps_of(session, names) for session in sessions]
     runs = [
         _run(session, done, facts.get(session.session_id, {})) for session, done in zip(sessions, steps, strict=True)
@@ -649,7 +649,7 @@ def _run(session: Session, steps: Sequence[Step], facts: Mapping[str, Any]) -> R
 
 
 def _aligned(left: Run, ours: Sequence[Step], right: Run, theirs: Sequence[Step]) -> Alignment:
-    rows = facing(ours[:MOST_STEPS], theirs[:MOST_STEPS])
+    rows = align_steps(ours[:MOST_STEPS], theirs[:MOST_STEPS])
     left_out = max(len(ours) - MOST_STEPS, 0), max(len(theirs) - MOST_STEPS, 0)
     return Alignment(
         left=left,

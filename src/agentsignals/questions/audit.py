@@ -13,16 +13,16 @@ from typing import Any
 from msgspec import Struct, field
 
 from agentsignals.questions.compare.attempts import (
-    Tried,
+    Attempt,
+    attempts_of,
+    candidate_columns,
     candidates,
-    chosen,
     decoded,
     evaluated,
     outcome_rule,
-    tried_of,
 )
 from agentsignals.questions.compare.attempts import queries as compare_queries
-from agentsignals.questions.compare.candidate import place
+from agentsignals.questions.compare.candidate import task_key
 from agentsignals.questions.question import Row
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.stats.validation import CAVEAT
@@ -104,8 +104,8 @@ def queries(where: str = "true") -> dict[str, str]:
 def audit_report(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> AuditReport:
     """The audit of these rows. `by`: columns and knobs that make a candidate, as in `compare`; UsageError where no
     attempt has one."""
-    everyone = tried_of(_RULE, rows)
-    columns = chosen(everyone, by)
+    everyone = attempts_of(_RULE, rows)
+    columns = candidate_columns(everyone, by)
     groups = {name: evaluated(attempts) for name, attempts in candidates(everyone, columns).items()}
     passes = passes_of(groups, rows["audits"])
     first = [entry for entry in passes if not entry.attempt]
@@ -124,7 +124,7 @@ def audit_report(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> Audit
     )
 
 
-def passes_of(groups: Mapping[str, Sequence[Tried]], audits: Sequence[Row]) -> list[Pass]:
+def passes_of(groups: Mapping[str, Sequence[Attempt]], audits: Sequence[Row]) -> list[Pass]:
     """The passed attempts of these candidates with what they rest on, those not derived first. `audits`: rows of
     `AUDITS`."""
     by_session = {row["session_id"]: row for row in audits}
@@ -137,7 +137,7 @@ def passes_of(groups: Mapping[str, Sequence[Tried]], audits: Sequence[Row]) -> l
     return sorted(passes, key=lambda p: (-VERDICTS.index(p.verdict), p.task or "", p.attempt, p.session_id))
 
 
-def _pass(attempt: Tried, candidate: str, row: Row | None) -> Pass:
+def _pass(attempt: Attempt, candidate: str, row: Row | None) -> Pass:
     detail = decoded(row["detail"]) if row is not None else None
     stated = detail if isinstance(detail, dict) else {}
     verdict = decoded(row["value"]) if row is not None else None
@@ -154,7 +154,7 @@ def _pass(attempt: Tried, candidate: str, row: Row | None) -> Pass:
     )
 
 
-def _candidate(name: str, attempts: Sequence[Tried], first: Sequence[Pass]) -> CandidateAudit:
+def _candidate(name: str, attempts: Sequence[Attempt], first: Sequence[Pass]) -> CandidateAudit:
     verdicts = {entry.session_id: entry.verdict for entry in first}
     judged = [attempt for attempt in attempts if not attempt.index and attempt.outcome is not None]
     return CandidateAudit(
@@ -166,10 +166,10 @@ def _candidate(name: str, attempts: Sequence[Tried], first: Sequence[Pass]) -> C
     )
 
 
-def _rate(judged: Sequence[Tried], counted: set[str]) -> Rate:
+def _rate(judged: Sequence[Attempt], counted: set[str]) -> Rate:
     by_task: dict[str, list[float]] = {}
     for attempt in judged:
-        pair = by_task.setdefault(place(attempt, True), [0.0, 0.0])
+        pair = by_task.setdefault(task_key(attempt, True), [0.0, 0.0])
         pair[0] += attempt.session_id in counted
         pair[1] += 1
     n = sum(attempt.session_id in counted for attempt in judged)
@@ -177,7 +177,7 @@ def _rate(judged: Sequence[Tried], counted: set[str]) -> Rate:
     return Rate(n=n, of=len(judged), value=n / len(judged) if judged else 0.0, low=low, high=high)
 
 
-def in_words(rate: Rate) -> str:
+def rate_text(rate: Rate) -> str:
     """`7 of 12, 58% [31%, 82%]`."""
     if not rate.of:
         return "none judged"

@@ -17,13 +17,24 @@ import msgspec
 from msgspec import Meta, Struct
 
 from agentsignals.errors import BaselineError
-from agentsignals.questions.charts import by_position, dots
-from agentsignals.questions.estimates import DOMINANT, INTERVAL_NOTE, Estimate, chart, count, drawn, mark, table
+from agentsignals.questions.charts import dots, intervals_by_position
+from agentsignals.questions.estimates import DOMINANT, INTERVAL_NOTE, Estimate, chart, count, mark, table
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.label_shares import QUERIES, Labelled, labelled, rules_find
-from agentsignals.questions.question import Chart, Closed, Context, Finding, Inputs, Kind, Outcome, Row, Study, Table
+from agentsignals.questions.label_shares import QUERIES, Labelled, labelled, rules_recall_text
+from agentsignals.questions.question import (
+    Chart,
+    Context,
+    Finding,
+    Inputs,
+    Kind,
+    NoSessions,
+    Outcome,
+    Row,
+    Study,
+    Table,
+)
 from agentsignals.questions.sql import BOUND, PLACED
-from agentsignals.stats.agent_traces import LOW_N, bands, negative_at
+from agentsignals.stats.agent_traces import LOW_N, bands, negative_between
 from agentsignals.stats.intervals import Interval, Z, quantile
 
 FORM = 1
@@ -170,7 +181,7 @@ def rates(labels: Labelled) -> list[Rate]:
     """NEGATIVE by turn, of the turns with enough labelled messages."""
     by_turn = []
     for first, last in bands():
-        point = labels.estimate(partial(negative_at, first=first, last=last))
+        point = labels.estimate(partial(negative_between, first=first, last=last))
         if point.n >= FEWEST:
             low, high = point.interval or (None, None)
             by_turn.append(Rate(f"{first}+" if last == inf else f"{first}", int(point.n), int(point.k), low, high))
@@ -246,7 +257,7 @@ YOURS, BASE = "yours", "baseline"
 _OF_TWO = "the interval is made of those of both sides, over places"
 _NO_PLACES = "the interval takes sessions as independent"
 """A baseline's places are not published."""
-_ELSEWHERE = Closed("It rests on another collection's figures, which name no session.")
+_ELSEWHERE = NoSessions("It rests on another collection's figures, which name no session.")
 _MEDIAN = 2
 """Where the median stands among the quantiles."""
 
@@ -274,7 +285,7 @@ def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
     return Outcome(
         [_size(yours, base, command), _furthest_turn(turns, yours, base, command), _furthest_measure(pairs, command)],
         [_measures_table(pairs), _turns_table(turns)],
-        drawn(_turns_chart(turns), _measures_chart(pairs)),
+        [_turns_chart(turns), _measures_chart(pairs)],
         _limits(yours, base, pairs),
     )
 
@@ -282,7 +293,7 @@ def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
 def _size(yours: Baseline, base: Baseline, command: str) -> Finding:
     of = "sessions of the baseline"
     note = f"in {base.places:,} places; yours: {yours.sessions:,} sessions in {yours.places:,} places"
-    size = count(base.sessions, base.sessions, behind=_ELSEWHERE)
+    size = count(base.sessions, base.sessions, evidence=_ELSEWHERE)
     return size.finding("baseline.sessions", of.capitalize(), of, note, unit="sessions", command=command)
 
 
@@ -346,7 +357,7 @@ def _furthest_measure(pairs: list[tuple[Spread, Spread]], command: str) -> Findi
 
 
 def _no_gap(name: str, title: str, command: str, note: str) -> Finding:
-    return count(None, 0, "number", behind=_ELSEWHERE).finding(
+    return count(None, 0, "number", evidence=_ELSEWHERE).finding(
         f"baseline.{name}", title, "sessions", note, unit="", command=command
     )
 
@@ -360,7 +371,7 @@ def _unlike(mine: Spread, other: Spread) -> str:
     if mine.version != other.version:
         return f"measured otherwise: version {mine.version} against {other.version}"
     whose = [side for side, spread in ((YOURS, mine), (BASE, other)) if spread.at_least]
-    why = rules_find() if mine.signal == OF_WORDS else "output logged in mid-stream"
+    why = rules_recall_text() if mine.signal == OF_WORDS else "output logged in mid-stream"
     return f"a lower bound, {why}: {' and '.join(whose)}" if whose else ""
 
 
@@ -393,7 +404,7 @@ def _measures_table(pairs: list[tuple[Spread, Spread]]) -> Table:
         rows,
         n=max((mine.n for mine, _ in pairs), default=0),
         of="of your sessions at most",
-        behind=_ELSEWHERE,
+        evidence=_ELSEWHERE,
         note="A gap is the difference of the means over their common standard deviation; 0.2 is small, 0.8 large"
         " (Cohen 1988). Medians and quantiles stand beside because most measures are skewed.",
     )
@@ -417,7 +428,7 @@ def _turns_table(turns: list[tuple[Rate, Rate]]) -> Table:
         rows,
         n=sum(mine.n for mine, _ in turns),
         of="of your labelled messages",
-        behind=_ELSEWHERE,
+        evidence=_ELSEWHERE,
         note=f"Few: under {LOW_N} labelled messages on either side.",
     )
 
@@ -443,7 +454,7 @@ def _turns_chart(turns: list[tuple[Rate, Rate]]) -> Chart | None:
         "baseline.turns",
         "NEGATIVE messages by turn, yours and the baseline's",
         rows,
-        by_position(rows, "number of the turn in its session", "share of labelled messages", (YOURS, BASE)),
+        intervals_by_position(rows, "number of the turn in its session", "share of labelled messages", (YOURS, BASE)),
         n=sum(mine.n for mine, _ in turns),
         of="of your labelled messages",
         note=f"the baseline's n = {sum(other.n for _, other in turns):,}; lines are 95% intervals",

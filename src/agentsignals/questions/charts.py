@@ -17,9 +17,9 @@ from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
-from agentsignals.questions.estimates import MOST_AGENTS, agents_in_order, bar, chart, mark
+from agentsignals.questions.estimates import MOST_AGENTS, agents_by_sessions, bar, chart, mark
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Chart, Each, Kind, Part, Row
+from agentsignals.questions.question import Chart, EvidenceRows, Kind, Part, Row
 from agentsignals.stats.intervals import quantile
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -103,7 +103,7 @@ def histogram(rows: Sequence[Row], title: str, counted: str) -> dict[str, Any]:
     )
 
 
-def heat(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, Any]:
+def heatmap(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, Any]:
     """Shares as a table of shaded cells. Rows: name, column, value, tip."""
     shown = [{**row, "told": f"{100 * row['value']:.0f}" if row["value"] >= 0.005 else ""} for row in rows]
     x = {"field": "column", "type": "nominal", "title": None, "sort": list(columns)}
@@ -120,7 +120,7 @@ def heat(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, Any]:
     )
 
 
-def over_time(
+def stacked_columns(
     rows: Sequence[Row], title: str, kind: Kind, names: Sequence[str], span: tuple[str, str]
 ) -> dict[str, Any]:
     """Columns stacked by name over time. Rows: name, from, to (ISO dates), low, high (of the stack), tip."""
@@ -161,7 +161,7 @@ def lines(rows: Sequence[Row], title: str, kind: Kind, names: Sequence[str], spa
     )
 
 
-def by_position(rows: Sequence[Row], across: str, title: str, names: Sequence[str]) -> dict[str, Any]:
+def intervals_by_position(rows: Sequence[Row], across: str, title: str, names: Sequence[str]) -> dict[str, Any]:
     """Estimates with intervals along positions, one mark a name. Rows: name, at, value, low, high, tip."""
     order = list(dict.fromkeys(row["at"] for row in rows))
     x = {"field": "at", "type": "nominal", "title": across, "sort": order, "axis": {"labelAngle": 0}}
@@ -226,7 +226,7 @@ def histogram_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     if len(filled) < 2:
         return None
     rows = [
-        bar(_short(edges, i), n, f"{_long(edges, i)} {unit}: {n:,} of {len(values):,} {of}", behind=sessions)
+        bar(_short(edges, i), n, f"{_long(edges, i)} {unit}: {n:,} of {len(values):,} {of}", evidence=sessions)
         for i, sessions in enumerate(classes)
         for n in [len(sessions)]
         if filled[0] <= i <= filled[-1]
@@ -278,14 +278,14 @@ class Buckets(Struct, frozen=True):
 
     @property
     def end(self) -> datetime:
-        return following(self.last, self.step)
+        return next_start(self.last, self.step)
 
     def of(self, moment: datetime) -> datetime:
         """The start of the bucket a moment lies in."""
         return start_of(moment, self.step)
 
 
-def buckets(moments: Sequence[datetime]) -> Buckets | None:
+def buckets_of(moments: Sequence[datetime]) -> Buckets | None:
     """Days up to six weeks, weeks up to two years, months beyond; None without a moment."""
     if not moments:
         return None
@@ -301,7 +301,7 @@ def start_of(moment: datetime, step: Step) -> datetime:
     return day - timedelta(days=day.weekday()) if step == "week" else day
 
 
-def following(start: datetime, step: Step) -> datetime:
+def next_start(start: datetime, step: Step) -> datetime:
     """The start of the next bucket."""
     if step == "month":
         return start_of(start + timedelta(days=32), "month")
@@ -314,7 +314,7 @@ MOST_POINTS = 150
 """A chart of more points shows no more; of a longer time only every n-th day is drawn."""
 
 
-def rolling(ascending: Sequence[datetime], days: int, fewest: int = 1) -> Iterator[tuple[datetime, slice]]:
+def rolling_windows(ascending: Sequence[datetime], days: int, fewest: int = 1) -> Iterator[tuple[datetime, slice]]:
     """For each day from the first observation to the last: which observations are of that day and the `days` - 1
     before it.
 
@@ -336,7 +336,7 @@ def rolling(ascending: Sequence[datetime], days: int, fewest: int = 1) -> Iterat
         day += timedelta(days=step)
 
 
-def iso(day: datetime) -> str:
+def iso_time(day: datetime) -> str:
     """The day as charts want it."""
     return day.strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -373,7 +373,7 @@ def lines_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     }
     rows: list[Row] = []
     drawn_days: list[datetime] = []
-    for day, window in rolling([at for at, _, _ in timed], days, fewest):
+    for day, window in rolling_windows([at for at, _, _ in timed], days, fewest):
         drawn_days.append(day)
         n = window.stop - window.start
         for name, (column, measure, is_share) in drawn_lines.items():
@@ -381,17 +381,17 @@ def lines_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
             if value is not None:
                 tip = f"{name}, {days} days to {day:%Y-%m-%d}: {formatted(value, kind)}, n = {n:,} {of}"
                 behind = partial(_parts, sessions, column if is_share else None, window)
-                rows.append(mark({"name": name, "from": iso(day), "value": value, "tip": tip}, behind))
+                rows.append(mark({"name": name, "from": iso_time(day), "value": value, "tip": tip}, behind))
     if len(drawn_days) < 2 or not rows:
         return None
     first, last = drawn_days[0], drawn_days[-1]
     drawn = {row["name"] for row in rows}
-    ends = [row["tip"] for row in rows if row["from"] == iso(last)]
+    ends = [row["tip"] for row in rows if row["from"] == iso_time(last)]
     return chart(
         id,
         title,
         rows,
-        lines(rows, unit, kind, [name for name in drawn_lines if name in drawn], (iso(first), iso(last))),
+        lines(rows, unit, kind, [name for name in drawn_lines if name in drawn], (iso_time(first), iso_time(last))),
         n=len(timed),
         of=of,
         note=f"each point is of the {days} days up to it; days with fewer than {fewest} {of} behind them have none",
@@ -403,7 +403,7 @@ def _mean(parts: list[float]) -> float:
     return sum(parts) / len(parts)
 
 
-def _parts(sessions: Sequence[str], parts: Sequence[float] | None, window: slice) -> Each:
+def _parts(sessions: Sequence[str], parts: Sequence[float] | None, window: slice) -> EvidenceRows:
     """What each session of a window has of a share; of another measure one an observation."""
     of_window = sessions[window]
     return of_window if parts is None else zip(of_window, parts[window], repeat(1))
@@ -415,7 +415,7 @@ _GAP = 0.12
 """Share of a bucket left white, so that columns can be counted."""
 
 
-def over_time_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
+def stacked_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     sessions: Sequence[Row],
     column: str | None,
     *,
@@ -429,10 +429,10 @@ def over_time_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     that have both lie in one bucket. `left_out`: which are not among them, and why.
     """
     placed = [s for s in sessions if s["started_at"] is not None and (column is None or s[column] is not None)]
-    span = buckets([s["started_at"] for s in placed])
+    span = buckets_of([s["started_at"] for s in placed])
     if span is None or span.first == span.last:
         return None
-    order = agents_in_order(sessions)
+    order = agents_by_sessions(sessions)
     named = order[:MOST_AGENTS]
     names = [*named, OTHERS] if len(order) > MOST_AGENTS else named
     parts: dict[datetime, dict[str, list[Part]]] = defaultdict(lambda: defaultdict(list))
@@ -449,7 +449,7 @@ def over_time_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
         id,
         f"{title} by {span.step}",
         rows,
-        over_time(rows, f"{unit} per {span.step}", kind, names, (iso(span.first), iso(span.end))),
+        stacked_columns(rows, f"{unit} per {span.step}", kind, names, (iso_time(span.first), iso_time(span.end))),
         n=len(placed),
         of="sessions",
         note=f"not drawn: {' and '.join(undrawn)}" if undrawn else "",
@@ -462,7 +462,7 @@ def _stacked(
 ) -> list[Row]:
     rows: list[Row] = []
     for start in sorted(placed):
-        end = following(start, span.step)
+        end = next_start(start, span.step)
         low = 0.0
         for name in names:
             parts = placed[start].get(name)
@@ -472,9 +472,9 @@ def _stacked(
             high = low + amount
             tip = f"{name}, {span.step} of {start:%Y-%m-%d}: {say(amount)}, n = {len(parts):,} sessions"
             until = end - (end - start) * _GAP
-            drawn = {"name": name, "from": iso(start), "to": iso(until), "low": low, "high": high, "tip": tip}
+            drawn = {"name": name, "from": iso_time(start), "to": iso_time(until), "low": low, "high": high, "tip": tip}
             rows.append(
-                mark(drawn | ({"short": True} if span.end - span.first < timedelta(days=200) else {}), behind=parts)
+                mark(drawn | ({"short": True} if span.end - span.first < timedelta(days=200) else {}), evidence=parts)
             )
             low = high
     return rows

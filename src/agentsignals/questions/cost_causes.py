@@ -84,7 +84,7 @@ class Result(NamedTuple):
     """`result`, or one of `_WASTED`."""
 
 
-class Charge(NamedTuple):
+class CostItem(NamedTuple):
     """A part of the bill."""
 
     session_id: str
@@ -141,12 +141,12 @@ BOUNDED = ("output", "subagents")
 """Causes that are too low where a session logs its output in mid-stream."""
 
 
-def charged(
+def cost_by_cause(
     bill: Iterable[Row],
     calls: Iterable[tuple[Any, ...]],
     results: Iterable[tuple[Any, ...]],
     compactions: Iterable[tuple[Any, ...]],
-) -> tuple[list[Charge], list[Row]]:
+) -> tuple[list[CostItem], list[Row]]:
     """The bill by cause, which sums to the costs of the sessions that have one. And the results that were there before:
     rows of session_id, name, path, and kind (`repeated`, `reread`).
     What comes are the rows of `QUERIES` in their order: of the bill by name, each `Call`, each `Result`; all results
@@ -174,7 +174,7 @@ def charged(
         for call in map(Call._make, of_thread):
             context.charge(call, sums[session_id, call.model, call.day])
     charges = [
-        Charge(session_id, model, day, cause, usd)
+        CostItem(session_id, model, day, cause, usd)
         for (session_id, model, day), of_cause in sums.items()
         for cause, usd in of_cause.items()
         if usd

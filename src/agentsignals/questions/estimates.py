@@ -31,19 +31,19 @@ from agentsignals.questions import sql
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import (
     Chart,
-    Closed,
     Column,
-    Counted,
+    Evidence,
     Finding,
     Inputs,
     Kind,
+    NoSessions,
     Row,
     Table,
-    again,
-    note_mark,
-    note_marks,
-    note_rows,
-    note_sessions,
+    note_chart_evidence,
+    note_evidence,
+    note_mark_evidence,
+    note_row_evidence,
+    query_command,
 )
 from agentsignals.stats.intervals import (
     FEWEST_CLUSTERS,
@@ -52,14 +52,14 @@ from agentsignals.stats.intervals import (
     clustered_columns,
     clustered_sums,
     median,
+    nonzero_sums,
     quantile,
     ratio_interval,
     share_interval,
     sums,
-    sums_but_zeros,
 )
 
-MOST_BEHIND = 5
+TOP_SESSIONS = 5
 """Sessions that a finding names (this project's choice: a screen of them)."""
 INTERVAL_NOTE = "the line is the 95% interval"
 
@@ -76,7 +76,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
     note: str = ""
     """What the interval rests on, and what speaks against it."""
     counted: Any = None
-    """The sessions it counts, as a `Counted`: what opens behind it."""
+    """The sessions it counts, as `Evidence`: what opens behind it."""
     is_sum: bool = False
     """Whether `counted` are parts of a sum, of which a finding names the largest."""
 
@@ -86,7 +86,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
         if not self.is_sum:
             return ()
         parts = self.counted() if callable(self.counted) else self.counted
-        return behind([(session_id, k) for session_id, k, _ in parts if k])
+        return top_sessions([(session_id, k) for session_id, k, _ in parts if k])
 
     @property
     def ends(self) -> tuple[float | None, float | None]:
@@ -98,9 +98,13 @@ class Estimate(Struct, frozen=True, kw_only=True):
         Of a share the unit is a `share of` what it is of, unless `more` says otherwise.
         """
         caveats = "; ".join(part for part in (note, self.note) if part)
-        base: dict[str, Any] = {"unit": f"share of {of}", "command": again(sql) if sql else "", "kind": self.kind}
+        base: dict[str, Any] = {
+            "unit": f"share of {of}",
+            "command": query_command(sql) if sql else "",
+            "kind": self.kind,
+        }
         base |= {"caveat": self.note, "sessions": self.sessions}
-        note_sessions(id, self.counted)
+        note_evidence(id, self.counted)
         return Finding(
             id=id,
             title=title,
@@ -116,7 +120,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
         """The figure with its interval as a row of a chart."""
         low, high = self.ends
         made = {"name": name, "value": self.value, "low": low, "high": high, "tip": tip, **more}
-        note_mark(made, self.counted)
+        note_mark_evidence(made, self.counted)
         return made
 
     def words(self, of: str = "") -> str:
@@ -125,9 +129,9 @@ class Estimate(Struct, frozen=True, kw_only=True):
         return f"{self.k:,.0f} of {whole}, {formatted(self.value, 'share')}"
 
 
-def count(value: float | str | None, n: int, kind: Kind = "count", *, behind: Counted | None) -> Estimate:
-    """A plain count, a sum or a name: no estimate, so without an interval. `behind`: the sessions it counts."""
-    return Estimate(value=value, n=n, kind=kind, counted=behind)
+def count(value: float | str | None, n: int, kind: Kind = "count", *, evidence: Evidence | None) -> Estimate:
+    """A plain count, a sum or a name: no estimate, so without an interval. `evidence`: the sessions it counts."""
+    return Estimate(value=value, n=n, kind=kind, counted=evidence)
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
@@ -151,15 +155,15 @@ def tally(rows: Iterable[Row], *keys: str, weight: str = "n") -> Counter[Any]:
     return Counter(counted)
 
 
-def behind(parts: Iterable[tuple[str, float]]) -> tuple[str, ...]:
+def top_sessions(parts: Iterable[tuple[str, float]]) -> tuple[str, ...]:
     """The sessions that make most of a sum over (session, part); those without a part are not behind it."""
     sessions, numbers = zip(*held, strict=True) if (held := list(parts)) else ((), ())
-    counted = sums_but_zeros(sessions, numbers)
-    largest = sorted(counted.values(), reverse=True)[:MOST_BEHIND]
+    counted = nonzero_sums(sessions, numbers)
+    largest = sorted(counted.values(), reverse=True)[:TOP_SESSIONS]
     # Of many sessions, equal ones above all, only those that may be among the first are put in order.
     most = {session_id: part for session_id, part in counted.items() if part > 0 and part > largest[-1]}
     as_much = [session_id for session_id, part in counted.items() if part == largest[-1] > 0]
-    return tuple(s for s, _ in ranked(most)) + tuple(nsmallest(MOST_BEHIND - len(most), as_much))
+    return tuple(s for s, _ in ranked(most)) + tuple(nsmallest(TOP_SESSIONS - len(most), as_much))
 
 
 def ranked(counted: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
@@ -198,12 +202,13 @@ def table(  # noqa: PLR0913  (a table's fields, in the order they are read)
     *,
     n: float,
     of: str,
-    behind: Sequence[Counted | None] | Closed,
+    evidence: Sequence[Evidence | None] | NoSessions,
     note: str = "",
 ) -> Table:
-    """A table whose columns are written as in `columns`. `behind`: the sessions of each row, or why there are none."""
+    """Build a table whose columns are written as in `columns`. `evidence`: the sessions of each row, or why there are
+    none."""
     made = Table(id=id, title=title, columns=columns(header), rows=rows, n=int(n), of=of, note=note)
-    note_rows(made, behind)
+    note_row_evidence(made, evidence)
     return made
 
 
@@ -223,33 +228,28 @@ def chart(  # noqa: PLR0913  (a chart's fields, in the order they are read)
     if len(rows) < fewest:
         return None
     words = says or "; ".join(row["tip"] for row in rows)
-    note_marks(id, rows)
+    note_chart_evidence(id, rows)
     return Chart(id=id, title=title, says=words, spec=spec, n=int(n), of=of, note=note)
 
 
-def drawn(*charts: Chart | None) -> list[Chart]:
-    """The charts that have something to show."""
-    return [made for made in charts if made is not None]
+def bar(name: str, value: float, tip: str, at_least: bool = False, *, evidence: Evidence) -> Row:
+    """A mark without an interval; `at_least`: of a lower bound. `evidence`: the sessions it counts."""
+    return mark({"name": name, "value": value, "tip": tip} | ({"at_least": True} if at_least else {}), evidence)
 
 
-def bar(name: str, value: float, tip: str, at_least: bool = False, *, behind: Counted) -> Row:
-    """A mark without an interval; `at_least`: of a lower bound. `behind`: the sessions it counts."""
-    return mark({"name": name, "value": value, "tip": tip} | ({"at_least": True} if at_least else {}), behind)
-
-
-def mark(made: Row, behind: Counted) -> Row:
+def mark(made: Row, evidence: Evidence) -> Row:
     """A mark of a chart, which counts these sessions."""
-    note_mark(made, behind)
+    note_mark_evidence(made, evidence)
     return made
 
 
 def count_bars(
-    counts: Sequence[tuple[str, int]], of: str, more: str = "", *, behind: Mapping[str, Counted]
+    counts: Sequence[tuple[str, int]], of: str, more: str = "", *, evidence: Mapping[str, Evidence]
 ) -> list[Row]:
-    """A mark a count, with its share of them all. `behind`: the sessions of each, by its name."""
+    """A mark a count, with its share of them all. `evidence`: the sessions of each, by its name."""
     total = sum(n for _, n in counts)
     return [
-        bar(name, n, f"{name}: {n:,} of {total:,} {of} ({n / total:.1%}){more}", behind=behind.get(name, ()))
+        bar(name, n, f"{name}: {n:,} of {total:,} {of} ({n / total:.1%}){more}", evidence=evidence.get(name, ()))
         for name, n in counts
     ]
 
@@ -267,7 +267,7 @@ Part = tuple[str, float, float]
 """Session, k, n."""
 
 
-class PlacedShare(Estimate, frozen=True, kw_only=True):
+class ClusteredShare(Estimate, frozen=True, kw_only=True):
     """A share over sessions whose interval is over places."""
 
     places: Clustered
@@ -309,23 +309,23 @@ class Sample:
         where = self._of_n.keys() & set(places.values())
         self._n_places = sum([self._of_n[place] > 0 for place in where])
 
-    def share(self, ks: Sequence[float]) -> PlacedShare:
+    def share(self, ks: Sequence[float]) -> ClusteredShare:
         """The share of sum(k) in the observations, with what it counts."""
-        share = self.over_places(ks)
+        share = self.share_alone(ks)
         if self._drawn != "sessions":
-            return replace(share, counted=Closed(f"It counts by {self._drawn}, not by sessions."))
+            return replace(share, counted=NoSessions(f"It counts by {self._drawn}, not by sessions."))
         return replace(share, counted=partial(zip, self._sessions, ks, self._ns), is_sum=True)
 
-    def among(self, values: Sequence[Any], *wanted: Any) -> PlacedShare:
+    def among(self, values: Sequence[Any], *wanted: Any) -> ClusteredShare:
         """The share of the observations, one a session, whose value is one of these."""
         return self.share(list(map(float, map(wanted.__contains__, values))))
 
-    def over_places(self, ks: Sequence[float]) -> PlacedShare:
+    def share_alone(self, ks: Sequence[float]) -> ClusteredShare:
         """As `share`, without what it counts."""
         k = sum(ks)
-        by_place = clustered_sums(sums_but_zeros(self._clusters, ks), self._of_n)
+        by_place = clustered_sums(nonzero_sums(self._clusters, ks), self._of_n)
         interval, note = self._interval(ks, by_place)
-        share = PlacedShare(
+        share = ClusteredShare(
             value=k / self._n if self._n else None,
             n=self._n,
             k=k,
@@ -349,16 +349,16 @@ class Sample:
         return few, f"fewer than {FEWEST_CLUSTERS} {self._drawn}" if places.clusters else ""
 
 
-def placed_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> PlacedShare:
+def clustered_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> ClusteredShare:
     """The share of sum(k) in sum(n). `drawn`: what the parts are, if no sessions."""
     sessions, ks, ns = _columns(parts)
     return Sample(sessions, places, ns, drawn).share(ks)
 
 
-def over_places(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> PlacedShare:
+def clustered_share_alone(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> ClusteredShare:
     """As `placed_share`, without what it counts."""
     sessions, ks, ns = _columns(parts)
-    return Sample(sessions, places, ns, drawn).over_places(ks)
+    return Sample(sessions, places, ns, drawn).share_alone(ks)
 
 
 def _columns(parts: Iterable[Part]) -> tuple[list[str], list[float], list[float]]:
@@ -370,12 +370,12 @@ def _few_places(n: int, of: str) -> str:
     return f"{n} place{'' if n == 1 else 's'}: the interval is over {of}, and speaks of no other place"
 
 
-def placed_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimate:
+def clustered_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimate:
     """Sum(a) over sum(b), of what is no share (calls for each prompt)."""
     counted = [(s, a, b) for s, a, b in parts if b > 0]
     sessions, tops, bottoms = zip(*counted, strict=True) if counted else ((), (), ())
     clusters = list(map(places.get, sessions, sessions))
-    of_top, of_bottom = sums_but_zeros(clusters, tops), sums(clusters, bottoms)
+    of_top, of_bottom = nonzero_sums(clusters, tops), sums(clusters, bottoms)
     by_place = [(of_top.get(cluster, 0.0), of) for cluster, of in of_bottom.items()]
     drawn = ratio_interval(by_place)
     note = f"the interval draws {len(by_place):,} places" if drawn is not None else ""
@@ -397,7 +397,7 @@ def placed_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimate:
 
 def share_of(
     rows: Iterable[Row], places: Mapping[str, str], holds: Callable[[Row], float | None], weight: str = ""
-) -> PlacedShare:
+) -> ClusteredShare:
     """The share of rows that hold. `weight`: a column of how many observations a row stands for; without it, one."""
     held = list(rows)
     sessions = list(map(_SESSION, held))
@@ -408,7 +408,7 @@ def share_of(
     return Sample(sessions, places, ns).share(list(map(mul, ks, ns)))
 
 
-def placed_median(
+def clustered_median(
     values: Sequence[tuple[str, float]], places: Mapping[str, str], kind: Kind = "number", fewest: int = 0
 ) -> Estimate:
     """The median of (session, value), which may be several of a session; without an interval of fewer than `fewest`."""
@@ -440,7 +440,7 @@ def _of_median(
     sessions, numbers = zip(*values, strict=True)
     # Half of those that are exactly the median lie below it, or a value that many share would seem to be the largest.
     halves = [1.0 if v < middle else 0.5 if v == middle else 0.0 for v in numbers]
-    below = Sample(sessions, places).over_places(halves)
+    below = Sample(sessions, places).share_alone(halves)
     if below.interval is None:
         return None, ""
     low, high = below.interval
@@ -453,23 +453,23 @@ MOST_AGENTS = 5
 """Agents told apart by colour; the rest are drawn as one."""
 
 
-def of_signal(inputs: Inputs, path: str, rows: str = "values") -> list[Row]:
+def signal_rows(inputs: Inputs, path: str, rows: str = "values") -> list[Row]:
     """The rows of one signal: a session with a value each."""
     return [row for row in inputs.rows[rows] if row["signal"] == path]
 
 
-def numbers(inputs: Inputs, path: str, rows: str = "values") -> list[tuple[str, float]]:
+def signal_values(inputs: Inputs, path: str, rows: str = "values") -> list[tuple[str, float]]:
     """The sessions that have a number of one signal, each with it."""
-    return [(row["session_id"], row["number"]) for row in of_signal(inputs, path, rows) if row["number"] is not None]
+    return [(row["session_id"], row["number"]) for row in signal_rows(inputs, path, rows) if row["number"] is not None]
 
 
-def pooled(
+def pooled_ratio(
     rows: Iterable[Row], places: Mapping[str, str], num: str = "num", den: str = "den", *, is_share: bool = True
 ) -> Estimate:
     """The sum of a ratio's numerators over that of its denominators, of the sessions that have both. `is_share`: the
     numerator is part of the denominator. Rows: session_id and the two."""
     parts = [(row["session_id"], row[num], row[den]) for row in rows if row[num] is not None and row[den]]
-    return (placed_share if is_share else placed_ratio)(parts, places)
+    return (clustered_share if is_share else clustered_ratio)(parts, places)
 
 
 def median_finding(
@@ -483,7 +483,7 @@ def median_finding(
 ) -> Finding:
     """The median of a signal over the sessions that have it. `more`: its unit, and what else there is to say."""
     note = more.pop("note", _without(inputs, path))
-    estimate = placed_median(numbers(inputs, path), inputs.places, kind)
+    estimate = clustered_median(signal_values(inputs, path), inputs.places, kind)
     return estimate.finding(id, title, "sessions", note, sql=sql.number_of(path), signals=(path,), **more)
 
 
@@ -499,19 +499,19 @@ def pooled_finding(  # noqa: PLR0913  (a finding's words, in the order they are 
     **more: Any,
 ) -> Finding:
     """A ratio signal over all sessions together. `is_share`: the numerator is part of the denominator."""
-    rows = [row for row in of_signal(inputs, path) if row["num"] is not None and row["den"]]
+    rows = [row for row in signal_rows(inputs, path) if row["num"] is not None and row["den"]]
     sessions = f"over {len(rows):,} sessions" if rows else _without(inputs, path)
     notes = "; ".join(part for part in (sessions, note) if part)
-    together = pooled(rows, inputs.places, is_share=is_share)
+    together = pooled_ratio(rows, inputs.places, is_share=is_share)
     return together.finding(id, title, of, notes, sql=sql.pooled(path), signals=(path,), **more)
 
 
 def _without(inputs: Inputs, path: str) -> str:
     """Why sessions are missing from a signal, most frequent reason first."""
-    reasons = [f"{row['n']:,} {row['absent'].replace('_', ' ')}" for row in of_signal(inputs, path, "absent")]
+    reasons = [f"{row['n']:,} {row['absent'].replace('_', ' ')}" for row in signal_rows(inputs, path, "absent")]
     return f"no value: {', '.join(reasons)}" if reasons else ""
 
 
-def agents_in_order(rows: Iterable[Row]) -> list[str]:
+def agents_by_sessions(rows: Iterable[Row]) -> list[str]:
     """The agents of rows that are one a session, most sessions first."""
     return [agent for agent, _ in ranked(Counter(row["agent"] for row in rows))]

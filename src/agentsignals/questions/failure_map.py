@@ -15,21 +15,21 @@ from msgspec import Struct
 from agentsignals.questions.audit import AUDITS, Pass, passes_of
 from agentsignals.questions.compare.attempts import UNKNOWN_TREATMENTS as NOBODY
 from agentsignals.questions.compare.attempts import (
-    Tried,
+    Attempt,
+    attempts_of,
     available,
+    candidate_columns,
     candidates,
-    chosen,
     decoded,
     evaluated,
     outcome_rule,
-    tried_of,
 )
 from agentsignals.questions.compare.attempts import queries as compare_queries
-from agentsignals.questions.compare.candidate import place
+from agentsignals.questions.compare.candidate import task_key
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Row
 from agentsignals.stats.intervals import rate_interval
-from agentsignals.stats.paired import apart
+from agentsignals.stats.paired import difference_interval
 from agentsignals.stats.validation import CAVEAT
 from agentsignals.views.failure import CLASSES
 from agentsignals.views.reward_hacking import NOT_EARNED
@@ -144,8 +144,8 @@ def queries(where: str = "true") -> dict[str, str]:
 def failure_map(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> FailureMap:
     """The failures of these rows. `by`: columns and knobs that make a candidate (else the treatments that differ), as
     in `compare`; UsageError where no attempt has one."""
-    everyone = tried_of(_RULE, rows)
-    columns = chosen(everyone, by)
+    everyone = attempts_of(_RULE, rows)
+    columns = candidate_columns(everyone, by)
     groups = {name: evaluated(attempts) for name, attempts in candidates(everyone, columns).items()}
     tried = {attempt.session_id: attempt for attempts in groups.values() for attempt in attempts}
     reasons = {row["session_id"]: row for row in rows["failures"]}
@@ -178,7 +178,7 @@ def failure_map(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> Failur
     )
 
 
-def _failed(attempt: Tried, candidate: str, row: Row | None) -> Failed:
+def _failed(attempt: Attempt, candidate: str, row: Row | None) -> Failed:
     detail = decoded(row["detail"]) if row is not None else None
     stated = detail if isinstance(detail, dict) else {}
     name = decoded(row["value"]) if row is not None else None
@@ -196,10 +196,10 @@ def _failed(attempt: Tried, candidate: str, row: Row | None) -> Failed:
 
 def _candidate(
     name: str,
-    attempts: Sequence[Tried],
+    attempts: Sequence[Attempt],
     failed: Sequence[Failed],
     not_earned: Sequence[Pass],
-    tried: Mapping[str, Tried],
+    tried: Mapping[str, Attempt],
 ) -> CandidateFailures:
     mine = [entry for entry in failed if entry.candidate == name]
     first = [entry for entry in mine if not entry.attempt]
@@ -214,7 +214,7 @@ def _candidate(
     )
 
 
-def _shares(first: Sequence[Failed], tried: Mapping[str, Tried]) -> list[Share]:
+def _shares(first: Sequence[Failed], tried: Mapping[str, Attempt]) -> list[Share]:
     counted = Counter(entry.name for entry in first)
     return [
         Share(name=name, n=n, value=n / len(first), **_interval(name, first, tried))
@@ -222,11 +222,11 @@ def _shares(first: Sequence[Failed], tried: Mapping[str, Tried]) -> list[Share]:
     ]
 
 
-def _interval(name: str, first: Sequence[Failed], tried: Mapping[str, Tried]) -> dict[str, float | None]:
+def _interval(name: str, first: Sequence[Failed], tried: Mapping[str, Attempt]) -> dict[str, float | None]:
     """Over tasks: attempts at one are alike."""
     by_task: dict[str, list[float]] = {}
     for entry in first:
-        pair = by_task.setdefault(place(tried[entry.session_id], True), [0.0, 0.0])
+        pair = by_task.setdefault(task_key(tried[entry.session_id], True), [0.0, 0.0])
         pair[0] += entry.name == name
         pair[1] += 1
     low, high = rate_interval([(k, n) for k, n in by_task.values()]) or (None, None)
@@ -234,15 +234,15 @@ def _interval(name: str, first: Sequence[Failed], tried: Mapping[str, Tried]) ->
 
 
 def _differences(
-    groups: Mapping[str, Sequence[Tried]], first: Sequence[Failed], tried: Mapping[str, Tried]
+    groups: Mapping[str, Sequence[Attempt]], first: Sequence[Failed], tried: Mapping[str, Attempt]
 ) -> tuple[list[Difference], int]:
     """Shares that differ between two candidates at the tasks that both tried, and how many were looked at."""
-    tasks = {name: {place(o, True) for o in attempts if o.index == 0} for name, attempts in groups.items()}
+    tasks = {name: {task_key(o, True) for o in attempts if o.index == 0} for name, attempts in groups.items()}
     failed = {name: [entry for entry in first if entry.candidate == name] for name in groups}
     differences, looked_at = [], 0
     for left, right in combinations(groups, 2):
         both = tasks[left] & tasks[right]
-        sides = [[f for f in failed[name] if place(tried[f.session_id], True) in both] for name in (left, right)]
+        sides = [[f for f in failed[name] if task_key(tried[f.session_id], True) in both] for name in (left, right)]
         if min(map(len, sides)) < ENOUGH:
             continue
         shares = [{share.name: share for share in _shares(side, tried)} for side in sides]
@@ -262,7 +262,7 @@ def _difference(name: str, left: tuple[str, Share], right: tuple[str, Share]) ->
     (more, a), (less, b) = left, right
     if a.low is None or a.high is None or b.low is None or b.high is None:
         return []
-    low, high = apart(a.value, (a.low, a.high), b.value, (b.low, b.high))
+    low, high = difference_interval(a.value, (a.low, a.high), b.value, (b.low, b.high))
     made = Difference(name=name, more=more, less=less, value=a.value - b.value, low=low, high=high)
     return [made] if low > 0 else []
 
@@ -279,7 +279,9 @@ def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Differen
                 f"{candidate.name} fails by no one class mostly ({candidate.failed:,} first attempts failed)."
             )
         else:
-            sentences.append(f"{candidate.name} fails mostly by {words(most.name)}: {figure(most, candidate.failed)}.")
+            sentences.append(
+                f"{candidate.name} fails mostly by {class_text(most.name)}: {share_text(most, candidate.failed)}."
+            )
     few = [candidate for candidate in made if 0 < candidate.failed < ENOUGH]
     if few:
         n = sum(candidate.failed for candidate in few)
@@ -288,7 +290,7 @@ def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Differen
         )
     for d in differences[:MOST_SENTENCES]:
         sentences.append(
-            f"{d.more} fails more often by {words(d.name)} than {d.less}: by {d.value * 100:.0f} points"
+            f"{d.more} fails more often by {class_text(d.name)} than {d.less}: by {d.value * 100:.0f} points"
             f" [{d.low * 100:.0f}, {d.high * 100:.0f}] of what each failed at, of the tasks that both tried."
         )
     if looked_at:
@@ -296,14 +298,14 @@ def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Differen
     return sentences
 
 
-def passes_in_words(made: FailureMap) -> str:
+def passes_text(made: FailureMap) -> str:
     """How many of the passes were not earned, of how many nobody can tell, and what such verdicts are worth; empty
     where none passed."""
     n, unknown = sum(made.passed.values()), made.passed.get(UNKNOWN, 0)
     if not n:
         return ""
     counts = {verdict: made.passed.get(verdict, 0) for verdict in NOT_EARNED}
-    which = ", ".join(f"{k:,} {words(verdict)}" for verdict, k in counts.items() if k)
+    which = ", ".join(f"{k:,} {class_text(verdict)}" for verdict, k in counts.items() if k)
     bad = (
         f"{sum(counts.values()):,} were not earned ({which}): they are none of the failed"
         if which
@@ -313,12 +315,12 @@ def passes_in_words(made: FailureMap) -> str:
     return f"Of {n:,} first attempts that passed {bad}{more} (`agentsignals audit`). {CAVEAT}"
 
 
-def figure(share: Share, of: int) -> str:
+def share_text(share: Share, of: int) -> str:
     """`3 of 8, 37.5% [14%, 69%]`."""
     interval = "" if share.low is None or share.high is None else f" [{share.low:.0%}, {share.high:.0%}]"
     return f"{share.n:,} of {of:,}, {formatted(share.value, 'share')}{interval}"
 
 
-def words(name: str) -> str:
+def class_text(name: str) -> str:
     """A class in words: `wrong place`."""
     return name.replace("_", " ")

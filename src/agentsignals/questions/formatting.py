@@ -21,7 +21,7 @@ class AtLeast(Struct, frozen=True):
     at_least: float
 
 
-def bounded(value: float | None, is_bound: bool) -> float | AtLeast | None:
+def with_bound(value: float | None, is_bound: bool) -> float | AtLeast | None:
     """A figure, marked where it is a lower bound."""
     return AtLeast(value) if is_bound and value is not None else value
 
@@ -31,7 +31,7 @@ _SMALL_USD, _MOST_DIGITS = 0.001, 12
 _UNITS = (("G", 1e9), ("M", 1e6), ("k", 1e3))
 
 
-def plain(value: Any) -> Any:
+def without_bound(value: Any) -> Any:
     """The figure, without its mark."""
     return value.at_least if isinstance(value, AtLeast) else value
 
@@ -41,7 +41,7 @@ def formatted(value: Any, kind: Kind, at_least: bool = False) -> str:
     if value is None:
         return MISSING
     if isinstance(value, AtLeast):
-        value, at_least = plain(value), True
+        value, at_least = without_bound(value), True
     if at_least:
         return AT_LEAST + formatted(value, kind)
     if isinstance(value, str):

@@ -15,14 +15,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentsignals.model import CLASSIFIER, ENCODER, RULES, trust
-from agentsignals.questions.estimates import Estimate, PlacedShare, count, placed_share
+from agentsignals.questions.estimates import ClusteredShare, Estimate, clustered_share, count
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Finding, Inputs, Outcome, Row
 from agentsignals.questions.question import Part as BehindPart
 from agentsignals.questions.sql import PLACE
 from agentsignals.signals.catalog import caption
-from agentsignals.stats.agent_traces import TASK, UNJUDGED, Conversation, Message, Part, chosen, label
-from agentsignals.stats.intervals import OfClass, corrected, wilson
+from agentsignals.stats.agent_traces import TASK, UNJUDGED, Conversation, Message, Part, label, main_labeller
+from agentsignals.stats.intervals import ClassRates, corrected_prevalence, wilson
 from agentsignals.stats.validation import NEVER_VALIDATED, figures_of, share_text
 
 _KINDS = ", ".join(f"'{kind}'" for kind in sorted(UNJUDGED))
@@ -67,10 +67,10 @@ class Labelled:
         self.places = places
         """The place of each session whose place is known."""
 
-    def estimate(self, count: Callable[[Conversation], Part | None]) -> PlacedShare:
+    def estimate(self, count: Callable[[Conversation], Part | None]) -> ClusteredShare:
         """A share over these conversations, by what each has of it."""
         counted = ((conversation.session_id, count(conversation)) for conversation in self.conversations)
-        return placed_share([(name, *part) for name, part in counted if part is not None], self.places)
+        return clustered_share([(name, *part) for name, part in counted if part is not None], self.places)
 
     def finding(self, estimate: Estimate, id: str, title: str, of: str, note: str = "", **more: Any) -> Finding:  # noqa: A002  (the finding's field)
         """The figure as a finding; its command makes it again with the same labeller."""
@@ -101,7 +101,7 @@ def labelled(inputs: Inputs) -> Labelled | None:
     messages: dict[str, list[Row]] = {}
     for row in inputs.rows["messages"]:
         messages.setdefault(row["session_id"], []).append(row)
-    name = inputs.labeller or chosen({n: _standing(rows) for n, rows in by_labeller.items()})
+    name = inputs.labeller or main_labeller({n: _standing(rows) for n, rows in by_labeller.items()})
     if name is None or name not in by_labeller:
         return None
     values = {key: label(row["value"]) for key, row in by_labeller[name].items()}
@@ -122,7 +122,7 @@ def _standing(rows: dict[tuple[str, int], Row]) -> tuple[int, int]:
     return sum(label(row["value"]) is not None for row in rows.values()), max(row["at"] or 0 for row in rows.values())
 
 
-def unlabelled(inputs: Inputs) -> Outcome:
+def no_labels(inputs: Inputs) -> Outcome:
     """What a study of labels says where there are none: what makes them."""
     if not inputs.labeller:
         return Outcome(limits=[NO_LABELS])
@@ -147,12 +147,12 @@ LABELS_NAMED_SHARES = (
 ENOUGH = 0.5
 """Of the prompts asked about, a labeller's share from which its labels stand for them (this project's choice)."""
 
-Place = tuple[str, int]
+MessageKey = tuple[str, int]
 """Session and turn of a message."""
 
 
 class _Measured(Struct):
-    random: dict[str, OfClass] = field(default_factory=dict)
+    random: dict[str, ClassRates] = field(default_factory=dict)
 
 
 class _Model(Struct):
@@ -163,7 +163,7 @@ class _Model(Struct):
 
 
 @cache
-def rules_find() -> str:
+def rules_recall_text() -> str:
     """How much of what readers call pushback the word rules find, and how often they are right, out of
     `stats/validation/figures.json`: an objection of one kind that is called another counts as found."""
     recalls, hits, named = [], 0, 0
@@ -177,7 +177,7 @@ def rules_find() -> str:
     return f"rules: recall {', '.join(recalls)} of what a reader calls pushback, right in {right_in} of what they name"
 
 
-def of_classes(labeller: str, task: str) -> dict[str, OfClass]:
+def class_rates(labeller: str, task: str) -> dict[str, ClassRates]:
     """What a classifier does on random rows of projects left out, by class; empty of anybody else, and where its file
     is gone or holds no such figures."""
     model = _model(labeller, task)
@@ -198,12 +198,12 @@ def _model(labeller: str, task: str) -> _Model | None:
         return None
 
 
-def as_judged(estimate: PlacedShare, labeller: str, of: OfClass | None) -> PlacedShare:
+def corrected_share(estimate: ClusteredShare, labeller: str, of: ClassRates | None) -> ClusteredShare:
     """A counted share as what it stands for. `of`: what the labeller does in this class, where that was measured."""
     if of is None:
         unknown = f"by {labeller}, whose recall and false alarms nobody measured here"
         return replace(estimate, note="; ".join(part for part in (unknown, estimate.note) if part))
-    right = corrected(
+    right = corrected_prevalence(
         int(estimate.k), int(estimate.n), hits=of.hits, true=of.true, false_alarms=of.false_alarms, others=of.others
     )
     interval = None if right.low is None or right.high is None else (right.low, right.high)
@@ -220,9 +220,9 @@ def validation_of(labeller: str, task: str) -> str:
     return f"{labeller}: recall and false alarms in the note are against {readers}"
 
 
-def objections(  # noqa: PLR0913  (a finding's words, in the order they are read)
+def pushback_finding(  # noqa: PLR0913  (a finding's words, in the order they are read)
     inputs: Inputs,
-    flagged: Mapping[Place, bool],
+    flagged: Mapping[MessageKey, bool],
     name: str,
     title: str,
     of: str,
@@ -239,29 +239,35 @@ def objections(  # noqa: PLR0913  (a finding's words, in the order they are read
     flags = sum(flagged.values())
     if not able:
         parts = partial(_flags, flagged)
-        return count(flags if flagged else None, len(flagged), behind=parts).finding(
-            name, title, of, f"a flag, no share: {rules_find()}", unit="prompts", at_least=True, signals=(PUSHBACK,)
+        return count(flags if flagged else None, len(flagged), evidence=parts).finding(
+            name,
+            title,
+            of,
+            f"a flag, no share: {rules_recall_text()}",
+            unit="prompts",
+            at_least=True,
+            signals=(PUSHBACK,),
         )
     labeller = max(able, key=lambda n: (n == inputs.labeller, trust(n), len(by_labeller[n])))
     counted = [(row["session_id"], float(row["value"] != NONE), 1.0) for row in by_labeller[labeller]]
-    none = of_classes(labeller, _TASK).get(NONE)
+    none = class_rates(labeller, _TASK).get(NONE)
     # To object is not to be of the class `non_pushback`: what is a hit of the one is no false alarm of the other.
-    measured = none and OfClass(
+    measured = none and ClassRates(
         true=none.others,
         hits=none.others - none.false_alarms,
         others=none.true,
         false_alarms=none.true - none.hits,
     )
-    share = as_judged(placed_share(counted, inputs.places), labeller, measured)
+    share = corrected_share(clustered_share(counted, inputs.places), labeller, measured)
     beside = f"the rules flag {flags:,} of {len(flagged):,}"
     notes = "; ".join(part for part in (note, beside) if part)
     return share.finding(name, title, of, notes, validation=validation_of(labeller, _TASK))
 
 
-def _flags(flagged: Mapping[Place, bool]) -> list[BehindPart]:
+def _flags(flagged: Mapping[MessageKey, bool]) -> list[BehindPart]:
     return [(session_id, float(flag), 1.0) for (session_id, _), flag in flagged.items()]
 
 
-def by_rules(k: float, n: float, of: str) -> str:
+def at_least_text(k: float, n: float, of: str) -> str:
     """`at least 3 of 10 prompts`: what the rules find, in words, for a mark's tip."""
     return f"at least {formatted(k, 'count')} of {formatted(n, 'count')} {of}"

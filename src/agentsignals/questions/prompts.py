@@ -33,7 +33,7 @@ class Prompt:
         self.text = text
 
 
-class Kept:
+class TopicPrompts:
     """The prompts that have a topic, and how many were left out, by reason."""
 
     def __init__(self, rows: Sequence[Row], places: dict[str, str]) -> None:
@@ -52,7 +52,7 @@ class Kept:
             else:
                 # A session whose place nobody knows is a place of its own.
                 place = places.get(row["session_id"]) or str(row["session_id"])
-                prompts.append(Prompt(row, place, own_words(mask(row["text"]))))
+                prompts.append(Prompt(row, place, plain_prompt(mask(row["text"]))))
         return prompts
 
     def _sized(self, prompts: list[Prompt]) -> list[Prompt]:
@@ -90,7 +90,7 @@ def _by_chance(prompt: Prompt) -> bytes:
     return hashlib.blake2b(prompt.text.encode(errors="replace"), digest_size=8).digest()
 
 
-def own_words(text: str) -> str:
+def plain_prompt(text: str) -> str:
     """The text without code, quotations, addresses, paths, identifiers, mentions and numbers, on one line."""
     plain = _BRACKETS.sub(" ", _ADDRESS.sub(" ", prose(text, [], [])))
     return " ".join([word for word in plain.split() if not _NAME.search(word.rstrip(".,:;!?"))])

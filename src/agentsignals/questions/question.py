@@ -1,7 +1,8 @@
-"""What a study is: a question, the rows it needs, and a pure function from rows to findings, tables and charts.
+"""The question: queries over the store, a function from their rows to a result, and the parts a result is made of.
 
-A study asks for rows in SQL over the store's tables and never sees the store: whoever runs it hands the rows in. So a
-new study is one file in `studies/`.
+A question never sees the store: whoever asks hands in the rows, so each one is tested with rows alone. A `Study` is a
+question whose result is shown as findings, tables and charts. Each figure can name the sessions it counts (its
+evidence), so that a list of sessions never differs from the number that opens it (design/findings.md#drill-down).
 """
 
 from __future__ import annotations
@@ -23,25 +24,27 @@ Row = dict[str, Any]
 Kind = Literal[
     "text", "count", "tokens", "number", "share", "usd", "bytes", "seconds", "date", "session", "code", "figure"
 ]
-"""How a value is written: `number` has decimals, `tokens` are rounded to three figures, `session` is an id, `code` a
-path or a name out of a trace, `figure` a number in words already, where the rows of a column have different units."""
+"""How a value is written: `number` has decimals, `tokens` three digits, `session` is an id, `code` a path or a name out
+of a trace, `figure` a formatted number, where the rows of a column have different units."""
 Context = Literal["product", "eval", "either", "both"]
-"""Whose sessions a study is about: people's, attempts of eval runs, those of the report's context, or the whole store.
-Only what is said of files may be of both: a figure over people's sessions and eval runs together tells of neither."""
+"""Whose sessions it is about: people's, attempts of eval runs, those of the report's context, or the whole store. Only
+questions about files may take both: a figure over people's sessions and eval runs together describes neither."""
+
+LAST = 1000
+SIGNAL_PATH = re.compile(r"'(\w+\.\w+(?:\[\])?)'")
+"""A signal's path in SQL."""
 
 
-BEHIND_ALL = 1000
-SIGNAL = re.compile(r"'(\w+\.\w+(?:\[\])?)'")
-"""A signal's path as SQL has it."""
+# -- results ----------------------------------------------------------------------------------------------------------
 
 
 class Versions(Struct, frozen=True):
-    """What a value was computed with; a newer version of any of it may give another value."""
+    """What a value was computed with. A newer version of any part may give another value."""
 
     schema: int
     signals: dict[str, int] = field(default_factory=dict)
     prices: tuple[str, ...] = ()
-    """Price tables applied; `recorded` for costs the trace itself states."""
+    """Price tables applied; `recorded` for costs stated in the trace."""
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -51,34 +54,33 @@ class Finding(Struct, frozen=True, kw_only=True):
     """Unique among all studies."""
     title: str
     value: float | str | None
-    """None when it can't be computed; `note` says why."""
+    """None if it cannot be computed; `note` says why."""
     unit: str
     n: int
-    """How many observations the value rests on; `of` says of what."""
+    """Number of observations behind the value; `of` names them."""
     of: str
     command: str = ""
-    """Makes the value again from the same store; where no single query does, the study's report, which `Study.run` puts
-    in."""
+    """Recomputes the value from the same store. Without one, `Study.run` puts in the study's report."""
     kind: Kind = "count"
     interval: Interval | None = None
-    """At 95 percent; None for a plain count, and where there is too little to say."""
+    """At 95 %. None for a plain count, and with too few observations."""
     signals: tuple[str, ...] = ()
-    """The signals it is made of; their versions are put in when the study is run."""
+    """Signals it is computed from. `Study.run` adds their versions."""
     classes: tuple[str, ...] = ()
-    """The values of those signals that it counts; how often these were right stands beside it."""
+    """The values of those signals that it counts; their precision is shown with it."""
     validation: str = ""
-    """What it rests on and how often that was right, where a signal claims a meaning; put in when the study is run."""
+    """Measured precision of the signals that claim a meaning; put in by `Study.run`."""
     priced: bool = False
-    """Whether it rests on prices."""
+    """True if it depends on prices."""
     note: str = ""
-    """What a reader has to know beside the figure, `caveat` at its end."""
+    """Shown with the figure; ends with `caveat`."""
     caveat: str = ""
-    """What the interval rests on, and what speaks against the figure."""
+    """Method and weaknesses of the interval."""
     sessions: tuple[str, ...] = ()
-    """Those that make most of a share or a ratio, at most `grouped.MOST_BEHIND`: where to look first."""
+    """The sessions with the largest parts of a share or ratio, at most `estimates.TOP_SESSIONS`."""
     headline: bool = False
     at_least: bool = False
-    """Whether it is a lower bound, and is written with `>=`; the note says why."""
+    """True if it is a lower bound, written with `>=`; the note says why."""
     versions: Versions | None = None
 
 
@@ -91,7 +93,7 @@ class Column(Struct, frozen=True):
 
 
 class Table(Struct, frozen=True, kw_only=True):
-    """Rows to look something up in."""
+    """A table of a result."""
 
     id: str
     title: str
@@ -103,12 +105,12 @@ class Table(Struct, frozen=True, kw_only=True):
 
 
 class Chart(Struct, frozen=True, kw_only=True):
-    """A picture of rows: a Vega-Lite specification without colours or fonts, which belong to the page."""
+    """A chart as a Vega-Lite specification without colours or fonts, which belong to the page."""
 
     id: str
     title: str
     says: str
-    """What it shows, in words, for those who can't see it."""
+    """Alternative text."""
     spec: dict[str, Any]
     n: int
     of: str
@@ -116,20 +118,23 @@ class Chart(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What a study found."""
+    """The result of a study."""
 
     findings: list[Finding] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
-    charts: list[Chart] = field(default_factory=list)
-    limits: list[str] = field(default_factory=list)
-    """What can't be concluded from it, as sentences."""
+    charts: Sequence[Chart | None] = field(default_factory=list)
+    """None stands for a chart with nothing to show; `Study.run` drops it."""
+    limits: Sequence[str] | None = None
+    """What cannot be concluded, as sentences. None: the study's own `limits`."""
     validation: dict[str, str] = field(default_factory=dict)
-    """Of each signal among its rows that claims a meaning, how often it was right; put in when the study is run."""
+    """Measured precision of each signal among its rows that claims a meaning; put in by `Study.run`."""
+
+
+# -- questions --------------------------------------------------------------------------------------------------------
 
 
 class Rows:
-    """Rows of an answer that has many of them: each is made when it is read, as dictionaries they take four times the
-    memory."""
+    """Rows of a large answer, each made a dictionary when it is read: dictionaries take four times the memory."""
 
     def __init__(self, names: Sequence[str], values: Sequence[tuple[Any, ...]]) -> None:
         self._names, self._values = names, values
@@ -142,64 +147,85 @@ class Rows:
 
 
 class Inputs(Struct, frozen=True, kw_only=True):
-    """What a study is given."""
+    """The input of a question's function."""
 
     rows: Mapping[str, list[Row]]
-    """The rows of each of the study's queries, by name."""
-    versions: Versions
+    """Rows of each query, by its name."""
+    versions: Versions = field(default_factory=lambda: Versions(0))
     places: dict[str, str] = field(default_factory=dict)
-    """Where each session lies whose place is known (`rows.PLACE`): one mapping for all studies of a context; none for a
-    question."""
+    """The project of each session where it is known (`sql.PLACE`). Only studies get it."""
     no_traces: Mapping[str, int] = field(default_factory=dict)
-    """Files under the sources that are no traces, counted by their ending; the store keeps no row of them."""
+    """Files under the sources that are no traces, counted by suffix. The store keeps no row of them."""
     context: str = ""
-    """The context the rows are of, where the store holds both; commands then name it."""
+    """Context of the rows, if the store holds several; commands then name it."""
     labeller: str = ""
-    """Whose labels studies of labels are to take; empty for the labeller with most of them."""
+    """Labeller asked for; empty for the one with most labels."""
     many: Mapping[str, Iterable[Row]] = field(default_factory=dict)
-    """The rows of those queries of a question that are asked by slices (`ranking.Question.sliced`), which may be
-    read several times."""
+    """Rows of the queries in `Question.sliced`; may be read several times."""
     paid: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Of a question that `needs_charges`: by cause of the bill (`cost_causes.CAUSES`) what each session paid for it."""
+    """With `needs_charges`: dollars by cause (`cost_causes.CAUSES`) and session."""
 
     def present(self, rows: str, *columns: str) -> list[Any]:
-        """The values of a column, or tuples of several, of the rows where none is missing."""
+        """Return the values of a column, or tuples of several, from the rows where none is missing."""
         values = map(itemgetter(*columns), self.rows[rows])
         if len(columns) == 1:
             return [value for value in values if value is not None]
         return [several for several in values if None not in several]
 
 
-class Study(Struct, frozen=True, kw_only=True):
-    """A question answered over many sessions."""
+class Question(Struct, frozen=True, kw_only=True):
+    """Queries over the store's tables, and a pure function from their rows to a result."""
 
     name: str
-    title: str
     question: str
+    """In the user's words."""
     queries: Mapping[str, str]
-    """SQL over the store's tables by the name the function uses."""
+    """SQL by the name under which the function finds its rows."""
+    function: Callable[[Inputs], Any]
+    context: Context = "product"
+    needs_charges: bool = False
+    """Pass the cost by cause, computed once for all questions: `Inputs.paid` and the rows `repeats`; a study also gets
+    the rows `charges`."""
+    sliced: frozenset[str] = frozenset()
+    """Queries whose rows each depend on one session. In a large store they run over a few shards at a time; their rows
+    come as `Inputs.many`, ordered by their first two columns. Their table `sessions` has no column `place`."""
+
+    def answer(self, ask: Callable[[str], list[Row]]) -> Any:
+        """Run the queries through `ask`, and return what the function makes of the rows."""
+        return self.function(Inputs(rows={name: ask(sql) for name, sql in self.queries.items()}))
+
+
+class Study(Question, frozen=True, kw_only=True):
+    """A question over many sessions, answered with findings, tables and charts."""
+
+    title: str
     function: Callable[[Inputs], Outcome]
     context: Context = "either"
-    needs_charges: bool = False
-    """Whether its rows hold the bill by cause, too, as `charges` (`cost_causes.charged`): made once for all."""
-    place: int = BEHIND_ALL
-    """Where it stands in the report: behind those of lower places."""
+    limits: tuple[str, ...] = ()
+    """What cannot be concluded from it, whatever the rows are."""
+    order: int = LAST
+    """Position in the report."""
 
     def run(self, inputs: Inputs) -> Outcome:
-        """What it finds in these rows: each finding with the versions it rests on, and no table without a row."""
+        """Return the study's result, each finding with the versions it rests on, without empty tables and charts."""
         outcome = self.function(inputs)
-        findings = [_stamped(f, inputs, self.name) for f in outcome.findings]
-        tables = [t for t in outcome.tables if t.rows]
-        return replace(outcome, findings=findings, tables=tables, validation=_validation(self.queries.values()))
+        return replace(
+            outcome,
+            findings=[_stamped(finding, inputs, self.name) for finding in outcome.findings],
+            tables=[table for table in outcome.tables if table.rows],
+            charts=[chart for chart in outcome.charts if chart is not None],
+            limits=list(self.limits if outcome.limits is None else outcome.limits),
+            validation=_validation(self.queries.values()),
+        )
 
 
-def again_in_report(study: str) -> str:
-    """The command that makes a value again that no single query gives."""
+def report_command(study: str) -> str:
+    """Return the command that recomputes a value no single query gives."""
     return f"agentsignals report --study {study} -o {study}.json"
 
 
-def again(sql: str) -> str:
-    """The command that asks the store this question; the first cell of the answer is the value."""
+def query_command(sql: str) -> str:
+    """Return the command that asks the store this query. The first cell of its answer is the value."""
     return f'agentsignals query "{sql}"'
 
 
@@ -207,11 +233,11 @@ def _stamped(finding: Finding, inputs: Inputs, study: str) -> Finding:
     store_versions = inputs.versions
     used = {path: store_versions.signals[path] for path in finding.signals if path in store_versions.signals}
     versions = Versions(store_versions.schema, used, store_versions.prices if finding.priced else ())
-    command = finding.command or again_in_report(study)
+    command = finding.command or report_command(study)
     if inputs.context:
         for verb in ("query", "report"):
             command = command.replace(f"agentsignals {verb} ", f"agentsignals {verb} --context {inputs.context} ", 1)
-    from agentsignals.signals.catalog import caption  # noqa: PLC0415  (what was found is read without the signals)
+    from agentsignals.signals.catalog import caption  # noqa: PLC0415  (reading kept findings must not load the signals)
     from agentsignals.stats.validation import misleads  # noqa: PLC0415
 
     captions = (caption(path, finding.classes) for path in finding.signals)
@@ -221,82 +247,47 @@ def _stamped(finding: Finding, inputs: Inputs, study: str) -> Finding:
 
 
 def _validation(queries: Iterable[str]) -> dict[str, str]:
-    """The captions of the signals that the queries name."""
     from agentsignals.signals.catalog import caption  # noqa: PLC0415  (as above)
 
-    named = sorted({path for sql in queries for path in SIGNAL.findall(sql)})
+    named = sorted({path for sql in queries for path in SIGNAL_PATH.findall(sql)})
     return {path: words for path in named if (words := caption(path))}
 
 
-# The sessions that a number counts: what a study notes of its figures while somebody asks, and at no other time.
-#
-# A study says it where it makes the figure: an `Estimate` of `clusters` knows its parts, `count`, `bar` and `table`
-# take theirs as `behind`. So a list of sessions can't differ from the number that opens it
-# (design/findings.md#drill-down).
+# -- evidence: the sessions that a figure counts, collected only while somebody asks ----------------------------------
+
 
 Part = tuple[str, float, float]
-"""Session, k, n: what it has of a numerator, and of what that is of."""
+"""Session, k and n: its part of a numerator and of a denominator."""
 
 
-class Asked(NamedTuple):
-    """A question to the store, where a study's rows are sums over sessions: rows of session_id and n."""
+class EvidenceQuery(NamedTuple):
+    """A query for the sessions behind a figure whose rows are sums over sessions. It returns session_id and n."""
 
     sql: str
     values: dict[str, Any]
 
 
-class Closed(NamedTuple):
-    """What counts no sessions, and why."""
+class NoSessions(NamedTuple):
+    """Marks a figure that counts no sessions, with the reason."""
 
     reason: str
 
 
-Each: TypeAlias = "Iterable[str | Part | Row]"
-"""Ids; parts; rows with a session_id, each of which counts its `n` where it has one, and else for one."""
-Counted: TypeAlias = "Each | Callable[[], Each] | Asked | Closed"
-"""A function makes its parts when they are asked for: the windows of a line hold each observation many times."""
+EvidenceRows: TypeAlias = "Iterable[str | Part | Row]"
+"""Session ids, parts, or rows with a session_id, which count their `n` where they have one, else 1."""
+Evidence: TypeAlias = "EvidenceRows | Callable[[], EvidenceRows] | EvidenceQuery | NoSessions"
+"""A function builds its parts on demand: the windows of a line chart hold each observation many times."""
 Ask = Callable[[str, Mapping[str, Any]], list[Row]]
 LONGEST_NAME = 80
 _IN_BRACKETS = re.compile(r" \([^()]*\)$")
-_marks: ContextVar[dict[int, tuple[Row, Counted]]] = ContextVar("marks")
-_notes: ContextVar[dict[str, Counted] | None] = ContextVar("notes", default=None)
-
-
-def note_sessions(name: str, counted: Counted | None) -> None:
-    """The sessions of a figure, by its id, or a table's id and the name of its row, parted by a colon."""
-    notes = _notes.get()
-    if notes is not None and counted is not None:
-        notes[name] = counted
-
-
-def note_rows(table: Table, behind: Sequence[Counted | None] | Closed) -> None:
-    """The sessions of each row of a table."""
-    if _notes.get() is None:
-        return
-    each = [behind] * len(table.rows) if isinstance(behind, Closed) else behind
-    for name, counted in zip(row_names(table), each, strict=True):
-        note_sessions(f"{table.id}:{name}", counted)
-
-
-def note_mark(mark: Row, counted: Counted | None) -> None:
-    """The sessions of a chart's mark; `note_marks` tells which chart it is of."""
-    if _notes.get() is not None and counted is not None:
-        _marks.get()[id(mark)] = mark, counted
-
-
-def note_marks(chart: str, marks: Sequence[Row]) -> None:
-    """The sessions of the marks of a chart, by its id, as far as they were told."""
-    if _notes.get() is None:
-        return
-    for name, mark in zip(mark_names(marks), marks, strict=True):
-        if id(mark) in _marks.get():
-            note_sessions(f"{chart}:{name}", _marks.get()[id(mark)][1])
+_marks: ContextVar[dict[int, tuple[Row, Evidence]]] = ContextVar("marks")
+_notes: ContextVar[dict[str, Evidence] | None] = ContextVar("notes", default=None)
 
 
 @contextmanager
-def noting() -> Iterator[dict[str, Counted]]:
-    """What each figure of the studies that run meanwhile counts."""
-    notes: dict[str, Counted] = {}
+def collecting_evidence() -> Iterator[dict[str, Evidence]]:
+    """Collect the evidence of each figure of the studies that run meanwhile."""
+    notes: dict[str, Evidence] = {}
     tokens = _notes.set(notes), _marks.set({})
     try:
         yield notes
@@ -305,51 +296,80 @@ def noting() -> Iterator[dict[str, Counted]]:
         _marks.reset(tokens[1])
 
 
-def parts_of(counted: Counted, ask: Ask) -> dict[str, tuple[float, float]]:
-    """k and n of each session that has any, largest k first; of equal ones by id."""
-    return dict(sorted(sums_of(counted, ask).items(), key=lambda item: (-item[1][0], item[0])))
+def note_evidence(name: str, evidence: Evidence | None) -> None:
+    """Note the sessions of a figure, by its id, or of a table's row, by the table's id, a colon and the row's name."""
+    notes = _notes.get()
+    if notes is not None and evidence is not None:
+        notes[name] = evidence
 
 
-def sums_of(counted: Counted, ask: Ask) -> dict[str, tuple[float, float]]:
-    """The same in no order."""
-    rows = ask(counted.sql, counted.values) if isinstance(counted, Asked) else counted
-    each = () if isinstance(rows, Closed) else rows() if callable(rows) else rows
+def note_row_evidence(table: Table, evidence: Sequence[Evidence | None] | NoSessions) -> None:
+    """Note the sessions of each row of a table."""
+    if _notes.get() is None:
+        return
+    each = [evidence] * len(table.rows) if isinstance(evidence, NoSessions) else evidence
+    for name, counted in zip(row_names(table), each, strict=True):
+        note_evidence(f"{table.id}:{name}", counted)
+
+
+def note_mark_evidence(mark: Row, evidence: Evidence | None) -> None:
+    """Note the sessions of a chart's mark; `note_chart_evidence` later says which chart it belongs to."""
+    if _notes.get() is not None and evidence is not None:
+        _marks.get()[id(mark)] = mark, evidence
+
+
+def note_chart_evidence(chart: str, marks: Sequence[Row]) -> None:
+    """Note the sessions of a chart's marks, by the chart's id."""
+    if _notes.get() is None:
+        return
+    for name, mark in zip(mark_names(marks), marks, strict=True):
+        if id(mark) in _marks.get():
+            note_evidence(f"{chart}:{name}", _marks.get()[id(mark)][1])
+
+
+def ranked_evidence(evidence: Evidence, ask: Ask) -> dict[str, tuple[float, float]]:
+    """Return k and n of each session that has any, largest k first, then by id."""
+    return dict(sorted(evidence_sums(evidence, ask).items(), key=lambda item: (-item[1][0], item[0])))
+
+
+def evidence_sums(evidence: Evidence, ask: Ask) -> dict[str, tuple[float, float]]:
+    """Return k and n of each session that has any, unordered."""
+    rows = ask(evidence.sql, evidence.values) if isinstance(evidence, EvidenceQuery) else evidence
     sums: dict[str, tuple[float, float]] = {}
-    for session_id, k, n in map(_part, each):
+    k: float
+    n: float
+    for counted in () if isinstance(rows, NoSessions) else rows() if callable(rows) else rows:
+        if isinstance(counted, str):
+            session_id, k, n = counted, 1, 1
+        elif isinstance(counted, tuple):
+            session_id, k, n = counted
+        else:
+            session_id, k = counted["session_id"], counted.get("n", 1)
+            n = k
         if n or k:
             before = sums.get(session_id, (0, 0))
             sums[session_id] = before[0] + k, before[1] + n
     return sums
 
 
-def _part(counted: str | Part | Row) -> Part:
-    if isinstance(counted, str):
-        return counted, 1, 1
-    if isinstance(counted, tuple):
-        return counted
-    n: float = counted.get("n", 1)
-    return counted["session_id"], n, n
-
-
 def row_names(table: Table) -> list[str]:
-    """What each row is called: the cells in front of its first figure, and of those called alike which it is."""
+    """Return a unique name for each row: the cells before its first figure, numbered if they repeat."""
     first = next((i for i, column in enumerate(table.columns) if column.kind not in ("text", "code", "session")), None)
-    return _told_apart([row[: first or 1] for row in table.rows])
+    return _unique_names([row[: first or 1] for row in table.rows])
 
 
 def mark_names(marks: Sequence[Row]) -> list[str]:
-    """What each mark of a chart is called: its name without the figure in brackets, and where it stands: its column,
-    its place in a row, or the day it begins."""
-    return _told_apart([[_IN_BRACKETS.sub("", str(mark.get("name"))), _stands(mark)] for mark in marks])
+    """Return a unique name for each mark of a chart: its name without the figure in brackets, and its position."""
+
+    def position(mark: Row) -> Any:
+        day: str | None = mark.get("from")
+        return mark.get("at", mark.get("column", day and day[:10]))
+
+    return _unique_names([[_IN_BRACKETS.sub("", str(mark.get("name"))), position(mark)] for mark in marks])
 
 
-def _stands(mark: Row) -> Any:
-    day: str | None = mark.get("from")
-    return mark.get("at", mark.get("column", day and day[:10]))
-
-
-def _told_apart(rows: list[list[Any]]) -> list[str]:
-    from agentsignals.redaction import without_keys  # noqa: PLC0415  (0.1 s, which a run over nothing new does without)
+def _unique_names(rows: list[list[Any]]) -> list[str]:
+    from agentsignals.redaction import without_keys  # noqa: PLC0415  (0.1 s that a run over nothing new saves)
 
     names: dict[str, int] = {}
     shown: list[str] = []

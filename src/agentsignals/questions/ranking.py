@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress
 from math import ceil, erfc, sqrt
 from typing import Any, NamedTuple
@@ -17,11 +17,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from agentsignals.questions.estimates import Part, PlacedShare, over_places
-from agentsignals.questions.question import Context, Inputs, Row
-from agentsignals.questions.sql import PLACE, by_session
+from agentsignals.questions.estimates import ClusteredShare, Part, clustered_share_alone
+from agentsignals.questions.question import Inputs, Question, Row
+from agentsignals.questions.sql import PLACE, place_by_session
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, Interval, Z
-from agentsignals.stats.paired import apart, benjamini_hochberg
+from agentsignals.stats.paired import benjamini_hochberg, difference_interval
 
 HALF_SURE = 10
 """Sessions on which a sentence is half sure (this project's choice: a share of ten is known to a third)."""
@@ -83,30 +83,13 @@ class Answer(Struct, frozen=True, kw_only=True):
         force_setattr(self, "sureness", self.validity * self.n / (self.n + HALF_SURE))
 
 
-class Question(Struct, frozen=True, kw_only=True):
-    """A finding as it is declared: a question, the rows it needs, and what may be said."""
-
-    name: str
-    question: str
-    """In the user's words."""
-    queries: Mapping[str, str]
-    """SQL over the store's tables by the name the function uses."""
-    function: Callable[[Inputs], list[Answer]]
-    """Every candidate that was looked at, those too small to be said included: they count for the false discoveries."""
-    context: Context = "product"
-    needs_charges: bool = False
-    """Whether it is given the bill by cause (`Inputs.paid`), and `repeats` among its rows: made once for all."""
-    sliced: frozenset[str] = frozenset()
-    """Queries whose rows each rest on one session: of a large store they are asked over some shards at a time, and
-    given as `Inputs.many`, in order of their first two columns. No table `sessions` with places is there."""
-
-    def candidates(self, inputs: Inputs) -> list[Answer]:
-        """Those of these rows, with the question and the command."""
-        context = f" --context {inputs.context}" if inputs.context else ""
-        return [
-            replace(made, question=self.question, again=f"agentsignals findings{context} {made.id}")
-            for made in self.function(inputs)
-        ]
+def candidate_answers(question: Question, inputs: Inputs) -> list[Answer]:
+    """Return every candidate answer of a question, each with the question's text and the command that recomputes it."""
+    context = f" --context {inputs.context}" if inputs.context else ""
+    return [
+        replace(made, question=question.question, again=f"agentsignals findings{context} {made.id}")
+        for made in question.function(inputs)
+    ]
 
 
 class Findings(Struct, frozen=True, kw_only=True):
@@ -127,7 +110,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     """Files of the store that are new or others since."""
 
 
-def decoded(kept: bytes | None) -> Findings | None:
+def decode_findings(kept: bytes | None) -> Findings | None:
     """Findings as they were kept (JSON); None of what is none."""
     try:
         return None if kept is None else msgspec.json.decode(kept, type=Findings)
@@ -140,7 +123,7 @@ def fewest_sessions(bounds: Bounds) -> int:
     return ceil(HALF_SURE * bounds.sureness / (1 - bounds.sureness) - 1e-9) if bounds.sureness < 1 else sys.maxsize
 
 
-def of_too_few(sessions: int, context: str) -> Findings | None:
+def too_few_sessions(sessions: int, context: str) -> Findings | None:
     """What is said of so few sessions that nothing can be sure of them, known without looking; None of more."""
     bounds = Bounds()
     fewest = fewest_sessions(bounds)
@@ -150,7 +133,7 @@ def of_too_few(sessions: int, context: str) -> Findings | None:
     return Findings(answers=[], sessions=sessions, context=context, bill="", looked_at={}, bounds=bounds, left_out=why)
 
 
-def standing_out(candidates: Sequence[Answer], bounds: Bounds) -> list[Answer]:
+def ranked_answers(candidates: Sequence[Answer], bounds: Bounds) -> list[Answer]:
     """Those that stand out, the largest and surest first."""
     tested = [made for made in candidates if made.p is not None]
     adjusted = dict(
@@ -170,26 +153,26 @@ def standing_out(candidates: Sequence[Answer], bounds: Bounds) -> list[Answer]:
     return list(largest.values())
 
 
-def drawn(share: PlacedShare, much: float, least: float = 0.0) -> dict[str, Any]:
+def share_fields(share: ClusteredShare, much: float, least: float = 0.0) -> dict[str, Any]:
     """The fields of an answer whose size is a share of the whole: itself (nothing below `least`), its interval, and
     the p of its being no larger than `much`."""
     value = float(share.value or 0.0)
-    return {"share": value if value >= least else 0.0, "interval": share.interval, "p": above(share, much)}
+    return {"share": value if value >= least else 0.0, "interval": share.interval, "p": p_above(share, much)}
 
 
-def above(share: PlacedShare, much: float) -> float:
+def p_above(share: ClusteredShare, much: float) -> float:
     """The one-sided p of a share being no larger than `much`; 1 where nothing is known of how sessions differ."""
     if share.interval is None or not isinstance(share.value, float):
         return 1.0
     return _tail(share.value - much, share.value - share.interval[0])
 
 
-def apart_from(share: PlacedShare, other: PlacedShare) -> tuple[Interval, float] | None:
+def share_difference(share: ClusteredShare, other: ClusteredShare) -> tuple[Interval, float] | None:
     """The interval of a difference of shares, and the one-sided p of there being none."""
     if share.interval is None or other.interval is None:
         return None
     value, rest = float(share.value or 0.0), float(other.value or 0.0)
-    low, high = apart(value, share.interval, rest, other.interval)
+    low, high = difference_interval(value, share.interval, rest, other.interval)
     return (low, high), _tail(value - rest, value - rest - low)
 
 
@@ -200,7 +183,7 @@ def _tail(gap: float, below: float) -> float:
     return 0.5 * erfc(gap * Z / below / sqrt(2))
 
 
-def slug(name: str, value: str) -> str:
+def finding_id(name: str, value: str) -> str:
     """An id out of a name of ours and a value out of a trace, of which only letters and digits are taken; no keys."""
     from agentsignals.redaction import without_keys  # noqa: PLC0415  (as `_masked`)
 
@@ -212,12 +195,12 @@ def slug(name: str, value: str) -> str:
     return f"{name}.{plain}"
 
 
-def quoted(value: str) -> str:
+def sql_text(value: str) -> str:
     """A value out of a trace, as SQL text."""
     return "'" + value.replace("'", "''") + "'"
 
 
-def lines_of(rows: str) -> str:
+def with_source_lines(rows: str) -> str:
     """SQL for the same rows (session_id, seq and more) with the file and the line that each was read from."""
     return (
         f"SELECT made.*, events.line, artifacts.path AS file FROM ({rows}) AS made JOIN events USING (session_id, seq)"
@@ -225,9 +208,9 @@ def lines_of(rows: str) -> str:
     )
 
 
-def among(sessions: Iterable[str]) -> str:
+def sessions_sql(sessions: Iterable[str]) -> str:
     """SQL that chooses these sessions."""
-    return f"session_id IN ({', '.join(map(quoted, sorted(sessions)))})"
+    return f"session_id IN ({', '.join(map(sql_text, sorted(sessions)))})"
 
 
 def _masked(value: str) -> str:
@@ -236,14 +219,14 @@ def _masked(value: str) -> str:
     return redacted(value)
 
 
-def shown(value: str, most: int = 60) -> str:
+def safe_name(value: str, most: int = 60) -> str:
     """A name out of a trace in a sentence: without what is personal, on one line, of a long one the end, which tells
     paths apart."""
     line = " ".join(_masked(value).split())
     return line if len(line) <= most else f"…{line[1 - most :]}"
 
 
-def beginning(value: str, most: int = 200) -> str:
+def safe_excerpt(value: str, most: int = 200) -> str:
     """Words out of a trace in a sentence: as `shown`, of long ones the beginning."""
     line = " ".join(_masked(value).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
@@ -267,8 +250,8 @@ class Contrast(NamedTuple):
 
     key: str
     value: str
-    group: PlacedShare
-    rest: PlacedShare
+    group: ClusteredShare
+    rest: ClusteredShare
     excess: float
     """What is more than it would be at the others' share, as a part of the whole."""
     interval: Interval
@@ -283,7 +266,7 @@ class Contrast(NamedTuple):
 
     @property
     def where(self) -> str:
-        return KEYS[self.key].format(shown(self.value))
+        return KEYS[self.key].format(safe_name(self.value))
 
     def more(self, observations: float, of: str, whole: float) -> dict[str, Any]:
         """The fields of an answer whose size is what is more than elsewhere: of so many observations, in `of`, as a
@@ -306,7 +289,7 @@ def contrasts(parts: Iterable[Part], sessions: Sequence[Row], keys: Iterable[str
     counted = [part for part in parts if part[2] > 0]
     rows = [by_id[session_id] for session_id, _, _ in counted]
     columns = {key: [row[key] for row in rows] for key in KEYS}
-    places = by_session(sessions)
+    places = place_by_session(sessions)
     whole = sum(n for _, _, n in counted)
     made: list[Contrast] = []
     seen: set[frozenset[str]] = set()
@@ -321,8 +304,8 @@ def contrasts(parts: Iterable[Part], sessions: Sequence[Row], keys: Iterable[str
             if len(rest) < FEWEST_CLUSTERS or sum(n for _, _, n in rest) < LEAST_PART * whole or in_group in seen:
                 continue
             seen.add(in_group)
-            here, there = over_places(group, places), over_places(rest, places)
-            between = apart_from(here, there)
+            here, there = clustered_share_alone(group, places), clustered_share_alone(rest, places)
+            between = share_difference(here, there)
             if between is None:
                 continue
             gap = float(here.value or 0) - float(there.value or 0)

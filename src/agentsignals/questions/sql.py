@@ -120,6 +120,6 @@ def pooled(path: str, num: str = "num", den: str = "den") -> str:
 # Where sessions lie: the repository, else the folder (`rows.PLACE`).
 
 
-def by_session(rows: Iterable[Row]) -> dict[str, str]:
+def place_by_session(rows: Iterable[Row]) -> dict[str, str]:
     """The place of each session whose place is known. Rows: session_id, place."""
     return {row["session_id"]: row["place"] for row in rows if row["place"] is not None}

@@ -14,19 +14,19 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from agentsignals.questions.charts import bars, dots
-from agentsignals.questions.estimates import INTERVAL_NOTE, Part, bar, chart, placed_share, table
+from agentsignals.questions.estimates import INTERVAL_NOTE, Part, bar, chart, clustered_share, table
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Chart, Closed, Table
+from agentsignals.questions.question import Chart, NoSessions, Table
 from agentsignals.questions.question import Row as StudyRow
 from agentsignals.questions.sql import NAMED
 from agentsignals.stats.intervals import poisson
 
-Road = Literal["replayed", "recorded"]
-ROADS: tuple[Road, ...] = ("replayed", "recorded")
+ModeSource = Literal["replayed", "recorded"]
+MODE_SOURCES: tuple[ModeSource, ...] = ("replayed", "recorded")
 HUMAN, TOGETHER, VIBE, UNKNOWN = "human_only", "collaborative", "vibe_coding", "unknown"
 NAMES = {HUMAN: "human only", TOGETHER: "collaborative", VIBE: "vibe coding", UNKNOWN: "unknown"}
 """The paper's three modes (M2), and what is none: the replay's interval reaches over a border of two."""
-OF_ROAD: dict[Road, tuple[str, ...]] = {
+MODES_OF_SOURCE: dict[ModeSource, tuple[str, ...]] = {
     "replayed": (HUMAN, TOGETHER, VIBE, UNKNOWN),
     "recorded": (HUMAN, TOGETHER, VIBE),
 }
@@ -55,12 +55,12 @@ of the replay an estimate that lies from `replayed_low` to `replayed_high`."""
 NO_REPLAY = "No repository was attributed: agentsignals attribute REPOSITORY replays whose lines its commits have."
 
 
-def by_session(rows: Iterable[StudyRow], road: Road) -> dict[str, str]:
+def mode_by_session(rows: Iterable[StudyRow], road: ModeSource) -> dict[str, str]:
     """The mode of each session that has one on this road."""
     return {row["session_id"]: row[road] for row in rows if row[road] is not None}
 
 
-def road_of(rows: Iterable[StudyRow]) -> Road:
+def mode_source(rows: Iterable[StudyRow]) -> ModeSource:
     """The road that figures take where they take one: the replay's, unless nothing was replayed."""
     sessions = list(rows)
     return "replayed" if any(row["replayed"] is not None for row in sessions) or not sessions else "recorded"
@@ -83,7 +83,7 @@ _AGES = (1, 2, 4, 8, 16, 32)
 """Upper ends of classes of age, in weeks; the last class is open."""
 
 
-def living(rows: Iterable[StudyRow]) -> list[Part]:
+def surviving_lines(rows: Iterable[StudyRow]) -> list[Part]:
     """Of each commit whose lines can be looked for: how many are still there, of how many."""
     return [(row["commit_sha"], row["alive"], row["known"]) for row in rows if row["known"]]
 
@@ -94,7 +94,7 @@ def written(row: StudyRow) -> float:
     return made
 
 
-def left_standing(row: StudyRow) -> float:
+def kept_by_session(row: StudyRow) -> float:
     """Of those, the ones that the session did not overwrite itself (Eq 3)."""
     return written(row) - float(row["overwritten_by_self"])
 
@@ -115,9 +115,9 @@ def by_mode(sessions: list[StudyRow], modes: list[StudyRow], places: dict[str, s
     """The paper's Table 3, by modes of both roads."""
     shown: list[list[Any]] = []
     behind = []
-    for road in ROADS:
-        mode_of = by_session(modes, road)
-        for mode in OF_ROAD[road]:
+    for road in MODE_SOURCES:
+        mode_of = mode_by_session(modes, road)
+        for mode in MODES_OF_SOURCE[road]:
             group = [row for row in sessions if mode_of.get(row["session_id"]) == mode]
             if group:
                 shown.append([f"{NAMES[mode]}, {road}", *_figures(group, places)])
@@ -134,7 +134,7 @@ def by_mode(sessions: list[StudyRow], modes: list[StudyRow], places: dict[str, s
         shown,
         n=len(sessions),
         of="sessions whose calls wrote lines",
-        behind=behind,
+        evidence=behind,
         note="SWE-chat (v1, modes as recorded, sessions that map cleanly; all, collaborative, vibe): Eq 2 44.3, 38.2,"
         " 59.0%; Eq 3 50.3, 44.1, 64.6%; overwritten by the agent itself 9.3, 10.1, 7.1%; deleted by people 42.2, 46.9,"
         " 30.9%.",
@@ -145,8 +145,8 @@ def _figures(rows: list[StudyRow], places: dict[str, str]) -> list[Any]:
     fates = _fates(rows)
     made = fates["produced"]
     efficiency, rate = (
-        placed_share([(r["session_id"], min(r["committed"], n), n) for r in rows if (n := whole(r)) > 0], places)
-        for whole in (written, left_standing)
+        clustered_share([(r["session_id"], min(r["committed"], n), n) for r in rows if (n := whole(r)) > 0], places)
+        for whole in (written, kept_by_session)
     )
     shares = [fates[key] / made if made else None for key in FATES if key != "committed"]
     return [len(rows), int(made), efficiency.value, *efficiency.ends, rate.value, *shares]
@@ -170,7 +170,9 @@ def by_repo(sessions: list[StudyRow], commits: list[StudyRow], lines: list[Study
         behind.append(linked)
         fates = _fates(row for row in sessions if row["session_id"] in linked)
         repo_lines = [row for row in lines if row["repo"] == repo]
-        by_author = {who: living(row for row in repo_lines if row["is_agents"] == who) for who in (True, False)}
+        by_author = {
+            who: surviving_lines(row for row in repo_lines if row["is_agents"] == who) for who in (True, False)
+        }
         alive = [(sum(k for _, k, _ in rows), sum(n for _, _, n in rows)) for rows in by_author.values()]
         slices = [row for row in commits if row["repo"] == repo and row["written_in_files"] >= ENOUGH_LINES]
         made = sum(row["written_in_files"] for row in slices)
@@ -193,7 +195,7 @@ def by_repo(sessions: list[StudyRow], commits: list[StudyRow], lines: list[Study
         shown,
         n=len(shown),
         of="repositories",
-        behind=behind,
+        evidence=behind,
         note="Sessions are those that its commits are linked to.",
     )
 
@@ -220,7 +222,7 @@ def by_age(lines: list[StudyRow], repos: dict[str, str]) -> Table:
     for name, agents, others in _aged([row for row in lines if row["known"]]):
         row: list[Any] = [name, len({r["commit_sha"] for r in [*agents, *others]})]
         for rows in (agents, others):
-            estimate = placed_share(living(rows), repos, "commits")
+            estimate = clustered_share(surviving_lines(rows), repos, "commits")
             row += [int(estimate.n), estimate.value, *estimate.ends]
         shown.append(row)
     sides = " | ".join(
@@ -234,7 +236,7 @@ def by_age(lines: list[StudyRow], repos: dict[str, str]) -> Table:
         shown,
         n=sum(row["known"] for row in lines),
         of="lines in commits of the head's history",
-        behind=Closed("It counts lines of commits: the page Code has them."),
+        evidence=NoSessions("It counts lines of commits: the page Code has them."),
         note="Age is counted back from the newest commit of the repository.",
     )
 
@@ -247,7 +249,7 @@ def fates_chart(sessions: list[StudyRow]) -> Chart | None:
             words,
             fates[key] / made,
             f"{words}: {fates[key]:,.0f} of {made:,.0f} lines",
-            behind=[(session_id, of[key], of["produced"]) for session_id, of in of_sessions],
+            evidence=[(session_id, of[key], of["produced"]) for session_id, of in of_sessions],
         )
         for key, words in FATES.items()
         if fates[key]
@@ -259,7 +261,7 @@ def fates_chart(sessions: list[StudyRow]) -> Chart | None:
 def age_chart(lines: list[StudyRow], repos: dict[str, str]) -> Chart | None:
     rows: list[StudyRow] = []
     for name, agents, _ in _aged([row for row in lines if row["known"]]):
-        estimate = placed_share(living(agents), repos, "commits")
+        estimate = clustered_share(surviving_lines(agents), repos, "commits")
         if estimate.n:
             tip = f"{name}: {formatted(estimate.value, 'share')} of {estimate.n:,.0f} lines"
             rows.append(estimate.mark(f"{name} ({estimate.n:,.0f})", tip))

@@ -22,7 +22,7 @@ from agentsignals.repositories.rules import Mark, Rule, in_folder
 from agentsignals.repositories.session_actions import Acts
 from agentsignals.stats.interrupted_series import FEWEST, LevelChange, level_change
 from agentsignals.stats.intervals import Interval, wilson
-from agentsignals.stats.paired import apart, benjamini_hochberg
+from agentsignals.stats.paired import benjamini_hochberg, difference_interval
 
 Q = 0.05
 """Of the rules said to have changed something, no larger share may be false (Benjamini and Hochberg 1995)."""
@@ -115,7 +115,7 @@ def _apart(points: Sequence[Point]) -> Interval | None:
     ends = wilson(fsum(after), len(after)), wilson(fsum(before), len(before))
     if ends[0] is None or ends[1] is None:
         return None
-    return apart(fsum(after) / len(after), ends[0], fsum(before) / len(before), ends[1])
+    return difference_interval(fsum(after) / len(after), ends[0], fsum(before) / len(before), ends[1])
 
 
 def _moved(points: Sequence[Point]) -> Iterable[str]:

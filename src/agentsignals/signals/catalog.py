@@ -15,7 +15,7 @@ from agentsignals.errors import AgentSignalsError, CatalogError
 from agentsignals.model import Absent, Context
 from agentsignals.model.registry import Place, Registry
 from agentsignals.signals import DECLARED, Measured, Row, Scope, Signal, Status
-from agentsignals.stats.validation import in_words
+from agentsignals.stats.validation import validation_text
 from agentsignals.views.session import SILENT, Collected, SessionView
 
 INTERNAL_ERROR = "internal_error"
@@ -211,7 +211,7 @@ def _by_turn(signal: Signal, values: Any, detail: dict[str, Any] | None) -> list
 def validation(signal: Signal, classes: Sequence[str] = (), *, brief: bool = False) -> str:
     """How often a signal that claims a meaning was right (`validation.in_words`)."""
     needs = [catalogue()[n].path for n in signal.needs]
-    return in_words(signal.path, signal.version, needs, basis=signal.basis, classes=classes, brief=brief)
+    return validation_text(signal.path, signal.version, needs, basis=signal.basis, classes=classes, brief=brief)
 
 
 def caption(path: str, classes: Sequence[str] = ()) -> str:

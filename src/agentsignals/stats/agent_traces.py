@@ -86,7 +86,7 @@ def pure_neutral(conversation: Conversation) -> Part | None:
     return (0, 1) if charged else (1, 1) if NEUTRAL in values else (0, 0)
 
 
-def negative_at(conversation: Conversation, first: int, last: float, *, cohort: bool = False) -> Part:
+def negative_between(conversation: Conversation, first: int, last: float, *, cohort: bool = False) -> Part:
     """NEGATIVE messages, of those labelled, from turn `first` to `last`. `cohort`: only of sessions that reach the
     plateau, which takes away that later turns are other sessions' turns."""
     if cohort and not reaches(conversation, PLATEAU):
@@ -125,7 +125,7 @@ def by_model(conversation: Conversation) -> dict[str, Part]:
     return {model: (counts[model, True], counts[model, True] + counts[model, False]) for model, _ in counts if model}
 
 
-def chosen(labellers: Mapping[str, tuple[int, int]]) -> str | None:
+def main_labeller(labellers: Mapping[str, tuple[int, int]]) -> str | None:
     """The labeller whose labels count: who gave most, then who gave the youngest, then by name; rules only
     where nobody else judged. Given: for each the number of labels and the time of the last (microseconds, 0 when
     unknown). None of none."""
@@ -272,7 +272,7 @@ def _labeller(sessions: Sequence[Figures]) -> str | None:
         for name, (n, at, _, _) in session["felt"].items():
             labels, last = labelled.get(name, (0, 0))
             labelled[name] = labels + n, max(last, at)
-    return chosen(labelled)
+    return main_labeller(labelled)
 
 
 def _fifth(figures: Figures, labeller: str | None) -> float | None:

@@ -226,7 +226,7 @@ MOST_GROUPS = 200
 C = TypeVar("C")
 
 
-def estimate(
+def jackknife_estimate(
     clusters: Sequence[C], sizes: Sequence[float], coefficient: Callable[[Sequence[C]], float | None]
 ) -> Estimate | None:
     """A coefficient between -1 and 1 of all clusters, with its interval: Student's on Fisher's scale, with one degree
@@ -256,7 +256,7 @@ def estimate(
     return Estimate(value, tanh(centre - half), tanh(centre + half))
 
 
-def of_pairs(
+def pairs_estimate(
     parts: Iterable[tuple[Hashable, Pair, float]], coefficient: Callable[[Mapping[Pair, float]], float | None]
 ) -> Estimate | None:
     """A coefficient of pairs of labels, each given so many times in a cluster (cluster, pair, times), with its interval
@@ -265,10 +265,10 @@ def of_pairs(
     for cluster, pair, n in parts:
         clusters[cluster][pair] += n
     cells = list(clusters.values())
-    return estimate(cells, [fsum(of.values()) for of in cells], lambda some: coefficient(together(some)))
+    return jackknife_estimate(cells, [fsum(of.values()) for of in cells], lambda some: coefficient(sum_cells(some)))
 
 
-def together(cells: Iterable[Mapping[Pair, float]]) -> Mapping[Pair, float]:
+def sum_cells(cells: Iterable[Mapping[Pair, float]]) -> Mapping[Pair, float]:
     """The sums of several counts of pairs."""
     whole = defaultdict[Pair, float](float)
     for of in cells:

@@ -94,9 +94,9 @@ def text_points(texts: Sequence[str], seed: int = SEED) -> list[list[float]] | A
     without a word that another has)."""
     if not _has_numpy():
         return MISSING
-    from agentsignals.stats.k_means import WordTable, directions  # noqa: PLC0415
+    from agentsignals.stats.k_means import TfIdf, directions  # noqa: PLC0415
 
-    table = WordTable([[word for word in words_of(text) if word not in _UNSAYING] for text in texts])
+    table = TfIdf([[word for word in words_of(text) if word not in _UNSAYING] for text in texts])
     if not table.words:
         return Absent("not_computable", "no word in two texts")
     size = min(DIMENSIONS, min(table.shape) - 1)
@@ -114,7 +114,7 @@ def point_groups(points: Sequence[Sequence[float]], k: int, seed: int = SEED) ->
     return made if isinstance(made, Absent) else made[0]
 
 
-def settled(of: Sequence[int], fit: Sequence[float], smallest: int) -> list[int]:
+def stable_groups(of: Sequence[int], fit: Sequence[float], smallest: int) -> list[int]:
     """The group of each thing, 0 the largest; -1 for those as near to another group, and in groups of under so many."""
     labels = [group if near > 0 else NOISE for group, near in zip(of, fit, strict=True)]
     sizes = Counter(group for group in labels if group != NOISE)
@@ -191,7 +191,7 @@ CORE = 5
 MISSING_DENSITY = Absent("backend_disabled", "umap")
 
 
-class Dense(Struct, frozen=True):
+class DensityGroups(Struct, frozen=True):
     """Which group each thing is in: 0 is the largest, -1 none."""
 
     of: list[int]
@@ -199,7 +199,7 @@ class Dense(Struct, frozen=True):
     """How surely each belongs to its group, 0 to 1; 0 for noise."""
 
 
-def dense_groups(points: Sequence[Sequence[float]], smallest: int, seed: int) -> Dense | Absent:
+def dense_groups(points: Sequence[Sequence[float]], smallest: int, seed: int) -> DensityGroups | Absent:
     """Groups of at least `smallest` points. The same points and seed give the same groups on the same machine.
 
     Absent without umap-learn, and where there are fewer points than two such groups need.
@@ -226,7 +226,7 @@ def dense_groups(points: Sequence[Sequence[float]], smallest: int, seed: int) ->
     order = sorted(set(raw) - {NOISE}, key=lambda label: (-raw.count(label), raw.index(label)))
     number = {label: n for n, label in enumerate(order)}
     surely: list[float] = clusters.probabilities_.tolist()
-    return Dense([number.get(label, NOISE) for label in raw], surely)
+    return DensityGroups([number.get(label, NOISE) for label in raw], surely)
 
 
 def _umap() -> Any:

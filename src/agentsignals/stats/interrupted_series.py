@@ -15,7 +15,7 @@ from math import fsum, sqrt
 from msgspec import Struct
 
 from agentsignals.stats.intervals import Interval, t_quantile, two_sided, wilson
-from agentsignals.stats.paired import apart
+from agentsignals.stats.paired import difference_interval
 
 FEWEST = 8
 """Values on either side, of fewer nothing is estimated (Penfold and Zhang 2013)."""
@@ -77,7 +77,7 @@ def level_change(before: Sequence[float], after: Sequence[float]) -> LevelChange
         n_after=m,
         before=first,
         after=second,
-        difference=apart(second, ends[0], first, ends[1]) if ends[0] and ends[1] else None,
+        difference=difference_interval(second, ends[0], first, ends[1]) if ends[0] and ends[1] else None,
         level=level,
         level_interval=(level - half, level + half),
         p=two_sided(level / error, freedom),

@@ -170,12 +170,12 @@ __all__ = [
     "mean_interval",
     "median",
     "median_interval",
+    "nonzero_sums",
     "quantile",
     "rate_interval",
     "ratio_interval",
     "share_interval",
     "sums",
-    "sums_but_zeros",
     "sums_interval",
     "wilson",
 ]
@@ -327,7 +327,7 @@ def clustered(parts: Iterable[tuple[Hashable, float, float]]) -> Clustered:
 
 def clustered_columns(clusters: Sequence[Hashable], ks: Sequence[float], ns: Sequence[float]) -> Clustered:
     """As `clustered`, of parts by column."""
-    return clustered_sums(sums_but_zeros(clusters, ks), sums(clusters, ns))
+    return clustered_sums(nonzero_sums(clusters, ks), sums(clusters, ns))
 
 
 def clustered_sums(of_k: Mapping[_Cluster, float], of_n: Mapping[_Cluster, float]) -> Clustered:
@@ -346,7 +346,7 @@ def clustered_sums(of_k: Mapping[_Cluster, float], of_n: Mapping[_Cluster, float
     return Clustered(interval, count, effective, max(sizes) / total)
 
 
-def sums_but_zeros(clusters: Sequence[_Cluster], parts: Sequence[float]) -> Mapping[_Cluster, float]:
+def nonzero_sums(clusters: Sequence[_Cluster], parts: Sequence[float]) -> Mapping[_Cluster, float]:
     """As `sums`, without clusters all of whose parts are 0."""
     return sums(list(compress(clusters, parts)), list(filter(None, parts)))
 
@@ -380,7 +380,7 @@ WIDEST = 0.5
 """An interval wider than this tells nothing that anybody would act on."""
 
 
-class OfClass(Struct, frozen=True, kw_only=True):
+class ClassRates(Struct, frozen=True, kw_only=True):
     """How often a class was met on projects that were left out, in rows that were drawn at random."""
 
     true: int
@@ -393,7 +393,7 @@ class OfClass(Struct, frozen=True, kw_only=True):
     """Of these, those that the model called so."""
 
 
-class Corrected(Struct, frozen=True, kw_only=True):
+class Prevalence(Struct, frozen=True, kw_only=True):
     """A share as it was counted, and what it stands for."""
 
     counted: float
@@ -419,7 +419,7 @@ class Corrected(Struct, frozen=True, kw_only=True):
         return f"{self.share:.0%} ({self.low:.0%} to {self.high:.0%}; {counted})"
 
 
-def corrected(named: int, n: int, *, hits: int, true: int, false_alarms: int, others: int) -> Corrected:  # noqa: PLR0913  (two counts and what the judge did)
+def corrected_prevalence(named: int, n: int, *, hits: int, true: int, false_alarms: int, others: int) -> Prevalence:  # noqa: PLR0913  (two counts and what the judge did)
     """The share behind `named` of `n`, at 95 percent, by a judge that named `hits` of `true` such things and
     `false_alarms` of `others` in a random sample. n above 0.
 
@@ -428,7 +428,7 @@ def corrected(named: int, n: int, *, hits: int, true: int, false_alarms: int, ot
     """
     counted = named / n
     recall, alarms = hits / true if true else None, false_alarms / others if others else None
-    plain = Corrected(counted=counted, recall=recall, false_alarms=alarms, true=true, others=others)
+    plain = Prevalence(counted=counted, recall=recall, false_alarms=alarms, true=true, others=others)
     if recall is None or alarms is None:
         return plain
     z2 = Z * Z

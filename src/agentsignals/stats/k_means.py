@@ -145,7 +145,7 @@ _DIGITS = 9
 """Of a point. Groups of points that hardly stand apart turn over for a float's last bits, which differ by machine."""
 
 
-class WordTable:
+class TfIdf:
     """Texts as rows, words as columns, each cell how telling a word is of a text (tf-idf), rows of length 1. Only cells
     that are not 0 are kept."""
 
@@ -183,7 +183,7 @@ class WordTable:
         return made
 
 
-def directions(table: WordTable, size: int, seed: int) -> list[list[float]]:
+def directions(table: TfIdf, size: int, seed: int) -> list[list[float]]:
     """Where each text lies along the `size` main directions of the table (truncated singular value decomposition by a
     seeded range finder), scaled to length 1, 0 of a text without a word of the table."""
     lies = table.shape[0] < table.shape[1]

@@ -27,8 +27,8 @@ from agentsignals.stats.intervals import (
 
 __all__ = [
     "Paired",
-    "apart",
     "benjamini_hochberg",
+    "difference_interval",
     "differences",
     "holm",
     "least_p",
@@ -212,7 +212,7 @@ def _drawn(moved: int) -> int:
     return max(_FEWEST_FLIPS, min(_FLIPS, _MOST_FLIPPED // moved))
 
 
-def apart(value: float, interval: Interval, other: float, other_interval: Interval) -> Interval:
+def difference_interval(value: float, interval: Interval, other: float, other_interval: Interval) -> Interval:
     """The interval of a difference of two independent estimates out of theirs (Newcombe 1998, method 10)."""
     gap = value - other
     below = sqrt((value - interval[0]) ** 2 + (other_interval[1] - other) ** 2)
@@ -229,7 +229,7 @@ def apart(value: float, interval: Interval, other: float, other_interval: Interv
 
 LEVEL, POWER = 0.05, 0.8
 """Two-sided level, and how often a difference is to be shown: the field's usual ones."""
-TELLING_GAP = 0.10
+RELEVANT_GAP = 0.10
 """A difference of rates that a comparison is expected to see (this project's choice)."""
 _EXACT_UP_TO_POWER = 600
 """Changed tasks above which the normal approximation names differences right to a fiftieth of them."""
@@ -286,7 +286,9 @@ def power_of(candidate: Arm, baseline: Arm, compared: Paired, *, yes_or_no: bool
             high=high,
             changed=changed,
             must_agree=must_agree,
-            tasks_for_telling=tasks_needed(TELLING_GAP, max(TELLING_GAP, share or ends[1]), level) if planned else None,
+            tasks_for_telling=tasks_needed(RELEVANT_GAP, max(RELEVANT_GAP, share or ends[1]), level)
+            if planned
+            else None,
             tasks_needed=tasks_needed(gap, share, level) if seen_gap else None,
             method="exact McNemar",
         )
@@ -302,7 +304,7 @@ def power_of(candidate: Arm, baseline: Arm, compared: Paired, *, yes_or_no: bool
         level=level,
         detectable=shown if able and not (yes_or_no and shown > 1) else None,
         changed=changed,
-        tasks_for_telling=_tasks_of(TELLING_GAP, spread, level, step) if yes_or_no and able else None,
+        tasks_for_telling=_tasks_of(RELEVANT_GAP, spread, level, step) if yes_or_no and able else None,
         tasks_needed=_tasks_of(gap, spread, level, step) if able and seen_gap else None,
         attempts_needed=_attempts_of(candidate, baseline, gap - step / len(gaps), spread, level)
         if able and gap > step / len(gaps)
@@ -444,7 +446,7 @@ _MOST_WEIGHT = 1e6
 """A break-even weight above it has no upper end."""
 
 
-class Weighed(Struct, frozen=True, kw_only=True):
+class WeightedGain(Struct, frozen=True, kw_only=True):
     """Gains less `weight` times regressions, over matched tasks."""
 
     weight: float
@@ -460,7 +462,7 @@ class Weighed(Struct, frozen=True, kw_only=True):
     """Two-sided, of gains being worth as much as regressions at that weight; None where it can't be tested."""
 
 
-def weighed(gaps: Sequence[float], weight: float, p: float | None, *, single: bool) -> Weighed:
+def weigh(gaps: Sequence[float], weight: float, p: float | None, *, single: bool) -> WeightedGain:
     """`gaps`: differences of tasks, candidate less baseline. `p`: that of weight 1, which is tested already. `single`:
     one attempt a side, yes or no: the binomial test of what changed, and Clopper and Pearson's interval; else Student's
     over tasks. ValueError of a weight that is not above 0."""
@@ -474,7 +476,7 @@ def weighed(gaps: Sequence[float], weight: float, p: float | None, *, single: bo
         tested: float | None = weighed_mcnemar(gained, lost, weight)
     else:
         ends, tested = _ends(gaps), _tested(gaps, weight)
-    return Weighed(
+    return WeightedGain(
         weight=weight,
         value=fmean(g if g > 0 else weight * g for g in gaps),
         break_even=ups / downs if downs else None,

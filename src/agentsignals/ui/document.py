@@ -134,7 +134,7 @@ def document(
             left_out.append(LeftOut(declared.name, declared.title, f"{place}: {type(problem).__name__}: {problem}"))
             continue
         if counted and not (outcome.findings or outcome.tables or outcome.charts):
-            left_out.append(LeftOut(declared.name, declared.title, " ".join(outcome.limits)))
+            left_out.append(LeftOut(declared.name, declared.title, " ".join(outcome.limits or ())))
             continue
         about = reader.context if declared.context == "either" else declared.context
         sections.append(_section(declared, about, outcome, has_one_agent=has_one_agent))
@@ -166,8 +166,10 @@ def _section(declared: Study, context: str, outcome: Outcome, *, has_one_agent: 
         context=context,
         findings=without_keys_in(outcome.findings),
         tables=without_keys_in([made for made in outcome.tables if not (has_one_agent and _by_agent(made.id))]),
-        charts=without_keys_in([made for made in outcome.charts if not (has_one_agent and _by_agent(made.id))]),
-        limits=outcome.limits,
+        charts=without_keys_in(
+            [made for made in outcome.charts if made and not (has_one_agent and _by_agent(made.id))]
+        ),
+        limits=list(outcome.limits or ()),
         validation=outcome.validation,
     )
 

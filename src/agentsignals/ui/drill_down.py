@@ -12,22 +12,22 @@ from msgspec.structs import replace
 from agentsignals.errors import UsageError
 from agentsignals.questions import findings
 from agentsignals.questions.compare import Arms, arms, outcome_rule, queries
-from agentsignals.questions.compare.attempts import Tried
+from agentsignals.questions.compare.attempts import Attempt
 from agentsignals.questions.findings import Reader
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import (
-    Asked,
-    Closed,
-    Counted,
+    Evidence,
+    EvidenceQuery,
     Inputs,
     Kind,
+    NoSessions,
     Outcome,
     Row,
+    collecting_evidence,
+    evidence_sums,
     mark_names,
-    noting,
-    parts_of,
+    ranked_evidence,
     row_names,
-    sums_of,
 )
 from agentsignals.questions.studies import studies, study
 from agentsignals.redaction import without_keys_in
@@ -95,17 +95,17 @@ def key_of(name: str, figure: str, context: str = "") -> str:
     return f"study:{name}{f'@{context}' if context else ''}:{figure}"
 
 
-def sizes(notes: Mapping[str, Counted]) -> dict[str, tuple[int, int] | str]:
+def sizes(notes: Mapping[str, Evidence]) -> dict[str, tuple[int, int] | str]:
     """How many sessions each figure opens: those with a part in its numerator, and all. Why there are none, for what
     counts none; what is only known when it is asked for is (0, 0)."""
     made: dict[str, tuple[int, int] | str] = {}
     for figure, counted in notes.items():
-        if isinstance(counted, Closed):
+        if isinstance(counted, NoSessions):
             made[figure] = counted.reason
-        elif isinstance(counted, Asked) or callable(counted):
+        elif isinstance(counted, EvidenceQuery) or callable(counted):
             made[figure] = 0, 0
         else:
-            parts = sums_of(counted, _unasked)
+            parts = evidence_sums(counted, _unasked)
             made[figure] = (sum(k != 0 for k, _ in parts.values()), len(parts)) if parts else "It counts nothing."
     return made
 
@@ -129,10 +129,10 @@ def _of_finding(store: Store, name: str) -> Behind:
             title=title, of="", parts={}, closed="Its evidence is of files, not of sessions: its page lists it."
         )
     ids = [row["session_id"] for row in evidence if row["session_id"]]
-    return Behind(title=title, of="rows of evidence", parts=parts_of(ids, _unasked))
+    return Behind(title=title, of="rows of evidence", parts=ranked_evidence(ids, _unasked))
 
 
-ATTEMPTS: dict[str, Callable[[Arms, str], list[Tried]]] = {
+ATTEMPTS: dict[str, Callable[[Arms, str], list[Attempt]]] = {
     "attempts": lambda arms, name: arms.groups[name],
     "first": lambda arms, name: arms.first[name],
     "took": lambda arms, name: arms.shared(name),
@@ -144,7 +144,7 @@ ATTEMPTS: dict[str, Callable[[Arms, str], list[Tried]]] = {
 """The attempts of a candidate that a number of a comparison counts."""
 
 
-def _broke(attempt: Tried) -> bool:
+def _broke(attempt: Attempt) -> bool:
     return attempt.rung == "infrastructure"
 
 
@@ -171,14 +171,16 @@ def _of_candidate(store: Store, rest: str) -> Behind:
         raise UsageError(f"{rest[:200]!r} names no candidate's attempts.", f"What is one of {', '.join(ATTEMPTS)}.")
     parts = [(o.session_id, o.outcome or 0, 1) for o in ATTEMPTS[what](whole, name)]
     words = what.replace("_", " ")
-    return Behind(title=f"{without_keys_in(name)}: {words}", of=outcome, parts=parts_of(parts, _unasked), kind="number")
+    return Behind(
+        title=f"{without_keys_in(name)}: {words}", of=outcome, parts=ranked_evidence(parts, _unasked), kind="number"
+    )
 
 
 def _of_study(store: Store, name: str, figure: str, context: str) -> Behind:
     declared = study(name)
     reader = Reader(store, [declared], context)
     inputs: Inputs = reader.inputs(declared)
-    with noting() as notes:
+    with collecting_evidence() as notes:
         outcome = declared.run(inputs)
         shown = _shown(outcome, figure)
         if shown is None or figure not in notes:
@@ -186,9 +188,9 @@ def _of_study(store: Store, name: str, figure: str, context: str) -> Behind:
                 f"The study {name} has no number {figure[:200]!r} here.", "A row that is gone opens nothing."
             )
     counted = notes[figure]
-    if isinstance(counted, Closed):
+    if isinstance(counted, NoSessions):
         return replace(shown, closed=counted.reason, study=name)
-    asked = parts_of(counted, lambda sql, values: reader.ask(sql, values, inputs.context))
+    asked = ranked_evidence(counted, lambda sql, values: reader.ask(sql, values, inputs.context))
     return replace(shown, parts=asked, study=name)
 
 
@@ -203,7 +205,7 @@ def _shown(outcome: Outcome, figure: str) -> Behind | None:
                 if figure == f"{table.id}:{row}":
                     return Behind(title=f"{table.title}: {row}", of=table.of, parts={}, kind="number")
     for chart in outcome.charts:
-        if figure.startswith(f"{chart.id}:"):
+        if chart is not None and figure.startswith(f"{chart.id}:"):
             for name in mark_names(chart.spec["data"]["values"]):
                 if figure == f"{chart.id}:{name}":
                     return Behind(title=f"{chart.title}: {name}", of=chart.of, parts={}, kind="number")

@@ -9,10 +9,10 @@ from math import floor, fsum, inf, isfinite, log10, nextafter
 from typing import Any, NamedTuple
 
 from agentsignals.questions import charts as calendar
-from agentsignals.questions.estimates import PlacedShare, over_places
+from agentsignals.questions.estimates import ClusteredShare, clustered_share_alone
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Row
-from agentsignals.questions.sql import by_session
+from agentsignals.questions.sql import place_by_session
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median
@@ -59,8 +59,8 @@ class Group(NamedTuple):
     of_all: float | None
     """Its share of what all of them cost."""
     median_usd: float | None
-    failed: PlacedShare
-    solved: PlacedShare | None
+    failed: ClusteredShare
+    solved: ClusteredShare | None
     """Of attempts that were judged; None for people's sessions."""
 
 
@@ -70,7 +70,7 @@ class Pair(NamedTuple):
     tool: str
     agent: str
     sessions: int
-    failed: PlacedShare
+    failed: ClusteredShare
     to_failed: str
     to_all: str
 
@@ -80,7 +80,7 @@ class Overall(NamedTuple):
 
     sessions: int
     cost: Sum
-    failed: PlacedShare
+    failed: ClusteredShare
     strips: list[Strip]
     stretches: list[dict[str, Any]]
     """The same as the charts, as rows."""
@@ -100,7 +100,7 @@ class Overall(NamedTuple):
 def overall(reading: Reading, filter_: Filter) -> Overall:
     """Figures of the sessions that the filter, which names one context, leaves."""
     rows = reading.rows(sql("figures.sessions", where=filter_.where.text()), filter_.where.values)
-    places = by_session(rows)
+    places = place_by_session(rows)
     pairs = _pairs(reading, filter_, {row["session_id"]: row for row in rows}, places)
     counted = [pair for pair in pairs if pair.failed.k and pair.sessions >= FEWEST_CLUSTERS]
     dated = [row for row in rows if row["started_at"]]
@@ -133,9 +133,9 @@ def _sum(rows: Sequence[Row]) -> Sum:
     )
 
 
-def _failed(rows: Iterable[Row], places: Mapping[str, str]) -> PlacedShare:
+def _failed(rows: Iterable[Row], places: Mapping[str, str]) -> ClusteredShare:
     parts = [(row["session_id"], float(row["failed"]), float(row["answered"])) for row in rows if row["answered"]]
-    return over_places(parts, places)
+    return clustered_share_alone(parts, places)
 
 
 def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Mapping[str, str]) -> tuple[list[Group], int]:
@@ -159,7 +159,7 @@ def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Mapping[str
                 of_all=cost.usd / total if total and cost.usd is not None else None,
                 median_usd=median([row["cost_usd"] for row in of_it if row["cost_usd"] is not None]),
                 failed=_failed(of_it, places),
-                solved=over_places(solved, places) if is_eval else None,
+                solved=clustered_share_alone(solved, places) if is_eval else None,
             )
         )
     return made[:MOST_GROUPS], max(0, len(made) - MOST_GROUPS)
@@ -180,7 +180,7 @@ def _pairs(reading: Reading, filter_: Filter, sessions: Mapping[str, Row], place
                 tool=tool,
                 agent=agent,
                 sessions=len(parts),
-                failed=over_places(parts, places),
+                failed=clustered_share_alone(parts, places),
                 to_failed=filter_.link("/sessions", **of_agent, failed=tool),
                 to_all=filter_.link("/sessions", **of_agent, tool=tool),
             )
@@ -232,7 +232,7 @@ def _days(dated: Sequence[Row], filter_: Filter) -> list[tuple[str, str, Sum]]:
 
 def _stretches(dated: Sequence[Row], filter_: Filter, places: Mapping[str, str]) -> list[dict[str, Any]]:
     """A row a day, week or month, as the span asks."""
-    span = calendar.buckets([row["started_at"] for row in dated])
+    span = calendar.buckets_of([row["started_at"] for row in dated])
     if span is None:
         return []
     by_start: dict[datetime, list[Row]] = {start: [] for start in starts(span)}
@@ -240,7 +240,7 @@ def _stretches(dated: Sequence[Row], filter_: Filter, places: Mapping[str, str])
         by_start[span.of(row["started_at"])].append(row)
     made = []
     for start, rows in by_start.items():
-        end = calendar.following(start, span.step) - timedelta(days=1)
+        end = calendar.next_start(start, span.step) - timedelta(days=1)
         name = f"{start:%Y-%m}" if span.step == "month" else f"{start:%Y-%m-%d}"
         made.append(
             {
@@ -340,7 +340,7 @@ def _of_outcome(filter_: Filter, name: str) -> str:
     return filter_.narrowed("/sessions", "outcome", None if name == _NO_OUTCOME else name)
 
 
-def _written(share: PlacedShare) -> str:
+def _written(share: ClusteredShare) -> str:
     """A share with its numbers and interval: `5.0% (112 of 2,255; 3.1% to 7.9%)`."""
     if share.value is None:
         return formatted(None, "share")

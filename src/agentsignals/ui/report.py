@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agentsignals.errors import BaselineError, StoreError, UsageError
-from agentsignals.questions.formatting import MISSING, formatted, plain
+from agentsignals.questions.formatting import MISSING, formatted, without_bound
 from agentsignals.questions.question import Column, Finding, Table, mark_names, row_names
 from agentsignals.questions.ranking import Findings
 from agentsignals.questions.studies import studies, study
@@ -279,7 +279,7 @@ def _asset(name: str) -> str:
 
 def _sort_key(value: Any) -> str:
     """What a column is sorted by: the value itself, not the words it is shown in."""
-    return "" if value is None else str(plain(value))
+    return "" if value is None else str(without_bound(value))
 
 
 # Studies as one file: a page that opens offline, Markdown, or data.

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agentsignals.questions.charts import Buckets, following
+from agentsignals.questions.charts import Buckets, next_start
 from agentsignals.questions.question import Chart
 from agentsignals.store import files
 from agentsignals.words.text import visible
@@ -253,7 +253,7 @@ def starts(buckets: Buckets) -> list[datetime]:
     """The start of every stretch of time, those in which nothing is with them."""
     days = [buckets.first]
     while days[-1] < buckets.last:
-        days.append(following(days[-1], buckets.step))
+        days.append(next_start(days[-1], buckets.step))
     return days
 
 

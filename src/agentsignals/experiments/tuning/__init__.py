@@ -35,7 +35,7 @@ from agentsignals.experiments.tuning.plan import (
     read_plan,
     results,
 )
-from agentsignals.experiments.tuning.samplers import Drop, Effects, Race, dropped, next_candidate
+from agentsignals.experiments.tuning.samplers import Drop, Effects, Race, dropped_candidates, next_candidate
 from agentsignals.questions.compare.candidate import Estimate, estimate
 from agentsignals.stats.paired import Arm, Paired, paired, smallest_shown
 from agentsignals.store import Store
@@ -182,7 +182,7 @@ class Search:
         arms = self.arms("search")
         ended = self._counts(("ended",))
         silent: dict[Candidate, Drop | None] = {c: None for c, n in ended.items() if n >= SILENT and c not in arms}
-        return silent | dropped(self.effects, list(arms))
+        return silent | dropped_candidates(self.effects, list(arms))
 
     def _counts(self, states: tuple[str, ...]) -> dict[Candidate, int]:
         counts: dict[Candidate, int] = {}
@@ -251,7 +251,7 @@ class Search:
 Verdict = Literal["under way", "no result", "default", "better", "worse", "not shown"]
 
 
-class Tried(Struct, frozen=True, kw_only=True):
+class CandidateStatus(Struct, frozen=True, kw_only=True):
     """A candidate in the search. Its figures chose the winner, so they carry no interval: the winner's is too high."""
 
     treatment: dict[str, Value]
@@ -275,7 +275,7 @@ class Confirmed(Struct, frozen=True, kw_only=True):
     """The difference that so many tasks show 4 times in 5, where as many change as were seen to."""
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class SearchStatus(Struct, frozen=True, kw_only=True):
     """What is to be said of a search."""
 
     verdict: Verdict
@@ -300,13 +300,13 @@ class Standing(Struct, frozen=True, kw_only=True):
     winner: dict[str, Value] | None
     """None while the search is under way, or has no outcome."""
     default: dict[str, Value]
-    tried: list[Tried]
+    tried: list[CandidateStatus]
     """Most promising first."""
     confirmed: Confirmed | None
     caveats: list[str]
 
 
-def standing(search: Search) -> Standing:
+def search_status(search: Search) -> SearchStatus:
     """How it stands now; nothing is begun."""
     plan, next_run = search.plan, search.proposal()
     arms, held_out = search.arms("search"), search.arms("held_out")
@@ -320,7 +320,7 @@ def standing(search: Search) -> Standing:
     without: Counter[str] = Counter()
     for result in search.results.values():
         without.update(result.without)
-    return Standing(
+    return SearchStatus(
         verdict=verdict,
         answer=answer,
         over=_over(search) if next_run is None or search.confirms else "",
@@ -344,14 +344,14 @@ def standing(search: Search) -> Standing:
     )
 
 
-def _tried(search: Search) -> list[Tried]:
+def _tried(search: Search) -> list[CandidateStatus]:
     arms, lost = search.arms("search"), search.dropped()
     runs = Counter(search.candidate(run) for run in search.runs if run.phase == "search" and run.state == "ended")
     rows = []
     for candidate in runs:
         outcomes = _outcomes(arms.get(candidate, {}))
         rows.append(
-            Tried(
+            CandidateStatus(
                 treatment=search.plan.treatment(candidate),
                 runs=runs[candidate],
                 tasks=len(arms.get(candidate, {})),
@@ -392,7 +392,9 @@ def _answer(search: Search, ended: bool, winner: Candidate | None, confirmed: Co
             "default",
             "No better than the default: nothing tried is expected to do better, so nothing was confirmed.",
         )
-    return _confirmation(words(search.plan.treatment(winner)), None if confirmed is None else confirmed.difference)
+    return _confirmation(
+        treatment_text(search.plan.treatment(winner)), None if confirmed is None else confirmed.difference
+    )
 
 
 def _confirmation(name: str, difference: Paired | None) -> tuple[Verdict, str]:
@@ -445,14 +447,14 @@ def _caveats(search: Search, confirmed: Confirmed | None) -> list[str]:
     return lines
 
 
-def words(treatment: dict[str, Value]) -> str:
+def treatment_text(treatment: dict[str, Value]) -> str:
     """A treatment in words."""
     return ", ".join(
         f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in treatment.items()
     )
 
 
-__all__ = ["Budget", "Plan", "Search", "Standing", "read_plan", "standing"]
+__all__ = ["Budget", "Plan", "Search", "SearchStatus", "read_plan", "search_status"]
 
 
 # Starts the runs that a search asks for, one after the other, until it has no more.

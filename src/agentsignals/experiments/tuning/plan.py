@@ -23,8 +23,8 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from agentsignals.errors import StoreError, UsageError
-from agentsignals.questions.compare.attempts import Tried, evaluated, outcome_rule, queries, tried_of
-from agentsignals.questions.compare.candidate import place
+from agentsignals.questions.compare.attempts import Attempt, attempts_of, evaluated, outcome_rule, queries
+from agentsignals.questions.compare.candidate import task_key
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 
@@ -114,7 +114,7 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return {name: _filled(text, values) for name, text in self.environment.items()}
 
     def _values(self, treatment: Mapping[str, Value], task: str, run: str) -> dict[str, str]:
-        return {name: text(value) for name, value in treatment.items()} | {"task": task, "run": run}
+        return {name: value_text(value) for name, value in treatment.items()} | {"task": task, "run": run}
 
 
 def read_plan(path: Path) -> Plan:
@@ -159,14 +159,14 @@ def _check_knobs(plan: Plan) -> None:
     for name, values in plan.knobs.items():
         if not _NAME.fullmatch(name) or name in _OURS:
             raise UsageError(f"{name!r} can't be the name of a knob.", "Letters, digits and _; not task, not run.")
-        texts = [text(value) for value in values]
+        texts = [value_text(value) for value in values]
         if not values or len(set(texts)) < len(texts) or len(set(values)) < len(values):
             raise UsageError(
                 f"The knob {name} has no values, or one twice.", "List each once; 1, 1.0 and true are one."
             )
         if any("\0" in word for word in texts):
             raise UsageError(f"A value of the knob {name} has a NUL character.", "No command takes one.")
-        if name not in plan.default or text(plan.default[name]) not in texts:
+        if name not in plan.default or value_text(plan.default[name]) not in texts:
             raise UsageError(f"The default of the knob {name} is not among its values.", f"One of {', '.join(texts)}.")
     if odd := sorted(plan.default.keys() - plan.knobs.keys()) + sorted(plan.recorded_as.keys() - plan.knobs.keys()):
         raise UsageError(f"{odd[0]!r} is no knob.", f"There is {', '.join(plan.knobs)}.")
@@ -204,7 +204,7 @@ def _check_words(plan: Plan) -> None:
                 )
 
 
-def text(value: Value) -> str:
+def value_text(value: Value) -> str:
     """A value as the command gets it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -341,8 +341,8 @@ def results(store: Store, plan: Plan, runs: Sequence[Run], folder: Path) -> dict
         tables[name] = [dict(zip(names, row, strict=True)) for row in values]
     paths = {row["session_id"]: row["path"] for row in tables["places"]}
     numbers = {session: _number(path, folder) for session, path in paths.items()}
-    by_run: dict[int | None, list[Tried]] = {}
-    for attempt in evaluated([a for a in tried_of(rule, tables) if numbers.get(a.session_id) is not None]):
+    by_run: dict[int | None, list[Attempt]] = {}
+    for attempt in evaluated([a for a in attempts_of(rule, tables) if numbers.get(a.session_id) is not None]):
         by_run.setdefault(numbers[attempt.session_id], []).append(attempt)
     return {run.number: _result(plan, run, by_run.get(run.number, [])) for run in runs}
 
@@ -354,9 +354,9 @@ def _number(path: str, folder: Path) -> int | None:
     return int(number) if below != path and number.isdecimal() else None
 
 
-def _result(plan: Plan, run: Run, attempts: Sequence[Tried]) -> Result:
+def _result(plan: Plan, run: Run, attempts: Sequence[Attempt]) -> Result:
     without: Counter[str] = Counter()
-    trials: dict[str, list[Tried]] = {}
+    trials: dict[str, list[Attempt]] = {}
     for attempt in attempts:
         if odd := _unlike(plan, run.treatment, attempt.treatment):
             without[odd] += 1
@@ -368,7 +368,7 @@ def _result(plan: Plan, run: Run, attempts: Sequence[Tried]) -> Result:
         if solved is None:
             without[why] += 1
         else:
-            task = run.task if trial[0].task is None else place(trial[0], by_dataset=True)
+            task = run.task if trial[0].task is None else task_key(trial[0], by_dataset=True)
             outcomes.setdefault(task, []).append(solved)
     if not attempts:
         without["no attempt was read from its folder"] = 1
@@ -382,7 +382,7 @@ def _result(plan: Plan, run: Run, attempts: Sequence[Tried]) -> Result:
     )
 
 
-def _solved(trial: Iterable[Tried]) -> tuple[float | None, str]:
+def _solved(trial: Iterable[Attempt]) -> tuple[float | None, str]:
     """1 where an attempt solved it, 0 where none did and the last one's outcome is there; else why it is not."""
     attempts = sorted(trial, key=lambda attempt: attempt.index)
     if any(attempt.outcome == 1 for attempt in attempts):

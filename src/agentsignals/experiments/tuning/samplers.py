@@ -171,7 +171,7 @@ class Drop(Struct, frozen=True):
     """That it is better than the leader, after all."""
 
 
-def dropped(effects: Effects, candidates: Sequence[Candidate]) -> dict[Candidate, Drop]:
+def dropped_candidates(effects: Effects, candidates: Sequence[Candidate]) -> dict[Candidate, Drop]:
     """Those of the candidates with outcomes that are hopeless. What is seen later may bring one back."""
     if not candidates:
         return {}

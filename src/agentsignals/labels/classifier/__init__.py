@@ -21,7 +21,7 @@ from agentsignals.errors import SourceError
 from agentsignals.labels.labellers.rules import BY_TASK
 from agentsignals.labels.task import Verdict, mark
 from agentsignals.model import CLASSIFIER, ENCODER, Turn
-from agentsignals.stats.intervals import Corrected, OfClass, corrected
+from agentsignals.stats.intervals import ClassRates, Prevalence, corrected_prevalence
 
 # What a classifier counts in a message: words, runs of letters, the end of the answer before it, marks, and rules.
 #
@@ -133,7 +133,7 @@ class HeldOut(Struct, frozen=True, kw_only=True):
     high: float | None = None
     kappa_without_largest: float | None = None
     """Over all projects but the one with the most rows, each left out."""
-    random: dict[str, OfClass] = field(default_factory=dict)
+    random: dict[str, ClassRates] = field(default_factory=dict)
     """By class, of the rows drawn at random from all projects but the largest, which were judged by models made from
     nearly all rows, as others' projects are: what shares are corrected by. Empty where none is known to be so drawn."""
 
@@ -249,13 +249,13 @@ def classifier_of(labeller: str, task: str) -> Model | None:
     return read(file) if file else shipped(task, kind)
 
 
-def corrected_shares(model: Model, named: Mapping[str, int]) -> dict[str, Corrected]:
+def corrected_shares(model: Model, named: Mapping[str, int]) -> dict[str, Prevalence]:
     """The share of each class behind how often a model named it, by what it was found to be worth on random rows of
     projects that it was not made from."""
     n = sum(named.values())
     by_class = model.held_out.random if model.held_out is not None else {}
     return {
-        name: corrected(
+        name: corrected_prevalence(
             named.get(name, 0), n, hits=of.hits, true=of.true, false_alarms=of.false_alarms, others=of.others
         )
         for name, of in (by_class if n else {}).items()

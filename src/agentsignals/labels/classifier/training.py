@@ -30,7 +30,7 @@ from agentsignals.labels.tasks import task as task_of
 from agentsignals.labels.units import answer_end_in
 from agentsignals.model import CLASSIFIER, ENCODER, Turn
 from agentsignals.stats.agreement import kappa_estimate
-from agentsignals.stats.intervals import OfClass
+from agentsignals.stats.intervals import ClassRates
 from agentsignals.words.text import count_tokens
 
 MIN_SESSIONS, MIN_PROJECTS = 3, 2
@@ -247,10 +247,10 @@ def held_out(judged: Sequence[Judged], classes: Sequence[str]) -> HeldOut:
     )
 
 
-def _of_class(rows: Sequence[Judged], name: str) -> OfClass:
+def _of_class(rows: Sequence[Judged], name: str) -> ClassRates:
     true = [j for j in rows if j.example.label == name]
     others = [j for j in rows if j.example.label != name]
-    return OfClass(
+    return ClassRates(
         true=len(true),
         hits=sum(j.predicted == name for j in true),
         others=len(others),

@@ -15,11 +15,12 @@ from agentsignals.errors import UsageError
 from agentsignals.questions.compare.attempts import (
     MEASURES,
     TIME,
+    Attempt,
     OutcomeRule,
-    Tried,
     also_differ,
+    attempts_of,
+    candidate_columns,
     candidates,
-    chosen,
     confounded_columns,
     decoded,
     differing,
@@ -28,25 +29,24 @@ from agentsignals.questions.compare.attempts import (
     outcome_rule,
     pooled,
     queries,
-    tried_of,
     unrecorded,
     values_of,
 )
 from agentsignals.questions.compare.attempts import UNKNOWN_TREATMENTS as UNKNOWN
-from agentsignals.questions.compare.attempts import named as treatments_named
+from agentsignals.questions.compare.attempts import candidate_named as treatments_named
 from agentsignals.questions.compare.candidate import (
     Candidate,
     Estimate,
-    Silent,
-    described,
-    place,
-    silent,
+    UninformativeTasks,
+    candidate_of,
+    mismatches,
+    task_key,
     tasks_of,
-    unlike,
+    uninformative_tasks,
 )
-from agentsignals.questions.compare.pairs import Conclusion, Pair, Unpaired, adjusted, concluded, pair
+from agentsignals.questions.compare.pairs import Conclusion, Pair, Unpaired, adjust_p_values, conclude, pair_of
 from agentsignals.questions.question import Inputs, Row
-from agentsignals.questions.ranking import shown
+from agentsignals.questions.ranking import safe_name
 from agentsignals.signals.catalog import caption
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.stats.validation import CAVEAT
@@ -59,10 +59,10 @@ _OF_AUDIT = ("verification.pass_audit", "verification.earned")
 _LISTED, _LONGEST, _SENTENCES = 6, 80, 4
 
 
-def cautions(  # noqa: PLR0913  (what a comparison is made of)
+def warnings_of(  # noqa: PLR0913  (what a comparison is made of)
     rule: OutcomeRule,
     values: Sequence[Row],
-    tried: Sequence[Tried],
+    tried: Sequence[Attempt],
     by: Sequence[str],
     candidates: Sequence[Candidate],
     pairs: Sequence[Pair],
@@ -93,7 +93,7 @@ def _single(candidates: Sequence[Candidate], by: Sequence[str], changing: Sequen
     return [f"one candidate only, {candidates[0].name}: there is nothing to compare it with.{more}"]
 
 
-def _confounded(first: Sequence[Tried], by: Sequence[str], changing: Sequence[str]) -> list[str]:
+def _confounded(first: Sequence[Attempt], by: Sequence[str], changing: Sequence[str]) -> list[str]:
     groups = [[c for c in group if c in by or not is_version(c)] for group in confounded_columns(first, changing)]
     confounded = [group for group in groups if set(group) & set(by) and len(group) > 1]
     return [f"{_list(g)} always change together: no difference can be laid to one of them." for g in confounded]
@@ -131,7 +131,7 @@ def _names(candidates: Sequence[Candidate]) -> list[str]:
     ][:_SENTENCES]
 
 
-def _versions(first: Sequence[Tried], by: Sequence[str], changing: Sequence[str]) -> list[str]:
+def _versions(first: Sequence[Attempt], by: Sequence[str], changing: Sequence[str]) -> list[str]:
     differing_versions = []
     for column in changing:
         if is_version(column) and column not in by:
@@ -153,7 +153,7 @@ def _pooled(candidates: Sequence[Candidate]) -> list[str]:
     return [f"candidates hold attempts that differ in {_list(pooled_columns)}: --by tells those apart."]
 
 
-def _rule(rule: OutcomeRule, values: Sequence[Row], tried: Sequence[Tried]) -> list[str]:
+def _rule(rule: OutcomeRule, values: Sequence[Row], tried: Sequence[Attempt]) -> list[str]:
     ids = {attempt.session_id for attempt in tried}
     values_of_rule = [
         decoded(row["value"])
@@ -194,7 +194,7 @@ def _missing(rule: OutcomeRule, candidates: Sequence[Candidate]) -> list[str]:
     ]
 
 
-def _odd_trials(tried: Sequence[Tried], candidates: Sequence[Candidate]) -> list[str]:
+def _odd_trials(tried: Sequence[Attempt], candidates: Sequence[Candidate]) -> list[str]:
     sentences = []
     retries = sum(candidate.without_first for candidate in candidates)
     if retries:
@@ -227,7 +227,7 @@ __all__ = [
     "Estimate",
     "OutcomeRule",
     "Pair",
-    "Silent",
+    "UninformativeTasks",
     "Unpaired",
     "arms",
     "compare",
@@ -259,7 +259,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """What a regression counts, a gain counting 1."""
     conclusions: list[Conclusion]
     """One of each pair."""
-    silent: Silent
+    silent: UninformativeTasks
     """Tasks that tell the candidates not apart."""
     unlike: list[str]
     """Why these candidates should not be compared: other data sets, limits, tasks. Empty: nothing is against it."""
@@ -273,12 +273,12 @@ class Comparison(Struct, frozen=True, kw_only=True):
 class Arms(Struct, frozen=True, kw_only=True):
     """The attempts that a comparison is of, by candidate: most attempts first."""
 
-    everyone: list[Tried]
+    everyone: list[Attempt]
     """Those of nobody among them."""
     columns: list[str]
     """Whose values make a candidate."""
-    groups: dict[str, list[Tried]]
-    first: dict[str, list[Tried]]
+    groups: dict[str, list[Attempt]]
+    first: dict[str, list[Attempt]]
     tasks: dict[str, frozenset[str]]
     """Of their first attempts."""
 
@@ -292,10 +292,10 @@ class Arms(Struct, frozen=True, kw_only=True):
         """The tasks that all tried, where some tried others too; None where all tried the same."""
         return _common(list(self.tasks.values()))
 
-    def shared(self, name: str) -> list[Tried]:
+    def shared(self, name: str) -> list[Attempt]:
         """First attempts of a candidate at the tasks of its rate: those that all tried, else its own."""
         common = self.common
-        return [o for o in self.first[name] if not common or place(o, self.by_dataset) in common]
+        return [o for o in self.first[name] if not common or task_key(o, self.by_dataset) in common]
 
 
 def compare(
@@ -323,7 +323,7 @@ def compare(
     tried = [attempt for attempts in groups.values() for attempt in attempts]
     changing = differing(tried)
     described_candidates = [
-        described(
+        candidate_of(
             name,
             attempts,
             by=columns,
@@ -348,12 +348,12 @@ def compare(
         candidates=described_candidates,
         pairs=pairs,
         regression_weight=regression_weight,
-        conclusions=[concluded(each, yes_or_no=rule.yes_or_no, good=rule.more_is_better) for each in pairs],
-        silent=silent(whole.first, by_dataset, yes_or_no=rule.yes_or_no),
-        unlike=unlike(first, base, by, tasks, changing),
+        conclusions=[conclude(each, yes_or_no=rule.yes_or_no, good=rule.more_is_better) for each in pairs],
+        silent=uninformative_tasks(whole.first, by_dataset, yes_or_no=rule.yes_or_no),
+        unlike=mismatches(first, base, by, tasks, changing),
         common_tasks=len(common) if common is not None else None,
         unrecorded=len(everyone) - len(tried),
-        warnings=cautions(rule, rows["values"], tried, columns, described_candidates, pairs),
+        warnings=warnings_of(rule, rows["values"], tried, columns, described_candidates, pairs),
     )
 
 
@@ -366,9 +366,9 @@ def _pairs(whole: Arms, base: str | None, changing: Sequence[str], *, yes_or_no:
         for name, attempts in whole.first.items()
     }
     tests = sum(name != base and len(each & tasks[base]) >= FEWEST_CLUSTERS for name, each in tasks.items())
-    return adjusted(
+    return adjust_p_values(
         [
-            pair(
+            pair_of(
                 name,
                 base,
                 attempts,
@@ -387,8 +387,8 @@ def _pairs(whole: Arms, base: str | None, changing: Sequence[str], *, yes_or_no:
 
 def arms(rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (), baseline: str | None = None) -> Arms:
     """The attempts of each candidate, as `compare` counts them."""
-    everyone = tried_of(rule, rows)
-    columns = chosen(everyone, by)
+    everyone = attempts_of(rule, rows)
+    columns = candidate_columns(everyone, by)
     recorded = _recorded(everyone, columns, baseline)
     groups = {name: evaluated(attempts) for name, attempts in candidates(recorded, columns).items()}
     first = {name: [attempt for attempt in attempts if attempt.index == 0] for name, attempts in groups.items()}
@@ -396,7 +396,7 @@ def arms(rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (
     return Arms(everyone=everyone, columns=columns, groups=groups, first=first, tasks=tasks)
 
 
-def _recorded(tried: list[Tried], columns: Sequence[str], baseline: str | None) -> list[Tried]:
+def _recorded(tried: list[Attempt], columns: Sequence[str], baseline: str | None) -> list[Attempt]:
     """The attempts of which it is recorded who was tried: the others are nobody's, unless asked for as the baseline."""
     if baseline == UNKNOWN:
         return tried
@@ -439,7 +439,7 @@ OF_ATTEMPTS = (
 )
 
 
-def compared(inputs: Inputs) -> Comparison | None:
+def eval_comparison(inputs: Inputs) -> Comparison | None:
     """The candidates of the store; None where there are none, or nobody recorded who was tried."""
     if not inputs.rows["attempts"]:
         return None
@@ -451,4 +451,4 @@ def compared(inputs: Inputs) -> Comparison | None:
 
 def named(candidate: str) -> str:
     """A candidate's name in a sentence."""
-    return shown(candidate, 80)
+    return safe_name(candidate, 80)

@@ -165,7 +165,7 @@ _LONGEST = 160
 _NOT_EVALUATED = "nothing of this candidate was evaluated"
 
 
-class Tried(Struct, frozen=True, gc=False, kw_only=True):
+class Attempt(Struct, frozen=True, gc=False, kw_only=True):
     """One attempt."""
 
     session_id: str
@@ -213,7 +213,7 @@ def queries(rule: OutcomeRule, where: str = "true") -> dict[str, str]:
     }
 
 
-def tried_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Tried]:
+def attempts_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Attempt]:
     """The attempts of these rows, in the order of their sessions' ids."""
     by_session: dict[str, dict[str, Row]] = {}
     for row in rows["values"]:
@@ -221,14 +221,14 @@ def tried_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Tried]:
     return [_tried(rule, row, by_session.get(row["session_id"], {})) for row in rows["attempts"]]
 
 
-def _tried(rule: OutcomeRule, row: Row, values: Mapping[str, Row]) -> Tried:
+def _tried(rule: OutcomeRule, row: Row, values: Mapping[str, Row]) -> Attempt:
     rung, reason, inferred = _rung(values.get(OUTCOME))
     outcome = rule.of_attempt(*_value(values.get(rule.signal)), rung, reason)
     measures: dict[str, float | str] = {}
     for name, (path, _) in MEASURES.items():
         value, why = _value(values.get(path))
         measures[name] = float(value) if is_number(value) else why
-    return Tried(
+    return Attempt(
         session_id=row["session_id"],
         trial=row["trial_id"] or row["session_id"],
         index=row["attempt_index"] or 0,
@@ -268,7 +268,7 @@ def _details(row: Row | None) -> dict[str, Any]:
     return detail if isinstance(detail, dict) else {}
 
 
-def evaluated(attempts: Sequence[Tried]) -> list[Tried]:
+def evaluated(attempts: Sequence[Attempt]) -> list[Attempt]:
     """The attempts of a candidate; those that failed by inference alone (no patch, no time left) as not judged where
     no verifier spoke of any of them: only failures could be known, and the rate would be 0."""
     if any(o.outcome is not None and not o.inferred for o in attempts):
@@ -319,7 +319,7 @@ _MANY = 10
 _LONGEST_VALUE, _LONGEST_NAME = 80, 160
 
 Name = str
-Candidates = dict[Name, list[Tried]]
+Candidates = dict[Name, list[Attempt]]
 
 
 def is_version(column: str) -> bool:
@@ -327,7 +327,7 @@ def is_version(column: str) -> bool:
     return column in ("format", "inspect_ai") or column.endswith("version")
 
 
-def differing(tried: Sequence[Tried]) -> list[str]:
+def differing(tried: Sequence[Attempt]) -> list[str]:
     """The columns and knobs that are not the same for all attempts, those that name candidates best first.
 
     Without the effective cap: a retry of the same trial has another one.
@@ -337,7 +337,7 @@ def differing(tried: Sequence[Tried]) -> list[str]:
     return sorted(differing_columns, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))
 
 
-def chosen(tried: Sequence[Tried], asked: Sequence[str]) -> list[str]:
+def candidate_columns(tried: Sequence[Attempt], asked: Sequence[str]) -> list[str]:
     """The columns that make candidates: those asked for, else each treatment that tells more attempts apart.
 
     UsageError names the columns there are, where one is asked for that no attempt has.
@@ -365,7 +365,7 @@ def chosen(tried: Sequence[Tried], asked: Sequence[str]) -> list[str]:
     )
 
 
-def _treatment_columns(tried: Sequence[Tried]) -> list[str]:
+def _treatment_columns(tried: Sequence[Attempt]) -> list[str]:
     """The differing columns that are treatments, as far as can be told: not those that number trials, and, where other
     treatments differ between attempts at one task, not the knobs that only differ between tasks (a task's own timeout).
     """
@@ -375,14 +375,14 @@ def _treatment_columns(tried: Sequence[Tried]) -> list[str]:
     return [c for c in columns if c in _PLAIN or c in crossed or not crossed]
 
 
-def _numbers_trials(tried: Sequence[Tried], column: str) -> bool:
+def _numbers_trials(tried: Sequence[Attempt], column: str) -> bool:
     values = values_of(tried, column) - {None}
     return len(values) >= _MANY and 2 * len(values) > len(
         {attempt.trial for attempt in tried if column in attempt.treatment}
     )
 
 
-def _differs_within_tasks(tried: Sequence[Tried], column: str) -> bool:
+def _differs_within_tasks(tried: Sequence[Attempt], column: str) -> bool:
     seen: dict[tuple[str | None, str], str | None] = {}
     for attempt in tried:
         value = attempt.treatment.get(column)
@@ -391,9 +391,9 @@ def _differs_within_tasks(tried: Sequence[Tried], column: str) -> bool:
     return False
 
 
-def candidates(tried: Sequence[Tried], by: Sequence[str]) -> Candidates:
+def candidates(tried: Sequence[Attempt], by: Sequence[str]) -> Candidates:
     """The attempts of each candidate, most attempts first."""
-    groups: dict[tuple[str | None, ...], list[Tried]] = {}
+    groups: dict[tuple[str | None, ...], list[Attempt]] = {}
     for attempt in tried:
         groups.setdefault(_key(attempt, by), []).append(attempt)
     ranked = sorted(groups.items(), key=lambda pair: (-len(pair[1]), [value or "" for value in pair[0]]))
@@ -403,13 +403,13 @@ def candidates(tried: Sequence[Tried], by: Sequence[str]) -> Candidates:
     return {name: attempts for name, (_, attempts) in zip(unique, ranked, strict=True)}
 
 
-def unrecorded(attempt: Tried, by: Sequence[str]) -> bool:
+def unrecorded(attempt: Attempt, by: Sequence[str]) -> bool:
     """Whether nobody recorded who was tried: nothing of `by`, or not the model where models are compared."""
     missing = [name for name in by if name not in attempt.treatment]
     return len(missing) == len(by) or "model_id" in missing
 
 
-def named(name: str, among: Sequence[Name]) -> Name:
+def candidate_named(name: str, among: Sequence[Name]) -> Name:
     """The candidate of that name, or the one whose name alone contains it. UsageError lists them."""
     matches = [candidate for candidate in among if candidate == name] or [
         candidate for candidate in among if name in candidate
@@ -420,12 +420,12 @@ def named(name: str, among: Sequence[Name]) -> Name:
     raise UsageError(f"{problem} called {name!r}.", f"The candidates: {', '.join((matches or list(among))[:10])}.")
 
 
-def values_of(tried: Sequence[Tried], column: str) -> set[str | None]:
+def values_of(tried: Sequence[Attempt], column: str) -> set[str | None]:
     """The values a column has among these attempts."""
     return {attempt.treatment.get(column) for attempt in tried}
 
 
-def confounded_columns(tried: Sequence[Tried], columns: Sequence[str]) -> list[list[str]]:
+def confounded_columns(tried: Sequence[Attempt], columns: Sequence[str]) -> list[list[str]]:
     """Groups of columns that always change together: each tells the same attempts apart."""
     alike: dict[tuple[int, ...], list[str]] = {}
     for column in columns:
@@ -437,7 +437,7 @@ def confounded_columns(tried: Sequence[Tried], columns: Sequence[str]) -> list[l
 
 
 def also_differ(
-    attempts: Sequence[Tried], other: Sequence[Tried], by: Sequence[str], columns: Sequence[str]
+    attempts: Sequence[Attempt], other: Sequence[Attempt], by: Sequence[str], columns: Sequence[str]
 ) -> list[str]:
     """What two candidates never share although it does not tell candidates apart: a difference may be its doing."""
     if not attempts or not other:
@@ -446,19 +446,19 @@ def also_differ(
     return [c for c in apart if not values_of(attempts, c) & values_of(other, c)]
 
 
-def pooled(attempts: Sequence[Tried], by: Sequence[str], columns: Sequence[str]) -> dict[str, int]:
+def pooled(attempts: Sequence[Attempt], by: Sequence[str], columns: Sequence[str]) -> dict[str, int]:
     """What differs between attempts of one candidate, with the number of values."""
     counted = {c: len(values_of(attempts, c)) for c in columns if c not in by and c not in _REPETITION}
     return {c: n for c, n in counted.items() if n > 1}
 
 
-def available(tried: Sequence[Tried]) -> list[str]:
+def available(tried: Sequence[Attempt]) -> list[str]:
     """The columns that candidates may be told apart by."""
     recorded = {name for attempt in tried for name in attempt.treatment}
     return [*(c for c in COLUMNS if c in recorded), *sorted(recorded - set(COLUMNS))]
 
 
-def _key(attempt: Tried, by: Sequence[str]) -> tuple[str | None, ...]:
+def _key(attempt: Attempt, by: Sequence[str]) -> tuple[str | None, ...]:
     return tuple(attempt.treatment.get(name) for name in by)
 
 
@@ -488,7 +488,7 @@ _SHAPE = (
 Rules = Sequence[tuple[re.Pattern[str], Mapping[str, str]]]
 
 
-def tables_of(
+def attempt_rows(
     asked: Mapping[str, tuple[Sequence[str], Sequence[Sequence[Any]]]], treatments: Path | None, where: str
 ) -> dict[str, list[Row]]:
     """What a store answers to queries (names and rows by query), as rows; attempts with what the file `treatments` says

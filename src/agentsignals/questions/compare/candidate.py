@@ -9,7 +9,7 @@ from statistics import fmean
 
 from msgspec import Struct
 
-from agentsignals.questions.compare.attempts import MEASURES, TIME, Tried
+from agentsignals.questions.compare.attempts import MEASURES, TIME, Attempt
 from agentsignals.questions.estimates import median_interval as clustered_median_interval
 from agentsignals.stats.intervals import (
     FEWEST_CLUSTERS,
@@ -60,7 +60,7 @@ class Recovery(Struct, frozen=True):
     """Of `failed`, those that had a retry at all."""
 
 
-class Taken(Struct, frozen=True, kw_only=True):
+class Usage(Struct, frozen=True, kw_only=True):
     """The median of what first attempts took."""
 
     median: float | None
@@ -125,7 +125,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """None where no trial was tried again."""
     without_first: int
     """Trials whose first attempt is not among these."""
-    took: dict[str, Taken]
+    took: dict[str, Usage]
     """By measure: of first attempts at the tasks of `first`, whatever came of them."""
     per_solved: dict[str, PerSolved]
     """By measure, at the tasks of `first`; empty of numbers."""
@@ -133,9 +133,9 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """Columns that differ between attempts of this candidate: how many values."""
 
 
-def described(  # noqa: PLR0913  (what is told of a candidate, named at the call)
+def candidate_of(  # noqa: PLR0913  (what is told of a candidate, named at the call)
     name: str,
-    attempts: Sequence[Tried],
+    attempts: Sequence[Attempt],
     *,
     by: Sequence[str],
     yes_or_no: bool,
@@ -145,7 +145,7 @@ def described(  # noqa: PLR0913  (what is told of a candidate, named at the call
 ) -> Candidate:
     """The candidate of these attempts. `by_dataset`: a task is one of its data set. `common`: the tasks of its rate."""
     first, again = [o for o in attempts if o.index == 0], [o for o in attempts if o.index > 0]
-    shared = [o for o in first if common is None or place(o, by_dataset) in common]
+    shared = [o for o in first if common is None or task_key(o, by_dataset) in common]
     trials = list(_trials(attempts))
     whole = [t for t in trials if t[0].index == 0]
     return Candidate(
@@ -153,17 +153,17 @@ def described(  # noqa: PLR0913  (what is told of a candidate, named at the call
         treatment={column: attempts[0].treatment.get(column) for column in by},
         attempts=len(attempts),
         trials=len(trials),
-        tasks=len({place(o, by_dataset) for o in attempts if o.task is not None}),
+        tasks=len({task_key(o, by_dataset) for o in attempts if o.task is not None}),
         first_attempts=len(first),
         retries=len(again),
         first=estimate(with_outcome(shared, by_dataset), yes_or_no),
-        absent=reasons(o for o in shared if o.rung != _INFRASTRUCTURE),
+        absent=absent_reasons(o for o in shared if o.rung != _INFRASTRUCTURE),
         infrastructure=_rungs(shared, _INFRASTRUCTURE),
         failed=_rungs([o for o in shared if o.outcome is not None], "failed"),
         bounds=_bounds(shared) if yes_or_no else None,
         all_tasks=estimate(with_outcome(first, by_dataset), yes_or_no),
         retry=estimate(with_outcome(again, by_dataset), yes_or_no),
-        retry_absent=reasons(again),
+        retry_absent=absent_reasons(again),
         within=_within(whole, by_dataset) if yes_or_no and again else [],
         recovery=_recovery(whole, by_dataset) if yes_or_no and again else None,
         without_first=len(trials) - len(whole),
@@ -173,18 +173,18 @@ def described(  # noqa: PLR0913  (what is told of a candidate, named at the call
     )
 
 
-def _rungs(attempts: Sequence[Tried], rung: str) -> dict[str, int]:
+def _rungs(attempts: Sequence[Attempt], rung: str) -> dict[str, int]:
     return dict(Counter(o.reason for o in attempts if o.rung == rung).most_common())
 
 
-def _bounds(attempts: Sequence[Tried]) -> Bounds | None:
+def _bounds(attempts: Sequence[Attempt]) -> Bounds | None:
     solved = sum(o.outcome or 0 for o in attempts)
     missing = sum(o.outcome is None for o in attempts)
     n = len(attempts)
     return Bounds(worst=solved / n, best=(solved + missing) / n, n=n) if n else None
 
 
-def _per_solved(attempts: Sequence[Tried], measure: str) -> PerSolved:
+def _per_solved(attempts: Sequence[Attempt], measure: str) -> PerSolved:
     measured = [
         (o.outcome, v) for o in attempts if o.outcome is not None and isinstance(v := o.measures[measure], float)
     ]
@@ -194,24 +194,24 @@ def _per_solved(attempts: Sequence[Tried], measure: str) -> PerSolved:
     return PerSolved(value=value, n=len(measured), of=len(attempts), at_least=low)
 
 
-def place(attempt: Tried, by_dataset: bool) -> str:
+def task_key(attempt: Attempt, by_dataset: bool) -> str:
     """The task of an attempt; without one the attempt stands for itself."""
     if attempt.task is None:
         return f"session\n{attempt.session_id}"
     return f"{attempt.dataset or ''}\n{attempt.task}" if by_dataset else f"\n{attempt.task}"
 
 
-def tasks_of(attempts: Iterable[Tried], by_dataset: bool) -> frozenset[str]:
+def tasks_of(attempts: Iterable[Attempt], by_dataset: bool) -> frozenset[str]:
     """The tasks that these attempts record."""
-    return frozenset(place(attempt, by_dataset) for attempt in attempts if attempt.task is not None)
+    return frozenset(task_key(attempt, by_dataset) for attempt in attempts if attempt.task is not None)
 
 
-def with_outcome(tried: Iterable[Tried], by_dataset: bool) -> list[Value]:
+def with_outcome(tried: Iterable[Attempt], by_dataset: bool) -> list[Value]:
     """Task and outcome of the attempts that have an outcome."""
-    return [(place(o, by_dataset), o.outcome) for o in tried if o.outcome is not None]
+    return [(task_key(o, by_dataset), o.outcome) for o in tried if o.outcome is not None]
 
 
-def reasons(tried: Iterable[Tried]) -> dict[str, int]:
+def absent_reasons(tried: Iterable[Attempt]) -> dict[str, int]:
     """Attempts without an outcome by reason, most frequent first."""
     return dict(Counter(o.why or "no reason" for o in tried if o.outcome is None).most_common())
 
@@ -239,49 +239,49 @@ def _interval(sums: dict[str, list[float]], n: int, yes_or_no: bool) -> tuple[In
     return rate_interval(parts), method
 
 
-def _trials(attempts: Sequence[Tried]) -> Iterable[list[Tried]]:
-    grouped: dict[tuple[str, str | None, str | None], list[Tried]] = {}
+def _trials(attempts: Sequence[Attempt]) -> Iterable[list[Attempt]]:
+    grouped: dict[tuple[str, str | None, str | None], list[Attempt]] = {}
     for attempt in attempts:
         grouped.setdefault((attempt.trial, attempt.task, attempt.treatment.get("run_id")), []).append(attempt)
     return (sorted(trial, key=lambda o: (o.index, o.session_id)) for trial in grouped.values())
 
 
-def _solved(attempts: Sequence[Tried]) -> float | None:
+def _solved(attempts: Sequence[Attempt]) -> float | None:
     """Whether one of them is solved; None where none is known to be and one is not known."""
     if any(o.outcome == 1 for o in attempts):
         return 1.0
     return 0.0 if attempts and all(o.outcome is not None for o in attempts) else None
 
 
-def _within(trials: Sequence[list[Tried]], by_dataset: bool) -> list[Within]:
+def _within(trials: Sequence[list[Attempt]], by_dataset: bool) -> list[Within]:
     most = max((t[-1].index for t in trials), default=0) + 1
     within = []
     for k in range(1, min(most, MOST_WITHIN) + 1):
-        ends = [(place(t[0], by_dataset), _solved([o for o in t if o.index < k])) for t in trials]
+        ends = [(task_key(t[0], by_dataset), _solved([o for o in t if o.index < k])) for t in trials]
         values = [(task, end) for task, end in ends if end is not None]
         within.append(Within(k, estimate(values, True)))
     return within
 
 
-def _recovery(trials: Sequence[list[Tried]], by_dataset: bool) -> Recovery:
+def _recovery(trials: Sequence[list[Attempt]], by_dataset: bool) -> Recovery:
     failed = [t for t in trials if t[0].outcome == 0]
-    ends = [(place(t[0], by_dataset), _solved(t)) for t in failed]
+    ends = [(task_key(t[0], by_dataset), _solved(t)) for t in failed]
     values = [(task, end) for task, end in ends if end is not None]
     return Recovery(estimate(values, True), len(failed), sum(len(t) > 1 for t in failed))
 
 
-def _taken(first: Sequence[Tried], measure: str, by_dataset: bool) -> Taken:
+def _taken(first: Sequence[Attempt], measure: str, by_dataset: bool) -> Usage:
     measured = [(o, o.measures[measure]) for o in first]
     values = [(o, value) for o, value in measured if isinstance(value, float)]
     absent = Counter(value for _, value in measured if isinstance(value, str))
     numbers = [value for _, value in values]
-    tasks = {o.session_id: place(o, by_dataset) for o, _ in values}
+    tasks = {o.session_id: task_key(o, by_dataset) for o, _ in values}
     if len(set(tasks.values())) == len(values):
         interval = median_interval(numbers)
     else:
         interval = clustered_median_interval([(o.session_id, value) for o, value in values], tasks)[0]
     low, high = interval or (None, None)
-    return Taken(
+    return Usage(
         median=median(numbers),
         low=low,
         high=high,
@@ -310,8 +310,8 @@ _LISTED = 3
 Values = frozenset[str]
 
 
-def unlike(
-    first: Mapping[str, Sequence[Tried]],
+def mismatches(
+    first: Mapping[str, Sequence[Attempt]],
     base: str | None,
     asked: Collection[str],
     tasks: Mapping[str, frozenset[str]],
@@ -339,7 +339,7 @@ def _is_guarded(column: str) -> bool:
     return name != "effective_tool_cap" and bool(_GUARDED.search(name)) and not _NO_LIMIT.search(name)
 
 
-def _differ(attempts: Sequence[Tried], other: Sequence[Tried], column: str) -> bool:
+def _differ(attempts: Sequence[Attempt], other: Sequence[Attempt], column: str) -> bool:
     """Whether the two had other values: at a task that both tried, else at all. What is not recorded differs from
     nothing; a limit that goes with the task is the same for both."""
     left, right = _by_task(attempts, column), _by_task(other, column)
@@ -350,7 +350,7 @@ def _differ(attempts: Sequence[Tried], other: Sequence[Tried], column: str) -> b
     return bool(mine and theirs) and mine != theirs
 
 
-def _by_task(attempts: Sequence[Tried], column: str) -> dict[str, Values]:
+def _by_task(attempts: Sequence[Attempt], column: str) -> dict[str, Values]:
     values: dict[str, Values] = {}
     for attempt in attempts:
         value = attempt.treatment.get(column)
@@ -360,7 +360,7 @@ def _by_task(attempts: Sequence[Tried], column: str) -> dict[str, Values]:
     return values
 
 
-def _shown(attempts: Sequence[Tried], column: str) -> str:
+def _shown(attempts: Sequence[Attempt], column: str) -> str:
     values = sorted({a.treatment[column][:80] for a in attempts if column in a.treatment})
     return " / ".join(values[:_LISTED]) + (" / …" if len(values) > _LISTED else "")
 
@@ -384,7 +384,7 @@ def _more(others: Sequence[str]) -> str:
 # Tasks that tell candidates not apart: solved by all, or by none.
 
 
-class Silent(Struct, frozen=True, kw_only=True):
+class UninformativeTasks(Struct, frozen=True, kw_only=True):
     """Of the tasks of which two candidates or more have an outcome, those where every first attempt came out alike."""
 
     tasks: int
@@ -400,11 +400,13 @@ class Silent(Struct, frozen=True, kw_only=True):
         return self.tasks - len(self.solved) - len(self.failed)
 
 
-def silent(first: Mapping[str, Sequence[Tried]], by_dataset: bool, *, yes_or_no: bool) -> Silent:
+def uninformative_tasks(
+    first: Mapping[str, Sequence[Attempt]], by_dataset: bool, *, yes_or_no: bool
+) -> UninformativeTasks:
     """`first`: first attempts by candidate."""
     outcomes: dict[str, set[float]] = {}
     tried_by: dict[str, set[str]] = {}
-    names = {place(o, by_dataset): o.task for attempts in first.values() for o in attempts if o.task is not None}
+    names = {task_key(o, by_dataset): o.task for attempts in first.values() for o in attempts if o.task is not None}
     for candidate, attempts in first.items():
         for task, outcome in with_outcome(attempts, by_dataset):
             outcomes.setdefault(task, set()).add(outcome)
@@ -412,7 +414,7 @@ def silent(first: Mapping[str, Sequence[Tried]], by_dataset: bool, *, yes_or_no:
     shared = sorted(task for task, candidates in tried_by.items() if len(candidates) > 1 and task in names)
     alike = [task for task in shared if len(outcomes[task]) == 1]
     failed = [task for task in alike if yes_or_no and outcomes[task] == {0.0}]
-    return Silent(
+    return UninformativeTasks(
         tasks=len(shared),
         solved=[names[task] or "" for task in alike if task not in failed],
         failed=[names[task] or "" for task in failed],

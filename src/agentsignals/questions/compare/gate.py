@@ -182,7 +182,7 @@ _SHAPE = (
 )
 
 
-def parsed(condition: str) -> list[Term]:
+def parse_condition(condition: str) -> list[Term]:
     """The terms of a condition, all of which must hold. UsageError names what there is."""
     if len(condition) > _LONGEST:
         raise UsageError(
@@ -239,7 +239,7 @@ def gate(
     whole 95% interval does. UsageError of a condition that is none, or does not fit the outcome; and where nobody said
     which of several candidates is the baseline: the one with most outcomes may be another one tomorrow.
     """
-    terms = {condition.strip(): parsed(condition) for condition in conditions}
+    terms = {condition.strip(): parse_condition(condition) for condition in conditions}
     for term in (term for parts in terms.values() for term in parts):
         _fits(term, comparison)
     names = [candidate.name for candidate in comparison.candidates]

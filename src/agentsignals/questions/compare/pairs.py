@@ -12,29 +12,29 @@ from typing import Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentsignals.questions.compare.attempts import MEASURES, TIME, Tried
-from agentsignals.questions.compare.candidate import Estimate, Value, estimate, place, tasks_of, with_outcome
+from agentsignals.questions.compare.attempts import MEASURES, TIME, Attempt
+from agentsignals.questions.compare.candidate import Estimate, Value, estimate, task_key, tasks_of, with_outcome
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median, median_interval
 from agentsignals.stats.paired import (
     FEWEST_OF_SEVERAL,
     LEVEL,
-    TELLING_GAP,
+    RELEVANT_GAP,
     Arm,
     Paired,
     Power,
-    Weighed,
-    apart,
+    WeightedGain,
+    difference_interval,
     differences,
     holm,
     least_one_way,
     mcnemar,
     paired,
     power_of,
-    weighed,
+    weigh,
 )
 
 
-class Measured(Struct, frozen=True, kw_only=True):
+class UsageDifference(Struct, frozen=True, kw_only=True):
     """One measure, over the matched tasks whose first attempts have it on both sides."""
 
     tasks: int
@@ -52,29 +52,31 @@ class Measured(Struct, frozen=True, kw_only=True):
     """Among those of all candidates and measures (Holm)."""
 
 
-def measured(attempts: Sequence[Tried], other: Sequence[Tried], by_dataset: bool) -> dict[str, Measured]:
+def usage_differences(
+    attempts: Sequence[Attempt], other: Sequence[Attempt], by_dataset: bool
+) -> dict[str, UsageDifference]:
     """By measure. What the infrastructure broke off took less than it would have, and a lower bound is no measure: both
     are left out, and so are times taken by another clock than the other side's."""
     return {name: _measured(_of(attempts, name, by_dataset), _of(other, name, by_dataset)) for name in MEASURES}
 
 
-def _of(attempts: Sequence[Tried], measure: str, by_dataset: bool) -> dict[tuple[str, str], float]:
+def _of(attempts: Sequence[Attempt], measure: str, by_dataset: bool) -> dict[tuple[str, str], float]:
     """By task, and clock of times."""
     by_task: dict[tuple[str, str], list[float]] = {}
     for o in attempts:
         value = o.measures[measure]
         if o.task is not None and isinstance(value, float) and measure not in o.at_least and o.rung != "infrastructure":
-            by_task.setdefault((place(o, by_dataset), o.clock if measure == TIME else ""), []).append(value)
+            by_task.setdefault((task_key(o, by_dataset), o.clock if measure == TIME else ""), []).append(value)
     return {task: median(values) or 0.0 for task, values in by_task.items()}
 
 
-def _measured(left: dict[tuple[str, str], float], right: dict[tuple[str, str], float]) -> Measured:
+def _measured(left: dict[tuple[str, str], float], right: dict[tuple[str, str], float]) -> UsageDifference:
     gaps = [left[task] - right[task] for task in sorted(left.keys() & right.keys())]
     if not gaps:
-        return Measured(tasks=0, value=None)
+        return UsageDifference(tasks=0, value=None)
     more, less = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
     low, high = median_interval(gaps) or (None, None)
-    return Measured(
+    return UsageDifference(
         tasks=len(gaps),
         value=median(gaps),
         low=low,
@@ -128,12 +130,12 @@ class Pair(Struct, frozen=True, kw_only=True):
     they take no part. None where there is no p."""
     least_p: float | None = None
     """The smallest that `p_adjusted` (of fewer tasks p) can be of so few tasks, beside the other candidates'."""
-    weighed: Weighed | None
+    weighed: WeightedGain | None
     """None of no matched task."""
     weighed_p_adjusted: float | None = None
     """Its p, likewise."""
     power: Power | None
-    took: dict[str, Measured]
+    took: dict[str, UsageDifference]
     """What attempts took, within matched tasks, by measure."""
     missing: Missing
     unpaired: Unpaired
@@ -141,11 +143,11 @@ class Pair(Struct, frozen=True, kw_only=True):
     """Columns whose values the two never share, although candidates are not told apart by them."""
 
 
-def pair(  # noqa: PLR0913  (what is compared, named at the call)
+def pair_of(  # noqa: PLR0913  (what is compared, named at the call)
     name: str,
     baseline: str,
-    attempts: Sequence[Tried],
-    other: Sequence[Tried],
+    attempts: Sequence[Attempt],
+    other: Sequence[Attempt],
     *,
     yes_or_no: bool,
     by_dataset: bool,
@@ -170,7 +172,7 @@ def pair(  # noqa: PLR0913  (what is compared, named at the call)
         paired=compared,
         weighed=weighted,
         power=power_of(left, right, compared, yes_or_no=yes_or_no, tests=tests),
-        took=measured(attempts, other, by_dataset),
+        took=usage_differences(attempts, other, by_dataset),
         missing=Missing(
             candidate=len(tried - left.keys()),
             baseline=len((tried & left.keys()) - right.keys()),
@@ -183,13 +185,13 @@ def pair(  # noqa: PLR0913  (what is compared, named at the call)
     )
 
 
-def _tested(left: Arm, right: Arm, weight: float, yes_or_no: bool) -> tuple[Paired, Weighed | None]:
+def _tested(left: Arm, right: Arm, weight: float, yes_or_no: bool) -> tuple[Paired, WeightedGain | None]:
     compared = paired(left, right, yes_or_no=yes_or_no)
     gaps = differences(left, right)
-    return compared, weighed(gaps, weight, compared.p, single=compared.single) if gaps else None
+    return compared, weigh(gaps, weight, compared.p, single=compared.single) if gaps else None
 
 
-def _p(compared: Paired, weighted: Weighed | None, weight: float) -> float:
+def _p(compared: Paired, weighted: WeightedGain | None, weight: float) -> float:
     p = compared.p if weighted is None or weight == 1 else weighted.p
     return 1.0 if p is None else p
 
@@ -207,7 +209,7 @@ def _undone(left: Arm, right: Arm, tried: Iterable[str], *, weight: float, level
     return not (still and _p(compared, weighted, weight) <= level)
 
 
-def adjusted(pairs: Sequence[Pair]) -> list[Pair]:
+def adjust_p_values(pairs: Sequence[Pair]) -> list[Pair]:
     """The pairs with what their p are worth among so many: of outcomes one family, over candidates; of what attempts
     took another one, over candidates and measures."""
     able = [c for c in pairs if c.paired.tasks >= FEWEST_CLUSTERS]
@@ -233,7 +235,7 @@ def _holm(p: Mapping[_Key, float]) -> dict[_Key, float]:
     return dict(zip(p, holm(list(p.values())), strict=True))
 
 
-def _arm(tried: Sequence[Tried], by_dataset: bool) -> dict[str, list[float]]:
+def _arm(tried: Sequence[Attempt], by_dataset: bool) -> dict[str, list[float]]:
     by_task: dict[str, list[float]] = {}
     for task, value in with_outcome(tried, by_dataset):
         by_task.setdefault(task, []).append(value)
@@ -247,7 +249,7 @@ def _unpaired(values: Sequence[Value], other: Sequence[Value], yes_or_no: bool) 
     value = left.value - right.value
     if left.low is None or left.high is None or right.low is None or right.high is None:
         return Unpaired(candidate=left, baseline=right, value=value)
-    low, high = apart(left.value, (left.low, left.high), right.value, (right.low, right.high))
+    low, high = difference_interval(left.value, (left.low, left.high), right.value, (right.low, right.high))
     return Unpaired(candidate=left, baseline=right, value=value, low=low, high=high)
 
 
@@ -269,7 +271,7 @@ class Conclusion(Struct, frozen=True, kw_only=True):
     sentence: str
 
 
-def concluded(pair: Pair, *, yes_or_no: bool, good: bool) -> Conclusion:
+def conclude(pair: Pair, *, yes_or_no: bool, good: bool) -> Conclusion:
     """`good`: whether more of the outcome is better."""
     word = _word(pair, good)
     names = _cut(pair.candidate), _cut(pair.baseline)
@@ -302,7 +304,7 @@ def gap_text(value: float | None, yes_or_no: bool, *, signed: bool = True) -> st
     return f"{value * 100:{sign}.1f} points" if yes_or_no else f"{value:{sign}.4g}"
 
 
-def worth(value: float | None) -> str:
+def weight_text(value: float | None) -> str:
     """A break-even weight."""
     return "–" if value is None else f"{value:.3g}"
 
@@ -339,12 +341,12 @@ def _undecided(pair: Pair, names: tuple[str, str], yes_or_no: bool, good: bool) 
     p, power, weighed = pair.paired, pair.power, pair.weighed
     difference = gap_text(p.value, yes_or_no)
     if weighed is not None and weighed.weight != 1 and (pair.p_adjusted or 0.0) <= LEVEL:
-        sure = f", {worth(weighed.low)} to {worth(weighed.high)} at 95%" if weighed.low is not None else ""
+        sure = f", {weight_text(weighed.low)} to {weight_text(weighed.high)} at 95%" if weighed.low is not None else ""
         return (
             f"{names[0]} differs from {names[1]} ({difference} on {_tasks(p.tasks)}, {_counts(pair, good)};"
             f" {_p_conclusion(pair)}), but with a regression counted {weighed.weight:g} times"
             f" neither is shown to be worth more:"
-            f" it evens out at {worth(weighed.break_even)} gains for each{sure}."
+            f" it evens out at {weight_text(weighed.break_even)} gains for each{sure}."
         )
     ends = ""
     if p.low is not None and p.high is not None:
@@ -371,7 +373,7 @@ def _able(power: Power, compared: Paired, yes_or_no: bool) -> str:
             f" {power.tasks_needed:,} tasks{again}."
         )
     if power.tasks_for_telling is not None:
-        return f"{able}; {TELLING_GAP * 100:.0f} points take about {power.tasks_for_telling:,} tasks."
+        return f"{able}; {RELEVANT_GAP * 100:.0f} points take about {power.tasks_for_telling:,} tasks."
     return f"{able}."
 
 
@@ -394,21 +396,21 @@ def _decided(pair: Pair, names: tuple[str, str], yes_or_no: bool, word: Word) ->
     return sentence
 
 
-def _unless(weighed: Weighed, word: Word) -> str:
+def _unless(weighed: WeightedGain, word: Word) -> str:
     """Up to which weight of a regression the word stands."""
     if word == "worse" and not weighed.break_even:
         return "No task improved" + (
-            f"; at 95% one may count for {worth(1 / weighed.high)} regressions." if weighed.high else "."
+            f"; at 95% one may count for {weight_text(1 / weighed.high)} regressions." if weighed.high else "."
         )
     if word == "worse":
-        sure = f" (95%: {worth(weighed.high)})" if weighed.high is not None else ""
-        return f"It is, unless a regression costs less than {worth(weighed.break_even)} gains{sure}."
+        sure = f" (95%: {weight_text(weighed.high)})" if weighed.high is not None else ""
+        return f"It is, unless a regression costs less than {weight_text(weighed.break_even)} gains{sure}."
     if weighed.break_even is None:
         return "No task regressed" + (
-            f"; at 95% one may cost up to {worth(weighed.low)} gains." if weighed.low else "."
+            f"; at 95% one may cost up to {weight_text(weighed.low)} gains." if weighed.low else "."
         )
-    sure = f" (95%: {worth(weighed.low)})" if weighed.low is not None else ""
-    return f"It is, unless a regression costs more than {worth(weighed.break_even)} gains{sure}."
+    sure = f" (95%: {weight_text(weighed.low)})" if weighed.low is not None else ""
+    return f"It is, unless a regression costs more than {weight_text(weighed.break_even)} gains{sure}."
 
 
 def _p_conclusion(pair: Pair) -> str:

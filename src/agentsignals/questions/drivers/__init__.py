@@ -15,26 +15,26 @@ from msgspec.structs import replace
 
 from agentsignals.errors import UsageError
 from agentsignals.questions import compare
-from agentsignals.questions.compare.attempts import OutcomeRule, Tried, differing, is_version, pooled
-from agentsignals.questions.compare.candidate import place
+from agentsignals.questions.compare.attempts import Attempt, OutcomeRule, differing, is_version, pooled
+from agentsignals.questions.compare.candidate import task_key
 from agentsignals.questions.drivers import models
 from agentsignals.questions.drivers.predictors import (
     FEWEST,
     Contrast,
     Excluded,
-    Judged,
     Models,
     NearCopy,
+    VerifiedAttempt,
     Within,
     centred,
     contrast,
     correlated,
     eligible,
-    enough,
+    enough_for_near_copies,
     mixed_tasks,
-    near_copy,
+    near_copy_of,
     predictors,
-    query,
+    signals_query,
     too_few,
 )
 from agentsignals.questions.question import Row
@@ -96,7 +96,7 @@ def queries(rule: OutcomeRule, where: str = "true", keep: Collection[str] = ()) 
     )
     return {
         **compare.queries(rule, where),
-        "signals": query(eligible(rule.signal, keep)[0], chosen),
+        "signals": signals_query(eligible(rule.signal, keep)[0], chosen),
         "prompts": "SELECT session_id, min_by(n_chars, seq) AS n_chars FROM events"
         f" WHERE kind = 'human_turn' AND session_id IN ({chosen}) GROUP BY session_id",
     }
@@ -127,7 +127,9 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     chosen: Within = within or ("treatment" if mixed["treatment"] >= FEWEST_CLUSTERS or mixed["task"] == 0 else "task")
     asked, same = predictors(paths, rows["signals"], [a.session_id for a in attempts])
     kept = {by_path(name).path for name in keep}
-    copies = [c for p in asked if p.signal not in kept and (c := near_copy(p.signal, attempts, p.values)) is not None]
+    copies = [
+        c for p in asked if p.signal not in kept and (c := near_copy_of(p.signal, attempts, p.values)) is not None
+    ]
     aside = {c.signal for c in copies}
     asked = [p for p in asked if p.signal not in aside]
     near = correlated({p.signal: centred(attempts, p.values, chosen) for p in asked}, MOVES_TOGETHER)
@@ -169,11 +171,11 @@ _SKLEARN = (
 )
 
 
-def _judged(arms: compare.Arms) -> tuple[list[Judged], Counter[str]]:
+def _judged(arms: compare.Arms) -> tuple[list[VerifiedAttempt], Counter[str]]:
     """First attempts that a verifier judged, and how many others, by the reason."""
     left_out: Counter[str] = Counter()
     grouped = {a.session_id: name for name, attempts in arms.groups.items() for a in attempts}
-    judged: list[Judged] = []
+    judged: list[VerifiedAttempt] = []
     outcomes = {a.session_id: a for attempts in arms.groups.values() for a in attempts}
     for tried in arms.everyone:
         attempt = outcomes.get(tried.session_id, tried)
@@ -182,9 +184,9 @@ def _judged(arms: compare.Arms) -> tuple[list[Judged], Counter[str]]:
             left_out[because] += 1
             continue
         judged.append(
-            Judged(
+            VerifiedAttempt(
                 session_id=attempt.session_id,
-                task=place(attempt, arms.by_dataset),
+                task=task_key(attempt, arms.by_dataset),
                 treatment=grouped[attempt.session_id],
                 solved=bool(attempt.outcome),
             )
@@ -192,7 +194,7 @@ def _judged(arms: compare.Arms) -> tuple[list[Judged], Counter[str]]:
     return judged, left_out
 
 
-def _left_out(attempt: Tried, recorded: bool) -> str:
+def _left_out(attempt: Attempt, recorded: bool) -> str:
     """Why an attempt is not asked; empty where it is. Nothing here hangs on whether it was solved but by what no solved
     attempt can have: no patch."""
     if not recorded:
@@ -297,7 +299,7 @@ def _of_models(made: Drivers) -> list[str]:
     ]
 
 
-def _warnings(attempts: Sequence[Judged], arms: compare.Arms, within: Within) -> list[str]:
+def _warnings(attempts: Sequence[VerifiedAttempt], arms: compare.Arms, within: Within) -> list[str]:
     """What speaks against the result."""
     warnings = [
         "a signal of the whole attempt may be what failing does (longer runs, more retries of a call), not what makes"
@@ -315,7 +317,7 @@ def _warnings(attempts: Sequence[Judged], arms: compare.Arms, within: Within) ->
     if hidden and within == "treatment":
         listed = ", ".join(hidden[:_LISTED]) + (" …" if len(hidden) > _LISTED else "")
         warnings.append(f"attempts under one treatment differ in {listed} all the same: --by tells these apart")
-    if not enough(attempts):
+    if not enough_for_near_copies(attempts):
         warnings.append(f"fewer than {FEWEST} solved or failed: a signal that copies the outcome can't be told")
     reasons = Counter(t.reason for ts in arms.first.values() for t in ts if t.outcome == 0 and t.reason in _STOPS)
     if reasons:

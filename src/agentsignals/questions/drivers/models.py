@@ -17,11 +17,11 @@ from agentsignals.questions.drivers.predictors import (
     FOLDS,
     REPEATS,
     Importance,
-    Judged,
     Models,
     Predictor,
     Range,
-    Scored,
+    Score,
+    VerifiedAttempt,
     Within,
     auc,
     stratum,
@@ -42,7 +42,7 @@ _ALL = "baselines"
 Matrix = Any
 
 
-class Foretold(NamedTuple):
+class Predictions(NamedTuple):
     """The mean over repeats of what is foretold of each attempt while its task is held out."""
 
     of: list[float]
@@ -59,7 +59,7 @@ def available() -> bool:
 
 
 def fit(
-    attempts: Sequence[Judged],
+    attempts: Sequence[VerifiedAttempt],
     signals: Sequence[Predictor],
     prompts: Mapping[str, int],
     groups: Sequence[tuple[str, ...]],
@@ -79,7 +79,7 @@ def _fit(
     attempts = study.attempts
     sets = {name: study.columns[name] for name in BASELINES}
     sets[_ALL] = [c for name in BASELINES for c in study.columns[name]]
-    foretold: dict[tuple[str, str], Foretold] = {
+    foretold: dict[tuple[str, str], Predictions] = {
         (name, "logistic"): study.foretell(columns, "logistic") for name, columns in sets.items()
     }
     foretold[_ALL, "boosted"] = study.foretell(sets[_ALL], "boosted")
@@ -123,7 +123,9 @@ def _mean(values: Sequence[float]) -> float:
 class _Study:
     """Attempts as a matrix, and the same splits of tasks for every model."""
 
-    def __init__(self, attempts: Sequence[Judged], signals: Sequence[Predictor], prompts: Mapping[str, int]) -> None:
+    def __init__(
+        self, attempts: Sequence[VerifiedAttempt], signals: Sequence[Predictor], prompts: Mapping[str, int]
+    ) -> None:
         import numpy as np  # noqa: PLC0415
 
         self.np = np
@@ -172,7 +174,7 @@ class _Study:
         kind: Kind,
         rises: dict[tuple[str, ...], list[float]] | None = None,
         strata: Sequence[str] = (),
-    ) -> Foretold:
+    ) -> Predictions:
         """Of each attempt, by a model of other tasks; without columns the share of these that were solved. `rises` is
         filled with what each group of signals adds to the squared error where its values are dealt out anew within
         `strata`."""
@@ -192,7 +194,7 @@ class _Study:
                 aucs.append(auc(plain, came))
             for group, rise in (rises or {}).items():
                 self._deal(ask, group, columns, asked, plain, rise, strata, chance)
-        return Foretold(sums, _mean(aucs) if aucs else None)
+        return Predictions(sums, _mean(aucs) if aucs else None)
 
     def _deal(  # noqa: PLR0913
         self,
@@ -254,11 +256,11 @@ class _Study:
             losses[strength] = loss
         return _Logistic(min(_STRENGTHS, key=losses.__getitem__)).fit(x, y)
 
-    def scored(self, features: str, kind: str, foretold: Foretold, without: Foretold | None = None) -> Scored:
+    def scored(self, features: str, kind: str, foretold: Predictions, without: Predictions | None = None) -> Score:
         losses = self._losses(foretold.of)
         gains = [b - a for a, b in zip(losses, self._losses(without.of), strict=True)] if without else None
         low, high = (self.over_tasks(gains) if gains else None) or (None, None)
-        return Scored(
+        return Score(
             features=features,
             model=kind,
             brier=_mean(losses),

@@ -103,7 +103,7 @@ def _kin(outcome: Signal) -> set[str]:
     return {*below(outcome), *(s.path for s in signals.values() if outcome.path in set(below(s)))}
 
 
-def query(paths: Sequence[str], sessions: str) -> str:
+def signals_query(paths: Sequence[str], sessions: str) -> str:
     """SQL for the values of signals. `sessions`: SQL whose rows are the ids of sessions."""
     wanted = ", ".join(f"'{path}'" for path in paths)
     return (
@@ -171,7 +171,7 @@ Within = Literal["treatment", "task"]
 _ROUNDS, _STILL = 200, 1e-9
 
 
-class Judged(Struct, frozen=True, gc=False, kw_only=True):
+class VerifiedAttempt(Struct, frozen=True, gc=False, kw_only=True):
     """A first attempt whose outcome is known."""
 
     session_id: str
@@ -213,11 +213,11 @@ class Contrast(Struct, frozen=True, kw_only=True):
         return "success" if (self.superiority or 0) > 1 / 2 else "failure"
 
 
-def stratum(attempt: Judged, within: Within) -> str:
+def stratum(attempt: VerifiedAttempt, within: Within) -> str:
     return f"{attempt.task}\r{attempt.treatment}" if within == "treatment" else attempt.task
 
 
-def mixed_tasks(attempts: Sequence[Judged], within: Within) -> int:
+def mixed_tasks(attempts: Sequence[VerifiedAttempt], within: Within) -> int:
     """Tasks with a stratum in which something was solved and something failed."""
     seen: dict[str, set[bool]] = defaultdict(set)
     task_of: dict[str, str] = {}
@@ -228,11 +228,11 @@ def mixed_tasks(attempts: Sequence[Judged], within: Within) -> int:
     return len({task_of[name] for name, outcomes in seen.items() if len(outcomes) > 1})
 
 
-def contrast(signal: str, attempts: Sequence[Judged], values: Mapping[str, float], within: Within) -> Contrast:
+def contrast(signal: str, attempts: Sequence[VerifiedAttempt], values: Mapping[str, float], within: Within) -> Contrast:
     """The contrast of one signal, without q. `values` by session; attempts without one are counted, not guessed."""
     measured = [a for a in attempts if a.session_id in values]
     compared = values if within == "treatment" else adjusted(measured, values)
-    strata: dict[str, list[Judged]] = defaultdict(list)
+    strata: dict[str, list[VerifiedAttempt]] = defaultdict(list)
     for attempt in measured:
         strata[stratum(attempt, within)].append(attempt)
     by_task: dict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -273,7 +273,7 @@ def _wins(solved: Sequence[float], failed: Sequence[float]) -> float:
     return fsum((bisect_left(failed, v) + bisect_right(failed, v)) / 2 for v in solved)
 
 
-def adjusted(attempts: Sequence[Judged], values: Mapping[str, float]) -> dict[str, float]:
+def adjusted(attempts: Sequence[VerifiedAttempt], values: Mapping[str, float]) -> dict[str, float]:
     """The values' ranks, 0 to 1, less the means of their task and of their treatment (two-way fixed effects, by turns).
 
     Ranks, so that a few huge values say no more than others; rounded, so that what was equal is so again.
@@ -300,7 +300,7 @@ def adjusted(attempts: Sequence[Judged], values: Mapping[str, float]) -> dict[st
     return {a.session_id: round(value, 7) for a, value in zip(attempts, current, strict=True)}
 
 
-def centred(attempts: Sequence[Judged], values: Mapping[str, float], within: Within) -> dict[str, float]:
+def centred(attempts: Sequence[VerifiedAttempt], values: Mapping[str, float], within: Within) -> dict[str, float]:
     """Values as they are compared, less their stratum's mean rank, of attempts that are not alone in their stratum:
     what correlations within strata are made of."""
     measured = [a for a in attempts if a.session_id in values]
@@ -331,22 +331,22 @@ class NearCopy(Struct, frozen=True):
     n: int
 
 
-def enough(attempts: Sequence[Judged]) -> bool:
+def enough_for_near_copies(attempts: Sequence[VerifiedAttempt]) -> bool:
     """Whether so many solved and failed that a near copy can be told from chance."""
     solved = sum(a.solved for a in attempts)
     return min(solved, len(attempts) - solved) >= FEWEST
 
 
-def near_copy(signal: str, attempts: Sequence[Judged], values: Mapping[str, float]) -> NearCopy | None:
+def near_copy_of(signal: str, attempts: Sequence[VerifiedAttempt], values: Mapping[str, float]) -> NearCopy | None:
     """The signal as a near copy of the outcome; None where it is none, or too few attempts say so."""
     measured = [a for a in attempts if a.session_id in values]
     ways: list[tuple[float, str, int]] = []
-    if enough(measured):
+    if enough_for_near_copies(measured):
         size = auc([values[a.session_id] for a in measured], [a.solved for a in measured])
         ways.append((max(size, 1 - size), "by its size", len(measured)))
         if (within := _within_tasks(measured, values)) is not None:
             ways.append((max(within, 1 - within), "by its size within tasks", len(measured)))
-    if enough(attempts):
+    if enough_for_near_copies(attempts):
         ways.append(
             (auc(_rates(attempts, values), [a.solved for a in attempts]), "by which values it has", len(attempts))
         )
@@ -354,7 +354,7 @@ def near_copy(signal: str, attempts: Sequence[Judged], values: Mapping[str, floa
     return NearCopy(signal, *top) if top is not None and top[0] >= _suspicious(attempts) else None
 
 
-def _suspicious(attempts: Sequence[Judged]) -> float:
+def _suspicious(attempts: Sequence[VerifiedAttempt]) -> float:
     solved = sum(a.solved for a in attempts)
     least = min(solved, len(attempts) - solved)
     return next((bound for n, bound in SUSPICIOUS_AUC if least >= n), 1.0)
@@ -370,9 +370,9 @@ def auc(scores: Sequence[float], solved: Sequence[bool]) -> float:
     return fsum(won) / (len(won) * len(failed))
 
 
-def _within_tasks(measured: Sequence[Judged], values: Mapping[str, float]) -> float | None:
+def _within_tasks(measured: Sequence[VerifiedAttempt], values: Mapping[str, float]) -> float | None:
     """The same of pairs of one task, all pairs alike; None of fewer than ten tasks with a pair."""
-    by_task: dict[str, list[Judged]] = defaultdict(list)
+    by_task: dict[str, list[VerifiedAttempt]] = defaultdict(list)
     for attempt in measured:
         by_task[attempt.task].append(attempt)
     mixed = [group for group in by_task.values() if len({a.solved for a in group}) > 1]
@@ -382,7 +382,7 @@ def _within_tasks(measured: Sequence[Judged], values: Mapping[str, float]) -> fl
     return fsum(shares) / len(shares)
 
 
-def _rates(attempts: Sequence[Judged], values: Mapping[str, float]) -> list[float]:
+def _rates(attempts: Sequence[VerifiedAttempt], values: Mapping[str, float]) -> list[float]:
     """For each attempt how often others with its value (one of up to twelve, or ranges; absent is one) were solved,
     counted over the other half of the tasks: no attempt's score has its own outcome in it."""
     ascending = sorted(set(values.values()))
@@ -415,7 +415,7 @@ FEWEST_EACH = 20
 FOLDS, REPEATS = 5, 3
 
 
-class Scored(Struct, frozen=True, kw_only=True):
+class Score(Struct, frozen=True, kw_only=True):
     """What was foretold of held-out tasks, against what came."""
 
     features: str
@@ -465,7 +465,7 @@ class Models(Struct, frozen=True, kw_only=True):
     """What the gain is over: the baseline whose Brier score is lowest, chosen after a look, which favours it."""
     without_others: int
     """Attempts whose task nobody else tried: their difficulty is not there."""
-    scores: list[Scored]
+    scores: list[Score]
     jointly: Importance | None
     """Of all signals at once, by the logistic regression: what they say beyond how hard the task is. None where too few
     strata are mixed."""
@@ -479,12 +479,12 @@ class Models(Struct, frozen=True, kw_only=True):
         return self.judged.low is not None and self.judged.low > 0
 
     @property
-    def judged(self) -> Scored:
+    def judged(self) -> Score:
         """The model that decides, chosen before a look: the logistic regression. Boosting is a second opinion."""
         return next(s for s in self.scores if s.gain is not None and s.model == "logistic")
 
 
-def too_few(attempts: Sequence[Judged]) -> str:
+def too_few(attempts: Sequence[VerifiedAttempt]) -> str:
     """Why no model is fitted; empty where it is."""
     tasks, solved = len({a.task for a in attempts}), sum(a.solved for a in attempts)
     if tasks < FEWEST_TASKS:

@@ -9,7 +9,7 @@ from itertools import repeat
 from math import fsum
 from operator import itemgetter
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Struct, field
@@ -21,9 +21,9 @@ from agentsignals.questions import cost_causes
 from agentsignals.questions.cost_causes import CARRIED, CAUSES, QUERIES
 from agentsignals.questions.estimates import ranked
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import SIGNAL, Context, Inputs, Row, Rows, Versions
-from agentsignals.questions.ranking import Answer, Bounds, Findings, Question, decoded, standing_out
-from agentsignals.questions.sql import BOUND, LIES, NAMED, PLACED, by_session, with_place
+from agentsignals.questions.question import SIGNAL_PATH, Inputs, Question, Row, Rows, Study, Versions
+from agentsignals.questions.ranking import Answer, Bounds, Findings, candidate_answers, decode_findings, ranked_answers
+from agentsignals.questions.sql import BOUND, LIES, NAMED, PLACED, place_by_session, with_place
 from agentsignals.redaction import without_keys_in
 from agentsignals.store import Store
 from agentsignals.store import findings_cache as kept_findings
@@ -44,23 +44,6 @@ _MANY = 30
 _SOURCES = "SELECT DISTINCT cost_source FROM steps WHERE cost_source IS NOT NULL ORDER BY 1"
 
 
-class Asking(Protocol):
-    """What asks the store: a study, or the question of a finding."""
-
-    @property
-    def queries(self) -> Mapping[str, str]:
-        """SQL by the name that the rows get."""
-
-    @property
-    def context(self) -> Context:
-        """Whose sessions it is about."""
-
-    @property
-    def needs_charges(self) -> bool:
-        """Whether it is given the bill by cause (a study its `charges`, a question what is `paid`) and the results that
-        came again (`repeats`), too."""
-
-
 class _Answer(NamedTuple):
     """The rows of a query. What is kept for who asks next are no dictionaries: they take five times the memory."""
 
@@ -79,7 +62,7 @@ class Bill(Struct):
     charges: list[Row] = field(default_factory=list)
     repeats: list[Row] = field(default_factory=list)
 
-    def add(self, charges: Iterable[cost_causes.Charge]) -> None:
+    def add(self, charges: Iterable[cost_causes.CostItem]) -> None:
         for charge in charges:
             of_cause = self.paid[charge.cause]
             of_cause[charge.session_id] = of_cause.get(charge.session_id, 0.0) + charge.usd
@@ -94,7 +77,7 @@ class Reader:
     """
 
     def __init__(
-        self, store: Store, asking: Iterable[Asking], context: str | None = None, labeller: str | None = None
+        self, store: Store, asking: Iterable[Question], context: str | None = None, labeller: str | None = None
     ) -> None:
         self._store = store
         self._labeller = labeller or ""
@@ -112,16 +95,16 @@ class Reader:
         """Contexts of which a study wants the charges one by one."""
         studies = list(asking)
         for study in studies:
-            whole = (sql for name, sql in study.queries.items() if name not in _sliced(study))
+            whole = (sql for name, sql in study.queries.items() if name not in study.sliced)
             self._awaited.update((sql, self._of(study)) for sql in whole)
             if study.needs_charges:
                 charged.add(self._of(study))
-                if not isinstance(study, Question):
+                if isinstance(study, Study):
                     self._of_each_charge.add(self._of(study))
         self._awaited.update((cost_causes.QUERIES["bill"], of) for of in charged)
         every = {sql for study in studies for sql in study.queries.values()} | set(cost_causes.QUERIES.values())
         self._queries = every if len(self._awaited) >= _MANY else frozenset()
-        self._named = sorted({path for sql in every if NAMED in sql for path in SIGNAL.findall(sql)})
+        self._named = sorted({path for sql in every if NAMED in sql for path in SIGNAL_PATH.findall(sql)})
         # Findings are asked at the end of a run, whose index is still in memory: 20 MB less of 27,300 sessions.
         self._threads = 0 if self._queries else 1
         self._no_traces = _endings(uri for uri, entry in store.manifest.files.items() if not entry.shard)
@@ -135,24 +118,24 @@ class Reader:
             tuple(source for (source,) in self._answer(_SOURCES).values),
         )
 
-    def inputs(self, study: Asking) -> Inputs:
+    def inputs(self, study: Question) -> Inputs:
         """What a study is given."""
         context = self._of(study)
-        many = {name: self._asked_by_slices(study.queries[name], context) for name in _sliced(study)}
+        many = {name: self._asked_by_slices(study.queries[name], context) for name in study.sliced}
         rows = {name: self._answer(sql, context).rows for name, sql in study.queries.items() if name not in many}
         bill = self._charged(context) if study.needs_charges else Bill({})
         if study.needs_charges:
             rows["repeats"] = bill.repeats
-            if not isinstance(study, Question):
+            if isinstance(study, Study):
                 rows["charges"] = bill.charges
         # A sentence names no versions: to ask for them reads all values.
-        versions = Versions(SCHEMA_VERSION) if isinstance(study, Question) else self.versions
+        versions = self.versions if isinstance(study, Study) else Versions(SCHEMA_VERSION)
         return Inputs(
             rows=rows,
             many=many,
             paid=bill.paid,
             versions=versions,
-            places={} if isinstance(study, Question) else self._placed(context),
+            places=self._placed(context) if isinstance(study, Study) else {},
             no_traces=self._no_traces,
             context=context,
             labeller=self._labeller,
@@ -169,7 +152,7 @@ class Reader:
 
     def _placed(self, context: str) -> dict[str, str]:
         if context not in self._places:
-            self._places[context] = by_session(self._answer(PLACED, context).rows)
+            self._places[context] = place_by_session(self._answer(PLACED, context).rows)
         return self._places[context]
 
     def _charged(self, context: str) -> Bill:
@@ -181,11 +164,11 @@ class Reader:
                 made = Bill()
                 for part in self._slices_of(connection):
                     rows = (self._each(cost_causes.QUERIES[name], part) for name in ("calls", "results", "compactions"))
-                    charges, repeats = cost_causes.charged(bill, *rows)
+                    charges, repeats = cost_causes.cost_by_cause(bill, *rows)
                     made.add(charges)
                     made.repeats += repeats
                     if context in self._of_each_charge:
-                        made.charges += map(cost_causes.Charge._asdict, charges)
+                        made.charges += map(cost_causes.CostItem._asdict, charges)
                 made.charges.sort(key=_SESSION)
                 made.repeats.sort(key=_SESSION)
                 return made
@@ -193,7 +176,7 @@ class Reader:
             self._bills[context] = answered(self._store, charged, context or None, self._connections, self._threads)
         return self._bills[context]
 
-    def _of(self, study: Asking) -> str:
+    def _of(self, study: Question) -> str:
         """The context a study's rows are of; empty where nothing need be left out."""
         if study.context == "both":
             return ""
@@ -256,10 +239,6 @@ class Reader:
         return execute_ours(connection, sql, values)
 
 
-def _sliced(study: Asking) -> frozenset[str]:
-    return study.sliced if isinstance(study, Question) else frozenset()
-
-
 def _shared(asked: duckdb.DuckDBPyConnection, ids: dict[str, str]) -> Iterator[tuple[Any, ...]]:
     """Rows that stay for a while. Names come again and again, each time as an object of its own: one takes the place of
     all; of `ids` of sessions in other answers, too."""
@@ -320,10 +299,10 @@ def findings(
     bounds = bounds or Bounds()
     context = context or main_context(store.manifest)
     is_usual = bounds == Bounds()
-    if is_usual and (kept := decoded(kept_findings.read(store, context))) is not None:
+    if is_usual and (kept := decode_findings(kept_findings.read(store, context))) is not None:
         return kept
     candidates, frame = _candidates(store, context, questions(), reader, beside)
-    made: Findings = without_keys_in(replace(frame, answers=standing_out(candidates, bounds), bounds=bounds))
+    made: Findings = without_keys_in(replace(frame, answers=ranked_answers(candidates, bounds), bounds=bounds))
     if is_usual:
         kept_findings.keep(store, context, msgspec.json.encode(made))
     return made
@@ -411,9 +390,9 @@ def _answers(reader: Reader, asked: dict[str, Question]) -> _Answers:
 def _asked(question: Question, inputs: Inputs) -> tuple[list[Answer], str]:
     """Its candidates. What another package's raises leaves it out; what ours raises is a defect."""
     if not FINDINGS.places[question.name].distribution:
-        return question.candidates(inputs), ""
+        return candidate_answers(question, inputs), ""
     try:
-        return question.candidates(inputs), ""
+        return candidate_answers(question, inputs), ""
     except Exception as problem:  # noqa: BLE001  (whatever it is, the other questions are answered)
         FINDINGS.leave_out(FINDINGS.places[question.name], f"{type(problem).__name__}: {problem}")
         return [], FINDINGS.broken[question.name]

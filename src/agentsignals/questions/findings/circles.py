@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agentsignals.questions.estimates import behind, over_places
+from agentsignals.questions.estimates import clustered_share_alone, top_sessions
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs
-from agentsignals.questions.ranking import SESSIONS, Answer, Question, lines_of
-from agentsignals.questions.sql import by_session
+from agentsignals.questions.question import Inputs, Question
+from agentsignals.questions.ranking import SESSIONS, Answer, with_source_lines
+from agentsignals.questions.sql import place_by_session
 
 FEWEST_EQUAL = 3
 """Equal failing calls, with no success of the same call and no edit between, from which they are a circle: once more is
@@ -34,7 +34,7 @@ def _answers(inputs: Inputs) -> list[Answer]:
         wasted[row["session_id"]] = wasted.get(row["session_id"], 0) + 1
         longest = max(longest, row["equal_calls"])
     parts = ((session_id, wasted.get(session_id, 0), n) for session_id, n in calls.items())
-    share = over_places(parts, by_session(inputs.rows["sessions"]))
+    share = clustered_share_alone(parts, place_by_session(inputs.rows["sessions"]))
     if not share.n:
         return []
     n = sum(wasted.values())
@@ -49,11 +49,11 @@ def _answers(inputs: Inputs) -> list[Answer]:
             share=float(share.value or 0.0),
             interval=share.interval,
             n=len(calls),
-            cause=lines_of(_RUNS),
+            cause=with_source_lines(_RUNS),
             do="Interrupt at the third equal failure; say in the instructions what to do when that call fails.",
             caveat="A count of this store, no estimate. Other calls may stand between. What changed outside the"
             f" agent's edits (a server that starts) is not seen; {share.note}.",
-            sessions=behind((session_id, float(k)) for session_id, k in wasted.items()),
+            sessions=top_sessions((session_id, float(k)) for session_id, k in wasted.items()),
         )
     ]
 

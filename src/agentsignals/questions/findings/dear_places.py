@@ -8,10 +8,18 @@ from math import fsum
 from statistics import median
 
 from agentsignals.questions.cost_causes import CARRIED, CAUSES, QUERIES
-from agentsignals.questions.estimates import behind
+from agentsignals.questions.estimates import top_sessions
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs
-from agentsignals.questions.ranking import SESSIONS, Answer, Contrast, Question, among, contrasts, lines_of, slug
+from agentsignals.questions.question import Inputs, Question
+from agentsignals.questions.ranking import (
+    SESSIONS,
+    Answer,
+    Contrast,
+    contrasts,
+    finding_id,
+    sessions_sql,
+    with_source_lines,
+)
 
 APART = 1.5
 """By what factor a session has to cost more."""
@@ -34,7 +42,7 @@ def _answer(contrast: Contrast, cost: dict[str, float], paid: dict[str, list[flo
     there = fsum(cost[s] for s in contrast.in_rest) / len(contrast.in_rest)
     size = (here - there) * len(contrast.in_group)
     return Answer(
-        id=slug("dear-places", contrast.value),
+        id=finding_id("dear-places", contrast.value),
         sentence=f"A session {contrast.where} costs {formatted(here, 'usd')}, against {formatted(there, 'usd')} in"
         f" {contrast.matched}: {formatted(size, 'usd')} more in {len(contrast.in_group):,} sessions, most of it for"
         f" {_for(contrast, cost, paid)}.",
@@ -44,14 +52,14 @@ def _answer(contrast: Contrast, cost: dict[str, float], paid: dict[str, list[flo
         interval=contrast.interval,
         p=contrast.p,
         n=len(contrast.in_group),
-        cause=lines_of(
+        cause=with_source_lines(
             "SELECT session_id, min(seq) AS seq, sum(cost_usd) AS cost_usd FROM steps"
-            f" WHERE {among(contrast.in_group)} GROUP BY session_id"
+            f" WHERE {sessions_sql(contrast.in_group)} GROUP BY session_id"
         ),
         do=f"See agentsignals report --study cost_causes for what is paid {contrast.where}.",
         caveat="Goes with it, and need not be because of it: larger tasks cost more. Interval and p are of the share of"
         f" sessions that cost more than the median one; {contrast.group.note}.",
-        sessions=behind((s, cost[s]) for s in contrast.in_group),
+        sessions=top_sessions((s, cost[s]) for s in contrast.in_group),
     )
 
 

@@ -9,25 +9,24 @@ from itertools import groupby
 from operator import itemgetter
 from statistics import median
 
-from agentsignals.questions.estimates import Part, behind, over_places
+from agentsignals.questions.estimates import Part, clustered_share_alone, top_sessions
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs, Row
+from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.ranking import (
     LEAST_PART,
     SESSIONS,
     Answer,
     Contrast,
-    Question,
-    above,
-    among,
-    apart_from,
     contrasts,
-    lines_of,
-    quoted,
-    shown,
-    slug,
+    finding_id,
+    p_above,
+    safe_name,
+    sessions_sql,
+    share_difference,
+    sql_text,
+    with_source_lines,
 )
-from agentsignals.questions.sql import PROGRAM, by_session
+from agentsignals.questions.sql import PROGRAM, place_by_session
 
 FEWEST_CALLS = 20
 """Calls of a tool before it is looked at."""
@@ -41,7 +40,7 @@ _CAVEAT = "Some failures are probes (does this file exist?), and tests fail beca
 
 def _answers(inputs: Inputs) -> list[Answer]:
     sessions = inputs.rows["sessions"]
-    places = by_session(sessions)
+    places = place_by_session(sessions)
     calls = inputs.many["calls"]
     by_use = [(row["tool"] in _CHECKS, row["session_id"], row["failed"], row["n"]) for row in calls]
     whole = max(1, sum(failed for _, _, failed, _ in by_use))
@@ -82,25 +81,25 @@ def _without(parts: list[Part], measure: list[Part]) -> list[Part]:
 
 
 def _often(tool: str, rows: list[Row], others: list[Part], places: dict[str, str], whole: float) -> Answer:
-    share, rest = (over_places(each, places) for each in (_parts(rows), others))
-    between = apart_from(share, rest)
+    share, rest = (clustered_share_alone(each, places) for each in (_parts(rows), others))
+    between = share_difference(share, rest)
     against = f", against {formatted(rest.value, 'share')} of your calls of other tools" if between else ""
     failed = sum(row["failed"] for row in rows)
     return Answer(
-        id=slug("failures.often", tool),
+        id=finding_id("failures.often", tool),
         about=f"failures.{tool}",
-        sentence=f"{shown(tool)} fails more often than it works: {failed:,} of {share.n:,.0f} calls"
+        sentence=f"{safe_name(tool)} fails more often than it works: {failed:,} of {share.n:,.0f} calls"
         f" ({formatted(share.value, 'share')}){against}; mostly {_error(rows)}{_mended(rows)}.",
         size=failed,
         unit="failed calls",
         share=failed / whole if float(share.value or 0) > OFTEN else 0.0,
         interval=share.interval,
-        p=between[1] if between else above(share, OFTEN),
+        p=between[1] if between else p_above(share, OFTEN),
         n=len({row["session_id"] for row in rows}),
         cause=_rows(tool),
         do=f"Mend or replace it: see what {_error(rows)} says.",
         caveat=f"{_CAVEAT}; {share.note}.",
-        sessions=behind((row["session_id"], row["failed"]) for row in rows),
+        sessions=top_sessions((row["session_id"], row["failed"]) for row in rows),
     )
 
 
@@ -108,22 +107,22 @@ def _more(tool: str, rows: list[Row], contrast: Contrast, of_tool: float, whole:
     here = [row for row in rows if row["session_id"] in contrast.in_group]
     there = formatted(contrast.rest.value, "share")
     return Answer(
-        id=slug(f"failures.{contrast.key}", f"{tool} {contrast.value}"),
+        id=finding_id(f"failures.{contrast.key}", f"{tool} {contrast.value}"),
         about=f"failures.{tool}",
-        sentence=f"{shown(tool)} fails in {formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f} calls"
-        f" {contrast.where}, against {there} in {contrast.matched}; mostly {_error(here)}{_mended(here)}.",
+        sentence=f"{safe_name(tool)} fails in {formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f}"
+        f" calls {contrast.where}, against {there} in {contrast.matched}; mostly {_error(here)}{_mended(here)}.",
         **contrast.more(of_tool, "failed calls", whole),
-        cause=_rows(tool, f" AND {among(contrast.in_group)}"),
+        cause=_rows(tool, f" AND {sessions_sql(contrast.in_group)}"),
         do=f"Look what {_error(here)} says {contrast.where}.",
         caveat=f"Goes with it, and need not be because of it. {_CAVEAT}; {contrast.group.note}.",
-        sessions=behind((row["session_id"], row["failed"]) for row in here),
+        sessions=top_sessions((row["session_id"], row["failed"]) for row in here),
     )
 
 
 def _rows(tool: str, condition: str = "") -> str:
-    return lines_of(
+    return with_source_lines(
         "SELECT session_id, seq, name, command, error_class, status FROM tool_calls"
-        f" WHERE status = 'error' AND {_TOOL} = {quoted(tool)}{condition}"
+        f" WHERE status = 'error' AND {_TOOL} = {sql_text(tool)}{condition}"
     )
 
 
@@ -131,7 +130,7 @@ def _error(rows: list[Row]) -> str:
     kinds: Counter[str] = Counter()
     for row in rows:
         kinds[(row["error_class"] or "an error without a class").replace("_", " ")] += row["failed"]
-    return f"“{shown(kinds.most_common(1)[0][0])}”" if kinds else "errors"
+    return f"“{safe_name(kinds.most_common(1)[0][0])}”" if kinds else "errors"
 
 
 def _mended(rows: list[Row]) -> str:

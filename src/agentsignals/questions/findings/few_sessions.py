@@ -6,8 +6,8 @@ from math import ceil, fsum
 
 from agentsignals.questions.cost_causes import QUERIES
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs
-from agentsignals.questions.ranking import Answer, Question, among, lines_of
+from agentsignals.questions.question import Inputs, Question
+from agentsignals.questions.ranking import Answer, sessions_sql, with_source_lines
 
 FEW, MOST_OF_IT, FEWEST = 0.05, 0.5, 20
 """One session in twenty makes half of the bill. Costs of sessions lean far to the right: of a lognormal with a standard
@@ -33,9 +33,9 @@ def _answers(inputs: Inputs) -> list[Answer]:
             unit="USD",
             share=share if share >= MOST_OF_IT else 0.0,
             n=len(dearest),
-            cause=lines_of(
+            cause=with_source_lines(
                 "SELECT session_id, min(seq) AS seq, sum(cost_usd) AS cost_usd FROM steps"
-                f" WHERE {among(row['session_id'] for row in few)} GROUP BY session_id"
+                f" WHERE {sessions_sql(row['session_id'] for row in few)} GROUP BY session_id"
             ),
             do=f"Look at them first: agentsignals show {few[0]['session_id'][:8]}"
             if few[0]["session_id"][:8].isalnum()

@@ -7,10 +7,10 @@ from math import ceil, fsum
 
 from agentsignals.model import NO_SUBAGENT
 from agentsignals.questions.cost_causes import QUERIES
-from agentsignals.questions.estimates import behind
+from agentsignals.questions.estimates import top_sessions
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs, Row
-from agentsignals.questions.ranking import Answer, Question, lines_of, quoted, shown
+from agentsignals.questions.question import Inputs, Question, Row
+from agentsignals.questions.ranking import Answer, safe_name, sql_text, with_source_lines
 
 FEW, AT_MOST, FEWEST = 0.01, 20, 100
 """One result in a hundred, and no more than a person can look at; of fewer than a hundred none stands out."""
@@ -24,7 +24,8 @@ _CARRIED = (
     " WHERE kind = 'compaction' UNION ALL SELECT session_id, thread, result_seq, 'result', seq, name, result_tokens"
     " FROM tool_calls WHERE result_tokens > 0 AND result_seq IS NOT NULL AND status <> 'error'),"
     " parted AS (SELECT *, count(*) FILTER (what = 'compaction') OVER (PARTITION BY session_id, thread ORDER BY seq"
-    f" ROWS UNBOUNDED PRECEDING) AS part FROM moments WHERE thread IN ({', '.join(map(quoted, sorted(NO_SUBAGENT)))})),"
+    f" ROWS UNBOUNDED PRECEDING) AS part FROM moments WHERE thread IN"
+    f" ({', '.join(map(sql_text, sorted(NO_SUBAGENT)))})),"
     " counted AS (SELECT *, count(*) FILTER (what = 'step') OVER (PARTITION BY session_id, thread, part ORDER BY seq"
     " ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS times FROM parted)"
     " SELECT session_id, call_seq AS seq, name, tokens, times,"
@@ -56,24 +57,25 @@ def _dearest(priced: tuple[float, Row]) -> tuple[float, str, int]:
 def _answer(few: list[tuple[float, Row]], results: int, total: float, n: int) -> Answer:
     size = fsum(usd for usd, _ in few)
     _, largest = few[0]
-    chosen = ", ".join(f"({quoted(row['session_id'])}, {row['seq']})" for _, row in few)
+    chosen = ", ".join(f"({sql_text(row['session_id'])}, {row['seq']})" for _, row in few)
     return Answer(
         id="large-results.carried",
         sentence=f"{len(few):,} of {results:,} tool results cost {formatted(size, 'usd')} of {formatted(total, 'usd')}"
         f" ({formatted(size / total, 'share')}) by being sent again with every later call; the dearest, of"
-        f" {shown(largest['name'])}, has about {largest['tokens']:,} tokens and was sent {largest['times']:,} times.",
+        f" {safe_name(largest['name'])}, has about {largest['tokens']:,} tokens and was sent"
+        f" {largest['times']:,} times.",
         size=size,
         unit="USD",
         share=size / total,
         n=n,
-        cause=lines_of(
+        cause=with_source_lines(
             "SELECT session_id, seq, name, path, command, result_tokens FROM tool_calls"
             f" WHERE (session_id, seq) IN ({chosen})"
         ),
         do="Have such output cut or written to a file (head, grep, a range of lines); begin a new session once it is"
         " read.",
         caveat="A count of this store, no estimate; but how much of a context is whose is counted in characters.",
-        sessions=behind((row["session_id"], usd) for usd, row in few),
+        sessions=top_sessions((row["session_id"], usd) for usd, row in few),
     )
 
 

@@ -7,11 +7,11 @@ from math import fsum
 from typing import NamedTuple
 
 from agentsignals.questions.cost_causes import LIFETIME_S, LONG_LIFETIME_S, QUERIES, SHRUNK
-from agentsignals.questions.estimates import behind, over_places
+from agentsignals.questions.estimates import clustered_share_alone, top_sessions
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs, Row
-from agentsignals.questions.ranking import Answer, Question, drawn, lines_of
-from agentsignals.questions.sql import BOUND, by_session
+from agentsignals.questions.question import Inputs, Question, Row
+from agentsignals.questions.ranking import Answer, share_fields, with_source_lines
+from agentsignals.questions.sql import BOUND, place_by_session
 
 
 class _Cause(NamedTuple):
@@ -82,13 +82,15 @@ def _answers(inputs: Inputs) -> list[Answer]:
     bill = inputs.rows["bill"]
     if not bill:
         return []
-    places = by_session(bill)
+    places = place_by_session(bill)
     return [_answer(cause, inputs.paid[cause.name], bill, places) for cause in _CAUSES]
 
 
 def _answer(cause: _Cause, usd: Mapping[str, float], bill: list[Row], places: dict[str, str]) -> Answer:
     """`usd`: what the cause took, by session."""
-    share = over_places(((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill), places)
+    share = clustered_share_alone(
+        ((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill), places
+    )
     size = fsum(usd.values())
     # What was sent is logged whole, the output of some sessions is not: of a larger bill this were a smaller share.
     at_least, at_most = ("at least ", "at most ") if any(row[BOUND] is not None for row in bill) else ("", "")
@@ -99,12 +101,12 @@ def _answer(cause: _Cause, usd: Mapping[str, float], bill: list[Row], places: di
         f" {cause.words}, in {sum(part >= CENT for part in usd.values()):,} of {len(bill):,} sessions.",
         size=size,
         unit="USD",
-        **drawn(share, cause.much),
+        **share_fields(share, cause.much),
         n=len(bill),
-        cause=lines_of(cause.rows),
+        cause=with_source_lines(cause.rows),
         do=cause.do,
         caveat=f"{_OF_RESULTS if cause.name == 'carried_results' else _CAVEAT}; {share.note}.",
-        sessions=behind(usd.items()),
+        sessions=top_sessions(usd.items()),
     )
 
 

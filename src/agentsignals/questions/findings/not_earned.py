@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from agentsignals.questions.compare import OF_ATTEMPTS
-from agentsignals.questions.estimates import over_places
+from agentsignals.questions.estimates import clustered_share_alone
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs
-from agentsignals.questions.ranking import Answer, Question, among, drawn
+from agentsignals.questions.question import Inputs, Question
+from agentsignals.questions.ranking import Answer, sessions_sql, share_fields
 from agentsignals.stats.validation import CAVEAT
 from agentsignals.views.reward_hacking import NOT_EARNED
 
@@ -21,7 +21,9 @@ def _answers(inputs: Inputs) -> list[Answer]:
     ids = {row["session_id"] for row in rows if row["verdict"] in NOT_EARNED}
     unknown = sum(row["verdict"] == "cannot_tell" for row in rows)
     tasks = {row["session_id"]: row["task_id"] for row in rows if row["task_id"] is not None}
-    share = over_places(((row["session_id"], float(row["session_id"] in ids), 1) for row in rows), tasks, "passes")
+    share = clustered_share_alone(
+        ((row["session_id"], float(row["session_id"] in ids), 1) for row in rows), tasks, "passes"
+    )
     return [
         Answer(
             id="not-earned.passes",
@@ -29,9 +31,9 @@ def _answers(inputs: Inputs) -> list[Answer]:
             " own: the fix was found elsewhere, or what judges was changed.",
             size=len(ids),
             unit="attempts",
-            **drawn(share, MUCH),
+            **share_fields(share, MUCH),
             n=len(rows),
-            cause=f"{OF_ATTEMPTS} WHERE {among(ids) if ids else 'false'}",
+            cause=f"{OF_ATTEMPTS} WHERE {sessions_sql(ids) if ids else 'false'}",
             do="`agentsignals audit` has the lines; `compare --outcome verification.earned` compares without them.",
             caveat=f"Of {unknown:,} more nobody can tell; {share.note.replace('places', 'tasks')}. {CAVEAT}",
             sessions=tuple(sorted(ids)[:5]),

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from agentsignals.questions.estimates import behind, by
+from agentsignals.questions.estimates import by, top_sessions
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs
-from agentsignals.questions.ranking import SESSIONS, Answer, Contrast, Question, among, contrasts, lines_of, slug
+from agentsignals.questions.question import Inputs, Question
+from agentsignals.questions.ranking import (
+    SESSIONS,
+    Answer,
+    Contrast,
+    contrasts,
+    finding_id,
+    sessions_sql,
+    with_source_lines,
+)
 from agentsignals.questions.sql import LABEL, NAMED
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.stats.validation import HALF, Figure, figures_of, share_text
@@ -52,16 +60,16 @@ def _answer(
     of = contrast.in_group & pushed.keys()
     rest = formatted(contrast.rest.value, "share")
     return Answer(
-        id=slug(f"pushback.{contrast.key}", contrast.value),
+        id=finding_id(f"pushback.{contrast.key}", contrast.value),
         about="pushback",
         sentence=f"You push back at least in {formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f}"
         f" later prompts {contrast.where}, against {rest} in {contrast.matched}.",
         **contrast.more(turns, "prompts", whole),
-        cause=lines_of(
+        cause=with_source_lines(
             f"SELECT session_id, turns.seq, turns.turn, {LABEL} AS label FROM signals JOIN turns USING (session_id,"
             " turn)"
             f" WHERE signal = '{_SIGNAL}' AND {LABEL} IN ('correction', 'failure_report', 'rejection')"
-            f" AND {among(of) if of else 'false'}"
+            f" AND {sessions_sql(of) if of else 'false'}"
         ),
         do=f"Read what you objected to {contrast.where}, and put it into the instructions there.",
         caveat="Goes with it, and need not be because of it. Judged by word patterns in English, which are right in"
@@ -69,7 +77,7 @@ def _answer(
         f" {contrast.group.note}.",
         validity=validity,
         at_least=True,
-        sessions=behind((session_id, pushed[session_id]) for session_id in of),
+        sessions=top_sessions((session_id, pushed[session_id]) for session_id in of),
     )
 
 

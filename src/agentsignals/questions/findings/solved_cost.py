@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from agentsignals.questions.compare import OF_ATTEMPTS, QUERIES, Candidate, compared, named
+from agentsignals.questions.compare import OF_ATTEMPTS, QUERIES, Candidate, eval_comparison, named
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs
-from agentsignals.questions.ranking import Answer, Question, slug
+from agentsignals.questions.question import Inputs, Question
+from agentsignals.questions.ranking import Answer, finding_id
 
 APART = 1.5
 """By what factor one must cost more for each solved task to be worth a sentence."""
 
 
 def _answers(inputs: Inputs) -> list[Answer]:
-    comparison = compared(inputs)
+    comparison = eval_comparison(inputs)
     if comparison is None or comparison.unlike:
         return []
     priced = [(c, usd) for c in comparison.candidates if (usd := _usd(c)) is not None]
@@ -32,7 +32,7 @@ def _answer(dear: Candidate, usd: float, cheapest: Candidate, least: float) -> A
     is_apart = low is not None and high is not None and low > high
     solved = (dear.first.value or 0.0) * dear.first.n
     return Answer(
-        id=slug("solved-cost", dear.name),
+        id=finding_id("solved-cost", dear.name),
         sentence=f"A solved task took {formatted(usd, 'usd')} with {named(dear.name)}, {formatted(least, 'usd')} with"
         f" {named(cheapest.name)}, on the same tasks.",
         size=(usd - least) * solved,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from agentsignals.questions.compare import OF_ATTEMPTS, QUERIES, Comparison, Pair, compared, named
-from agentsignals.questions.question import Inputs
-from agentsignals.questions.ranking import Answer, Question, beginning, slug
+from agentsignals.questions.compare import OF_ATTEMPTS, QUERIES, Comparison, Pair, eval_comparison, named
+from agentsignals.questions.question import Inputs, Question
+from agentsignals.questions.ranking import Answer, finding_id, safe_excerpt
 
 _COMMAND = "agentsignals compare --outcome resolved"
 
 
 def _answers(inputs: Inputs) -> list[Answer]:
-    comparison = compared(inputs)
+    comparison = eval_comparison(inputs)
     if comparison is None or len(comparison.candidates) < 2:
         return []
     if comparison.unlike:
@@ -22,14 +22,14 @@ def _unlike(comparison: Comparison) -> Answer:
     return Answer(
         id="solved-more.unlike",
         sentence=f"The {len(comparison.candidates):,} candidates can't be held against each other:"
-        f" {beginning(', '.join(why.partition(':')[0] for why in comparison.unlike))}.",
+        f" {safe_excerpt(', '.join(why.partition(':')[0] for why in comparison.unlike))}.",
         size=comparison.attempts,
         unit="attempts",
         share=1.0,
         n=comparison.attempts,
         cause=OF_ATTEMPTS,
         do=f"{_COMMAND} --where … chooses attempts that are alike; run what the others lack.",
-        caveat=f"What is not recorded may differ, too. {beginning('; '.join(comparison.unlike), 400)}.",
+        caveat=f"What is not recorded may differ, too. {safe_excerpt('; '.join(comparison.unlike), 400)}.",
     )
 
 
@@ -40,7 +40,7 @@ def _pair(pair: Pair, comparison: Comparison) -> Answer:
     interval = None if matched.low is None or matched.high is None else (matched.low, matched.high)
     gained, lost = (matched.gained, matched.lost) if gap >= 0 else (matched.lost, matched.gained)
     return Answer(
-        id=slug("solved-more", pair.candidate),
+        id=finding_id("solved-more", pair.candidate),
         sentence=f"{named(better)} solved {abs(gap) * 100:.0f} of 100 tasks more than {named(other)} on the same"
         f" {matched.tasks:,} tasks: {gained:,} that the other did not, and {lost:,} the other way round.",
         size=abs(gap) * matched.tasks,

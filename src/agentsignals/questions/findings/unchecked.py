@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from agentsignals.questions.estimates import behind
+from agentsignals.questions.estimates import top_sessions
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs
-from agentsignals.questions.ranking import SESSIONS, Answer, Contrast, Question, among, contrasts, lines_of, slug
+from agentsignals.questions.question import Inputs, Question
+from agentsignals.questions.ranking import (
+    SESSIONS,
+    Answer,
+    Contrast,
+    contrasts,
+    finding_id,
+    sessions_sql,
+    with_source_lines,
+)
 
 _NO_CODE = r"\.(md|mdx|txt|rst|adoc|json|ya?ml|toml|lock|csv|svg|png)$"
 _CHECKS = "class = 'test' OR shell_kind IN ('test', 'build')"
@@ -28,17 +36,17 @@ def _answer(contrast: Contrast, unchecked: set[str], never: set[str], whole: int
     of = contrast.in_group & unchecked
     rest = formatted(contrast.rest.value, "share")
     return Answer(
-        id=slug(f"unchecked.{contrast.key}", contrast.value),
+        id=finding_id(f"unchecked.{contrast.key}", contrast.value),
         about="unchecked",
         sentence=f"{formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f} sessions {contrast.where} that"
         f" changed code ended with the last change untested ({len(of & never):,} never ran a test or build), against"
         f" {rest} in {contrast.matched}.",
         **contrast.more(whole, "sessions", whole),
-        cause=lines_of(f"SELECT * FROM ({_LAST_EDIT}) WHERE {among(of) if of else 'false'}"),
+        cause=with_source_lines(f"SELECT * FROM ({_LAST_EDIT}) WHERE {sessions_sql(of) if of else 'false'}"),
         do=f"Say in the instructions which command checks the work {contrast.where}.",
         caveat="Goes with it, and need not be because of it. A check by a program that is not known as a test or"
         f" build, or by the person, is not seen; {contrast.group.note}.",
-        sessions=behind((session_id, 1.0) for session_id in of),
+        sessions=top_sessions((session_id, 1.0) for session_id in of),
     )
 
 

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from math import exp, fsum, lgamma, log, log1p
 
-from agentsignals.questions.estimates import behind
+from agentsignals.questions.estimates import top_sessions
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs
-from agentsignals.questions.ranking import SESSIONS, Answer, Question, among, lines_of, quoted, shown, slug
-from agentsignals.questions.sql import by_session
+from agentsignals.questions.question import Inputs, Question
+from agentsignals.questions.ranking import (
+    SESSIONS,
+    Answer,
+    finding_id,
+    safe_name,
+    sessions_sql,
+    sql_text,
+    with_source_lines,
+)
+from agentsignals.questions.sql import place_by_session
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, wilson
 
 MUCH = 0.25
@@ -20,7 +28,7 @@ _BOOKKEEPING = r"(^|/)(changelog|history|todo|tasks?|plan|package|cargo|go)\.[^/
 
 
 def _answers(inputs: Inputs) -> list[Answer]:
-    places = by_session(inputs.rows["sessions"])
+    places = place_by_session(inputs.rows["sessions"])
     by_place: dict[str, set[str]] = {}
     files: dict[str, dict[str, set[str]]] = {}
     for row in inputs.rows["edits"]:
@@ -41,23 +49,23 @@ def _answer(place: str, files: dict[str, set[str]], everyone: set[str], whole: i
     path, ids = min(files.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     n, part = len(everyone), len(ids) / len(everyone)
     return Answer(
-        id=slug("unfinished", f"{place} {path}"),
-        sentence=f"{shown(path)} was changed in {len(ids):,} of the {n:,} sessions in {shown(place)} that changed"
-        f" anything ({formatted(part, 'share')}): it is never finished.",
+        id=finding_id("unfinished", f"{place} {path}"),
+        sentence=f"{safe_name(path)} was changed in {len(ids):,} of the {n:,} sessions in {safe_name(place)} that"
+        f" changed anything ({formatted(part, 'share')}): it is never finished.",
         size=len(ids),
         unit="sessions",
         share=len(ids) / whole if part >= OFTEN else 0.0,
         interval=wilson(len(ids), n),
         p=min(1.0, len(files) * _at_least(len(ids), n)),
         n=n,
-        cause=lines_of(
-            f"SELECT session_id, seq, path, start_line, end_line FROM edits WHERE path = {quoted(path)} AND"
-            f" {among(ids)}"
+        cause=with_source_lines(
+            f"SELECT session_id, seq, path, start_line, end_line FROM edits WHERE path = {sql_text(path)} AND"
+            f" {sessions_sql(ids)}"
         ),
-        do=f"Look why everything goes through {shown(path)}: it may want to be parted.",
+        do=f"Look why everything goes through {safe_name(path)}: it may want to be parted.",
         caveat="A file that much is written into need not be a bad one. The sessions of one repository are drawn,"
         " and speak of no other.",
-        sessions=behind((s, 1.0) for s in ids),
+        sessions=top_sessions((s, 1.0) for s in ids),
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agentsignals.questions.estimates import listing, tally
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs, Row
-from agentsignals.questions.ranking import Answer, Question, beginning, lines_of
+from agentsignals.questions.question import Inputs, Question, Row
+from agentsignals.questions.ranking import Answer, safe_excerpt, with_source_lines
 from agentsignals.questions.sql import BOUND
 
 _CAVEAT = "A count of this store, no estimate."
@@ -41,7 +41,9 @@ def _answers(inputs: Inputs) -> list[Answer]:
 
 
 def _agents(rows: list[Row]) -> str:
-    return beginning(listing(tally(({**row, "agent": row["agent"] or "not named", "n": 1} for row in rows), "agent")))
+    return safe_excerpt(
+        listing(tally(({**row, "agent": row["agent"] or "not named", "n": 1} for row in rows), "agent"))
+    )
 
 
 def _share(name: str, ids: list[str], n: int, words: str, rows: str, do: str) -> Answer:  # noqa: PLR0913  (the words of one sentence)
@@ -52,7 +54,7 @@ def _share(name: str, ids: list[str], n: int, words: str, rows: str, do: str) ->
         unit="sessions",
         share=len(ids) / n,
         n=n,
-        cause=lines_of(rows),
+        cause=with_source_lines(rows),
         do=do,
         caveat=_CAVEAT,
         of_data=True,

@@ -7,11 +7,19 @@ from itertools import groupby
 from math import fsum
 from operator import itemgetter
 
-from agentsignals.questions.estimates import behind, over_places, ranked
+from agentsignals.questions.estimates import clustered_share_alone, ranked, top_sessions
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs
-from agentsignals.questions.ranking import SESSIONS, Answer, Question, drawn, lines_of, quoted, shown, slug
-from agentsignals.questions.sql import NAMED, PROGRAM, by_session
+from agentsignals.questions.question import Inputs, Question
+from agentsignals.questions.ranking import (
+    SESSIONS,
+    Answer,
+    finding_id,
+    safe_name,
+    share_fields,
+    sql_text,
+    with_source_lines,
+)
+from agentsignals.questions.sql import NAMED, PROGRAM, place_by_session
 from agentsignals.views.working_time import LONGEST_S
 
 MUCH = 0.2
@@ -34,7 +42,7 @@ _CALLS = (
 
 
 def _answers(inputs: Inputs) -> list[Answer]:
-    places = by_session(inputs.rows["sessions"])
+    places = place_by_session(inputs.rows["sessions"])
     times = {row["session_id"]: row for row in inputs.rows["times"]}
     return [*_for_person(inputs, times, places), *_for_commands(inputs, times, places)]
 
@@ -45,11 +53,11 @@ def _for_person(inputs: Inputs, times: dict[str, dict[str, float]], places: dict
     if size < LEAST_HOURS:
         return []
     parts = ((s, waited.get(s, 0.0), (row["worked_s"] + row["waited_s"]) / 3600) for s, row in times.items())
-    share = over_places(parts, places)
+    share = clustered_share_alone(parts, places)
     open_calls: Counter[str] = Counter()
     for row in inputs.many["calls"]:
         open_calls[row["tool"]] += row["waited_s"]
-    longest = [shown(tool) for tool, seconds in ranked(open_calls)[:_MOST_NAMED] if seconds]
+    longest = [safe_name(tool) for tool, seconds in ranked(open_calls)[:_MOST_NAMED] if seconds]
     return [
         Answer(
             id="waiting.for-you",
@@ -58,13 +66,15 @@ def _for_person(inputs: Inputs, times: dict[str, dict[str, float]], places: dict
             f" {', '.join(longest) or 'what was asked'}.",
             size=size,
             unit="hours",
-            **drawn(share, MUCH, LEAST),
+            **share_fields(share, MUCH, LEAST),
             n=len(times),
-            cause=lines_of(f"SELECT session_id, seq, class, tool, waited_s FROM ({_CALLS}) WHERE waited_s > 0"),
+            cause=with_source_lines(
+                f"SELECT session_id, seq, class, tool, waited_s FROM ({_CALLS}) WHERE waited_s > 0"
+            ),
             do="Allow once for all what you always allow; have yourself called when an agent waits.",
             caveat="No log says when a call was allowed: of what was open for longer than it can have run, the rest is"
             f" waiting, for you or with a machine that slept; {share.note}.",
-            sessions=behind(waited.items()),
+            sessions=top_sessions(waited.items()),
         )
     ]
 
@@ -80,20 +90,22 @@ def _for_commands(inputs: Inputs, times: dict[str, dict[str, float]], places: di
         size = fsum(hours.values())
         if size < LEAST_HOURS:
             continue
-        share = over_places(((s, hours.get(s, 0.0), row["worked_s"] / 3600) for s, row in times.items()), places)
+        share = clustered_share_alone(
+            ((s, hours.get(s, 0.0), row["worked_s"] / 3600) for s, row in times.items()), places
+        )
         made.append(
             Answer(
-                id=slug("waiting", tool),
-                sentence=f"{shown(tool)} ran for {formatted(3600 * size, 'seconds')}, {formatted(share.value, 'share')}"
-                f" of the time the agents worked, in {len(hours):,} sessions.",
+                id=finding_id("waiting", tool),
+                sentence=f"{safe_name(tool)} ran for {formatted(3600 * size, 'seconds')}, "
+                f"{formatted(share.value, 'share')} of the time the agents worked, in {len(hours):,} sessions.",
                 size=size,
                 unit="hours",
-                **drawn(share, MUCH, LEAST),
+                **share_fields(share, MUCH, LEAST),
                 n=len(times),
-                cause=lines_of(f"SELECT session_id, seq, ran_s FROM ({_CALLS}) WHERE tool = {quoted(tool)}"),
+                cause=with_source_lines(f"SELECT session_id, seq, ran_s FROM ({_CALLS}) WHERE tool = {sql_text(tool)}"),
                 do="Have it run faster, in the background, or on less (one test, one package).",
                 caveat=f"A call counts for at most as long as its kind can take; {share.note}.",
-                sessions=behind(hours.items()),
+                sessions=top_sessions(hours.items()),
             )
         )
     return made

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from agentsignals.questions.compare import OF_ATTEMPTS
-from agentsignals.questions.estimates import over_places
+from agentsignals.questions.estimates import clustered_share_alone
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs, Row
-from agentsignals.questions.ranking import Answer, Question, among, drawn, shown
+from agentsignals.questions.question import Inputs, Question, Row
+from agentsignals.questions.ranking import Answer, safe_name, sessions_sql, share_fields
 
 MUCH = 0.02
 """The share of attempts from which it is worth a sentence."""
@@ -48,16 +48,18 @@ def _answer(rung: str, rows: list[Row]) -> Answer:
         )
     ids = {row["session_id"] for row in of}
     tasks = {row["session_id"]: row["task_id"] for row in rows if row["task_id"] is not None}
-    share = over_places(((row["session_id"], float(row["session_id"] in ids), 1) for row in rows), tasks, "attempts")
+    share = clustered_share_alone(
+        ((row["session_id"], float(row["session_id"] in ids), 1) for row in rows), tasks, "attempts"
+    )
     return Answer(
         id=f"why-failed.{rung.replace('_', '-')}",
         sentence=f"{len(ids):,} of {len(rows):,} attempts ({formatted(share.value, 'share')}) {words}"
         f"{_mostly(rung, reason)}.",
         size=len(ids),
         unit="attempts",
-        **drawn(share, MUCH),
+        **share_fields(share, MUCH),
         n=len(rows),
-        cause=f"{OF_ATTEMPTS} WHERE {among(ids) if ids else 'false'}",
+        cause=f"{OF_ATTEMPTS} WHERE {sessions_sql(ids) if ids else 'false'}",
         do=do,
         caveat=f"{_RESTS[rung]}; {share.note.replace('places', 'tasks')}.",
         sessions=tuple(sorted(ids)[:5]),
@@ -67,7 +69,7 @@ def _answer(rung: str, rows: list[Row]) -> Answer:
 
 def _mostly(rung: str, reason: str) -> str:
     """The reason as the end of the sentence."""
-    words = shown(reason.replace("_", " "))
+    words = safe_name(reason.replace("_", " "))
     return f": {words}" if rung == "failed" else f", mostly “{words}”" if reason != _NO_VERDICT else ""
 
 

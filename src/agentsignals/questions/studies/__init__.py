@@ -16,7 +16,7 @@ STUDIES = Registry[Study]("study", "agentsignals.questions.studies", "STUDY", la
 @cache
 def studies() -> dict[str, Study]:
     """Every study by name, in the order of the report."""
-    declared = sorted(STUDIES.all().values(), key=lambda study: (study.place, study.name))
+    declared = sorted(STUDIES.all().values(), key=lambda study: (study.order, study.name))
     return {study.name: study for study in declared}
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from agentsignals.questions import sql
 from agentsignals.questions.estimates import pooled_finding, ranked, table
-from agentsignals.questions.formatting import bounded
-from agentsignals.questions.label_shares import rules_find
-from agentsignals.questions.question import Asked, Inputs, Outcome, Row, Study
+from agentsignals.questions.formatting import with_bound
+from agentsignals.questions.label_shares import rules_recall_text
+from agentsignals.questions.question import EvidenceQuery, Inputs, Outcome, Row, Study
 
 _ALL = "all agents"
 _RATIO = "corpus.output_input_token_ratio"
@@ -69,10 +69,10 @@ def _outcome(inputs: Inputs) -> Outcome:
         [[row["agent"], row["n"], *_cells(row), openings.get(row["agent"])] for row in agents if row["n"]],
         n=max((row["n"] for row in agents), default=0),
         of="sessions",
-        behind=[Asked(_BEHIND, {"agent": row["agent"], "all": _ALL}) for row in agents if row["n"]],
+        evidence=[EvidenceQuery(_BEHIND, {"agent": row["agent"], "all": _ALL}) for row in agents if row["n"]],
         note="Calls a prompt, variety, events and cost are medians of sessions; the shares are sums over sums. A dash:"
         " no session has a value; >= is a lower bound: of cost and output, for output is logged in mid-stream; of"
-        f" prompts that object, for words are a flag and no share ({rules_find()}).",
+        f" prompts that object, for words are a flag and no share ({rules_recall_text()}).",
     )
     low = sum(row["estimated"] is not None for row in inputs.rows["values"])
     title = "Output tokens for each input token, cached ones included"
@@ -93,7 +93,7 @@ def _outcome(inputs: Inputs) -> Outcome:
 
 
 def _cells(row: Row) -> list[Any]:
-    return [bounded(row[key], key == "pushback" or (key in _BOUND and row["low"])) for key in _KEYS]
+    return [with_bound(row[key], key == "pushback" or (key in _BOUND and row["low"])) for key in _KEYS]
 
 
 def _openings(inputs: Inputs) -> dict[str, str]:
@@ -107,7 +107,7 @@ def _openings(inputs: Inputs) -> dict[str, str]:
 
 STUDY = Study(
     name="agents",
-    place=340,
+    order=340,
     title="Behaviour by agent",
     question="How do the agents differ in the ten measures of agent-traces?",
     queries={

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from agentsignals.questions.charts import bars, dots
-from agentsignals.questions.estimates import DOMINANT, INTERVAL_NOTE, Estimate, bar, chart, count, drawn, table
+from agentsignals.questions.estimates import DOMINANT, INTERVAL_NOTE, Estimate, bar, chart, count, table
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, Finding, Inputs, Kind, Outcome, Part, Row, Study, Table
 from agentsignals.stats.intervals import rate_interval
@@ -79,7 +79,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     return Outcome(
         [*_counts(attempts), *_shares(attempts, first), *_per_solved(first)],
         [_by_treatment(ranked, len(attempts)), _each(attempts)],
-        drawn(_outcomes_chart(first), _solved_chart(ranked)),
+        [_outcomes_chart(first), _solved_chart(ranked)],
         _limits(attempts),
     )
 
@@ -119,7 +119,7 @@ def _counts(attempts: list[Row]) -> list[Finding]:
     every = [(row["session_id"], 1, 1) for row in attempts]
     without_one = [(row["session_id"], not row["has_transcript"], 1) for row in attempts]
     return [
-        count(value, len(attempts), behind=without_one if name == "without_transcript" else every).finding(
+        count(value, len(attempts), evidence=without_one if name == "without_transcript" else every).finding(
             f"attempts.{name}", title, "attempts", note, unit=unit, sql=f"SELECT {sql} FROM attempts"
         )
         for name, title, value, unit, sql, note in asked
@@ -207,7 +207,7 @@ def _per_solved(first: list[Row]) -> list[Finding]:
         bounds = sum(bool(row["low"]) for row in measured) if key in _OF_OUTPUT else 0
         note += f"; at least: {bounds:,} log output in mid-stream" * bool(bounds)
         parts = [(row["session_id"], row[key], 1) for row in measured]
-        estimate, name = count(value, len(measured), kind, behind=parts), f"attempts.{key}_per_solved"
+        estimate, name = count(value, len(measured), kind, evidence=parts), f"attempts.{key}_per_solved"
         command = "" if _is_unevaluated(first) else asked
         findings.append(estimate.finding(name, title, of, note, unit=unit, sql=command, at_least=bounds > 0))
     return findings
@@ -232,7 +232,7 @@ def _by_treatment(ranked: list[tuple[_Treatment, list[Row]]], n: int) -> Table:
         rows,
         n=n,
         of="attempts",
-        behind=[[row["session_id"] for row in attempts] for _, attempts in ranked],
+        evidence=[[row["session_id"] for row in attempts] for _, attempts in ranked],
         note="Retries stand apart: only what failed is tried again, often under another cap. Treatments were not given"
         " the same tasks, so these rows compare nothing.",
     )
@@ -258,7 +258,7 @@ def _each(attempts: list[Row]) -> Table:
         rows,
         n=len(attempts),
         of="attempts",
-        behind=[[row["session_id"]] for row in listed[:MOST_LISTED]],
+        evidence=[[row["session_id"]] for row in listed[:MOST_LISTED]],
         note=f"{left:,} more are not listed: agentsignals query 'FROM attempts' shows all." if left else "",
     )
 
@@ -281,7 +281,9 @@ def _outcomes_chart(first: list[Row]) -> Chart | None:
     counted = {rung: len(ids) for rung, ids in of_rung.items()}
     order = sorted(counted, key=lambda pair: (_RUNGS.index(pair[0]), -counted[pair], pair))
     tip = f"of {len(first):,} first attempts"
-    rows = [bar(rung[1], counted[rung], f"{rung[1]}: {counted[rung]:,} {tip}", behind=of_rung[rung]) for rung in order]
+    rows = [
+        bar(rung[1], counted[rung], f"{rung[1]}: {counted[rung]:,} {tip}", evidence=of_rung[rung]) for rung in order
+    ]
     title, spec = "What became of first attempts", bars(rows, "first attempts")
     return chart("attempts.outcomes", title, rows, spec, n=len(first), of="first attempts")
 
@@ -327,7 +329,7 @@ def _limits(attempts: list[Row]) -> list[str]:
 
 STUDY = Study(
     name="attempts",
-    place=360,
+    order=360,
     title="Eval runs",
     question="What became of the attempts, and under which treatment?",
     queries={

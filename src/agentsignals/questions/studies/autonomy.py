@@ -8,15 +8,14 @@ from agentsignals.questions import sql
 from agentsignals.questions.charts import RATIOS, dots, histogram_chart
 from agentsignals.questions.estimates import (
     INTERVAL_NOTE,
-    agents_in_order,
+    agents_by_sessions,
     by,
     chart,
-    drawn,
+    clustered_median,
     median_finding,
-    numbers,
-    placed_median,
-    pooled,
     pooled_finding,
+    pooled_ratio,
+    signal_values,
     table,
 )
 from agentsignals.questions.formatting import formatted
@@ -42,12 +41,12 @@ def _outcome(inputs: Inputs) -> Outcome:
     rows: list[list[Any]] = []
     marks: list[Row] = []
     of_agent = by(measured, "agent")
-    for agent in agents_in_order(measured):
+    for agent in agents_by_sessions(measured):
         group = of_agent[agent]
         calls = sorted([row["number"] for row in group])
-        typical = placed_median([(row["session_id"], row["number"]) for row in group], inputs.places)
+        typical = clustered_median([(row["session_id"], row["number"]) for row in group], inputs.places)
         quarters = quantile(calls, 0.25), quantile(calls, 0.75)
-        together = pooled(group, inputs.places, is_share=False).value
+        together = pooled_ratio(group, inputs.places, is_share=False).value
         rows.append([agent, len(calls), typical.value, *typical.ends, *quarters, together])
         ends = "–".join(formatted(end, "number") for end in typical.ends)
         sure = f"95% {ends}" if typical.interval else "too few for an interval"
@@ -62,9 +61,11 @@ def _outcome(inputs: Inputs) -> Outcome:
         rows,
         n=n,
         of=of,
-        behind=[[row["session_id"] for row in of_agent[shown[0]]] for shown in rows],
+        evidence=[[row["session_id"] for row in of_agent[shown[0]]] for shown in rows],
     )
-    spread = histogram_chart(numbers(inputs, _AUTONOMY), RATIOS, id="autonomy.spread", title=title, unit=_PER_TURN)
+    spread = histogram_chart(
+        signal_values(inputs, _AUTONOMY), RATIOS, id="autonomy.spread", title=title, unit=_PER_TURN
+    )
     note = f"sessions in brackets; {INTERVAL_NOTE} over places, missing where there is too little"
     spec = dots(marks, _PER_TURN, "number")
     agents = chart("autonomy.agents", "Median calls for each prompt by agent", marks, spec, n=n, of=of, note=note)
@@ -72,12 +73,12 @@ def _outcome(inputs: Inputs) -> Outcome:
         "Agents log tool calls differently (hooks, batches, planning tools): calls for each prompt compare sessions of"
         " one agent, hardly agents with each other."
     ]
-    return Outcome(findings, [by_agent], drawn(spread, agents), limits)
+    return Outcome(findings, [by_agent], [spread, agents], limits)
 
 
 STUDY = Study(
     name="autonomy",
-    place=30,
+    order=30,
     title="Autonomy",
     question="How much does an agent do for each prompt?",
     queries={"values": sql.values(_AUTONOMY), "absent": sql.ABSENT},

@@ -10,20 +10,20 @@ from msgspec.structs import replace
 
 from agentsignals.questions import sql
 from agentsignals.questions.charts import dots, histogram_chart, lines_chart
-from agentsignals.questions.estimates import INTERVAL_NOTE, PlacedShare, chart, drawn, placed_median, share_of, table
+from agentsignals.questions.estimates import INTERVAL_NOTE, ClusteredShare, chart, clustered_median, share_of, table
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.questions.written_lines import (
     LABEL,
     LABELLER,
+    MODE_SOURCES,
     MODES,
+    MODES_OF_SOURCE,
     NAMES,
-    OF_ROAD,
     PERCENT,
-    ROADS,
     SIGNAL,
-    Road,
-    road_of,
+    ModeSource,
+    mode_source,
 )
 from agentsignals.stats.intervals import median
 
@@ -33,7 +33,7 @@ _PERCENTS: tuple[float, ...] = (0, 20, 40, 60, 80, 99, 100)
 WINDOW_DAYS = 14
 _FEWEST = 10
 """Sessions behind a point of a line (this project's choice)."""
-_OF: dict[Road, str] = {"replayed": "sessions with attributed commits", "recorded": "sessions with a record"}
+_OF: dict[ModeSource, str] = {"replayed": "sessions with attributed commits", "recorded": "sessions with a record"}
 _REPLAYED = f"FROM labels WHERE task = '{LABEL}' AND labeller = '{LABELLER}'"
 _NONE = (
     "No session has a record of whose lines were committed: such records come with checkpoints, agentsignals ingest"
@@ -57,8 +57,8 @@ def _outcome(inputs: Inputs) -> Outcome:
     if not rows:
         return Outcome(limits=[_NONE])
     shares = {
-        road: {mode: share_of(classified, places, _is(road, mode)) for mode in OF_ROAD[road]}
-        for road in ROADS
+        road: {mode: share_of(classified, places, _is(road, mode)) for mode in MODES_OF_SOURCE[road]}
+        for road in MODE_SOURCES
         if (classified := [row for row in rows if row[road] is not None])
     }
     findings = [_finding(road, mode, estimate) for road, of in shares.items() for mode, estimate in of.items()]
@@ -68,19 +68,19 @@ def _outcome(inputs: Inputs) -> Outcome:
         *([_RECORDED] if "recorded" in shares else []),
         "Sessions whose work was never committed have no mode.",
     ]
-    charts = drawn(_chart(shares), *_of_road(road_of(rows), rows, inputs))
+    charts = [_chart(shares), *_of_road(mode_source(rows), rows, inputs)]
     return Outcome(findings + [f for f in medians if f.n], [_against_each_other(rows)], charts, limits)
 
 
-def _is(road: Road, mode: str) -> Callable[[Row], bool]:
+def _is(road: ModeSource, mode: str) -> Callable[[Row], bool]:
     return lambda row: bool(row[road] == mode)
 
 
-def _all_of(road: Road, mode: str) -> Callable[[list[Row]], list[float]]:
+def _all_of(road: ModeSource, mode: str) -> Callable[[list[Row]], list[float]]:
     return lambda rows: [float(row[road] == mode) for row in rows]
 
 
-def _finding(road: Road, mode: str, estimate: PlacedShare) -> Finding:
+def _finding(road: ModeSource, mode: str, estimate: ClusteredShare) -> Finding:
     is_recorded = road == "recorded"
     return estimate.finding(
         f"coding_modes.{'' if is_recorded else 'replayed.'}{mode}",
@@ -98,7 +98,7 @@ def _finding(road: Road, mode: str, estimate: PlacedShare) -> Finding:
 def _recorded_median(rows: list[Row], places: dict[str, str]) -> list[Finding]:
     percents = [(row["session_id"], row["recorded_percent"]) for row in rows if row["recorded_percent"] is not None]
     return [
-        placed_median(percents, places).finding(
+        clustered_median(percents, places).finding(
             "coding_modes.percent.median",
             "Lines by the agent in the median session, as recorded",
             _OF["recorded"],
@@ -114,7 +114,7 @@ def _replayed_medians(rows: list[Row], places: dict[str, str]) -> list[Finding]:
     """The medians of the bounds. The interval of both is that of the two together: none is narrower than its bounds."""
     bounded = [row for row in rows if row["replayed_low"] is not None]
     low, high = (
-        placed_median([(row["session_id"], row[f"replayed_{end}"]) for row in bounded], places)
+        clustered_median([(row["session_id"], row[f"replayed_{end}"]) for row in bounded], places)
         for end in ("low", "high")
     )
     interval = (low.interval[0], high.interval[1]) if low.interval and high.interval else None
@@ -138,7 +138,7 @@ def _unknown(rows: list[Row]) -> str:
     return f"{formatted(unknown / lines, 'share')} of lines unknown" if lines else "no line known"
 
 
-def _of_road(road: Road, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
+def _of_road(road: ModeSource, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
     """How shares of lines spread, and how modes change, on one road."""
     started = {row["session_id"]: row["started_at"] for row in inputs.rows["sessions"]}
     timed = [(started.get(row["session_id"]), row["session_id"], row) for row in rows]
@@ -156,7 +156,7 @@ def _of_road(road: Road, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
         ),
         lines_chart(
             [part for part in timed if part[2][road] is not None],
-            shares={NAMES[mode]: _all_of(road, mode) for mode in OF_ROAD[road]},
+            shares={NAMES[mode]: _all_of(road, mode) for mode in MODES_OF_SOURCE[road]},
             id="coding_modes.over_time",
             title=f"Coding modes as {road}, {WINDOW_DAYS} days rolling",
             unit="share of sessions",
@@ -179,7 +179,7 @@ def _of_road(road: Road, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
     ]
 
 
-def _chart(shares: dict[Road, dict[str, PlacedShare]]) -> Chart | None:
+def _chart(shares: dict[ModeSource, dict[str, ClusteredShare]]) -> Chart | None:
     estimates = [(f"{NAMES[mode]}{{}} {road}", e) for road, of in shares.items() for mode, e in of.items()]
     rows = [
         e.mark(f"{name.format(',')} ({e.k:,.0f})", f"{name.format(' as')}: {e.words('sessions')}")
@@ -202,7 +202,7 @@ def _against_each_other(rows: list[Row]) -> Table:
     counted = Counter((row["recorded"], row["replayed"]) for row in both)
     shown = [
         [NAMES[mode], sum(row["recorded"] == mode for row in both)] + [counted[mode, other] for other in NAMES]
-        for mode in OF_ROAD["recorded"]
+        for mode in MODES_OF_SOURCE["recorded"]
     ]
     replayed = " | ".join(f"{mode} {name} by replay:count" for mode, name in NAMES.items())
     return table(
@@ -212,7 +212,9 @@ def _against_each_other(rows: list[Row]) -> Table:
         shown if both else [],
         n=len(both),
         of="sessions with both",
-        behind=[[row["session_id"] for row in both if row["recorded"] == mode] for mode in OF_ROAD["recorded"]]
+        evidence=[
+            [row["session_id"] for row in both if row["recorded"] == mode] for mode in MODES_OF_SOURCE["recorded"]
+        ]
         if both
         else [],
     )
@@ -220,7 +222,7 @@ def _against_each_other(rows: list[Row]) -> Table:
 
 STUDY = Study(
     name="coding_modes",
-    place=200,
+    order=200,
     title="Coding modes",
     question="Who writes the code that is committed?",
     queries={

@@ -7,10 +7,10 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from agentsignals.questions.charts import MOST_POINTS, OTHERS, iso, lines, start_of
-from agentsignals.questions.estimates import DOMINANT, by, chart, count, drawn, listing, mark, ranked, table
+from agentsignals.questions.charts import MOST_POINTS, OTHERS, iso_time, lines, start_of
+from agentsignals.questions.estimates import DOMINANT, by, chart, count, listing, mark, ranked, table
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Chart, Each, Inputs, Outcome, Row, Study, Table
+from agentsignals.questions.question import Chart, EvidenceRows, Inputs, Outcome, Row, Study, Table
 from agentsignals.questions.sql import PLACE, STARTED
 from agentsignals.redaction import redacted
 
@@ -36,7 +36,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         ("half", "Places that hold half of the sessions", _holding(largest, n / 2), ""),
     )
     findings = [
-        count(value, n, behind=[row["session_id"] for row, _ in placed]).finding(
+        count(value, n, evidence=[row["session_id"] for row, _ in placed]).finding(
             f"concentration.{name}", title, _OF, note, unit="places"
         )
         for name, title, value, note in asked
@@ -45,7 +45,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     if largest[0][1] > DOMINANT * n:
         limits.append(f"{largest[0][1] / n:.0%} of the sessions lie in one place: every figure is mostly its people's.")
     over_time = _chart(placed, [place for place, _ in largest[:_DRAWN]])
-    return Outcome(findings, [_table(placed, largest)], drawn(over_time), limits)
+    return Outcome(findings, [_table(placed, largest)], [over_time], limits)
 
 
 def _holding(largest: list[tuple[str, int]], wanted: float) -> int:
@@ -76,7 +76,7 @@ def _table(placed: list[tuple[Row, str]], largest: list[tuple[str, int]]) -> Tab
         rows,
         n=len(placed),
         of=_OF,
-        behind=[[row["session_id"] for row in groups[place]] for place, _ in largest[:_MOST]],
+        evidence=[[row["session_id"] for row in groups[place]] for place, _ in largest[:_MOST]],
         note=f"The {_MOST} largest of {len(largest):,}." if len(largest) > _MOST else "",
     )
 
@@ -105,20 +105,20 @@ def _chart(placed: list[tuple[Row, str]], largest: list[str]) -> Chart | None:
             n, share = counted[place], counted[place] / at
             tip = f"{redacted(place)}, up to {day:%Y-%m-%d}: {n:,} of {at:,} sessions ({formatted(share, 'share')})"
             behind = partial(_so_far, timed, at, place)
-            rows.append(mark({"name": name, "from": iso(day), "value": share, "tip": tip}, behind))
+            rows.append(mark({"name": name, "from": iso_time(day), "value": share, "tip": tip}, behind))
     return chart(
         "concentration.over_time",
         "Share of the largest places among all sessions so far",
         rows,
-        lines(rows, "share of sessions so far", "share", names, (iso(days[0]), iso(days[-1]))),
+        lines(rows, "share of sessions so far", "share", names, (iso_time(days[0]), iso_time(days[-1]))),
         n=len(timed),
         of="sessions whose place and time are known",
         note=f"the {len(largest)} largest; {OTHERS} are not drawn" if len(counted) > len(largest) else "",
-        says="; ".join(row["tip"] for row in rows if row["from"] == iso(days[-1])),
+        says="; ".join(row["tip"] for row in rows if row["from"] == iso_time(days[-1])),
     )
 
 
-def _so_far(timed: list[tuple[datetime, str, str]], n: int, place: str) -> Each:
+def _so_far(timed: list[tuple[datetime, str, str]], n: int, place: str) -> EvidenceRows:
     return [(session_id, float(of == place), 1) for _, of, session_id in timed[:n]]
 
 
@@ -129,7 +129,7 @@ def _short(place: str) -> str:
 
 STUDY = Study(
     name="concentration",
-    place=130,
+    order=130,
     title="Concentration",
     question="How much of what was read lies in one place?",
     queries={"sessions": f"SELECT session_id, agent, model, {PLACE}, {STARTED} FROM sessions ORDER BY session_id"},

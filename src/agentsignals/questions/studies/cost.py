@@ -8,21 +8,20 @@ from math import fsum
 from typing import Any
 
 from agentsignals.questions import sql
-from agentsignals.questions.charts import bars, over_time_chart
+from agentsignals.questions.charts import bars, stacked_chart
 from agentsignals.questions.estimates import (
-    agents_in_order,
+    agents_by_sessions,
     bar,
     by,
     chart,
+    clustered_median,
+    clustered_share,
     count,
-    drawn,
-    placed_median,
-    placed_share,
     pooled_finding,
     ranked,
     table,
 )
-from agentsignals.questions.formatting import bounded, formatted
+from agentsignals.questions.formatting import formatted, with_bound
 from agentsignals.questions.question import Chart, Finding, Inputs, Outcome, Part, Row, Study, Table
 from agentsignals.stats.intervals import median
 from agentsignals.views.usage import VISIBLE_ERROR
@@ -41,12 +40,12 @@ def _outcome(inputs: Inputs) -> Outcome:
     sessions = inputs.rows["sessions"]
     counted = [s for s in sessions if s[sql.BOUND] is None]
     by_agent = by(sessions, "agent")
-    groups = {agent: by_agent[agent] for agent in agents_in_order(sessions)}
+    groups = {agent: by_agent[agent] for agent in agents_by_sessions(sessions)}
     n_bounds = len(sessions) - len(counted)
     left_out = {"left_out": f"{n_bounds:,} whose output is a lower bound" if n_bounds else ""}
-    charts = drawn(
-        over_time_chart(counted, "cost_usd", id="cost.over_time", title="Cost", unit="USD", kind="usd", **left_out),
-        over_time_chart(
+    charts = [
+        stacked_chart(counted, "cost_usd", id="cost.over_time", title="Cost", unit="USD", kind="usd", **left_out),
+        stacked_chart(
             counted,
             "output_tokens",
             id="cost.output.over_time",
@@ -56,7 +55,7 @@ def _outcome(inputs: Inputs) -> Outcome:
             **left_out,
         ),
         _by_agent_chart(groups, len(inputs.present("sessions", "cost_usd"))),
-    )
+    ]
     return Outcome(
         [*_costs(inputs), *_tokens(inputs)],
         [_by_agent(groups, len(sessions)), _unpriced(inputs)],
@@ -110,10 +109,12 @@ def _costs(inputs: Inputs) -> list[Finding]:
     left_out = "; ".join(part for part in (left_out, bound) if part)
     priced = "priced sessions"
     return [
-        count(_sum(costs), len(costs), "usd", behind=[(s["session_id"], s["cost_usd"], 1) for s in with_price]).finding(
+        count(
+            _sum(costs), len(costs), "usd", evidence=[(s["session_id"], s["cost_usd"], 1) for s in with_price]
+        ).finding(
             "cost.total", "Cost", priced, left_out, sql="SELECT sum(cost_usd) FROM sessions", headline=True, **low
         ),
-        count(_sum([usd for _, usd, _ in subagents]), len(costs), "usd", behind=subagents).finding(
+        count(_sum([usd for _, usd, _ in subagents]), len(costs), "usd", evidence=subagents).finding(
             "cost.subagents",
             "Of the cost, subagents' model calls",
             priced,
@@ -121,7 +122,7 @@ def _costs(inputs: Inputs) -> list[Finding]:
             " WHERE cost_usd IS NOT NULL",
             **low,
         ),
-        count(_sum([usd for _, usd, _ in recorded]), len(costs), "usd", behind=recorded).finding(
+        count(_sum([usd for _, usd, _ in recorded]), len(costs), "usd", evidence=recorded).finding(
             "cost.billed",
             "Of the cost, as the traces themselves record it",
             priced,
@@ -129,7 +130,7 @@ def _costs(inputs: Inputs) -> list[Finding]:
             sql="SELECT sum(recorded_cost_usd) FROM sessions WHERE cost_usd IS NOT NULL",
             **usd,
         ),
-        placed_median([(s["session_id"], s["cost_usd"]) for s in with_price], inputs.places, "usd").finding(
+        clustered_median([(s["session_id"], s["cost_usd"]) for s in with_price], inputs.places, "usd").finding(
             "cost.median",
             "Cost of the median session",
             priced,
@@ -137,7 +138,7 @@ def _costs(inputs: Inputs) -> list[Finding]:
             sql="SELECT median(cost_usd) FROM sessions",
             **low,
         ),
-        count(n - len(costs), n, behind=partial(_without_price, inputs.rows["sessions"])).finding(
+        count(n - len(costs), n, evidence=partial(_without_price, inputs.rows["sessions"])).finding(
             "cost.unpriced",
             "Sessions without a known price",
             "sessions",
@@ -146,7 +147,7 @@ def _costs(inputs: Inputs) -> list[Finding]:
             sql="SELECT count(*) - count(cost_usd) FROM sessions",
             priced=True,
         ),
-        placed_share(steps, inputs.places).finding(
+        clustered_share(steps, inputs.places).finding(
             "cost.recorded",
             "Priced model calls whose cost the trace itself records",
             "priced model calls",
@@ -161,7 +162,7 @@ def _tokens(inputs: Inputs) -> list[Finding]:
     findings = []
     for column, title in _KINDS.items():
         parts = [(s["session_id"], s[column], 1) for s in inputs.rows["sessions"] if s[column] is not None]
-        used = count(sum([n for _, n, _ in parts]) if parts else None, len(parts), "tokens", behind=parts)
+        used = count(sum([n for _, n, _ in parts]) if parts else None, len(parts), "tokens", evidence=parts)
         asked, is_output = f"SELECT sum({column}) FROM sessions", column == "output_tokens"
         bound = _bounds(inputs) if is_output else ""
         findings.append(
@@ -187,7 +188,7 @@ def _by_agent_chart(groups: dict[str, list[Row]], n_priced: int) -> Chart | None
         if paid:
             low, n, usd = any(s[sql.BOUND] is not None for s in group), len(group), fsum([usd for _, usd, _ in paid])
             tip = f"{agent}: {formatted(usd, 'usd', low)} over {len(paid):,} of {n:,} sessions"
-            rows.append(bar(f"{agent} ({len(paid)}/{n})", usd, tip, low, behind=paid))
+            rows.append(bar(f"{agent} ({len(paid)}/{n})", usd, tip, low, evidence=paid))
     return chart(
         "cost.agents",
         "Cost by agent",
@@ -206,8 +207,8 @@ def _by_agent(groups: dict[str, list[Row]], n: int) -> Table:
         counts = ([s[column] for s in group if s[column] is not None] for column in _KINDS)
         sums: list[Any] = [sum(values) if values else None for values in counts]
         low = any(s[sql.BOUND] is not None for s in group)
-        sums[-1] = bounded(sums[-1], low)
-        priced = [len(costs), len(group) - len(costs), bounded(_sum(costs), low), bounded(median(costs), low)]
+        sums[-1] = with_bound(sums[-1], low)
+        priced = [len(costs), len(group) - len(costs), with_bound(_sum(costs), low), with_bound(median(costs), low)]
         rows.append([agent, len(group), *priced, *sums])
     return table(
         "cost.by_agent",
@@ -217,7 +218,7 @@ def _by_agent(groups: dict[str, list[Row]], n: int) -> Table:
         rows,
         n=n,
         of="sessions",
-        behind=[[s["session_id"] for s in group] for group in groups.values()],
+        evidence=[[s["session_id"] for s in group] for group in groups.values()],
         note="A dash is unknown, never zero; >= is a lower bound. Subagents are in it.",
     )
 
@@ -239,7 +240,7 @@ def _unpriced(inputs: Inputs) -> Table:
         [[key[0].replace("_", " "), *key[1:], n] for key, n in most],
         n=sum(n for _, n in most),
         of="sessions without a price",
-        behind=[reasons[key] for key, _ in most],
+        evidence=[reasons[key] for key, _ in most],
     )
 
 
@@ -262,7 +263,7 @@ def _limits(inputs: Inputs) -> list[str]:
 
 STUDY = Study(
     name="cost",
-    place=320,
+    order=320,
     title="Tokens and cost",
     question="What did it take?",
     queries={

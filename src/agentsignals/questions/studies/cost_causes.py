@@ -11,9 +11,9 @@ from typing import Any
 
 from agentsignals.questions.charts import bars
 from agentsignals.questions.cost_causes import BOUNDED, CARRIED, CAUSES, QUERIES
-from agentsignals.questions.estimates import bar, behind, chart, count, drawn, ranked, table
-from agentsignals.questions.formatting import bounded, formatted, plain
-from agentsignals.questions.question import Chart, Counted, Finding, Inputs, Outcome, Part, Row, Study, Table
+from agentsignals.questions.estimates import bar, chart, count, ranked, table, top_sessions
+from agentsignals.questions.formatting import formatted, with_bound, without_bound
+from agentsignals.questions.question import Chart, Evidence, Finding, Inputs, Outcome, Part, Row, Study, Table
 from agentsignals.questions.sql import BOUND
 from agentsignals.redaction import redacted
 
@@ -58,7 +58,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         limits.append(
             f"{len(low):,} sessions log their output in mid-stream: output, subagents and bill are at least that."
         )
-    return Outcome(_findings(paid, bill), tables, drawn(_chart(paid, len(bill), bool(low))), limits)
+    return Outcome(_findings(paid, bill), tables, [_chart(paid, len(bill), bool(low))], limits)
 
 
 class _Paid:
@@ -83,7 +83,7 @@ def _findings(paid: _Paid, bill: list[Row]) -> list[Finding]:
     total = fsum(row["cost_usd"] for row in bill)
     is_bound = any(row[BOUND] is not None for row in bill)
     return [
-        count(usd, len(bill), "usd", behind=partial(_of_bill, bill, paid.of_cause[cause])).finding(
+        count(usd, len(bill), "usd", evidence=partial(_of_bill, bill, paid.of_cause[cause])).finding(
             f"cost_causes.{cause}",
             f"Of the cost, {CAUSES[cause]}",
             _OF,
@@ -91,7 +91,7 @@ def _findings(paid: _Paid, bill: list[Row]) -> list[Finding]:
             unit="USD",
             priced=True,
             at_least=is_bound and cause in BOUNDED and usd > 0,
-            sessions=behind(paid.of_cause[cause]),
+            sessions=top_sessions(paid.of_cause[cause]),
         )
         for cause, usd in paid.sums.items()
     ]
@@ -110,17 +110,17 @@ def _causes(paid: _Paid, bill: list[Row], is_bound: bool) -> Table:
     rows: list[list[Any]] = [
         [
             CAUSES[cause],
-            bounded(usd, is_bound and cause in BOUNDED and usd > 0),
+            with_bound(usd, is_bound and cause in BOUNDED and usd > 0),
             usd / total if total else None,
             len({session_id for session_id, _ in paid.of_cause[cause]}),
         ]
         for cause, usd in paid.sums.items()
     ]
-    rows.append(["all", bounded(total, is_bound), 1.0 if total else None, len(bill)])
+    rows.append(["all", with_bound(total, is_bound), 1.0 if total else None, len(bill)])
     header = "cause | usd cost:usd | share of the bill:share | sessions in sessions:count"
-    behind: list[Counted] = [partial(paid.of, paid.causes, cause) for cause in paid.sums]
+    behind: list[Evidence] = [partial(paid.of, paid.causes, cause) for cause in paid.sums]
     behind.append([(row["session_id"], row["cost_usd"], 1) for row in bill])
-    return table("cost_causes.causes", "The bill by cause", header, rows, n=len(bill), of=_OF, behind=behind)
+    return table("cost_causes.causes", "The bill by cause", header, rows, n=len(bill), of=_OF, evidence=behind)
 
 
 def _by(name: str, values: list[Any], paid: _Paid, low: set[str]) -> Table:
@@ -133,12 +133,12 @@ def _by(name: str, values: list[Any], paid: _Paid, low: set[str]) -> Table:
     rows: list[list[Any]] = []
     for value, usd in ranked(totals)[:_MOST]:
         parts = [
-            bounded(part, value in is_low and group[0] in BOUNDED and part > 0)
+            with_bound(part, value in is_low and group[0] in BOUNDED and part > 0)
             for group in _GROUPS.values()
             for part in [fsum(grouped[value][cause] for cause in group)]
         ]
-        rows.append([redacted(str(value)), bounded(usd, value in is_low), *parts])
-    rest = fsum(paid.usd) - fsum(plain(row[1]) for row in rows)
+        rows.append([redacted(str(value)), with_bound(usd, value in is_low), *parts])
+    rest = fsum(paid.usd) - fsum(without_bound(row[1]) for row in rows)
     note = f"The {_MOST} largest of {len(totals):,}." if len(totals) > _MOST else ""
     unsaid = f"{formatted(rest, 'usd')} more lies elsewhere, or where none is named." if rest > 0.005 else ""
     return table(
@@ -148,7 +148,7 @@ def _by(name: str, values: list[Any], paid: _Paid, low: set[str]) -> Table:
         rows,
         n=len({session_id for value, session_id in zip(values, paid.sessions, strict=True) if value is not None}),
         of=_OF,
-        behind=[partial(paid.of, values, named) for named, _ in ranked(totals)[:_MOST]],
+        evidence=[partial(paid.of, values, named) for named, _ in ranked(totals)[:_MOST]],
         note=" ".join(part for part in (note, unsaid) if part),
     )
 
@@ -160,13 +160,13 @@ def _chart(paid: _Paid, n: int, is_bound: bool) -> Chart | None:
         low = is_bound and cause in BOUNDED
         tip = f"{CAUSES[cause]}: {formatted(usd, 'usd', low)} ({formatted(usd / total, 'share')})" if usd > 0 else ""
         behind = partial(paid.of, paid.causes, cause)
-        rows += [bar(CAUSES[cause], usd, tip, low, behind=behind)] if tip else []
+        rows += [bar(CAUSES[cause], usd, tip, low, evidence=behind)] if tip else []
     return chart("cost_causes.bill", "The bill by cause", rows, bars(rows, "USD", "usd"), n=n, of=_OF)
 
 
 STUDY = Study(
     name="cost_causes",
-    place=325,
+    order=325,
     title="Cost by cause",
     question="Where did the money go?",
     queries={"bill": QUERIES["bill"]},

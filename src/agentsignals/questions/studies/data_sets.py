@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from agentsignals.questions.charts import bars
-from agentsignals.questions.estimates import DOMINANT, ONE_PLACE, bar, by, chart, count, drawn, ranked, table, tally
-from agentsignals.questions.formatting import bounded, formatted
-from agentsignals.questions.question import Chart, Closed, Finding, Inputs, Kind, Outcome, Row, Study, Table
+from agentsignals.questions.estimates import DOMINANT, ONE_PLACE, bar, by, chart, count, ranked, table, tally
+from agentsignals.questions.formatting import formatted, with_bound
+from agentsignals.questions.question import Chart, Finding, Inputs, Kind, NoSessions, Outcome, Row, Study, Table
 from agentsignals.questions.sql import BOUND, NAMED, PLACE
 from agentsignals.redaction import redacted
 from agentsignals.stats.agent_traces import FEWEST_SESSIONS, by_metric, pooled
@@ -32,7 +32,7 @@ _OF_OUTPUT = ("cost_per_session", "output_input_token_ratio")
 """Lower bounds where output is logged in mid-stream."""
 _MOST = 20
 
-_OF_SETS = Closed("It counts data sets; the table of repositories and folders opens each.")
+_OF_SETS = NoSessions("It counts data sets; the table of repositories and folders opens each.")
 
 
 def _outcome(inputs: Inputs) -> Outcome:
@@ -58,7 +58,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         limits.append("Fewer than three data sets are large enough to compare them.")
     elif "neg_pct_turn5" not in {row["metric"] for row in apart}:
         limits.append("Negativity at turn 5 is not among the metrics: agentsignals label sentiment makes the labels.")
-    return Outcome(findings, tables, drawn(_chart(apart, whole)), limits)
+    return Outcome(findings, tables, [_chart(apart, whole)], limits)
 
 
 class _Cell:
@@ -74,7 +74,7 @@ class _Cell:
 def _most_apart(apart: list[Row], whole: Row) -> Finding:
     first = apart[0]
     more = f"; {first['robust_cv']:.0%} of its median, robustly" if first["robust_cv"] is not None else ""
-    return count(METRICS[first["metric"]][0], int(whole["sets"]), "text", behind=_OF_SETS).finding(
+    return count(METRICS[first["metric"]][0], int(whole["sets"]), "text", evidence=_OF_SETS).finding(
         "data_sets.most_apart",
         "The metric that differs most between data sets",
         "data sets",
@@ -99,7 +99,7 @@ def _table(name: str, label: str, named: list[tuple[str, _Cell]], everything: li
         largest = max(tally([{"place": cell.place, "n": len(cell.sessions)} for cell in of_set], "place").values()) / n
         place = [largest, ONE_PLACE if largest > DOMINANT else ""] if with_places else []
         low = any(cell.low for cell in of_set)
-        cells = (bounded(values[metric][at], low and metric in _OF_OUTPUT) for metric in METRICS)
+        cells = (with_bound(values[metric][at], low and metric in _OF_OUTPUT) for metric in METRICS)
         rows.append([redacted(set_name), n, *cells, *place])
     metrics = " | ".join(f"{metric} {words}:{kind}" for metric, (words, kind) in METRICS.items())
     more = f" {len(sets) - len(large):,} others are not shown." if len(sets) > len(large) else ""
@@ -111,7 +111,7 @@ def _table(name: str, label: str, named: list[tuple[str, _Cell]], everything: li
         rows,
         n=sum(n for _, n, _ in large),
         of="sessions whose place is known",
-        behind=[[session_id for cell in of_set for session_id in cell.sessions] for _, _, of_set in large],
+        evidence=[[session_id for cell in of_set for session_id in cell.sessions] for _, _, of_set in large],
         note=f"Of {FEWEST_SESSIONS} sessions and more. Calls a prompt and events are medians, cost is a mean, the"
         f" shares are sums over sums; openings: of another kind than the commonest of these. A dash: no value;"
         f" >= is a lower bound.{more}",
@@ -127,7 +127,7 @@ def _spread(apart: list[Row], whole: Row) -> Table:
         [[METRICS[r["metric"]][0], r["robust_cv"], r["cv"], r["n_datasets"]] for r in apart],
         n=int(whole.get("sets") or 0),
         of="data sets",
-        behind=_OF_SETS,
+        evidence=_OF_SETS,
         note="Robust: the median absolute deviation, scaled to a standard deviation. The most different first.",
     )
 
@@ -138,7 +138,7 @@ def _chart(apart: list[Row], whole: Row) -> Chart | None:
         if r["robust_cv"] is not None:
             name, share = METRICS[r["metric"]][0], formatted(r["robust_cv"], "share")
             tip = f"{name}: {share} of the median, {r['n_datasets']:,} data sets"
-            rows.append(bar(name, r["robust_cv"], tip, behind=_OF_SETS))
+            rows.append(bar(name, r["robust_cv"], tip, evidence=_OF_SETS))
     spec = bars(rows, "robust deviation, of the median", "share")
     n = whole.get("sets") or 0
     return chart("data_sets.spread", "How much data sets differ", rows, spec, n=n, of="data sets")
@@ -146,7 +146,7 @@ def _chart(apart: list[Row], whole: Row) -> Chart | None:
 
 STUDY = Study(
     name="data_sets",
-    place=350,
+    order=350,
     title="Behaviour by data set",
     question="Where do repositories, agents and models differ in the ten measures of agent-traces?",
     queries={

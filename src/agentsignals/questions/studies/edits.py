@@ -6,18 +6,17 @@ from agentsignals.questions import sql
 from agentsignals.questions.charts import dots
 from agentsignals.questions.estimates import (
     INTERVAL_NOTE,
-    agents_in_order,
+    agents_by_sessions,
     chart,
-    drawn,
     median_finding,
-    of_signal,
-    pooled,
     pooled_finding,
+    pooled_ratio,
     share_of,
+    signal_rows,
     table,
 )
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Asked, Chart, Finding, Inputs, Outcome, Row, Study, Table
+from agentsignals.questions.question import Chart, EvidenceQuery, Finding, Inputs, Outcome, Row, Study, Table
 
 _READ_FIRST = "corpus.read_before_edit_rate"
 _RATIO = "behavior.edit_to_read_ratio"
@@ -37,13 +36,13 @@ def _outcome(inputs: Inputs) -> Outcome:
         "Some agents refuse to edit a file they have not read: reading first says something only of agents without"
         " that guard."
     ]
-    return Outcome(_findings(inputs), [_files(inputs.rows["files"])], drawn(_read_first_chart(inputs)), limits)
+    return Outcome(_findings(inputs), [_files(inputs.rows["files"])], [_read_first_chart(inputs)], limits)
 
 
 def _findings(inputs: Inputs) -> list[Finding]:
     places = inputs.places
     shell = share_of(inputs.rows["ways"], places, lambda row: row["via"] == "shell", "n")
-    again = pooled(of_signal(inputs, _AGAIN), places, "number", "regions")
+    again = pooled_ratio(signal_rows(inputs, _AGAIN), places, "number", "regions")
     edited, rework = (
         "Edits of files the agent had read or changed before",
         "the sum of all edits, so rework counts each",
@@ -86,11 +85,11 @@ def _findings(inputs: Inputs) -> list[Finding]:
 
 
 def _read_first_chart(inputs: Inputs) -> Chart | None:
-    measured = [row for row in of_signal(inputs, _READ_FIRST) if row["number"] is not None]
+    measured = [row for row in signal_rows(inputs, _READ_FIRST) if row["number"] is not None]
     rows: list[Row] = []
-    for agent in agents_in_order(measured):
+    for agent in agents_by_sessions(measured):
         group = [row for row in measured if row["agent"] == agent and row["num"] is not None and row["den"]]
-        estimate = pooled(group, inputs.places)
+        estimate = pooled_ratio(group, inputs.places)
         share = formatted(estimate.value, "share")
         tip = f"{agent}: {share} of {estimate.n:,.0f} edit attempts, {len(group):,} sessions"
         rows.append(estimate.mark(f"{agent} ({estimate.n:,.0f})", tip))
@@ -99,7 +98,7 @@ def _read_first_chart(inputs: Inputs) -> Chart | None:
         "Edits of files the agent knew, by agent",
         rows,
         dots(rows, "share of edit attempts"),
-        n=pooled(measured, inputs.places).n,
+        n=pooled_ratio(measured, inputs.places).n,
         of="edit attempts",
         note=f"edit attempts in brackets; {INTERVAL_NOTE}",
     )
@@ -120,14 +119,14 @@ def _files(files: list[Row]) -> Table:
         [[path, place.rstrip("/").rsplit("/", 1)[-1], *counts] for (place, path), counts in most],
         n=sum(counts[0] for counts in merged.values()),
         of="file changes",
-        behind=[Asked(_OF_FILE, {"place": place, "path": path}) for (place, path), _ in most],
+        evidence=[EvidenceQuery(_OF_FILE, {"place": place, "path": path}) for (place, path), _ in most],
         note=f"Lines added and removed.{more}",
     )
 
 
 STUDY = Study(
     name="edits",
-    place=120,
+    order=120,
     title="Edits",
     question="How do agents change files?",
     queries={

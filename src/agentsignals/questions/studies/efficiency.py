@@ -10,10 +10,17 @@ from typing import Any, NamedTuple
 
 from agentsignals.questions import sql
 from agentsignals.questions.charts import dots
-from agentsignals.questions.estimates import INTERVAL_NOTE, Estimate, chart, drawn, placed_median, share_of, table
+from agentsignals.questions.estimates import INTERVAL_NOTE, Estimate, chart, clustered_median, share_of, table
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, Finding, Inputs, Kind, Outcome, Row, Study, Table
-from agentsignals.questions.written_lines import MODES, NAMES, OF_ROAD, ROADS, Road, by_session
+from agentsignals.questions.written_lines import (
+    MODE_SOURCES,
+    MODES,
+    MODES_OF_SOURCE,
+    NAMES,
+    ModeSource,
+    mode_by_session,
+)
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, quantile
 
 LINES = 100
@@ -77,7 +84,7 @@ MEASURES = (
 )
 _BOUND = ("usd", "tokens")
 """Lower bounds where output is logged in mid-stream."""
-_OF: dict[Road, str] = {
+_OF: dict[ModeSource, str] = {
     "replayed": "sessions alone in their commits",
     "recorded": "sessions alone in their recorded commits",
 }
@@ -90,8 +97,10 @@ def _outcome(inputs: Inputs) -> Outcome:
     places = inputs.places
     effort = {row["session_id"]: row for row in inputs.rows["effort"]}
     modes = inputs.rows["modes"]
-    by_road = {road: _effort_per_lines(inputs.rows[road], effort, by_session(modes, road)) for road in ROADS}
-    roads = [road for road in ROADS if any((row["lines"] or 0) > 0 for row in inputs.rows[road])]
+    by_road = {
+        road: _effort_per_lines(inputs.rows[road], effort, mode_by_session(modes, road)) for road in MODE_SOURCES
+    }
+    roads = [road for road in MODE_SOURCES if any((row["lines"] or 0) > 0 for row in inputs.rows[road])]
     if not roads:
         return Outcome(limits=[_NONE])
     road = next((name for name in roads if by_road[name]), roads[0])
@@ -105,7 +114,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     return Outcome(
         [f for f in findings if f.n],
         [_table(name, by_road[name], places) for name in roads],
-        drawn(*(_chart(measure, road, by_road[road], places) for measure in MEASURES)),
+        [_chart(measure, road, by_road[road], places) for measure in MEASURES],
         _limits(roads),
     )
 
@@ -136,10 +145,10 @@ def _of_mode(measure: Measure, rows: list[Row], mode: str, places: dict[str, str
         for row in rows
         if row[measure.key] is not None and (not mode or row["mode"] == mode)
     ]
-    return placed_median(values, places, measure.kind, FEWEST_CLUSTERS), sorted(value for _, value in values)
+    return clustered_median(values, places, measure.kind, FEWEST_CLUSTERS), sorted(value for _, value in values)
 
 
-def _alone(road: Road, rows: list[Row], places: dict[str, str]) -> Finding:
+def _alone(road: ModeSource, rows: list[Row], places: dict[str, str]) -> Finding:
     with_lines = [row for row in rows if row["lines"] is not None and row["lines"] > 0]
     recorded = ", as recorded" if road == "recorded" else ""
     return share_of(with_lines, places, lambda row: row["is_alone"]).finding(
@@ -151,7 +160,7 @@ def _alone(road: Road, rows: list[Row], places: dict[str, str]) -> Finding:
     )
 
 
-def _median(measure: Measure, road: Road, mode: str, rows: list[Row], places: dict[str, str]) -> Finding:
+def _median(measure: Measure, road: ModeSource, mode: str, rows: list[Row], places: dict[str, str]) -> Finding:
     published = measure.medians.get(mode) if road == "recorded" else None
     of_mode = f", {NAMES[mode]} as {road}" if mode else ""
     low = measure.key in _BOUND and any(row["low"] for row in rows)
@@ -170,12 +179,12 @@ def _median(measure: Measure, road: Road, mode: str, rows: list[Row], places: di
     )
 
 
-def _table(road: Road, rows: list[Row], places: dict[str, str]) -> Table:
+def _table(road: ModeSource, rows: list[Row], places: dict[str, str]) -> Table:
     """Median with interval, quartiles and mean of each measure in each mode, beside what the paper prints."""
     shown: list[list[Any]] = []
     behind = []
     for measure in MEASURES:
-        for mode in ("", *OF_ROAD[road]):
+        for mode in ("", *MODES_OF_SOURCE[road]):
             typical, values = _of_mode(measure, rows, mode, places)
             if not values:
                 continue
@@ -195,14 +204,14 @@ def _table(road: Road, rows: list[Row], places: dict[str, str]) -> Table:
         shown,
         n=len(rows),
         of=_OF[road],
-        behind=behind,
+        evidence=behind,
         note="The paper's are of its version 1 and its modes as recorded. A mean of ratios is a few sessions'.",
     )
 
 
-def _chart(measure: Measure, road: Road, rows: list[Row], places: dict[str, str]) -> Chart | None:
+def _chart(measure: Measure, road: ModeSource, rows: list[Row], places: dict[str, str]) -> Chart | None:
     shown: list[Row] = []
-    for mode in ("", *OF_ROAD[road]):
+    for mode in ("", *MODES_OF_SOURCE[road]):
         typical, values = _of_mode(measure, rows, mode, places)
         if not values:
             continue
@@ -222,7 +231,7 @@ def _chart(measure: Measure, road: Road, rows: list[Row], places: dict[str, str]
     )
 
 
-def _limits(roads: list[Road]) -> list[str]:
+def _limits(roads: list[ModeSource]) -> list[str]:
     limits = [
         "A session that commits two lines costs a fortune for each hundred: medians tell of sessions, not of lines."
         " Lines are all that its commits added, the person's and generated ones too; what came after the last commit is"
@@ -266,7 +275,7 @@ FROM checkpoints JOIN sessions USING (session_id)
 
 STUDY = Study(
     name="efficiency",
-    place=220,
+    order=220,
     title="Efficiency",
     question="What do a hundred committed lines take?",
     queries={"modes": MODES, "effort": _EFFORT, "replayed": _REPLAYED, "recorded": _RECORDED},

@@ -14,7 +14,6 @@ from agentsignals.questions.estimates import (
     chart,
     count,
     count_bars,
-    drawn,
     pooled_finding,
     ranked,
     share_of,
@@ -43,7 +42,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     places = inputs.places
     by_class = _by(answered, "class", places)
     n = sum(row["n"] for row in answered)
-    charts = drawn(_rates("class", by_class, n), _rates("agent", _by(answered, "agent", places), n), _kinds(failed))
+    charts = [_rates("class", by_class, n), _rates("agent", _by(answered, "agent", places), n), _kinds(failed)]
     limits = [
         f"For every agent {FAILED}. Some errors are probes (does this file exist?), and what agents log differs: a rate"
         " is no measure of skill."
@@ -64,7 +63,7 @@ def _findings(inputs: Inputs) -> list[Finding]:
             count(
                 statuses[status],
                 statuses.total(),
-                behind=partial(_of_status, calls, status),
+                evidence=partial(_of_status, calls, status),
             ).finding(
                 f"errors.{status}",
                 title,
@@ -100,7 +99,7 @@ def _classes(rates: list[tuple[str, Estimate, int]], n: int) -> Table:
     ]
     behind = [rate.counted for _, rate, _ in rates]
     header = "class | failed:count | answered:count | rate:share | ends:share | sessions:count"
-    return table("errors.by_class", "Failed calls by class", header, rows, n=n, of="answered calls", behind=behind)
+    return table("errors.by_class", "Failed calls by class", header, rows, n=n, of="answered calls", evidence=behind)
 
 
 def _rates(key: str, rates: list[tuple[str, Estimate, int]], n: int) -> Chart | None:
@@ -127,7 +126,7 @@ def _kind(row: Row) -> str:
 
 def _kinds(failed: list[Row]) -> Chart | None:
     kinds = tally(failed, "kind")
-    rows = count_bars(ranked(kinds), "failed calls", behind=by(failed, "kind"))
+    rows = count_bars(ranked(kinds), "failed calls", evidence=by(failed, "kind"))
     spec = bars(rows, "failed calls")
     return chart("errors.kinds", "What failed calls say", rows, spec, n=kinds.total(), of="failed calls")
 
@@ -141,12 +140,12 @@ def _errors(failed: list[Row]) -> Table:
     header = "kind error | calls:count | share:share | sessions:count | classes in calls of class"
     title = "Failed calls by what they say"
     behind = [groups[kind] for kind, _ in ranked(kinds)]
-    return table("errors.kinds", title, header, rows, n=kinds.total(), of="failed calls", behind=behind)
+    return table("errors.kinds", title, header, rows, n=kinds.total(), of="failed calls", evidence=behind)
 
 
 STUDY = Study(
     name="errors",
-    place=90,
+    order=90,
     title="Errors",
     question="How often do tool calls fail, and are they made good?",
     queries={

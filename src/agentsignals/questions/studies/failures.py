@@ -6,17 +6,17 @@ from collections import Counter
 from typing import Any
 
 from agentsignals.questions.charts import bars
-from agentsignals.questions.estimates import Estimate, bar, chart, count, drawn, table
+from agentsignals.questions.estimates import Estimate, bar, chart, count, table
 from agentsignals.questions.failure_map import (
     SIGNAL,
     UNKNOWN,
     Failed,
     FailureMap,
     Share,
+    class_text,
     failure_map,
-    passes_in_words,
+    passes_text,
     queries,
-    words,
 )
 from agentsignals.questions.question import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.views.failure import RULES
@@ -37,15 +37,13 @@ def outcome_of(made: FailureMap, places: list[Row]) -> Outcome:
     """The map as figures and tables. `places`: how near each patch came, with what came of its attempt."""
     first = [entry for entry in made.listed if not entry.attempt]
     tables = [_by_candidate(made, first), _near(places), _examples(made), _not_earned(made)]
-    return Outcome(
-        [_count(made, first), *_classes(made, first)], tables, drawn(_chart(made, first)), _limits(made, first)
-    )
+    return Outcome([_count(made, first), *_classes(made, first)], tables, [_chart(made, first)], _limits(made, first))
 
 
 def _count(made: FailureMap, first: list[Failed]) -> Finding:
     note = f"of {made.first_attempts:,} first attempts; {len(made.listed) - len(first):,} retries failed, too"
     every = [(entry.session_id, 1, 1) for entry in first]
-    return count(made.failed, made.first_attempts, behind=every).finding(
+    return count(made.failed, made.first_attempts, evidence=every).finding(
         "failures.count",
         _FAILED.capitalize(),
         "first attempts",
@@ -61,7 +59,7 @@ def _classes(made: FailureMap, first: list[Failed]) -> list[Finding]:
     return [
         _estimate(shares[rule.name], first).finding(
             f"failures.{rule.name}",
-            f"Failed: {words(rule.name)}",
+            f"Failed: {class_text(rule.name)}",
             _FAILED,
             rule.means.rstrip("."),
             sql=_again(made, f"avg(CAST(contains(value, '{rule.name}') AS INT))"),
@@ -92,7 +90,7 @@ def _by_candidate(made: FailureMap, first: list[Failed]) -> Table:
     for candidate in made.candidates:
         for share in candidate.classes:
             rows.append(
-                [candidate.name, words(share.name), share.n, candidate.failed, share.value, share.low, share.high]
+                [candidate.name, class_text(share.name), share.n, candidate.failed, share.value, share.low, share.high]
             )
             behind.append([f.session_id for f in first if (f.candidate, f.name) == (candidate.name, share.name)])
     return table(
@@ -102,7 +100,7 @@ def _by_candidate(made: FailureMap, first: list[Failed]) -> Table:
         rows,
         n=made.failed,
         of=_FAILED,
-        behind=behind,
+        evidence=behind,
         note=" ".join(
             [*made.sentences, "A stronger candidate fails at harder tasks: shares are of what each failed at."]
         ),
@@ -126,7 +124,7 @@ def _near(places: list[Row]) -> Table:
         rows,
         n=len(places),
         of="attempts whose patch and gold patch are there",
-        behind=behind,
+        evidence=behind,
         note="The gold patch is one fix of several.",
     )
 
@@ -135,7 +133,9 @@ def _examples(made: FailureMap) -> Table:
     shown = [
         entry for rule in RULES for entry in [entry for entry in made.listed if entry.name == rule.name][:MOST_EXAMPLES]
     ]
-    rows = [[words(f.name), f.because, f.file, f.seq, f.task, f.candidate, f.attempt + 1, f.session_id] for f in shown]
+    rows = [
+        [class_text(f.name), f.because, f.file, f.seq, f.task, f.candidate, f.attempt + 1, f.session_id] for f in shown
+    ]
     left = len(made.listed) - len(shown)
     return table(
         "failures.examples",
@@ -145,7 +145,7 @@ def _examples(made: FailureMap) -> Table:
         rows,
         n=len(made.listed),
         of="attempts that failed or were broken off",
-        behind=[[f.session_id] for f in shown],
+        evidence=[[f.session_id] for f in shown],
         note=f"{left:,} more are not listed: agentsignals failures --json has all." if left else "",
     )
 
@@ -154,7 +154,7 @@ def _not_earned(made: FailureMap) -> Table:
     """Passes that did not fail, and were not the agent's own."""
     rows = [
         [
-            words(p.verdict),
+            class_text(p.verdict),
             p.because,
             p.acts[0].get("seq") if p.acts else None,
             p.task,
@@ -171,15 +171,15 @@ def _not_earned(made: FailureMap) -> Table:
         rows,
         n=len(rows),
         of="passes that were looked up, or by a deed upon what judges",
-        behind=[[p.session_id] for p in made.not_earned],
-        note=passes_in_words(made),
+        evidence=[[p.session_id] for p in made.not_earned],
+        note=passes_text(made),
     )
 
 
 def _chart(made: FailureMap, first: list[Failed]) -> Chart | None:
     rows = [
-        bar(words(share.name), share.n, f"{words(share.name)}: {share.n:,} of {made.failed:,} {_FAILED}",
-            behind=[f.session_id for f in first if f.name == share.name])
+        bar(class_text(share.name), share.n, f"{class_text(share.name)}: {share.n:,} of {made.failed:,} {_FAILED}",
+            evidence=[f.session_id for f in first if f.name == share.name])
         for share in made.classes
     ]  # fmt: skip
     return chart(
@@ -199,7 +199,7 @@ def _limits(made: FailureMap, first: list[Failed]) -> list[str]:
 
 STUDY = Study(
     name="failures",
-    place=362,
+    order=362,
     title="Failures of eval runs",
     question="Why did attempts fail?",
     queries={

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from agentsignals.questions import sql
 from agentsignals.questions.charts import bars, lines_chart
-from agentsignals.questions.estimates import Sample, bar, chart, drawn, table
-from agentsignals.questions.formatting import bounded
+from agentsignals.questions.estimates import Sample, bar, chart, table
+from agentsignals.questions.formatting import with_bound
 from agentsignals.questions.label_shares import LABELS_NAMED_SHARES as LABELS
-from agentsignals.questions.label_shares import NONE, PUSHBACK, by_rules, objections, rules_find
+from agentsignals.questions.label_shares import NONE, PUSHBACK, at_least_text, pushback_finding, rules_recall_text
 from agentsignals.questions.question import Chart, Inputs, Outcome, Row, Study, Table
-from agentsignals.questions.written_lines import MODES, NAMES, OF_ROAD, ROADS
-from agentsignals.questions.written_lines import by_session as modes_of
+from agentsignals.questions.written_lines import MODE_SOURCES, MODES, MODES_OF_SOURCE, NAMES
+from agentsignals.questions.written_lines import mode_by_session as modes_of
 
 _CUT, _ASKS = "chat.hard_interruption", "chat.agent_clarification_stop"
 WINDOW_DAYS = 7
@@ -42,7 +42,9 @@ def _outcome(inputs: Inputs) -> Outcome:
             f"friction.{end}",
             f"Turns that ended so: {ENDS[end][0]}",
             "turns",
-            ENDS[end][1] if end != "undisturbed" else f"{ENDS[end][1]}; at most, for of objections {rules_find()}",
+            ENDS[end][1]
+            if end != "undisturbed"
+            else f"{ENDS[end][1]}; at most, for of objections {rules_recall_text()}",
             signals=(_CUT, PUSHBACK, _ASKS) if end == "undisturbed" else (_CUT, _ASKS),
             classes=(NONE,) if end == "undisturbed" else (),
         )
@@ -51,7 +53,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     ]
     findings.insert(
         2,
-        objections(
+        pushback_finding(
             inputs,
             {row["next"]: row["end"] == _OBJECTS for row in rows if row["next"]},
             f"friction.{_OBJECTS}",
@@ -61,15 +63,15 @@ def _outcome(inputs: Inputs) -> Outcome:
         ),
     )
     marks = [
-        bar(ENDS[end][0], e.k / e.n, f"{ENDS[end][0]}: {words}", behind=e.counted)
+        bar(ENDS[end][0], e.k / e.n, f"{ENDS[end][0]}: {words}", evidence=e.counted)
         for end, e in estimates.items()
-        for words in [by_rules(e.k, e.n, "turns") if end == _OBJECTS else e.words("turns")]
+        for words in [at_least_text(e.k, e.n, "turns") if end == _OBJECTS else e.words("turns")]
     ]
     spec = bars(marks, "share of turns", "share")
-    charts = drawn(
-        chart("friction.ends", "How turns end", marks, spec, n=len(rows), of="turns", note=rules_find()),
+    charts = [
+        chart("friction.ends", "How turns end", marks, spec, n=len(rows), of="turns", note=rules_recall_text()),
         _lines(rows),
-    )
+    ]
     return Outcome(findings, [_by_mode(rows, inputs.rows["modes"])], charts, [_limit()])
 
 
@@ -86,7 +88,7 @@ def _lines(rows: list[Row]) -> Chart | None:
         days=WINDOW_DAYS,
         fewest=_FEWEST,
     )
-    return lines and replace(lines, note="; ".join(part for part in (lines.note, rules_find()) if part))
+    return lines and replace(lines, note="; ".join(part for part in (lines.note, rules_recall_text()) if part))
 
 
 def _ended(turns: list[Row]) -> list[Row]:
@@ -105,9 +107,9 @@ def _ended(turns: list[Row]) -> list[Row]:
 
 def _limit() -> str:
     return (
-        f"Objections that word rules find are a flag, no share, and in English alone ({rules_find()}): never beside"
-        " labels by a model. agentsignals label pushback --by classifier makes labels that a share can rest on; charts"
-        " and tables stay with the rules."
+        f"Objections that word rules find are a flag, no share, and in English alone ({rules_recall_text()}): never"
+        " beside labels by a model. agentsignals label pushback --by classifier makes labels that a share can rest on;"
+        " charts and tables stay with the rules."
     )
 
 
@@ -119,15 +121,15 @@ def _by_mode(rows: list[Row], modes: list[Row]) -> Table:
     """How turns end, by the coding mode of their session, on both roads to it."""
     shown: list[list[Any]] = []
     behind = []
-    for road in ROADS:
+    for road in MODE_SOURCES:
         mode_of = modes_of(modes, road)
-        for mode in (*OF_ROAD[road], None) if mode_of else ():
+        for mode in (*MODES_OF_SOURCE[road], None) if mode_of else ():
             group = [row for row in rows if mode_of.get(row["session_id"]) == mode]
             ends = [row["end"] for row in group]
             if ends:
                 name = f"{NAMES[mode] if mode else 'no mode'}, {road}"
                 shown.append(
-                    [name, len(ends), *(bounded(ends.count(end) / len(ends), end == _OBJECTS) for end in ENDS)]
+                    [name, len(ends), *(with_bound(ends.count(end) / len(ends), end == _OBJECTS) for end in ENDS)]
                 )
                 behind.append(group)
     return table(
@@ -137,8 +139,8 @@ def _by_mode(rows: list[Row], modes: list[Row]) -> Table:
         shown,
         n=len(rows),
         of="turns",
-        behind=behind,
-        note=f"The first that fits counts, from the left. Of objections {rules_find()}.",
+        evidence=behind,
+        note=f"The first that fits counts, from the left. Of objections {rules_recall_text()}.",
     )
 
 
@@ -149,7 +151,7 @@ _SIGNALS = sql.of_turns(
 )
 STUDY = Study(
     name="friction",
-    place=180,
+    order=180,
     title="Friction",
     question="How do turns end, and does that change?",
     queries={

@@ -9,12 +9,19 @@ from typing import Any
 
 from agentsignals.questions import sql
 from agentsignals.questions.charts import dots
-from agentsignals.questions.estimates import INTERVAL_NOTE, PlacedShare, Sample, by, chart, drawn, table
-from agentsignals.questions.formatting import bounded
-from agentsignals.questions.label_shares import NONE, PUSHBACK, as_judged, of_classes, rules_find, validation_of
+from agentsignals.questions.estimates import INTERVAL_NOTE, ClusteredShare, Sample, by, chart, table
+from agentsignals.questions.formatting import with_bound
+from agentsignals.questions.label_shares import (
+    NONE,
+    PUSHBACK,
+    class_rates,
+    corrected_share,
+    rules_recall_text,
+    validation_of,
+)
 from agentsignals.questions.question import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.signals.catalog import caption
-from agentsignals.stats.intervals import OfClass, median
+from agentsignals.stats.intervals import ClassRates, median
 
 _INTENT, _PERSONA = "chat.prompt_intent", "chat.user_persona"
 _TIME, _CUT = "chat.turn_autonomy_s", "chat.hard_interruption"
@@ -50,13 +57,13 @@ def _outcome(inputs: Inputs) -> Outcome:
     shares = {name: sample.among(asked_for, name) for name in order}
     of = "prompts with a judge's label" if by_judge else "prompts, by words"
     prompts: dict[str, Any] = {"unit": "share of prompts", "signals": (_INTENT,)}
-    measured: dict[str, OfClass] = {}
+    measured: dict[str, ClassRates] = {}
     if by_judge:  # what was measured is the rules
         labellers = sorted({row["labeller"] or "a judge" for row in judged})
         by = " and ".join(labellers)
-        measured = of_classes(by, "prompt_intent") if len(labellers) == 1 else {}
+        measured = class_rates(by, "prompt_intent") if len(labellers) == 1 else {}
         prompts["validation"] = validation_of(by, "prompt_intent")
-        shares = {name: as_judged(share, by, measured.get(name)) for name, share in shares.items()}
+        shares = {name: corrected_share(share, by, measured.get(name)) for name, share in shares.items()}
     findings = [
         estimate.finding(
             f"intents.intent.{name}",
@@ -86,10 +93,10 @@ def _outcome(inputs: Inputs) -> Outcome:
         for name, estimate in personas.items()
     ]
     caveat = _CORRECTED if measured else "" if by_judge else f"named by words: {caption(_INTENT)}"
-    charts = drawn(
+    charts = [
         _chart("intents.prompts", "What prompts ask for", shares, INTENTS, of, caveat),
         _chart("intents.personas", "Personas", personas, PERSONAS, of_sessions),
-    )
+    ]
     limits = [*([] if by_judge else [_BY_WORDS]), *([] if personas else [_NO_PERSONAS]), *([_SUMS] if measured else [])]
     if judged and not by_judge:
         limits.append(f"{len(judged):,} of {len(rows):,} prompts have a judge's intent: too few, and left out here.")
@@ -104,7 +111,7 @@ def _published(percent: float | None) -> str:
     return f"SWE-chat: {percent}%" if percent else ""
 
 
-def _personas(rows: list[Row], places: dict[str, str]) -> dict[str, PlacedShare]:
+def _personas(rows: list[Row], places: dict[str, str]) -> dict[str, ClusteredShare]:
     if all(row["rule"] for row in rows):  # too short to be judged, each: that is no judgement
         return {}
     order = dict.fromkeys([*PERSONAS, *sorted({row["persona"] for row in rows})])
@@ -115,7 +122,7 @@ def _personas(rows: list[Row], places: dict[str, str]) -> dict[str, PlacedShare]
 def _chart(  # noqa: PLR0913  (a chart's words, in the order they are read)
     id: str,  # noqa: A002  (the chart's field)
     title: str,
-    shares: dict[str, PlacedShare],
+    shares: dict[str, ClusteredShare],
     published: Mapping[str, float],
     of: str,
     caveat: str = "",
@@ -145,7 +152,7 @@ def _by_activity(rows: list[Row]) -> Table:
             later = [row for row in group if row["objected"] is not None]
             objected = sum(row["objected"] for row in later) / len(later) if later else None
             sessions = len({row["session_id"] for row in group})
-            shown.append([name, len(group), sessions, median(times), mean, cut, bounded(objected, True)])
+            shown.append([name, len(group), sessions, median(times), mean, cut, with_bound(objected, True)])
             behind.append(group)
     return table(
         "intents.activities",
@@ -155,9 +162,9 @@ def _by_activity(rows: list[Row]) -> Table:
         shown,
         n=len(rows),
         of="prompts",
-        behind=behind,
+        evidence=behind,
         note="Writing and reviewing are SWE-chat's sums of the intents below. Objections are counted where a"
-        f" prompt in English follows, by a flag that is no share ({rules_find()}).",
+        f" prompt in English follows, by a flag that is no share ({rules_recall_text()}).",
     )
 
 
@@ -171,7 +178,7 @@ _SIGNALS = sql.of_turns(
 )
 STUDY = Study(
     name="intents",
-    place=150,
+    order=150,
     title="Intents and personas",
     question="What do people ask for, and how?",
     queries={

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from agentsignals.questions.charts import QUANTILES, histogram_chart, quantile_columns, quantiles
-from agentsignals.questions.estimates import agents_in_order, count, drawn, placed_median, table
-from agentsignals.questions.question import Closed, Finding, Inputs, Outcome, Row, Study, Table
+from agentsignals.questions.estimates import agents_by_sessions, clustered_median, count, table
+from agentsignals.questions.question import Finding, Inputs, NoSessions, Outcome, Row, Study, Table
 from agentsignals.questions.sql import NAMED, PLACE, SPOKEN
 
 _COMMON = "corpus.top_duplicate_messages[]"
@@ -17,7 +17,9 @@ _SPOKEN = f"{SPOKEN} AND {_CHARS} > 0"
 _LENGTHS: tuple[float, ...] = (1, 5, 20, 50, 100, 200, 500, 1_000, 5_000)
 """Upper ends of the classes of length; 20 is agent-traces's short message."""
 
-_TEXTS = Closed("What was said again is kept as it is compared, without its sessions; search finds them by the words.")
+_TEXTS = NoSessions(
+    "What was said again is kept as it is compared, without its sessions; search finds them by the words."
+)
 
 
 def _outcome(inputs: Inputs) -> Outcome:
@@ -25,7 +27,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     common_rows = inputs.rows["common"]
     common = msgspec.json.decode(common_rows[0]["value"]) if common_rows else []
     messages = int(common_rows[0]["messages"]) if common_rows else 0
-    typical = placed_median([(row["session_id"], row["chars"]) for row in rows], inputs.places).finding(
+    typical = clustered_median([(row["session_id"], row["chars"]) for row in rows], inputs.places).finding(
         "messages.median",
         "Length of the median message",
         "messages",
@@ -44,12 +46,12 @@ def _outcome(inputs: Inputs) -> Outcome:
     )
     limits = ["Pasted text counts as written: the longest messages are mostly pastes."]
     tables = [_by_agent(rows), _common(common, messages)]
-    return Outcome([typical, _most_common(common, messages)], tables, drawn(lengths), limits)
+    return Outcome([typical, _most_common(common, messages)], tables, [lengths], limits)
 
 
 def _most_common(common: list[dict[str, Any]], messages: int) -> Finding:
     most = common[0] if common else None
-    return count(most["text"] if most else None, messages, "text", behind=_TEXTS).finding(
+    return count(most["text"] if most else None, messages, "text", evidence=_TEXTS).finding(
         "messages.common",
         "Most common message",
         "messages",
@@ -60,7 +62,7 @@ def _most_common(common: list[dict[str, Any]], messages: int) -> Finding:
 
 
 def _by_agent(rows: list[Row]) -> Table:
-    agents = agents_in_order(rows)
+    agents = agents_by_sessions(rows)
     named = [("all agents", rows), *((agent, [r for r in rows if r["agent"] == agent]) for agent in agents)]
     named = [(name, group) for name, group in named if group][: None if len(agents) > 1 else 1]
     return table(
@@ -70,7 +72,7 @@ def _by_agent(rows: list[Row]) -> Table:
         [[name, len(group), *quantiles([r["chars"] for r in group])] for name, group in named],
         n=len(rows),
         of="messages",
-        behind=[group for _, group in named],
+        evidence=[group for _, group in named],
         note=f"Characters, at the {', '.join(label for _, label in QUANTILES)}.",
     )
 
@@ -83,14 +85,14 @@ def _common(common: list[dict[str, Any]], messages: int) -> Table:
         [[row["text"], row["n"], row["n"] / messages, row["sessions"]] for row in common],
         n=messages,
         of="messages",
-        behind=_TEXTS,
+        evidence=_TEXTS,
         note="Case, outer blanks and a final . or ! put aside; secrets, addresses and paths hidden if recognised.",
     )
 
 
 STUDY = Study(
     name="messages",
-    place=250,
+    order=250,
     title="Messages",
     question="How much do people write?",
     queries={

@@ -14,12 +14,11 @@ from agentsignals.questions.estimates import (
     Estimate,
     by,
     chart,
+    clustered_share,
     count,
-    drawn,
-    placed_share,
     table,
 )
-from agentsignals.questions.formatting import bounded, formatted
+from agentsignals.questions.formatting import formatted, with_bound
 from agentsignals.questions.question import Chart, Finding, Inputs, Outcome, Row, Study, Table
 
 ENOUGH_CALLS = 100
@@ -38,7 +37,7 @@ class _Model:
         self.output = sum(row["output"] or 0 for row in steps)
         self.is_low = any(row["low"] for row in steps)
         self.places = Counter(place for row in steps if (place := row["place"]))
-        self.failed: Estimate = placed_share(
+        self.failed: Estimate = clustered_share(
             ((row["session_id"], row["failed"], row["answered"]) for row in calls), places
         )
 
@@ -70,7 +69,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         _Model(name, rows, calls.get(name, []), places) for name, rows in by(inputs.rows["steps"], "model").items()
     ]
     models.sort(key=lambda m: (-m.sessions, m.name))
-    return Outcome(_findings(inputs, models), [_table(models)], drawn(_chart(models)), _limits(models))
+    return Outcome(_findings(inputs, models), [_table(models)], [_chart(models)], _limits(models))
 
 
 def _findings(inputs: Inputs, models: list[_Model]) -> list[Finding]:
@@ -83,7 +82,7 @@ def _findings(inputs: Inputs, models: list[_Model]) -> list[Finding]:
     largest = places[most] if most is not None else 0
     of_largest = [(row["session_id"], row["place"] == most, 1) for row in sessions if row["place"] is not None]
     return [
-        count(len(models), len(answered), behind=answered).finding(
+        count(len(models), len(answered), evidence=answered).finding(
             "models.count",
             "Models used",
             "sessions that name a model",
@@ -94,7 +93,7 @@ def _findings(inputs: Inputs, models: list[_Model]) -> list[Finding]:
         count(
             len(sessions) - len(answered),
             len(sessions),
-            behind=[(row["session_id"], row["session_id"] not in answered, 1) for row in sessions],
+            evidence=[(row["session_id"], row["session_id"] not in answered, 1) for row in sessions],
         ).finding(
             "models.unnamed",
             "Sessions that name no model with a model call",
@@ -102,7 +101,7 @@ def _findings(inputs: Inputs, models: list[_Model]) -> list[Finding]:
             unit="sessions",
             sql=f"SELECT (SELECT count(*) FROM sessions) - (SELECT count(DISTINCT session_id) {_MODELS})",
         ),
-        count(largest / placed if placed else None, placed, "share", behind=of_largest).finding(
+        count(largest / placed if placed else None, placed, "share", evidence=of_largest).finding(
             "models.largest_place",
             "Sessions that lie in the largest repository or folder",
             "sessions whose place is known",
@@ -115,7 +114,7 @@ def _findings(inputs: Inputs, models: list[_Model]) -> list[Finding]:
 def _table(models: list[_Model]) -> Table:
     rows: list[list[Any]] = [
         [
-            *(m.name, m.sessions, len(m.places), m.largest, m.steps, bounded(m.output or None, m.is_low)),
+            *(m.name, m.sessions, len(m.places), m.largest, m.steps, with_bound(m.output or None, m.is_low)),
             *(int(m.failed.n), m.failed.value, *m.failed.ends, m.warning),
         ]
         for m in models
@@ -129,7 +128,7 @@ def _table(models: list[_Model]) -> Table:
         rows,
         n=sum(m.steps for m in models),
         of="model calls",
-        behind=[m.ids for m in models],
+        evidence=[m.ids for m in models],
         note="Main thread; >= is a lower bound. A session that changed its model counts for each; a place is a"
         f" repository or a folder. Few: under {ENOUGH_SESSIONS} sessions, under {ENOUGH_CALLS} answered calls;"
         " one place: more than half of the sessions.",
@@ -171,7 +170,7 @@ def _limits(models: list[_Model]) -> list[str]:
 
 STUDY = Study(
     name="models",
-    place=330,
+    order=330,
     title="Models",
     question="Which models were used?",
     queries={

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentsignals.questions import sql
 from agentsignals.questions.charts import bars
-from agentsignals.questions.estimates import Sample, bar, chart, count, drawn, table
+from agentsignals.questions.estimates import Sample, bar, chart, count, table
 from agentsignals.questions.question import Finding, Inputs, Outcome, Row, Study
 
 _OUTCOME = "user.session_outcome"
@@ -46,9 +46,9 @@ def _outcome(inputs: Inputs) -> Outcome:
         rows.append([ended, evidence, n, estimate.value, *estimate.ends])
         behind.append([s for s, k, _ in estimate.counted() if k])
         tip = f"{ended}, evidence {evidence}: {n:,} of {total:,} sessions ({n / total:.1%})"
-        marks.append(bar(ended if evidence == "none" else f"{ended} ({evidence})", n, tip, behind=behind[-1]))
+        marks.append(bar(ended if evidence == "none" else f"{ended} ({evidence})", n, tip, evidence=behind[-1]))
     header = "outcome | evidence | sessions:count | share:share | ends:share"
-    by_evidence = table("outcomes.kinds", "Outcomes by evidence", header, rows, n=total, of=_OF, behind=behind)
+    by_evidence = table("outcomes.kinds", "Outcomes by evidence", header, rows, n=total, of=_OF, evidence=behind)
     title = "How sessions ended, and how that is known"
     limits = [
         "A session without a verdict neither failed nor succeeded: nothing was committed in sight, and nobody said a"
@@ -56,7 +56,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         " bounds."
     ]
     kinds = chart("outcomes.kinds", title, marks, bars(marks, "sessions"), n=total, of=_OF)
-    return Outcome(_findings(judged, sample, inputs.rows["outcomes"]), [by_evidence], drawn(kinds), limits)
+    return Outcome(_findings(judged, sample, inputs.rows["outcomes"]), [by_evidence], [kinds], limits)
 
 
 def _ended(row: Row) -> tuple[str, str]:
@@ -95,7 +95,7 @@ def _findings(judged: list[Row], sample: Sample, rows: list[Row]) -> list[Findin
     ]
     ended, n = {row["session_id"] for row in judged}, len(rows)
     parts = [(row["session_id"], row["session_id"] not in ended, 1) for row in rows]
-    censored = count(n - len(judged), n, behind=parts).finding(
+    censored = count(n - len(judged), n, evidence=parts).finding(
         "outcomes.censored",
         "Sessions that may not have ended",
         "sessions",
@@ -110,7 +110,7 @@ def _findings(judged: list[Row], sample: Sample, rows: list[Row]) -> list[Findin
 
 STUDY = Study(
     name="outcomes",
-    place=310,
+    order=310,
     title="Outcomes",
     question="How did sessions end, and how is that known?",
     queries={

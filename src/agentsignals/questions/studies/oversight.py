@@ -13,18 +13,17 @@ from agentsignals.questions import sql
 from agentsignals.questions.charts import dots, lines_chart
 from agentsignals.questions.estimates import (
     INTERVAL_NOTE,
-    PlacedShare,
+    ClusteredShare,
     Sample,
-    agents_in_order,
+    agents_by_sessions,
     chart,
-    drawn,
-    placed_median,
-    placed_share,
+    clustered_median,
+    clustered_share,
     table,
 )
-from agentsignals.questions.question import Chart, Counted, Inputs, Outcome, Row, Study, Table
-from agentsignals.questions.written_lines import MODES, NAMES, OF_ROAD, ROADS, by_session
-from agentsignals.stats.intervals import median, quantile, sums_but_zeros
+from agentsignals.questions.question import Chart, Evidence, Inputs, Outcome, Row, Study, Table
+from agentsignals.questions.written_lines import MODE_SOURCES, MODES, MODES_OF_SOURCE, NAMES, mode_by_session
+from agentsignals.stats.intervals import median, nonzero_sums, quantile
 
 WINDOW_DAYS = 7
 _FEWEST = 20
@@ -125,21 +124,21 @@ class _Turns:
         self.calls: list[float] = [row["calls"] or 0 for row in rows]
         self.seconds: list[float | None] = [row["seconds"] for row in rows]
 
-    def estimates(self, places: dict[str, str]) -> list[tuple[_Act, PlacedShare]]:
+    def estimates(self, places: dict[str, str]) -> list[tuple[_Act, ClusteredShare]]:
         turns = Sample(self.sessions, places)
         return [
             (act, turns.share(self.parts[act.key]) if act.whole is _each else self._of_chances(act, places))
             for act in ACTS
         ]
 
-    def _of_chances(self, act: _Act, places: dict[str, str]) -> PlacedShare:
+    def _of_chances(self, act: _Act, places: dict[str, str]) -> ClusteredShare:
         parts = zip(self.sessions, self.parts[act.key], self.wholes[act.key], strict=True)
-        return placed_share([part for part in parts if part[2]], places)
+        return clustered_share([part for part in parts if part[2]], places)
 
     def figures(self, groups: Sequence[Any]) -> dict[Any, list[Any]]:
         """Those of each group, where `groups` are what each turn belongs to."""
         shares = [
-            (sums_but_zeros(groups, self.parts[act.key]), sums_but_zeros(groups, self.wholes[act.key])) for act in ACTS
+            (nonzero_sums(groups, self.parts[act.key]), nonzero_sums(groups, self.wholes[act.key])) for act in ACTS
         ]
         calls, seconds = defaultdict(list), defaultdict(list)
         for group, n, took in zip(groups, self.calls, self.seconds, strict=True):
@@ -182,17 +181,19 @@ def _outcome(inputs: Inputs) -> Outcome:
     seconds = [(s, float(took)) for s, took in zip(turns.sessions, turns.seconds, strict=True) if took is not None]
     calls = list(zip(turns.sessions, map(float, turns.calls), strict=True))
     findings += [
-        placed_median(seconds, places, "seconds").finding(
+        clustered_median(seconds, places, "seconds").finding(
             "oversight.seconds",
             "Time the agent worked for the median prompt",
             "turns",
             unit="seconds",
             signals=(_TIME,),
         ),
-        placed_median(calls, places).finding("oversight.calls", "Calls for the median prompt", "turns", unit="calls"),
+        clustered_median(calls, places).finding(
+            "oversight.calls", "Calls for the median prompt", "turns", unit="calls"
+        ),
     ]
     of_turns = [act for act in ACTS if act.whole is _each]
-    charts = drawn(
+    charts = [
         _chart(estimates, len(rows)),
         _over_time(
             rows,
@@ -210,7 +211,7 @@ def _outcome(inputs: Inputs) -> Outcome:
             kind="number",
             measures={"median": _calls(turns, 0.5), "90%": _calls(turns, 0.9)},
         ),
-    )
+    ]
     limits = [
         "Not every agent logs an interruption, a refusal or a plan: an agent with none of them may just not say so."
         " SWE-chat's figures are of Claude Code alone."
@@ -239,7 +240,7 @@ def _calls(turns: _Turns, share: float) -> Callable[[list[int]], float]:
     return lambda of: quantile(sorted(_taken(turns.calls, of)), share)
 
 
-def _chart(estimates: list[tuple[_Act, PlacedShare]], n: int) -> Chart | None:
+def _chart(estimates: list[tuple[_Act, ClusteredShare]], n: int) -> Chart | None:
     rows = [
         estimate.mark(f"{act.short} ({estimate.k:,.0f})", f"{act.title}: {estimate.words(act.of)}")
         for act, estimate in estimates
@@ -253,12 +254,12 @@ def _chart(estimates: list[tuple[_Act, PlacedShare]], n: int) -> Chart | None:
 
 def _by_mode(turns: _Turns, modes: list[Row]) -> Table:
     shown: list[list[Any]] = []
-    behind: list[Counted] = []
-    for road in ROADS:
-        if mode_of := by_session(modes, road):
+    behind: list[Evidence] = []
+    for road in MODE_SOURCES:
+        if mode_of := mode_by_session(modes, road):
             groups = list(map(mode_of.get, turns.sessions))
             figures = turns.figures(groups)
-            held = [mode for mode in OF_ROAD[road] if mode in figures]
+            held = [mode for mode in MODES_OF_SOURCE[road] if mode in figures]
             shown += [[f"{NAMES[mode]}, {road}", *figures[mode]] for mode in held]
             behind += [partial(turns.of, groups, mode) for mode in held]
     n = sum(row[1] for row in shown if "replayed" in row[0]) or len(turns.sessions)
@@ -268,15 +269,15 @@ def _by_mode(turns: _Turns, modes: list[Row]) -> Table:
 def _by_agent(turns: _Turns, rows: list[Row]) -> Table:
     groups = [row["agent"] for row in rows]
     figures = turns.figures(groups)
-    order = agents_in_order({row["session_id"]: row for row in rows}.values())
+    order = agents_by_sessions({row["session_id"]: row for row in rows}.values())
     behind = [partial(turns.of, groups, agent) for agent in order]
     return _table("agent", "agent", [[agent, *figures[agent]] for agent in order], len(rows), behind)
 
 
-def _table(key: str, label: str, shown: list[list[Any]], n: int, behind: Sequence[Counted]) -> Table:
+def _table(key: str, label: str, shown: list[list[Any]], n: int, behind: Sequence[Evidence]) -> Table:
     acts = " | ".join(f"{act.key} {act.short}:share" for act in ACTS)
     header = f"{key} {label} | n turns:count | {acts} | calls calls, median:number | seconds time, median:seconds"
-    return table(f"oversight.by_{key}", f"Oversight, by {label}", header, shown, n=n, of="turns", behind=behind)
+    return table(f"oversight.by_{key}", f"Oversight, by {label}", header, shown, n=n, of="turns", evidence=behind)
 
 
 _SIGNALS = sql.of_turns(
@@ -300,7 +301,7 @@ SELECT session_id, turn, agent, asked, asked_in_words, seconds, coalesce(calls, 
 
 STUDY = Study(
     name="oversight",
-    place=190,
+    order=190,
     title="Oversight",
     question="How do people keep an eye on what agents do?",
     queries={"modes": MODES, "turns": _TURN_ROWS},

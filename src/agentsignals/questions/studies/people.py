@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from agentsignals.questions import sql
-from agentsignals.questions.charts import bars, by_position
-from agentsignals.questions.estimates import by, chart, count, count_bars, drawn, of_signal, placed_share, ranked
+from agentsignals.questions.charts import bars, intervals_by_position
+from agentsignals.questions.estimates import by, chart, clustered_share, count, count_bars, ranked, signal_rows
 from agentsignals.questions.label_shares import LABELS_NAMED_SHARES as LABELS
-from agentsignals.questions.label_shares import PUSHBACK, by_rules, objections, rules_find
+from agentsignals.questions.label_shares import PUSHBACK, at_least_text, pushback_finding, rules_recall_text
 from agentsignals.questions.question import Chart, Finding, Inputs, Outcome, Row, Study
 
 _CUT = "chat.hard_interruption"
@@ -20,18 +20,21 @@ _OBJECTS, _BRAKES = "objects, at least", "cuts the response"
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    opened = of_signal(inputs, _OPENING)
+    opened = signal_rows(inputs, _OPENING)
     labels = [row["label"] for row in opened]
     openings = [(name.replace("_", " "), n) for name, n in ranked(Counter(labels))]
     named = {name: [row["session_id"] for row in rows] for name, rows in by(opened, "label").items()}
-    marks = count_bars(openings, "first messages", behind={name.replace("_", " "): ids for name, ids in named.items()})
+    marks = count_bars(
+        openings, "first messages", evidence={name.replace("_", " "): ids for name, ids in named.items()}
+    )
     of = "first messages"
-    charts = drawn(
+    charts = [
         _positions(inputs.rows["turns"], inputs.places),
         chart("people.openings", "How sessions open", marks, bars(marks, "sessions"), n=len(labels), of=of),
-    )
+    ]
     limits = [
-        f"Objections that word rules find are a flag, no share ({rules_find()}); never beside another labeller's.",
+        f"Objections that word rules find are a flag, no share ({rules_recall_text()}); never beside"
+        " another labeller's.",
         "Later prompts come from longer sessions: a rate that climbs with the prompt's number is in part a change of"
         " sessions, not of mood.",
     ]
@@ -40,11 +43,13 @@ def _outcome(inputs: Inputs) -> Outcome:
 
 def _shares(inputs: Inputs) -> list[Finding]:
     places = inputs.places
-    cut = placed_share(((row["session_id"], row["cut"], row["n"]) for row in inputs.rows["cuts"]), places)
-    short = placed_share(((row["session_id"], row["le_20"], row["n"]) for row in inputs.rows["short"]), places)
+    cut = clustered_share(((row["session_id"], row["cut"], row["n"]) for row in inputs.rows["cuts"]), places)
+    short = clustered_share(((row["session_id"], row["le_20"], row["n"]) for row in inputs.rows["short"]), places)
     flagged = {(row["session_id"], row["turn"]): row["objects"] for row in inputs.rows["later"]}
     return [
-        objections(inputs, flagged, "people.pushback", "Prompts that object, in words", "later prompts in English"),
+        pushback_finding(
+            inputs, flagged, "people.pushback", "Prompts that object, in words", "later prompts in English"
+        ),
         cut.finding(
             "people.interrupted",
             "Responses the person cut short",
@@ -67,7 +72,7 @@ def _shares(inputs: Inputs) -> list[Finding]:
 def _most_common(openings: list[tuple[str, int]], opened: list[Row]) -> Finding:
     name, most = openings[0] if openings else (None, 0)
     parts = [(row["session_id"], row["label"].replace("_", " ") == name, 1) for row in opened]
-    return count(name, len(opened), "text", behind=parts).finding(
+    return count(name, len(opened), "text", evidence=parts).finding(
         "people.opening",
         "Most common opening",
         "first messages",
@@ -84,9 +89,9 @@ def _positions(turns: list[Row], places: dict[str, str]) -> Chart | None:
     for number, group in sorted(by(turns, "at").items()):
         at = f"{number}+" if number == _LAST else str(number)
         for name, k, n in ((_OBJECTS, "objects", "judged"), (_BRAKES, "cut", "n")):
-            estimate = placed_share(((row["session_id"], row[k], row[n]) for row in group), places)
+            estimate = clustered_share(((row["session_id"], row[k], row[n]) for row in group), places)
             if estimate.n:
-                words = by_rules(estimate.k, estimate.n, "prompts") if k == "objects" else estimate.words()
+                words = at_least_text(estimate.k, estimate.n, "prompts") if k == "objects" else estimate.words()
                 rows.append(estimate.mark(name, f"prompt {at}, {name}: {words}", at=at))
     if len({row["at"] for row in rows}) < 2:
         return None
@@ -94,16 +99,17 @@ def _positions(turns: list[Row], places: dict[str, str]) -> Chart | None:
         "people.positions",
         "When people object or interrupt",
         rows,
-        by_position(rows, "number of the prompt in its session", "share of prompts", (_OBJECTS, _BRAKES)),
+        intervals_by_position(rows, "number of the prompt in its session", "share of prompts", (_OBJECTS, _BRAKES)),
         n=sum(row["n"] for row in turns),
         of="prompts",
-        note=f"lines are 95% intervals of what is found; a first prompt has nothing to object to yet; {rules_find()}",
+        note=f"lines are 95% intervals of what is found; a first prompt has nothing to object to yet;"
+        f" {rules_recall_text()}",
     )
 
 
 STUDY = Study(
     name="people",
-    place=240,
+    order=240,
     title="People",
     question="How do people steer?",
     queries={

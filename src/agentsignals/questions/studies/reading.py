@@ -8,25 +8,37 @@ from typing import Any
 import msgspec
 
 from agentsignals.questions.charts import bars
-from agentsignals.questions.estimates import bar, chart, count, drawn, ranked, table
-from agentsignals.questions.question import Asked, Chart, Closed, Finding, Inputs, Outcome, Row, Study, Table
+from agentsignals.questions.estimates import bar, chart, count, ranked, table
+from agentsignals.questions.question import (
+    Chart,
+    EvidenceQuery,
+    Finding,
+    Inputs,
+    NoSessions,
+    Outcome,
+    Row,
+    Study,
+    Table,
+)
 
 _INTERNAL = "absent_detail LIKE 'internal_error%'"
 
 _ABSENT = (
     "SELECT session_id, count(*) AS n FROM signals WHERE absent = $reason AND session_id <> '' GROUP BY session_id"
 )
-_OF_FILES = Closed("It counts files or their records, not sessions: the page Files has them.")
+_OF_FILES = NoSessions("It counts files or their records, not sessions: the page Files has them.")
 _BEHIND = {
-    "unknown": Asked("SELECT session_id, count(*) AS n FROM events WHERE kind = 'unknown' GROUP BY session_id", {}),
-    "internal_errors": Asked(f"SELECT session_id, count(*) AS n FROM signals WHERE {_INTERNAL} GROUP BY 1", {}),
+    "unknown": EvidenceQuery(
+        "SELECT session_id, count(*) AS n FROM events WHERE kind = 'unknown' GROUP BY session_id", {}
+    ),
+    "internal_errors": EvidenceQuery(f"SELECT session_id, count(*) AS n FROM signals WHERE {_INTERNAL} GROUP BY 1", {}),
 }
 
 
 def _outcome(inputs: Inputs) -> Outcome:
     formats = inputs.rows["formats"]
     tables = [_formats(formats), _reasons(inputs), _endings(inputs), _notes(inputs), _absent(inputs)]
-    return Outcome(_findings(inputs), tables, drawn(_chart(formats)), _limits(inputs))
+    return Outcome(_findings(inputs), tables, [_chart(formats)], _limits(inputs))
 
 
 def _findings(inputs: Inputs) -> list[Finding]:
@@ -48,7 +60,7 @@ def _findings(inputs: Inputs) -> list[Finding]:
          total["n_values"], "values", f"count(*) FROM signals WHERE {_INTERNAL}", report),
     )  # fmt: skip
     return [
-        count(value, n, behind=_BEHIND.get(name, _OF_FILES)).finding(
+        count(value, n, evidence=_BEHIND.get(name, _OF_FILES)).finding(
             f"reading.{name}",
             title,
             of,
@@ -67,7 +79,7 @@ def _chart(formats: list[Row]) -> Chart | None:
     for row in sorted(with_bytes, key=lambda r: -r["bytes"]):
         name, files = row["format"] or "unrecognised", f"{row['files']:,}"
         tip = f"{name}: {files} files, {row['bytes'] / 1e6:,.1f} MB, {row['records'] or 0:,} records"
-        rows.append(bar(f"{name} ({files})", row["bytes"], tip, behind=_of_format(row)))
+        rows.append(bar(f"{name} ({files})", row["bytes"], tip, evidence=_of_format(row)))
     n = sum(row["files"] for row in with_bytes)
     spec = bars(rows, "bytes", "bytes")
     return chart("reading.formats", "Bytes by format", rows, spec, n=n, of="files", note="files in brackets")
@@ -82,13 +94,13 @@ def _formats(formats: list[Row]) -> Table:
         [[row["format"] or "unrecognised", *(row[key] for key in keys)] for row in formats],
         n=sum(row["files"] for row in formats),
         of="files",
-        behind=[_of_format(row) for row in formats],
+        evidence=[_of_format(row) for row in formats],
         note="A format without sessions of its own adds to sessions of others, or holds none.",
     )
 
 
-def _of_format(row: Row) -> Asked:
-    return Asked("SELECT session_id FROM sessions WHERE format = $format", {"format": row["format"]})
+def _of_format(row: Row) -> EvidenceQuery:
+    return EvidenceQuery("SELECT session_id FROM sessions WHERE format = $format", {"format": row["format"]})
 
 
 def _reasons(inputs: Inputs) -> Table:
@@ -102,20 +114,20 @@ def _reasons(inputs: Inputs) -> Table:
     header = "reason | records:count | files:count | example for example:code"
     of = "skipped records"
     return table(
-        "reading.reasons", "What was skipped, by reason", header, rows, n=records.total(), of=of, behind=_OF_FILES
+        "reading.reasons", "What was skipped, by reason", header, rows, n=records.total(), of=of, evidence=_OF_FILES
     )
 
 
 def _endings(inputs: Inputs) -> Table:
     rows: list[list[Any]] = [[ending or "none", n] for ending, n in ranked(inputs.no_traces)]
     title, n = "Files that are no traces, by ending", sum(inputs.no_traces.values())
-    return table("reading.no_traces", title, "ending:code | files:count", rows, n=n, of="files", behind=_OF_FILES)
+    return table("reading.no_traces", title, "ending:code | files:count", rows, n=n, of="files", evidence=_OF_FILES)
 
 
 def _notes(inputs: Inputs) -> Table:
     rows = [[row["note"], row["files"]] for row in inputs.rows["notes"]]
     title, n = "Copies and continuations that were not counted twice", sum(files for _, files in rows)
-    return table("reading.notes", title, "note what was found | files:count", rows, n=n, of="files", behind=_OF_FILES)
+    return table("reading.notes", title, "note what was found | files:count", rows, n=n, of="files", evidence=_OF_FILES)
 
 
 def _absent(inputs: Inputs) -> Table:
@@ -127,7 +139,7 @@ def _absent(inputs: Inputs) -> Table:
         [[r["absent"].replace("_", " "), r["n"], r["signals"], r["sessions"]] for r in rows],
         n=sum(r["n"] for r in rows),
         of="absent values",
-        behind=[Asked(_ABSENT, {"reason": row["absent"]}) for row in rows],
+        evidence=[EvidenceQuery(_ABSENT, {"reason": row["absent"]}) for row in rows],
         note="Absent is not zero: these values are in no figure of this report.",
     )
 
@@ -141,7 +153,7 @@ def _limits(inputs: Inputs) -> list[str]:
 
 STUDY = Study(
     name="reading",
-    place=370,
+    order=370,
     title="What was read and what was skipped",
     question="What do these figures rest on, and what is missing?",
     queries={

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentsignals.questions import sql
 from agentsignals.questions.charts import COUNTS, bars, histogram_chart
-from agentsignals.questions.estimates import bar, by, chart, drawn, share_of, table, tally
+from agentsignals.questions.estimates import bar, by, chart, share_of, table, tally
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, Inputs, Outcome, Row, Study, Table
 
@@ -66,7 +66,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         " withdrawn. Refused calls are not counted as failed.",
     ]
     tables = [_patterns(failed), _by_error(failed)]
-    return Outcome([f for f in findings if f.n], tables, drawn(_chart(failed), in_a_row), limits)
+    return Outcome([f for f in findings if f.n], tables, [_chart(failed), in_a_row], limits)
 
 
 def _among(*patterns: str) -> Callable[[Row], bool]:
@@ -94,7 +94,7 @@ def _patterns(failed: list[Row]) -> Table:
         rows,
         n=counted.total(),
         of="failed calls",
-        behind=behind,
+        evidence=behind,
         note="Main thread; the first that fits counts, from above.",
     )
 
@@ -111,7 +111,7 @@ def _by_error(failed: list[Row]) -> Table:
     header = f"kind error | n failed calls:count | {' | '.join(f'{k} {words}:share' for k, words in PATTERNS.items())}"
     title, n = "What comes after a failed call, by what it said", sum(row[1] for row in rows)
     return table(
-        "recovery.by_error", title, header, rows, n=n, of="failed calls", behind=[kinds[row[0]] for row in rows]
+        "recovery.by_error", title, header, rows, n=n, of="failed calls", evidence=[kinds[row[0]] for row in rows]
     )
 
 
@@ -123,14 +123,14 @@ def _chart(failed: list[Row]) -> Chart | None:
         if counted[pattern]:
             share = counted[pattern] / total
             tip = f"{words}: {counted[pattern]:,} of {total:,} failed calls ({formatted(share, 'share')})"
-            rows.append(bar(words, share, tip, behind=groups[pattern]))
+            rows.append(bar(words, share, tip, evidence=groups[pattern]))
     spec = bars(rows, "share of failed calls", "share")
     return chart("recovery.next", "What comes after a failed call", rows, spec, n=total, of="failed calls")
 
 
 STUDY = Study(
     name="recovery",
-    place=100,
+    order=100,
     title="After a failure",
     question="What does an agent do when a call has failed?",
     queries={

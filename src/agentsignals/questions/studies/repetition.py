@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentsignals.questions import sql
 from agentsignals.questions.charts import COUNTS, SHARES, histogram_chart
-from agentsignals.questions.estimates import drawn, median_finding, numbers, pooled_finding, share_of
+from agentsignals.questions.estimates import median_finding, pooled_finding, share_of, signal_values
 from agentsignals.questions.question import Inputs, Outcome, Study
 
 _REPETITION = "dynamics.repetition_rate"
@@ -37,7 +37,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         ),
     ]
     rates = histogram_chart(
-        numbers(inputs, _REPETITION),
+        signal_values(inputs, _REPETITION),
         SHARES,
         id="repetition.spread",
         title="Share of calls that repeat an earlier one",
@@ -50,12 +50,12 @@ def _outcome(inputs: Inputs) -> Outcome:
         title="Longest run of one call with no edit between",
         unit="equal calls",
     )
-    return Outcome(findings, [], drawn(rates, runs), [])
+    return Outcome(findings, [], [rates, runs], [])
 
 
 STUDY = Study(
     name="repetition",
-    place=110,
+    order=110,
     title="Repetition",
     question="Do agents go in circles?",
     queries={"values": sql.values(_REPETITION, detail=(*sql.RATIO, "stale_max")), "absent": sql.ABSENT},

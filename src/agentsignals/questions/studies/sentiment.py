@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from agentsignals.questions.charts import bars
-from agentsignals.questions.estimates import by, chart, count_bars, drawn, table
-from agentsignals.questions.label_shares import QUERIES, Labelled, labelled, unlabelled
+from agentsignals.questions.estimates import by, chart, count_bars, table
+from agentsignals.questions.label_shares import QUERIES, Labelled, labelled, no_labels
 from agentsignals.questions.question import Chart, Inputs, Outcome, Study, Table
 from agentsignals.stats.agent_traces import NEGATIVE, NEUTRAL, POSITIVE, VALUES, label, pure_neutral, share
 from agentsignals.stats.agreement import agreement
@@ -17,7 +17,7 @@ from agentsignals.stats.agreement import agreement
 def _outcome(inputs: Inputs) -> Outcome:
     labels = labelled(inputs)
     if labels is None:
-        return unlabelled(inputs)
+        return no_labels(inputs)
     findings = [
         labels.finding(
             labels.estimate(partial(share, value=value)),
@@ -42,7 +42,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         )
     )
     limits = [*labels.limits(), "Short sessions are neutral more often: fewer messages, fewer occasions."]
-    return Outcome(findings, [_labellers(inputs, labels), _confusion(inputs, labels)], drawn(_chart(labels)), limits)
+    return Outcome(findings, [_labellers(inputs, labels), _confusion(inputs, labels)], [_chart(labels)], limits)
 
 
 def _chart(labels: Labelled) -> Chart | None:
@@ -51,7 +51,7 @@ def _chart(labels: Labelled) -> Chart | None:
         for message in conversation.labelled:
             of_label[str(message.value)].append(conversation.session_id)
     counted = Counter({value: len(ids) for value, ids in of_label.items()})
-    rows = count_bars([*counted.items()], "messages", behind=of_label)
+    rows = count_bars([*counted.items()], "messages", evidence=of_label)
     n, of = counted.total(), "labelled messages"
     return chart("sentiment.labels", "Labels of messages", rows, bars(rows, "messages"), n=n, of=of)
 
@@ -77,7 +77,7 @@ def _labellers(inputs: Inputs, labels: Labelled) -> Table:
         rows,
         n=len(inputs.rows["labels"]),
         of="labels",
-        behind=[[row["session_id"] for row in groups[shown[0]]] for shown in rows],
+        evidence=[[row["session_id"] for row in groups[shown[0]]] for shown in rows],
         note="Figures of two labellers are never put together. No label: what was said was none of the three.",
     )
 
@@ -113,14 +113,14 @@ def _confusion(inputs: Inputs, labels: Labelled) -> Table:
         rows,
         n=sum(map(len, pairs.values())),
         of="messages with two labels",
-        behind=[of_both[shown[0]] for shown in rows],
+        evidence=[of_both[shown[0]] for shown in rows],
         note=f"{NEGATIVE} → {POSITIVE}: the first is {labels.labeller}'s. Where most is {NEUTRAL}, chance agrees too.",
     )
 
 
 STUDY = Study(
     name="sentiment",
-    place=260,
+    order=260,
     title="Sentiment",
     question="How much do people's messages say of how they feel?",
     queries=QUERIES,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from agentsignals.questions.charts import by_position
-from agentsignals.questions.estimates import chart, drawn
-from agentsignals.questions.label_shares import QUERIES, labelled, unlabelled
+from agentsignals.questions.charts import intervals_by_position
+from agentsignals.questions.estimates import chart
+from agentsignals.questions.label_shares import QUERIES, labelled, no_labels
 from agentsignals.questions.question import Inputs, Outcome, Study
 from agentsignals.stats.agent_traces import NEGATIVE, POSITIVE, after_negative, share
 
@@ -16,7 +16,7 @@ _ALL, _AFTER = "all messages", "after the first NEGATIVE"
 def _outcome(inputs: Inputs) -> Outcome:
     labels = labelled(inputs)
     if labels is None:
-        return unlabelled(inputs)
+        return no_labels(inputs)
     of = "labelled messages"
     estimates = [
         (name, value, labels.estimate(partial(count, value=value)))
@@ -38,7 +38,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         "sentiment_after.chart",
         "Messages before and after a session turns negative",
         rows if {row["name"] for row in rows} == {_ALL, _AFTER} else [],
-        by_position(rows, "label", "share of labelled messages", (_ALL, _AFTER)),
+        intervals_by_position(rows, "label", "share of labelled messages", (_ALL, _AFTER)),
         n=estimates[0][2].n,
         of=of,
         note="behind the first NEGATIVE message, where that is not the session's first; itself not counted",
@@ -48,12 +48,12 @@ def _outcome(inputs: Inputs) -> Outcome:
         "Messages after a negative one come from longer sessions than messages in general: part of the difference is"
         " theirs. The intervals are of each share, not of the difference.",
     ]
-    return Outcome(findings, [], drawn(before_and_after), limits)
+    return Outcome(findings, [], [before_and_after], limits)
 
 
 STUDY = Study(
     name="sentiment_after",
-    place=290,
+    order=290,
     title="After a negative message",
     question="Does a session get darker, or louder?",
     queries=QUERIES,

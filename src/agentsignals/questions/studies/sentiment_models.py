@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from agentsignals.questions.charts import dots
-from agentsignals.questions.estimates import INTERVAL_NOTE, PlacedShare, chart, count, drawn, table
-from agentsignals.questions.label_shares import QUERIES, Labelled, labelled, unlabelled
+from agentsignals.questions.estimates import INTERVAL_NOTE, ClusteredShare, chart, count, table
+from agentsignals.questions.label_shares import QUERIES, Labelled, labelled, no_labels
 from agentsignals.questions.question import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.agent_traces import Conversation, Part, by_model
 
@@ -18,18 +18,18 @@ ENOUGH = 100
 def _outcome(inputs: Inputs) -> Outcome:
     labels = labelled(inputs)
     if labels is None:
-        return unlabelled(inputs)
+        return no_labels(inputs)
     names = {model for conversation in labels.conversations for model in by_model(conversation)}
     models = {name: labels.estimate(_of(name)) for name in names}
     models = dict(sorted(models.items(), key=lambda pair: (-pair[1].n, pair[0])))
-    return Outcome(_findings(labels, models), [_table(models)], drawn(_chart(models)), _limits(labels, models))
+    return Outcome(_findings(labels, models), [_table(models)], [_chart(models)], _limits(labels, models))
 
 
 def _of(model: str) -> Callable[[Conversation], Part]:
     return lambda conversation: by_model(conversation).get(model, (0, 0))
 
 
-def _findings(labels: Labelled, models: dict[str, PlacedShare]) -> list[Finding]:
+def _findings(labels: Labelled, models: dict[str, ClusteredShare]) -> list[Finding]:
     counted = [(c.session_id, len(c.labelled), len(c.labelled)) for c in labels.conversations]
     n = sum(of_session for _, _, of_session in counted)
     unknown = n - int(sum(estimate.n for estimate in models.values()))
@@ -42,13 +42,18 @@ def _findings(labels: Labelled, models: dict[str, PlacedShare]) -> list[Finding]
     )
     return [
         labels.finding(
-            count(value, n, behind=counted), f"sentiment_models.{name}", title, "labelled messages", note, unit="models"
+            count(value, n, evidence=counted),
+            f"sentiment_models.{name}",
+            title,
+            "labelled messages",
+            note,
+            unit="models",
         )
         for name, title, value, note in asked
     ]
 
 
-def _table(models: dict[str, PlacedShare]) -> Table:
+def _table(models: dict[str, ClusteredShare]) -> Table:
     rows: list[list[Any]] = [
         [
             *(name, int(estimate.n), estimate.known_places, estimate.largest, int(estimate.k), estimate.value),
@@ -64,13 +69,13 @@ def _table(models: dict[str, PlacedShare]) -> Table:
         rows,
         n=sum(estimate.n for estimate in models.values()),
         of="labelled messages",
-        behind=[estimate.counted for estimate in models.values()],
+        evidence=[estimate.counted for estimate in models.values()],
         note="A message belongs to the model of the last answer before it, a first message to that of the first answer."
         f" Few: under {ENOUGH} messages; one place: more than half of them.",
     )
 
 
-def _chart(models: dict[str, PlacedShare]) -> Chart | None:
+def _chart(models: dict[str, ClusteredShare]) -> Chart | None:
     rows: list[Row] = []
     for name, estimate in models.items():
         if estimate.n >= ENOUGH:
@@ -88,7 +93,7 @@ def _chart(models: dict[str, PlacedShare]) -> Chart | None:
     )
 
 
-def _limits(labels: Labelled, models: dict[str, PlacedShare]) -> list[str]:
+def _limits(labels: Labelled, models: dict[str, ClusteredShare]) -> list[str]:
     limits = [
         *labels.limits(),
         "Shares of negative messages by model are no leaderboard: people chose the model, the task and what to share,"
@@ -106,7 +111,7 @@ def _limits(labels: Labelled, models: dict[str, PlacedShare]) -> list[str]:
 
 STUDY = Study(
     name="sentiment_models",
-    place=300,
+    order=300,
     title="Sentiment by model",
     question="Are people more negative with some models?",
     queries=QUERIES,

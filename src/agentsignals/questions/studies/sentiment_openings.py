@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from agentsignals.questions.charts import dots
-from agentsignals.questions.estimates import INTERVAL_NOTE, PlacedShare, chart, drawn, table
-from agentsignals.questions.label_shares import QUERIES, labelled, unlabelled
+from agentsignals.questions.estimates import INTERVAL_NOTE, ClusteredShare, chart, table
+from agentsignals.questions.label_shares import QUERIES, labelled, no_labels
 from agentsignals.questions.question import Chart, Inputs, Outcome, Study, Table
 from agentsignals.stats.agent_traces import NEGATIVE, NEUTRAL, POSITIVE, Conversation, Part, recovery
 
@@ -17,7 +17,7 @@ _OPENINGS = (NEUTRAL, NEGATIVE, POSITIVE)
 def _outcome(inputs: Inputs) -> Outcome:
     labels = labelled(inputs)
     if labels is None:
-        return unlabelled(inputs)
+        return no_labels(inputs)
     by_opening = {name: labels.estimate(partial(recovery, opening=name)) for name in _OPENINGS}
     several = {name: labels.estimate(partial(recovery, opening=name, several=True)) for name in _OPENINGS}
     opens = "sessions that open NEGATIVE"
@@ -41,7 +41,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         " are about.",
         "Longer sessions have more occasions for praise: recovery is not held against the number of messages.",
     ]
-    return Outcome(findings, [_table(by_opening, several)], drawn(_chart(by_opening)), limits)
+    return Outcome(findings, [_table(by_opening, several)], [_chart(by_opening)], limits)
 
 
 def _never(conversation: Conversation, opening: str) -> Part:
@@ -53,7 +53,7 @@ def _opens(conversation: Conversation, opening: str) -> Part:
     return int(conversation.opening == opening), int(conversation.opening is not None)
 
 
-def _table(by_opening: dict[str, PlacedShare], several: dict[str, PlacedShare]) -> Table:
+def _table(by_opening: dict[str, ClusteredShare], several: dict[str, ClusteredShare]) -> Table:
     rows: list[list[Any]] = [
         [name, int(e.n), int(e.k), e.value, *e.ends, several[name].value, e.note]
         for name, e in by_opening.items()
@@ -67,12 +67,12 @@ def _table(by_opening: dict[str, PlacedShare], several: dict[str, PlacedShare]) 
         rows,
         n=sum(estimate.n for estimate in by_opening.values()),
         of="sessions whose first message is labelled",
-        behind=[estimate.counted for estimate in by_opening.values() if estimate.n],
+        evidence=[estimate.counted for estimate in by_opening.values() if estimate.n],
         note="Sessions of one message stay in: they can't recover.",
     )
 
 
-def _chart(by_opening: dict[str, PlacedShare]) -> Chart | None:
+def _chart(by_opening: dict[str, ClusteredShare]) -> Chart | None:
     rows = [e.mark(f"{name} ({e.n:,.0f})", f"{name}: {e.words('sessions')}") for name, e in by_opening.items() if e.n]
     return chart(
         "sentiment_openings.chart",
@@ -88,7 +88,7 @@ def _chart(by_opening: dict[str, PlacedShare]) -> Chart | None:
 
 STUDY = Study(
     name="sentiment_openings",
-    place=280,
+    order=280,
     title="First messages and recovery",
     question="Does a session that opens badly end badly?",
     queries=QUERIES,

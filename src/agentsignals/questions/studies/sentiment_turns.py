@@ -6,21 +6,21 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from agentsignals.questions.charts import by_position
-from agentsignals.questions.estimates import PlacedShare, chart, drawn, table
+from agentsignals.questions.charts import intervals_by_position
+from agentsignals.questions.estimates import ClusteredShare, chart, table
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.label_shares import QUERIES, Labelled, labelled, unlabelled
+from agentsignals.questions.label_shares import QUERIES, Labelled, labelled, no_labels
 from agentsignals.questions.question import Chart, Inputs, Outcome, Row, Study, Table
-from agentsignals.stats.agent_traces import LOW_N, PLATEAU, bands, negative_at
+from agentsignals.stats.agent_traces import LOW_N, PLATEAU, bands, negative_between
 
-_Curve = list[tuple[str, PlacedShare]]
+_Curve = list[tuple[str, ClusteredShare]]
 _ALL, _COHORT = "all sessions", f"sessions that reach turn {PLATEAU}"
 
 
 def _outcome(inputs: Inputs) -> Outcome:
     labels = labelled(inputs)
     if labels is None:
-        return unlabelled(inputs)
+        return no_labels(inputs)
     curves = {_ALL: _curve(labels, cohort=False), _COHORT: _curve(labels, cohort=True)}
     asked: tuple[tuple[str, str, int, float, bool], ...] = (
         ("first", "NEGATIVE at turn 1", 1, 1, False),
@@ -30,7 +30,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     )
     findings = [
         labels.finding(
-            labels.estimate(partial(negative_at, first=first, last=last, cohort=cohort)),
+            labels.estimate(partial(negative_between, first=first, last=last, cohort=cohort)),
             f"sentiment_turns.{name}",
             title,
             "labelled messages",
@@ -43,14 +43,14 @@ def _outcome(inputs: Inputs) -> Outcome:
         "Later turns are turns of longer sessions: a rate that climbs with the turn is in part a change of sessions."
         f" The curve of {_COHORT} is free of it up to that turn.",
     ]
-    return Outcome(findings, [_table(curves)], drawn(_chart(curves)), limits)
+    return Outcome(findings, [_table(curves)], [_chart(curves)], limits)
 
 
 def _curve(labels: Labelled, *, cohort: bool) -> _Curve:
     return [
         (
             f"{first}+" if last == inf else str(first),
-            labels.estimate(partial(negative_at, first=first, last=last, cohort=cohort)),
+            labels.estimate(partial(negative_between, first=first, last=last, cohort=cohort)),
         )
         for first, last in bands()
         if first < PLATEAU or not cohort  # from there on only sessions of the cohort have messages
@@ -72,7 +72,7 @@ def _table(curves: dict[str, _Curve]) -> Table:
         rows,
         n=sum(point.n for _, point in curves[_ALL]),
         of="labelled messages",
-        behind=[point.counted for curve in curves.values() for _, point in curve if point.n],
+        evidence=[point.counted for curve in curves.values() for _, point in curve if point.n],
         note=f"Few: under {LOW_N} messages; one place: more than half. From turn {PLATEAU} on all sessions reach it.",
     )
 
@@ -91,7 +91,7 @@ def _chart(curves: dict[str, _Curve]) -> Chart | None:
         "sentiment_turns.by_turn",
         "NEGATIVE messages by turn",
         rows,
-        by_position(rows, "number of the turn in its session", "share of labelled messages", (_ALL, _COHORT)),
+        intervals_by_position(rows, "number of the turn in its session", "share of labelled messages", (_ALL, _COHORT)),
         n=sum(point.n for _, point in curves[_ALL]),
         of="labelled messages",
         note=f"lines are 95% intervals; from turn {PLATEAU} on all sessions reach it; few sessions say little",
@@ -100,7 +100,7 @@ def _chart(curves: dict[str, _Curve]) -> Chart | None:
 
 STUDY = Study(
     name="sentiment_turns",
-    place=270,
+    order=270,
     title="Sentiment by turn",
     question="Do people get more negative as a session goes on?",
     queries=QUERIES,

@@ -7,15 +7,14 @@ from itertools import repeat
 from typing import Any, TypeAlias
 
 from agentsignals.questions import sql
-from agentsignals.questions.charts import COUNTS, histogram_chart, over_time_chart, quantile_columns, quantiles
+from agentsignals.questions.charts import COUNTS, histogram_chart, quantile_columns, quantiles, stacked_chart
 from agentsignals.questions.estimates import (
-    agents_in_order,
+    agents_by_sessions,
     by,
+    clustered_median,
     count,
-    drawn,
     median_finding,
-    numbers,
-    placed_median,
+    signal_values,
     table,
 )
 from agentsignals.questions.question import Finding, Inputs, Outcome, Part, Row, Study, Table
@@ -48,15 +47,15 @@ def _outcome(inputs: Inputs) -> Outcome:
     sessions = inputs.rows["sessions"]
     each = {column: inputs.present("sessions", "session_id", column) for _, column, *_ in _TOTALS}
     title = "Sessions started"
-    charts = drawn(
-        over_time_chart(sessions, None, id="sessions.over_time", title=title, unit="sessions", kind="count"),
+    charts = [
+        stacked_chart(sessions, None, id="sessions.over_time", title=title, unit="sessions", kind="count"),
         histogram_chart(
             each["n_prompts"], COUNTS, id="sessions.turns.spread", title="Prompts in a session", unit="prompts"
         ),
         histogram_chart(
             each["n_tool_calls"], COUNTS, id="sessions.calls.spread", title="Tool calls in a session", unit="tool calls"
         ),
-    )
+    ]
     return Outcome(
         [*_counts(sessions), *_totals(each), *_medians(inputs, each)],
         [_spread(inputs, each), _by_agent(sessions)],
@@ -84,7 +83,7 @@ def _counts(sessions: list[Row]) -> list[Finding]:
         ("children", "Sessions started from another session", children, "parent_session_id IS NOT NULL", ""),
     )
     return [
-        count(sum(held), n, behind=partial(zip, ids, held, repeat(1))).finding(
+        count(sum(held), n, evidence=partial(zip, ids, held, repeat(1))).finding(
             f"sessions.{name}",
             title,
             "sessions",
@@ -99,7 +98,7 @@ def _counts(sessions: list[Row]) -> list[Finding]:
 
 def _totals(each: _Each) -> list[Finding]:
     return [
-        count(sum([k for _, k in parts]), len(parts), behind=partial(_each_once, parts)).finding(
+        count(sum([k for _, k in parts]), len(parts), evidence=partial(_each_once, parts)).finding(
             f"sessions.{name}.total",
             title,
             "sessions",
@@ -118,7 +117,7 @@ def _each_once(values: _Values) -> list[Part]:
 
 def _medians(inputs: Inputs, each: _Each) -> list[Finding]:
     findings = [
-        placed_median(each[column], inputs.places).finding(
+        clustered_median(each[column], inputs.places).finding(
             f"sessions.{name}.median",
             title,
             "sessions",
@@ -148,7 +147,7 @@ def _spread(inputs: Inputs, each: _Each) -> Table:
         ("minutes the agent worked", _WORK, 60),
         ("minutes it waited", _WAITING, 60),
     ):
-        spread[name] = [(session_id, number / unit) for session_id, number in numbers(inputs, path)]
+        spread[name] = [(session_id, number / unit) for session_id, number in signal_values(inputs, path)]
     spread = {name: values for name, values in spread.items() if values}
     return table(
         "sessions.spread",
@@ -157,7 +156,7 @@ def _spread(inputs: Inputs, each: _Each) -> Table:
         [[name, len(values), *quantiles([value for _, value in values])] for name, values in spread.items()],
         n=len(inputs.rows["sessions"]),
         of="sessions",
-        behind=[partial(_each_once, values) for values in spread.values()],
+        evidence=[partial(_each_once, values) for values in spread.values()],
         note="Most measures are skewed: the mean says little, so it is not shown.",
     )
 
@@ -166,7 +165,7 @@ def _by_agent(sessions: list[Row]) -> Table:
     columns = ("n_prompts", "n_tool_calls", "n_edits", "n_subagent_tool_calls")
     groups = by(sessions, "agent")
     rows: list[list[Any]] = []
-    for agent in agents_in_order(sessions):
+    for agent in agents_by_sessions(sessions):
         group = groups[agent]
         times = [s["started_at"] for s in group if s["started_at"] is not None]
         sums = [sum([s[c] or 0 for s in group]) for c in columns]
@@ -179,13 +178,13 @@ def _by_agent(sessions: list[Row]) -> Table:
         rows,
         n=len(sessions),
         of="sessions",
-        behind=[[s["session_id"] for s in groups[row[0]]] for row in rows],
+        evidence=[[s["session_id"] for s in groups[row[0]]] for row in rows],
     )
 
 
 STUDY = Study(
     name="sessions",
-    place=10,
+    order=10,
     title="Sessions",
     question="How many sessions are there, and how large are they?",
     queries={"sessions": sql.SESSIONS, "values": sql.values(_WORK, _WAITING, _EVENTS, detail=()), "absent": sql.ABSENT},

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from agentsignals.questions.estimates import drawn, placed_share, share_of
+from agentsignals.questions.estimates import clustered_share, share_of
 from agentsignals.questions.question import Finding, Inputs, Outcome, Row, Study
 from agentsignals.questions.written_lines import (
     FATES,
@@ -17,8 +17,8 @@ from agentsignals.questions.written_lines import (
     by_mode,
     by_repo,
     fates_chart,
-    left_standing,
-    living,
+    kept_by_session,
+    surviving_lines,
     written,
 )
 
@@ -46,7 +46,7 @@ _BY_SESSION = (
         "rate",
         "Lines of agents that reached a commit, of those not overwritten by the same session (Eq 3)",
         lambda row: row["committed"],
-        left_standing,
+        kept_by_session,
         "SWE-chat: 50.3% (v1)",
     ),
 )
@@ -107,7 +107,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     return Outcome(
         [f for f in findings if f.n],
         [by_mode(sessions, inputs.rows["modes"], places), by_repo(sessions, commits, lines), by_age(lines, repos)],
-        drawn(fates_chart(sessions), age_chart(lines, repos)),
+        [fates_chart(sessions), age_chart(lines, repos)],
         [
             "Survival goes by several definitions that differ by more than what they measure; each figure names its"
             " own. A line that came back after it was overwritten counts as both.",
@@ -126,14 +126,14 @@ def _finding(definition: _Definition, rows: list[tuple[str, Row]], places: dict[
         if definition.made(row) > 0
     ]
     note = f"{definition.note}; over {len(parts):,} {drawn_anew}"
-    estimate = placed_share(parts, places, drawn_anew)
+    estimate = clustered_share(parts, places, drawn_anew)
     return estimate.finding(f"survival.{definition.key}", definition.title, "lines", note)
 
 
 def _alive(name: str, title: str, rows: list[Row], repos: dict[str, str]) -> Finding:
-    parts = living(rows)
+    parts = surviving_lines(rows)
     of, note = "lines in commits of the head's history", f"in {len(parts):,} commits, by git blame at the head"
-    estimate = placed_share(parts, repos, "commits")
+    estimate = clustered_share(parts, repos, "commits")
     return estimate.finding(f"survival.{name}", title, of, note, unit="share of lines")
 
 
@@ -143,7 +143,7 @@ def _detail(*names: str) -> str:
 
 STUDY = Study(
     name="survival",
-    place=210,
+    order=210,
     title="Survival of code",
     question="What becomes of the lines that agents write?",
     queries={

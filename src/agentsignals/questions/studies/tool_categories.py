@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentsignals.questions.charts import bars
-from agentsignals.questions.estimates import PlacedShare, Sample, bar, chart, drawn, table
+from agentsignals.questions.estimates import ClusteredShare, Sample, bar, chart, table
 from agentsignals.questions.question import Inputs, Outcome, Study
 from agentsignals.questions.tool_kinds import KIND, PUBLISHED
 
@@ -28,7 +28,7 @@ def _outcome(inputs: Inputs) -> Outcome:
 
     sample = Sample(list(mixes), inputs.places, [sum(mix.values()) for mix in mixes.values()])
 
-    def estimate(*kinds: str) -> PlacedShare:
+    def estimate(*kinds: str) -> ClusteredShare:
         held = [[mix.get(kind, 0) for mix in mixes.values()] for kind in kinds]
         return sample.share(list(map(float, map(sum, zip(*held, strict=True)) if held[1:] else held[0])))
 
@@ -53,22 +53,22 @@ def _outcome(inputs: Inputs) -> Outcome:
         rows,
         n=n,
         of=of,
-        behind=[[(s, k, k) for s, mix in mixes.items() if (k := mix.get(kind))] for kind, _ in ranked],
+        evidence=[[(s, k, k) for s, mix in mixes.items() if (k := mix.get(kind))] for kind, _ in ranked],
         note=f"Main thread. In SWE-chat: shares of {published:,} calls (v1, Table 5).",
     )
-    marks = [bar(kind, e.k / e.n, f"{kind}: {e.words('calls')}", behind=e.counted) for kind, e in ranked]
+    marks = [bar(kind, e.k / e.n, f"{kind}: {e.words('calls')}", evidence=e.counted) for kind, e in ranked]
     shown = bars(marks, "share of calls", "share")
     limits = [
         "Shell commands are told apart by their first word alone: cd somewhere && git push is a file command here, as"
         " in the paper. The paper prints the commonest words of each kind only."
     ]
     by_share = chart("tool_categories.shares", "Calls by kind", marks, shown, n=n, of=of)
-    return Outcome([f for f in findings if f.n], [by_kind], drawn(by_share), limits)
+    return Outcome([f for f in findings if f.n], [by_kind], [by_share], limits)
 
 
 STUDY = Study(
     name="tool_categories",
-    place=50,
+    order=50,
     title="Kinds of tool calls",
     question="What are the calls, in the kinds of SWE-chat?",
     queries={

@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Any
 
 from agentsignals.questions import sql
-from agentsignals.questions.charts import heat
-from agentsignals.questions.estimates import chart, drawn, mark, share_of, table
-from agentsignals.questions.question import Asked, Chart, Finding, Inputs, Outcome, Row, Study, Table
+from agentsignals.questions.charts import heatmap
+from agentsignals.questions.estimates import chart, mark, share_of, table
+from agentsignals.questions.question import Chart, EvidenceQuery, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.questions.tool_kinds import HANDS_IN_PLAN, KIND, PUBLISHED
 
 _CUT = "chat.hard_interruption"
@@ -34,11 +34,11 @@ def _outcome(inputs: Inputs) -> Outcome:
     findings = [_finding(turns, places, headline) for headline in _HEADLINES]
     calls = inputs.rows["calls"]
     finished, interrupted = [r for r in calls if not r["cut"]], [r for r in calls if r["cut"]]
-    charts = drawn(
+    charts = [
         _chart("forward", "Calls by position from the beginning of the turn", None, calls),
         _chart("natural", "Calls by position from the end of finished turns", False, finished),
         _chart("interrupted", "Calls by position from the end of interrupted turns", True, interrupted),
-    )
+    ]
     limits = [
         "A turn is interrupted when the person stopped it, refused a call, or queued a stop; where a trace does not say"
         " so, it counts as finished."
@@ -80,7 +80,7 @@ def _chart(name: str, title: str, cut: bool | None, calls: list[Row]) -> Chart |
                 "value": at[low][kind] / at[low].total(),
                 "tip": f"{kind} at call {columns[low]}: {at[low][kind]:,} of {at[low].total():,} calls",
             },
-            Asked(
+            EvidenceQuery(
                 f"{_OF_CELL} WHERE {direction} BETWEEN $low AND $high AND kind = $kind AND ($cut IS NULL OR cut = $cut)"
                 " GROUP BY session_id",
                 {"low": low, "high": high, "kind": kind, "cut": cut},
@@ -96,7 +96,7 @@ def _chart(name: str, title: str, cut: bool | None, calls: list[Row]) -> Chart |
         f"tool_positions.{name}",
         f"{title}, in percent",
         rows,
-        heat(rows, list(columns.values())),
+        heatmap(rows, list(columns.values())),
         n=total,
         of="tool calls",
         note="each column adds up to 100",
@@ -124,7 +124,7 @@ def _ends(turns: list[Row]) -> Table:
         ],
         n=first.total(),
         of="turns with a call",
-        behind=[
+        evidence=[
             [
                 (row["session_id"], row["n"] if row["first"] == kind else 0, row["n"])
                 for row in turns
@@ -150,7 +150,7 @@ _OF_CELL = (
 )
 STUDY = Study(
     name="tool_positions",
-    place=60,
+    order=60,
     title="From the first call to the last",
     question="What does an agent do first, last, and when it is cut short?",
     queries={

@@ -10,8 +10,8 @@ import msgspec
 
 from agentsignals.model import Absent
 from agentsignals.questions import sql
-from agentsignals.questions.charts import heat
-from agentsignals.questions.estimates import DOMINANT, ONE_PLACE, chart, count, drawn, listing, mark, table
+from agentsignals.questions.charts import heatmap
+from agentsignals.questions.estimates import DOMINANT, ONE_PLACE, chart, count, listing, mark, table
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.grouping import INSTALL, MISSING, MOST, Groups, grouped
@@ -40,7 +40,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     k_means = f"k-means of 2 to {MOST_PROFILES} groups, the number with the greatest silhouette; seed {SEED}"
     weak = "weak: the styles run into each other" if groups.silhouette < WEAK else ""
     findings = [
-        count(groups.count, len(rows), behind=[row["session_id"] for row in rows]).finding(
+        count(groups.count, len(rows), evidence=[row["session_id"] for row in rows]).finding(
             "tool_profiles.count",
             "Working styles by the classes of calls",
             _OF,
@@ -48,7 +48,7 @@ def _outcome(inputs: Inputs) -> Outcome:
             unit="styles",
             signals=(_MIX,),
         ),
-        count(round(groups.silhouette, 3), len(rows), behind=[row["session_id"] for row in rows]).finding(
+        count(round(groups.silhouette, 3), len(rows), evidence=[row["session_id"] for row in rows]).finding(
             "tool_profiles.silhouette",
             "How far the styles stand apart: mean silhouette",
             _OF,
@@ -62,7 +62,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         "A style is a cut through a cloud: sessions at its edges could be in the next. Agents whose shell does what"
         " others have tools for look like another style."
     ]
-    return Outcome(findings, [_table(profiles, rows, places)], drawn(_chart(profiles, classes, len(rows))), limits)
+    return Outcome(findings, [_table(profiles, rows, places)], [_chart(profiles, classes, len(rows))], limits)
 
 
 class _Profile:
@@ -102,7 +102,7 @@ def _table(profiles: list[_Profile], rows: list[Row], places: dict[str, str]) ->
         shown,
         n=len(rows),
         of=_OF,
-        behind=[[row["session_id"] for row in profile.rows] for profile in profiles],
+        evidence=[[row["session_id"] for row in profile.rows] for profile in profiles],
         note="Named by the classes of call of which it has most more than sessions have on the whole.",
     )
 
@@ -126,7 +126,7 @@ def _chart(profiles: list[_Profile], classes: list[str], n: int) -> Chart | None
         "tool_profiles.mix",
         "What the calls of each style are, in percent",
         rows,
-        heat(rows, classes),
+        heatmap(rows, classes),
         n=n,
         of=_OF,
         note="means of sessions; sessions in brackets",
@@ -136,7 +136,7 @@ def _chart(profiles: list[_Profile], classes: list[str], n: int) -> Chart | None
 
 STUDY = Study(
     name="tool_profiles",
-    place=80,
+    order=80,
     title="Working styles",
     question="Do sessions fall into groups by the tools they use?",
     queries={

@@ -6,22 +6,21 @@ from collections import Counter
 from typing import Any
 
 from agentsignals.questions import sql
-from agentsignals.questions.charts import heat
+from agentsignals.questions.charts import heatmap
 from agentsignals.questions.estimates import (
     by,
     chart,
+    clustered_share,
     count,
-    drawn,
     mark,
     median_finding,
-    placed_share,
     ranked,
     share_of,
     table,
     tally,
 )
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Asked, Chart, Finding, Inputs, Outcome, Row, Study, Table
+from agentsignals.questions.question import Chart, EvidenceQuery, Finding, Inputs, Outcome, Row, Study, Table
 
 _ENTROPY = "corpus.tool_mix_entropy"
 _MOST_NAMES = 15
@@ -31,9 +30,7 @@ _OF_NAME = f"SELECT session_id, count(*) AS n {sql.MAIN_CALLS} AND name = $name 
 def _outcome(inputs: Inputs) -> Outcome:
     calls = inputs.rows["calls"]
     limits = ["A shell command is one call however much it does: shares of calls are no shares of work."]
-    return Outcome(
-        _findings(inputs, calls), [_classes(calls), _names(inputs.rows["names"])], drawn(_heat(calls)), limits
-    )
+    return Outcome(_findings(inputs, calls), [_classes(calls), _names(inputs.rows["names"])], [_heat(calls)], limits)
 
 
 def _findings(inputs: Inputs, calls: list[Row]) -> list[Finding]:
@@ -50,7 +47,7 @@ def _findings(inputs: Inputs, calls: list[Row]) -> list[Finding]:
             unit="share of calls",
             sql=f"SELECT avg(CAST(class IN ('shell', 'test') AS INT)) {sql.MAIN_CALLS}",
         ),
-        placed_share(((s, float(s in with_mcp), 1) for s in sorted(sessions)), places).finding(
+        clustered_share(((s, float(s in with_mcp), 1) for s in sorted(sessions)), places).finding(
             "tools.mcp_sessions",
             "Sessions that use an MCP tool",
             "sessions with a tool call",
@@ -58,7 +55,7 @@ def _findings(inputs: Inputs, calls: list[Row]) -> list[Finding]:
             sql=f"SELECT avg(m) FROM (SELECT max(CAST(class = 'mcp' AS INT)) AS m {sql.MAIN_CALLS}"
             " GROUP BY session_id)",
         ),
-        count(len(inputs.rows["names"]), int(shell.n), behind=calls).finding(
+        count(len(inputs.rows["names"]), int(shell.n), evidence=calls).finding(
             "tools.names",
             "Different tools by name",
             "tool calls",
@@ -95,7 +92,7 @@ def _heat(calls: list[Row]) -> Chart | None:
         "tools.mix",
         "What each agent's calls are, in percent",
         rows,
-        heat(rows, classes),
+        heatmap(rows, classes),
         n=mix["all agents"].total(),
         of="tool calls",
         note="each row adds up to 100; calls in brackets",
@@ -119,7 +116,7 @@ def _classes(calls: list[Row]) -> Table:
         rows,
         n=total,
         of="tool calls",
-        behind=[groups[class_] for class_, _ in ranked(counted)],
+        evidence=[groups[class_] for class_, _ in ranked(counted)],
         note="Main thread. A shell command that only reads, searches or tests counts in that class.",
     )
 
@@ -133,14 +130,14 @@ def _names(names: list[Row]) -> Table:
         [[r["name"], r["n"], r["n"] / total, r["sessions"], r["agents"]] for r in names[:_MOST_NAMES]],
         n=total,
         of="tool calls",
-        behind=[Asked(_OF_NAME, {"name": r["name"]}) for r in names[:_MOST_NAMES]],
+        evidence=[EvidenceQuery(_OF_NAME, {"name": r["name"]}) for r in names[:_MOST_NAMES]],
         note=f"The {_MOST_NAMES} most used of {len(names):,} names." if len(names) > _MOST_NAMES else "",
     )
 
 
 STUDY = Study(
     name="tools",
-    place=40,
+    order=40,
     title="Tools",
     question="Which tools do agents use?",
     queries={

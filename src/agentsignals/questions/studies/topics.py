@@ -9,12 +9,21 @@ from typing import Any
 from agentsignals.model import Absent
 from agentsignals.questions import sql
 from agentsignals.questions.charts import bars
-from agentsignals.questions.estimates import DOMINANT, ONE_PLACE, bar, chart, count, drawn, placed_share, ranked, table
-from agentsignals.questions.formatting import bounded
-from agentsignals.questions.label_shares import NONE, PUSHBACK, rules_find
-from agentsignals.questions.prompts import Kept, Prompt
-from agentsignals.questions.question import Chart, Closed, Finding, Inputs, Outcome, Row, Study, Table
-from agentsignals.stats.grouping import INSTALL, MISSING, NOISE, Groups, naming_words, settled, text_groups, words_of
+from agentsignals.questions.estimates import DOMINANT, ONE_PLACE, bar, chart, clustered_share, count, ranked, table
+from agentsignals.questions.formatting import with_bound
+from agentsignals.questions.label_shares import NONE, PUSHBACK, rules_recall_text
+from agentsignals.questions.prompts import Prompt, TopicPrompts
+from agentsignals.questions.question import Chart, Finding, Inputs, NoSessions, Outcome, Row, Study, Table
+from agentsignals.stats.grouping import (
+    INSTALL,
+    MISSING,
+    NOISE,
+    Groups,
+    naming_words,
+    stable_groups,
+    text_groups,
+    words_of,
+)
 from agentsignals.stats.intervals import SEED, median
 
 FEWEST, SMALLEST, MOST_TOPICS = 40, 5, 40
@@ -27,7 +36,7 @@ _UNLISTED = "What was left out is counted by reason alone."
 
 def _outcome(inputs: Inputs) -> Outcome:
     places = inputs.places
-    kept = Kept(inputs.rows["prompts"], places)
+    kept = TopicPrompts(inputs.rows["prompts"], places)
     prompts = kept.prompts
     if len(prompts) < FEWEST:
         return Outcome(limits=[f"{len(prompts):,} prompts have words enough for a topic: {FEWEST} are needed."])
@@ -35,14 +44,14 @@ def _outcome(inputs: Inputs) -> Outcome:
     groups = text_groups([prompt.text for prompt in prompts], wanted)
     if isinstance(groups, Absent):
         return Outcome(limits=[INSTALL if groups is MISSING else f"There are no topics: {groups.detail}."])
-    of = settled(groups.of, groups.fit, SMALLEST)
+    of = stable_groups(groups.of, groups.fit, SMALLEST)
     if max(of) < 0:
         return Outcome(limits=["No topic has five prompts that fit it."])
     names = [", ".join(words) or "without a common word" for words in _names(prompts, of)]
     return Outcome(
         _findings(inputs, prompts, of, names, places),
         [_table(prompts, of, names, groups), _examples(prompts, of, names, groups), _left_out(kept)],
-        drawn(_chart(prompts, of, names)),
+        [_chart(prompts, of, names)],
         [
             f"Topics are groups of words, and their number is a rule, the root of half the prompts: {wanted} here."
             " Another number, or another seed, cuts them otherwise. Some are projects rather than activities: see the"
@@ -70,11 +79,13 @@ def _findings(
     how = f"of {whole:,} prompts; tf-idf, {len(names)} of the groups that k-means made, seed {SEED}"
     near = "as near to another topic as to its own, or in a group of under five; SWE-chat: 42.6%, by another method"
     return [
-        count(max(of) + 1, len(prompts), behind=parts).finding("topics.count", "Topics", compared, how, unit="topics"),
-        placed_share(parts, places).finding(
+        count(max(of) + 1, len(prompts), evidence=parts).finding(
+            "topics.count", "Topics", compared, how, unit="topics"
+        ),
+        clustered_share(parts, places).finding(
             "topics.noise", "Prompts without a topic", compared, near, unit="share of prompts"
         ),
-        count(names[0], of.count(0), "text", behind=_sessions_of(_members(prompts, of, 0))).finding(
+        count(names[0], of.count(0), "text", evidence=_sessions_of(_members(prompts, of, 0))).finding(
             "topics.largest", "Largest topic", "prompts of that topic", unit="words"
         ),
     ]
@@ -110,7 +121,7 @@ def _table(prompts: list[Prompt], of: list[int], names: list[str], groups: Group
                 *(len({p.row["session_id"] for p in members}), len({p.place for p in members}), largest),
                 *(
                     math.fsum(fit) / len(fit),
-                    bounded(objections / len(later) if later else None, True),
+                    with_bound(objections / len(later) if later else None, True),
                     cut,
                     median(times),
                 ),
@@ -126,9 +137,9 @@ def _table(prompts: list[Prompt], of: list[int], names: list[str], groups: Group
         rows,
         n=len(prompts),
         of="prompts compared",
-        behind=behind,
+        evidence=behind,
         note="Named by class-based tf-idf, of words that two places use. Objections are counted among"
-        f" prompts that are not the first, by a flag that is no share ({rules_find()}).",
+        f" prompts that are not the first, by a flag that is no share ({rules_recall_text()}).",
     )
 
 
@@ -150,7 +161,7 @@ def _examples(prompts: list[Prompt], of: list[int], names: list[str], groups: Gr
         rows,
         n=len(prompts),
         of="prompts compared",
-        behind=[[row[2]] for row in rows],
+        evidence=[[row[2]] for row in rows],
         note="As compared: without code, paths and names. Secrets and addresses hidden if recognised.",
     )
 
@@ -159,12 +170,19 @@ def _brief(text: str) -> str:
     return text if len(text) <= _EXAMPLE_CHARS else text[: _EXAMPLE_CHARS - 1] + "…"
 
 
-def _left_out(kept: Kept) -> Table:
+def _left_out(kept: TopicPrompts) -> Table:
     rows = [[reason, n] for reason, n in ranked(kept.left_out) if n]
     title, note = "Prompts that were not compared", "A place may have a tenth of the prompts, or twenty."
     n, of = kept.left_out.total(), "prompts left out"
     return table(
-        "topics.left_out", title, "reason | n prompts:count", rows, n=n, of=of, behind=Closed(_UNLISTED), note=note
+        "topics.left_out",
+        title,
+        "reason | n prompts:count",
+        rows,
+        n=n,
+        of=of,
+        evidence=NoSessions(_UNLISTED),
+        note=note,
     )
 
 
@@ -173,7 +191,7 @@ def _chart(prompts: list[Prompt], of: list[int], names: list[str]) -> Chart | No
     for topic, name in enumerate(names):
         members = _members(prompts, of, topic)
         tip = f"{name}: {len(members):,} of {len(prompts):,} prompts, in {len({p.place for p in members}):,} places"
-        rows.append(bar(f"{topic + 1}. {name}", len(members), tip, behind=_sessions_of(members)))
+        rows.append(bar(f"{topic + 1}. {name}", len(members), tip, evidence=_sessions_of(members)))
     return chart(
         "topics.sizes",
         "Topics of prompts",
@@ -193,7 +211,7 @@ _SIGNALS = sql.of_turns(
 )
 STUDY = Study(
     name="topics",
-    place=160,
+    order=160,
     title="Topics",
     question="What are prompts about?",
     queries={

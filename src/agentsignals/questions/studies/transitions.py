@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals.questions.charts import heat
-from agentsignals.questions.estimates import by, chart, drawn, mark, ranked, share_of, table, tally
+from agentsignals.questions.charts import heatmap
+from agentsignals.questions.estimates import by, chart, mark, ranked, share_of, table, tally
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Asked, Chart, Inputs, Outcome, Row, Study, Table
+from agentsignals.questions.question import Chart, EvidenceQuery, Inputs, Outcome, Row, Study, Table
 from agentsignals.questions.tool_kinds import KIND
 
 FEWEST_CALLS = 10
@@ -49,7 +49,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         " here, too. A pair says what came next, not why."
     ]
     tables = [_pairs(kinds), _thirds(inputs.rows["thirds"])]
-    return Outcome([f for f in findings if f.n], tables, drawn(_matrix(classes)), limits)
+    return Outcome([f for f in findings if f.n], tables, [_matrix(classes)], limits)
 
 
 def _matrix(rows: list[Row]) -> Chart | None:
@@ -67,7 +67,7 @@ def _matrix(rows: list[Row]) -> Chart | None:
         "transitions.matrix",
         "What comes after a call, by class, in percent",
         marks,
-        heat(marks, after),
+        heatmap(marks, after),
         n=before.total(),
         of="neighbouring calls",
         note="each row adds up to 100; calls with another behind them in brackets",
@@ -93,7 +93,7 @@ def _pairs(rows: list[Row]) -> Table:
         shown,
         n=total,
         of="neighbouring calls",
-        behind=[groups[pair] for pair, _ in ranked(pairs)[:_MOST_PAIRS]],
+        evidence=[groups[pair] for pair, _ in ranked(pairs)[:_MOST_PAIRS]],
         note=f"In the kinds of SWE-chat. Times chance: against calls in any order; 1 is as often as that.{more}",
     )
 
@@ -113,7 +113,9 @@ def _thirds(rows: list[Row]) -> Table:
         shown,
         n=together.total(),
         of=f"transitions in sessions of at least {FEWEST_CALLS} calls",
-        behind=[Asked(_OF_PAIR, {"class": a, "following": b}) for (a, b), _ in ranked(together)[:_MOST_PAIRS]],
+        evidence=[
+            EvidenceQuery(_OF_PAIR, {"class": a, "following": b}) for (a, b), _ in ranked(together)[:_MOST_PAIRS]
+        ],
         note="By class: the share of all transitions in the first, second and last third of a session's calls.",
     )
 
@@ -126,7 +128,7 @@ _OF_PAIR = (
 )
 STUDY = Study(
     name="transitions",
-    place=70,
+    order=70,
     title="What follows what",
     question="In which order are tools used, and does it change in the course of a session?",
     queries={

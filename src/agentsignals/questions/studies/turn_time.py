@@ -8,7 +8,7 @@ from typing import Any
 
 from agentsignals.questions import sql
 from agentsignals.questions.charts import histogram_chart, lines_chart
-from agentsignals.questions.estimates import DOMINANT, ONE_PLACE, by, drawn, placed_median, ranked, share_of, table
+from agentsignals.questions.estimates import DOMINANT, ONE_PLACE, by, clustered_median, ranked, share_of, table
 from agentsignals.questions.question import Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.intervals import quantile
 
@@ -28,7 +28,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     places = inputs.places
     of_signal = f"FROM signals WHERE signal = '{_TIME}' AND absent IS NULL"
     findings = [
-        placed_median([(row["session_id"], row["seconds"]) for row in rows], places, "seconds").finding(
+        clustered_median([(row["session_id"], row["seconds"]) for row in rows], places, "seconds").finding(
             "turn_time.median",
             "Time the agent worked for the median prompt",
             _OF,
@@ -47,7 +47,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         ),
     ]
     title = "Minutes an agent worked for a prompt"
-    charts = drawn(
+    charts = [
         histogram_chart(
             [(row["session_id"], row["seconds"] / _MINUTE) for row in rows],
             _MINUTES,
@@ -67,7 +67,7 @@ def _outcome(inputs: Inputs) -> Outcome:
             days=WINDOW_DAYS,
             fewest=_FEWEST,
         ),
-    )
+    ]
     tables = [_by("agent", rows, places), _by("model", [r for r in rows if r["model"]], places)]
     limits = [
         "No log says when a call was allowed: each stretch counts for at most as long as its kind can take, so that"
@@ -107,7 +107,7 @@ def _by(key: str, rows: list[Row], places: dict[str, str]) -> Table:
         shown,
         n=len(rows),
         of=_OF,
-        behind=[[row["session_id"] for row in groups[cells[0]]] for cells in shown],
+        evidence=[[row["session_id"] for row in groups[cells[0]]] for cells in shown],
         note="p90 is told of ten prompts and more, p99 of a hundred, p99.9 of a thousand: of fewer it is the longest."
         + (" A prompt's model is the one its trace names, else its session's." if key == "model" else ""),
     )
@@ -115,7 +115,7 @@ def _by(key: str, rows: list[Row], places: dict[str, str]) -> Table:
 
 STUDY = Study(
     name="turn_time",
-    place=170,
+    order=170,
     title="Time for a prompt",
     question="How long does an agent work for a prompt?",
     queries={

@@ -8,7 +8,7 @@ import msgspec
 
 from agentsignals.questions import sql
 from agentsignals.questions.charts import COUNTS, OTHERS, bars, histogram_chart, quantile_columns, quantiles
-from agentsignals.questions.estimates import bar, by, chart, drawn, placed_median, ranked, share_of, table, tally
+from agentsignals.questions.estimates import bar, by, chart, clustered_median, ranked, share_of, table, tally
 from agentsignals.questions.question import Chart, Inputs, Outcome, Part, Row, Study, Table
 
 _CALLS, _FILES, _LANGUAGE = "chat.tool_calls_per_turn", "chat.file_types_touched", "chat.prompt_language"
@@ -24,14 +24,14 @@ def _outcome(inputs: Inputs) -> Outcome:
     languages = inputs.rows["languages"]
     per_call, spoken = (_VALUE.format("signals", path) for path in (_CALLS, _LANGUAGE))
     findings = [
-        placed_median(turns, places).finding(
+        clustered_median(turns, places).finding(
             "usage.turns.median",
             "Prompts in the median session with a prompt",
             "sessions with a prompt",
             unit="prompts",
             sql="SELECT median(n_prompts) FROM sessions WHERE n_prompts > 0",
         ),
-        placed_median(calls, places).finding(
+        clustered_median(calls, places).finding(
             "usage.calls.median",
             "Tool calls for the median prompt",
             "prompts",
@@ -56,12 +56,12 @@ def _outcome(inputs: Inputs) -> Outcome:
         ),
     ]
     title = "Tool calls for a prompt"
-    charts = drawn(
+    charts = [
         histogram_chart(turns, COUNTS, id="usage.turns", title="Prompts in a session", unit="prompts"),
         histogram_chart(calls, COUNTS, id="usage.calls", title=title, unit="calls", of="prompts"),
         _file_types(inputs.rows["files"]),
         _languages(languages),
-    )
+    ]
     limits = [
         "A prompt's calls are those until the next prompt, waiting for none: a prompt queued while the agent works"
         " takes over the calls that follow it."
@@ -79,7 +79,7 @@ def _sizes(turns: list[tuple[str, int]], calls: list[tuple[str, int]]) -> Table:
         [[name, len(values), *quantiles(values), _at(values, 0.99)] for name, values, _ in named],
         n=len(turns),
         of="sessions with a prompt",
-        behind=[parts for _, _, parts in named],
+        evidence=[parts for _, _, parts in named],
     )
 
 
@@ -98,7 +98,7 @@ def _file_types(rows: list[Row]) -> Chart | None:
     rows = []
     for name, n in ranked(counted)[:_MOST_TYPES]:
         tip = f"{name[:24]}: {n:,} of {total:,} calls ({n / total:.1%}), in {len(touched[name]):,} sessions"
-        rows.append(bar(name[:24], n, tip, behind=touched[name]))
+        rows.append(bar(name[:24], n, tip, evidence=touched[name]))
     return chart(
         "usage.file_types",
         "Kinds of files that calls are about",
@@ -117,12 +117,12 @@ def _languages(rows: list[Row]) -> Chart | None:
     marks = []
     for name, n in most:
         tip = f"{name}: {n:,} of {total:,} prompts ({n / total:.1%}), in {len(groups[name]):,} sessions"
-        marks.append(bar(name, n / total, tip, behind=groups[name]))
+        marks.append(bar(name, n / total, tip, evidence=groups[name]))
     drawn_names = {name for name, _ in most}
     others = [row for row in rows if row["language"] not in drawn_names]
     if others:
         rest = sum(row["n"] for row in others)
-        marks.append(bar(OTHERS, rest / total, f"{OTHERS}: {rest:,} of {total:,} prompts", behind=others))
+        marks.append(bar(OTHERS, rest / total, f"{OTHERS}: {rest:,} of {total:,} prompts", evidence=others))
     return chart(
         "usage.languages",
         "Languages of prompts",
@@ -137,7 +137,7 @@ def _languages(rows: list[Row]) -> Chart | None:
 
 STUDY = Study(
     name="usage",
-    place=140,
+    order=140,
     title="Usage",
     question="How long are conversations, what does a prompt set off, and in which languages?",
     queries={

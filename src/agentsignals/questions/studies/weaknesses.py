@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 from agentsignals.questions.charts import bars
-from agentsignals.questions.estimates import Estimate, bar, chart, drawn, table
-from agentsignals.questions.question import Chart, Closed, Finding, Inputs, Outcome, Study, Table
+from agentsignals.questions.estimates import Estimate, bar, chart, table
+from agentsignals.questions.question import Chart, Finding, Inputs, NoSessions, Outcome, Study, Table
 from agentsignals.questions.written_lines import ALL, Rate, rates
 
 _NONE = "No repository was scanned: agentsignals scan REPO does it."
 _EXACT = "the interval takes findings as independent"
 _SHOWN = 15
-_OF_COMMITS = Closed("It counts lines of commits: the page Code has them.")
+_OF_COMMITS = NoSessions("It counts lines of commits: the page Code has them.")
 _NAMES = {"human_only": "human only", "collaborative": "collaborative", "vibe": "vibe coding", "unknown": "unknown"}
 _LIMITS = [
     "Findings of a static scanner are not confirmed weaknesses, and rates of different rule sets don't compare: the"
@@ -34,10 +34,10 @@ def _outcome(inputs: Inputs) -> Outcome:
     reported = [
         _finding(rate, scanner) for rate in weakness_rates if rate.files == ALL and rate.lines and _is_told(rate)
     ]
-    charts = drawn(
+    charts = [
         _chart("rules", "Introduced findings by rule", Counter(row["rule"] for row in new)),
         _chart("cwes", "Introduced findings by weakness", Counter(cwe for row in new for cwe in row["cwe"])),
-    )
+    ]
     return Outcome(reported, [_table(weakness_rates, scanner)], charts, _LIMITS)
 
 
@@ -76,20 +76,20 @@ def _table(weakness_rates: list[Rate], scanner: str) -> Table:
         ],
         n=weakness_rates[0].commits,
         of="commits that added lines",
-        behind=_OF_COMMITS,
+        evidence=_OF_COMMITS,
         note=f"scanner {scanner}",
     )
 
 
 def _chart(name: str, title: str, counted: Counter[str]) -> Chart | None:
-    rows = [bar(key, n, f"{key}: {n:,}", behind=_OF_COMMITS) for key, n in counted.most_common(_SHOWN)]
+    rows = [bar(key, n, f"{key}: {n:,}", evidence=_OF_COMMITS) for key, n in counted.most_common(_SHOWN)]
     spec, n, of = bars(rows, "findings"), counted.total(), "introduced findings"
     return chart(f"weaknesses.{name}", title, rows, spec, n=n, of=of)
 
 
 STUDY = Study(
     name="weaknesses",
-    place=230,
+    order=230,
     title="Weaknesses",
     question="Which weaknesses came with commits, and with whose lines?",
     queries={

@@ -7,8 +7,8 @@ from math import fsum
 from typing import Any
 
 from agentsignals.questions import sql
-from agentsignals.questions.estimates import count, of_signal, ranked, table
-from agentsignals.questions.formatting import bounded, plain
+from agentsignals.questions.estimates import count, ranked, signal_rows, table
+from agentsignals.questions.formatting import with_bound, without_bound
 from agentsignals.questions.question import Finding, Inputs, Outcome, Part, Row, Study, Table
 from agentsignals.redaction import redacted_part
 
@@ -31,7 +31,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         rows: list[Row],
         figures: Callable[[Row], list[Any]],
     ) -> Table:
-        rows.sort(key=lambda row: ([-(plain(figure) or 0) for figure in figures(row)], row["session_id"]))
+        rows.sort(key=lambda row: ([-(without_bound(figure) or 0) for figure in figures(row)], row["session_id"]))
         return table(
             f"worth.{name}",
             title,
@@ -42,15 +42,15 @@ def _outcome(inputs: Inputs) -> Outcome:
             ],
             n=len(by_id),
             of="sessions",
-            behind=[[row["session_id"]] for row in rows[:_MOST]],
+            evidence=[[row["session_id"]] for row in rows[:_MOST]],
             note="agentsignals show SESSION prints one.",
         )
 
     def cost_of(row: Row) -> list[Any]:
-        return [bounded(row["number"], by_id[row["session_id"]][sql.BOUND] is not None)]
+        return [with_bound(row["number"], by_id[row["session_id"]][sql.BOUND] is not None)]
 
     loops, failing, costly = (
-        [row for row in of_signal(inputs, path) if row[key]]
+        [row for row in signal_rows(inputs, path) if row[key]]
         for path, key in ((_REPETITION, "number"), (_ERRORS, "num"), (_COST, "number"))
     )
     runs, failed = (
@@ -79,13 +79,13 @@ def _first(of_session: dict[str, float]) -> list[Part]:
 
 
 def _findings(inputs: Inputs) -> list[Finding]:
-    priced = {row["session_id"]: row["number"] for row in of_signal(inputs, _COST) if row["number"] is not None}
-    failing = {row["session_id"]: row["num"] for row in of_signal(inputs, _ERRORS) if row["num"] is not None}
+    priced = {row["session_id"]: row["number"] for row in signal_rows(inputs, _COST) if row["number"] is not None}
+    failing = {row["session_id"]: row["num"] for row in signal_rows(inputs, _ERRORS) if row["num"] is not None}
     costs, errors = (sorted(of_session.values(), reverse=True) for of_session in (priced, failing))
     total, failed = fsum(costs), sum(errors)
     low = sum(row[sql.BOUND] is not None for row in inputs.rows["sessions"])
     return [
-        count(fsum(costs[:_MOST]) / total if total else None, len(costs), "share", behind=_first(priced)).finding(
+        count(fsum(costs[:_MOST]) / total if total else None, len(costs), "share", evidence=_first(priced)).finding(
             "worth.cost_share",
             f"Cost that the {_MOST} costliest sessions make up",
             "priced sessions",
@@ -96,7 +96,7 @@ def _findings(inputs: Inputs) -> list[Finding]:
             signals=(_COST,),
             priced=True,
         ),
-        count(sum(errors[:_MOST]) / failed if failed else None, int(failed), "share", behind=_first(failing)).finding(
+        count(sum(errors[:_MOST]) / failed if failed else None, int(failed), "share", evidence=_first(failing)).finding(
             "worth.error_share",
             f"Failed calls that lie in the {_MOST} sessions with most",
             "failed calls",
@@ -110,7 +110,7 @@ def _findings(inputs: Inputs) -> list[Finding]:
 
 STUDY = Study(
     name="worth_opening",
-    place=20,
+    order=20,
     title="Sessions worth opening",
     question="Where is it worth looking first?",
     queries={

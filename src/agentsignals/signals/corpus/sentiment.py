@@ -113,7 +113,7 @@ def _conversations(sessions: Sequence[_Labelled]) -> tuple[list[Conversation], s
             n, at = judged_messages.get(name, (0, 0))
             n += sum(value is not None for _, value, _ in judgement["messages"])
             judged_messages[name] = n, max(at, judgement["at"])
-    chosen = counts.chosen(judged_messages)
+    chosen = counts.main_labeller(judged_messages)
     judged = [session[chosen]["messages"] for session in sessions if chosen in session] if chosen is not None else []
     return [Conversation("", [Message(*m) for m in messages]) for messages in judged], chosen
 
@@ -183,7 +183,7 @@ def neg_by_turn_curve(sentiment_messages: Sequence[_Labelled]) -> Measured | Abs
     if labeller is None:
         return _NO_LABEL
     plateau = counts.total(
-        counts.negative_at(conversation, counts.PLATEAU, float("inf")) for conversation in conversations
+        counts.negative_between(conversation, counts.PLATEAU, float("inf")) for conversation in conversations
     )
     cohort = [{"turn": p.turn, "n": p.n, "neg": p.neg, "rate": p.rate} for p in _curve(conversations, cohort=True)]
     detail = {"plateau": _of(plateau), "plateau_n": plateau[1], "cohort": cohort, "labeller": labeller}
@@ -194,7 +194,7 @@ def _curve(conversations: list[Conversation], *, cohort: bool = False) -> list[P
     points = []
     for first, last in counts.bands():
         k, n = part = counts.total(
-            counts.negative_at(conversation, first, last, cohort=cohort) for conversation in conversations
+            counts.negative_between(conversation, first, last, cohort=cohort) for conversation in conversations
         )
         low, high = wilson(k, n) or (None, None)
         points.append(Point(turn=first, n=n, neg=k, rate=_of(part), ci_low=low, ci_high=high, low_n=n < LOW_N))
@@ -211,7 +211,7 @@ def neg_pct_turn5(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
     if labeller is None:
         return _NO_LABEL
     k, n = counts.total(
-        counts.negative_at(conversation, counts.PLATEAU, counts.PLATEAU) for conversation in conversations
+        counts.negative_between(conversation, counts.PLATEAU, counts.PLATEAU) for conversation in conversations
     )
     return _ratio((k, n), labeller, n=n) if n else Absent("not_computable", "no session reaches turn 5")
 

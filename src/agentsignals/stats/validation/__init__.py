@@ -99,7 +99,7 @@ def planted() -> tuple[Planted, ...]:
     return tuple(family for file in files for family in msgspec.json.decode(file.read_bytes(), type=list[Planted]))
 
 
-def in_words(  # noqa: PLR0913  (what is asked about, and how much is to be said)
+def validation_text(  # noqa: PLR0913  (what is asked about, and how much is to be said)
     signal: str, version: int, needs: Sequence[str], *, basis: str, classes: Sequence[str] = (), brief: bool = False
 ) -> str:
     """What was measured of a signal; of one that claims a meaning else that nothing was, and of which of its needs

@@ -12,9 +12,9 @@ import msgspec
 from agentsignals.errors import UsageError
 from agentsignals.questions.compare import MEASURES, Arms, Comparison, compare, outcome_rule
 from agentsignals.questions.compare.attempts import available
-from agentsignals.questions.compare.candidate import place
-from agentsignals.questions.compare.pairs import gap_text, without_tasks, worth
-from agentsignals.questions.failure_map import FailureMap, failure_map, passes_in_words, queries, words
+from agentsignals.questions.compare.candidate import task_key
+from agentsignals.questions.compare.pairs import gap_text, weight_text, without_tasks
+from agentsignals.questions.failure_map import FailureMap, class_text, failure_map, passes_text, queries
 from agentsignals.questions.formatting import formatted, signed
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, rate_interval
 from agentsignals.ui.drill_down import arms_of, compare_key, rows_of
@@ -232,8 +232,8 @@ def failures_page(reading: Reading, query: Query) -> Page:
         "listed": listed[part.start : part.end],
         "part": part,
         "by": by,
-        "class_words": words,
-        "passes": passes_in_words(made),
+        "class_words": class_text,
+        "passes": passes_text(made),
         "size": SIZE,
         "evidence": lambda session_id, signal: address("session", session_id, "explain", signal),
         "at": lambda session_id, seq: f"{address('session', session_id)}?at={seq}#e{seq}",
@@ -304,7 +304,7 @@ def compare_page(reading: Reading, query: Query) -> Page:
         "figure": _figure,
         "gap": gap_text,
         "signed": signed,
-        "worth": worth,
+        "worth": weight_text,
         "conclusions": {c.candidate: c for c in comparison.conclusions},
         "sides": lambda a, b: f"/sides?a={quote(a, safe='')}&b={quote(b, safe='')}",
         "attempt": lambda session_id: address("session", session_id),
@@ -332,7 +332,7 @@ def _tasks(whole: Arms, comparison: Comparison, other: str) -> list[dict[str, An
         tried: dict[str, list[Any]] = {}
         for attempt in whole.first.get(name, []):
             if attempt.task is not None and attempt.outcome is not None:
-                tried.setdefault(place(attempt, whole.by_dataset), []).append(attempt)
+                tried.setdefault(task_key(attempt, whole.by_dataset), []).append(attempt)
         sides.append(tried)
     left, right = sides
     rows = []

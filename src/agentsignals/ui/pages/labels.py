@@ -11,7 +11,7 @@ from agentsignals.labels import matching as agree
 from agentsignals.labels.agreement import Several
 from agentsignals.labels.classifier import classifier_of, corrected_shares
 from agentsignals.labels.tasks import tasks
-from agentsignals.stats.intervals import Corrected
+from agentsignals.stats.intervals import Prevalence
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Page, Query, Route, part_of
 from agentsignals.ui.queries import sql
@@ -57,9 +57,9 @@ def page(reading: Reading, query: Query) -> Page:
     return Page("labels.html.j2", "Labels", filled)
 
 
-def _corrected(task: str, of_task: Sequence[dict[str, Any]]) -> dict[str, dict[str, Corrected]]:
+def _corrected(task: str, of_task: Sequence[dict[str, Any]]) -> dict[str, dict[str, Prevalence]]:
     """What the counts of each classifier stand for, by class; nothing of one whose file is gone."""
-    shares: dict[str, dict[str, Corrected]] = {}
+    shares: dict[str, dict[str, Prevalence]] = {}
     for name in _by_number(of_task, "labeller"):
         with suppress(SourceError):
             if model := classifier_of(name, task):

@@ -11,7 +11,7 @@ import msgspec
 
 from agentsignals.ingest.plan import drift, versions
 from agentsignals.questions import findings
-from agentsignals.questions.ranking import Findings, of_too_few
+from agentsignals.questions.ranking import Findings, too_few_sessions
 from agentsignals.redaction import without_keys_in
 from agentsignals.signals.catalog import catalogue
 from agentsignals.ui.document import beginnings
@@ -29,7 +29,7 @@ MOST_ROWS = 200
 def of(reading: Reading, context: str) -> Findings:
     """What is said of the sessions of a context, as it is kept in the store for its present state."""
     n = sum(entry.context == context for entry in reading.store.manifest.sessions.values())
-    return of_too_few(n, context) or reading.kept(
+    return too_few_sessions(n, context) or reading.kept(
         ("findings", context), lambda: findings.findings(reading.store, context)
     )
 

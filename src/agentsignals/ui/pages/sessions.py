@@ -7,7 +7,7 @@ from threading import Thread
 from typing import Any, get_args
 
 from agentsignals.errors import AgentSignalsError, StoreError
-from agentsignals.questions.alignment import BECAUSE, FACTS, OF_TASK, OF_TRIAL, Facing, align, reference_of
+from agentsignals.questions.alignment import BECAUSE, FACTS, OF_TASK, OF_TRIAL, AlignedRow, align, reference_of
 from agentsignals.signals.catalog import catalogue
 from agentsignals.store import Store
 from agentsignals.store import fulltext as index
@@ -241,10 +241,10 @@ def _near(reading: Reading, session_id: str) -> list[dict[str, Any]]:
     return reading.rows(sql("pair.nearby"), {"session": reading.store.resolve(session_id)})
 
 
-def shown(rows: Sequence[Facing]) -> list[tuple[int, Facing | int]]:
+def shown(rows: Sequence[AlignedRow]) -> list[tuple[int, AlignedRow | int]]:
     """The rows by number from 1, at most `MOST_SHOWN`: of a long stretch in which both do the same its ends, and
     between them how many are left out."""
-    listed: list[tuple[int, Facing | int]] = []
+    listed: list[tuple[int, AlignedRow | int]] = []
     at = 0
     while at < len(rows) and len(listed) < MOST_SHOWN:
         end = at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
-from agentsignals.questions.question import mark_names, noting, row_names
+from agentsignals.questions.question import collecting_evidence, mark_names, row_names
 from agentsignals.questions.studies import studies
 from agentsignals.ui.document import UNDRAWN, WHOSE, Document, beginnings, document
 from agentsignals.ui.drill_down import key_of, opening, sizes
@@ -32,7 +32,7 @@ def page(reading: Reading, query: Query, name: str) -> Page:
 
 
 def _page(reading: Reading, name: str, context: str) -> Page:
-    with noting() as notes:
+    with collecting_evidence() as notes:
         contents = document(reading.store, [name], context)
     opened = sizes(notes)
     of_context = "" if context == reading.main_context or studies()[name].context != "either" else context
