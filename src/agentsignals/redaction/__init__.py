@@ -1,7 +1,8 @@
-"""Masks what must not leave the machine in a text: keys, passwords, logins, mail addresses, user names, numbers.
+"""Masks secrets and personal data in texts: keys, passwords, logins, mail addresses, user names, numbers.
 
-Patterns know the shapes of secrets and the names they go by, not their meaning: what looks like prose passes. A mask
-is one word for all of a kind; of people and machines a pseudonym, the same for the same by the same key.
+Patterns know the shape of a secret or the name before it, not its meaning: a secret that looks like prose passes. A
+mask is one word for each kind, such as `[key]`. People and machines get a pseudonym, which is the same for the same
+person and the same pseudonym key.
 """
 
 from __future__ import annotations
@@ -16,10 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.redaction import encoded, keys, named, personal
-from agentsignals.redaction import encoded as unseen
-from agentsignals.redaction import keys as values
-from agentsignals.redaction import named as logins
+from agentsignals.redaction import encoded, keys, named, personal, values
 from agentsignals.redaction.personal import KEY_BYTES, Pseudonyms, word
 from agentsignals.redaction.spans import Span, bytewise, masked, merged, new
 
@@ -49,16 +47,16 @@ _LONG_DIGITS = 10**11
 def _spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
     """The places in a text that must not leave, in order and apart; `depth` writings in it are undone."""
     hits: list[Span] = []
-    text = unseen.in_plain_letters(text)
-    if unseen.is_in(text):
-        hits += unseen.joined(text, _spans, depth)
-        text = unseen.without_colours(text)
+    text = encoded.in_plain_letters(text)
+    if encoded.has_invisible(text):
+        hits += encoded.rejoined(text, _spans, depth)
+        text = encoded.without_colours(text)
     low = _lower(text)
     raw = bytewise(text)
     hits += (
         *keys.spans(text),
-        *logins.spans_logins(text, low),
-        *named.spans(text, low),
+        *named.logins(text, low),
+        *named.secrets(text, low),
         *personal.spans(text, low, raw),
     )
     numbered: list[tuple[int, int]] = []
@@ -85,10 +83,10 @@ def _lower(text: str) -> str:
 def _key_spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
     """The keys in a text that their shape gives away, in any writing, without what was masked."""
     hits: list[Span] = []
-    text = unseen.in_plain_letters(text)
-    if unseen.is_in(text):
-        hits += unseen.joined(text, _key_spans, depth)
-        text = unseen.without_colours(text)
+    text = encoded.in_plain_letters(text)
+    if encoded.has_invisible(text):
+        hits += encoded.rejoined(text, _key_spans, depth)
+        text = encoded.without_colours(text)
     hits += keys.spans(text)
     raw = bytewise(text)
     runs = list(keys.RUNS(raw))
@@ -114,14 +112,13 @@ def without_keys(text: str) -> str:
 
 
 def without_keys_in(value: _T) -> _T:
-    """The same value without keys in any of its texts, names and fields: what is said of a store is handed on, and
-    names of tools, models, files and places may hold one."""
+    """Return the value with keys masked in all its texts and names, since tool, model and file names may hold one."""
     made: _T = with_texts(value, without_keys)
     return made
 
 
 def with_texts(value: Any, mask: Callable[[str], str]) -> Any:
-    """The same value with each of its texts, names and fields masked."""
+    """Return the value with `mask` applied to each of its texts, names and fields."""
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, list | tuple):
@@ -147,7 +144,7 @@ def texts_in(value: Any) -> Iterator[str]:
 
 def redacted(text: str) -> str:
     """The text with its secrets masked, with one word for all of a kind: the same whoever masks it, and where."""
-    if len(text) < values.LEAST_CHARS_VALUES or _HARMLESS.fullmatch(text):
+    if len(text) < values.LEAST_CHARS or _HARMLESS.fullmatch(text):
         return text
     spans = _spans(text)
     return masked(text, spans, word) if spans else text
@@ -175,7 +172,7 @@ class Redactor:
         self._mask = Pseudonyms(secrets.token_bytes(KEY_BYTES) if key is None else key).mask if apart else word
         self.counts: dict[str, int] = {}
         self.drawn: set[str] = set()
-        """What was masked and looks drawn by chance: parts of it may stand nowhere else."""
+        """Masked values that look random. No part of them may stand anywhere else."""
         self._cache: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._cached_chars = 0
 
@@ -202,7 +199,7 @@ class Redactor:
 
     def plain(self, text: str, times: int = 1) -> str:
         """The text masked as it stands."""
-        if len(text) < values.LEAST_CHARS_VALUES:
+        if len(text) < values.LEAST_CHARS:
             return text
         return self._counted(self._cache.get(text) or self._looked_through(text), times)
 
@@ -259,7 +256,7 @@ class Redactor:
             and name.lower() in _AUTH
             and clean == value
             and isinstance(value, str)
-            and logins.is_login(value)
+            and named.is_login(value)
         ):
             self.counts["login"] = self.counts.get("login", 0) + times
             return "[login]"

@@ -1,7 +1,8 @@
-"""Secrets in another writing: base64, hex, and characters escaped as addresses, JSON, HTML and programs escape them.
+"""Finds secrets in other encodings: base64, hex, compressed data, and characters escaped for URLs, JSON, HTML and
+programs.
 
-What is decoded is looked through as any text is, and again, three writings deep. Of base64 and hex the whole value is
-masked, of escapes the part that says the secret.
+Decoded text is searched like any other text, up to three encodings deep. Of base64 and hex the whole value is masked,
+of escapes the part that holds the secret.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.spans import Span, Stretches
 
 DEEPEST = 3
-"""So many writings inside each other are undone."""
+"""Nested encodings that are undone."""
 Look = Callable[[str, int], list[Span]]
 """The places in a text that must not leave, given how many writings may still be undone."""
 
@@ -44,12 +45,12 @@ _PACKED = (
     "eJ",
     *(f"{head}{n}" for head, last in (("eN", "opqr"), ("eA", "EFGH"), ("eF", "4567")) for n in last),
 )
-"""How base64 of what gzip and zlib pack begins (RFC 1952, RFC 1950)."""
+"""Base64 prefixes of gzip and zlib data (RFC 1952, RFC 1950)."""
 _UTF16_CHARS, _UTF16_ZEROS = 40, 8
-"""So many letters A, of zeros, are in the beginning of one at least."""
+"""Letters A (zero bytes) that the first 40 characters of UTF-16 in base64 hold at least."""
 _UNPACKED_BYTES = 64 * 1024
 _TIMES_READ = 4
-"""So many times its length a text is unpacked, and read again from later lines; 64 KiB are in any."""
+"""A text is unpacked, and later lines read again, up to this multiple of its length (and always up to 64 KiB)."""
 _AGAIN_CHARS = 200
 """Then so much is read from a line in what was read before."""
 _BASE64_REST = deferred_pattern(r"[A-Za-z0-9+/_-]*(?:(?:\r?\n|\\n)[ \t]{0,20}[A-Za-z0-9+/_-]{4,})*={0,2}")
@@ -84,7 +85,7 @@ class Runs:
         """So far the text was read."""
 
     def in_base64(self, start: int, end: int) -> Iterator[Span]:
-        """What a run says in base64, where that must not leave."""
+        """Yield secrets that a run holds in base64."""
         text, depth = self._text, self._depth
         if depth and text.startswith(_PACKED, start):
             if self._left_chars <= 0:  # a bomb in every line: what can't be looked through does not leave
@@ -116,7 +117,8 @@ class Runs:
                 break
 
     def _end(self, at: int) -> int:
-        """Where base64 ends that goes on here; soon, where it was read before and much was."""
+        """Return where the base64 ends that continues here; a nearby end if it was read before and the budget is
+        spent."""
         again = at < self._in_base64 and self._left_chars <= 0
         rest = _BASE64_REST.match(self._text, at, at + _AGAIN_CHARS if again else len(self._text))
         done = rest.end() if rest else at
@@ -125,7 +127,7 @@ class Runs:
         return done
 
     def in_hex(self, start: int, end: int) -> Iterator[Span]:
-        """What a run says in hex, where that must not leave. A line within what was read says the same again."""
+        """Yield secrets that a run holds in hex. Lines that were already read with an earlier one are skipped."""
         if not self._depth or start < self._in_hex:
             return
         if begun := _HEX.search(self._text, start, min(end, start + _SEARCHED_CHARS)):
@@ -136,15 +138,14 @@ class Runs:
 
 
 def _group(text: str, start: int, at: int) -> int:
-    """Where a group of four begins, two before the one here: text behind other bytes looks like text in no certain
-    group, and groups are counted from the run's beginning."""
+    """Return where a group of four begins, two groups before this place. Behind binary data the alignment of text is
+    unknown, and groups are counted from the start of the run."""
     first = 1 + max(text.rfind(sign, start, at) for sign in "=.")
     return max(start, first, at - (at - max(start, first)) % 4 - 8)
 
 
 def in_dump(text: str, raw: bytes, look: Look, depth: int) -> Iterator[Span]:
-    """What bytes say that stand apart, as `xxd`, `hexdump` and programs print them, where that must not leave. `raw`:
-    the text bytewise."""
+    """Yield secrets in bytes printed apart, as `xxd`, `hexdump` and programs print them."""
     if not depth:
         return
     apart = chain.from_iterable(_HEX_APART.finditer(text, start, end + 1) for start, end in _MAY_BE_APART(raw))
@@ -158,7 +159,7 @@ def in_dump(text: str, raw: bytes, look: Look, depth: int) -> Iterator[Span]:
 
 
 def _bytes(encoded: str) -> bytes:
-    """What base64 says, of either alphabet, as far as it is whole."""
+    """Decode base64 of either alphabet, as far as it is complete."""
     bare = _NO_BASE64.sub("", encoded.replace("\\n", "\n")).replace("-", "+").replace("_", "/")
     bare = bare[: -1 if len(bare) % 4 == 1 else None]
     return b64decode(bare + "=" * (-len(bare) % 4))
@@ -174,7 +175,7 @@ def _unpacked(encoded: str) -> str:
 
 
 def escaped(text: str, look: Look, depth: int) -> Iterator[Span]:
-    """What must not leave in the parts of a text that have escapes."""
+    """Yield secrets in the escaped parts of a text."""
     if not depth or not ("%" in text or "\\" in text or "&" in text):
         return
     start = end = -1
@@ -191,7 +192,7 @@ def escaped(text: str, look: Look, depth: int) -> Iterator[Span]:
 
 
 def _undone(text: str, start: int, end: int, look: Look, depth: int) -> Iterator[Span]:
-    """What must not leave in a part of a text with its escapes undone, in places of the text."""
+    """Yield secrets in a part of a text with its escapes undone, at their places in the text."""
     parts: list[str] = []
     at: list[int] = []
     stood: list[int] = []
@@ -205,7 +206,6 @@ def _undone(text: str, start: int, end: int, look: Look, depth: int) -> Iterator
     parts.append(text[done:end])
 
     def place(n: int) -> int:
-        """Where the part's character of that number stood."""
         k = bisect_right(at, n)
         return stood[k - 1] + n - at[k - 1] if k else start + n
 
@@ -244,8 +244,7 @@ _WIDTHLESS = (
     "\0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff\u0300-\u0338"
 )
-"""What Unicode calls ignorable by default, and marks over letters; also the zeros between letters of UTF-16 that was
-read as bytes."""
+"""Characters that Unicode calls ignorable by default, combining marks, and the zero bytes of UTF-16 read as bytes."""
 _IS_WIDTHLESS = deferred_pattern(f"[{_WIDTHLESS}]")
 _KEY_CHAR = "[A-Za-z0-9_+/=.~:@%-]"
 _BETWEEN = r"[ \t]{0,3}(?:[.&+]|\.\.)?[ \t]{0,3}(?:\r?\n[ \t]{0,40})?"
@@ -260,8 +259,8 @@ _OTHER_FONT = deferred_pattern("[\u00a0\u2000-\u200a\u202f\u205f\u3000\uff01-\uf
 _PARTS = deferred_pattern(rf"[\x1b\x9b\\\"'^{_WIDTHLESS}](?:(?<=[{_WIDTHLESS}])|{_OF_COLOUR}|{_OF_JOINT})")
 
 
-def is_in(text: str) -> bool:
-    """Whether there is anything of it in a text."""
+def has_invisible(text: str) -> bool:
+    """Return whether a text has colours, characters without width, or joints of literals."""
     return (
         "\x1b" in text
         or ("\\" in text and any(mark in text for mark in _MARKS))
@@ -281,8 +280,8 @@ def without_colours(text: str) -> str:
     return _COLOUR.sub(lambda colour: " " * len(colour[0]), text)
 
 
-def joined(text: str, look: Callable[[str, int], list[Span]], depth: int) -> Iterator[Span]:
-    """What must not leave in a text as people see it, in places of the text."""
+def rejoined(text: str, look: Callable[[str, int], list[Span]], depth: int) -> Iterator[Span]:
+    """Yield secrets in a text without invisible characters and joints, at their places in the text."""
     hits = [hit.span() for hit in _PARTS.finditer(text)]
     if not depth or not hits:
         return
@@ -294,7 +293,6 @@ def joined(text: str, look: Callable[[str, int], list[Span]], depth: int) -> Ite
         gone.append(before + end - start)
 
     def place(n: int) -> int:
-        """Where the character of that number stood."""
         k = bisect_right(at, n)
         return n + (gone[k - 1] if k else 0)
 

@@ -1,7 +1,8 @@
-"""The last look at what is about to leave: keys by their shape, in any writing, and parts of what was masked.
+"""Last check before a text leaves: keys by their shape, in any encoding, and parts of values that were masked
+elsewhere.
 
-Masking is done where texts are; this is for whatever forgot it. Of a key it says no. A value that only a name beside it
-gave away stands elsewhere without that name: once it is known, its parts are masked there, too.
+Masking happens where texts are made; this catches what forgot it. A value that only the name before it gave away may
+stand elsewhere without the name. Once it is known, its parts are masked there too.
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ import re
 from collections.abc import Iterable
 
 from agentsignals.redaction import Redactor, key_kind
-from agentsignals.redaction.keys import is_mixed
 from agentsignals.redaction.personal import word
 from agentsignals.redaction.spans import Span, masked, merged
+from agentsignals.redaction.values import is_mixed
 
 PART_CHARS = 12
-"""So many letters and digits in a row of something drawn are no chance: 36 to the 12th."""
+"""So many letters and digits of a random value in a row are no coincidence: 36 to the 12th."""
 _DIFFERENT = 6
-"""Of those so many are different: zeros in a row stand anywhere."""
+"""Of these, so many must differ, because runs of zeros occur anywhere."""
 _OF_KEYS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_+/=.~%:!@#^&*$-")
-"""What stands in values without being a quote or an escape, which a file's form needs."""
+"""Characters of values that are neither quote nor escape, which a file's syntax needs."""
 _TOKEN = re.compile(rf"[a-z0-9]{{{PART_CHARS},}}")
 
 
@@ -37,7 +38,7 @@ class Guard:
         return "part of a secret that was masked elsewhere" if self.has_part(text) else key_kind(text)
 
     def has_part(self, text: str) -> bool:
-        """Whether part of a value that was masked elsewhere is in a text."""
+        """Return whether a text holds part of a value that was masked elsewhere."""
         return bool(self._parts) and not self._parts.keys().isdisjoint(_ends(text))
 
     def without_parts(self, text: str) -> str:
@@ -55,7 +56,7 @@ class Guard:
 
 
 def _stretch(low: str, at: int, value: str, part: str) -> tuple[int, int]:
-    """From where to where a text says the same as a value, of which a part stands at this place."""
+    """Return the bounds of the text around `at` that equals the masked value around its part."""
     within = value.index(part)
     start, end = at, at + PART_CHARS
     n = within

@@ -14,8 +14,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.redaction.keys import (
-    BREAK,
+from agentsignals.redaction.keys import BREAK
+from agentsignals.redaction.spans import Span, places
+from agentsignals.redaction.values import (
+    LEAST_CHARS,
     Word,
     in_header,
     is_drawn,
@@ -25,8 +27,6 @@ from agentsignals.redaction.keys import (
     is_secret,
     is_variable,
 )
-from agentsignals.redaction.keys import LEAST_CHARS_VALUES as LEAST_CHARS
-from agentsignals.redaction.spans import Span, places
 
 _NEEDLES: tuple[tuple[str, Word], ...] = (
     *((needle, "password") for needle in ("assw", "assphrase", "_pass", "dbpass", "pwd")),
@@ -51,14 +51,14 @@ _BARE_CHAR = r"(?:(?!&\w+=|\\{1,4}[\"'`]|\\[nrt])[^\s\"'`;<>,)\]}])"
 _BARE_REST = deferred_pattern(f"{_BARE_CHAR}{{0,4000}}")
 _BARE_END = deferred_pattern(r"[\s\"'`;<>,)\]}&\\](?:(?<![&\\])|(?<=&)(?=\w+=)|(?<=\\)(?=\\{0,3}[\"'`]|[nrt]))")
 _BARE_CHARS = 100
-"""So much of a value without quotes tells whether it is one, and only then its rest is looked for."""
+"""So much of an unquoted value shows whether it is a secret. Only then the rest is read."""
 _NEXT_LINE = deferred_pattern(BREAK + r"(?P<rest>[\w+/.-]{6,400}={0,2})(?=[ \t]{0,40}(?:[\r\n\"'`|│\\]|\Z))")
 _BROKEN_CHARS = 12
-"""So much of a value stands on each of its lines but the last."""
+"""Characters of a broken value on each of its lines but the last."""
 _CUT = deferred_pattern(r"[|]|[^\0-\x7f]")
-"""Where a value may end that is no secret as it stands: a table's cell, a command, another script."""
+"""Where an unquoted value may end inside a word: a table cell, a pipe, another script."""
 _TELLS = frozenset((":", "=", ":=", "=>"))
-"""What stands between a name and its value, and nowhere else."""
+"""Operators that always stand between a name and its value."""
 _NAME = deferred_pattern(r"[\w.-]*")
 _HEADER = deferred_pattern(
     r"(?i:authorization)\\{0,4}[\"'`]?[ \t]{0,3}[:=,][ \t]{0,3}\\{0,4}[\"'`]?[brf]?"
@@ -84,7 +84,7 @@ _OTHER = frozenset(
 """Words of names that speak of tokens, keys and passwords and hold none."""
 
 
-def spans(text: str, low: str) -> Iterator[Span]:
+def secrets(text: str, low: str) -> Iterator[Span]:
     """Every value that its name says to be a secret, and the values of headers that carry one. `low`: the text in small
     letters.
     """
@@ -110,7 +110,7 @@ def spans(text: str, low: str) -> Iterator[Span]:
 
 @lru_cache(maxsize=4096)
 def names_a_secret(name: str) -> Word | None:
-    """What a name says of its value: the strongest word in it; None when nothing."""
+    """Return the strongest kind of secret that a name states, or None."""
     low = name.lower()
     strongest = next((word for needle, word in _NEEDLES if needle in low), None)
     strongest = strongest or next((word for _, _, word in _keys(name, low)), None)
@@ -127,7 +127,7 @@ def _values(text: str, named: Iterable[tuple[int, str, Word]]) -> Iterator[Span]
 
 
 def _keys(text: str, low: str) -> Iterator[tuple[int, str, Word]]:
-    """Where a name speaks of a key: one that opens something, or any other that is a word of its own in it."""
+    """Yield names of keys: one that opens something, or `key` as a word of its own."""
     for at in places(low, "key"):
         word = text[at : at + 3]
         if word[1:] not in ("ey", "EY"):
@@ -166,8 +166,7 @@ def _value(text: str, at: int, needle: str, word: Word) -> Span | None:
 
 
 def _last(text: str, start: int, end: int) -> int:
-    """Where a value ends that a terminal or a mail broke over lines: its next lines are nothing else, and look drawn as
-    it does."""
+    """Return where a value ends that a terminal or a mail broke over lines: each next line looks random too."""
     while is_random(text[start:end], _BROKEN_CHARS) and (more := _NEXT_LINE.match(text, end)):
         if not (is_random(more["rest"], LEAST_CHARS) or is_drawn(more["rest"])):
             break
@@ -176,7 +175,7 @@ def _last(text: str, start: int, end: int) -> int:
 
 
 def _place(text: str, at: int) -> tuple[int, int, bool]:
-    """Where a value begins and ends, and whether it stands in quotes; nowhere, where nothing can be one."""
+    """Return start and end of the value, and whether it is quoted. The bounds are equal if there is none."""
     quote = _QUOTE.match(text, at)
     if quote:
         end = text.find(quote[0], quote.end(), quote.end() + _MOST_QUOTED)
@@ -189,7 +188,7 @@ def _place(text: str, at: int) -> tuple[int, int, bool]:
 
 
 def _joined(needle: str, name: str, value: str, joint: re.Match[str], *, quoted: bool) -> bool:
-    """Whether what stands between a name and a value can join them."""
+    """Return whether the text between a name and a value can join them."""
     op, gap = joint["op"], joint["gap"]
     if needle.lower() == "pwd" and (value[:1] in "/~.-" or op not in ("=", ":")):
         return False
@@ -222,7 +221,7 @@ _NEXT = r"(?:\s|\\{1,2}[nrt]){1,8}(?:\d{1,6}[→\t:|]\s{0,4})?(?:[+>|#-]{1,3}\s{
 _OPTIONS = deferred_pattern(" -[pPawuU]")
 """Options that say a password begin so."""
 _WORD = r"(?:\b|(?<=\\[nrt]))"
-"""Where a command's name begins: also after an escaped line end or tab."""
+"""Start of a command name, also after an escaped line end or tab."""
 
 
 class _Way(NamedTuple):
@@ -231,7 +230,7 @@ class _Way(NamedTuple):
     signs: tuple[str, ...]
     """Small letters with one of which it begins."""
     pattern: re.Pattern[str]
-    """What stands there; the password is its `value`."""
+    """Its group `value` is the password."""
     needed: tuple[str, ...]
     """Small letters one of which such a text has anywhere."""
 
@@ -275,7 +274,7 @@ _OF_OTHERS = _ways(
 )
 
 
-def spans_logins(text: str, low: str) -> Iterator[Span]:
+def logins(text: str, low: str) -> Iterator[Span]:
     """Every login that its place gives away. `low`: the text in small letters."""
     for at in places(text, "://") if "://" in text else ():
         login = _LOGIN.match(text, at + 3)
@@ -309,8 +308,8 @@ def _passwords(text: str, low: str, way: _Way) -> Iterator[Span]:
 
 
 def is_login(encoded: str) -> bool:
-    """Whether it says NAME:PASSWORD in base64, or may have before its letters became of one case: then it says nothing
-    any more, and is guessed."""
+    """Return whether a text is NAME:PASSWORD in base64. Base64 in one case decodes to nothing and is judged by its
+    look."""
     try:
         plain = encoded.replace("-", "+").replace("_", "/")
         decoded = b64decode(plain + "=" * (-len(plain) % 4), validate=True)

@@ -1,5 +1,7 @@
-"""What tells of a person: mail addresses, names in home folders, telephone numbers, cards, accounts, addresses of
-machines. Numbers are masked only where their own check says that they are one.
+"""Finds what identifies a person or machine: mail addresses, home folders, telephone numbers, cards, accounts, IP
+addresses.
+
+Numbers are masked only where their own checksum or form holds.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _ROUTE = deferred_pattern(
     r"(?i:me|self|all|new|edit|list|login|logout|sign\w*|register|profile|settings|search|count|by|current|admin|index|api"
     r"|create|update|delete|verify|password|avatar|\d+|[0-9a-f-]{24,})\Z"
 )
-"""What stands after `/users/` in addresses of programs, where it names nobody."""
+"""Words after `/users/` in URLs of programs that name nobody."""
 _PLACE = deferred_pattern(r"/[\w.-]")
 _NO_PLACE = deferred_pattern(
     rf"(?:(?!{SIGN})(?<=[\w.~}})*-])(?<!\\[nrt])|(?i:get|post|put|patch|delete|head|route)\W{{1,4}})\Z"
@@ -56,11 +58,11 @@ _NOT_PUBLIC_V4 = tuple(
         ),
     )
 )
-"""What nobody in the open net has (IANA's IPv4 special-purpose address registry). Written out: `is_global` says another
-thing in every few versions of Python."""
+"""Networks without public hosts (IANA's IPv4 special-purpose address registry). Written out, because `is_global`
+differs between Python versions."""
 _NOT_PUBLIC_V6 = tuple(map(IPv6Network, ("2001:2::/48", "2001:db8::/32", "3fff::/20")))
-"""The same of 2000::/3: for benchmarks and for documents. An address that holds an IPv4 address (2002::/16, 2001::/32)
-tells of a machine as that does."""
+"""Networks without public hosts inside 2000::/3: benchmarks and documentation. An address that embeds an IPv4 address
+(2002::/16, 2001::/32) identifies a machine."""
 _COLONS = deferred_pattern(r":[0-9a-fA-F]{0,4}:")
 _BEFORE_ADDRESS = deferred_pattern(r"(?:\A|[^A-Za-z0-9_.:]|(?<![0-9A-Fa-f:]):|\\[nrt])\Z")
 _IPV6 = deferred_pattern(r"[23][0-9a-fA-F]{3}:[0-9a-fA-F:]{4,34}")
@@ -133,7 +135,6 @@ def _path_before(text: str, at: int) -> str:
 
 
 def _is_route(text: str, at: int, user: re.Match[str]) -> bool:
-    """Whether `/users/…` in small letters is an address in a program, and no folder of somebody's."""
     return (
         not _PLACE.match(text, user.end())
         or _ROUTE.match(user[0]) is not None
@@ -173,7 +174,7 @@ def _addresses_v6(text: str) -> Iterator[Span]:
 
 
 def _is_public_v4(text: str) -> bool:
-    """Whether it is an address of the open net: a version such as 1.2.3.4 is not told from one, and is left alone."""
+    """Return whether it is a public address. Versions such as 1.2.3.4 look the same and are not masked."""
     try:
         address = IPv4Address(text)
     except AddressValueError:

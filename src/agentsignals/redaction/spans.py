@@ -1,4 +1,4 @@
-"""Places in a text that are masked, and the text with them masked: what every detector gives, put together."""
+"""Spans of a text that are masked: merged, cleared of earlier masks, and replaced."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ _MASK = re.compile(
 SIGN = r"(?:(?<=(?<![\w.+-])[+-])|(?<=(?<![\w.+-])[+-]{2})|(?<=\\[nr][+-]))"
 """After the sign that a diff puts before a line."""
 BEGINS = rf"(?:(?<![A-Za-z0-9_.-])|(?<=\\[nrt])|{SIGN})"
-"""Where nothing runs into what follows: letters of scripts without blanks between words don't, nor does an escaped
-line end or tab."""
+"""Start of a word. Letters of scripts without blanks may precede it, and an escaped line end or tab."""
 _JUDGED = frozenset(("login", "secret"))
 """Kinds that what a value looks like decides on."""
 
@@ -37,7 +36,7 @@ class Stretches:
         self._least = b"x" * least
 
     def __call__(self, raw: bytes) -> Iterator[tuple[int, int]]:
-        """From where to where each goes. `raw`: the text as `bytewise` gives it."""
+        """Yield start and end of each run. `raw` is the text from `bytewise`."""
         marks = raw.translate(self._table)
         at = marks.find(self._least)
         while at >= 0:
@@ -53,7 +52,7 @@ def bytewise(text: str) -> bytes:
 
 
 def places(text: str, needle: str) -> Iterator[int]:
-    """Where a needle stands."""
+    """Yield each place of a needle."""
     at = text.find(needle)
     while at >= 0:
         yield at
@@ -61,7 +60,7 @@ def places(text: str, needle: str) -> Iterator[int]:
 
 
 def has_mask(value: str) -> bool:
-    """Whether something in it was masked before."""
+    """Return whether part of the value was masked before."""
     return "[" in value and _MASK.search(value) is not None
 
 

@@ -1,6 +1,7 @@
-"""What a shell command does: read, search, test, build, version control, write, or just run; and which files it writes.
+"""Reads a shell command line: its kind (read, search, test, build, version control, write, run) and the files it
+writes.
 
-A path with a variable, glob or substitution in it is not resolved and not reported.
+Paths with a variable, glob or substitution are not resolved and not reported.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _BLOCKS = {**dict.fromkeys(("if", "for", "while", "until", "case"), 1), **dict.f
 
 
 class Command(Struct, frozen=True):
-    """What a command does, the one file it is about (None when there is none, or several), and the files it writes."""
+    """The kind of a command line, its file (None if there is none, or several), and the files it writes."""
 
     kind: ShellKind
     path: str | None
@@ -72,7 +73,7 @@ def parse(command: str) -> Command:
 
 
 def writes_of(reader: Reader, text: str) -> tuple[Write, ...]:
-    """What a text writes that Python, a shell or `patch` reads."""
+    """Return what a text writes that Python, a shell or `patch` reads."""
     if reader == "shell":
         return parse(text).writes
     if reader == "patch":
@@ -96,19 +97,19 @@ class _Reading:
     def __init__(self) -> None:
         self.kinds: dict[ShellKind, None] = {}
         self.substituted: ShellKind | None = None
-        """What the first substitution does."""
+        """Kind of the first command inside a substitution."""
         self.sources: list[_Source] = []
         self.writes: list[tuple[int, Write]] = []
         """Each with the number of its simple command."""
         self.texts: dict[str, str] = {}
-        """Of the files written in this line, those whose whole text is told."""
+        """Files written in this line whose whole text is known."""
         self.runs: list[tuple[Reader, str]] = []
         self.folders: list[str | None] = [""]
         self.depth = self.n_taken = self.blocks = 0
         self.feeds: tuple[list[str], str, Heredoc | None, Any] | None = None
         """The command that feeds the next through a pipe."""
         self.is_safe, self.stops = True, False
-        """Whether nothing so far could have kept the line from coming here; whether a failure ends it (`set -e`)."""
+        """`is_safe`: no earlier command could have ended the line. `stops`: a failure ends it (`set -e`)."""
 
     def take(self, simple: Simple, heredoc: Heredoc | None, end: str, read: str | None) -> None:
         words, targets, depth, substituted = simple
@@ -145,7 +146,7 @@ class _Reading:
         self.went_on(end, can_fail=bool(kind) and kind != "write")
 
     def went_on(self, end: str, can_fail: bool) -> None:
-        """Whether what comes after this end of a command runs whatever the command did."""
+        """Update `is_safe`: does the next command run whatever this one did?"""
         if end == "&&" or (self.stops and end != "||" and end[:1] != "|"):
             self.is_safe = self.is_safe and not can_fail
         elif end == "||":
@@ -188,7 +189,7 @@ class _Reading:
         )
 
     def read_by(self, reader: Reader, words: list[str], heredoc: Heredoc | None, fed: Any, read: str | None) -> None:
-        """What the script or the patch writes that a command reads: from its words, a here-document, a pipe, a file."""
+        """Read the script or patch that a command runs, from its arguments, a here-document, a pipe or a file."""
         text: str | None = None
         option = next((n for n, w in enumerate(words[:-1]) if w == "-c"), None)
         files = [w for w in operands(words, _PATCH_VALUED)[reader == "patch" and words[0] == "git" :] if w != "-"]
@@ -213,7 +214,7 @@ class _Reading:
         self.wrote(diff_writes(text, strip) if reader == "patch" else writes_of(reader, text))
 
     def looked_into(self, words: list[str], substituted: bool) -> tuple[Kind, str, list[str]]:
-        """Of a command whose first word does not say it all: what it is for, its name, its words from the name on."""
+        """Return kind, name and words of a command whose first word is not decisive."""
         direct = DIRECT.get(words[0])
         if direct is not None:
             return direct(words), words[0], words
@@ -351,7 +352,7 @@ def _files_read(words: list[str], name: str) -> list[str]:
 
 
 def _files_searched(words: list[str], name: str) -> list[str]:
-    """Of a search only the operands with an extension: the others are folders."""
+    """Operands with an extension: others are folders."""
     if name in _NAMES_NO_FILE:
         return []
     arguments = operands(words, _SEARCH_VALUED)

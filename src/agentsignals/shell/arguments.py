@@ -24,16 +24,17 @@ class Write(Struct, frozen=True, gc=False, kw_only=True):
     path: str
     op: EditOp
     how: Literal["", "whole", "append", "replace", "insert", "substitute", "patch"] = ""
-    """What `new` does; empty: the text is not told. `substitute`: in each line; `patch`: `new` is the file's diff."""
+    """How `new` changes the file; empty if the text is unknown. `substitute`: in each line; `patch`: `new` is the
+    diff."""
     new: str = ""
     old: str = ""
     everywhere: bool = False
     line: int | None = None
-    """Of a change of numbered lines: the first that goes (`replace`) or the one before the new (`insert`)."""
+    """For numbered lines: the first removed (`replace`), or the one before the new text (`insert`)."""
     n_old: int = 0
-    """How many numbered lines go."""
+    """Number of lines removed, for numbered lines."""
     origin: EditOrigin | None = None
-    """Where the text that comes in is from; None where none does."""
+    """Origin of the new text. None if there is none."""
     source: str | None = None
     """The file, the revision, the address or the program that it is from."""
     is_sure: bool = False
@@ -107,7 +108,7 @@ _CLUSTER = re.compile(r"-[a-zA-Z0-9]*e$").match
 
 
 def in_place(words: Sequence[str]) -> bool:
-    """Whether `sed` or `perl`-like words change their files."""
+    """Return whether `sed`, `perl` or `ruby` edit their files in place."""
     edits = _IN_PLACE if words[0].endswith("sed") else _PERL_IN_PLACE
     return any(map(edits, [word for word in words if word[:1] == "-" and "i" in word]))
 
@@ -146,7 +147,8 @@ _SPECIAL_EXTENDED = re.compile(r"[\\*\[\]^$+?(){}|]").search
 
 
 def edited_in_place(words: Sequence[str]) -> Writes:
-    """What `sed -i` puts in, where its script is plain text or numbers its lines; else only which files it changes."""
+    """Return the edits of `sed -i` whose script is plain text or numbers lines; of other scripts only the changed
+    files."""
     scripts, files = _scripts_and_files(words)
     is_basic = words[0].endswith("sed") and _EXTENDED.isdisjoint(words)
     changes = [] if words[0] == "ruby" else _plain(scripts, _SPECIAL if is_basic else _SPECIAL_EXTENDED)

@@ -1,4 +1,4 @@
-"""What one simple command is for, by its name and first words (design/signals.md#tool-classes)."""
+"""The kind of one simple command, by its name and first words (design/signals.md#tool-classes)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _RUNNERS: dict[str, frozenset[str]] = {
     **dict.fromkeys(names("bundle asdf"), names("exec")),
     "rtk": names("proxy test err"),
 }
-"""The same in two words: `uv run pytest` is `pytest`."""
+"""Wrappers of two words: `uv run pytest` is `pytest`."""
 _RUNNER_VALUED = names(
     "--with --extra --group --python -p --project --directory --env-file --package -C --dir -n --name -e --filter -F -w"
     " --workspace --source --rcfile"
@@ -113,7 +113,7 @@ _PYTHON = re.compile(r"(?:\S*/)?python[\d.]*(?:\.exe)?$").match
 
 
 def _module(words: list[str], n: int) -> int:
-    """Where the module of `python -m MODULE` stands; 0 when there is none."""
+    """Return the index of the module in `python -m MODULE`, or 0."""
     if not _PYTHON(words[n]):
         return 0
     n += 1
@@ -136,7 +136,7 @@ _NOT_THE_VERB = names("run run-script exec x dlx workspaces -s --")
 
 
 def kind_of(words: list[str], name: str) -> Kind:
-    """What a command is for whose name alone does not say it."""
+    """Return the kind of a command whose name alone does not decide it."""
     if name != words[0] and "test" in words[0] and _TEST_SCRIPT(words[0]):  # `bin/test` is no `test`
         return "test"
     kind = KINDS.get(name)
@@ -181,7 +181,7 @@ def _script(words: list[str]) -> ShellKind:
 
 
 _NESTED_FINDS = 4
-"""So many searches that run each other are looked into; deeper ones nobody types, and each would take a call."""
+"""Nested `find -exec find` that are followed."""
 
 
 def _find(words: list[str]) -> ShellKind:
@@ -236,7 +236,7 @@ _FILE = re.compile(
     r"(?!origin/)(?:\.|[^:^~@]*\.(?:py|pyi|js|mjs|ts|tsx|jsx|go|rs|c|h|cc|cpp|hpp|java|kt|rb|php|cs|swift|md|mdx|rst|txt"
     r"|json|ya?ml|toml|cfg|ini|lock|sh|html|css|scss|sql|ipynb))"
 ).fullmatch
-"""What `git checkout WORD` sets back; any other word is rather a branch or a tag."""
+"""Words that `git checkout WORD` takes for a file; others are branches or tags."""
 STASHED, UNSTASHED = "HEAD", "stash"
 
 
@@ -319,8 +319,7 @@ _WORD = re.compile(r"[A-Za-z][\w:.-]*")
 _FILE_CHECKS = re.compile(r"\.[A-Za-z]{1,5}$")
 _QUIET = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\d?>&\d|&>|&&|\\\n")
 _HIDES = re.compile(r"[|;&\n]")
-"""What may come between a check and the end of its line: a pipe, another command whatever the check said, the
-background."""
+"""Operators that hide the exit code of a check: a pipe, another command, the background."""
 _PART = re.compile(
     r"^(?:-k|-m|-run|--run|-t|--filter|--grep|--testNamePattern|--tests|--only)\b|::|[\w*]\.[A-Za-z]{1,5}$"
 )
@@ -356,7 +355,7 @@ def checks(command: str) -> tuple[Check, ...]:
 
 
 def tells_its_end(command: str) -> bool:
-    """Whether the exit code of the line is that of its check: where it is 0 all commands joined by `&&` succeeded."""
+    """Return whether the line's exit code is that of its check. With 0, all commands joined by `&&` succeeded."""
     return _HIDES.search(_QUIET.sub("", command.strip())) is None
 
 

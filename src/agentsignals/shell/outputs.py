@@ -1,5 +1,4 @@
-"""What a command prints, for the file that its output goes into: the text where its words tell it, else where the text
-is from."""
+"""The text that a command prints, or the origin of that text, for the file that its output goes into."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ class Output(Struct, frozen=True, gc=False):
 
 
 def printed(words: Sequence[str], name: str, heredoc: Heredoc | None, fed: Output | None) -> Output:
-    """What a command prints; `fed` is what it reads from the command before it, through a pipe."""
+    """Return what a command prints. `fed` is its standard input from a pipe."""
     if heredoc is not None and name in ("cat", "tee"):
         return Output(heredoc.text, "written")
     if name in ("echo", "printf", "write-output"):
@@ -109,14 +108,14 @@ _ZERO = re.compile(r"^(?:.*:)?0$", re.MULTILINE)
 _STOPS_EARLY = re.compile(r"\bset +-\w*e").search
 _PARTS = re.compile(r"[;\n]").finditer
 _LOOKED_BACK = 8
-"""So many signs that part commands are tried, from the last: most of what is asked for has one, and none in quotes."""
+"""Separators that are tried, from the last: most command lines have one, and none in quotes."""
 
 Search = Literal["prints", "quiet"]
 """`quiet`: it was asked to print nothing, or into a file, or to act on what it finds."""
 
 
 def found_nothing(command: str, code: int) -> bool:
-    """Whether that exit status, on a command that printed nothing, says that its search found nothing."""
+    """Return whether the exit code of a command that printed nothing means that its search found nothing."""
     last = _last(command)
     if last is None or search_of(command) is None:
         return False
@@ -124,7 +123,7 @@ def found_nothing(command: str, code: int) -> bool:
 
 
 def tells_alone(command: str) -> bool:
-    """Whether the exit status is that of a last grep whatever else ran and printed: it stands alone behind a `;`."""
+    """Return whether the exit code is that of a last grep, whatever ran before it: it stands alone behind a `;`."""
     last = _last(command)
     words = _words(last)
     if last is None or last[2] or _STOPS_EARLY(command):
@@ -139,7 +138,7 @@ def tells_alone(command: str) -> bool:
 
 
 def without_zeros(command: str, text: str) -> str:
-    """What was printed, less the zeros of a search that counts its hits."""
+    """Return the output without the zero counts of a search."""
     words = _words(_last(command))
     counts = program(words[0] if words else "") in _GREPS and any(map(_COUNTS, words[1:]))
     return _ZERO.sub("", text) if counts else text
@@ -169,7 +168,7 @@ def _words(last: Simple | None) -> list[str]:
 
 
 def _runs_text(words: list[str]) -> bool:
-    """Whether it is a shell that is given its line (`bash -lc '…'`)."""
+    """Return whether words are a shell with its line (`bash -lc '…'`)."""
     return len(words) > 2 and words[-2] in _SHELL_TEXT and program(words[0]) in _SHELLS
 
 
@@ -215,7 +214,7 @@ _STATE = re.compile(
     )(?![\w])""",
     re.VERBOSE,
 ).match
-"""Of a program with many verbs, those that ask how something stands; options left out."""
+"""For a program with many verbs: verb and object that ask for a state; options removed."""
 _DEEDS = re.compile(
     r"(?<!\Agh) (?:create|delete|remove|rm|merge|close|rerun|cancel|apply|exec|run|scale|edit|patch|restart|start|stop"
     r"|up|down)\b"
@@ -224,7 +223,7 @@ _FILTERS = names(
     "head tail grep egrep rg wc sort uniq cut awk sed tr jq yq cat column echo printf date true false : cd test [ [["
     " ]] do done then else fi while until for if break exit export set xargs tee select-string get-date"
 )
-"""What may stand beside: it says what to show of a look, or when to end."""
+"""Commands that may accompany a look: they format its output or end the loop."""
 _READERS = names("tail head cat less more grep egrep rg wc sed awk jq get-content gc type")
 _FOLLOWS = re.compile(r"-\w*[fF]$|--follow|--retry|-Wait$").match
 _LOG = re.compile(
@@ -258,7 +257,7 @@ _PATH_CHARS = 300
 
 @lru_cache(maxsize=4096)
 def is_look(command: str) -> bool:
-    """Whether a line waits or looks, and does nothing but that and showing what it saw."""
+    """Return whether a line waits or looks at a state, and does nothing else."""
     if len(command) > _LONGEST:
         return False
     looks = False
@@ -275,14 +274,14 @@ def is_look(command: str) -> bool:
 
 
 def _names_one(command: str) -> bool:
-    """Whether a line names one of the programs, or a log, as it stands there."""
+    """Return whether a line names one of the programs, or a log."""
     lowered = command.lower()
     return not _NAMED.isdisjoint(_WORDS(lowered)) or any(part in lowered for part in _OF_LOGS)
 
 
 @lru_cache(maxsize=4096)
 def is_log(path: str) -> bool:
-    """Whether a path is that of what a program writes while it runs."""
+    """Return whether a path is a log: what a program writes while it runs."""
     return _LOG.search(path[-_PATH_CHARS:]) is not None
 
 
@@ -299,7 +298,7 @@ def _looks(name: str, arguments: list[str]) -> bool:
 
 
 def _asks(name: str, arguments: list[str]) -> bool:
-    """Whether a program of many verbs is asked how something stands, and to do nothing about it."""
+    """Return whether a program of many verbs is only asked for a state."""
     if name == "nc":
         return any(a[:1] == "-" and "z" in a for a in arguments)
     if arguments[:1] == ["api"] and any(map(_FIELDS.match, arguments)):
@@ -340,7 +339,7 @@ _IN_CODE = names("urlopen urlretrieve requests. httpx. aiohttp fetch( axios")
 _PACKAGE_WORDS = names(
     "-packages/ node_modules/ pkg/mod/ .cargo/registry/ .m2/repository/ /gems/ GOMODCACHE inspect.getsource"
 )
-"""Of which each match of the next pattern holds one: a text is looked through for them in a tenth of the time."""
+"""Each match of `_PACKAGES` contains one of these; searching for them first takes a tenth of the time."""
 _PACKAGES = deferred_pattern(
     r"(?:site-packages|dist-packages|node_modules|pkg/mod|\.cargo/registry|\.m2/repository|/gems)/[^\s'\"]*"
     r"|GOMODCACHE\)?\}?/[^\s'\"]*|inspect\.getsource\w*"
@@ -350,7 +349,7 @@ _REVISION = deferred_pattern(
     r"[0-9a-f]{7,40}(?:[~^]\d*)*|(?:origin|upstream|remotes|refs|tags)/\S+|FETCH_HEAD|stash@\{\d+\}|v?\d+\.\d[\w.-]*"
     r"|(?:HEAD|@)@\{\d+\}|(?:main|master|develop|dev|trunk|fix\S*)"
 )
-"""What names a state that need not be the base or before it."""
+"""Revisions that need not be the base or an ancestor of it."""
 
 
 _SYSTEM = deferred_pattern(r"/(?:usr|etc|proc|sys|dev|bin|opt/conda|opt/miniconda)/")
@@ -367,12 +366,12 @@ _ANSWER = deferred_pattern(
 _ABSOLUTE = deferred_pattern(r"(?<![\w.:/*~-])(?:~|\.\.)?/[\w.@+-]+(?:/[\w.@+-]+)+")
 _BESIDE_WORDS = names(".orig .rej .bak")
 _BESIDE = deferred_pattern(r"[\w./@+-]*\w\.(?:orig|rej|bak)(?![\w.])")
-"""What an editor or a tool left of a file, beside it."""
+"""Files that an editor or a tool leaves next to the original."""
 _LONGEST_COMMAND = 2_000
 
 
 class Outside(Struct, frozen=True):
-    """Where it is from, in the words of `origin`, and which."""
+    """Origin of text outside the working tree, in the words of `origin`, and its source."""
 
     origin: EditOrigin
     source: str

@@ -1,7 +1,7 @@
-"""Which files a Python script writes, and with what, as far as its text tells: it is read, never run.
+"""Reads which files a Python script writes, and with what text. The script is parsed, never run.
 
-Names that hold literal texts, paths, open files and the text of a file are followed through assignments, loops over
-literal lists and calls of the script's own functions. What is anything else is not known.
+Literal texts, paths, open files and file contents are followed through assignments, loops over literal lists and calls
+of the script's own functions. Other values are unknown.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ _DEEPEST = 40
 
 
 class Script(NamedTuple):
-    """What a script writes itself, and the shell commands that it runs."""
+    """Files that a script writes and shell commands that it runs."""
 
     writes: Writes
     commands: list[str]
@@ -115,7 +115,7 @@ class _TooLong(Exception):
 
 @lru_cache(maxsize=16)  # what was written to a file is run again and again
 def script(text: str) -> Script:
-    """What a script's text says that it writes; nothing where it is no Python."""
+    """Return what a script writes; nothing if it is no Python."""
     if len(text) > _LONGEST:
         return Script([], [])
     try:

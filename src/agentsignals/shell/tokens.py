@@ -37,7 +37,7 @@ _SEPARATORS = frozenset(("&&", "||", "|", "|&", ";", ";;", ";&", ";;;", ";;&", "
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"\\]*(?:\\.[^\"\\]*)*)\"|\\(.)|([^'\"\\]+|.)", re.DOTALL)
 _IN_DOUBLE_QUOTES = re.compile(r"\\(?:\n|([\"\\$`]))")
 _NOWHERE = re.compile(r"/dev/|\$null$|(?i:nul)$|\d+$").match
-"""Where output goes without a file being written; a bare number is a comparison that was taken for a redirection."""
+"""Targets that are no files. A bare number is a comparison that looks like a redirection."""
 _IN_HEREDOC = re.compile(r"\\(?:\n|([\\$`]))")
 _MARK = "\x02"
 """Begins the word that stands for a here-document: nothing that a shell is asked to do begins so."""
@@ -80,7 +80,7 @@ class Split(NamedTuple):
 
 
 class _Open(Struct, gc=False):
-    """What an opening parenthesis interrupted; `words` is None when it was no substitution."""
+    """State that an opening parenthesis interrupts; `words` is None unless it is a substitution."""
 
     words: list[str] | None
     targets: list[Target]

@@ -132,7 +132,7 @@ WRITERS: dict[str, Callable[[Sequence[str]], Writes]] = {
     "new-item": _cmdlet("create"),
     "remove-item": _cmdlet("delete"),
 }
-"""What each command writes, by its name; a name of PowerShell in lower case."""
+"""Files that each command writes, by its name; PowerShell names in lower case."""
 
 
 def written_by(words: Sequence[str], name: str) -> Writes:
@@ -151,7 +151,7 @@ _NULL = "/dev/null"
 
 
 def diff_writes(text: str, strip: int = 1) -> Writes:
-    """What a unified diff makes of which files; `strip` is how many folders of its names `-p` takes away."""
+    """Return the writes of a unified diff. `strip` is the number of leading folders that `-p` removes."""
     writes: Writes = []
     files = list(_FILE.finditer(text))
     for n, match in enumerate(files):

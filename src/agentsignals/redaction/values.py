@@ -1,0 +1,155 @@
+"""Decides whether a value is a secret, or the code, words and identifiers that stand where secrets do."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from agentsignals.model.lazy import deferred_pattern
+from agentsignals.redaction.spans import has_mask
+
+LEAST_CHARS = 6
+"""No rule masks shorter values: they would be half of all assignments."""
+Word = Literal["password", "secret", "token", "key"]
+"""What a name states, from certain to vague."""
+
+_NO_VALUE = deferred_pattern(
+    r"\[[A-Za-z_ ]+\]|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*\Z|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z"
+    r"|process\.env|os\.environ|import\.meta"
+)
+_PLACEHOLDER = deferred_pattern(
+    r"x{4,}|X{4,}|\.\.\.|…|_{3,}|(?i:(?:your|my|the|an?|some|example)[\W_]|changeme|placeholder|redacted|dummy|undefined)"
+)
+"""Starts of placeholders. Random letters may begin so too."""
+_REFERENCE = deferred_pattern(r"[A-Za-z_$][\w$]{0,60}(?:(?:\.|\?\.|::|->)[A-Za-z_$][\w$]{0,60}){0,12}[!?]?")
+_SPEAKS_OF_IT = ("passw", "secret", "token", "key", "cred", "auth", "pwd")
+_PASS = deferred_pattern(r"(?i)pass\b")
+_PROSE = deferred_pattern(
+    r"(?i)\b(?:must|least|require\w*|invalid|incorrect|enter|your|characters?|please|not|the|is|wrong)\b"
+)
+_TYPES = frozenset(("string", "String", "number", "boolean", "unknown", "object", "Object", "optional", "Optional",
+                    "SecretStr", "Option", "bytes", "required", "nullable", "binary", "hidden", "default", "undefined",
+                    "VARCHAR", "varchar", "return", "logger", "expect", "function", "static", "public", "private",
+                    "readonly", "export", "import", "module", "values", "invalid", "missing", "expired"))  # fmt: skip
+_UUID = deferred_pattern(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_HASH = deferred_pattern(r"[0-9a-f]{7,64}")
+_PATH = deferred_pattern(
+    r"(?:~|\.{1,2})?/[\w.@-]+(?:/|\Z)|[A-Za-z]:[\\/]|[a-z]{2,12}://|[\w-]+(?:/[\w.-]+)*\.[a-z]{1,5}\Z"
+)
+_ROOT = deferred_pattern(
+    r"(?i)~|\.{1,2}/|[a-z]:|[a-z]+://|/(?:users|home|root|usr|var|tmp|private|etc|opt|srv|mnt|run|dev|proc|sys|app|data|nix"
+    r"|lib|bin|volumes|workspaces?|testbed|repo|code|work|src|build)(?:/|\Z)"
+)
+"""Starts of paths that no secret has by chance."""
+_KEY_CHARS = deferred_pattern(r"[\w+/=.~%:!@#^&*$-]++\Z")
+_RANDOM = deferred_pattern(rf"(?=[^\d]*+\d)(?=[^A-Za-z]*+[A-Za-z]){_KEY_CHARS.pattern}")
+_RUNS = deferred_pattern(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_WORDS = deferred_pattern(r"[A-Za-z\d]+")
+_DIGIT, _LETTER, _BLANK = deferred_pattern(r"[0-9]"), deferred_pattern(r"[^\W\d_]"), deferred_pattern(r"\s")
+_DRAWN_CHARS = 16
+_DRAWN_RUN = 3
+"""Letters and digits per change of kind within a word: 1.9 when all are random, 2.5 for random lower-case letters and
+digits, about ten for words with numbers."""
+_PLAIN_PART = r"(?:[A-Za-z]*+\d{0,3}[a-z]?|\d++|\d{1,3}[A-Za-z]{0,8})(?=[_\-./:]|\Z)"
+_PLAIN_PARTS = deferred_pattern(rf"{_PLAIN_PART}(?>(?:[_\-./:]{_PLAIN_PART})*)")
+
+
+def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool:
+    """Return whether the value of such a name is a secret. A `quoted` value is no code."""
+    if len(value) < LEAST_CHARS or is_variable(value) or has_mask(value):
+        return False
+    if word == "key":
+        return is_random(value, 12) and not is_known(value)
+    if _BLANK.search(value):
+        return quoted and word == "password" and not _PROSE.search(value) and not _has_its_words(value)
+    called = not quoted and "(" in value and _REFERENCE.match(value.partition("(")[0])
+    if called or (_is_path(value) and not is_random(value.rsplit("/", 1)[-1], 12)):
+        return False
+    if has_digit(value):
+        return _is_numbered_secret(word, name, value, quoted=quoted)
+    return _is_word_secret(word, name, value, quoted=quoted)
+
+
+def _is_numbered_secret(word: Word, name: str, value: str, *, quoted: bool) -> bool:
+    """Values with a digit are mostly secrets."""
+    if word in ("password", "secret") and (quoted or value.isdigit()):
+        return True
+    if value.isdigit() or (not quoted and _REFERENCE.fullmatch(value) and _speaks_of_it(value)):
+        return False
+    return quoted or word in ("password", "secret") or name.isupper() or is_random(value, 8)
+
+
+def _is_word_secret(word: Word, name: str, value: str, *, quoted: bool) -> bool:
+    """Values without a digit are mostly code."""
+    if word == "token":
+        return quoted and len(value) >= 20 and value.isalnum() and not (value.islower() or value[1:].islower())
+    if value in _TYPES or _speaks_of_it(value):
+        return False
+    if quoted or name.replace("-", "_").isupper():
+        return "." not in value or not _REFERENCE.fullmatch(value)
+    return value.isalpha() and value.islower() and word == "password"
+
+
+def is_variable(value: str) -> bool:
+    """Return whether it stands for a secret: a variable, a placeholder, an earlier mask."""
+    if _PLACEHOLDER.match(value):
+        return not is_drawn(value)
+    return bool(_NO_VALUE.match(value)) or "${" in value[:200]
+
+
+def in_header(value: str) -> bool:
+    """Return whether a header's value is a secret, not a variable or a word."""
+    return not is_variable(value) and has_digit(value) and "(" not in value
+
+
+def is_random(value: str, least: int) -> bool:
+    """Return whether a value looks random: it mixes letters and digits unlike any word, version or list of words."""
+    if len(value) < least or not _RANDOM.match(value):
+        return False
+    return not _is_plain(value) or is_drawn(value)
+
+
+def _is_plain(value: str) -> bool:
+    return _PLAIN_PARTS.fullmatch(value) is not None
+
+
+def is_mixed(value: str) -> bool:
+    return has_digit(value) and _LETTER.search(value) is not None
+
+
+def has_digit(value: str) -> bool:
+    """Return whether it has a digit of any script."""
+    return _DIGIT.search(value) is not None or (not value.isascii() and any(map(str.isdigit, value)))
+
+
+def is_known(value: str) -> bool:
+    """Return whether it is a public identifier: a UUID, a hash, a path."""
+    return bool(_UUID.fullmatch(value) or _HASH.fullmatch(value)) or _is_path(value)
+
+
+def _speaks_of_it(value: str) -> bool:
+    return _has_its_words(value) and not is_drawn(value)
+
+
+def _has_its_words(value: str) -> bool:
+    low = value.lower()
+    return any(word in low for word in _SPEAKS_OF_IT) or ("pass" in low and _PASS.search(value) is not None)
+
+
+def _is_path(value: str) -> bool:
+    """Return whether it is a path, not a secret with slashes in it."""
+    if _PATH.match(value) is None:
+        return False
+    if _ROOT.match(value):
+        return True
+    parts = (p for p in value.split("/") if not (_is_plain(p) or _UUID.fullmatch(p) or _HASH.fullmatch(p)))
+    return not is_random("".join(parts), 20)
+
+
+def is_drawn(value: str) -> bool:
+    """Return whether letters and digits alternate more often than in words."""
+    if len(value) < _DRAWN_CHARS or not _KEY_CHARS.match(value):
+        return False
+    runs, words = _RUNS.findall(value), _WORDS.findall(value)
+    return sum(map(len, words)) < _DRAWN_RUN * (len(runs) - len(words) + 1)
+
+
