@@ -20,12 +20,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 from tests.labels.stores import store_of
-from tests.planted_secrets import KINDS, Secret, pieces
-from tests.test_redaction_edges import AFTER, BEFORE
-from tests.test_redaction_edges import HARMLESS as EDGES
-from tests.test_redaction_issuers import HARMLESS as SHAPES
-from tests.test_redaction_issuers import WRITINGS as ALONE
-from tests.test_redaction_leaks import HARMLESS as CODE
+from tests.redaction.planted import KINDS, Secret, pieces
+from tests.redaction.test_edges import AFTER, BEFORE
+from tests.redaction.test_edges import HARMLESS as EDGES
+from tests.redaction.test_issuers import HARMLESS as SHAPES
+from tests.redaction.test_issuers import WRITINGS as ALONE
+from tests.redaction.test_leaks import HARMLESS as CODE
 
 from agentsignals import export
 from agentsignals.cli import main as run

@@ -38,7 +38,7 @@ from tests.claude import Log
 from tests.embedding.server import serving as serving_vectors
 from tests.labels.server import serving as serving_chat
 from tests.labels.stores import session_id, store_of
-from tests.planted_secrets import CONTEXTS, KINDS, pieces, said
+from tests.redaction.planted import CONTEXTS, KINDS, pieces, said
 from tests.planted_stores import STORES
 from tests.quick import some
 

@@ -11,8 +11,8 @@ from unicodedata import normalize
 import pytest
 
 from agentsignals.redaction import Redactor
-from tests.planted_secrets import KINDS, Secret, pieces
-from tests.test_redaction_issuers import SAMPLES, dumped, sample, wide
+from tests.redaction.planted import KINDS, Secret, pieces
+from tests.redaction.test_issuers import SAMPLES, dumped, sample, wide
 
 BEFORE = {
     "a diff's -": "x\n-", "a diff's +": "x\n+", "a first -": "-", "two": "++", "an escaped diff": "x\\n-",

@@ -12,7 +12,7 @@ import pytest
 from agentsignals.redaction import Redactor, redacted
 from agentsignals.redaction.personal import Pseudonyms
 from agentsignals.redaction.spans import without_pseudonyms
-from tests.planted_secrets import CONTEXTS, OPTION
+from tests.redaction.planted import CONTEXTS, OPTION
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 PSEUDONYM = re.compile(r"\[(?:user|mail|phone|address)-[0-9a-f]{8}\]")

@@ -14,7 +14,7 @@ from agentsignals.shell import parse
 from agentsignals.shell.outputs import is_look, search_of
 from agentsignals.shell.tokens import split
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 
 COUNTS = {"build": 89, "read": 78, "run": 104, "search": 233, "test": 134, "vcs": 488, "write": 34}
 """Distinct commands of the Claude Code corpus by kind, read by eye when they were pinned."""

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from agentsignals.redaction import Redactor, redacted, redacted_part
 from agentsignals.redaction.personal import word
 from agentsignals.redaction.spans import Span, masked, merged
-from tests.planted_secrets import CONTEXTS, KINDS, OPTION, Secret, broken, pieces, said
+from tests.redaction.planted import CONTEXTS, KINDS, OPTION, Secret, broken, pieces, said
 from tests.quick import some
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions"
 corpus = pytest.mark.skipif(not CORPUS.exists(), reason="shared/corpus is not there")
 BREAKS = {"line": "\n", "windows": "\r\n", "shell": "\\\n", "escaped": "\\n", "diff": "\n+", "quote": "\n> ",
           "listing": "\n    13→"}  # fmt: skip

@@ -15,7 +15,7 @@ import pytest
 
 from agentsignals.redaction import Redactor, redacted
 from agentsignals.redaction.keys import ISSUERS, Issuer
-from tests.planted_secrets import KINDS, drawn
+from tests.redaction.planted import KINDS, drawn
 
 LETTERS = string.ascii_letters + string.digits + "_-"
 SAMPLES = [(issuer, prefix) for issuer in ISSUERS for prefix in issuer.prefixes.split()]
