@@ -38,9 +38,9 @@ from tests.claude import Log
 from tests.embedding.server import serving as serving_vectors
 from tests.labels.server import serving as serving_chat
 from tests.labels.stores import session_id, store_of
-from tests.redaction.planted import CONTEXTS, KINDS, pieces, said
 from tests.planted_stores import STORES
 from tests.quick import some
+from tests.redaction.planted import CONTEXTS, KINDS, pieces, said
 
 FAR = "judge.far"
 WAYS = ("env", "python", "yaml quoted", "json")

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from agentsignals.redaction import Redactor, redacted, redacted_part
 from agentsignals.redaction.personal import word
 from agentsignals.redaction.spans import Span, masked, merged
-from tests.redaction.planted import CONTEXTS, KINDS, OPTION, Secret, broken, pieces, said
 from tests.quick import some
+from tests.redaction.planted import CONTEXTS, KINDS, OPTION, Secret, broken, pieces, said
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions"
 corpus = pytest.mark.skipif(not CORPUS.exists(), reason="shared/corpus is not there")

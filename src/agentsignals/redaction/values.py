@@ -151,5 +151,3 @@ def is_drawn(value: str) -> bool:
         return False
     runs, words = _RUNS.findall(value), _WORDS.findall(value)
     return sum(map(len, words)) < _DRAWN_RUN * (len(runs) - len(words) + 1)
-
-
