@@ -49,4 +49,4 @@ def _result(view: SessionView, path: str) -> Any:
 
 def values_over_sessions(signal: Signal, values: Mapping[str, Sequence[Any]]) -> Any:
     """A corpus signal's value from the values its needs have in all sessions that have one."""
-    return signal.function(**{need: values.get(need, ()) for need in signal.needs})
+    return signal.function(*[values.get(need, ()) for need in signal.needs])

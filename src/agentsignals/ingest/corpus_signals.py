@@ -695,7 +695,7 @@ def _of_context(
     )
     results = []
     for declared in plan(context, "corpus"):
-        value = declared.function(**{need: lists[need] for need in declared.needs})
+        value = declared.function(*[lists[need] for need in declared.needs])
         if declared.grows_with_output and is_bound:
             value = as_bound(value)
         detail = value.detail if isinstance(value, Measured) else None

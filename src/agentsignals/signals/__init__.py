@@ -179,6 +179,16 @@ def signals_with(**shared: Any) -> Callable[..., Callable[[Callable[..., Any]], 
     return lambda *args, **facts: signal(*args, **{**shared, **facts})
 
 
+def rate_of(flag: str, doc: str, *, path: str = "", unit: str = "ratio", **facts: Any) -> None:
+    """Declare, over all sessions, the share of those with a value in which the signal `flag` is true (or its mean)."""
+    need = flag.rpartition(".")[2]
+    signal(path or f"{flag}_rate", "float", unit, level="corpus", doc=doc, parameters=(need,), **facts)(_mean)
+
+
+def _mean(values: Sequence[float]) -> Measured | Absent:
+    return ratio(sum(values), len(values))
+
+
 def ratio(num: float, den: float, **detail: Any) -> Measured | Absent:
     """Return num / den with both kept in the detail; absent, never 0, when there is nothing to divide by."""
     if not den:

@@ -12,17 +12,16 @@ from typing import Any
 from agentsignals.changes.regions import WHOLE_TREE
 from agentsignals.embedding import Vectors
 from agentsignals.embedding.passages import DIGITS, Passages, cosine_distance, request_vectors
-from agentsignals.model import UNSPOKEN, Absent, Edit, Label, Turn
+from agentsignals.model import UNSPOKEN, Absent, Edit, Turn
 from agentsignals.signals import Measured, ratio, signals_with
-from agentsignals.views.session import Evidence, SessionView, closing_question, label_detail, session_label, target_file
+from agentsignals.signals.judged import label_of, labelled
+from agentsignals.views.session import Evidence, SessionView, closing_question, target_file
 from agentsignals.words.agent_lexicon import assumptions, other_language, seed_assumptions
 from agentsignals.words.lexicon import acceptance, clean, corrections, failure_report, rejection
 from agentsignals.words.prose import Mentions
 from agentsignals.words.text import count_tokens, language_of, lowered
 
 signal = signals_with(origin="Agent Signals")
-
-# What the agent takes for granted.
 
 
 @signal("anticipation.assumption_count", "int", "matches", source="regex", priority="P1")
@@ -45,8 +44,6 @@ def assumption_count(view: SessionView, why: Evidence) -> Measured | Absent:
     why.denominator([block])
     return Measured(len(spans), {"block": block.kind, "seed_literal": len(seed_assumptions(prose, block))})
 
-
-# Whether the agent asks before it acts.
 
 _LOOKING = frozenset(("read", "search", "plan", "ask"))
 
@@ -75,9 +72,6 @@ def clarification_sought(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(True, {"how": "question", "strict": not calls})
 
 
-# Anticipation: whether the agent understood what was wanted before it was told more.
-
-
 @signal("anticipation.first_tool_precision", "bool", "flag", version=2, context="both")
 def first_tool_precision(view: SessionView, why: Evidence, touched_files: list[str]) -> Measured | Absent:
     """Whether the first file of the repository that a read, search or edit call was about was changed in the end.
@@ -92,7 +86,8 @@ def first_tool_precision(view: SessionView, why: Evidence, touched_files: list[s
     paths = {*touched, *(c.path for c in view.calls if c.path is not None)}
     for call in view.calls:
         path = target_file(call)
-        if path is not None and view.in_repo(path) and not _is_folder(path, paths):  # failed calls are not let off
+        # Failed calls count too. Some tools list folders with the call that shows files.
+        if path is not None and view.in_repo(path) and not any(other.startswith(path + "/") for other in paths):
             break
     else:
         return Absent("not_applicable", "no_substantive_call")
@@ -102,13 +97,6 @@ def first_tool_precision(view: SessionView, why: Evidence, touched_files: list[s
     same_dir = any(posixpath.dirname(p) == folder for p in touched)
     return Measured(path in touched, {"file": path, "class": call.class_, "same_dir": same_dir})
 
-
-def _is_folder(path: str, paths: set[str]) -> bool:
-    """Whether other paths of the session lie below it: some tools list folders with the call that shows files."""
-    return any(other.startswith(path + "/") for other in paths)
-
-
-# Whether the work stayed where it was asked for: by the files and folders that the person names (offline methods).
 
 SPREAD_FILES = 3
 """So many new files in new folders are more than a step aside (design/signals.md#scope)."""
@@ -166,7 +154,10 @@ def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
     """
     judged = next((judgement for judgement in view.judgements("conflation_turn") if judgement.turn is None), None)
     if judged is not None:
-        return _judged(judged, why)
+        why.rule(f"{judged.labeller}: {judged.value}" + (f" ({judged.reason})" if judged.reason else ""))
+        if judged.number is None:
+            return Absent("none_found", f"method judge, by {judged.labeller}")
+        return Measured(int(judged.number), {"method": "judge", "labeller": judged.labeller, "reason": judged.reason})
     if len(view.turns) < 2:
         return Absent("not_applicable", "one_turn" if view.turns else "no_turn")
     why.rule(
@@ -174,7 +165,10 @@ def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
     )
     folders: set[str] = set()
     files: set[str] = set()
-    for n, edits in sorted(_by_turn(view).items()):
+    by_turn: dict[int, list[Edit]] = {}
+    for edit in view.made(_work):
+        by_turn.setdefault(edit.turn or 0, []).append(edit)
+    for n, edits in sorted(by_turn.items()):
         new = {e.path for e in edits} - files
         spread = [path for path in new if _folder(path) not in folders]
         if files and len(spread) >= SPREAD_FILES and not _asks_anew(view.turns[n]):
@@ -189,23 +183,9 @@ def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
     return Absent("none_found", "method files")
 
 
-def _judged(label: Label, why: Evidence) -> Measured | Absent:
-    why.rule(f"{label.labeller}: {label.value}" + (f" ({label.reason})" if label.reason else ""))
-    if label.number is None:
-        return Absent("none_found", f"method judge, by {label.labeller}")
-    return Measured(int(label.number), {"method": "judge", "labeller": label.labeller, "reason": label.reason})
-
-
 def _work(view: SessionView) -> list[Edit]:
     left_out = {path for path in {e.path for e in view.repo_edits} if path == WHOLE_TREE or _NOT_BY_HAND.search(path)}
     return [e for e in view.repo_edits if e.path not in left_out] if left_out else view.repo_edits
-
-
-def _by_turn(view: SessionView) -> dict[int, list[Edit]]:
-    edits: dict[int, list[Edit]] = {}
-    for edit in view.made(_work):
-        edits.setdefault(edit.turn or 0, []).append(edit)
-    return edits
 
 
 def _folder(path: str) -> str:
@@ -213,15 +193,13 @@ def _folder(path: str) -> str:
 
 
 def _asks_anew(turn: Turn) -> bool:
-    """A new request: long enough for one, and neither objection to the work before nor leave to go on."""
+    """Return whether a turn is a new request: long enough, and neither an objection nor permission to go on."""
     if turn.kind in ("rejection_feedback", "attachment"):
         return False
     return (turn.kind != "prompt" or turn.n_tokens >= NEW_TASK_TOKENS) and not any(
         reaction(turn.text, turn.kind) for reaction in (corrections, failure_report, rejection, acceptance)
     )
 
-
-# How far the changed files go beyond those that the person names.
 
 _NOT_WRITTEN_BY_HAND = re.compile(
     r"(?:^|/)(?:node_modules|dist|vendor|__generated__|__snapshots__|tmp|\.venv|__pycache__)/"
@@ -247,7 +225,8 @@ def scope_drift(view: SessionView, why: Evidence, touched_files: list[str]) -> M
     why.denominator(view.turns)
     if not touched:
         return Measured(0.0, {"num": 0, "den": 0, "method": "mention"})
-    words = _path_words(view.mentions)
+    plain = {w.strip("./") for w in view.mentions.marked}
+    words = view.mentions.words.union(plain, {w.rpartition("/")[2] for w in plain})
     named = [p for p in touched if _is_named(p, words)]
     if not named:
         speaks_of_files = any(_FILE.fullmatch(word) for word in words if "." in word)
@@ -258,20 +237,12 @@ def scope_drift(view: SessionView, why: Evidence, touched_files: list[str]) -> M
     return ratio(len(touched), len(named), unrequested=len(touched) - len(named), method="mention")
 
 
-def _path_words(mentions: Mentions) -> frozenset[str]:
-    """The words of the turns as names of files have them, each also without its folders."""
-    plain = {w.strip("./") for w in mentions.marked}
-    return mentions.words.union(plain, {w.rpartition("/")[2] for w in plain})
-
-
 def _is_named(path: str, words: frozenset[str]) -> bool:
-    """Whether its path, its name, or its name without the extension is among the words."""
+    """Return whether a file's path, its name, or its name without the extension is among the words."""
     name = path.rpartition("/")[2]
     stem = name.partition(".")[0]
     return path in words or name in words or (len(stem) > 3 and _NAMING.search(stem) is not None and stem in words)
 
-
-# How precisely the person asked.
 
 LONG_TOKENS, TOKENS_SPAN = 40, 35
 """A prompt of 40 tokens is no longer vague for its length, one of 5 as vague as can be
@@ -348,20 +319,6 @@ def prompt_underspecification(
     language = language_of(text)
     if language not in (None, "en"):
         return Absent("not_computable", f"language: {language}")
-    return _vagueness(first, text, why)
-
-
-def _reference(text: str) -> str | None:
-    """The first words found that name something concrete."""
-    for sign, pattern in _REFERENCES:
-        if sign in text:
-            for match in _compiled(pattern).finditer(text):
-                if match[0] not in _NAMES:
-                    return match[0]
-    return None
-
-
-def _vagueness(first: Turn, text: str, why: Evidence) -> Measured:
     n_tokens = count_tokens(text)
     short = min(max((LONG_TOKENS - n_tokens) / TOKENS_SPAN, 0.0), 1.0)
     reference = _reference(first.text[:_SEARCHED])
@@ -380,7 +337,14 @@ def _vagueness(first: Turn, text: str, why: Evidence) -> Measured:
     return Measured(score, detail)
 
 
-# How far what was delivered is what was asked for.
+def _reference(text: str) -> str | None:
+    """Return the first words found that name something concrete."""
+    for sign, pattern in _REFERENCES:
+        if sign in text:
+            for match in _compiled(pattern).finditer(text):
+                if match[0] not in _NAMES:
+                    return match[0]
+    return None
 
 
 @signal(
@@ -399,12 +363,10 @@ def goal_alignment_at_close(view: SessionView, why: Evidence) -> Measured | Abse
     anticipation.close_request_overlap, which is no judgement.
     Why: Solid work on something else scores low.
     """
-    label = session_label(view, why, "goal_alignment_at_close")
-    if isinstance(label, Absent):
-        return label
-    if label.number is None:
-        return Absent("parse_error", "label without a number")
-    return Measured(label.number, {"method": "judge", **label_detail(label)})
+    measured = label_of(view, why, "goal_alignment_at_close", "number")
+    if isinstance(measured, Measured):
+        measured.detail = {"method": "judge", **measured.detail}
+    return measured
 
 
 @signal(
@@ -446,40 +408,29 @@ def close_request_overlap(view: SessionView, why: Evidence, vectors: Vectors | A
     return Measured(round(1 - vectors.profile.pollution(distance), DIGITS), detail)
 
 
-# What takes a reader to say, a person or a model that read the session: how well the task was understood.
-#
-# Each value is a label's, of the task named: `agentsignals label TASK --by LABELLER` makes them.
-
-
-def _value(view: SessionView, why: Evidence, task: str) -> Measured | Absent:
-    label = session_label(view, why, task)
-    return label if isinstance(label, Absent) else Measured(label.value, label_detail(label))
-
-
-def _number(view: SessionView, why: Evidence, task: str) -> Measured | Absent:
-    label = session_label(view, why, task)
-    if isinstance(label, Absent):
-        return label
-    if label.number is None:
-        return Absent("parse_error", "label without a number")
-    return Measured(label.number, label_detail(label))
-
-
-@signal(
+labelled(
     "anticipation.task_paraphrase_accuracy",
     "float",
     "similarity",
-    source="llm_judge",
-    priority="P3",
-    status="needs a judge",
-)
-def task_paraphrase_accuracy(view: SessionView, why: Evidence) -> Measured | Absent:
     """How completely and faithfully the agent's first restatement matches the request: a judge's 0 to 4, over 4.
 
     Pitfalls: Agents often act without restating; then there is nothing to judge.
     Why: The first restatement is the earliest sign of a misread task.
-    """
-    return _number(view, why, "task_paraphrase_accuracy")
+    """,
+    field="number",
+    origin="Agent Signals",
+)
+labelled(
+    "anticipation.instruction_adherence",
+    "enum",
+    "label",
+    """How far the explicit instructions of the session were followed: full, partial, ignored or contradicted.
+
+    Pitfalls: Not the same as being right.
+    Why: Whether what was asked for was done as asked.
+    """,
+    origin="Agent Signals",
+)
 
 
 @signal("anticipation.plan_optimality", "enum", "label", source="llm_judge", priority="P3", status="needs a judge")
@@ -491,22 +442,8 @@ def plan_optimality(view: SessionView, why: Evidence, plan_steps_detected: int) 
     """
     if plan_steps_detected == 0:
         return Absent("not_applicable", "no_plan")
-    return _value(view, why, "plan_optimality")
+    return label_of(view, why, "plan_optimality")
 
-
-@signal(
-    "anticipation.instruction_adherence", "enum", "label", source="llm_judge", priority="P3", status="needs a judge"
-)
-def instruction_adherence(view: SessionView, why: Evidence) -> Measured | Absent:
-    """How far the explicit instructions of the session were followed: full, partial, ignored or contradicted.
-
-    Pitfalls: Not the same as being right.
-    Why: Whether what was asked for was done as asked.
-    """
-    return _value(view, why, "instruction_adherence")
-
-
-# Whose fault it was: a verdict by ordered rules over other signals (design/signals.md#whose-fault).
 
 VAGUE = 0.75
 DRIFT = 2.0
@@ -568,7 +505,7 @@ def session_attribution(  # noqa: PLR0913  (the parameters are the needs of the 
 
 
 class _Case:
-    """The conditions of section 6. A missing input makes its condition false."""
+    """The conditions of the verdict (design/signals.md#whose-fault). A missing input makes its condition false."""
 
     def __init__(self, values: Mapping[str, Any], n_turns: int) -> None:
         objections = values["objections"] or {"corrections": [], "pushback": []}
@@ -597,14 +534,11 @@ class _Case:
         }
 
     def verdict(self) -> tuple[str | None, int, str]:
-        """The label, the number of the rule and what it says."""
+        """Return the label, the number of the rule and its words."""
         holds = self.predicates
         if holds["vague_prompt"]:
-            return (
-                "underspecified_prompt",
-                1,
-                "trouble after a vague prompt, and a question, a guess or an early correction",
-            )
+            reason = "trouble after a vague prompt, and a question, a guess or an early correction"
+            return "underspecified_prompt", 1, reason
         if holds["misunderstood"] and holds["scope_widened"]:
             scope = self.conflation if self.conflation is not None else self._strayed
             onset = min((n for n in (self._first, self._drift) if n is not None), default=0)
@@ -612,17 +546,11 @@ class _Case:
             reason = f"both misread (turn {onset}) and widened (turn {scope}): the earlier counts"
             return ("agent_misunderstood" if later else "scope_conflation"), 2, reason
         if holds["misunderstood"]:
-            return (
-                "agent_misunderstood",
-                3,
-                "a clear prompt, and an early correction or a wrong first file and early drift",
-            )
+            reason = "a clear prompt, and an early correction or a wrong first file and early drift"
+            return "agent_misunderstood", 3, reason
         if holds["scope_widened"]:
-            return (
-                "scope_conflation",
-                4,
-                "trouble, and more than twice the files that were named, or work in new places unasked",
-            )
+            reason = "trouble, and more than twice the files that were named, or work in new places unasked"
+            return "scope_conflation", 4, reason
         if holds["anticipated"]:
             return "correct_anticipation", 5, "no trouble, accepted, and the first file was not a wrong one"
         return None, 6, "no rule holds"

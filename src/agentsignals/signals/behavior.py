@@ -14,8 +14,6 @@ from agentsignals.views.session import Evidence, SessionView
 
 signal = signals_with(context="both", level="attempt", harness=True, origin="Agent Signals")
 
-# Behaviour: what the agent did, in what order, to which files.
-
 _CHANGING = frozenset(("edit", "shell_write"))
 
 
@@ -129,7 +127,7 @@ def edit_to_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
 
 
 def _looked_at(view: SessionView, why: Evidence, classes: tuple[str, ...]) -> Measured:
-    """How many files of the repository calls of these classes were about before the first change, each once."""
+    """Count the files of the repository that calls of these classes were about before the first change, each once."""
     first = view.first_edit_index
     first_by_path: dict[str, ToolCall] = {}
     outside = 0
@@ -151,7 +149,7 @@ def _looked_at(view: SessionView, why: Evidence, classes: tuple[str, ...]) -> Me
 def _recorded(
     attempt: Attempt, why: Evidence, field: Literal["turns", "tool_calls", "edit_calls"], counted: int
 ) -> Measured | Absent | None:
-    """What the harness counted, beside what the transcript shows; None where the transcript alone tells."""
+    """Return the harness's count, with the transcript's in the detail; None where only the transcript has one."""
     count = getattr(attempt.summary, field, None)
     if count is None:
         return None if attempt.has_transcript else Absent("missing_artifact", "stdout")
@@ -162,10 +160,8 @@ def _recorded(
     return Measured(count, {"method": "harness", "jsonl_count": counted, "conflict": count != counted})
 
 
-# Changes: which files of the repository are different, and by how many lines.
-#
-# In a product session the log of edits says so. In an eval the difference between start and end does, where the
-# harness or the patch tells it: the two are never pooled.
+# Changed files and lines: in a product session from the log of edits, in an eval from the difference between start and
+# end, where the harness or the patch has it. The two are never pooled.
 
 
 @signal("behavior.bash_mediated_edits", "bool", "flag", version=3)
@@ -240,13 +236,15 @@ def diff_lines(view: SessionView, why: Evidence) -> Measured | Absent:
 
 
 def _net_files(view: SessionView, attempt: Attempt, why: Evidence) -> Measured | Absent | None:
-    """The files that differ at the end of the attempt; None where only its edits tell."""
+    """Return the files that differ at the end of the attempt; None where only its edits are known."""
     listed = attempt.summary.touched_files if attempt.summary is not None else None
     patched = _submitted(view, attempt)
     if listed is None and patched is None:
         return None if attempt.has_transcript else Absent("missing_artifact", "stdout")
     in_patch = paths_of(patched)
-    files = {_plain(path) for path, _ in listed} if listed is not None else in_patch
+    files = in_patch
+    if listed is not None:
+        files = frozenset(path.replace("\\", "/").removeprefix("./") for path, _ in listed)
     why.support(attempt.saying("summary" if listed is not None else "patch"))
     detail: dict[str, Any] = {"method": "harness" if listed is not None else "patch"}
     if listed is not None and patched is not None and files != in_patch:
@@ -257,7 +255,7 @@ def _net_files(view: SessionView, attempt: Attempt, why: Evidence) -> Measured |
 
 
 def _net_lines(view: SessionView, attempt: Attempt, why: Evidence) -> Measured | Absent | None:
-    """The lines of the net diff; None where only the edits tell."""
+    """Return the lines of the net diff; None where only the edits are known."""
     listed = attempt.summary.touched_files if attempt.summary is not None else None
     if listed is not None:
         why.support(attempt.saying("summary"))
@@ -272,16 +270,9 @@ def _net_lines(view: SessionView, attempt: Attempt, why: Evidence) -> Measured |
 
 
 def _submitted(view: SessionView, attempt: Attempt) -> list[PatchedFile] | None:
-    """The files of the patch; None for an empty one of an attempt that edited: handing in nothing is no proof that
-    nothing changed."""
+    """Return the files of the patch; None for an empty one of an attempt that edited, which proves nothing."""
     return attempt.patch if attempt.patch or not view.repo_edits else None
 
-
-def _plain(path: str) -> str:
-    return path.replace("\\", "/").removeprefix("./")
-
-
-# Localization: whether an eval attempt changed the right file first, and what its controller made of that.
 
 _MODES = {
     "attempt1_mode": "attempt1Mode",
@@ -334,7 +325,18 @@ def localized_correct_file(
     why.denominator(attempt.saying("gold_patch"), "gold:")
     edits = view.repo_edits
     if not edits:
-        return _by_list(attempt, why, gold, touched_files)
+        # No order of edits is known: the one file that differs in the end stands for the first edit.
+        if isinstance(touched_files, Absent):
+            return Absent("missing_artifact", "session_jsonl")
+        if not touched_files:
+            return Absent("not_applicable", "no_edit")
+        new = {f.path for f in attempt.patch or () if f.op == "create"}
+        old = [path for path in touched_files if path not in new or _is_in(path, gold)]
+        if len(old) > 1:
+            return Absent("not_computable", "order_unknown")
+        why.support([*attempt.saying("summary"), *attempt.saying("patch")])
+        file = old[0] if old else None
+        return Measured(file is not None and _is_in(file, gold), {"method": "single_touched", "file": file})
     first = _first(edits, gold)
     why.support([first] if first is not None else edits, "first change:" if first is not None else "new file:")
     detail = {
@@ -345,23 +347,8 @@ def localized_correct_file(
     return Measured(first is not None and _is_in(first.path, gold), detail)
 
 
-def _by_list(attempt: Attempt, why: Evidence, gold: frozenset[str], touched: list[str] | Absent) -> Measured | Absent:
-    """The answer where no order of edits is known: from the one file that differs in the end."""
-    if isinstance(touched, Absent):
-        return Absent("missing_artifact", "session_jsonl")
-    new = {f.path for f in attempt.patch or () if f.op == "create"}
-    old = [path for path in touched if path not in new or _is_in(path, gold)]
-    if not touched:
-        return Absent("not_applicable", "no_edit")
-    if len(old) > 1:
-        return Absent("not_computable", "order_unknown")
-    why.support([*attempt.saying("summary"), *attempt.saying("patch")])
-    file = old[0] if old else None
-    return Measured(file is not None and _is_in(file, gold), {"method": "single_touched", "file": file})
-
-
 def _first(edits: list[Edit], gold: frozenset[str]) -> Edit | None:
-    """The first change of a file that was there before the attempt, or that the gold patch makes too."""
+    """Return the first change of a file that existed before the attempt, or that the gold patch creates too."""
     new: set[str] = set()
     for edit in edits:
         if edit.op == "create":
@@ -372,7 +359,7 @@ def _first(edits: list[Edit], gold: frozenset[str]) -> Edit | None:
 
 
 def _class(view: SessionView, gold: frozenset[str], searched: int | Absent) -> str:
-    """hit_first, hit_late, wrong_file, blind_edit or no_edit (design/signals.md#localisation)."""
+    """Return hit_first, hit_late, wrong_file, blind_edit or no_edit (design/signals.md#localisation)."""
     edits = view.repo_edits
     if not edits:
         return "no_edit"
@@ -385,5 +372,5 @@ def _class(view: SessionView, gold: frozenset[str], searched: int | Absent) -> s
 
 
 def _is_in(path: str, gold: frozenset[str]) -> bool:
-    """Whether the gold patch changes the file. Where nobody knows the repository's folder, a path may be absolute."""
+    """Return whether the gold patch changes the file. A path is absolute where the repository's folder is unknown."""
     return path in gold or (path.startswith("/") and any(path.endswith("/" + g) for g in gold))

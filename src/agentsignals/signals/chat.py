@@ -9,17 +9,15 @@ import msgspec
 from msgspec import field
 
 from agentsignals.changes.regions import WHOLE_TREE, Range, Ranges, extents
-from agentsignals.model import RULES, Absent, Edit, Label, ToolCall, Turn
+from agentsignals.model import RULES, Absent, Edit, ToolCall, Turn
 from agentsignals.model.prices import PAID
 from agentsignals.signals import Measured, Row, ratio, signals_with
+from agentsignals.signals.judged import NO_JUDGE, label_detail, label_of, labelled
 from agentsignals.views.session import (
     FILE_CLASSES,
-    NO_JUDGE,
     Evidence,
     SessionView,
     closing_question,
-    label_detail,
-    session_label,
     target_file,
 )
 from agentsignals.views.working_time import Clock
@@ -28,8 +26,6 @@ from agentsignals.words.lexicon import clean, corrections, failure_report, head,
 from agentsignals.words.text import language_of
 
 signal = signals_with(origin="swe-chat")
-
-# The size of a conversation: its turns, and how much work each sets off.
 
 
 @signal("chat.turns_per_session", "int", "turns")
@@ -56,8 +52,6 @@ def tool_calls_per_turn(view: SessionView, why: Evidence) -> list[int]:
     return [n[t.turn] for t in view.turns]
 
 
-# What a session is made of: kinds of files, and kinds of calls from its beginning to its end (SWE-chat).
-
 BINS = 10
 FEWEST_CALLS = 10
 """A shorter session has less than a call for each bin (design/signals.md#tools-by-position)."""
@@ -78,19 +72,15 @@ def file_types_touched(view: SessionView, why: Evidence) -> dict[str, int]:
     for about, n in Counter([(c.path, c.class_ == "search") for c in about_files]).items():
         path = target_file(samples[about])
         if path is not None:
-            extension = _extension(path)
+            stem, dot, extension = path[path.rfind("/") + 1 :].rpartition(".")
+            # A dot that the name begins with makes no extension.
+            extension = extension.lower() if dot and stem.strip(".") and extension else "(none)"
             by_extension[extension] = by_extension.get(extension, 0) + n
     return dict(sorted(by_extension.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _extension(path: str) -> str:
-    """The extension without its dot; a dot that the name begins with makes no extension."""
-    stem, dot, extension = path[path.rfind("/") + 1 :].rpartition(".")
-    return extension.lower() if dot and stem.strip(".") and extension else "(none)"
-
-
 _SESSIONS = ""
-"""Names no class of call: of pooled sessions, how many they are."""
+"""The key under which pooled values keep the number of sessions; no class of call has it."""
 
 
 def _pooled(sessions: Sequence[dict[str, list[int]]]) -> list[dict[str, list[int]]]:
@@ -162,8 +152,6 @@ def tool_composition_by_position(tool_calls_by_position: Sequence[dict[str, list
     return Measured(rows, {"n_sessions": n_sessions, "n_calls": sum(totals)})
 
 
-# What the work cost: how long the agent was busy for a turn, and what a hundred committed lines took (SWE-chat).
-
 LINES = 100
 SECONDS_A_MINUTE = 60
 
@@ -223,9 +211,11 @@ def cost_per_100_committed_lines(  # noqa: PLR0913  (the parameters are the need
     why.denominator(view.commits, "commit:")
     if lines <= 0:
         return Absent("not_computable", "zero_denominator")
+    used = view.usage
+    has_usage = used.input_tokens is not None or used.output_tokens is not None
     took = {
         "usd": None if isinstance(cost_usd, Absent) else cost_usd,
-        "tokens": _tokens(view),
+        "tokens": used.all_input + (used.output_tokens or 0) if has_usage else None,
         "minutes": None if isinstance(wall_time_s, Absent) else wall_time_s / SECONDS_A_MINUTE,
         "agent_minutes": None if isinstance(work_time_s, Absent) else work_time_s / SECONDS_A_MINUTE,
         "user_turns": user_turn_count,
@@ -233,15 +223,6 @@ def cost_per_100_committed_lines(  # noqa: PLR0913  (the parameters are the need
     value = {name: None if n is None else LINES * n / lines for name, n in took.items()}
     return Measured(value, {"committed_lines": lines, "checkpoints": len(recorded)})
 
-
-def _tokens(view: SessionView) -> int | None:
-    used = view.usage
-    return (
-        None if used.input_tokens is None and used.output_tokens is None else used.all_input + (used.output_tokens or 0)
-    )
-
-
-# The language that a turn is written in.
 
 SHORT_CHARS = 20
 """A shorter text has no language (design/signals.md#language)."""
@@ -266,8 +247,6 @@ def _language(turn: Turn) -> str | Absent:
     return language_of(text) or Absent("not_computable", "n_too_small")
 
 
-# How the person objects: in words, and by pulling the brake.
-
 _STOPS = frozenset(("stop", "wait"))
 """Correction patterns that, queued while the agent works, are meant to halt it."""
 
@@ -287,25 +266,18 @@ def _pushback(turn: Turn, why: Evidence) -> Measured | Absent:
         return Absent("not_applicable", "first_turn")
     if not is_english(turn.text):
         return Absent("not_computable", "language")
-    label, pattern, matched = _label(turn.text, turn.kind)
+    label, pattern, matched = "non_pushback", "", ""
+    if refused := rejection(turn.text, turn.kind):
+        label, pattern, matched = "rejection", "rejection", refused
+    elif corrected := corrections(turn.text, turn.kind):
+        label, (pattern, matched) = "correction", corrected[0]
+    elif failed := failure_report(turn.text, turn.kind):
+        label, pattern, matched = "failure_report", "failure_report", failed
     if matched:
         why.match(turn, f"{label} {pattern}", matched)
         return Measured(label, {"method": "regex", "pattern": pattern})
     why.counter([turn], "no pattern:")
     return Measured(label, {"method": "regex"})
-
-
-def _label(text: str, kind: str) -> tuple[str, str, str]:
-    refused = rejection(text, kind)
-    if refused:
-        return "rejection", "rejection", refused
-    corrected = corrections(text, kind)
-    if corrected:
-        return ("correction", *corrected[0])
-    failed = failure_report(text, kind)
-    if failed:
-        return "failure_report", "failure_report", failed
-    return "non_pushback", "", ""
 
 
 @signal("chat.hard_interruption", "bool", "flag", level="turn")
@@ -315,17 +287,16 @@ def hard_interruption(view: SessionView, why: Evidence) -> list[bool]:
     Pitfalls: A permission denied by a rule is no interruption: nobody decided it then.
     Why: The person pulled the brake.
     """
-    stops = [t for t in view.turns if t.kind == "queued_prompt" and t.turn and _halts(t)]
+    stops = [
+        t for t in view.turns
+        if t.kind == "queued_prompt" and t.turn and any(name in _STOPS for name, _ in corrections(t.text, t.kind))
+    ]  # fmt: skip
     why.support(view.interrupts)
     why.support(view.rejected, "refused:")
     why.support(stops, "queued while the agent worked:")
     cut = {e.turn for e in view.interrupts} | {c.turn for c in view.rejected} | {t.turn - 1 for t in stops}
     why.denominator(view.turns)
     return [t.turn in cut for t in view.turns]
-
-
-def _halts(turn: Turn) -> bool:
-    return any(name in _STOPS for name, _ in corrections(turn.text, turn.kind))
 
 
 @signal("chat.pushback_rate", "float", "ratio", basis="heuristic")
@@ -351,9 +322,6 @@ def pushback_rate(
     )
     why.denominator(view.turns)
     return ratio(len(either), user_turn_count, soft=len(soft), hard=len(hard), method="regex")
-
-
-# Whether the agent stops and asks instead of guessing.
 
 
 @signal("chat.agent_clarification_stop", "bool", "flag", basis="heuristic", level="turn", priority="P1")
@@ -387,8 +355,6 @@ def _stop(view: SessionView, turn: Turn, call: ToolCall | None, changed: bool, w
     why.matches(view.prose.matches([closing]))
     return Measured(True, {"how": "question"})
 
-
-# Whose lines were committed: the person's, the agent's, or both.
 
 VIBE_PERCENT = 99
 
@@ -427,9 +393,6 @@ def coding_mode(why: Evidence, agent_percentage: float) -> str:
     return "vibe_coding" if agent_percentage >= VIBE_PERCENT else "collaborative"
 
 
-# What the agent writes and takes away again itself: lines that no survival count can find (SWE-chat).
-
-
 @signal("chat.agent_self_overwrite_share", "float", "ratio", source="derived", priority="P2", origin="SWE-chat")
 def agent_self_overwrite_share(view: SessionView, why: Evidence) -> Measured | Absent:
     """Lines the agent added and later removed itself in the same session / lines it added.
@@ -441,7 +404,7 @@ def agent_self_overwrite_share(view: SessionView, why: Evidence) -> Measured | A
     if not view.repo_edits:
         return Absent("not_applicable", "no_edit")
     written = _Written()
-    for edit in sorted(view.repo_edits, key=_bottom_up):
+    for edit in sorted(view.repo_edits, key=lambda edit: (edit.seq, edit.path, -(edit.old_start or 0))):
         written.edit(edit)
     why.support(written.overwriting, "removes lines of the agent:")
     why.denominator([e for e in view.repo_edits if e.added])
@@ -458,7 +421,7 @@ class _WrittenLines(Range):
 
 
 class _Written:
-    """Which lines of each file are the agent's by now."""
+    """The agent's lines of each file so far."""
 
     def __init__(self) -> None:
         self.added = 0
@@ -469,7 +432,7 @@ class _Written:
         self._by_path: dict[str, Ranges[_WrittenLines]] = {}
 
     def edit(self, edit: Edit) -> None:
-        """The hunks of one call must come from the bottom up: their `old_start` is from before the call."""
+        """Follow an edit. The hunks of one call must come from the bottom up: `old_start` is from before the call."""
         path = edit.path
         if path == WHOLE_TREE:
             for written_path in tuple(self._by_path):
@@ -521,24 +484,15 @@ class _Written:
         self.unfollowed += _lines(self._by_path.pop(path, ()))
 
 
-def _bottom_up(edit: Edit) -> tuple[int, str, int]:
-    return edit.seq, edit.path, -(edit.old_start or 0)
-
-
 def _lines(spans: Iterable[_WrittenLines]) -> float:
     return sum([span.lines for span in spans])
 
 
-# What takes a checkout to say: how much of an agent's code lived, and which weaknesses came with it.
-#
 # `agentsignals attribute REPO` and `scan REPO` leave their results as labels of the sessions they are about.
 
 
-def _measured(view: SessionView, why: Evidence, task: str, missing: Absent) -> Measured | Absent:
-    label = next(
-        (judgement for judgement in view.judgements(task) if judgement.turn is None and judgement.number is not None),
-        None,
-    )
+def _measured_in_repository(view: SessionView, why: Evidence, task: str, missing: Absent) -> Measured | Absent:
+    label = next((j for j in view.judgements(task) if j.turn is None and j.number is not None), None)
     if label is None or label.number is None:
         return missing
     detail = msgspec.json.decode(label.detail) if label.detail else {}
@@ -556,7 +510,7 @@ def code_survival_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     """
     if not view.session.edits:
         return Absent("not_applicable", "no_edit")
-    return _measured(view, why, "code_survival", Absent("missing_artifact", "git_attribution"))
+    return _measured_in_repository(view, why, "code_survival", Absent("missing_artifact", "git_attribution"))
 
 
 @signal(
@@ -573,12 +527,8 @@ def vulnerabilities_introduced_per_kloc(view: SessionView, why: Evidence) -> Mea
     Pitfalls: Findings of a static scanner are not confirmed weaknesses; rates of different rule sets don't compare.
     Why: Which weaknesses came with an agent's lines.
     """
-    return _measured(view, why, "vulnerabilities", Absent("backend_disabled", "scanner"))
+    return _measured_in_repository(view, why, "vulnerabilities", Absent("backend_disabled", "scanner"))
 
-
-# What takes a reader to say, a person or a model that read the session: its success, persona, intents, topics.
-#
-# Each value is a label's, of the task named: `agentsignals label TASK --by LABELLER` makes them.
 
 _INTENTS: tuple[tuple[str, str], ...] = (
     ("git", "commit push pull rebase merge cherry-pick stash branch tag pr checkout"),
@@ -596,7 +546,7 @@ _FIRST_WORDS = 12
 
 
 def intent_of(turn: Turn) -> tuple[str, str]:
-    """The intent that a prompt's first telling word has, and the word; `other` and nothing where none tells."""
+    """Return the intent of the first word of a prompt that has one, and the word; `other` and nothing otherwise."""
     for word in head(turn.text).lower().replace("/", " ").split()[:_FIRST_WORDS]:
         plain = word.strip(".,:;!?()*")
         if plain in _BY_WORD:
@@ -604,28 +554,30 @@ def intent_of(turn: Turn) -> tuple[str, str]:
     return "other", ""
 
 
-def _value(view: SessionView, why: Evidence, task: str) -> Measured | Absent:
-    label = session_label(view, why, task)
-    return label if isinstance(label, Absent) else Measured(label.value, label_detail(label))
-
-
-def _number(view: SessionView, why: Evidence, task: str) -> Measured | Absent:
-    label = session_label(view, why, task)
-    if isinstance(label, Absent):
-        return label
-    if label.number is None:
-        return Absent("parse_error", "label without a number")
-    return Measured(label.number, label_detail(label))
-
-
-@signal("chat.session_success_score", "int", "score", source="llm_judge", priority="P3", status="needs a judge")
-def session_success_score(view: SessionView, why: Evidence) -> Measured | Absent:
+labelled(
+    "chat.session_success_score",
+    "int",
+    "score",
     """A judge's score of 0 to 100: goal, final state, efficiency, quality and experience, the ending weighing most.
 
     Pitfalls: Heavily skewed to the high end in the paper; people agree with each other at an ICC of .50.
     Why: How well the session ended, over five dimensions.
-    """
-    return _number(view, why, "session_success")
+    """,
+    task="session_success",
+    field="number",
+    origin="swe-chat",
+)
+labelled(
+    "chat.repo_domain",
+    "str",
+    "label",
+    """The domain of the session's repository, as a judge named it.
+
+    Pitfalls: A label of the repository, repeated on each of its sessions.
+    Why: What kind of software the repository is.
+    """,
+    origin="swe-chat",
+)
 
 
 @signal("chat.user_persona", "enum", "label", source="llm_judge", priority="P3", status="needs a judge")
@@ -637,7 +589,7 @@ def user_persona(view: SessionView, why: Evidence, user_turn_count: int) -> Meas
     """
     if user_turn_count < 2:
         return Measured("other", {"method": "fewer than two turns"})
-    return _value(view, why, "persona")
+    return label_of(view, why, "persona")
 
 
 @signal("chat.prompt_intent", "enum", "label", level="turn", source="llm_judge", priority="P2")
@@ -680,20 +632,9 @@ def prompt_topic_cluster(view: SessionView, why: Evidence) -> list[Measured | Ab
     topics = {judgement.turn: judgement for judgement in view.judgements("topic") if judgement.turn is not None}
     if not topics:
         return NO_JUDGE
-    return [_cluster(topics.get(turn.turn)) for turn in view.turns]
-
-
-def _cluster(label: Label | None) -> Measured | Absent:
-    if label is None or label.number is None:
-        return Absent("not_applicable", "not_clustered")
-    return Measured(int(label.number), label_detail(label))
-
-
-@signal("chat.repo_domain", "str", "label", source="llm_judge", priority="P3", status="needs a judge")
-def repo_domain(view: SessionView, why: Evidence) -> Measured | Absent:
-    """The domain of the session's repository, as a judge named it.
-
-    Pitfalls: A label of the repository, repeated on each of its sessions.
-    Why: What kind of software the repository is.
-    """
-    return _value(view, why, "repo_domain")
+    return [
+        Measured(int(label.number), label_detail(label))
+        if (label := topics.get(turn.turn)) is not None and label.number is not None
+        else Absent("not_applicable", "not_clustered")
+        for turn in view.turns
+    ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -31,8 +30,6 @@ from agentsignals.words.text import count_tokens, lowered
 
 signal = signals_with(origin="Agent Signals")
 
-# Where the person sets the agent right.
-
 
 @signal("dynamics.correction_ratio", "float", "ratio", source="regex")
 def correction_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
@@ -41,7 +38,8 @@ def correction_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> 
     Pitfalls: A lower bound: patterns find a tenth to a third of what a reader finds. Aggregate as sum over sum.
     Why: How often the person had to set the agent right.
     """
-    if _not_english(view.turns):
+    # The patterns are English: they say nothing where most turns are in another language.
+    if 2 * sum(1 for t in view.turns if not is_english(t.text)) > len(view.turns):
         return Absent("not_computable", "language")
     corrected: list[int] = []
     for turn in view.turns[1:]:
@@ -54,12 +52,6 @@ def correction_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> 
     literal = sum(1 for t in view.turns if t.is_prompt and seed_corrections(t.text))
     raw = literal / user_turn_count if user_turn_count else None
     return ratio(len(corrected), user_turn_count, turns=corrected, raw_seed=raw)
-
-
-def _not_english(turns: list[Turn]) -> bool:
-    """Most turns are in a language the patterns don't know."""
-    foreign = sum(1 for t in turns if not is_english(t.text))
-    return 2 * foreign > len(turns)
 
 
 @signal("dynamics.objections", "obj", "turn indexes", source="regex", origin="agentsignals")
@@ -87,9 +79,6 @@ def objections(
     return {"corrections": corrected, "pushback": sorted(soft | hard)}
 
 
-# How often the agent repeats itself.
-
-
 @signal("dynamics.repeated_calls", "obj", "tool_calls", version=3, source="derived", origin="agentsignals")
 def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
     """How many calls repeat an earlier one with no successful edit in between (n, of all but planning, delegating,
@@ -101,7 +90,19 @@ def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
     """
     calls = _repeatable(view)
     repeated = _repeated(calls)
-    stale, worst = _stale_max(view, repeated)
+    edits = view.edited if repeated else []
+    stale, worst = 1, None
+    for same in repeated:
+        first = same[0]
+        if first.command is not None and STATUS.match(first.command):
+            continue
+        run, before = 0, None
+        for call in same:
+            done = bisect_left(edits, call.seq)
+            run = run + 1 if done == before else 1
+            before = done
+            if run > stale:
+                stale, worst = run, call
     again = _in_vain(view, repeated) if repeated else []
     why.support(again, "repeats an earlier call:")
     why.denominator(calls)
@@ -134,14 +135,13 @@ def repetition_rate(view: SessionView, why: Evidence, repeated_calls: dict[str, 
 
 
 def _repeatable(view: SessionView) -> list[ToolCall]:
-    """Planning, delegating and asking are the same by nature; to look whether something has ended is waiting."""
+    """Leave out planning, delegating and asking, which repeat by nature, and polling, which is waiting."""
     return [c for c in view.calls if c.class_ not in UNREPEATABLE and c.purpose != "poll"]
 
 
 def _repeated(calls: list[ToolCall]) -> list[list[ToolCall]]:
-    """Calls with the same tool and arguments, together, where they are several. Arguments are only looked into where
-    something else is equal: most calls have no like, and many are long.
-    """
+    """Group calls with the same tool and arguments, where there are several. Arguments are compared only where the
+    cheaper facts are equal: most calls have no equal, and many are long."""
     first: dict[tuple[str, str | None, int | str], int] = {}
     alike: dict[int, list[int]] = {}
     for n, c in enumerate(calls):
@@ -163,7 +163,7 @@ def _repeated(calls: list[ToolCall]) -> list[list[ToolCall]]:
 
 
 def _in_vain(view: SessionView, repeated: list[list[ToolCall]]) -> list[ToolCall]:
-    """The calls before which an equal one was made with no successful edit in between."""
+    """Return the calls that repeat an equal one with no successful edit in between."""
     edits = view.edited if repeated else []
     return [
         call
@@ -172,27 +172,6 @@ def _in_vain(view: SessionView, repeated: list[list[ToolCall]]) -> list[ToolCall
         if bisect_left(edits, before.seq) == bisect_left(edits, call.seq)
     ]
 
-
-def _stale_max(view: SessionView, repeated: list[list[ToolCall]]) -> tuple[int, ToolCall | None]:
-    """The most equal calls with no successful edit between them, and one of them."""
-    best, worst = 1, None
-    edits = view.edited if repeated else []
-    for same in repeated:
-        first = same[0]
-        if first.command is not None and STATUS.match(first.command):
-            continue
-        run = 0
-        before = None
-        for call in same:
-            done = bisect_left(edits, call.seq)
-            run = run + 1 if done == before else 1
-            before = done
-            if run > best:
-                best, worst = run, call
-    return best, worst
-
-
-# How the length of a person's messages moves through a session.
 
 MOST_TOKENS = 400
 """A longer message counts as one of this length: it holds a paste that cleaning did not recognise."""
@@ -224,14 +203,12 @@ def user_msg_length_slope(view: SessionView, why: Evidence) -> Measured | Absent
 
 
 def _slope(values: list[int]) -> tuple[float, float | None]:
-    """The slope, and the change it makes over the whole series as a share of its mean; null when that is 0."""
+    """Return the slope, and its change over the whole series as a share of the mean; None when that is 0."""
     n = len(values)
     middle, mean = (n - 1) / 2, sum(values) / n
     slope = sum([(i - middle) * v for i, v in enumerate(values)]) / (n * (n * n - 1) / 12)
     return slope, (slope * (n - 1) / mean if mean else None)
 
-
-# Work outside the scope, counted where it happens: in the calls.
 
 _TEST_FOLDERS = frozenset(("test", "tests", "__tests__", "testdata"))
 
@@ -275,13 +252,11 @@ def gd_actions(view: SessionView, why: Evidence) -> Measured | Absent:
 
 
 def _scope_folder(path: str, folders: set[str]) -> str:
-    """The folder a file counts to: tests in a folder of their own count to the one that holds it, when that is in."""
+    """Return a file's folder; for tests in a folder of their own the folder that holds it, where that is in scope."""
     folder = path.rpartition("/")[0]
     above, _, name = folder.rpartition("/")
     return above if name in _TEST_FOLDERS and folder not in folders else folder
 
-
-# What the agent planned to change and never touched.
 
 MOST_ITEMS = 60
 MOST_TOLD = 20
@@ -314,7 +289,12 @@ def gd_inaction(view: SessionView, why: Evidence) -> Measured | Absent:
     Why: Parts of the plan that were forgotten on the way.
     """
     made, steps, source = _first_plan(view)
-    items = _items(steps)
+    names: dict[str, None] = {}
+    for step in steps:
+        if _MAY_BE_ITEM.search(step) and not _LOOKS_ONLY.match(step):
+            # Masked first: a part of a mail address looks like a file.
+            names.update(dict.fromkeys(name.removesuffix("()") for name in _ITEM.findall(redacted(step))))
+    items = [name for name in names if name not in _NO_ITEMS][:MOST_ITEMS]
     if made is not None:
         why.support([made], "the plan:")
     if made is None or not items:
@@ -327,14 +307,18 @@ def gd_inaction(view: SessionView, why: Evidence) -> Measured | Absent:
     ]
     files = {path for call in later for path in changed.get(call.seq, ())}
     arguments = "\n".join([c.arguments for c in later])
-    untouched = [item for item in items if not (_is_changed(item, files) or _stands_in(item, arguments))]
+    untouched = [
+        item for item in items
+        if not (("." in item and any(path == item or path.endswith("/" + item) for path in files))
+                or _contains_name(arguments, item))
+    ]  # fmt: skip
     why.denominator(later, "after the plan:")
     why.rule(f"untouched: {', '.join(untouched[:MOST_TOLD]) or 'nothing'}")
     return ratio(len(untouched), len(items), source=source, untouched=untouched[:MOST_TOLD])
 
 
 def _first_plan(view: SessionView) -> tuple[ToolCall | Turn | None, list[str], str]:
-    """The plan the person hands over with the first turn, else the first the agent makes; its steps; what it is."""
+    """Return the plan that the person hands over first, else the agent's first plan; its steps; and its kind."""
     first = view.turns[0] if view.turns else None
     if first is not None and first.kind == "plan_handoff" and (steps := text_steps(first.text)):
         return first, steps, "handoff"
@@ -344,21 +328,8 @@ def _first_plan(view: SessionView) -> tuple[ToolCall | Turn | None, list[str], s
     return (made[0].call, made[0].steps, made[0].source) if made else (None, [], "")
 
 
-def _items(steps: Sequence[str]) -> list[str]:
-    """Each thing to change once, in the order of the plan. Masked first: a part of a mail address looks like a file."""
-    names: dict[str, None] = {}
-    for step in steps:
-        if _MAY_BE_ITEM.search(step) and not _LOOKS_ONLY.match(step):
-            names.update(dict.fromkeys(name.removesuffix("()") for name in _ITEM.findall(redacted(step))))
-    return [name for name in names if name not in _NO_ITEMS][:MOST_ITEMS]
-
-
-def _is_changed(item: str, files: set[str]) -> bool:
-    return "." in item and any(path == item or path.endswith("/" + item) for path in files)
-
-
-def _stands_in(name: str, text: str) -> bool:
-    """Whether the name is there as a whole: not at the end of `other_name`, nor the beginning of `name2`."""
+def _contains_name(text: str, name: str) -> bool:
+    """Return whether a text has the whole name: not the end of `other_name`, nor the beginning of `name2`."""
     at = text.find(name)
     while at >= 0:
         before, after = text[at - 1 : at], text[at + len(name) : at + len(name) + 1]
@@ -367,8 +338,6 @@ def _stands_in(name: str, text: str) -> bool:
         at = text.find(name, at + 1)
     return False
 
-
-# How far the last plan is from the first.
 
 SAME_STEP = 0.5
 """F1 of the sets of words of two steps from which on they are one (design/signals.md#plans)."""
@@ -392,7 +361,8 @@ def plan_ged(view: SessionView, why: Evidence) -> Measured | Absent:
         why.rule("only one plan state: 0")
         return Measured(0.0, {"single_plan": True, "raw": 0, "steps": [_size(first)], "sources": [first.source]})
     why.support([last.call], "last plan:")
-    alike = [[_same(a, b) for b in _words(last)] for a in _words(first)]
+    words, other = ([frozenset(split_words(step)) for step in plan.steps[:MOST_STEPS]] for plan in (first, last))
+    alike = [[a == b or 2 * len(a & b) >= SAME_STEP * (len(a) + len(b)) for b in other] for a in words]
     apart = distance(alike, _size(last), _edges(first), _edges(last))
     steps_alike = sum(any(row) for row in alike)
     why.rule(
@@ -416,20 +386,9 @@ def _size(plan: Plan) -> int:
     return min(len(plan.steps), MOST_STEPS)
 
 
-def _words(plan: Plan) -> list[frozenset[str]]:
-    return [frozenset(split_words(step)) for step in plan.steps[:MOST_STEPS]]
-
-
-def _same(first: frozenset[str], other: frozenset[str]) -> bool:
-    return first == other or 2 * len(first & other) >= SAME_STEP * (len(first) + len(other))
-
-
 def _edges(plan: Plan) -> Edges:
     kept = range(_size(plan))
     return set(pairwise(kept)) | {(a, b) for a, b in plan.after if a in kept and b in kept}
-
-
-# How near each answer stays to what was asked for first.
 
 
 @signal("dynamics.intent_coherence_curve[]", "list[float]", "coherence per response", source="embedding", priority="P1")
@@ -457,8 +416,6 @@ def intent_coherence_curve(view: SessionView, why: Evidence, vectors: Vectors | 
     return Measured(curve, detail)
 
 
-# How far the talk moves from what was asked for first.
-#
 # Distances are 1 - cosine of an embedder's vectors, on the scale of that embedder's profile: 0 as near as an answer
 # is to its own question, 1 as far as a stranger's session (design/signals.md#context-pollution).
 
@@ -505,7 +462,7 @@ def cp_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Mea
 
 
 def _shape(curve: list[float | None]) -> str | None:
-    """`sharp`, `gradual` or `flat` (design/signals.md#failure-mode); None when no turn has a value."""
+    """Return `sharp`, `gradual` or `flat` (design/signals.md#failure-mode); None when no turn has a value."""
     points = [(n, v) for n, v in enumerate(curve) if v is not None]
     if not points:
         return None
@@ -556,8 +513,6 @@ def drift_onset_turn(view: SessionView, why: Evidence, cp_curve: list[float | No
     return Measured(onset, {"band": band, "sustained": sustained})
 
 
-# Whether the agent held on to an assumption that the person had corrected.
-
 WITHIN_TURNS = 3
 MOVED = 0.05
 """A smaller change of nearness is no movement (design/signals.md#locked-assumptions)."""
@@ -575,11 +530,16 @@ def assumption_lock_turn(view: SessionView, why: Evidence, vectors: Vectors | Ab
     """
     if len(view.turns) < 3:
         return Absent("not_applicable", "few_turns")
-    complaints = {t.turn: _complaint(t.text, t.kind) for t in view.turns[1:]}
-    corrected = [n for n, words in complaints.items() if words]
+    corrected = [
+        t.turn for t in view.turns[1:]
+        if corrections(t.text, t.kind) or failure_report(t.text, t.kind) is not None
+    ]  # fmt: skip
     why.denominator([view.turns[n] for n in corrected], "correction or failure report:")
     why.rule(f"a second complaint within {WITHIN_TURNS} turns, no acceptance between, nearness moved less than {MOVED}")
-    for first, second in _pairs(view, corrected):
+    for first, second in pairwise(corrected):
+        between = view.turns[first + 1 : second]
+        if second - first > WITHIN_TURNS or any(acceptance(t.text, t.kind) for t in between):
+            continue
         moved, detail = _moved(view, vectors, first, second)
         if moved is not None and not moved:
             why.support([view.turns[first], view.turns[second]], f"turns {first} and {second}:")
@@ -587,26 +547,17 @@ def assumption_lock_turn(view: SessionView, why: Evidence, vectors: Vectors | Ab
     return Absent("none_found", f"{len(corrected)} corrections")
 
 
-def _complaint(text: str, kind: str) -> bool:
-    return bool(corrections(text, kind)) or failure_report(text, kind) is not None
-
-
-def _pairs(view: SessionView, corrected: list[int]) -> list[tuple[int, int]]:
-    """Each complaint with the next one, when it is near and nothing was accepted in between."""
-    return [
-        (first, second)
-        for first, second in pairwise(corrected)
-        if second - first <= WITHIN_TURNS
-        and not any(acceptance(t.text, t.kind) for t in view.turns[first + 1 : second])
-    ]
-
-
 def _moved(
     view: SessionView, vectors: Vectors | Absent, first: int, second: int
 ) -> tuple[bool | None, dict[str, object]]:
-    """Whether the answers moved between two complaints, and how that was told; None when it can't be."""
+    """Return whether the answers moved between two complaints, and by which method; None when it is unknown."""
     if isinstance(vectors, Absent):
-        return _moved_elsewhere(view, first, second), {"method": "region"}
+        # Without vectors: whether the answers between edit other places than the one before.
+        regions = view.made(_regions_by_turn)
+        edited = regions.get(first - 1, set())
+        later = set[int]().union(*(regions.get(turn, set()) for turn in range(first, second)))
+        moved = len(edited & later) / len(edited | later) < SAME_REGIONS if edited and later else None
+        return moved, {"method": "region"}
     passages = view.made(Passages)
     words, before, after = vectors.of(
         [passages.prompt(view.turns[first]), passages.answer(first - 1), passages.answer(second - 1)]
@@ -619,18 +570,8 @@ def _moved(
     return abs(step) >= MOVED, {**vectors.provenance, "moved": round(step, 4)}
 
 
-def _moved_elsewhere(view: SessionView, first: int, second: int) -> bool | None:
-    """Whether the answers between edit other places than the one before; None when one of them edits nothing."""
-    regions = view.made(_regions_by_turn)
-    before = regions.get(first - 1, set())
-    between = set[int]().union(*(regions.get(turn, set()) for turn in range(first, second)))
-    if not before or not between:
-        return None
-    return len(before & between) / len(before | between) < SAME_REGIONS
-
-
 def _regions_by_turn(view: SessionView) -> dict[int | None, set[int]]:
-    """The numbers of the regions that each turn edits."""
+    """Return the numbers of the regions that each turn edits."""
     regions: dict[int | None, set[int]] = {}
     for n, region in enumerate(view.regions):
         for edit in region.edits:
@@ -638,7 +579,7 @@ def _regions_by_turn(view: SessionView) -> dict[int | None, set[int]]:
     return regions
 
 
-# How a session failed, if it did: a decision tree over other signals (design/signals.md#failure-mode).
+# The failure mode is a decision tree over other signals (design/signals.md#failure-mode).
 
 STALE_CALLS = 4
 REPEATED = 0.20
@@ -697,18 +638,29 @@ def session_failure_mode(  # noqa: PLR0913  (the parameters are the needs of the
         return Absent("dependency_null", ", ".join(missing))
     corrected = _number(correction_ratio)
     at = [] if isinstance(objections, Absent) else objections["corrections"]
-    away = [] if isinstance(cp_curve, Absent) else _far_turns(cp_curve)
+    far = set() if isinstance(cp_curve, Absent) else {n for n, v in enumerate(cp_curve) if v is not None and v >= FAR}
+    away = [n for n in sorted(far) if n - 1 in far or n + 1 in far]
     pushed = _number(pushback_rate)
     troubled = corrected >= SOME_CORRECTED or pushed >= SOME_PUSHBACK
     strayed = 0 if isinstance(unrequested_files, Absent) else unrequested_files["n"]
     drifted = user_turn_count > 1 and _number(scope_drift) > DRIFT and strayed >= UNREQUESTED
     locked = not isinstance(assumption_lock_turn, Absent)
+    touched = {e.path for e in view.repo_edits}
+    at_once = {e.path for e in view.repo_edits if e.turn == 0}
+    first_edited: dict[str, int] = {}
+    for edit in view.repo_edits:
+        first_edited.setdefault(edit.path, edit.turn or 0)
+    new_files = Counter(turn for turn in first_edited.values() if turn)
     predicates = {
         "stuck_loop": _is_stuck(view, repeated_calls["stale_max"], _number(repetition_rate)),
         "assumption_locked": locked or (corrected >= CORRECTED and any(b - a <= NEAR_TURNS for a, b in pairwise(at))),
-        "multi_intent_confusion": troubled and _is_wide(view) and _is_manifold(view, plan_steps_detected),
+        "multi_intent_confusion": troubled
+        and len(touched) >= MANY_FILES
+        and len(at_once) >= AT_ONCE * len(touched)
+        and (_number(plan_steps_detected) >= PLAN_STEPS or (bool(view.turns) and goals(view.turns[0].text) >= GOALS)),
         "shifted_intent": bool(away) and not isinstance(correction_ratio, Absent) and corrected < CORRECTED,
-        "scope_bleed": drifted and (not isinstance(conflation_turn, Absent) or _spreads_late(view)),
+        "scope_bleed": drifted
+        and (not isinstance(conflation_turn, Absent) or any(n >= NEW_FILES for n in new_files.values())),
     }
     candidates = [name for name, holds in predicates.items() if holds]
     label = candidates[0] if candidates else "clean"
@@ -723,31 +675,20 @@ def session_failure_mode(  # noqa: PLR0913  (the parameters are the needs of the
     if len(candidates) > 1:
         detail["candidates"] = candidates
     weak = label == "stuck_loop" and repeated_calls["stale_max"] < STALE_CALLS
-    detail["confidence"] = "low" if weak else _confidence(label, candidates, vectors)
+    # Files named in words are a weak measure of scope, and counted words one of intent.
+    by_words = label == "shifted_intent" and getattr(vectors, "confidence", "low") == "low"
+    is_low = weak or label == "scope_bleed" or by_words
+    detail["confidence"] = "low" if is_low else "medium" if len(candidates) > 1 else "high"
     return Measured(label, detail)
-
-
-def _confidence(label: str, candidates: list[str], vectors: Any) -> str:
-    """Files named in words are a weak measure of scope, and counted words one of intent."""
-    if label == "scope_bleed" or (label == "shifted_intent" and getattr(vectors, "confidence", "low") == "low"):
-        return "low"
-    return "medium" if len(candidates) > 1 else "high"
 
 
 def _number(value: float | Absent) -> float:
     return 0.0 if isinstance(value, Absent) else value
 
 
-def _far_turns(curve: list[float | None]) -> list[int]:
-    """The turns far from the request next to another such."""
-    far = {n for n, v in enumerate(curve) if v is not None and v >= FAR}
-    return [n for n in sorted(far) if n - 1 in far or n + 1 in far]
-
-
 def _is_stuck(view: SessionView, stale: int, repeated: float) -> bool:
-    """Equal calls without an edit between them, or much repeated while the last third of the calls about files is about
-    no new one. Something must have been repeated in vain: tests run again after each edit are how work is done.
-    """
+    """Return whether equal calls follow each other without an edit, or calls repeat while the last third of those about
+    files reaches no new file. Some must repeat in vain: running the tests after each edit is normal work."""
     if stale >= STALE_CALLS:
         return True
     if stale < 2 or repeated < REPEATED or len(view.calls) < FEW_CALLS:
@@ -757,28 +698,8 @@ def _is_stuck(view: SessionView, stale: int, repeated: float) -> bool:
     return len(files) >= FEW_FILE_CALLS and set(files[last:]) <= set(files[:last])
 
 
-def _is_wide(view: SessionView) -> bool:
-    """Most of the many files were changed in the first response."""
-    touched = {e.path for e in view.repo_edits}
-    if len(touched) < MANY_FILES:
-        return False
-    return len({e.path for e in view.repo_edits if e.turn == 0}) >= AT_ONCE * len(touched)
-
-
-def _is_manifold(view: SessionView, plan_steps: int | Absent) -> bool:
-    return _number(plan_steps) >= PLAN_STEPS or (bool(view.turns) and goals(view.turns[0].text) >= GOALS)
-
-
 def goals(text: str) -> int:
-    """How many things a prompt asks for: its list items, or its clauses that begin with a verb of action."""
+    """Count the things a prompt asks for: its list items, or its clauses that begin with a verb of action."""
     bare = "\n" + lowered(_FENCE.sub("\n", text[:_SEARCHED]))
     begins = [match[1] for clause in _CLAUSE.split(bare) if (match := _WORD.match(clause))]
     return max(len(_LISTED.findall(bare)), sum(word in ACTIONS for word in begins))
-
-
-def _spreads_late(view: SessionView) -> bool:
-    """A response after the first changes several files for the first time."""
-    first: dict[str, int] = {}
-    for edit in view.repo_edits:
-        first.setdefault(edit.path, edit.turn or 0)
-    return any(n >= NEW_FILES for turn, n in Counter(first.values()).items() if turn)

@@ -7,14 +7,9 @@ from typing import Any
 from agentsignals.model import Absent, Attempt
 from agentsignals.signals import Measured, signals_with
 from agentsignals.views.session import Evidence, SessionView
-from agentsignals.views.working_time import SECOND as WORK_SECOND
-from agentsignals.views.working_time import Clock, longest_s
+from agentsignals.views.working_time import SECOND, Clock, longest_s
 
 signal = signals_with(level="attempt", harness=True, origin="Agent Signals")
-
-# Infrastructure: how long it took, and which attempt of its trial it was.
-
-SECOND = 1_000_000
 
 
 @signal("infra.wall_time_s", "float", "seconds", version=3, hindsight="the verifier's time", context="both")
@@ -44,7 +39,7 @@ def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
 
 
 def _recorded(attempt: Attempt, why: Evidence) -> Measured | None:
-    """How long the attempt took as its harness says: in words, else by its start and end."""
+    """Return the harness's duration of the attempt: as recorded, else by its start and end."""
     seconds, method = attempt.wall_time_s, "harness"
     if seconds is None and attempt.started_at is not None and attempt.ended_at is not None:
         seconds, method = (attempt.ended_at - attempt.started_at) / SECOND, "attempt_times"
@@ -134,9 +129,6 @@ def _mode(view: SessionView, why: Evidence, name: str) -> str | Absent:
     return mode
 
 
-# Infrastructure: how long the agent worked, and how long it waited.
-
-
 @signal("infra.work_time_s", "float", "seconds", context="both", harness=False, origin="this project")
 def work_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     """How long the agent or its subagents worked for the person's turns: model calls and tools that ran, without waits
@@ -169,7 +161,7 @@ def waiting_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     waited = [
         call for call in view.calls
         if call.started_at is not None and call.ended_at is not None
-        and call.ended_at - call.started_at > longest_s(call) * WORK_SECOND
+        and call.ended_at - call.started_at > longest_s(call) * SECOND
     ]  # fmt: skip
     why.support(waited, "open for longer than it can have run:")
     why.denominator(view.turns or view.events[:1])

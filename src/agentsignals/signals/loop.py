@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
 from agentsignals.model import UNSPOKEN, Absent, Event
 from agentsignals.redaction import redacted
-from agentsignals.signals import Measured, ratio, signals_with
+from agentsignals.signals import Measured, rate_of, ratio, signals_with
 from agentsignals.views.session import Evidence, SessionView
 from agentsignals.words.agent_lexicon import MARKERS, RETRY, SIGNS_OF_MARKERS, words_said
-from agentsignals.words.prose import Span, is_of_word, words_among
+from agentsignals.words.prose import is_of_word, words_among
 from agentsignals.words.text import beyond_ascii, lowered
 
 signal = signals_with(context="eval", level="attempt", priority="P1", status="needs an artifact", origin="llm-emotions")
 
-# The retry loop of llm-emotions: whether an attempt passes the tests, and how it fails.
-#
 # Visible tests are those the agent was shown, hidden ones were only scored. An attempt log tells them as rewards of
 # those names; harnesses seldom have both.
 
@@ -30,19 +28,30 @@ _ERROR_CHARS = 4_000
 _LOG = "attempt_log"
 
 
-@signal("loop.visible_pass", "bool", "flag", hindsight="the verdict", source="verifier", harness=True)
-def visible_pass(view: SessionView, why: Evidence) -> bool | Absent:
+def tests_pass(tests: str, doc: str) -> None:
+    """Declare whether all tests of a set pass, as the attempt log's reward of that name says."""
+
+    def passed(view: SessionView, why: Evidence) -> bool | Absent:
+        attempt = view.session.attempt
+        rewards = (attempt.rewards if attempt is not None else None) or {}
+        value = next((v for name in (tests, f"{tests}_pass") if (v := rewards.get(name)) is not None), None)
+        if attempt is None or value is None:
+            return Absent("missing_artifact", _LOG)
+        why.support(attempt.saying("rewards"))
+        return value == 1
+
+    facts = {"hindsight": "the verdict", "source": "verifier", "harness": True}
+    signal(f"loop.{tests}_pass", "bool", "flag", doc=doc, **facts)(passed)
+
+
+tests_pass(
+    "visible",
     """Whether all tests that the agent was shown pass for the code of this attempt.
 
     Pitfalls: It ends the loop: an attempt after it does not exist.
-    """
-    return _passed(view, why, "visible")
-
-
-@signal("loop.hidden_pass", "bool", "flag", hindsight="the verdict", source="verifier", harness=True)
-def hidden_pass(view: SessionView, why: Evidence) -> bool | Absent:
-    """Whether all tests that the agent was not shown pass for the code of this attempt."""
-    return _passed(view, why, "hidden")
+    """,
+)
+tests_pass("hidden", "Whether all tests that the agent was not shown pass for the code of this attempt.")
 
 
 @signal("loop.task_pass", "bool", "flag", source="verifier")
@@ -75,7 +84,11 @@ def attempts_used(
     if not attempt.is_last:
         return Absent("not_applicable", "not_the_last_attempt")
     why.support(attempt.statements)
-    passed = _solved(visible_pass, reward)
+    passed: bool | None = None
+    if not isinstance(visible_pass, Absent):
+        passed = visible_pass
+    elif not isinstance(reward, Absent):
+        passed = reward == 1
     return Measured(attempt.attempt_index + 1, {"censored": None if passed is None else not passed})
 
 
@@ -121,7 +134,7 @@ def condition(view: SessionView, why: Evidence) -> str | Absent:
 
 
 def error_kind(text: str) -> str | None:
-    """The class of an error as a test harness words it; None for words that name none."""
+    """Return the class of an error as a test harness words it; None for words that name none."""
     text = text.strip()[:_ERROR_CHARS]
     if text in _PLAIN_ERRORS:
         return text
@@ -136,23 +149,7 @@ def error_kind(text: str) -> str | None:
     return "assertion" if name[1] == "AssertionError" else f"exception:{name[1]}"
 
 
-def _passed(view: SessionView, why: Evidence, tests: str) -> bool | Absent:
-    attempt = view.session.attempt
-    rewards = attempt.rewards if attempt is not None else None
-    value = next((v for name in (tests, f"{tests}_pass") if (v := (rewards or {}).get(name)) is not None), None)
-    if attempt is None or value is None:
-        return Absent("missing_artifact", _LOG)
-    why.support(attempt.saying("rewards"))
-    return value == 1
-
-
-def _solved(visible: bool | Absent, reward: float | Absent) -> bool | None:
-    if not isinstance(visible, Absent):
-        return visible
-    return None if isinstance(reward, Absent) else reward == 1
-
-
-# Trials: what their attempts came to, put together over all attempts in the store (llm-emotions, Agent Signals).
+# Trials: outcomes over all attempts in the store (llm-emotions, Agent Signals).
 
 _TREATMENT = (
     "agent_type", "attempt1_tool_cap", "concurrency", "condition", "dataset", "model_id", "retry_tool_cap", "timeout_s",
@@ -196,7 +193,7 @@ def attempt_result(  # noqa: PLR0913  (each is a signal of its own that it puts 
     why.support(attempt.statements)
     knobs = {**attempt.knobs, "model_id": _or_none(model_id), "agent_type": _or_none(agent_type)}
     valid = (attempt.ratings or {}).get("valid_python")
-    settings = [f"{name}={_short(knobs[name])}" for name in _TREATMENT if knobs.get(name) is not None]
+    settings = [f"{name}={_setting(knobs[name])}" for name in _TREATMENT if knobs.get(name) is not None]
     return {
         "trial": attempt.trial_id,
         "attempt_index": attempt.attempt_index or 0,
@@ -240,7 +237,10 @@ def hidden_pass_rate(attempt_result: list[dict[str, Any]]) -> Measured | Absent:
     Pitfalls: Look at the gap to the visible tests attempt by attempt too.
     """
     ends = [t[-1] for t in _trials(attempt_result) if t[-1]["hidden"] is not None]
-    pass_rates = {f"{name}_pass_rate": _share([a[name] for a in ends]) for name in ("visible", "task")}
+    pass_rates = {}
+    for name in ("visible", "task"):
+        outcomes = [bool(a[name]) for a in ends if a[name] is not None]
+        pass_rates[f"{name}_pass_rate"] = sum(outcomes) / len(outcomes) if outcomes else None
     return ratio(len([a for a in ends if a["hidden"]]), len(ends), **pass_rates)
 
 
@@ -258,15 +258,15 @@ def visible_hidden_gap(attempt_result: list[dict[str, Any]]) -> Measured | Absen
     return Measured(more / len(ends), {"num": more, "den": len(ends)})
 
 
-def _short(knob: object) -> str:
-    """A setting as configured, of a harmless length; masked first, since no rule knows what was cut."""
+def _setting(knob: object) -> str:
     if type(knob) is int and abs(knob) > _MOST:
         return "unlimited"
+    # Masked before it is cut: no rule recognises half a key.
     return _masked(str(knob))[:_KNOB_CHARS] if type(knob) in (str, int, float, bool) else type(knob).__name__
 
 
 _masked = lru_cache(maxsize=1024)(redacted)
-"""All attempts of a run have the same settings."""
+"""Cached, since all attempts of a run have the same settings."""
 
 
 def _or_none(value: Any) -> Any:
@@ -274,7 +274,6 @@ def _or_none(value: Any) -> Any:
 
 
 def _trials(attempts: Iterable[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:
-    """The attempts of each trial in order."""
     trials: dict[str, list[dict[str, Any]]] = {}
     for attempt in attempts:
         trials.setdefault(attempt["trial"], []).append(attempt)
@@ -282,7 +281,7 @@ def _trials(attempts: Iterable[dict[str, Any]]) -> Iterable[list[dict[str, Any]]
 
 
 def _outcome(attempt: dict[str, Any]) -> bool | None:
-    """Whether the attempt solved the task: by its tests, else by its reward."""
+    """Return whether the attempt solved the task: by its tests, else by its reward."""
     if attempt["task"] is not None:
         return bool(attempt["task"])
     return None if attempt["reward"] is None else attempt["reward"] == 1
@@ -292,22 +291,14 @@ def _first_outcome(trial: list[dict[str, Any]]) -> bool | None:
     return _outcome(trial[0]) if trial[0]["attempt_index"] == 0 else None
 
 
-def _share(flags: list[Any]) -> float | None:
-    outcomes = [bool(f) for f in flags if f is not None]
-    return sum(outcomes) / len(outcomes) if outcomes else None
-
-
-# Signals of the retry loop that are read off an attempt's source code or the model's activations.
-#
-# The lab scores its attempts where it runs them, and its traces carry the scores; other harnesses keep neither code
-# nor scores, and each signal says which artifact it waits for (design/signals.md#retry-loop). Rates follow from
-# them.
+# Scores of an attempt's source code. The lab scores its attempts where it runs them, and its traces carry the scores;
+# other harnesses keep neither code nor scores (design/signals.md#retry-loop).
 
 _NO_SOURCE = Absent("missing_artifact", "attempt_log")
 
 
 def _rated(view: SessionView, why: Evidence, name: str) -> Any:
-    """A score that the harness gave the attempt's code; _NO_SOURCE where it gave none, or what is no score."""
+    """Return a score that the harness gave the attempt's code; _NO_SOURCE where it gave none, or no valid one."""
     attempt = view.session.attempt
     if (
         attempt is None
@@ -326,36 +317,47 @@ def valid_python_rate(attempt_result: list[dict[str, Any]]) -> Measured | Absent
     return ratio(sum(validities), len(validities)) if validities else _NO_SOURCE
 
 
-@signal("loop.import_mistake", "bool", "flag", version=2, source="derived", harness=True)
-def import_mistake(view: SessionView, why: Evidence) -> bool | Absent:
+def rated(flag: str, rating: str, doc: str) -> None:
+    """Declare that a score of the harness is not zero or empty."""
+
+    def is_rated(view: SessionView, why: Evidence) -> bool | Absent:
+        score = _rated(view, why, rating)
+        return score if isinstance(score, Absent) else bool(score)
+
+    signal(flag, "bool", "flag", doc=doc, version=2, source="derived", harness=True)(is_rated)
+
+
+rated(
+    "loop.import_mistake",
+    "imports_missing",
     """Whether the source imports what is forbidden or missing, or uses a module that it did not import.
 
     Pitfalls: Named in llm-emotions without a definition: this one is the project's.
-    """
-    missing = _rated(view, why, "imports_missing")
-    return missing if isinstance(missing, Absent) else bool(missing)
-
-
-@signal("loop.import_mistake_rate", "float", "ratio", level="corpus", source="derived")
-def import_mistake_rate(import_mistake: Sequence[bool]) -> Measured | Absent:
-    """Attempts with an import mistake / attempts."""
-    return ratio(sum(import_mistake), len(import_mistake))
-
-
-@signal("loop.hardcoding", "bool", "flag", version=2, source="derived", harness=True)
-def hardcoding(view: SessionView, why: Evidence) -> bool | Absent:
+    """,
+)
+rated(
+    "loop.hardcoding",
+    "hardcoded",
     """Whether the source answers inputs of the visible tests with their expected outputs as literals.
 
     Pitfalls: Literals miss special cases that are computed: read with visible_pass and not hidden_pass.
-    """
-    rating = _rated(view, why, "hardcoded")
-    return rating if isinstance(rating, Absent) else bool(rating)
+    """,
+)
+_RATE = {"priority": "P1", "source": "derived", "origin": "llm-emotions", "context": "eval"}
+rate_of("loop.import_mistake", "Attempts with an import mistake / attempts.", status="needs an artifact", **_RATE)
+rate_of(
+    "loop.hardcoding", "Attempts with hardcoding / attempts whose source parses.", status="needs an artifact", **_RATE
+)
+rate_of(
+    "loop.marker_score",
+    """Mean of loop.marker_score over attempts.
 
-
-@signal("loop.hardcoding_rate", "float", "ratio", level="corpus", source="derived")
-def hardcoding_rate(hardcoding: Sequence[bool]) -> Measured | Absent:
-    """Attempts with hardcoding / attempts whose source parses."""
-    return ratio(sum(hardcoding), len(hardcoding))
+    Pitfalls: A mean over attempts, not tasks: models that pass early contribute fewer.
+    """,
+    path="loop.mean_marker_score",
+    unit="count per attempt",
+    **_RATE,
+)
 
 
 @signal("loop.test_fixation", "bool", "flag", version=2, source="derived", harness=True)
@@ -385,15 +387,6 @@ def negative_projection() -> Absent:
     Pitfalls: Its sign can't be compared between models.
     """
     return Absent("missing_artifact", "activations")
-
-
-@signal("loop.mean_marker_score", "float", "count per attempt", level="corpus", source="derived", status="computed")
-def mean_marker_score(marker_score: Sequence[int]) -> Measured | Absent:
-    """Mean of loop.marker_score over attempts.
-
-    Pitfalls: A mean over attempts, not tasks: models that pass early contribute fewer.
-    """
-    return ratio(sum(marker_score), len(marker_score))
 
 
 # The surface markers of llm-emotions: words that look like feelings, counted as its published scorer counts them.
@@ -434,7 +427,7 @@ def marker_score(view: SessionView, why: Evidence) -> Measured:
 
 
 def _count(text: str, words: frozenset[bytes]) -> dict[str, int]:
-    """The seven counts, some that are 0 left out, of a text that has these words and no other sign of a marker."""
+    """Count the seven markers in a text that has these words and no other sign of a marker; some zeros are left out."""
     if not text:
         return {}
     counts = {"exclamation": text.count("!"), "all_caps": _count_capitals(text)}
@@ -447,14 +440,10 @@ def _count(text: str, words: frozenset[bytes]) -> dict[str, int]:
             if not marker.signs.isdisjoint(words):
                 spans = marker.find(low, words)
                 if marker.name == "desperation":
-                    spans = [s for s in spans if _apart(s, retries)]
+                    # A word inside "only … retry" is counted already.
+                    spans = [s for s in spans if not any(start <= s.start < end for start, end in retries)]
                 counts[marker.name] = counts.get(marker.name, 0) + len(spans)
     return counts
-
-
-def _apart(span: Span, retries: list[tuple[int, int]]) -> bool:
-    """Whether a word of desperation is not inside a match that is counted already."""
-    return not any(start <= span.start < end for start, end in retries)
 
 
 def _count_capitals(text: str) -> int:
@@ -472,7 +461,7 @@ def _count_capitals(text: str) -> int:
 
 
 def _only_retry(low: str) -> Iterator[tuple[int, int]]:
-    """Where a line says "only … retry": from the first to the last, once a line."""
+    """Yield where a line says "only … retry": from the first to the last, once a line."""
     at = 0
     for line in low.split("\n"):
         end = line.rfind(" retry")
@@ -484,7 +473,7 @@ def _only_retry(low: str) -> Iterator[tuple[int, int]]:
 
 
 def _spelled_out(event: Event) -> Iterator[tuple[Event, str, str]]:
-    """The markers of one message, for whoever asks for the evidence."""
+    """Yield the markers of one message for the evidence."""
     text = event.text or ""
     low = lowered(text)
     words = words_among(SIGNS_OF_MARKERS, low)

@@ -19,8 +19,6 @@ from agentsignals.words.text import estimate_tokens
 
 signal = signals_with(context="both", level="attempt", priority="P1", origin="Agent Signals")
 
-# Reasoning: the phases of the work, and how much the model thought.
-
 PHASE_MAP = {
     "explore": "explore",
     "localize": "localize",
@@ -39,7 +37,7 @@ _THINK_TAG = re.compile(r"<think>(.*?)(?:</think>|\Z)", re.DOTALL)
 
 
 class _State(Struct):
-    """What a phase event says: `{"event": "plannotator-phase", "phase": …}` on stdout, the extension's state in Pi."""
+    """A phase event: `{"event": "plannotator-phase", "phase": …}` on stdout, or the extension's state in Pi."""
 
     event: object = None
     phase: object = None
@@ -80,10 +78,10 @@ def phase_transitions(
     announced = [row["phase"] for row in rows if row["phase"]]
     if announced:
         why.support(view.by_kind.get("phase", []))
-        return Measured(_collapsed(announced), {"method": "plannotator"})
+        return Measured([phase for phase, _ in groupby(announced)], {"method": "plannotator"})
     if not view.calls:
         return Absent("missing_artifact", "no_phases_and_no_calls")
-    segments = _segments(_labels(view))
+    segments = _segments(_phases_of_calls(view))
     calls: dict[str, int] = {}
     for phase, first, last in segments:
         calls[phase] = calls.get(phase, 0) + last - first + 1
@@ -137,7 +135,7 @@ def reasoning_tokens_total(view: SessionView, why: Evidence) -> Measured | Absen
 
 
 def _announced(event: Event) -> dict[str, Any] | None:
-    """What a phase event announces; None when it is of another kind, such as a client's switch of modes."""
+    """Return the phase that an event announces; None for other events, such as a client's switch of modes."""
     try:
         announcement = _decode(event.text or "")
     except msgspec.DecodeError:
@@ -158,17 +156,19 @@ def _announced(event: Event) -> dict[str, Any] | None:
     }
 
 
-def _collapsed(labels: Sequence[str]) -> list[str]:
-    return [label for n, label in enumerate(labels) if n == 0 or labels[n - 1] != label]
-
-
-def _labels(view: SessionView) -> list[str | None]:
-    """A phase for each main-thread call; None before the first call that has one (design/signals.md#phases)."""
+def _phases_of_calls(view: SessionView) -> list[str | None]:
+    """Return a phase for each main-thread call; None before the first that has one (design/signals.md#phases)."""
+    # For each call the files of the next call that changed the repository, which may be the call itself.
+    changed = view.changed_files
+    next_edited: list[set[str]] = []
+    following: set[str] = set()
+    for call in reversed(view.calls):
+        following = changed.get(call.seq, following)
+        next_edited.append(following)
     labels: list[str | None] = []
     current: str | None = None
     edited = False
-    changed = view.changed_files
-    for call, class_, files in zip(view.calls, view.classes, _next_edited(view), strict=True):
+    for call, class_, files in zip(view.calls, view.classes, reversed(next_edited), strict=True):
         if class_ in _LOOKING:
             if files and call.path is not None and call.path in files:
                 current = "localize"
@@ -184,40 +184,20 @@ def _labels(view: SessionView) -> list[str | None]:
     return labels
 
 
-def _next_edited(view: SessionView) -> list[set[str]]:
-    """For each call the files of the next call that changed the repository, which may be the call itself."""
-    changed = view.changed_files
-    following: set[str] = set()
-    if not changed:
-        return [following] * len(view.calls)
-    next_edits = []
-    for call in reversed(view.calls):
-        following = changed.get(call.seq, following)
-        next_edits.append(following)
-    next_edits.reverse()
-    return next_edits
-
-
 def _segments(labels: list[str | None]) -> list[tuple[str, int, int]]:
-    """Runs of a phase (phase, first call, last call); a glance of one call inside another phase is part of that."""
+    """Return runs of a phase (phase, first call, last call); one call of looking inside another phase joins that."""
     runs: list[tuple[str, int, int]] = []
     start = 0
     for label, members in groupby(labels):
         end = start + len(list(members))
         if label is not None:
             runs.append((label, start, end - 1))
-            while len(runs) > 2 and _is_glance(runs[-2]) and runs[-3][0] == label:
+            while len(runs) > 2 and runs[-2][0] in _GLANCES and runs[-2][1] == runs[-2][2] and runs[-3][0] == label:
                 after, _, before = runs.pop(), runs.pop(), runs.pop()
                 runs.append((label, before[1], after[2]))
         start = end
     return runs
 
-
-def _is_glance(run: tuple[str, int, int]) -> bool:
-    return run[0] in _GLANCES and run[1] == run[2]
-
-
-# Whether the agent wrote down a plan before it changed anything.
 
 _CODE = re.compile(r"\n[ \t>]*```[^`\n]*(?=\n|\Z)")
 _NUMBERED = re.compile(
@@ -238,7 +218,7 @@ _VERBS = (
     " split start summarise summarize switch test trace understand update upgrade use validate verify wire write"
 )
 _ACTIONS = frozenset(_VERBS.split())
-"""What a step of a plan begins with; a finding does not."""
+"""First words of a plan's steps; a finding does not begin with one."""
 
 
 @signal("reasoning.plan_steps_detected", "int", "steps", source="regex")
@@ -252,11 +232,21 @@ def plan_steps_detected(view: SessionView, why: Evidence) -> Measured:
     """
     first = view.responses[0] if view.turns else view.events
     turn = view.turns[0].turn if view.turns else None
-    until = _first_change(view, turn)
+    until = next(
+        (c.seq for c, class_ in zip(view.calls, view.classes, strict=True) if c.turn == turn and class_ in _CHANGING),
+        None,
+    )
     texts = [e for e in first if e.kind == "text" and e.text and (until is None or e.seq < until)]
     calls = [c for c in view.calls if c.class_ == "plan" and c.turn == turn and (until is None or c.seq < until)]
     steps = [(_steps(e.text or ""), e) for e in texts]
-    planned = _planned(calls)
+    # Plans by tool; tasks that are created one by one make one plan.
+    created = [c for c in calls if c.purpose == "add_task"]
+    planned = [(len(created), c) for c in created[-1:]]
+    for call in calls:
+        if n := _items(call):
+            planned.append((n, call))
+            if call.purpose != "plan_handoff":
+                break  # a later list is the plan revised
     why.support((e for n, e in steps if n), "a list of steps:")
     why.support((c for _, c in planned), "a plan by tool:")
     why.rule("lists whose items begin with an action, before the first edit; the largest count")
@@ -264,15 +254,8 @@ def plan_steps_detected(view: SessionView, why: Evidence) -> Measured:
     return Measured(max(counts, default=0), {"text_steps": steps[0][0] if steps else 0})
 
 
-def _first_change(view: SessionView, turn: int | None) -> int | None:
-    """The event number of the first call of a turn that changes a file."""
-    changing = ("edit", "shell_write")
-    pairs = zip(view.calls, view.classes, strict=True)
-    return next((c.seq for c, class_ in pairs if c.turn == turn and class_ in changing), None)
-
-
 def _steps(text: str) -> int:
-    """Steps of a plan in a message: numbered, if half of them begin with an action, or bullets that do."""
+    """Count the steps of a plan in a message: numbered, if half of them begin with an action, or bullets that do."""
     text = "\n" + text
     if "```" in text:
         text = "\n".join(_CODE.split(text)[::2])
@@ -286,19 +269,6 @@ def _is_action(item: str) -> bool:
     return match is not None and match[1] in _ACTIONS
 
 
-def _planned(calls: list[ToolCall]) -> list[tuple[int, ToolCall | Event]]:
-    """Plans by tool: how many steps, and the call. Tasks that are created one by one make one plan."""
-    created = [c for c in calls if c.purpose == "add_task"]
-    plans_handed_in: list[tuple[int, ToolCall | Event]] = [(len(created), c) for c in created[-1:]]
-    for call in calls:
-        n = _items(call)
-        if n:
-            plans_handed_in.append((n, call))
-            if isinstance(n, int) and call.purpose != "plan_handoff":
-                break  # a later list is the plan revised
-    return plans_handed_in
-
-
 def _items(call: ToolCall) -> int:
     try:
         arguments = msgspec.json.decode(call.arguments, type=dict[str, Any])
@@ -309,9 +279,6 @@ def _items(call: ToolCall) -> int:
     if isinstance(listed, str):
         return len(_LISTED.findall("\n" + listed))
     return len(listed) if isinstance(listed, list) else 0
-
-
-# How often the agent corrects itself.
 
 
 @signal("reasoning.self_correction_count", "int", "matches", version=3, source="regex")

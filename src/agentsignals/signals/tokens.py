@@ -1,9 +1,9 @@
-"""What model calls used, and what it cost."""
+"""Tokens and money of the model calls, as the trace reports them (design/formats.md#token-usage)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any
 
 from agentsignals.model import SESSION_TOTAL, Absent, Step
@@ -14,9 +14,6 @@ from agentsignals.views.usage import VISIBLE_ERROR, cost_of, unpriced_parts, usd
 from agentsignals.words.text import estimate_tokens
 
 signal = signals_with(context="both", level="attempt", origin="Agent Signals")
-
-# Tokens and money: what the main thread's model calls used, as the trace reports it (design/formats.md#token-
-# usage).
 
 _NO_TABLES = frozenset(("recorded", None))
 
@@ -52,23 +49,31 @@ def output_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     return total
 
 
-@signal("tokens.cache_read_tokens", "int", "tokens", version=2, harness=True)
-def cache_read_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
+def usage_total(name: str, kinds: Collection[Kind], doc: str, **facts: Any) -> None:
+    """Declare the sum of one usage field over the main thread."""
+    signal(f"tokens.{name}", "int", "tokens", doc=doc, **facts)(lambda view, why: _total(view, why, name, kinds))
+
+
+usage_total(
+    "cache_read_tokens",
+    {"cache read"},
     """Input tokens that the main thread's model calls had read from a cache.
 
     Pitfalls: Dominates volume and often cost.
-    """
-    return _total(view, why, "cache_read_tokens", {"cache read"})
-
-
-@signal("tokens.cache_write_tokens", "int", "tokens", priority="P1")
-def cache_write_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
+    """,
+    version=2,
+    harness=True,
+)
+usage_total(
+    "cache_write_tokens",
+    CACHE_WRITES,
     """Input tokens that the main thread's model calls wrote to a cache.
 
     Pitfalls: Priced above plain input, and forgotten by many cost tools. Absent where the provider has no such thing.
     Of eval runs one value on the project's corpus.
-    """
-    return _total(view, why, "cache_write_tokens", CACHE_WRITES)
+    """,
+    priority="P1",
+)
 
 
 @signal("tokens.cache_read_ratio", "float", "ratio", version=2, priority="P1")
@@ -106,9 +111,7 @@ def context_growth_curve(view: SessionView, why: Evidence) -> Measured | Absent:
         return Absent("missing_field", "usage")
     why.support(sized)
     why.bill(sized, PROMPT)
-    curve = [
-        (s.input_tokens or 0) + (s.cache_read_tokens or 0) + (s.cache_write_tokens or 0) for s in sized
-    ]  # `_context`, without a call for each of the many steps
+    curve = [(s.input_tokens or 0) + (s.cache_read_tokens or 0) + (s.cache_write_tokens or 0) for s in sized]
     return Measured(curve, {"first": curve[0], "max": max(curve), "last": curve[-1]} if curve else {})
 
 
@@ -139,7 +142,6 @@ def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
 
 
 def _own_cost(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Cost as the transcript tells it."""
     steps = view.session.steps
     cost = cost_of(steps)
     if cost is None:
@@ -147,7 +149,8 @@ def _own_cost(view: SessionView, why: Evidence) -> Measured | Absent:
         if not unpriced:
             return Absent("missing_field", "usage")
         why.counter(unpriced, "no price")
-        return Absent("missing_field", f"unpriced: {_models(unpriced)}")
+        models = ", ".join(sorted({s.model or "unknown model" for s in unpriced}))
+        return Absent("missing_field", f"unpriced: {models}")
     priced = [s for s in steps if s.cost_usd is not None]
     why.support(priced)
     why.bill(steps, PAID)
@@ -165,7 +168,6 @@ def _own_cost(view: SessionView, why: Evidence) -> Measured | Absent:
 
 
 def _method(priced: list[Step]) -> dict[str, Any]:
-    """Where costs came from: recorded, or which version of the price table."""
     sources = {s.cost_source for s in priced}
     tables = sources - _NO_TABLES
     if not tables:
@@ -177,11 +179,17 @@ def _method(priced: list[Step]) -> dict[str, Any]:
 
 
 def _total(view: SessionView, why: Evidence, field: str, kinds: Collection[Kind]) -> Measured | Absent:
-    """The sum of one usage field over the main thread; `subagent` is the sum over the others. Method harness: of an
-    eval attempt whose trace tells none, as its harness recorded it, subagents included."""
+    """Return the sum of one usage field over the main thread; `subagent` is the sum over the others. An eval attempt
+    whose trace has none gets the harness's figure, which includes subagents, and in most harnesses cached input."""
     total = getattr(view.usage, field)
     if total is None:
-        return _by_harness(view, why, field)
+        attempt = view.session.attempt
+        recorded: int | None = None if attempt is None else getattr(attempt, field, None)
+        if attempt is None or recorded is None:
+            collected = attempt is None or attempt.has_transcript
+            return Absent("missing_field", "usage") if collected else Absent("missing_artifact", "session_jsonl")
+        why.support(attempt.saying(field))
+        return Measured(recorded, {"method": "harness"})
     why.support(view.billed_steps)
     why.bill(view.billed_steps, kinds)
     detail: dict[str, Any] = {}
@@ -191,27 +199,6 @@ def _total(view: SessionView, why: Evidence, field: str, kinds: Collection[Kind]
         detail["subagent"] = sum([getattr(s, field) or 0 for s in view.subagent_steps])
     return Measured(total, detail)
 
-
-def _by_harness(view: SessionView, why: Evidence, field: str) -> Measured | Absent:
-    """What the harness counted; most count cached input with the rest."""
-    attempt = view.session.attempt
-    recorded: int | None = None if attempt is None else getattr(attempt, field, None)
-    if attempt is None or recorded is None:
-        collected = attempt is None or attempt.has_transcript
-        return Absent("missing_field", "usage") if collected else Absent("missing_artifact", "session_jsonl")
-    why.support(attempt.saying(field))
-    return Measured(recorded, {"method": "harness"})
-
-
-def _context(step: Step) -> int:
-    return (step.input_tokens or 0) + (step.cache_read_tokens or 0) + (step.cache_write_tokens or 0)
-
-
-def _models(steps: Iterable[Step]) -> str:
-    return ", ".join(sorted({s.model or "unknown model" for s in steps}))
-
-
-# What a solved task costs, over all attempts in the store.
 
 MOST_WITHOUT_COST = 0.05
 """Share of attempts without a cost above which a cost per solved task would be too low."""

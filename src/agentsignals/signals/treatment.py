@@ -1,10 +1,11 @@
-"""The knobs an eval run was given, as configured."""
+"""The knobs an eval run was given, as configured. An observed number of calls is no cap."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from agentsignals.model import Absent
@@ -13,8 +14,6 @@ from agentsignals.signals import Measured, signals_with
 from agentsignals.views.session import Evidence, SessionView
 
 signal = signals_with(context="eval", level="attempt", source="harness", harness=True, origin="Agent Signals")
-
-# Treatment: the knobs an eval run was given, as configured. An observed number of calls is not a cap.
 
 _UNLIMITED = frozenset(("", "0", "none", "null", "unlimited", "inf", "infinity", "auto", "off", "-1"))
 _AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?) ?([a-z]{0,7})")
@@ -26,23 +25,88 @@ _MOST = 10**15
 _RAW_CHARS = 80
 
 
-@signal("treatment.attempt1_tool_cap", "int", "tool_calls")
-def attempt1_tool_cap(view: SessionView, why: Evidence) -> Measured | Absent:
+def knob(name: str, unit: str, doc: str, *, units: Mapping[str, float] = _PLAIN, **facts: Any) -> None:
+    """Declare a whole number that the run was given. No limit is not applicable; text that is no number can't be
+    computed; both keep the raw setting. `units`: what a number with a unit is multiplied by."""
+
+    def configured(view: SessionView, why: Evidence) -> Measured | Absent:
+        attempt = view.session.attempt
+        if attempt is None or name not in attempt.knobs:
+            return Absent("missing_field", name)
+        why.support(attempt.saying(f"knobs.{name}"))
+        raw = attempt.knobs[name]
+        value = _number(raw, units)
+        if value is None:
+            return Absent("not_computable", f"no_number: {_raw_text(raw)}")
+        if not 0 < value < _MOST:
+            return Absent("not_applicable", "unlimited" if raw is None else f"unlimited: {_raw_text(raw)}")
+        amount = max(round(value), 1)
+        detail: dict[str, Any] = {} if raw == amount else {"raw": raw if type(raw) is float else _raw_text(raw)}
+        if f"knobs.{name}" in attempt.conflicts:
+            detail["conflict"] = True
+        return Measured(amount, detail)
+
+    signal(f"treatment.{name}", "int", unit, doc=doc, **facts)(configured)
+
+
+def _number(raw: Any, units: Mapping[str, float]) -> float | None:
+    """Return a setting in base units, 0 where it sets no limit; None where it is no number."""
+    if raw is None:
+        return 0
+    if type(raw) is int or (type(raw) is float and not math.isnan(raw)):
+        return raw
+    if type(raw) is not str or len(raw) > _RAW_CHARS:
+        return None
+    text = raw.strip().lower()
+    if text in _UNLIMITED:
+        return 0
+    match = _AMOUNT.fullmatch(text)
+    factor = units.get(match[2]) if match else None
+    return float(match[1]) * factor if match and factor is not None else None
+
+
+def _raw_text(raw: Any) -> str:
+    if type(raw) is int and abs(raw) >= _MOST:
+        return "more than anyone counts"
+    # Masked before it is cut: no rule recognises half a key.
+    return redacted(str(raw))[:_RAW_CHARS] if type(raw) in (str, int, float, bool) else type(raw).__name__
+
+
+knob(
+    "attempt1_tool_cap",
+    "tool_calls",
     """Most tool calls that the trial's first attempt was allowed; said on its retries too.
 
     Pitfalls: Agents with different budgets can't be compared: group by `effective_tool_cap` of the attempts.
     Why: How far the agent was allowed to explore.
-    """
-    return _configured_number(view, why, "attempt1_tool_cap")
-
-
-@signal("treatment.retry_tool_cap", "int", "tool_calls")
-def retry_tool_cap(view: SessionView, why: Evidence) -> Measured | Absent:
+    """,
+)
+knob(
+    "retry_tool_cap",
+    "tool_calls",
     """Most tool calls that a retry was allowed; said on the first attempt too.
 
     Pitfalls: Retries usually get more: their success means nothing without this.
-    """
-    return _configured_number(view, why, "retry_tool_cap")
+    """,
+)
+knob(
+    "concurrency",
+    "containers",
+    """Containers that ran at the same time, as configured.
+
+    Pitfalls: Loads the inference server: explains differences of wall time between runs.
+    """,
+    priority="P1",
+)
+knob(
+    "timeout_s",
+    "seconds",
+    """Seconds after which the container was stopped, as configured; `raw` where that was in another unit.
+
+    Pitfalls: A short limit lowers the share solved of tasks with slow test suites (Sphinx needs 50 minutes and more).
+    """,
+    units=_SECONDS,
+)
 
 
 @signal("treatment.agent_type", "str", "label")
@@ -68,7 +132,8 @@ def model_id(view: SessionView, why: Evidence) -> Measured | Absent:
     name, detail = _configured_name(view, why, "model_id")
     answering = [s for s in view.steps if s.model and s.model != "<synthetic>"]
     observed = Counter(str(s.model) for s in answering)
-    if len(observed) > 1 or (name and observed and not _is_called(name, observed)):
+    answers_to = {o.rpartition("/")[2] for o in observed}  # the provider aside
+    if len(observed) > 1 or (name and observed and answers_to != {name.rpartition("/")[2]}):
         detail["observed"] = dict(observed.most_common())
     if name:
         return Measured(name, {"method": "configured", **detail})
@@ -92,78 +157,11 @@ def dataset(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(name, detail)
 
 
-@signal("treatment.concurrency", "int", "containers", priority="P1")
-def concurrency(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Containers that ran at the same time, as configured.
-
-    Pitfalls: Loads the inference server: explains differences of wall time between runs.
-    """
-    return _configured_number(view, why, "concurrency")
-
-
-@signal("treatment.timeout_s", "int", "seconds")
-def timeout_s(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Seconds after which the container was stopped, as configured; `raw` where that was in another unit.
-
-    Pitfalls: A short limit lowers the share solved of tasks with slow test suites (Sphinx needs 50 minutes and more).
-    """
-    return _configured_number(view, why, "timeout_s", _SECONDS)
-
-
-def _configured_number(
-    view: SessionView, why: Evidence, knob: str, units: dict[str, float] = _PLAIN
-) -> Measured | Absent:
-    """A configured whole number. No limit is not applicable, what is no number can't be computed; both say the raw."""
-    attempt = view.session.attempt
-    if attempt is None or knob not in attempt.knobs:
-        return Absent("missing_field", knob)
-    why.support(attempt.saying(f"knobs.{knob}"))
-    raw = attempt.knobs[knob]
-    value = _number(raw, units)
-    if value is None:
-        return Absent("not_computable", f"no_number: {_raw_text(raw)}")
-    if not 0 < value < _MOST:
-        return Absent("not_applicable", "unlimited" if raw is None else f"unlimited: {_raw_text(raw)}")
-    amount = max(round(value), 1)
-    detail: dict[str, Any] = {} if raw == amount else {"raw": raw if type(raw) is float else _raw_text(raw)}
-    if f"knobs.{knob}" in attempt.conflicts:
-        detail["conflict"] = True
-    return Measured(amount, detail)
-
-
-def _number(raw: Any, units: dict[str, float]) -> float | None:
-    """The setting as a number of base units, 0 where it sets no limit; None where it is no number."""
-    if raw is None:
-        return 0
-    if type(raw) is int or (type(raw) is float and not math.isnan(raw)):
-        return raw
-    if type(raw) is not str or len(raw) > _RAW_CHARS:
-        return None
-    text = raw.strip().lower()
-    if text in _UNLIMITED:
-        return 0
-    match = _AMOUNT.fullmatch(text)
-    factor = units.get(match[2]) if match else None
-    return float(match[1]) * factor if match and factor is not None else None
-
-
-def _raw_text(raw: Any) -> str:
-    """The setting as words, of a harmless length; masked first, since no rule knows what was cut."""
-    if type(raw) is int and abs(raw) >= _MOST:
-        return "more than anyone counts"
-    return redacted(str(raw))[:_RAW_CHARS] if type(raw) in (str, int, float, bool) else type(raw).__name__
-
-
 def _configured_name(view: SessionView, why: Evidence, knob: str) -> tuple[str, dict[str, Any]]:
-    """A configured name, empty when none is, and whether two places say it differently."""
+    """Return a configured name, empty when there is none, and a mark when two places differ."""
     attempt = view.session.attempt
     raw = attempt.knobs.get(knob) if attempt is not None else None
     if attempt is None or not isinstance(raw, str):
         return "", {}
     why.support(attempt.saying(f"knobs.{knob}"))
     return raw.strip(), {"conflict": True} if f"knobs.{knob}" in attempt.conflicts else {}
-
-
-def _is_called(name: str, observed: Counter[str]) -> bool:
-    """Whether the model that answered goes by the configured name, its provider aside."""
-    return {o.rpartition("/")[2] for o in observed} == {name.rpartition("/")[2]}

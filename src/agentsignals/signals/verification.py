@@ -1,9 +1,10 @@
-"""What the task's tests say of an attempt's patch."""
+"""Outcome of an eval attempt: the verifier's report, why it failed, and whether a pass was earned
+(design/formats.md#swe-bench)."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from msgspec.structs import asdict
 
@@ -15,8 +16,6 @@ from agentsignals.views.reward_hacking import VERDICTS, Audit, audit
 from agentsignals.views.session import Evidence, SessionView
 
 signal = signals_with(context="eval", level="attempt", source="verifier", harness=True, origin="Agent Signals")
-
-# What came of an attempt: the rung of the ladder that all harnesses share.
 
 
 @signal(
@@ -45,8 +44,6 @@ def outcome(view: SessionView, why: Evidence) -> Measured | Absent:
     why.rule(f"{rung.outcome}: {rung.reason}")
     return Measured(rung.outcome, {"reason": rung.reason, **({"inferred": True} if rung.inferred else {})})
 
-
-# Verification: what the task's tests say of the patch, as the verifier recorded it (design/formats.md#swe-bench).
 
 _RESULTS = frozenset(("result_json", "verifier_report", "harbor_result", "attempt_log"))
 """The kinds of files that may carry a reward."""
@@ -158,11 +155,8 @@ def patch_present(view: SessionView, why: Evidence, touched_files: list[str] | A
 
 
 def _inside(view: SessionView, touched: list[str] | Absent) -> list[str] | Absent:
-    """The files of the repository: a note written to the home folder is no patch."""
+    """Leave out files outside the repository: a note written to the home folder is no patch."""
     return touched if isinstance(touched, Absent) else [path for path in touched if view.in_repo(path)]
-
-
-# Tests fixed, broken and left, as the verifier's report counts them (design/formats.md#swe-bench).
 
 
 @signal("verification.fail_to_pass_count", "int", "tests", hindsight="the verdict")
@@ -180,25 +174,36 @@ def fail_to_pass_count(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(fixed, {"total": fixed + left if left is not None else None})
 
 
-@signal("verification.pass_to_fail_count", "int", "tests", hindsight="the verdict")
-def pass_to_fail_count(view: SessionView, why: Evidence) -> int | Absent:
+def tests_counted(name: str, tests: Literal["broken", "kept"], doc: str) -> None:
+    """Declare the number of tests in one list of the verifier's report."""
+
+    def counted(view: SessionView, why: Evidence) -> int | Absent:
+        verified = _verified(view, why)
+        if isinstance(verified, Absent):
+            return verified
+        listed: list[str] | None = getattr(verified, tests)
+        return len(listed) if listed is not None else Absent("missing_field", "tests_status")
+
+    signal(f"verification.{name}", "int", "tests", doc=doc, hindsight="the verdict")(counted)
+
+
+tests_counted(
+    "pass_to_fail_count",
+    "broken",
     """Tests that passed before the patch and fail after it: regressions.
 
     Pitfalls: SWE-bench reports have a key of that name that is always empty: regressions fail in PASS_TO_PASS.
     Why: Any regression matters.
-    """
-    tests = _verified(view, why)
-    return tests if isinstance(tests, Absent) else _counted(tests.broken)
-
-
-@signal("verification.pass_to_pass_count", "int", "tests", hindsight="the verdict")
-def pass_to_pass_count(view: SessionView, why: Evidence) -> int | Absent:
+    """,
+)
+tests_counted(
+    "pass_to_pass_count",
+    "kept",
     """Tests that passed before the patch and pass after it.
 
     Pitfalls: Large on every run: a denominator only.
-    """
-    tests = _verified(view, why)
-    return tests if isinstance(tests, Absent) else _counted(tests.kept)
+    """,
+)
 
 
 @signal("verification.fail_to_fail_count", "int", "tests", hindsight="the verdict")
@@ -243,7 +248,7 @@ def regression_rate(
 
 
 def _verified(view: SessionView, why: Evidence) -> Verification | Absent:
-    """The verification where its counts mean something: it ran to its end, on a patch that applied."""
+    """Return the verifier's report where it ran to its end, on a patch that applied."""
     attempt = view.session.attempt
     tests = attempt.verification if attempt is not None else None
     if attempt is None or tests is None:
@@ -259,15 +264,8 @@ def _verified(view: SessionView, why: Evidence) -> Verification | Absent:
     return tests
 
 
-def _counted(tests: list[str] | None) -> int | Absent:
-    return len(tests) if tests is not None else Absent("missing_field", "tests_status")
-
-
 def _reward_of(view: SessionView) -> float | None:
     return view.session.attempt.reward if view.session.attempt is not None else None
-
-
-# Why an attempt failed, and how near its patch came to the gold patch.
 
 
 @signal(
@@ -331,8 +329,6 @@ def patch_localization(view: SessionView, why: Evidence, touched_files: list[str
     detail: dict[str, Any] = {name: asdict(part) for name, part in parts.items() if part is not None}
     return Measured(place.level, {**detail, "method": "patch" if attempt.patch else "edit_log"})
 
-
-# Whether a pass was earned, and by what it was carried where it was not.
 
 _LISTED = 20
 """Lines that a detail names."""
@@ -403,6 +399,6 @@ def earned(view: SessionView, why: Evidence) -> bool | Absent:
 
 
 def _events(view: SessionView, made: Audit) -> list[Event]:
-    """What was done, and what showed it before."""
+    """Return the events of the audit's acts, each behind the event that showed the answer before."""
     seqs = [seq for act in made.acts for seq in (act.from_seq, act.seq) if seq is not None]
     return [view.session.events[seq] for seq in dict.fromkeys(seqs)]

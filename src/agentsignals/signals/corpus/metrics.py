@@ -163,7 +163,8 @@ def cost_per_session(session_cost_usd: Sequence[float], session_length_events: S
         "n": len(session_cost_usd),
         "n_null": max(len(session_length_events) - len(session_cost_usd), 0),
     }
-    return Measured(_mean(session_cost_usd), detail)
+    # The module `statistics` takes longer to load than all signals take to be declared.
+    return Measured(math.fsum(session_cost_usd) / len(session_cost_usd), detail)
 
 
 @signal("corpus.output_input_token_ratio", "float", "ratio", grows_with_output=True, context="both")
@@ -214,19 +215,12 @@ def share_messages_le_20_chars(short_messages: Sequence[dict[str, int]]) -> Meas
     return ratio(total["le_20"], total["n"], lt_20=lt_20)
 
 
-# The module `statistics` would take longer to load than all signals take to be declared.
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
 def _entropy(counts: Iterable[int]) -> float:
     """Shannon entropy in bits."""
     values = list(counts)
     total = sum(values)
     return -math.fsum([n / total * math.log2(n / total) for n in values]) + 0.0
 
-
-# Carefulness, after agent-traces: looking before changing, and making failures good.
 
 RECOVERY_CALLS = 5
 COMMANDS_LOOKED_AT = 1_000
@@ -241,7 +235,7 @@ def read_before_edit_rate(view: SessionView, why: Evidence) -> Measured | Absent
     Pitfalls: Claude Code enforces it, so it says something only of agents without that guard. A file shown by a search
     or attached by the person does not count as read. Of eval runs one value on the project's corpus.
     """
-    seen = _Seen(view)
+    seen = _KnownFiles(view)
     attempts = len(seen.informed) + len(seen.blind)
     if not attempts:
         return Absent("not_applicable", "no_edit")
@@ -279,8 +273,8 @@ def error_recovery_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     return ratio(len(recovered), len(failed), episodes=episodes)
 
 
-class _Seen:
-    """Edit attempts on existing files, by whether the agent knew the file: it had read, made or changed it."""
+class _KnownFiles:
+    """Edit attempts on existing files, split by whether the agent had read, made or changed the file before."""
 
     def __init__(self, view: SessionView) -> None:
         self.informed: list[ToolCall] = []
@@ -291,9 +285,6 @@ class _Seen:
         self._readers_of_many: deque[str] = deque(maxlen=COMMANDS_LOOKED_AT)
         self._compactions = [e.seq for e in view.by_kind.get("compaction", ())]
         self._created = {(e.seq, e.path) for e in view.repo_edits if e.op == "create"}
-        self._follow(view)
-
-    def _follow(self, view: SessionView) -> None:
         seen, changed_files = self._last_seen, view.changed_files
         if not changed_files and not view.edit_calls:
             return
@@ -331,21 +322,21 @@ class _Seen:
 
 
 def _creates(call: ToolCall) -> bool:
-    """Whether a call that changed nothing would have made a new file, as far as its tool and its error tell."""
+    """Return whether a call that changed nothing would have made a new file, by its tool and its error."""
     if call.error_class == "not_read_first":
         return False
     return call.error_class == "not_found" or call.purpose == "write_file"
 
 
 def _target(call: ToolCall) -> tuple[str, str]:
-    """Tool and what it was used on: a file, or for a shell command its first word."""
+    """Return the tool and its target: a file, or for a shell command its first word."""
     if call.command is not None:
         return call.name, _first_word(call.command)
     return call.name, call.path or ""
 
 
 def _first_word(command: str) -> str:
-    """The first command of a line, after `cd …` and assignments."""
+    """Return the first command of a line, after `cd …` and assignments."""
     words = command.split(maxsplit=12)
     n = 0
     while n < len(words):
@@ -358,7 +349,7 @@ def _first_word(command: str) -> str:
     return words[0] if words else ""
 
 
-# How a session begins: the pattern of its first human message (design/signals.md#first-message).
+# The pattern of the first human message (design/signals.md#first-message).
 
 _BY_KIND: dict[TurnKind, str] = {
     "plan_handoff": "plan_handoff",
@@ -390,14 +381,13 @@ class _Rule:
         return re.compile(self._source)
 
     def is_likely(self, searched: str) -> bool:
-        """Whether a sign is there, found without trying the pattern."""
+        """Return whether a sign occurs: cheaper than trying the pattern."""
         for sign in self.signs:  # noqa: SIM110  (`any` would take twice as long)
             if sign in searched:
                 return True
         return False
 
     def earned(self, low: str) -> re.Match[str] | None:
-        """The match that earns the label, if any."""
         match = self.pattern.search(low[: self.chars])
         return match if match and (self.closing is None or match[1] in self.closing) else None
 
@@ -475,7 +465,7 @@ def first_message_pattern(view: SessionView, why: Evidence) -> str | Absent:
 
 
 def _pattern(text: str) -> tuple[str, str] | None:
-    """The first pattern that matches, and the words it matched. A greeting stands alone, a continuation is short."""
+    """Return the first pattern that matches, and the words it matched."""
     low = lowered(text)
     searched = text[:_SEARCHED].lower()
     for rule in _RULES:
@@ -486,11 +476,9 @@ def _pattern(text: str) -> tuple[str, str] | None:
     return None
 
 
-# What people say again and again: "yes", "commit this".
-
 MOST_ROWS = 25
 LONG_CHARS = 120
-"""Of a longer message the beginning is shown."""
+"""A longer message is shown by its beginning."""
 _DIGEST_BYTES = 12
 _CUT = "\u2026"
 
@@ -509,7 +497,7 @@ _PATH = re.compile(r"(?<![\w/:.])(?:[A-Za-z]:\\|~?/|\\\\)[\w.@~-]{1,100}[/\\][^\
 
 
 def _pooled(sessions: Sequence[dict[str, dict[str, Any]]]) -> list[dict[str, dict[str, Any]]]:
-    """Each message once, with the number of its `sessions`, which is 1 where it is not there."""
+    """Merge messages by digest. `sessions` counts the sessions of a message; it is 1 where the key is missing."""
     pooled: dict[str, dict[str, Any]] = {}
     for session in sessions:
         for key, message in session.items():
@@ -534,43 +522,36 @@ def message_counts(view: SessionView, why: Evidence) -> dict[str, dict[str, Any]
         return Absent("not_applicable", "no_messages")
     why.support(messages)
     counts = Counter([_normal(t.text) for t in messages])
-    return {_digest(text): {"n": n, "sample": _sample(text)} for text, n in counts.items()}
+    return {
+        hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=_DIGEST_BYTES).hexdigest(): {
+            "n": n,
+            "sample": text if len(text) <= LONG_CHARS else text[:LONG_CHARS] + _CUT,
+        }
+        for text, n in counts.items()
+    }
 
 
 @lru_cache(maxsize=1024)
 def _normal(text: str) -> str:
-    """What messages that are the same have in common. What is folded is masked before: in small letters a key is
-    known by no rule for sure."""
+    """Return the form that equal messages share. Masked before it is folded: rules know keys by their capitals."""
     low = _masked(redacted(text))
     return low.rstrip(".! \n\t") or low
 
 
 def _masked(text: str) -> str:
-    """The text in small letters without what these patterns know; most texts lack what a pattern can't do without, and
-    that is seen twenty times as fast."""
+    """Mask paths, addresses and secrets of a text and fold its case. Each pattern runs only where a part occurs that it
+    can't match without: twenty times as fast."""
     if "/" in text or "\\" in text:
         text = _PATH.sub("[path]", text)
     if "@" in text:
         text = _ADDRESS.sub("[address]", text)
     low = text.strip().casefold()
-    return _SECRET.sub("[secret]", low) if _may_hold_secret(low) else low
-
-
-def _may_hold_secret(low: str) -> bool:
-    """Whether a text has a part that every match of `_SECRET` has."""
-    return (
+    may_hold_secret = (
         "://" in low
         or ((":" in low or "=" in low) and any(word in low for word in _NAMES_OF_SECRETS))
         or _LONG_RUN in low.encode("ascii", "replace").translate(_IN_RUNS)
     )
-
-
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=_DIGEST_BYTES).hexdigest()
-
-
-def _sample(text: str) -> str:
-    return text if len(text) <= LONG_CHARS else text[:LONG_CHARS] + _CUT
+    return _SECRET.sub("[secret]", low) if may_hold_secret else low
 
 
 @signal("corpus.top_duplicate_messages[]", "list[obj]", "rows", version=2, level="corpus", priority="P2")
@@ -593,19 +574,12 @@ def top_duplicate_messages(message_counts: Sequence[dict[str, dict[str, Any]]]) 
     return Measured(rows, {"messages": total, "distinct": len(messages), "repeated": len(often)})
 
 
-# Which metrics of agent-traces differ most from one data set to the next: a place, repository or folder, is one.
-
-
-def _by_place(sessions: Sequence[Figures]) -> dict[str, list[Figures]]:
+def _pooled_data_sets(sessions: Sequence[Figures]) -> list[Figures]:
+    """Merge the figures of each place."""
     sets: dict[str, list[Figures]] = {}
     for session in sessions:
         sets.setdefault(session["place"], []).append(session)
-    return sets
-
-
-def _pooled_data_sets(sessions: Sequence[Figures]) -> list[Figures]:
-    """One for each place."""
-    return [{"place": place, **pooled(those)} for place, those in sorted(_by_place(sessions).items())]
+    return [{"place": place, **pooled(those)} for place, those in sorted(sets.items())]
 
 
 @signal(
@@ -656,8 +630,7 @@ def metric_inputs(  # noqa: PLR0913  (the parameters are the needs of the signal
 
 
 def _felt(judged: dict[str, Any]) -> list[int]:
-    """Of one labeller: how many labels, when the last was given, and of turn 5 how many are NEGATIVE and how many there
-    are."""
+    """Return one labeller's number of labels, time of the last, and the NEGATIVE and all labels of turn 5."""
     labelled = [(turn, value) for turn, value, _ in judged["messages"] if value is not None]
     fifth = [value for turn, value in labelled if turn == PLATEAU]
     return [len(labelled), judged["at"], fifth.count(NEGATIVE), len(fifth)]

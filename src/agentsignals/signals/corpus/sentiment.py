@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from agentsignals.model import Absent, Label, Turn
+from agentsignals.model import Absent, Label
 from agentsignals.signals import Measured, Row, signals_with
 from agentsignals.stats import agent_traces as counts
 from agentsignals.stats.agent_traces import LOW_N, NEGATIVE, NEUTRAL, POSITIVE, UNJUDGED, Conversation, Message, Part
@@ -37,10 +37,10 @@ def sentiment_label(view: SessionView, why: Evidence) -> list[Measured | Absent]
     if not labels:
         return _NO_LABEL
     why.support([t for t in view.turns if t.turn in labels])
-    return [_of_turn(t.kind, labels.get(t.turn)) for t in view.turns]
+    return [_sentiment(t.kind, labels.get(t.turn)) for t in view.turns]
 
 
-def _of_turn(kind: str, label: Label | None) -> Measured | Absent:
+def _sentiment(kind: str, label: Label | None) -> Measured | Absent:
     if kind in UNJUDGED:
         return Absent("not_applicable", kind)
     if label is None:
@@ -58,7 +58,7 @@ def _of_turn(kind: str, label: Label | None) -> Measured | Absent:
 
 
 def _by_turn(labels: Iterable[Label]) -> dict[int, Label]:
-    """The label of each turn; of two the younger."""
+    """Return the youngest label of each turn."""
     by_turn: dict[int, Label] = {}
     for label in labels:
         if label.turn is not None:
@@ -82,31 +82,28 @@ def sentiment_messages(view: SessionView, why: Evidence) -> _Labelled | Absent:
         return _NO_LABEL
     messages = [t for t in view.turns if t.kind not in UNJUDGED]
     why.support(messages)
-    models = _models(view)
-    return {name: _judged(messages, _by_turn(by_labeller[name]), models) for name in sorted(by_labeller)}
-
-
-def _judged(messages: list[Turn], labels: dict[int, Label], models: dict[int, str | None]) -> dict[str, Any]:
-    values = {n: counts.label(label.value) for n, label in labels.items()}
-    at = max(label.created_at or 0 for label in labels.values())
-    return {"at": at, "messages": [[t.turn + 1, values.get(t.turn), models[t.turn]] for t in messages]}
-
-
-def _models(view: SessionView) -> dict[int, str | None]:
-    """The model of the last answer before each turn; of the first turn that of the first answer; else the session's."""
+    # The model of the last answer before each turn; for the first turn that of the first answer; else the session's.
     answers = [(s.seq, s.model) for s in view.steps if s.model]
     models: dict[int, str | None] = {}
-    at = 0
+    n_before = 0
     for turn in view.turns:
-        while at < len(answers) and answers[at][0] < turn.seq:
-            at += 1
-        last = answers[at - 1][1] if at else answers[0][1] if answers and not turn.turn else None
-        models[turn.turn] = last or view.session.model
-    return models
+        while n_before < len(answers) and answers[n_before][0] < turn.seq:
+            n_before += 1
+        first = answers[0][1] if answers and not turn.turn else None
+        models[turn.turn] = (answers[n_before - 1][1] if n_before else first) or view.session.model
+    judged: _Labelled = {}
+    for name in sorted(by_labeller):
+        labels = _by_turn(by_labeller[name])
+        values = {n: counts.label(label.value) for n, label in labels.items()}
+        judged[name] = {
+            "at": max(label.created_at or 0 for label in labels.values()),
+            "messages": [[t.turn + 1, values.get(t.turn), models[t.turn]] for t in messages],
+        }
+    return judged
 
 
 def _conversations(sessions: Sequence[_Labelled]) -> tuple[list[Conversation], str | None]:
-    """The sessions that one labeller judged, and who that is."""
+    """Return the sessions that the chosen labeller judged, and the labeller."""
     judged_messages: dict[str, tuple[int, int]] = {}
     for session in sessions:
         for name, judgement in session.items():
@@ -119,7 +116,7 @@ def _conversations(sessions: Sequence[_Labelled]) -> tuple[list[Conversation], s
 
 
 def _ratio(part: Part, labeller: str | None, **detail: Any) -> Measured | Absent:
-    """A share with Wilson's interval, who judged, and what else is known."""
+    """Return a share with Wilson's interval and its labeller."""
     k, n = part
     if not n:
         return Absent("not_computable", "zero_denominator")

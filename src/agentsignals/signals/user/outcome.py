@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, TypeGuard
+from typing import Any
 
 import msgspec
 
@@ -53,7 +53,11 @@ def output_applied(view: SessionView, why: Evidence, lines_committed: dict[str, 
     commits = view.commits
     late = [c for c in commits if c.seq >= edits[-1].seq]
     in_repository = None if isinstance(lines_committed, Absent) else _in_repository(lines_committed, edits, why)
-    if _is_settled(in_repository, late):
+    # The repository alone decides where its lines are there, or every line of its commits is explained otherwise: a
+    # collector's figure counts the lines of all sessions of a checkpoint (design/attribution.md#what-entire-recorded).
+    if isinstance(in_repository, Measured) and (
+        in_repository.value is True or not (late or "confidence" in in_repository.detail)
+    ):
         return in_repository
     recorded = _recorded(view)
     # A commit that the session made and that is not there may have them: its branch was dropped, or not fetched.
@@ -62,14 +66,7 @@ def output_applied(view: SessionView, why: Evidence, lines_committed: dict[str, 
     if recorded is not None:
         why.rule(f"attribution recorded with the session: {recorded.detail['agent_lines']} lines were committed")
         return recorded
-    return _by_transcript(view, commits, late, why)
-
-
-def _by_transcript(
-    view: SessionView, commits: list[ToolCall], late: list[ToolCall], why: Evidence
-) -> Measured | Absent:
-    """By the commits that the session made, else those that a collector linked to it."""
-    edits = _work(view)
+    # By the commits that the session made, else those that a collector linked to it.
     if not late and (linked := _linked_files(view, edits)):
         why.rule(f"a collector linked a commit of {', '.join(linked[:COMMITS_TOLD])} to the session")
         return Measured(True, {"method": "checkpoint", "files": len(linked), **_LOW})
@@ -83,7 +80,7 @@ def _by_transcript(
 
 
 def _recorded(view: SessionView) -> Measured | None:
-    """By what a collector counted when commits were made; None where it counted nothing."""
+    """Return the verdict of a collector's counts when commits were made; None where it counted nothing."""
     checkpoints = [c for c in view.session.checkpoints if c.agent_lines is not None and c.total_committed is not None]
     lines = sum(c.agent_lines or 0 for c in checkpoints)
     detail = {"method": "attribution", "agent_lines": lines}
@@ -95,21 +92,14 @@ def _recorded(view: SessionView) -> Measured | None:
 
 
 def _linked_files(view: SessionView, edits: list[Edit]) -> list[str]:
-    """Files of the session in commits that a collector linked to it without counting their lines."""
+    """Return the session's files in commits that a collector linked to it without counting their lines."""
     uncounted = (c for c in view.session.checkpoints if c.agent_lines is None and c.total_committed is None)
     linked = {path for c in uncounted for path in c.files_touched or ()}
     return sorted({e.path for e in edits} & linked)
 
 
-def _is_settled(measured: Measured | Absent | None, late: list[ToolCall]) -> TypeGuard[Measured]:
-    """Whether the repository alone tells: its lines are there, or every line of its commits is explained otherwise. A
-    collector's figure counts the lines of all sessions of a checkpoint for each of them
-    (design/attribution.md#what-entire-recorded)."""
-    return isinstance(measured, Measured) and (measured.value is True or not (late or "confidence" in measured.detail))
-
-
 def _in_repository(attribution: dict[str, Any], edits: list[Edit], why: Evidence) -> Measured | Absent | None:
-    """By the lines that the replay of the calls finds in commits; None when it can't tell."""
+    """Return the verdict of the lines that the replay of the calls finds in commits; None when it is unknown."""
     calls = set(attribution["calls"])
     why.support([e for e in edits if e.seq in calls], "its lines are committed:")
     if attribution["verdict"] == "censored":
@@ -148,7 +138,17 @@ def changes_reverted(view: SessionView, why: Evidence, lines_taken_back: dict[st
     if not edits:
         return Absent("not_applicable", "no_edit")
     if not isinstance(lines_taken_back, Absent) and lines_taken_back["verdict"] != "unknown":
-        return _by_commits(lines_taken_back, edits, why)
+        taken = lines_taken_back
+        why.denominator(edits)
+        why.rule(
+            f"of {taken['peak']} lines that its calls left standing, {taken['taken']} were gone when their"
+            f" files were committed, and {taken['undone']} stood in commits that others undid"
+        )
+        for sha in taken["undone_by"]:
+            why.rule(f"commit {sha[:12]} undoes a commit of the session")
+        detail = {"share": taken["share_low"], "share_at_most": taken["share_high"], "peak": taken["peak"]}
+        later = {"reverted_later_by": taken["undone_later_by"]} if taken["undone_later_by"] else {}
+        return Measured(taken["verdict"] == "reverted", {"method": "git", **detail, **later})
     last_edit = edits[-1].seq
     reverts = _revert_commands(view)
     after_edits = [(row, name) for row, name in reverts if row.seq > last_edit]
@@ -161,28 +161,13 @@ def changes_reverted(view: SessionView, why: Evidence, lines_taken_back: dict[st
     return Measured(bool(kept), {"method": "transcript", "commands": len(reverts)})
 
 
-def _by_commits(attribution: dict[str, Any], edits: list[Edit], why: Evidence) -> Measured:
-    why.denominator(edits)
-    why.rule(
-        f"of {attribution['peak']} lines that its calls left standing, {attribution['taken']} were gone when their"
-        f" files were committed, and {attribution['undone']} stood in commits that others undid"
-    )
-    for sha in attribution["undone_by"]:
-        why.rule(f"commit {sha[:12]} undoes a commit of the session")
-    later = {"reverted_later_by": attribution["undone_later_by"]} if attribution["undone_later_by"] else {}
-    share = {"share": attribution["share_low"], "share_at_most": attribution["share_high"]}
-    return Measured(
-        attribution["verdict"] == "reverted", {"method": "git", **share, "peak": attribution["peak"], **later}
-    )
-
-
 def _work(view: SessionView) -> list[Edit]:
-    """The edits of the repository; resetting the whole tree changes files too, but is no work on them."""
+    """Return the edits of the repository; a reset of the whole tree changes files too, but is no work on them."""
     return [e for e in view.repo_edits if e.path != WHOLE_TREE]
 
 
 def _revert_commands(view: SessionView) -> list[tuple[ToolCall | Event, str]]:
-    """Whole-tree revert commands that ran, the agent's and those the person typed; each with the kind of command."""
+    """Return whole-tree revert commands that ran, the agent's and the person's, each with its kind."""
     rows: list[tuple[ToolCall | Event, str]] = [(e, e.text or "") for e in view.by_kind.get("user_shell", ())]
     rows += [(c, c.command) for c in view.git_calls if c.status in RAN and c.command and "git " in c.command]
     reverts: list[tuple[ToolCall | Event, str]] = []
@@ -216,7 +201,17 @@ def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absen
     if not view.turns:
         return Absent("not_applicable", "no_turn")
     last = view.turns[-1]
-    kind, matched = _reaction(last.text, last.kind, last.turn)
+    kind, matched = "none", None
+    for name, find in (
+        ("revert_all", revert_all),
+        ("rejection", rejection),
+        ("gives_up", giving_up),
+        ("accept", acceptance),
+    ):
+        # The first turn has nothing to praise yet; it can still order a revert of older work.
+        if (last.turn or name != "accept") and (matched := find(last.text, last.kind)):
+            kind = name
+            break
     if matched:
         why.match(last, kind, matched)
     else:
@@ -226,35 +221,20 @@ def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absen
     cut = cut_short(view, last.seq)
     why.counter(commits, "commits after it:")
     why.counter(cut, "cut short after it:")
+    # The last response asks by a tool without an answer, or ends in a question that is no mere offer.
+    asking = [c for c in view.calls if c.class_ == "ask" and c.turn == len(view.turns) - 1 and c.status == "none"]
+    why.support(asking, "never answered:")
+    closing = closing_question(view, view.responses[-1])
+    if closing is not None:
+        why.matches(view.prose.matches([closing]))
     return {
         "kind": kind,
         "turn": last.turn,
         "edits_after": len(edits),
         "commits_after": len(commits),
         "interrupted_after": bool(cut),
-        "question_open": _leaves_question(view, why),
+        "question_open": bool(asking) or closing is not None,
     }
-
-
-def _leaves_question(view: SessionView, why: Evidence) -> bool:
-    """Whether the last response asks by a tool without an answer, or ends in a question that is no mere offer."""
-    response = view.responses[-1]
-    asking = [c for c in view.calls if c.class_ == "ask" and c.turn == len(view.turns) - 1 and c.status == "none"]
-    why.support(asking, "never answered:")
-    closing = closing_question(view, response)
-    if closing is not None:
-        why.matches(view.prose.matches([closing]))
-    return bool(asking) or closing is not None
-
-
-def _reaction(text: str, kind: str, turn: int) -> tuple[str, str | None]:
-    looks = (("revert_all", revert_all), ("rejection", rejection), ("gives_up", giving_up), ("accept", acceptance))
-    for name, look in looks:
-        # The first turn has nothing to praise yet; it can still order a revert of older work.
-        matched = look(text, kind) if turn or name != "accept" else None
-        if matched:
-            return name, matched
-    return "none", None
 
 
 @signal("user.session_outcome", "enum", "label", basis="heuristic", version=3)
@@ -284,7 +264,9 @@ def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the sign
     label, evidence, rule = _judged(reaction, applied, changes_reverted is True)
     if label is None:
         label, evidence, rule = _unsaid(history, reopened, reaction)
-        if evidence != "reopen" and _still_open(view, history):
+        ended = view.session.ended_at
+        is_open = ended is not None and history.known_until - ended < REOPENED_SOON_S * SECOND
+        if evidence != "reopen" and is_open:
             return Absent("censored", "session_may_go_on")
         if evidence not in ("reopen", "text") and plan_handed_on(view):
             return Absent("censored", "goes_on_in_another_session")
@@ -295,7 +277,7 @@ def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the sign
 
 
 def _judged(reaction: dict[str, Any], applied: bool, reverted: bool) -> tuple[str | None, str, str]:
-    """Rules 1 and 2 of design/signals.md#session-outcome: what has direct evidence."""
+    """Apply rules 1 and 2 of design/signals.md#session-outcome: direct evidence."""
     kind = reaction["kind"]
     if reverted and not applied:
         return "explicitly_rejected", "git", "rule 1: the changes were reverted and not committed"
@@ -311,7 +293,7 @@ def _judged(reaction: dict[str, Any], applied: bool, reverted: bool) -> tuple[st
 
 
 def _unsaid(history: History, reopened: bool, reaction: dict[str, Any]) -> tuple[str | None, str, str]:
-    """Rules 3 to 5: what the next session tells, what shows that the person left off, and the rest."""
+    """Apply rules 3 to 5: evidence of the next session, evidence that the person stopped, and the rest."""
     alike = history.next_similarity is not None and history.next_similarity >= SAME_TASK_SIMILARITY
     if reopened and (history.next_shares_file or alike):
         how = "touches the same files" if history.next_shares_file else "asks for the same"
@@ -323,11 +305,6 @@ def _unsaid(history: History, reopened: bool, reaction: dict[str, Any]) -> tuple
     if reaction.get("question_open"):
         return "abandoned_mid_session", "question", "rule 4: the agent asked, and nobody answered"
     return None, "none", "rule 5: neither accepted, rejected, begun again, nor seen to be left off"
-
-
-def _still_open(view: SessionView, history: History) -> bool:
-    ended = view.session.ended_at
-    return ended is not None and history.known_until - ended < REOPENED_SOON_S * SECOND
 
 
 @signal("user.session_reopened_within_s", "float", "seconds", priority="P1")
@@ -366,15 +343,12 @@ def prior_sessions_same_repo(why: Evidence, history: History) -> Measured | Abse
     )
 
 
-# Which of a session's lines lived, and whose they were before.
-#
 # `agentsignals attribute REPO` leaves its results as labels of the sessions they are about.
 
 _NOT_ATTRIBUTED = Absent("missing_artifact", "git_attribution")
 
 
 def _attribution(view: SessionView, kind: type[Kind]) -> Kind | Absent:
-    """What `attribute` left of this session."""
     if not view.session.edits:
         return Absent("not_applicable", "no_edit")
     attribution = read(view.session.labels, kind)
@@ -462,7 +436,6 @@ def earlier_sessions_on_lines(view: SessionView, why: Evidence) -> dict[str, lis
 
 
 def _plain(attribution: LinesCommitted | LinesTakenBack) -> dict[str, Any]:
-    """As a value, without the name of its kind."""
     fields: dict[str, Any] = msgspec.to_builtins(attribution)
     del fields["kind"]
     return fields

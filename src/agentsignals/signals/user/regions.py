@@ -112,8 +112,8 @@ def _edited_again(view: SessionView) -> list[Region]:
 
 
 class _Changes(dict[tuple[int, str], Changed]):
-    """The lines of a file that a call changed, by its event number: read off its words when first asked for. An edit
-    tool's are of all its files."""
+    """The lines of a file that a call changed, keyed by event number and path, read when first asked for. An edit
+    tool's lines are those of all its files."""
 
     def __init__(self, view: SessionView) -> None:
         super().__init__()
@@ -143,7 +143,7 @@ class _Changes(dict[tuple[int, str], Changed]):
 
 
 def _convergence(region: Region, changes: _Changes) -> tuple[str, list[int], float]:
-    """The label, the changed lines of each call in order, and how they trend (-1: to nothing)."""
+    """Return the label, the changed lines of each call in order, and their trend (-1: to nothing)."""
     by_call: dict[int, list[Edit]] = {}
     for edit in region.edits:
         by_call.setdefault(edit.seq, []).append(edit)
@@ -160,7 +160,7 @@ def _convergence(region: Region, changes: _Changes) -> tuple[str, list[int], flo
 
 
 def trend(sizes: list[int]) -> float:
-    """Least-squares slope over the whole series, as a share of its mean; 0 when nothing changed at all."""
+    """Return the least-squares slope over the whole series, as a share of its mean; 0 when nothing changed."""
     n = len(sizes)
     total = sum(sizes)
     if n < 2 or not total:
@@ -171,7 +171,8 @@ def trend(sizes: list[int]) -> float:
 
 
 def _may_go_back(by_call: dict[int, list[Edit]]) -> bool:
-    """Something was removed before a call that both adds and removes. Spares reading the arguments of the others."""
+    """Return whether something was removed before a call that both adds and removes: a cheap test before the lines are
+    read from the arguments."""
     removed_before = False
     for edits in by_call.values():
         adds = removes = False
@@ -185,7 +186,7 @@ def _may_go_back(by_call: dict[int, list[Edit]]) -> bool:
 
 
 def _goes_back(changes: list[Changed]) -> bool:
-    """A later edit brings back half of what one of the 200 before it removed, and removes what was added since."""
+    """Return whether an edit restores half of what one of the 200 before removed, and removes what came since."""
     for later in range(1, len(changes)):
         since: set[str] = set()
         for earlier in range(later - 1, max(later - 1 - LOOKED_BACK_CALLS, -1), -1):
@@ -197,9 +198,8 @@ def _goes_back(changes: list[Changed]) -> bool:
     return False
 
 
-# Work on the same place in several sessions: found by the lines they have in common.
-#
-# Line numbers of two sessions are never compared: nobody recorded what happened to the file in between.
+# Work of several sessions on one place is found by the lines they have in common. Line numbers of two sessions are
+# never compared: nobody recorded what happened to the file in between.
 
 MOST_TOLD = 20
 
@@ -234,22 +234,18 @@ def edited_line_prints(view: SessionView, why: Evidence) -> dict[str, str] | Abs
                 lines.setdefault(path, set()).update(changed)
     if not any(lines.values()):
         return Absent("missing_field", "line_texts")
-    common = _in_several(lines.values()) if len(lines) > 1 else set[str]()
+    # A line that several files have identifies no place.
+    common, visited = set[str](), set[str]()
+    if len(lines) > 1:
+        for of_file in lines.values():
+            common |= visited & of_file
+            visited |= of_file
     by_path = {path: prints(lines[path] - common if common else lines[path]) for path in sorted(lines)}
     return {path: line_prints for path, line_prints in by_path.items() if line_prints}
 
 
-def _in_several(files: Iterable[set[str]]) -> set[str]:
-    """The lines that more than one of the files has: they tell no place."""
-    seen, several = set[str](), set[str]()
-    for lines in files:
-        several |= seen & lines
-        seen |= lines
-    return several
-
-
 def _meant(named: str, paths: set[str]) -> Iterable[str]:
-    """Which of the files that a call changed a patch means by a name; all, when it names none."""
+    """Return the files that a patch means by a name, among those a call changed; all when it names none."""
     if not named or named in paths:
         return (named,) if named else paths
     return [p for p in paths if named.endswith("/" + p) or p.endswith("/" + named)]

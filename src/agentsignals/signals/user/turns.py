@@ -117,7 +117,7 @@ def tool_error_rate(view: SessionView, why: Evidence) -> Measured | Absent:
 
 
 class _Compaction(Struct):
-    """What Claude Code, Pi and others log when they shorten the context."""
+    """The record of a compaction in the logs of Claude Code, Pi and others."""
 
     trigger: str | None = None
     kind: str | None = None
@@ -140,31 +140,25 @@ def compaction_events(view: SessionView, why: Evidence) -> list[dict[str, Any]]:
     rows: list[tuple[Event, dict[str, Any]]] = []
     for event in compactions:
         after = bisect_left(starts, event.seq)
-        logged = _logged(event.text)
-        if logged is None and rows and rows[-1][1]["step_index"] == after - 1:
-            continue  # the summary that follows the boundary which was counted
-        rows.append((event, _compaction_row(event, logged or _Compaction(), after, view.steps)))
+        try:
+            logged = _decode_compaction(event.text or "{}")
+        except msgspec.DecodeError:
+            if rows and rows[-1][1]["step_index"] == after - 1:
+                continue  # the summary that follows the boundary which was counted
+            logged = _Compaction()
+        next_step = view.steps[after] if after < len(view.steps) else None
+        row = {
+            "turn_index": event.turn,
+            "step_index": after - 1 if after else None,
+            "tokens_before": logged.preTokens if logged.preTokens is not None else logged.tokensBefore,
+            "tokens_after": _context(next_step) if next_step is not None else None,
+            "trigger": logged.trigger,
+            "kind": logged.kind or "full",
+            "timestamp": to_iso(event.timestamp),
+        }
+        rows.append((event, row))
     why.support([event for event, _ in rows])
     return [row for _, row in rows]
-
-
-def _logged(text: str | None) -> _Compaction | None:
-    try:
-        return _decode_compaction(text or "{}")
-    except msgspec.DecodeError:
-        return None
-
-
-def _compaction_row(event: Event, logged: _Compaction, after: int, steps: list[Step]) -> dict[str, Any]:
-    return {
-        "turn_index": event.turn,
-        "step_index": after - 1 if after else None,
-        "tokens_before": logged.preTokens if logged.preTokens is not None else logged.tokensBefore,
-        "tokens_after": _context(steps[after]) if after < len(steps) else None,
-        "trigger": logged.trigger,
-        "kind": logged.kind or "full",
-        "timestamp": to_iso(event.timestamp),
-    }
 
 
 def _context(step: Step) -> int | None:
@@ -219,8 +213,6 @@ def _has_long_gap(done: list[Event]) -> bool:
     return any(b - a > LONG_GAP_US for a, b in pairwise(stamps))
 
 
-# What tools gave back: how large it was, and which errors it told of.
-
 _SIBLING = ("<tool_use_error>Sibling tool call", "<tool_use_error>Cancelled: parallel tool call")
 
 
@@ -265,18 +257,10 @@ def tool_result_sizes(view: SessionView, why: Evidence) -> Measured:
     Why: Read with the context growth curve: which results filled the window.
     """
     answered = [c for c in view.calls if c.result_seq is not None]
-    sized = [c for c in answered if c.result_tokens is not None]
-    sized.sort(key=_result_place)
+    sized = sorted((c for c in answered if c.result_tokens is not None), key=lambda call: call.result_seq or 0)
     why.support(sized)
     unlogged = len(answered) - len(sized)
     return Measured([c.result_tokens for c in sized], {"unlogged": unlogged} if unlogged else {})
-
-
-def _result_place(call: ToolCall) -> int:
-    return call.result_seq or 0
-
-
-# Which models a session used, one after the other.
 
 
 class ModelChange(Row):
@@ -308,7 +292,7 @@ def model_changes(view: SessionView, why: Evidence) -> list[ModelChange] | Absen
     changing: list[Event | Step] = []
     answering: str | None = None
     rows: list[Event | Step] = [*entries, *steps]
-    rows.sort(key=_place)
+    rows.sort(key=lambda row: (row.seq, isinstance(row, Step)))
     for row in rows:
         if isinstance(row, Step):
             if row.model != answering:
@@ -327,12 +311,12 @@ def model_changes(view: SessionView, why: Evidence) -> list[ModelChange] | Absen
 
 
 def _is_model(name: str | None) -> bool:
-    """Messages that a program makes up in the model's place carry a name like `<synthetic>`."""
+    # Messages that a program writes in the model's place carry a name like `<synthetic>`.
     return bool(name) and not str(name).startswith("<")
 
 
 def _is_shown(entry: Event, view: SessionView) -> bool:
-    """Whether the change stands on the line of a message of the new model, and has no entry of its own."""
+    """Return whether the change has no entry of its own, but comes with a message of the new model."""
     events = view.session.events
     following = events[entry.seq + 1] if entry.seq + 1 < len(events) else None
     return entry.step is not None or (
@@ -340,14 +324,8 @@ def _is_shown(entry: Event, view: SessionView) -> bool:
     )
 
 
-def _place(row: Event | Step) -> tuple[int, bool]:
-    return row.seq, isinstance(row, Step)
-
-
-# How much the agent hedges.
-
 FEW_TOKENS = 20
-"""Of a shorter response one hedge makes a high rate (design/signals.md#word-lists)."""
+"""In a shorter response one hedge makes a high rate (design/signals.md#word-lists)."""
 
 
 @signal("user.agent_hedging_rate", "float", "per 100 tokens", source="regex", priority="P1")
@@ -385,9 +363,6 @@ def agent_hedging_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     tokens = [prose.tokens.get(t.turn, 0) for t in view.turns]
     curve = [100 * counted[t.turn] / n if n else None for t, n in zip(view.turns, tokens, strict=True)]
     return Measured(curve, {"low_n": [t.turn for t, n in zip(view.turns, tokens, strict=True) if 0 < n < FEW_TOKENS]})
-
-
-# What the agent asks leave for.
 
 
 def _questions_of(call: ToolCall) -> list[str]:
@@ -437,14 +412,12 @@ def confirmation_requests(view: SessionView, why: Evidence) -> Measured | Absent
     return Measured(len(confirming) + len(calls), detail)
 
 
-# Where a session lies: which repository, and what its log says of that.
-
 MOST_COMMITS = 500
-"""Of one session: more are a history that was listed whole."""
+"""More commits in one session are a history that was listed in full."""
 _ELSEWHERE = re.compile(r"\bcd\s|\s-C\s|\bclone\b|--git-dir|--work-tree|\bsubmodule\b")
-"""What has Git speak of another folder than the session's."""
+"""Parts of a command that point Git at another folder than the session's."""
 _SIGNS_OF_ELSEWHERE = ("cd", "-C", "clone", "--git-dir", "--work-tree", "submodule")
-"""One of them is in whatever `_ELSEWHERE` matches."""
+"""Each match of `_ELSEWHERE` has one of them."""
 _REMOTE = re.compile(
     r"\n(?:origin[ \t]+|To |From )(?:\S*?@|[a-z]+://)?(?:[\w-]+\.)+[a-z]+(?::\d+)?[:/](?:\S*/)?([\w.-]+/[\w.-]+?)"
     r"(?:\.git)?/?(?:[ \t]|$)",
@@ -455,7 +428,7 @@ _COMMIT = re.compile(r"\n(?:[*|\\/ ]*(?:commit )?|\[[^\]\n]*[ ])([0-9a-f]{7,40})
 it, as above: found several times faster than `^`."""
 
 
-def _of_here(call: ToolCall) -> bool:
+def _in_own_folder(call: ToolCall) -> bool:
     if call.status != "ok":
         return False
     command = call.command or ""
@@ -471,7 +444,7 @@ def repository_marks(view: SessionView, why: Evidence) -> dict[str, list[str]] |
     """
     if not view.git_calls:
         return Absent("none_found", "no_git_call")
-    calls = [call for call in view.git_calls if _of_here(call)]
+    calls = [call for call in view.git_calls if _in_own_folder(call)]
     texts = ["\n" + view.result_text(call) for call in calls]
     why.denominator(calls)
     remotes = {name.lower() for text in texts for name in _REMOTE.findall(text)}
