@@ -75,17 +75,17 @@ def _names(type_: Hashable) -> tuple[tuple[str, ...], ...]:
 
 def tokens_of(usage: Any, cached: Cached = "within") -> Tokens:
     """Read the tokens of a record of usage, a dict or a struct in any spelling. All None where there is none."""
+    if usage is None:
+        return Tokens(None, None, None, None, None)
+    found: Iterable[object]
     if isinstance(usage, dict):
         parts = [usage, *(inner for name in _DETAILS if isinstance(inner := usage.get(name), dict))]
-        found = (
+        found = [
             next((v for part in parts for n in names if (v := part.get(n)) is not None), None) for names in _names(None)
-        )
-    elif usage is None:
-        return Tokens(None, None, None, None, None)
+        ]
     else:
-        found = (
-            next((v for n in names if (v := getattr(usage, n)) is not None), None) for names in _names(type(usage))
-        )
+        type_: Hashable = type(usage)
+        found = [next((v for n in names if (v := getattr(usage, n)) is not None), None) for names in _names(type_)]
     tokens = Tokens(*map(count, found))
     held = 0 if cached == "apart" else (tokens.cache_read or 0) + (tokens.cache_write or 0)
     if not held or tokens.input is None or (cached == "within_if_fewer" and held > tokens.input):
