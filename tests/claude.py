@@ -146,7 +146,7 @@ def given(data: bytes, name: str = "a", hint: str | None = None) -> Input:
 
 def read(*logs: Log) -> Reading:
     """The reading of files that belong together."""
-    return claude_code.read([given(log.data(), f"file{n}") for n, log in enumerate(logs)])
+    return claude_code.FORMAT.read([given(log.data(), f"file{n}") for n, log in enumerate(logs)])
 
 
 def session(*logs: Log) -> Session:

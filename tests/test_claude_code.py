@@ -168,7 +168,7 @@ def test_damage_costs_the_damaged_record_and_is_counted() -> None:
     log.say("two")
     data = log.data()[:-9]
     one = given(data)
-    (found,) = claude_code.read([one]).sessions
+    (found,) = claude_code.FORMAT.read([one]).sessions
     assert [t.text for t in found.turns] == ["one", "lone ? half"]
     assert one.artifact.skipped_reasons == {"bad_json": 1, "bad_shape": 1, "cut_line": 1, "unsound_text": 1}
     assert one.artifact.records == 5
@@ -182,7 +182,7 @@ def test_a_record_of_a_kind_that_is_not_known_is_kept_and_named() -> None:
     log.record("attachment", attachment={"type": "postcard"})
     log.record("system", subtype="turn_duration", durationMs=4)
     one = given(log.data())
-    (found,) = claude_code.read([one]).sessions
+    (found,) = claude_code.FORMAT.read([one]).sessions
     assert [(e.kind, e.text) for e in found.events] == [
         ("unknown", "hologram"),
         ("unknown", "hologram of unknown shape"),
@@ -221,7 +221,7 @@ def test_a_value_of_any_other_kind_anywhere_is_survived(line: str, value: Any, r
             break
         at = at[key]
     one = given(json.dumps(record).encode())
-    claude_code.read([one])
+    claude_code.FORMAT.read([one])
     kinds_counted = sum(n for kind, n in one.artifact.record_kinds.items() if kind != "repeated")
     assert kinds_counted + one.artifact.skipped == one.artifact.records == 1
 
@@ -282,7 +282,7 @@ def test_the_real_sessions_have_the_counts_that_a_second_reader_found() -> None:
     total: Counter[str] = Counter()
     for path in sorted(CORPUS.glob("*/*/transcript.jsonl")):
         one = given(path.read_bytes(), path.parent.name)
-        for found in claude_code.read([one]).sessions:
+        for found in claude_code.FORMAT.read([one]).sessions:
             total += _counts(found)
         total += Counter(records=one.artifact.records, repeated=one.artifact.record_kinds.get("repeated", 0))
         assert one.artifact.skipped == 0

@@ -118,7 +118,7 @@ def test_a_subagent_of_which_the_totals_are_logged_is_not_counted_beside_them() 
 def test_list_prices_come_to_what_claude_code_counted() -> None:
     """0.0043575 dollars, its own `cost-state` says, of 5 calls."""
     (path,) = NATIVE.iterdir()
-    (made,) = claude_code.read([given(path.read_bytes())]).sessions
+    (made,) = claude_code.FORMAT.read([given(path.read_bytes())]).sessions
     prices.apply(made)
     assert [turn.kind for turn in made.turns] == ["scripted_prompt"]
     assert len(made.steps) == 5

@@ -174,14 +174,14 @@ def apart(times: int, **facts: str) -> bytes:
 @pytest.mark.parametrize("facts", [{}, {"content": "the same"}, {"timestamp": "2026-03-02T09:00:00.000Z"}])
 def test_records_of_several_sessions_that_share_an_id_are_all_read(facts: dict[str, str]) -> None:
     source = given(apart(40, **facts))
-    sessions = claude_code.read([source]).sessions
+    sessions = claude_code.FORMAT.read([source]).sessions
     assert sorted(s.session_id for s in sessions) == sorted(f"s{n}" for n in range(40))
     assert source.artifact.record_kinds == {"user": 40}
 
 
 def test_a_session_that_is_all_copies_is_counted() -> None:
     source = given(apart(40, content="the same", timestamp="2026-03-02T09:00:00.000Z"))
-    assert len(claude_code.read([source]).sessions) == 1
+    assert len(claude_code.FORMAT.read([source]).sessions) == 1
     assert source.artifact.skipped_reasons == {"session_of_copies": 39}
     assert source.artifact.record_kinds == {"user": 40, "repeated": 39}
 
@@ -199,7 +199,7 @@ def test_a_file_that_holds_two_sessions_is_of_the_one_its_name_says() -> None:
     log.user("new", sessionId=OTHER)
     log.user("newer", sessionId=OTHER)
     assert [s.session_id for s in read(log).sessions] == [OTHER]
-    (named,) = claude_code.read([given(log.data(), hint=SESSION)]).sessions
+    (named,) = claude_code.FORMAT.read([given(log.data(), hint=SESSION)]).sessions
     assert named.session_id == SESSION
 
 

@@ -1,4 +1,4 @@
-"""What a tool is, in the words every agent shares. Each format maps its own tool names; this module maps arguments."""
+"""An agent's profile: its homes, its tools in shared words, and what its program writes in the person's name."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
 
 class Tool(Struct, frozen=True, kw_only=True, cache_hash=True):
-    """A tool of an agent: its class, and which of its arguments hold a file path or a shell command, best first."""
+    """A tool of an agent: its class, and the names of its arguments by what they hold, best first."""
 
     class_: ToolClass
     path: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     folder: tuple[str, ...] = ()
-    """Which hold the folder that a command runs in."""
+    """The folder that a command runs in."""
     limits: tuple[tuple[str, float], ...] = ()
-    """Which hold how long it may run, each with the seconds that 1 stands for."""
+    """How long it may run, each name with the seconds that 1 stands for."""
     purpose: ToolPurpose | None = None
     roles: Roles | None = None
-    """What its other arguments hold, where signals ask for it."""
+    """Roles of its other arguments, as far as signals ask for them."""
 
     def to(self, purpose: ToolPurpose) -> Tool:
-        """The same tool where its agent has it for something finer."""
+        """Return the tool with a finer purpose."""
         return structs.replace(self, purpose=purpose)
 
     def within(self, argument: str, seconds: float = 1.0) -> Tool:
-        """The same tool where an argument limits how long it runs, in units of so many seconds."""
+        """Return the tool with an argument that limits how long it runs, in units of `seconds`."""
         return structs.replace(self, limits=(*self.limits, (argument, seconds)))
 
 
@@ -53,7 +53,7 @@ EDIT_ROLES = Roles(
     line=("insert_line",),
     deed="command",
 )
-"""The spellings in use. Models write one agent's for another's tool, and the agents take them."""
+"""All spellings in use. Models write one agent's arguments for another's tool, and the agents accept them."""
 OTHER = Tool(class_="other", path=("file_path", "path", "filePath"))
 READ = Tool(class_="read", path=("file_path", "path", "filePath", "absolute_path", "notebook_path", "target_file"))
 SEARCH = Tool(class_="search", path=("path", "dir_path", "directory"))
@@ -76,7 +76,7 @@ SHELL = Tool(
     ),
 )
 NO_SHELL = Tool(class_="shell")
-"""Runs code that is no shell's."""
+"""Runs code that is not a shell's."""
 PLAN = Tool(
     class_="plan",
     roles=Roles(
@@ -94,32 +94,32 @@ TASK, WEB = Tool(class_="task"), Tool(class_="web")
 HAND_IN, PLAN_MODE, SKILL = PLAN.to("plan_handoff"), PLAN.to("plan_mode"), TASK.to("skill")
 ASK = Tool(class_="ask", roles=Roles(question="question", questions="questions"))
 MCP, ASIDE = Tool(class_="mcp"), Tool(class_="other")
-"""`ASIDE`: about none of the files."""
+"""`ASIDE`: a tool that concerns no file."""
 
 
 class Described(Struct, gc=False, kw_only=True):
-    """One call in shared words."""
+    """A call in shared words."""
 
     tool: Tool
-    """What it is used for here: a text editor that shows a file reads it."""
+    """The tool as it is used here: a text editor that shows a file reads it."""
     class_: ToolClass
     shell_kind: ShellKind | None = None
     path: str | None = None
     command: str | None = None
     does: Command | None = None
-    """What a shell command does."""
+    """The effects of a shell command."""
     folder: str | None = None
-    """Where a shell command runs, when its arguments say so."""
+    """The folder that a shell command runs in, if its arguments say so."""
     limit_s: float | None = None
-    """How long it may run, when its arguments say so."""
+    """Limit of its run time, if its arguments say so."""
 
 
-_LOOKS = "view"
-"""What an editor for all is asked to do when it is to change nothing."""
+_VIEW = "view"
+"""The operation of an all-purpose editor that changes nothing."""
 
 
 class _Arguments(Struct, frozen=True, gc=False, kw_only=True):
-    """What reads of a tool's arguments those that say what a call is about, and at which places they then stand."""
+    """A decoder of the arguments of a tool that say what a call is about, and their places in the decoded struct."""
 
     decode: Callable[[bytes | str], Any]
     path: tuple[int, ...]
@@ -146,7 +146,7 @@ def _arguments(tool: Tool) -> _Arguments:
 
 
 class _CommandReader(Struct, frozen=True, gc=False):
-    """What a command line does, and whether it or a path waits for something."""
+    """The functions of `shell` that read a command line."""
 
     parse: Callable[[str], Command]
     is_look: Callable[[str], bool]
@@ -155,7 +155,7 @@ class _CommandReader(Struct, frozen=True, gc=False):
 
 @cache  # an import costs 1 µs a call, also when all is loaded
 def _command_reader() -> _CommandReader:
-    """Loaded with the first call that needs it."""
+    """Load `shell` with the first call that needs it."""
     from agentsignals.shell import parse  # noqa: PLC0415  (patterns that a run with nothing to read is without)
     from agentsignals.shell.outputs import is_log, is_look  # noqa: PLC0415  (as above)
 
@@ -163,7 +163,7 @@ def _command_reader() -> _CommandReader:
 
 
 def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
-    """Class, path and command of one call. Arguments that are no JSON object leave path and command unknown."""
+    """Read class, path and command of a call. Arguments that are no JSON object leave path and command unknown."""
     if tool is OTHER and name.startswith("mcp__"):
         tool = MCP
     if not tool.path and not tool.command and not tool.limits:
@@ -173,7 +173,7 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
         values = astuple(where.decode(arguments))
     except UNREADABLE:
         return Described(tool=tool, class_=tool.class_)
-    if where.deed is not None and tool.class_ == "edit" and values[where.deed] == _LOOKS:
+    if where.deed is not None and tool.class_ == "edit" and values[where.deed] == _VIEW:
         tool = structs.replace(READ, path=tool.path)
     path = _first_text(values, where.path)
     command = _first_text(values, where.command) if tool.command else None
@@ -205,7 +205,7 @@ def _limit(values: tuple[object, ...], places: tuple[tuple[int, float], ...]) ->
 
 
 SHELL_CLASS: dict[ShellKind, ToolClass] = {"test": "test", "read": "read", "search": "search"}
-"""A shell command that only runs tests, reads or searches has the class of what it does; the rest stay `shell`."""
+"""Shell commands that only run tests, read or search have the class of what they do. The rest stay `shell`."""
 
 
 def _first_text(values: tuple[object, ...], places: tuple[int, ...]) -> str | None:
@@ -216,32 +216,28 @@ def _first_text(values: tuple[object, ...], places: tuple[int, ...]) -> str | No
         if isinstance(value, str) and value:
             return value
         if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
-            return _command_line(value)
+            # Words that ask a shell to run a script (`bash -lc …`) stand for the script.
+            asks_shell = len(value) > 2 and value[-2].lower() in ("-c", "-lc", "-ic", "-command", "/c")
+            return value[-1] if asks_shell else shlex.join(value)
     return None
 
-
-def _command_line(words: list[str]) -> str:
-    """A command given as words: the script when they ask a shell to run one (`bash -lc …`), else the words, quoted."""
-    asks_shell = len(words) > 2 and words[-2].lower() in ("-c", "-lc", "-ic", "-command", "/c")
-    return words[-1] if asks_shell else shlex.join(words)
-
-
-# Blocks in tags that agents put into a person's words. Looked for from left to right: one that is never closed
-# costs no more than the text is long, where a pattern would read on to the end for each.
 
 _SPACE = re.compile(r"\s*")
 
 
-def between(text: str, tag: str) -> str | None:
-    """What the first block of that tag holds, without outer blanks; None where there is none that ends."""
+def tagged(text: str, tag: str) -> str | None:
+    """Return the content of the first block `<tag>…</tag>` of a text, stripped. None if there is none that ends."""
     start = text.find(f"<{tag}>")
     inside = start + len(tag) + 2
     end = text.find(f"</{tag}>", inside) if start >= 0 else -1
     return text[inside:end].strip() if end >= 0 else None
 
 
-def without(text: str, opening: re.Pattern[str]) -> str:
-    """The text without the blocks that begin with `opening`, whose group is the tag, and the blanks behind each."""
+def without_tagged(text: str, opening: re.Pattern[str]) -> str:
+    """Return a text without the tagged blocks that begin with `opening`, whose group is the tag.
+
+    A tag that is never closed costs no more than the text is long. A pattern would read on to the end for each.
+    """
     parts: list[str] = []
     unclosed: set[str] = set()
     at = 0
@@ -263,61 +259,64 @@ def without(text: str, opening: re.Pattern[str]) -> str:
 
 
 class Profile(Struct, frozen=True, kw_only=True, dict=True):
-    """An agent's words. What signals need of them goes into the model with each call and session."""
+    """What is known of an agent. It is loaded without the reader of its files."""
 
     agent: str = ""
     aliases: tuple[str, ...] = ()
     """Other names under which data sets file its sessions."""
     homes: tuple[str, ...] = ()
-    """Where it keeps its sessions on a machine: folders and databases (`~` is the home folder; `$NAME` a variable, of
-    which nothing is looked for where it is not set, first; `*` may stand in the names below it, and `..` for what lies
-    beside a folder that is there), and `FILE.json:KEY/BELOW`: BELOW in each folder that FILE lists as KEY."""
+    """Folders and databases in which it keeps its sessions on a machine. `~` is the home folder. A first `$NAME` is an
+    environment variable; without it nothing is looked for. Names below may hold `*`, or be `..` for what lies next to a
+    folder. `FILE.json:KEY/BELOW` is BELOW in each folder that FILE lists as KEY."""
     instructions: tuple[str, ...] = ()
-    """Instruction files of a repository that it reads, in the root or in a folder, as Git's globs."""
+    """Instruction files of a repository that it reads, in the root or a folder, as Git globs."""
     instructions_perhaps: tuple[str, ...] = ()
-    """Those that it reads in some versions or settings, or where it finds none of the others."""
+    """Instruction files that it reads in some versions or settings, or if there are no others."""
     expands_imports: bool = False
-    """Where an instruction file names another as `@FILE`, that one's text is given to the model, too."""
+    """Whether `@FILE` in an instruction file adds the text of that file."""
     instructions_logged: tuple[tuple[str, str], ...] = ()
-    """Of an agent that logs what it was given: a file's name, and the pattern of a machine-written text whose group
-    `text` is what stands in all files of that name, from the root down."""
+    """For agents that log the instructions they were given: a file name, and the pattern of a machine-written text
+    whose group `text` holds all files of that name, from the root down."""
     tools: Mapping[str, Tool] = {}
-    """Its tools by name."""
+    """Tools by name."""
     tools_like: Mapping[str, Tool] = {}
-    """The others by a pattern of their names (`mcp__*`), the first that fits."""
+    """Other tools by a pattern of their names (`mcp__*`). The first that fits counts."""
     conventions: tuple[Convention, ...] = ()
     machine_written: tuple[tuple[str, EventKind], ...] = ()
-    """How texts begin that the program writes in the person's name, and what they are; a beginning with a tag is the
-    program's only as far as the tag goes, for a person may name or paste one."""
+    """Beginnings of texts that the program writes in the person's name, and the kind of event they are. A beginning
+    with a tag counts only if the text ends with the tag: a person may name or paste one."""
     machine_like: tuple[tuple[str, EventKind], ...] = ()
-    """The same by pattern, matched at the start."""
+    """Patterns of such texts, matched at the start."""
     frame: tuple[str, ...] = ()
-    """Patterns of the lines that the program writes around a command's output, or in its place."""
+    """Patterns of lines that the program writes around a command's output, or in its place."""
     nothing_found: tuple[str, ...] = ()
-    """How results of its searching tools begin that found nothing."""
+    """Beginnings of results of its search tools that found nothing."""
     stopped: tuple[tuple[CallStatus, tuple[str, ...]], ...] = ()
-    """What the program writes at either end of a result that it calls complete, though it stopped the command: `error`
-    where time was up, `cancelled` where the person did."""
+    """Texts at either end of a result that the program calls complete, though it stopped the command: `error` if time
+    was up, `cancelled` if the person stopped it."""
     failures: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Classes of errors, by patterns of its results in lower case, beyond those that every agent has."""
+    """Error classes by patterns of its results in lower case, in addition to those of every agent."""
     blocks_in_any_words: tuple[ToolClass, ...] = ()
-    """Classes of its tools whose own errors are all known: other words are an extension's that blocked the call."""
+    """Classes of its tools whose own errors are all known. Another text is from an extension that blocked the call."""
 
     def tool(self, name: str) -> Tool | None:
-        """The tool of that name; None when it is not known."""
+        """Return the tool of that name. None if it is not known."""
         tool = self.tools.get(name)
         if tool is None:
             tool = next((like for pattern, like in self.tools_like.items() if fnmatchcase(name, pattern)), None)
         return tool
 
     def machine_kind(self, text: str) -> EventKind | None:
-        """What a text is that the program wrote in the person's name; None for the person's words."""
+        """Return the kind of a text that the program wrote in the person's name. None for the person's words."""
         if _TEMPLATE.match(text):
             return "meta"
         if not text.startswith(self._beginnings):
             return next((kind for matches, kind in self._patterns if matches(text)), None)
-        if self._goes_on_in_words(text):
-            return None
+        tag = _TAG.match(text)
+        if tag is not None:  # a tag is only named or pasted if words follow it, or its end, on its line
+            end = text.rfind(f"</{tag[1]}>")
+            if _WORDS.match(text, tag.end() if end < 0 else end + len(tag[1]) + len("</>")):
+                return None
         return next(kind for beginning, kind in self.machine_written if text.startswith(beginning))
 
     @cached_property
@@ -328,21 +327,13 @@ class Profile(Struct, frozen=True, kw_only=True, dict=True):
     def _patterns(self) -> list[tuple[Callable[[str], object], EventKind]]:
         return [(re.compile(pattern).match, kind) for pattern, kind in self.machine_like]
 
-    def _goes_on_in_words(self, text: str) -> bool:
-        """Whether a tag that a text begins with is only named or pasted: words follow it, or its end, on its line."""
-        tag = _TAG.match(text)
-        if tag is None:
-            return False
-        at = text.rfind(f"</{tag[1]}>")
-        return _WORDS.match(text, tag.end() if at < 0 else at + len(tag[1]) + len("</>")) is not None
-
 
 _TAG = re.compile(r"<([a-z][\w-]*)>")
 _TEMPLATE = re.compile(r"\[\[ ## \w+ ## \]\][ \t]*(?:\n|\Z)")
-"""How a program that drives any agent heads the fields of its prompt (DSPy's ChatAdapter): nobody types it."""
+"""Heading of a prompt field of DSPy's ChatAdapter, which drives any agent."""
 _WORDS = re.compile(r"[ \t]+[^\W\d_]")
 
 
 def named(*groups: tuple[Tool, str]) -> dict[str, Tool]:
-    """A table of tools by name, from the names of each kind of tool, parted by blanks."""
+    """Return tools by name, from the names of each kind of tool, separated by spaces."""
     return {name: tool for tool, names in groups for name in names.split()}

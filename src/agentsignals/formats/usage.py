@@ -84,7 +84,7 @@ def tokens_of(usage: Any, cached: Cached = "within") -> Tokens:
             next((v for part in parts for n in names if (v := part.get(n)) is not None), None) for names in _names(None)
         ]
     else:
-        type_: Hashable = type(usage)
+        type_: Any = type(usage)
         found = [next((v for n in names if (v := getattr(usage, n)) is not None), None) for names in _names(type_)]
     tokens = Tokens(*map(count, found))
     held = 0 if cached == "apart" else (tokens.cache_read or 0) + (tokens.cache_write or 0)

@@ -1,9 +1,9 @@
-"""What is known of Claude Code: its homes, its tools, and what it writes in the person's name."""
+"""Claude Code (design/formats.md#claude-code): `~/.claude/projects/<cwd>/<session>.jsonl` and files of its
+subagents."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import Head
@@ -35,11 +35,11 @@ _HOOK = (
     r"|Notification|PermissionRequest)(?::[\w|*.-]+)? hook (?:additional context|success|feedback|blocking error"
     r"|stopped continuation)\b[^\n:]*:"
 )
-"""What a hook of the person's set-up adds to the conversation."""
+"""Beginning of what a hook of the person adds to the conversation."""
 
 DRIVEN_BY = ("sdk-ts", "sdk-py", "sdk-cli")
-"""Entry points of the Agent SDK and of `claude -p`. The desktop program sends a person's words as `sdk`, too, by an
-entry point of its own."""
+"""Entry points of the Agent SDK and of `claude -p`. The desktop program, too, sends a person's words as `sdk`, but by
+an entry point of its own."""
 
 PROFILE = Profile(
     agent="claude-code",
@@ -115,9 +115,6 @@ PROFILE = Profile(
 )
 
 
-# Claude Code sessions (design/formats.md#claude-code): `~/.claude/projects/<cwd>/<session>.jsonl` and its subagent
-# files.
-
 _FIRST_TYPES = (
     *("file-history-snapshot", "queue-operation", "summary", "last-prompt", "mode", "permission-mode"),
     *("custom-title", "ai-title", "progress"),
@@ -132,25 +129,32 @@ _MADE_IN = re.compile(
 )
 _META = ".meta.json"
 _ABOUT_SUBAGENT = re.compile(r"(?:([^/]+)/subagents/(?:[^/]+/)*)?agent-[^/]+\.meta\.json$")
-"""What the program notes of a subagent, beside its log."""
+"""A note on a subagent, next to its log."""
 
 
 def claims(head: Head) -> Claim | None:
-    """Records with `parentUuid` and `sessionId`, or a first record of a kind only Claude Code writes."""
+    """Claim records with `parentUuid` and `sessionId`, or a first record of a kind that only Claude Code writes."""
     about = _ABOUT_SUBAGENT.search(head.path) if head.path.endswith(_META) else None
     if about is not None and b'"agentType"' in head.data:
         return Claim(keys=[f"session:{about[1]}"] if about[1] else [])
     records = head.records
-    if any("harness" in r for r in records) or not _may_be_ours(records):
+    if any("harness" in r for r in records):
         return None
-    if not records:
-        return _claims_long_line(head.data)
+    # Others have `parentUuid` and `sessionId`, too. Only Claude Code also has a message with `content`.
+    messages = [m for r in records if isinstance(m := r.get("message"), dict) and m]
+    if not any("content" in m for m in messages) and (messages or any("systemPayload" in r for r in records)):
+        return None
+    if not records:  # the first one is longer than the window: a pasted image, a huge prompt
+        if not _LONG_FIRST_LINE.match(head.data) or b'"harness":' in head.data:
+            return None
+        named = _SESSION_ID.search(head.data)
+        return Claim(keys=[f"session:{named[1].decode('utf-8', 'replace')}"] if named else [])
     if not any("sessionId" in r and ("parentUuid" in r or r.get("type") in _FIRST_TYPES) for r in records) and not (
         records[0].get("type") in _FIRST_TYPES and ("leafUuid" in records[0] or "snapshot" in records[0])
     ):
         return None
     keys = [f"session:{r['sessionId']}" for r in records if isinstance(r.get("sessionId"), str)]
-    if _HANDS_ON in head.data:  # a plan names the session it was made in: foreseen, its file is not read a second time
+    if _HANDS_ON in head.data:  # a plan names the session it was made in, so that both are read together at once
         keys += [f"session:{name.decode()}" for name in _MADE_IN.findall(head.data)]
     # A fork or resume holds copies of the other session's records, under a session id of its own.
     copies = [r["uuid"] for r in records if isinstance(r.get("uuid"), str) and r["uuid"] != "REDACTED"]
@@ -158,21 +162,6 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=list(dict.fromkeys(keys)))
 
 
-def _may_be_ours(records: list[dict[str, Any]]) -> bool:
-    """Others have `parentUuid` and `sessionId`, too; a message with `content` only Claude Code has beside them."""
-    messages = [m for r in records if isinstance(m := r.get("message"), dict) and m]
-    return any("content" in m for m in messages) or not (messages or any("systemPayload" in r for r in records))
-
-
-def _claims_long_line(data: bytes) -> Claim | None:
-    """A first record that is longer than the window: a pasted image, a huge prompt."""
-    if not _LONG_FIRST_LINE.match(data) or b'"harness":' in data:
-        return None
-    session_id = _SESSION_ID.search(data)
-    return Claim(keys=[f"session:{session_id.group(1).decode('utf-8', 'replace')}"] if session_id else [])
-
-
-read = read_by("claude_code.reader")
 CARD = Card(
     material=(
         Material("real", "856 sessions of 11 repositories, in 94 versions", ("2.0.64 to 2.1.219",)),
@@ -186,4 +175,6 @@ CARD = Card(
         "How subagents of subagents are laid out was never seen.",
     ),
 )
-FORMAT = Format(name="claude-code", version=9, claims=claims, read=read, profile=PROFILE, card=CARD)
+FORMAT = Format(
+    name="claude-code", version=9, claims=claims, read=read_by("claude_code.reader"), profile=PROFILE, card=CARD
+)

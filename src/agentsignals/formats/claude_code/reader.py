@@ -1,5 +1,4 @@
-"""Which words in a Claude Code transcript are the person's (design/formats.md#claude-code-human-words: 94 % of `user`
-records are not)."""
+"""Read Claude Code sessions: unite a session's files, and count once what forks copied of each other."""
 
 from __future__ import annotations
 
@@ -9,16 +8,14 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.changes.hunks import created, of_whole_file, rewrites, trimmed
 from agentsignals.formats import ANSWERS, ASKS, Input, Reading
-from agentsignals.formats import bounds as figures
-from agentsignals.formats import profile as tags
-from agentsignals.formats.bounds import amount, count, refuse
+from agentsignals.formats.bounds import amount, count, number, refuse
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.claude_code import DRIVEN_BY, PROFILE, records
 from agentsignals.formats.claude_code.records import (
@@ -37,85 +34,59 @@ from agentsignals.formats.claude_code.records import (
 from agentsignals.formats.documents import REDACTED
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
-from agentsignals.formats.records import UNREADABLE, document, saw
-from agentsignals.formats.usage import Tokens, close, tokens_of_steps
+from agentsignals.formats.profile import tagged, without_tagged
+from agentsignals.formats.records import decoded, decoder, document, saw
+from agentsignals.formats.usage import close, tokens_of, tokens_of_steps
 from agentsignals.model import MAIN, SESSION_TOTAL, CallStatus, EventKind, Session, Step, ToolCall, Turn, logged_iso
-
-BUILTIN_COMMANDS = frozenset(
-    (
-        *(
-            "add-dir",
-            "advisor",
-            "agents",
-            "allowed-tools",
-            "approved-tools",
-            "background",
-            "bashes",
-            "bg",
-            "bug",
-            "branch",
-        ),
-        *(
-            "btw",
-            "chrome",
-            "clear",
-            "color",
-            "compact",
-            "config",
-            "context",
-            "continue",
-            "copy",
-            "cost",
-            "desktop",
-            "diff",
-        ),
-        *("doctor", "effort", "exit", "export", "extra-usage", "fast", "feedback", "files", "focus", "fork", "help"),
-        *("hooks", "ide", "install-github-app", "keybindings", "login", "logout", "mcp", "memory", "migrate-installer"),
-        *("mobile", "model", "new", "output-style", "passes", "permissions", "plan", "plugin", "plugins"),
-        *("privacy-settings", "quit", "rate-limit-options", "rc", "recap", "release-notes", "reload-plugins"),
-        *("remote-control", "remote-env", "rename", "reset", "resume", "rewind", "sandbox", "session", "settings"),
-        *(
-            "skills",
-            "stats",
-            "status",
-            "statusline",
-            "stickers",
-            "tag",
-            "tasks",
-            "terminal-setup",
-            "theme",
-            "think-back",
-        ),
-        *("todos", "tui", "upgrade", "usage", "vim", "voice"),
-    )
-)
-"""Commands of the program itself: typed by the person, but nothing is said to the agent
-(design/signals.md#human-turns)."""
 
 INTERRUPTED = "[Request interrupted by user"
 PLAN = "Implement the following plan:"
-SUMMARY = "This session is being continued from a previous conversation"
+_SUMMARY = "This session is being continued from a previous conversation"
 _COMMAND_TAGS = ("<command-name>", "<command-message>", "<command-args>")
 _COMMAND = re.compile(r"/?([^<\s]*)")
 _TYPED_COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?=\s|$)")
 _CONTEXT = re.compile(r"<(ide_opened_file|ide_selection|ide_diagnostics|system-reminder)>")
 _OUTPUT = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
-_BESIDE_RESULT = frozenset(("Tool loaded.",))
 _AGENT: tuple[EventKind, ...] = ("text", "thinking", "tool_call", "human_turn")
 _MOST_WAITING = 500
-"""Messages that wait to be said; nobody types so many ahead, and each is looked for among all."""
+"""Queued messages. Nobody types so many ahead, and each one is searched for among all."""
+BUILTIN_COMMANDS = frozenset(
+    ("add-dir", "advisor", "agents", "allowed-tools", "approved-tools", "background", "bashes", "bg", "bug",
+     "branch", "btw", "chrome", "clear", "color", "compact", "config", "context", "continue", "copy", "cost",
+     "desktop", "diff", "doctor", "effort", "exit", "export", "extra-usage", "fast", "feedback", "files", "focus",
+     "fork", "help", "hooks", "ide", "install-github-app", "keybindings", "login", "logout", "mcp", "memory",
+     "migrate-installer", "mobile", "model", "new", "output-style", "passes", "permissions", "plan", "plugin",
+     "plugins", "privacy-settings", "quit", "rate-limit-options", "rc", "recap", "release-notes", "reload-plugins",
+     "remote-control", "remote-env", "rename", "reset", "resume", "rewind", "sandbox", "session", "settings",
+     "skills", "stats", "status", "statusline", "stickers", "tag", "tasks", "terminal-setup", "theme", "think-back",
+     "todos", "tui", "upgrade", "usage", "vim", "voice")
+)  # fmt: skip
+"""Commands of the program itself. A person types them, but nothing is said to the agent
+(design/signals.md#human-turns)."""
 
 
-def record(builder: SessionBuilder, line: Line, message: Message, at: int | None, after: Sequence[Line]) -> str:
-    """A `user` record that holds no tool result: a human turn, or one of the many things that are not.
+# -- whose words a text is (design/formats.md#claude-code-human-words: 94 % of `user` records hold no words of a perso
 
-    `after` are the records that follow it. Gives back the text as it was found.
+
+def user_record(builder: SessionBuilder, line: Line, message: Message, at: int | None, after: Sequence[Line]) -> str:
+    """Add a `user` record without tool results: a human turn, or one of the many things that are none.
+
+    `after` are the records that follow it. Return the text as it was found.
     """
     text = text_of(message).strip()
     if text.startswith("<") and text.startswith(_COMMAND_TAGS):
-        _slash_command(builder, line, text, at, after)
-    elif is_true(line.is_compact_summary) or text.startswith(SUMMARY):
-        _summary(builder, text, at)
+        # A custom command says what it expands to and is a turn. One that the program answers itself is none.
+        named = _COMMAND.fullmatch(tagged(text, "command-name") or " ")
+        command = f"/{named[1]} {tagged(text, 'command-args') or ''}".strip() if named else text
+        if named is None or named[1] in BUILTIN_COMMANDS or _is_answered_by_program(after):
+            builder.event("meta", command, at)
+        else:
+            builder.turn("scripted_prompt" if _is_scripted(line) else "slash_command", command, at)
+    elif is_true(line.is_compact_summary) or text.startswith(_SUMMARY):
+        # What the model was left with after a compaction. Old versions log no boundary before it.
+        if builder.latest(("compaction", *_AGENT)) != "compaction":
+            builder.event("compaction", '{"kind":"summary"}', at)
+        builder.event("meta", text, at)
     elif text.startswith(INTERRUPTED):
         interrupt(builder, text, at)
     elif not _machine(builder, text, at):
@@ -128,7 +99,7 @@ def _prompt(builder: SessionBuilder, line: Line, message: Message, text: str, at
     if origin not in (None, "human") or line.prompt_source == "system":
         builder.event("notification", text, at)
         return
-    prompt = tags.without(text, _CONTEXT).strip()
+    prompt = without_tagged(text, _CONTEXT).strip()
     if is_true(line.is_meta):
         builder.event("meta", text, at)
     elif prompt != text and _machine(builder, prompt, at):
@@ -137,37 +108,37 @@ def _prompt(builder: SessionBuilder, line: Line, message: Message, text: str, at
         builder.turn("plan_handoff", prompt, at)
     elif prompt:
         builder.turn("scripted_prompt" if _is_scripted(line) else "prompt", prompt, at)
-    elif _has_image(message):
+    elif isinstance(message.content, list) and any(b.type in ("image", "document") for b in message.content):
         builder.turn("attachment", "", at)
     else:
         builder.event("meta", text, at)
 
 
 def _is_scripted(line: Line) -> bool:
-    """Whether a program sent it that drives the agent: the source alone does not say so, nor does the entry point."""
+    """Whether a program that drives the agent sent it. Neither the source nor the entry point alone says so."""
     return line.prompt_source == "sdk" and line.entrypoint in DRIVEN_BY
 
 
-def beside_result(builder: SessionBuilder, text: str, at: int | None) -> None:
-    """A text block in the same record as a tool result: words of the person, unless the program put it there."""
-    words = tags.without(text, _CONTEXT).strip()
-    if words.startswith(INTERRUPTED):
-        interrupt(builder, words, at)
-    elif words in _BESIDE_RESULT or not words:
-        builder.event("meta", text, at)
-    elif not _machine(builder, words, at):
-        builder.turn("prompt", words, at)
+def _is_answered_by_program(after: Sequence[Line]) -> bool:
+    for line in after:
+        if line.type == "user" and line.message is not None:
+            return text_of(line.message).startswith(_OUTPUT)
+        if line.type == "assistant":
+            return False
+    return False
+
+
+def _machine(builder: SessionBuilder, text: str, at: int | None) -> bool:
+    kind = PROFILE.machine_kind(text)
+    if kind is not None:
+        builder.event(kind, text, at)
+    return kind is not None
 
 
 def interrupt(builder: SessionBuilder, text: str, at: int | None, thread: str = MAIN) -> None:
-    """The person stopped the agent. A bare refusal is followed by a marker that says so again: one interruption."""
+    """Add an interruption. A bare refusal is followed by a marker that says so again: it counts once."""
     is_again = builder.latest(("interrupt", *_AGENT), thread) == "interrupt"
     builder.event("meta" if is_again else "interrupt", text, at, None, thread)
-
-
-def local_command(builder: SessionBuilder, text: str, at: int | None) -> None:
-    """A command of the program, as newer versions log it: not as the person's record."""
-    builder.event("command_output" if text.startswith(_OUTPUT) else "meta", text, at)
 
 
 class Queue:
@@ -185,7 +156,7 @@ class Queue:
         self._attached: Counter[str] = Counter()
 
     def operation(self, operation: str, content: object, at: int | None) -> None:
-        """One `queue-operation` record."""
+        """Take a `queue-operation` record."""
         text = as_text(content)
         if operation == "enqueue":
             self._waiting.append((text, self._builder.line))
@@ -202,7 +173,7 @@ class Queue:
             self._deliver((self._next(text) or (text, 0))[0], self._removed, self._attached, at)
 
     def attachment(self, attached: Attachment, line: Line, at: int | None) -> None:
-        """`queued_command`: a message that reached the running turn, as newer versions log it."""
+        """Take a `queued_command`: a message that reached the running turn, as newer versions log it."""
         origin = line.origin.get("kind") if isinstance(line.origin, dict) else None
         text = as_text(attached.prompt)
         if (attached.command_mode or "prompt") != "prompt" or origin not in (None, "human"):
@@ -210,7 +181,7 @@ class Queue:
         self._deliver(text, self._attached, self._removed, at)
 
     def user_record(self, text: str) -> None:
-        """A `user` record came: it tells which message a `dequeue` without content took."""
+        """Take a `user` record. It tells which message a `dequeue` without content took."""
         if self._dequeued is not None and self._dequeued[0] != text:
             other = next((entry for entry in self._waiting if entry[0] == text), None)
             if other is not None:
@@ -218,7 +189,7 @@ class Queue:
         self._dequeued = None
 
     def finish(self) -> None:
-        """Messages that still wait when the session ends were typed, but never said."""
+        """Note messages that were typed and never said."""
         for text, line in self._waiting:
             self._unsent(text, line)
 
@@ -229,7 +200,7 @@ class Queue:
             self._builder.line = here
 
     def _next(self, text: str) -> tuple[str, int] | None:
-        """The entry an operation is about: the one of that text, else the person's oldest, else the oldest."""
+        """Take the entry of an operation from the queue: the one of that text, else the person's oldest, else any."""
         by_text = (lambda e: e[0] == text,) if text else ()
         for fits in (*by_text, lambda e: not PROFILE.machine_kind(e[0]), lambda e: True):
             for entry in self._waiting:
@@ -243,11 +214,10 @@ class Queue:
             elsewhere[text] -= 1
             return
         here[text] += 1
-        prompt = tags.without(text, _CONTEXT).strip()
-        command = _TYPED_COMMAND.match(prompt)
+        prompt = without_tagged(text, _CONTEXT).strip()
         if _machine(self._builder, prompt, at) or not prompt:
             return
-        if command:  # run by the program there and then; what a custom command expands to is logged by itself
+        if _TYPED_COMMAND.match(prompt):  # the program runs it at once; what a custom one expands to has its own record
             self._builder.event("meta", prompt, at)
         else:
             turns = self._builder.session.turns
@@ -255,60 +225,26 @@ class Queue:
             self._builder.turn("scripted_prompt" if scripted else "queued_prompt", prompt, at)
 
 
-def _machine(builder: SessionBuilder, text: str, at: int | None) -> bool:
-    kind = PROFILE.machine_kind(text)
-    if kind is not None:
-        builder.event(kind, text, at)
-    return kind is not None
+# -- tool results
 
-
-def _summary(builder: SessionBuilder, text: str, at: int | None) -> None:
-    """What the model was left with after a compaction; old versions log no boundary before it."""
-    if builder.latest(("compaction", *_AGENT)) != "compaction":
-        builder.event("compaction", '{"kind":"summary"}', at)
-    builder.event("meta", text, at)
-
-
-def _slash_command(builder: SessionBuilder, line: Line, text: str, at: int | None, after: Sequence[Line]) -> None:
-    """A custom command says what it expands to and is a turn; one that the program answers itself is not."""
-    named = _COMMAND.fullmatch(tags.between(text, "command-name") or " ")
-    command = f"/{named[1]} {tags.between(text, 'command-args') or ''}".strip() if named else text
-    if named is None or named.group(1) in BUILTIN_COMMANDS or _answered_by_program(after):
-        builder.event("meta", command, at)
-    else:
-        builder.turn("scripted_prompt" if _is_scripted(line) else "slash_command", command, at)
-
-
-def _answered_by_program(after: Sequence[Line]) -> bool:
-    for line in after:
-        if line.type == "user" and line.message is not None:
-            return text_of(line.message).startswith(_OUTPUT)
-        if line.type == "assistant":
-            return False
-    return False
-
-
-def _has_image(message: Message) -> bool:
-    return isinstance(message.content, list) and any(b.type in ("image", "document") for b in message.content)
-
-
-# Tool results of Claude Code: what became of the call, which lines changed, and what the person said when refusing.
-
-REFUSED = ("The user doesn't want to ", "The agent proposed a plan that was rejected by the user")
-WITH_WORDS = "the user said:"
-_FEEDBACK = f"{WITH_WORDS}\n"
+_REFUSED = ("The user doesn't want to ", "The agent proposed a plan that was rejected by the user")
+_WITH_WORDS = "the user said:"
+_FEEDBACK = f"{_WITH_WORDS}\n"
 _NOTE = "\n\nNote: The user's next message"
 _NOT_SAID = ("The user wants to clarify these questions.", "The user has indicated they have provided enough answers")
-"""What the program writes in the person's place when questions are put off."""
+"""The program writes these in the person's place when questions are put off."""
 _CANCELLED = ("Sibling tool call errored", "Cancelled: parallel tool call")
 _PARTS = frozenset(("text", "image", "document", "tool_reference", "search_result", "web_search_result"))
-"""The kinds of blocks in a result; of those other than text the words are not read."""
+"""Types of blocks in a result. Words of blocks other than text are not read."""
 _DENIED = (
-    "Permission to use",
-    "Permission for this action",
-    "Permission for this tool use",
+    "Permission to use", "Permission for this action", "Permission for this tool use",
     "Claude requested permissions to",
+)  # fmt: skip
+_ENDED = re.compile(
+    r"<usage>\s{0,9}<total_tokens>(\d{1,15})</total_tokens>\s{0,9}<tool_uses>(\d{1,15})</tool_uses>", re.ASCII
 )
+_HEAD_CHARS = 2_000
+"""The ids of a notice stand at its top, before words of the subagent."""
 
 
 class Patch(Struct, gc=False, rename="camel"):
@@ -317,72 +253,44 @@ class Patch(Struct, gc=False, rename="camel"):
     lines: list[str] = []
 
 
-class AgentResult(Struct, gc=False):
-    """What `toolUseResult` says of a subagent that has ended. Its `usage` is that of its last model call alone."""
+class EndedAgent(NamedTuple):
+    """A subagent that has ended: the call that began it, its id, and its closing totals."""
 
-    agent_id: str | None = None
-    total_tool_use_count: object = None
-    total_tokens: object = None
-
-
-_ENDED = re.compile(
-    r"<usage>\s{0,9}<total_tokens>(\d{1,15})</total_tokens>\s{0,9}<tool_uses>(\d{1,15})</tool_uses>", re.ASCII
-)
-_HEAD_CHARS = 2_000
-"""The ids of a notice stand at its top, before words of the subagent."""
-_decode_patch = msgspec.json.Decoder(list[Patch] | None).decode
-_decode_text = msgspec.json.Decoder(str).decode
+    call_id: str
+    agent_id: str | None
+    calls: object
+    tokens: object
 
 
 def answer(builder: SessionBuilder, block: Block, structured: Structured | None, at: int | None, thread: str) -> None:
-    """One `tool_result` block, with the structured result beside it (`toolUseResult`)."""
+    """Add a `tool_result` block. `structured` is the record's `toolUseResult`."""
     text = result_text(block)
     status, error = outcome(text, is_true(block.is_error))
     code = exit_code(text) if status == "error" else None
-    ran_s = _ran_s(structured) if structured is not None else None
+    ran_s = None
+    if structured is not None and structured.duration_ms is not None:  # a subagent's holds its own waits, too
+        ms = number(structured.duration_ms)
+        ran_s = ms / 1000 if ms is not None else None
+    elif structured is not None:
+        ran_s = number(structured.duration_seconds)
     call = builder.result(block.tool_use_id or "", text, status, at, thread, code, error, ran_s)
     if isinstance(block.content, list):
         parts = (part for part in block.content if part is not None and not isinstance(part, str))
         builder.unread((part.type for part in parts), _PARTS, at, thread)
     if status == "rejected":
-        _refusal(builder, text, at, thread)
+        # Words given when refusing are a turn, also in a subagent's work. A bare refusal is an interruption.
+        at_words = text.find(_FEEDBACK)
+        feedback = text[at_words + len(_FEEDBACK) :].partition(_NOTE)[0].strip() if at_words >= 0 else ""
+        if feedback and not feedback.startswith(_NOT_SAID):
+            builder.turn("rejection_feedback", feedback, at)
+        else:
+            interrupt(builder, text, at, thread)
     elif call is not None and status == "ok" and call.class_ == "edit":
         _edits(builder, call, structured)
 
 
-def agent_totals(structured: Structured) -> AgentResult | None:
-    """The closing totals of a subagent, where the structured result is of one."""
-    agent = structured.agent_id
-    if structured.total_tool_use_count is None or not isinstance(agent, str | None):
-        return None
-    return AgentResult(agent, structured.total_tool_use_count, structured.total_tokens)
-
-
-def notified_totals(text: str) -> tuple[str, AgentResult] | None:
-    """The call that began a subagent in the background, and its closing totals, where a notice tells that it ended."""
-    match = _ENDED.search(text, max(text.rfind("<usage>"), 0))
-    if match is None:
-        return None
-    call, agent = (
-        re.search(rf"<{tag}>([^<]{{1,200}})</{tag}>", text[:_HEAD_CHARS]) for tag in ("tool-use-id", "task-id")
-    )
-    if call is None and agent is None:
-        return None
-    tokens, calls = match.groups()
-    ended = AgentResult(agent_id=agent[1] if agent else None, total_tool_use_count=int(calls), total_tokens=int(tokens))
-    return call[1] if call else "", ended
-
-
-def _ran_s(structured: Structured) -> float | None:
-    """How long the call ran as its structured result says. A subagent's holds its own waits, too."""
-    if structured.duration_ms is None:
-        return figures.number(structured.duration_seconds)
-    ms = figures.number(structured.duration_ms)
-    return ms / 1000 if ms is not None else None
-
-
 def result_text(block: Block) -> str:
-    """The text of a result: a string, or its text parts."""
+    """Return the text of a result: a string, or its text parts."""
     content = block.content
     if isinstance(content, str):
         return content
@@ -392,82 +300,67 @@ def result_text(block: Block) -> str:
 
 
 def outcome(text: str, failed: bool) -> tuple[CallStatus, str | None]:
-    """`is_error` mixes failures, refusals and cancelled siblings: told apart by what the text says
-    (design/formats.md#claude-code-results)."""
+    """Return status and error class of a result. `is_error` mixes failures, refusals and cancelled siblings; the text
+    tells which (design/formats.md#claude-code-results)."""
     if not failed:
         return "ok", None
-    if text.startswith(REFUSED):
+    if text.startswith(_REFUSED):
         return "rejected", None
     if text.startswith(INTERRUPTED) or any(words in text[:200] for words in _CANCELLED):
         return "cancelled", None
     return "error", "permission" if text.startswith(_DENIED) else None
 
 
-def _refusal(builder: SessionBuilder, text: str, at: int | None, thread: str) -> None:
-    """Words given when refusing are a turn, also in a subagent's work; a bare refusal is an interruption."""
-    at_words = text.find(_FEEDBACK)
-    feedback = text[at_words + len(_FEEDBACK) :].partition(_NOTE)[0].strip() if at_words >= 0 else ""
-    if feedback and not feedback.startswith(_NOT_SAID):
-        builder.turn("rejection_feedback", feedback, at)
-    else:
-        interrupt(builder, text, at, thread)
-
-
 def _edits(builder: SessionBuilder, call: ToolCall, structured: Structured | None) -> None:
-    """The changed lines, from the patch beside the result; without one, from the call's arguments."""
-    patches = _patches(structured) if structured is not None else None
-    if structured is None or patches is None:
-        record_arguments(builder, call, {call.path} if call.path and builder.touched(call) else set())
+    """Record the changed lines from the patch of the structured result; without one, from the call's arguments."""
+    path: Any = structured.file_path if structured is not None else None
+    kind = structured.type if structured is not None else None
+    patches: list[Patch] | None = decoded(structured.structured_patch, list[Patch]) if structured is not None else None
+    if patches is None and structured is not None and kind == "create" and _is_absent(structured.structured_patch):
+        patches = []
+    if structured is None or patches is None or not isinstance(path, str | None) or not isinstance(kind, str | None):
+        record_arguments(builder, call)
         return
-    path = cast("str | None", structured.file_path)
-    if structured.type == "create":
-        content = _content(structured)
+    content = decoded(structured.content, str) if structured.content else ""
+    if kind == "create":
         builder.edit(call, path, "create", [created(content)] if content is not None else [])
     elif patches:  # an empty patch: the file already read so
         hunks = [h for p in patches if (h := trimmed(p.old_start, p.new_start, p.lines))]
-        content = _content(structured) if structured.type == "update" else None
-        hunks = of_whole_file(hunks) if content and rewrites(hunks, content) else hunks
-        builder.edit(call, path, "modify", hunks)
+        new = kind == "update" and content and rewrites(hunks, content)
+        builder.edit(call, path, "modify", of_whole_file(hunks) if new else hunks)
 
 
-def _patches(result: Structured) -> list[Patch] | None:
-    """The changed places; None where the result tells of no edit."""
-    try:
-        patches = _decode_patch(result.structured_patch) if result.structured_patch else None
-    except UNREADABLE:
+def _is_absent(raw: Raw) -> bool:
+    return not raw or bytes(raw) == b"null"
+
+
+def notified_totals(text: str) -> EndedAgent | None:
+    """Read a notice that a subagent in the background has ended. None if it is another notice."""
+    match = _ENDED.search(text, max(text.rfind("<usage>"), 0))
+    if match is None:
         return None
-    if not isinstance(result.file_path, str | None) or not isinstance(result.type, str | None):
+    call, agent = (
+        re.search(rf"<{tag}>([^<]{{1,200}})</{tag}>", text[:_HEAD_CHARS]) for tag in ("tool-use-id", "task-id")
+    )
+    if call is None and agent is None:
         return None
-    return [] if patches is None and result.type == "create" else patches
+    tokens, calls = match.groups()
+    return EndedAgent(call[1] if call else "", agent[1] if agent else None, int(calls), int(tokens))
 
 
-def _content(result: Structured) -> str | None:
-    """The file's new content; None when what stands there is no text."""
-    try:
-        return _decode_text(result.content) if result.content else ""
-    except UNREADABLE:
-        return None
-
-
-# Plans that the person approved by going on in a fresh context: logged as a refusal, and then a hand-off of the
-# plan.
-#
-# The hand-off is in the same log or opens another; it holds the plan, and from 2.1 on names the log it was made in
-# (design/formats.md#claude-code-plans).
+# -- plans that the person approved by going on in a fresh context
+# They are logged as a refusal, and then a hand-off of the plan, in the same log or at the head of another. From 2.1 on
+# the hand-off names the log that the plan was made in (design/formats.md#claude-code-plans).
 
 HANDED_ON_WITHIN_US = 60_000_000
-"""From the refusal to the hand-off: it is written within a second; a minute allows for a slow start of the new context.
-Later the same plan was taken up again, which is no answer to the question."""
+"""From the refusal to the hand-off. It is written within a second; a minute allows for a slow start. Later the same
+plan was taken up again, which is no answer to the question."""
 _TRANSCRIPT = re.compile(r"read the full transcript at: \S*?([^/\\\s]+)\.jsonl")
 _POINTER = "\n\n\nIf you need specific details from before exiting plan mode"
-_AGENT_PLANS = frozenset(("text", "thinking", "tool_call", "human_turn"))
 
 
-class _Arguments(Struct, gc=False):
-    plan: str = ""
-
-
-_decode = msgspec.json.Decoder(_Arguments, strict=False).decode
+class _PlanArguments(Struct, gc=False):
+    plan: object = ""
 
 
 class _Handoff(Struct):
@@ -487,10 +380,10 @@ class _Refusal(Struct):
     plan: str
 
 
-def approve(sessions: Sequence[Session]) -> set[str]:
-    """Makes an approval of each refusal whose plan was handed on at once; a new session is a child of the old one.
+def approve_plans(sessions: Sequence[Session]) -> set[str]:
+    """Make an approval of each refusal whose plan was handed on at once. A new session is a child of the old one.
 
-    Gives the keys by which files of the other end, where they are read apart, belong to these.
+    Return keys of files that may hold the other end of one, if they are read apart.
     """
     handoffs = [handoff for session in sessions for handoff in _handoffs(session)]
     refusals = [refusal for session in sessions for refusal in _refusals(session)]
@@ -500,7 +393,15 @@ def approve(sessions: Sequence[Session]) -> set[str]:
         answered = min(near, key=lambda pair: pair[0])[1] if near else None
         if answered is not None:
             waiting.remove(answered)
-            _approved(answered, handoff)
+            session, call = answered.session, answered.call
+            call.status, call.outcome = "ok", "done"
+            for event in session.events[(call.result_seq or call.seq) + 1 :]:
+                if event.thread != MAIN or event.kind in _AGENT:
+                    break
+                if event.kind == "interrupt":
+                    event.kind = "meta"
+            if handoff.session is not session and handoff.session.parent_session_id is None:
+                handoff.session.parent_session_id = session.session_id
         if handoff.made_in:
             keys.add(f"session:{handoff.made_in}")
         elif answered is not None and answered.session is handoff.session:
@@ -514,7 +415,7 @@ def _handoffs(session: Session) -> Iterator[_Handoff]:
     for turn in session.turns:
         if turn.kind == "plan_handoff":
             made_in = _TRANSCRIPT.search(turn.text, max(turn.text.rfind(_POINTER), 0))
-            plan = _spaced(turn.text.removeprefix(PLAN).partition(_POINTER)[0])
+            plan = " ".join(turn.text.removeprefix(PLAN).partition(_POINTER)[0].split())
             yield _Handoff(session, turn, plan, made_in[1] if made_in and REDACTED not in made_in[1] else None)
 
 
@@ -522,12 +423,14 @@ def _refusals(session: Session) -> Iterator[_Refusal]:
     for call in session.tool_calls:
         if call.purpose == "plan_handoff" and call.status == "rejected" and call.thread == MAIN:
             text = session.events[call.result_seq].text if call.result_seq is not None else None
-            if WITH_WORDS not in (text or ""):
-                yield _Refusal(session, call, _plan(call.arguments))
+            if _WITH_WORDS not in (text or ""):
+                arguments = decoded(call.arguments, _PlanArguments)
+                plan = arguments.plan if arguments is not None and isinstance(arguments.plan, str) else ""
+                yield _Refusal(session, call, " ".join(plan.split()))
 
 
 def _apart_us(handoff: _Handoff, refusal: _Refusal) -> int | None:
-    """The time between the two ends of one approval; None where they are no such thing."""
+    """Return the time between the two ends of an approval. None if they are no such thing."""
     begun, call = handoff.turn.timestamp, refusal.call
     is_of_it = (refusal.plan and refusal.plan == handoff.plan) or handoff.made_in == refusal.session.session_id
     if begun is None or call.ended_at is None or not is_of_it:
@@ -538,86 +441,45 @@ def _apart_us(handoff: _Handoff, refusal: _Refusal) -> int | None:
     return apart if apart <= HANDED_ON_WITHIN_US else None
 
 
-def _approved(refusal: _Refusal, handoff: _Handoff) -> None:
-    session, call = refusal.session, refusal.call
-    call.status, call.outcome = "ok", "done"
-    for event in session.events[(call.result_seq or call.seq) + 1 :]:
-        if event.thread != MAIN or event.kind in _AGENT_PLANS:
-            break
-        if event.kind == "interrupt":
-            event.kind = "meta"
-    if handoff.session is not session and handoff.session.parent_session_id is None:
-        handoff.session.parent_session_id = session.session_id
-
-
-def _plan(arguments: str) -> str:
-    try:
-        return _spaced(_decode(arguments).plan)
-    except msgspec.DecodeError:
-        return ""
-
-
-def _spaced(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _digest(plan: str) -> str:
     return hashlib.blake2b(plan.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-# What Claude Code says that a session used altogether, by model (design/formats.md#claude-code-totals).
+# -- totals of a session, by model (design/formats.md#claude-code-totals)
 
 _DATED = re.compile(r"-\d{8}$")
-
-
-class Tally(Struct, gc=False):
-    """What was used of one model."""
-
-    inputTokens: object = None
-    outputTokens: object = None
-    cacheReadInputTokens: object = None
-    cacheCreationInputTokens: object = None
-    costUSD: object = None
-
-    @property
-    def used(self) -> Tokens:
-        figures = (self.inputTokens, self.outputTokens, self.cacheReadInputTokens, self.cacheCreationInputTokens)
-        return Tokens(*(count(f) for f in figures))
-
-
-_decode_totals = msgspec.json.Decoder(dict[str, Tally]).decode
+Tally = dict[str, Any]
+"""What was used of one model: tokens and `costUSD`."""
 
 
 def plain(model: str | None) -> str | None:
-    """A model's name without what the program adds to it (`[1m]`, for a long context)."""
+    """Return a model's name without what the program adds to it (`[1m]`, for a long context)."""
     return model.partition("[")[0] or None if model else None
 
 
 def serve_alike(closing: Step, steps: list[Step]) -> None:
-    """Totals do not say how their calls were served: as all that were logged were, where these agree."""
+    """Copy how calls were served to the closing step, if all logged calls agree. Totals do not say it."""
     served = {(s.speed, s.service_tier, s.inference_geo) for s in steps}
     if len(served) == 1:
         closing.speed, closing.service_tier, closing.inference_geo = served.pop()
 
 
 def close_with(builder: SessionBuilder, state: Raw) -> None:
-    """Closing steps for what a session's last `cost-state` counts and no message is by: titles, searches, subagents
-    that are not among the files. Nothing where a message's model is none of those that it names."""
-    try:
-        tallies = {_undated(model): tally for model, tally in _decode_totals(state).items()} if state else {}
-    except UNREADABLE:
-        return
+    """Add closing steps for what a session's last `cost-state` counts and no message accounts for: titles, searches,
+    subagents without a file. None if the state does not name the model of a message."""
+    totals = decoded(state, dict[str, Tally]) or {}
+    tallies = {_undated(model): tally for model, tally in totals.items()}
     steps = [s for s in builder.session.steps if s.stop_reason != SESSION_TOTAL]
     if not {_undated(s.model) for s in steps if s.input_tokens or s.output_tokens} <= tallies.keys():
         return
     for model, tally in tallies.items():
         of_model = [s for s in steps if _undated(s.model) == model]
-        rest = tally.used.without(tokens_of_steps(of_model))
+        rest = tokens_of(tally, "apart").without(tokens_of_steps(of_model))
         if not any(rest):
             continue
         closing = close(builder, model, rest)
         serve_alike(closing, of_model)
-        if not of_model and (paid := amount(tally.costUSD)):
+        if not of_model and (paid := amount(tally.get("costUSD"))):
             closing.cost_usd, closing.cost_source = paid, "recorded"
     for step in builder.session.steps:  # what these have used is in the totals
         if step.summed_tokens is not None and tallies:
@@ -628,29 +490,25 @@ def _undated(model: str | None) -> str:
     return _DATED.sub("", plain(model) or "")
 
 
-# One session of Claude Code put together from its files, record by record in file order.
+# -- records in file order
 
 _OF_A_PERSON = frozenset(("text", "image", "document", "tool_result"))
 _NEAR = 12
-"""How many records ahead is looked for what a record is about: an answer to a command, the call of a result."""
-
-
-class EndedAgent(NamedTuple):
-    """A subagent that has ended, and the call that began it."""
-
-    call_id: str
-    totals: AgentResult
+"""Records ahead among which the answer to a command or the call of a result is searched."""
 
 
 class Seen(Struct, frozen=True, gc=False):
-    """A record that was read, and the session that has it."""
+    """A record that was read, and the session that holds it."""
 
     session_id: str
     line: Line
 
     def is_copied_by(self, line: Line, session_id: str) -> bool:
-        """Whether a record of the same id is this one again. In the same session always: a snapshot may be masked or
-        cut. A fork copies a record as it is; what says something else in another session only shares its id."""
+        """Return whether a record of the same id is this one again.
+
+        In the same session it always is: a snapshot may be masked or cut. A fork copies a record as it is. A record of
+        another session that says something else only shares the id.
+        """
         if session_id == self.session_id:
             return True
         here, there = (
@@ -660,10 +518,10 @@ class Seen(Struct, frozen=True, gc=False):
 
 
 class SessionReader:
-    """One session in the making. `seen` holds the records of the family by their ids."""
+    """Reads one session. `seen` holds the records of all files read together, by their ids."""
 
     profile = PROFILE
-    """Agents that write the same records have tools of their own."""
+    """Other agents that write the same records have tools of their own."""
 
     def __init__(self, first: File, seen: dict[str, Seen], agents: set[str]) -> None:
         session = first.source.session(first.session_id, "claude-code", "claude-code")
@@ -683,20 +541,22 @@ class SessionReader:
         self.used = Raw()
 
     def take(self, file: File) -> None:
-        """Adds the records of one file that no earlier file held."""
+        """Add the records of a file that no earlier file held."""
         builder, artifact = self.builder, file.source.artifact
         builder.artifact_id = artifact.artifact_id
         builder.visits(cwd for cwd in dict.fromkeys(map(attrgetter("cwd"), file.lines)) if cwd)
         for kind, times in records.kinds_of(file.lines).items():
             saw(artifact, kind, times)
-        running, turns = builder.turn_index, _turns_by_time(self.session) if file.agent_id else None
+        running, turns = builder.turn_index, None
+        if file.agent_id:  # the turn in which a subagent worked is told by the time alone
+            turns = sorted((turn.timestamp, turn.turn) for turn in self.session.turns if turn.timestamp is not None)
         self.lines = file.lines
         if self.session.agent_version is None:
             self.session.agent_version = next((line.version for line in file.lines if line.version), None)
         repeated = 0
         nth: Counter[str] = Counter()
         seen, session_id, before = self.seen, self.session.session_id, ""
-        for n, (number, line) in enumerate(zip(file.numbers, file.lines, strict=True)):
+        for n, (line_number, line) in enumerate(zip(file.numbers, file.lines, strict=True)):
             key = line.uuid
             if key is None or key == REDACTED:
                 key = key_without_id(line, before, nth)
@@ -708,22 +568,21 @@ class SessionReader:
                     earlier = seen.get(key)
                 if earlier is not None:
                     repeated += 1
-                    self._copied(earlier.session_id)
+                    # Another session has it already: this one was forked off it, or resumed it.
+                    if earlier.session_id != session_id and self.session.parent_session_id is None:
+                        self.session.parent_session_id = earlier.session_id
                     continue
                 seen[key] = Seen(session_id, line)
-            builder.line = number
+            builder.line = line_number
             if turns is not None:
-                builder.turn_index = _turn_at(turns, logged_iso(line.timestamp))
+                at = logged_iso(line.timestamp)
+                place = bisect_right(turns, (at, len(turns))) if at is not None else len(turns)
+                builder.turn_index = turns[place - 1][1] if place else None
             self._record(line, n)
         if repeated:
             saw(artifact, "repeated", repeated)
         if turns is not None:
             builder.turn_index = running
-
-    def _copied(self, owner: str) -> None:
-        """A record that another session has already: this one was forked off it, or resumed it."""
-        if owner != self.session.session_id and self.session.parent_session_id is None:
-            self.session.parent_session_id = owner
 
     def finish(self) -> Session:
         self.queue.finish()
@@ -740,12 +599,12 @@ class SessionReader:
         return self.builder.finish()
 
     def _close_agents(self) -> None:
-        """A subagent without a log of its own: its closing totals stand for it, told apart from logged calls."""
+        """Stand in for subagents without a log of their own by their closing totals, kept apart from logged calls."""
         logged = {step.thread for step in self.session.steps} | {call.thread for call in self.session.tool_calls}
         notices = [event.text for event in self.session.events if event.kind == "notification" and event.text]
-        in_background = [EndedAgent(*totals) for text in notices if (totals := notified_totals(text)) is not None]
-        for call_id, ended in (*self.ended_agents, *reversed(in_background)):  # begun anew, it is notified of again
-            calls, tokens = count(ended.total_tool_use_count), count(ended.total_tokens)
+        in_background = [ended for text in notices if (ended := notified_totals(text)) is not None]
+        for ended in (*self.ended_agents, *reversed(in_background)):  # one that was begun anew is notified of again
+            call_id, calls, tokens = ended.call_id, count(ended.calls), count(ended.tokens)
             thread = ended.agent_id or call_id
             if thread in logged or call_id in logged:  # a stream names a subagent by the call that began it
                 continue
@@ -781,7 +640,7 @@ class SessionReader:
             self._about(line, kind)
 
     def _about(self, line: Line, kind: str) -> None:
-        """Records about the session as a whole, and those of a kind that is not known."""
+        """Take a record about the session as a whole, or of a kind that is not known."""
         if kind == "custom-title":
             self.custom_title = line.custom_title or self.custom_title
         elif kind == "ai-title":
@@ -809,7 +668,9 @@ class SessionReader:
         if thread == MAIN and message.model is not None:
             turns = self.session.turns
             if message.model != self.model:
-                self._model(message.model, at)
+                if self.model is not None:
+                    builder.event("model_change", f"{self.model} -> {message.model}", at)
+                self.model = message.model
             if turns and turns[-1].model is None:
                 turns[-1].model = message.model
         for block in records.blocks(message):
@@ -818,7 +679,10 @@ class SessionReader:
                 name, call_id = block.name or "", block.id or ""
                 builder.call(call_id, name, bytes(block.input) or b"{}", self.profile.tool(name), at, step, thread)
                 if call_id in self.early:
-                    self._late_call(call_id, thread)
+                    here = builder.line
+                    builder.line, result, result_line = self.early.pop(call_id)
+                    answer(builder, result, _structured(result_line), logged_iso(result_line.timestamp), thread)
+                    builder.line = here
             elif kind == "text":
                 builder.event("text", block.text or "", at, step, thread)
             elif kind == "thinking":
@@ -827,7 +691,7 @@ class SessionReader:
                 self._other_block(block, at, step, thread)
 
     def _other_block(self, block: Block, at: int | None, step: Step, thread: str) -> None:
-        """Blocks that a server-side tool or a refusal adds to a message."""
+        """Add a block that a server-side tool or a refusal adds to a message."""
         builder = self.builder
         if block.type.endswith("tool_use"):
             name = block.name or ""
@@ -841,11 +705,6 @@ class SessionReader:
         else:
             builder.event("unknown", f"block {block.type}", at, step, thread)
 
-    def _model(self, model: str, at: int | None) -> None:
-        if self.model is not None:
-            self.builder.event("model_change", f"{self.model} -> {model}", at)
-        self.model = model
-
     def _user(self, line: Line, message: Message, thread: str, n: int | None = None) -> None:
         at = logged_iso(line.timestamp)
         content = message.content
@@ -858,13 +717,15 @@ class SessionReader:
                 return
         if thread == MAIN:
             after = self.lines[n + 1 : n + 1 + _NEAR] if n is not None else ()
-            prompt = record(self.builder, line, message, at, after)
+            prompt = user_record(self.builder, line, message, at, after)
             self.queue.user_record(prompt)
         else:
             self.builder.event("meta", records.text_of(message), at, None, thread)
 
     def _results(self, content: list[Block], line: Line, at: int | None, thread: str, n: int | None) -> None:
-        beside, called_after = _structured_result(line, content), None
+        # With several results in a record it is not said which one the structured result is of.
+        alone = len(content) == 1 or sum(block.type == "tool_result" for block in content) == 1
+        structured, called_after = _structured(line) if alone else None, None
         for block in content:
             if block.type == "tool_result":
                 call_id = block.tool_use_id or ""
@@ -872,28 +733,29 @@ class SessionReader:
                     called_after = self._called_after(n)
                 if called_after and call_id in called_after and self.builder.answered(call_id):
                     self.early[call_id] = (self.builder.line, block, line)
-                else:
-                    answer(self.builder, block, beside, at, thread)
-                    if beside is not None and (ended := agent_totals(beside)) is not None:
-                        self.ended_agents.append(EndedAgent(call_id, ended))
+                    continue
+                answer(self.builder, block, structured, at, thread)
+                if structured is not None and structured.total_tool_use_count is not None:
+                    agent, calls, tokens = structured.agent_id, structured.total_tool_use_count, structured.total_tokens
+                    if isinstance(agent, str | None):
+                        self.ended_agents.append(EndedAgent(call_id, agent, calls, tokens))
             elif block.type == "text" and block.text and thread == MAIN:
-                beside_result(self.builder, block.text, at)
+                # In the same record as a tool result: words of the person, unless the program put them there.
+                words = without_tagged(block.text, _CONTEXT).strip()
+                if words.startswith(INTERRUPTED):
+                    interrupt(self.builder, words, at)
+                elif words in ("", "Tool loaded."):
+                    self.builder.event("meta", block.text, at)
+                else:
+                    self.builder.prompt(words, at)
 
     def _called_after(self, n: int) -> set[str | None]:
-        """The calls written right after a record: a result may come before its call, of a fast tool and a slow write of
-        the message."""
+        """Return the calls written right after a record. A fast tool's result may come before its call."""
         near = (line.message for line in self.lines[n + 1 : n + 1 + _NEAR] if line.type == "assistant")
         return {b.id for message in near if message is not None for b in records.blocks(message)}
 
-    def _late_call(self, call_id: str, thread: str) -> None:
-        builder = self.builder
-        here = builder.line
-        builder.line, block, line = self.early.pop(call_id)
-        answer(builder, block, _structured(line), logged_iso(line.timestamp), thread)
-        builder.line = here
-
     def _progress(self, line: Line) -> None:
-        """`agent_progress` holds the whole conversation of a subagent, unless the family has the agent's own file."""
+        """Take a record of a subagent's conversation, unless the subagent has a file of its own."""
         data = line.data
         inner = data.message if data is not None else None
         if data is None or not isinstance(inner, Line) or inner.message is None:
@@ -920,7 +782,7 @@ class SessionReader:
         elif kind == "api_error":
             self.builder.event("api_error", records.error_text(line.error) or text, at)
         elif kind == "local_command":
-            local_command(self.builder, text, at)
+            self.builder.event("command_output" if text.startswith(_OUTPUT) else "meta", text, at)
         elif kind == "stop_hook_summary" and records.is_true(line.prevented_continuation):
             self.builder.event("hook_block", line.stop_reason or text, at)
         elif kind in records.SYSTEM_NOTES:
@@ -943,15 +805,9 @@ class SessionReader:
             self.builder.event("unknown", f"attachment.{attached.type}", at)
 
 
-def _structured_result(line: Line, content: list[Block]) -> Structured | None:
-    """The structured result of a record; with several results in it, which one it is about is not said."""
-    alone = len(content) == 1 or sum(block.type == "tool_result" for block in content) == 1
-    return _structured(line) if alone else None
-
-
 def _structured(line: Line) -> Structured | None:
-    beside = line.tool_use_result
-    return beside if type(beside) is Structured else None
+    result = line.tool_use_result
+    return result if type(result) is Structured else None
 
 
 def _facts(metadata: object, **more: str) -> str:
@@ -959,33 +815,14 @@ def _facts(metadata: object, **more: str) -> str:
     return msgspec.json.encode(facts).decode()
 
 
-def _turns_by_time(session: Session) -> list[tuple[int, int]]:
-    return sorted((turn.timestamp, turn.turn) for turn in session.turns if turn.timestamp is not None)
-
-
-def _turn_at(turns: list[tuple[int, int]], at: int | None) -> int | None:
-    """The turn that ran at that time: what a subagent did, its file tells apart from the conversation's."""
-    n = bisect_right(turns, (at, len(turns))) if at is not None else len(turns)
-    return turns[n - 1][1] if n else None
-
-
-# The Claude Code files of one family: a session's files united, and what forks copied of each other counted once.
-
-_note = msgspec.json.Decoder(dict[str, object]).decode
-
-
-def _is_about_subagent(source: Input) -> bool:
-    """A note of a subagent's kind beside its log. It says nothing that the call does not."""
-    if not source.artifact.path.endswith(".meta.json"):
-        return False
-    if document(source.data, source.artifact, _note) is not None:
-        saw(source.artifact, "subagent-meta")
-    return True
-
-
 def read(inputs: list[Input]) -> Reading:
-    """All files of one family: snapshots of a session are united by record id, forks don't count a record twice."""
-    files = [part for source in inputs if not _is_about_subagent(source) for part in File(source).parts()]
+    """Read files that belong together. Snapshots of a session are united by record id; forks count no record twice."""
+    files: list[File] = []
+    for source in inputs:
+        if not source.artifact.path.endswith(".meta.json"):
+            files += File(source).parts()
+        elif document(source.data, source.artifact, decoder(dict[str, object]).decode) is not None:
+            saw(source.artifact, "subagent-meta")  # a note on a subagent, which says nothing that its call does not
     ends: dict[str, str] = {}
     if len(files) > 1:
         for file in files:
@@ -996,10 +833,9 @@ def read(inputs: list[Input]) -> Reading:
     seen: dict[str, Seen] = {}
     readers: dict[str, SessionReader] = {}
     for file in files:
-        reader = readers.get(file.session_id)
-        if reader is None:
-            reader = readers[file.session_id] = SessionReader(file, seen, agents)
-        reader.take(file)
+        if file.session_id not in readers:
+            readers[file.session_id] = SessionReader(file, seen, agents)
+        readers[file.session_id].take(file)
     sessions = []
     for reader in readers.values():
         session = reader.finish()
@@ -1007,4 +843,4 @@ def read(inputs: list[Input]) -> Reading:
             sessions.append(session)
         elif session.parent_session_id is not None:
             refuse(reader.artifact, "session_of_copies")
-    return Reading(sessions, keys=approve(sessions))
+    return Reading(sessions, keys=approve_plans(sessions))

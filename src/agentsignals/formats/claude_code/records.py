@@ -1,4 +1,4 @@
-"""The records of Claude Code as typed structs: only what is read, everything else is skipped undecoded."""
+"""Records and files of Claude Code. The structs hold only the fields that are read; the rest is skipped undecoded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ServerTools(Struct, gc=False):
 
 
 class Usage(Struct, gc=False, kw_only=True):
-    """Speed, tier and place are objects: what is not text is no name of one."""
+    """Tokens of a model call. Speed, tier and place may be of any type; only a text names one."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -65,7 +65,7 @@ class Message(Struct, gc=False):
 
 
 class Progress(Struct, gc=False, rename="camel"):
-    """What a running tool reports; a subagent's whole conversation comes this way up to 2.1.81."""
+    """The report of a running tool. A subagent's whole conversation comes this way up to 2.1.81."""
 
     type: str = ""
     message: Line | str | None = None
@@ -80,10 +80,7 @@ class Attachment(Struct, gc=False, rename="camel"):
 
 
 class Structured(Struct, gc=False, rename="camel", kw_only=True):
-    """What is read of the structured result beside a tool result, of whatever tool: its values may be of any type.
-
-    `originalFile`, which can be huge, is never decoded.
-    """
+    """The structured result of any tool: `toolUseResult`. `originalFile`, which can be huge, is never decoded."""
 
     file_path: object = None
     type: object = None
@@ -96,8 +93,8 @@ class Structured(Struct, gc=False, rename="camel", kw_only=True):
     duration_seconds: object = None
 
 
-Beside = Structured | str | list[Raw] | float | None
-"""A structured result; some tools have but a text, or a list."""
+ToolUseResult = Structured | str | list[Raw] | float | None
+"""Some tools have a text or a list as their structured result."""
 
 
 class Line(Struct, gc=False, rename="camel", kw_only=True):
@@ -115,7 +112,7 @@ class Line(Struct, gc=False, rename="camel", kw_only=True):
     attachment: Attachment | None = None
     uuid: str | None = None
     timestamp: str | None = None
-    tool_use_result: Beside = None
+    tool_use_result: ToolUseResult = None
     is_meta: object = None
     is_compact_summary: object = None
     is_api_error_message: object = None
@@ -137,7 +134,7 @@ class Line(Struct, gc=False, rename="camel", kw_only=True):
     leaf_uuid: str | None = None
     cost_usd: float | None = field(default=None, name="costUSD")
     model_usage: Raw = Raw()
-    """Of `cost-state`: what the session used so far, by model."""
+    """In a `cost-state`: what the session used so far, by model."""
 
 
 class _Envelope(Struct, gc=False, rename="camel"):
@@ -152,58 +149,33 @@ _line = _decoder.decode
 _envelope = msgspec.json.Decoder(_Envelope).decode
 
 QUIET = frozenset(
-    (
-        "user",
-        "assistant",
-        "progress",
-        "file-history-snapshot",
-        "last-prompt",
-        "permission-mode",
-        "mode",
-        "agent-name",
-        "agent-color",
-        "pr-link",
-        "frame-link",
-        "api-request",
-        "api-request-blob",
-        "api-request-shape",
-        "tools-used",
-        "atis-latch",
-    )
-)
-"""Record types that leave no event of their own; they are counted in the artifact's record_kinds."""
+    ("user", "assistant", "progress", "file-history-snapshot", "last-prompt", "permission-mode", "mode", "agent-name",
+     "agent-color", "pr-link", "frame-link", "api-request", "api-request-blob", "api-request-shape", "tools-used",
+     "atis-latch")
+)  # fmt: skip
+"""Record types without an event of their own. They are counted in the artifact's record_kinds."""
 ABOUT_SESSION = frozenset(("custom-title", "ai-title", "summary"))
 QUIET_SYSTEM = frozenset(("stop_hook_summary", "turn_duration", "bridge_status"))
 SYSTEM_NOTES = frozenset(("away_summary", "informational", "scheduled_task_fire", "model_refusal_fallback"))
 QUIET_ATTACHMENTS = frozenset(
-    (
-        *("hook_success", "hook_non_blocking_error", "hook_cancelled", "hook_system_message", "async_hook_response"),
-        *(
-            "hook_additional_context",
-            "task_reminder",
-            "todo_reminder",
-            "skill_listing",
-            "invoked_skills",
-            "nested_memory",
-        ),
-        *("deferred_tools_delta", "agent_listing_delta", "mcp_instructions_delta", "command_permissions", "auto_mode"),
-        *("file", "directory", "already_read_file", "compact_file_reference", "date_change", "goal_status"),
-        *("ultra_effort_enter", "ultra_effort_exit", "workflow_keyword_request", "opened_file_in_ide", "diagnostics"),
-        *("environment", "model", "total_tokens_reminder", "session_context", "date", "remote_session_change"),
-        "prompt_snapshot",
-        *("output_style", "ultramemory", "mcp_resource", "selected_lines_in_ide", "relevant_memories"),
-    )
-)
-"""Attachments that are context for the model, given by the program."""
+    ("hook_success", "hook_non_blocking_error", "hook_cancelled", "hook_system_message", "async_hook_response",
+     "hook_additional_context", "task_reminder", "todo_reminder", "skill_listing", "invoked_skills", "nested_memory",
+     "deferred_tools_delta", "agent_listing_delta", "mcp_instructions_delta", "command_permissions", "auto_mode",
+     "file", "directory", "already_read_file", "compact_file_reference", "date_change", "goal_status",
+     "ultra_effort_enter", "ultra_effort_exit", "workflow_keyword_request", "opened_file_in_ide", "diagnostics",
+     "environment", "model", "total_tokens_reminder", "session_context", "date", "remote_session_change",
+     "prompt_snapshot", "output_style", "ultramemory", "mcp_resource", "selected_lines_in_ide", "relevant_memories")
+)  # fmt: skip
+"""Attachments that the program adds as context for the model."""
 
 
 def read_lines(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]]:
-    """All records of a file and their line numbers."""
+    """Return all records of a file and their line numbers."""
     return all_lines(data, artifact, _decoder, decode)
 
 
 def decode(data: memoryview | bytes) -> Line:
-    """One record. A kind that is not known may have any shape: then only its name is read."""
+    """Decode a record. One of an unknown kind may have any shape; then only its kind, id and time are read."""
     try:
         return _line(data)
     except msgspec.ValidationError:
@@ -218,12 +190,12 @@ def decode(data: memoryview | bytes) -> Line:
 
 
 def kinds_of(lines: Iterable[Line]) -> Counter[str]:
-    """How many records there are of each kind, in order of the first."""
+    """Count the records of each kind, in order of the first."""
     return Counter([line.type if line.type not in _NAMED_WITHIN else kind_of(line) for line in lines])
 
 
 def kind_of(line: Line) -> str:
-    """The record's type and subtype, as counted in the artifact."""
+    """Return the record's type and subtype, as counted in the artifact."""
     kind = line.type
     if kind == "progress":
         return f"progress.{line.data.type}" if line.data is not None else kind
@@ -238,30 +210,30 @@ _NAMED_WITHIN = frozenset(("progress", "attachment", "system", ""))
 
 
 def is_true(flag: object) -> bool:
-    """A flag, also when it is written as a string."""
+    """Read a flag. Re-exported rows write it as the text `"True"`."""
     return flag is True or (isinstance(flag, str) and flag.lower() == "true")
 
 
 def identity(text: str | None) -> str | None:
-    """An id; None for one that a redactor has overwritten, which says nothing about sameness."""
+    """Return an id. None if a redactor has overwritten it."""
     return None if text == REDACTED else text
 
 
 def blocks(message: Message) -> Sequence[Block]:
-    """The content as blocks, also when it is a bare string."""
+    """Return the content of a message as blocks."""
     content = message.content
     return [Block(type="text", text=content)] if isinstance(content, str) else content or ()
 
 
 def text_of(message: Message) -> str:
-    """The text blocks joined."""
+    """Join the text blocks of a message."""
     if isinstance(message.content, str):
         return message.content
     return "\n".join(b.text for b in message.content or () if b.type == "text" and b.text)
 
 
 def as_text(value: object) -> str:
-    """A value that is usually a string, as a string."""
+    """Return a value that is usually a string, or a list of text blocks, as text."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -270,7 +242,7 @@ def as_text(value: object) -> str:
 
 
 def error_text(error: object) -> str:
-    """What went wrong with a model call: a name, or an object with a status and, somewhere inside, a message."""
+    """Return the text of a failed model call: a name, or an object with a status and, somewhere inside, a message."""
     status = ""
     while isinstance(error, dict):
         if isinstance(error.get("status"), int):
@@ -282,9 +254,10 @@ def error_text(error: object) -> str:
 
 
 def count_usage(step: Step, message: Message) -> None:
-    """Usage is repeated on every line of a message and grows while it streams: the field-wise maximum counts.
+    """Set the tokens of a call. Every line of a message repeats them, and they grow while it streams: the maximum
+    counts.
 
-    Source: design/formats.md#claude-code-usage (the last line has the maximum in 8 262 of 8 262 ids).
+    Source: design/formats.md#claude-code-usage (the last line has the maximum in 8,262 of 8,262 ids).
     """
     if message.stop_reason:
         step.stop_reason = message.stop_reason
@@ -315,14 +288,12 @@ def count_usage(step: Step, message: Message) -> None:
         step.web_searches = max(searches, step.web_searches or 0)
 
 
-# A file of Claude Code: its records, the session it is of, and what a record is known by in another copy of it.
-
 Lines = Callable[[bytes, Artifact], tuple[Sequence[int], list[Line]]]
-"""Gives all records of a file and their line numbers."""
+"""Returns all records of a file and their line numbers."""
 
 
 class _Link(Struct, gc=False, rename="camel"):
-    """What a record follows on."""
+    """The ids of a record and of the one that it follows on."""
 
     session_id: str = ""
     uuid: str | None = None
@@ -334,7 +305,7 @@ _LINKS = msgspec.json.Decoder(_Link)
 
 
 class File:
-    """The decoded records of one file, and where the file stands among its family."""
+    """The decoded records of one file, with its session and its subagent."""
 
     def __init__(self, source: Input, read: Lines = read_lines) -> None:
         self.source = source
@@ -359,10 +330,10 @@ class File:
         return {session_id for session_id in map(attrgetter("session_id"), self.lines) if session_id is not None}
 
     def parts(self) -> list[File]:
-        """Itself; or, of a file that several sessions were written into one behind the other, a file for each.
+        """Split a file that holds several sessions one after the other. Most files hold one.
 
-        A session that was resumed begins with the records of the one before it, under the id they had: what follows on
-        a record of another session is of one session with it.
+        A resumed session begins with the records of the one before it, under their old id. So a session whose records
+        follow on those of another belongs to it.
         """
         ids = self.ids - {""}
         if len(ids) < 2 or self.source.session_hint in ids:
@@ -378,7 +349,7 @@ class File:
         return [self._part(places) for places in held.values()]
 
     def _groups(self, ids: set[str]) -> dict[str, str]:
-        """Each session id, with one id for all that follow on each other's records."""
+        """Map each session id to one id for all sessions that follow on each other's records."""
         follows: dict[str, str] = {}
         owner: dict[str | None, str] = {}
         ours: set[tuple[str, str | None]] = set()
@@ -413,22 +384,22 @@ class File:
 
     @cached_property
     def span(self) -> tuple[str, str]:
-        """First and last time, as written."""
+        """The first and the last time, as written."""
         stamps = [line.timestamp for line in self.lines if line.timestamp]
         return min(stamps, default=""), max(stamps, default="")
 
 
 def thread_of(line: Line) -> str:
-    """The main thread, or the subagent's; old versions name no subagent."""
+    """Return the thread of a record: the main one or a subagent's. Old versions name no subagent."""
     if not line.is_sidechain or not is_true(line.is_sidechain):
         return MAIN
     return line.agent_id or "sidechain"
 
 
 def key_without_id(line: Line, before: str, nth: Counter[str]) -> str | None:
-    """What a record without an id is known by in another copy of its file; None for one that may well be read twice.
+    """Return a key of a record without an id, by which another copy of the file has it. None if it may be read twice.
 
-    It is what it says and when; without a time, the record it comes after; and the how manieth of its like it is.
+    The key is its content, its time or else the record before it, and its number among equal ones.
     """
     kind = line.type
     if kind in QUIET or kind in ABOUT_SESSION:

@@ -1,8 +1,9 @@
-"""The records of a Claude Code stream, decoded into the transcript's own structs, and what only a stream has."""
+"""Read streams of Claude Code: each session as a transcript, closed with the totals that its results state."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -11,35 +12,25 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount
 from agentsignals.formats.claude_code import records as claude
 from agentsignals.formats.claude_code.reader import Seen, SessionReader, Tally, plain, serve_alike
-from agentsignals.formats.claude_code.records import Beside, File, Line, Message
+from agentsignals.formats.claude_code.records import File, Line, Message, ToolUseResult
 from agentsignals.formats.documents import as_text, each, is_list
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.records import document, lines, skip
-from agentsignals.formats.usage import Tokens, close, tokens_of_steps
+from agentsignals.formats.usage import Tokens, close, tokens_of, tokens_of_steps
 from agentsignals.model import Artifact, Step, logged_iso
 
 QUIET = frozenset(
-    (
-        *("stream_event", "rate_limit_event", "tool_progress", "auth_status", "tool_use_summary", "keep_alive"),
-        *("prompt_suggestion", "control_request", "control_response", "control_cancel_request"),
-    )
-)
+    ("stream_event", "rate_limit_event", "tool_progress", "auth_status", "tool_use_summary", "keep_alive",
+     "prompt_suggestion", "control_request", "control_response", "control_cancel_request")
+)  # fmt: skip
 """Types of records that repeat what others say, or say nothing of the work: partial messages above all."""
 QUIET_SYSTEM = frozenset(
-    (
-        *("status", "hook_started", "hook_progress", "hook_response", "task_started", "task_progress", "task_updated"),
-        *("session_state_changed", "thinking_tokens", "files_persisted", "elicitation_complete", "plugin_install"),
-    )
-)
-
-
-class Total(Struct, gc=False):
-    """What a run used altogether, where the result does not tell models apart."""
-
-    input_tokens: object = None
-    output_tokens: object = None
-    cache_read_input_tokens: object = None
-    cache_creation_input_tokens: object = None
+    ("status", "hook_started", "hook_progress", "hook_response", "task_started", "task_progress", "task_updated",
+     "session_state_changed", "thinking_tokens", "files_persisted", "elicitation_complete", "plugin_install")
+)  # fmt: skip
+_FACTS = ("subtype", "is_error", "num_turns", "duration_ms", "duration_api_ms", "total_cost_usd")
+_INPUT = (0, 2, 3)
+"""Figures of `Tokens` that a stream logs in full: input, cache reads and cache writes."""
 
 
 class Denial(Struct, gc=False):
@@ -48,11 +39,11 @@ class Denial(Struct, gc=False):
 
 
 class StreamLine(Line, gc=False, kw_only=True):
-    """A record of the stream. `agent_id` of a subagent's is the call that started it."""
+    """A record of the stream. `agent_id` of a subagent's record is the call that started it."""
 
     model: str | None = None
     raw: bytes = b""
-    """A result, whole."""
+    """The record as bytes, if it is a result."""
 
 
 class Result(Struct, gc=False, kw_only=True):
@@ -66,7 +57,8 @@ class Result(Struct, gc=False, kw_only=True):
     duration_ms: object = None
     duration_api_ms: object = None
     total_cost_usd: object = None
-    usage: Total | None = None
+    usage: Tally | None = None
+    """Tokens of the run, for results that do not count models separately."""
     modelUsage: dict[str, Tally] | None = None
     permission_denials: list[Denial] | None = None
 
@@ -79,7 +71,7 @@ class _Wire(Struct, gc=False, kw_only=True):
     timestamp: str | None = None
     parent_tool_use_id: str | None = None
     message: Raw = Raw()
-    tool_use_result: Beside = None
+    tool_use_result: ToolUseResult = None
     cwd: str | None = None
     model: str | None = None
     claude_code_version: str | None = None
@@ -97,15 +89,17 @@ class _Listed(Struct, gc=False):
 _wire = msgspec.json.Decoder(_Wire).decode
 _message = msgspec.json.Decoder(Message).decode
 _listed = msgspec.json.Decoder(list[Raw] | _Listed).decode
-decode_result = msgspec.json.Decoder(Result).decode
+_result = msgspec.json.Decoder(Result).decode
 
 
 def decode(data: memoryview | bytes) -> StreamLine:
-    """One record. A message that is none raises; other kinds say no more than is read of them."""
+    """Decode a record into the struct of a transcript's line. A message of another shape raises."""
     wire = _wire(data)
-    spoken = wire.type in ("assistant", "user")
     if wire.type == "result":
-        decode_result(data)
+        _result(data)
+    compact = wire.compact_metadata
+    if isinstance(compact, dict):  # under the names that a transcript gives them (`preTokens`)
+        compact = {f + "".join(w.title() for w in rest): v for k, v in compact.items() for f, *rest in [k.split("_")]}
     return StreamLine(
         type=wire.type,
         subtype=wire.subtype,
@@ -114,7 +108,7 @@ def decode(data: memoryview | bytes) -> StreamLine:
         timestamp=wire.timestamp,
         is_sidechain=wire.parent_tool_use_id is not None,
         agent_id=wire.parent_tool_use_id,
-        message=_message(wire.message) if spoken else None,
+        message=_message(wire.message) if wire.type in ("assistant", "user") else None,
         tool_use_result=wire.tool_use_result,
         cwd=wire.cwd,
         version=wire.claude_code_version,
@@ -123,59 +117,31 @@ def decode(data: memoryview | bytes) -> StreamLine:
         origin=wire.origin,
         content=wire.content,
         error=wire.error,
-        compact_metadata=_in_camel_case(wire.compact_metadata),
+        compact_metadata=compact,
         raw=bytes(data) if wire.type == "result" else b"",
     )
 
 
-def _in_camel_case(facts: object) -> object:
-    """The facts of a compaction under the names that a transcript gives them (`preTokens`)."""
-    if not isinstance(facts, dict):
-        return facts
-    return {first + "".join(w.title() for w in rest): v for k, v in facts.items() for first, *rest in [k.split("_")]}
-
-
 def read_lines(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]]:
-    """All records of a file and their numbers: a line each, or items of one list."""
+    """Return all records of a file and their numbers: a line each, items of a list, or one printed document."""
     if is_list(data):
-        return _of_list(data, artifact)
-    if _is_one_result(data):
+        listed = read_document(Input(data, artifact), _listed, "records")
+        decoded = each(listed.records if isinstance(listed, _Listed) else listed or [], decode, artifact)
+        artifact.records += len(decoded)
+        for _ in range(decoded.count(None)):
+            skip(artifact, "bad_shape")
+        kept = [(number, record) for number, record in enumerate(decoded, 1) if record is not None]
+        return [number for number, _ in kept], [record for _, record in kept]
+    end = data.find(b"\n")
+    if end >= 0 and bytes(data[:end]).strip() == b"{" and data.find(b"\n{") < 0:
         only = document(data, artifact, decode)
         return ([1], [only]) if only is not None else ([], [])
     numbered = list(lines(data, artifact, decode))
     return [n for n, _ in numbered], [line for _, line in numbered]
 
 
-def _is_one_result(data: bytes) -> bool:
-    """Whether the file is one printed document: its first line is no record by itself, and none begins behind it."""
-    end = data.find(b"\n")
-    return end >= 0 and bytes(data[:end]).strip() == b"{" and data.find(b"\n{") < 0
-
-
-def _of_list(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]]:
-    document = read_document(Input(data, artifact), _listed, "records")
-    numbers: list[int] = []
-    kept: list[Line] = []
-    raws = document.records if isinstance(document, _Listed) else document or []
-    for number, record in enumerate(each(raws, decode, artifact), 1):
-        artifact.records += 1
-        if record is None:
-            skip(artifact, "bad_shape")
-        else:
-            numbers.append(number)
-            kept.append(record)
-    return numbers, kept
-
-
-# The streams of one family, and each session: read as a transcript, closed with the totals its results state.
-
-_INPUT = (0, 2, 3)
-"""Fields of `Tokens` that a stream logs whole: input, what was read from the cache and what was written to it."""
-_FACTS = ("subtype", "is_error", "num_turns", "duration_ms", "duration_api_ms", "total_cost_usd")
-
-
 def read(inputs: list[Input]) -> Reading:
-    """All files of one family: a resumed run keeps the session's id, and may print what an earlier one printed."""
+    """Read streams that belong together. A resumed run keeps the session's id, and may print earlier records again."""
     files = [part for source in inputs for part in File(source, read_lines).parts()]
     files.sort(key=lambda f: (f.session_id, f.span, f.source.artifact.path, f.source.artifact.sha256))
     readers: dict[str, StreamReader] = {}
@@ -189,7 +155,7 @@ def read(inputs: list[Input]) -> Reading:
 
 
 class StreamReader(SessionReader):
-    """One session in the making."""
+    """Reads one session from its streams."""
 
     def __init__(self, first: File, seen: dict[str, Seen]) -> None:
         super().__init__(first, seen, set())
@@ -197,19 +163,19 @@ class StreamReader(SessionReader):
         self._counted: dict[str, Tokens] = {}
         self._paid: dict[str, float] = {}
         self._closed = 0
-        """How many steps were there when the last run ended."""
+        """Number of steps when the last run ended."""
         self._is_new = True
         """Whether this process has printed no totals yet."""
 
     def take(self, file: File) -> None:
-        """A file is a process of its own."""
+        """Add the records of a file, which is a process of its own."""
         self._is_new = True
         super().take(file)
 
     def _record(self, line: Line, n: int) -> None:
         kind = line.type
         if kind == "result" and isinstance(line, StreamLine):
-            self._result(decode_result(line.raw), logged_iso(line.timestamp))
+            self._result(_result(line.raw), logged_iso(line.timestamp))
         elif kind == "system" and line.subtype == "init" and isinstance(line, StreamLine):
             self.builder.where(line.cwd)
             self.session.model = self.session.model or line.model
@@ -225,43 +191,46 @@ class StreamReader(SessionReader):
         else:
             super()._system(line)
 
-    # -- how a run ended ------------------------------------------------------------------------------------------
-
     def _result(self, result: Result, at: int | None) -> None:
         facts = {name: getattr(result, name) for name in _FACTS}
         facts["permission_denials"] = len(result.permission_denials or ())
         present = {name: value for name, value in facts.items() if value is not None}
-        failed = claude.is_true(result.is_error)
-        if failed and result.subtype in ("success", "error_during_execution"):
+        if claude.is_true(result.is_error) and result.subtype in ("success", "error_during_execution"):
             self.builder.event("api_error", as_text(result.result or result.errors) or result.subtype, at)
         self.builder.event("meta", msgspec.json.encode(present).decode(), at)
         for denial in result.permission_denials or ():
-            self._denied(denial)
+            # Nobody is there to allow it: a denied call failed for want of permission.
+            for call in self.builder.calls_of(denial.tool_use_id) if denial.tool_use_id is not None else ():
+                if call.status == "error":
+                    call.error_class = "permission"
         self._close(result, at)
 
-    def _denied(self, denial: Denial) -> None:
-        """Nobody sits there to allow it: a denied call failed for want of permission."""
-        for call in self.builder.calls_of(denial.tool_use_id) if denial.tool_use_id is not None else ():
-            if call.status == "error":
-                call.error_class = "permission"
-
     def _close(self, result: Result, at: int | None) -> None:
-        """While a message streams, its output is counted at its start only: the totals know the rest.
+        """Add closing steps by model for what the totals count and no message does.
 
-        They count every model of the process, those too that no message is by (titles, summaries).
+        The output of a message is logged at its start only. Some models (of titles, of summaries) have no message.
         """
         steps = self.session.steps[self._closed :]
-        tallies = _by_model(result, self.session.model)
+        tallies = result.modelUsage
+        if not tallies:
+            usage = result.usage
+            tallies = (
+                {self.session.model or "": {**usage, "costUSD": result.total_cost_usd}} if usage is not None else {}
+            )
         if self._is_new and not self._goes_on(tallies, steps):
             self._counted.clear()
             self._paid.clear()
         self._is_new = not tallies
         for model, tally in tallies.items():
             of_model = [s for s in steps if plain(s.model) == plain(model)]
-            total = tally.used
+            total = tokens_of(tally, "apart")
             used = total.since(self._counted.get(model, Tokens())).without(tokens_of_steps(of_model))
             self._counted[model] = total
-            cost = self._cost(model, tally)
+            cost = paid = amount(tally.get("costUSD"))
+            if paid is not None:
+                before = self._paid.get(model, 0.0)
+                self._paid[model] = paid
+                cost = paid - before if paid >= before else paid
             if not any(used) and not cost:
                 continue
             closing = close(self.builder, plain(model), used, at)
@@ -273,35 +242,16 @@ class StreamReader(SessionReader):
         self._closed = len(self.session.steps)
 
     def _goes_on(self, tallies: dict[str, Tally], steps: list[Step]) -> bool:
-        """Whether the totals of a resumed run hold those of the runs before it, as of 2.1.330; older versions began at
-        zero. What they grew by is no less then than what the calls of this run logged, whose input is exact."""
+        """Return whether the totals of a resumed run include the runs before it, as since 2.1.330.
+
+        They then grew by no less than what the calls of this run logged, whose input is exact.
+        """
         grown, logged = dict.fromkeys(_INPUT, 0), dict.fromkeys(_INPUT, 0)
         for model in tallies.keys() | self._counted.keys():
-            total = tallies[model].used if model in tallies else Tokens()
+            total: Any = tokens_of(tallies.get(model), "apart")
             before = self._counted.get(model, Tokens())
             of_model = tokens_of_steps(s for s in steps if plain(s.model) == plain(model))
             for n in _INPUT:
                 grown[n] += (total[n] or 0) - (before[n] or 0)
                 logged[n] += of_model[n] or 0
         return any(logged.values()) and all(grown[n] >= logged[n] for n in _INPUT)
-
-    def _cost(self, model: str, tally: Tally) -> float | None:
-        paid = amount(tally.costUSD)
-        if paid is None:
-            return None
-        before = self._paid.get(model, 0.0)
-        self._paid[model] = paid
-        return paid - before if paid >= before else paid
-
-
-def _by_model(result: Result, model: str | None) -> dict[str, Tally]:
-    if result.modelUsage:
-        return result.modelUsage
-    total = result.usage
-    if total is None:
-        return {}
-    tally = Tally(
-        total.input_tokens, total.output_tokens, total.cache_read_input_tokens, total.cache_creation_input_tokens,
-        result.total_cost_usd,
-    )  # fmt: skip
-    return {model or "": tally}

@@ -56,7 +56,7 @@ from agentsignals.formats.codex.records import (
 )
 from agentsignals.formats.documents import by_session
 from agentsignals.formats.edits import first_file, record_deletion, record_modification, record_patch
-from agentsignals.formats.profile import Tool, between
+from agentsignals.formats.profile import Tool, tagged
 from agentsignals.formats.records import UNREADABLE, all_lines, saw
 from agentsignals.model import MAIN, CallStatus, EventKind, Session, Step, ToolCall, TurnKind, logged_iso, logged_ms
 
@@ -372,7 +372,7 @@ class UserRecords:
         if text.startswith(_INTERRUPTED):
             self.interrupted("item", text, at)
         elif text.startswith(_USER_SHELL):
-            command = between(text, "command")
+            command = tagged(text, "command")
             self.ran("item", text if command is None else command, at)
         else:
             self._event("meta", text, at)

@@ -9,12 +9,12 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
-from agentsignals.formats import profile as tags
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.documents import by_session, once
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.factory_droid import PROFILE
 from agentsignals.formats.outcome import exit_code
+from agentsignals.formats.profile import without_tagged
 from agentsignals.formats.records import lines, saw
 from agentsignals.model import CallStatus, Session, logged_iso
 
@@ -193,7 +193,7 @@ class _Reader:
         for block in parts:
             if block.type != "text" or not block.text:
                 continue
-            words = tags.without(block.text, _REMINDER).strip()
+            words = without_tagged(block.text, _REMINDER).strip()
             if words:
                 texts.append(words)
             if len(words) < len(block.text.strip()):
