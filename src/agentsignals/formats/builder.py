@@ -61,6 +61,17 @@ def path_of_uri(text: str | None) -> str | None:
     return path[1:] if path[:1] == "/" and path[2:3] == ":" else path
 
 
+_REMOTE = re.compile(r"(?:://[^/]+/|@[^/:]+[:/])(?:.*/)?([^/]+)/([^/]+?)(?:\.git)?/?$")
+
+
+def repo_name(url: str | None) -> str | None:
+    """Return `owner/name` of a remote's address. None for one that redaction has eaten."""
+    match = _REMOTE.search(url or "")
+    if match is None or any(not part.strip(".") or "REDACTED" in part for part in match.groups()):
+        return None
+    return f"{match[1]}/{match[2]}"
+
+
 class Paths:
     """The working folders of one session. They make paths relative: to a checkout, with forward slashes, without the
     prefix of a worktree."""

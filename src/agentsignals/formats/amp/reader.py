@@ -13,8 +13,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.amp import PROFILE
 from agentsignals.formats.bounds import count as count_of
 from agentsignals.formats.bounds import whole
-from agentsignals.formats.builder import SessionBuilder, path_of_uri
-from agentsignals.formats.codex.reader import repo_name
+from agentsignals.formats.builder import SessionBuilder, path_of_uri, repo_name
 from agentsignals.formats.documents import Snapshot, as_text, each, largest, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.edits import record_arguments

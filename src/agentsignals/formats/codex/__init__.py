@@ -1,4 +1,4 @@
-"""What is known of Codex: its homes and its tools."""
+"""Codex rollouts (design/formats.md#codex): `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`."""
 
 from __future__ import annotations
 
@@ -27,33 +27,14 @@ from agentsignals.formats.profile import (
 PATCH = structs.replace(EDIT, roles=structs.replace(EDIT_ROLES, patch=("input", "patch", "command")))
 """The patch may be the last of a command's words."""
 _INJECTED = (
-    "# AGENTS.md instructions",
-    "</image>",
-    "<INSTRUCTIONS>",
-    "<agent_message",
-    "<app-context>",
-    "<apps_instructions>",
-    "<codex_internal_context",
-    "<collaboration_mode>",
-    "<environment_context>",
-    "<goal_context>",
-    "<hook_prompt",
-    "<image",
-    "<model_switch>",
-    "<permissions instructions>",
-    "<personality_spec>",
-    "<plugins_instructions>",
-    "<recommended_plugins>",
-    "<skill>",
-    "<skills_instructions>",
-    "<subagent_notification>",
-    "<turn_aborted>",
-    "<user_action>",
-    "<user_instructions>",
-    "<user_shell_command>",
-    "Another language model started to solve this problem and produced a summary",
-)
-"""How items begin that the program puts in the person's place."""
+    "# AGENTS.md instructions", "</image>", "<INSTRUCTIONS>", "<agent_message", "<app-context>", "<apps_instructions>",
+    "<codex_internal_context", "<collaboration_mode>", "<environment_context>", "<goal_context>", "<hook_prompt",
+    "<image", "<model_switch>", "<permissions instructions>", "<personality_spec>", "<plugins_instructions>",
+    "<recommended_plugins>", "<skill>", "<skills_instructions>", "<subagent_notification>", "<turn_aborted>",
+    "<user_action>", "<user_instructions>", "<user_shell_command>", "Another language model started to solve this
+    problem and produced a summary",
+)  # fmt: skip
+"""Beginnings of items that the program puts in the person's place."""
 
 _PERSONAL = r"(?:.*\n--- project-doc ---\n)?"
 """A person's own instructions, which are logged before the repository's."""
@@ -105,14 +86,13 @@ PROFILE = Profile(
 )
 
 
-# Codex rollout JSONL (design/formats.md#codex): `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`.
 
 _TYPES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 _ID = re.compile(r'"id"\s*:\s*"([^"]+)"')
 
 
 def claims(head: Head) -> Claim | None:
-    """Records of `timestamp`, `type` and `payload`; the first header names the session, later ones its parents."""
+    """Claim records of `timestamp`, `type` and `payload`. The first header names the session, later ones its parents."""
     records = [
         r for r in head.records if r.get("type") in _TYPES and isinstance(r.get("payload"), dict) and "timestamp" in r
     ]
@@ -120,19 +100,13 @@ def claims(head: Head) -> Claim | None:
     keys = [f"session:{session_id}" for session_id in ids if isinstance(session_id, str)]
     parents = [r["payload"].get("forked_from_id") for r in records if r["type"] == "session_meta"]
     keys += [f"session:{session_id}" for session_id in parents if isinstance(session_id, str)]
-    if not records:
-        key = _cut_header(head)
-        return Claim(keys=[key]) if key else None
+    if not records:  # the header may be longer than the window: it holds instructions and tool definitions
+        leading = head.document
+        if leading.get("type") != "session_meta" or "payload" not in leading or "timestamp" not in leading:
+            return None
+        named = _ID.search(head.text, head.text.find('"payload"'), 4_000)
+        return Claim(keys=[f"session:{named[1]}"]) if named else None
     return Claim(keys=list(dict.fromkeys(keys)), beside=not keys)
-
-
-def _cut_header(head: Head) -> str | None:
-    """The session of a header too long for the window: instructions and tool definitions can fill it."""
-    leading = head.document
-    if leading.get("type") != "session_meta" or "payload" not in leading or "timestamp" not in leading:
-        return None
-    match = _ID.search(head.text, head.text.find('"payload"'), 4_000)
-    return f"session:{match.group(1)}" if match else None
 
 
 CARD = Card(

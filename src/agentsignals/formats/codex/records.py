@@ -1,4 +1,4 @@
-"""The records of a Codex rollout as typed structs: only what is read, everything else is skipped undecoded.
+"""The records of a Codex rollout. The structs hold only the fields that are read; the rest is skipped undecoded.
 
 A record is `{timestamp, type, payload}`. Payloads of the two mixed types, `event_msg` and `response_item`, carry a type
 of their own. A record's kind is both (`event_msg.token_count`, `response_item.message.user`). Source:
@@ -31,7 +31,7 @@ class Git(Struct, gc=False):
 
 
 class SessionMeta(Struct, kw_only=True):
-    """The header; written again on resume, and, of the parent session, at the top of a fork."""
+    """The header. It is written again on resume. A fork begins with its parent's."""
 
     id: str = ""
     forked_from_id: str | None = None
@@ -42,7 +42,7 @@ class SessionMeta(Struct, kw_only=True):
 
 
 class TurnContext(Struct, gc=False):
-    """The only place that names the model."""
+    """The only record that names the model."""
 
     turn_id: str | None = None
     cwd: str | None = None
@@ -50,7 +50,7 @@ class TurnContext(Struct, gc=False):
 
 
 class Compacted(Struct, gc=False):
-    """`replacement_history` repeats earlier messages, and is not read."""
+    """`replacement_history` repeats earlier messages and is not read."""
 
     message: str | None = None
     window_number: int | None = None
@@ -69,7 +69,7 @@ class Message(Typed, tag="message"):
 
 
 class Reasoning(Typed, tag="reasoning"):
-    """Mostly encrypted: a text only where the program shows a summary."""
+    """Thinking, mostly encrypted. It has a text only if the program shows a summary."""
 
     summary: list[Part] | None = None
     content: list[Part] | None = None
@@ -93,7 +93,7 @@ class CustomCall(Typed, tag="custom_tool_call"):
 
 
 class HostedCall(Typed):
-    """A call of a tool that the program or the model's provider brings; its arguments are JSON in place."""
+    """A call of a tool of the program or of the model's provider, with its arguments as JSON."""
 
     call_id: str | None = None
     id: str | None = None
@@ -120,7 +120,7 @@ class Metadata(Struct, gc=False):
 
 
 class Wrapped(Struct, gc=False):
-    """Output as an object: in place in old files, as JSON text of `apply_patch` and the oldest shell."""
+    """Output as an object: as it is in old files, as JSON text for `apply_patch` and the oldest shell."""
 
     output: str | None = None
     content: str | None = None
@@ -150,8 +150,7 @@ class ToolsFound(Typed, tag="tool_search_output"):
 
 
 class Usage(Struct, gc=False):
-    """Tokens; cached input is inside `input_tokens`, reasoning inside `output_tokens`
-    (design/formats.md#token-usage). None where the log says nothing of a kind."""
+    """Tokens. Input holds cached tokens, output holds reasoning (design/formats.md#token-usage). None: not logged."""
 
     input_tokens: int | None = None
     cached_input_tokens: int | None = None
@@ -200,7 +199,7 @@ class McpEnd(Typed, tag="mcp_tool_call_end"):
 
 
 class Task(Typed):
-    """The agent starts or stops working on a prompt."""
+    """Start or end of the work on a prompt."""
 
     turn_id: str | None = None
     started_at: float | None = None
@@ -260,23 +259,23 @@ class ItemCompleted(Typed, tag="item_completed"):
 
 
 class Quiet(Typed):
-    """A record that repeats what another says, or says nothing about the conversation: counted, no event of its own."""
+    """A record without an event of its own: it repeats another, or says nothing about the conversation."""
 
 
 PARTS = frozenset(
     ("text", "input_text", "output_text", "summary_text", "reasoning_text", "input_image", "input_file", "refusal",
      "encrypted_content")
 )  # fmt: skip
-"""The kinds of parts that there are; pictures and files are never decoded."""
+"""Types of parts. Pictures and files are never decoded."""
 
 
 def kinds_of(parts: object) -> Iterator[str]:
-    """The kind of each part of a content."""
+    """Return the type of each part of a content."""
     return (part.type for part in parts if isinstance(part, Part)) if isinstance(parts, list) else iter(())
 
 
 def text_of(parts: list[Part] | str | None) -> str:
-    """The text parts joined."""
+    """Join the text parts."""
     if isinstance(parts, str):
         return parts
     if parts and len(parts) == 1:
@@ -284,9 +283,7 @@ def text_of(parts: list[Part] | str | None) -> str:
     return "\n".join(part.text for part in parts or () if part.text)
 
 
-# Decodes the lines of a Codex rollout, each in one go into the struct of its kind.
-
-# No annotations as text: the decoder would evaluate each by itself, which takes longer than all else here.
+# -- decoding a line in one go into the struct of its kind
 
 
 _ITEMS: tuple[type[Struct], ...] = (
@@ -317,7 +314,7 @@ _items, _events = _ITEMS + _quiet(_QUIET_ITEMS), _EVENTS + _quiet(_QUIET_EVENTS)
 
 
 class Record(Struct, gc=False, tag_field="type"):
-    """A line of the rollout. No payload: its kind is not known."""
+    """A line of the rollout. A record of an unknown kind has no payload."""
 
     payload: Struct | None
     timestamp: str | None = None
@@ -378,7 +375,7 @@ _READ_KINDS = frozenset(_KINDS.values())
 
 
 def decode(data: memoryview | bytes) -> Record:
-    """One line. Of a known kind, what can't be decoded raises, for records.lines to recover."""
+    """Decode a line. A record of a known kind that can't be decoded raises, for `records.lines` to recover."""
     try:
         return DECODER.decode(data)
     except msgspec.DecodeError:
@@ -392,7 +389,7 @@ def decode(data: memoryview | bytes) -> Record:
 
 
 def kind_of(record: Record) -> str:
-    """The record's type with that of its payload, and whose message it is, as counted in the artifact."""
+    """Return the type of a record and its payload, and the role of a message, as counted in the artifact."""
     body = record.payload
     if isinstance(body, Message):
         return f"response_item.message.{body.role}"
@@ -400,7 +397,7 @@ def kind_of(record: Record) -> str:
 
 
 def by_shape(records: Iterable[Record]) -> dict[type, list[Record]]:
-    """The records by the type of their payload."""
+    """Group records by the type of their payload."""
     shapes: defaultdict[type, list[Record]] = defaultdict(list)
     for record in records:
         shapes[type(record.payload)].append(record)
@@ -408,7 +405,7 @@ def by_shape(records: Iterable[Record]) -> dict[type, list[Record]]:
 
 
 def tally(shapes: dict[type, list[Record]]) -> dict[str, int]:
-    """How many records there are of each kind."""
+    """Count the records of each kind."""
     counted: dict[str, int] = {}
     for shape, records in shapes.items():
         if shape is Message or shape is type(None):
