@@ -31,8 +31,8 @@ _INJECTED = (
     "<codex_internal_context", "<collaboration_mode>", "<environment_context>", "<goal_context>", "<hook_prompt",
     "<image", "<model_switch>", "<permissions instructions>", "<personality_spec>", "<plugins_instructions>",
     "<recommended_plugins>", "<skill>", "<skills_instructions>", "<subagent_notification>", "<turn_aborted>",
-    "<user_action>", "<user_instructions>", "<user_shell_command>", "Another language model started to solve this
-    problem and produced a summary",
+    "<user_action>", "<user_instructions>", "<user_shell_command>",
+    "Another language model started to solve this problem and produced a summary",
 )  # fmt: skip
 """Beginnings of items that the program puts in the person's place."""
 
@@ -86,13 +86,12 @@ PROFILE = Profile(
 )
 
 
-
 _TYPES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 _ID = re.compile(r'"id"\s*:\s*"([^"]+)"')
 
 
 def claims(head: Head) -> Claim | None:
-    """Claim records of `timestamp`, `type` and `payload`. The first header names the session, later ones its parents."""
+    """Claim records of `timestamp`, `type` and `payload`. The first header names the session, others its parents."""
     records = [
         r for r in head.records if r.get("type") in _TYPES and isinstance(r.get("payload"), dict) and "timestamp" in r
     ]
