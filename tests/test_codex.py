@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agentsignals.formats import Input, identify
-from agentsignals.formats.codex import FORMAT
 from agentsignals.formats.builder import repo_name
+from agentsignals.formats.codex import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.model import Artifact
 from tests.codex_rows import (
