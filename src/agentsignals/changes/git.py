@@ -1,4 +1,4 @@
-"""What a Git repository holds, and what its history says. Nothing is fetched here, nothing of it is run."""
+"""Objects and history of a Git repository. Nothing is fetched, and nothing of the repository is run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Entry(Struct, frozen=True, gc=False):
 
 
 def run(*arguments: str, protocols: str = "none") -> bytes:
-    """What `git …` prints. GitError when it fails or is not installed. It never asks anybody anything."""
+    """Return the output of `git …`, which never prompts. GitError when it fails or is not installed."""
     try:
         done = subprocess.run(  # noqa: S603  (no shell; a word that is not ours comes after `--` or is checked)
             ["git", *arguments],  # noqa: S607  (whichever git the person uses)
@@ -286,7 +286,7 @@ class Commit(Struct, frozen=True, kw_only=True):
     author: str
     subject: str
     checkpoint_ids: tuple[str, ...]
-    """Those its trailers name, in order, each once."""
+    """Checkpoints named by its trailers, in order, each once."""
     reverts: tuple[str, ...] = ()
     """Commits that it says it reverts."""
 
@@ -296,7 +296,7 @@ class Commit(Struct, frozen=True, kw_only=True):
 
 
 class FileChange(Struct, frozen=True, kw_only=True):
-    """What a commit did to one file, against its first parent."""
+    """Change of a commit to one file, against its first parent."""
 
     path: str
     old_path: str | None
@@ -333,9 +333,8 @@ def _commit(record: bytes) -> Commit:
 
 
 def changes(git_dir: str, shas: Sequence[str]) -> Iterator[tuple[str, list[FileChange]]]:
-    """What each of these commits changed: histogram diff, renames from half of the content on, links and modules left
-    out. A commit whose objects are not all there gives nothing.
-    """
+    """Yield the changes of these commits: histogram diff, renames from half of the content on, links and modules
+    left out. A commit with missing objects yields nothing."""
     for at in range(0, len(shas), _AT_ONCE):
         part = shas[at : at + _AT_ONCE]
         try:
@@ -506,7 +505,7 @@ def resolved(git_dir: str, revision: str) -> str | None:
 
 
 def is_branch(git_dir: str, name: str) -> bool:
-    """Whether it is the name of a branch, here or of a remote."""
+    """Return whether it is the name of a branch, here or of a remote."""
     names = {line.partition(" ")[2] for line in tips(git_dir)}
     return any(f"refs/{kind}/{name}" in names for kind in ("heads", "remotes", "remotes/origin"))
 

@@ -1,5 +1,4 @@
-"""What the replay says of single sessions, as labels: how much of their lines survived, in what mode they worked, what
-became of their work in Git."""
+"""Attribute the lines of a repository to people and agents: replay, figures, tables, labels of sessions."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ class OfSessions(Struct):
 
     @property
     def modes(self) -> dict[str, int]:
-        """How many sessions have which mode."""
+        """Number of sessions by coding mode."""
         return dict(sorted(Counter(row.label.value for row in self.by_task[MODE]).items()))
 
     def write(self, store: Store) -> None:
@@ -59,7 +58,7 @@ class OfSessions(Struct):
 def of_sessions(
     repository: Repository, commit_points: list[Point], done: list[tuple[Worktree, Replayed]]
 ) -> OfSessions:
-    """What the replay says of the sessions that worked in a repository."""
+    """Label the sessions that worked in a repository from its replay."""
     ours = {activity.session_id for tree, _ in done for activity in tree.activities}
     of_replay = {SURVIVAL: _survival(done), MODE: _modes(commit_points, done, ours)}
     return OfSessions(ours, of_replay | _outcomes(Outcomes(repository, commit_points, done)))
@@ -107,7 +106,8 @@ def _outcomes(outcomes: Outcomes) -> dict[str, list[LabelRow]]:
 
 
 def _modes(commit_points: list[Point], done: list[tuple[Worktree, Replayed]], ours: set[str]) -> list[LabelRow]:
-    """Of the lines of all commits that a session is linked to, whoever of its sessions wrote them (paper, M2)."""
+    """Label each session with the coding mode of the lines of all commits it is linked to, whoever wrote them (SWE-
+    chat, M2)."""
     lines = {sha: added_lines for _, replayed in done for sha, added_lines in replayed.lines.items()}
     tags: dict[str, Counter[str]] = defaultdict(Counter)
     for point in commit_points:
@@ -135,7 +135,7 @@ _NEAR_SHARE = 0.1
 
 
 class Attribution(Struct, kw_only=True):
-    """What `attribute` says of a repository."""
+    """Result of `attribute` for one repository."""
 
     repo: str
     checkpoints: int = 0
@@ -168,7 +168,7 @@ class _Kept(Struct):
 
 
 class Tables(Struct):
-    """What an attribution came to, before it is in the store; without rows where nothing changed."""
+    """Rows, labels and figures of one attribution, ready to be stored; no rows where nothing changed."""
 
     result: Attribution
     state: str
@@ -326,7 +326,7 @@ _TAGS = (
 
 
 def _in_turn(point: Point, tree: Worktree) -> bool:
-    """Whether a session had edited in the turn that the commit was made in, and went on after it."""
+    """Return whether a session had edited in the turn in which the commit was made, and went on after it."""
     made = point.commit.committed_at
     for activity in tree.activities:
         for start, end in activity.busy if activity.session_id in point.sessions else ():

@@ -75,7 +75,7 @@ _decode = msgspec.json.Decoder(_Metadata).decode
 
 
 def recorded(spec: str) -> list[Recorded]:
-    """What the checkpoints of a repository (`git:…`) say of themselves, each session of each once."""
+    """Read the checkpoint records of a repository (`git:…`), one a session and checkpoint."""
     try:
         files = [f for f in open_source(spec) if isinstance(f, RawFile) and f.uri.endswith("/metadata.json")]
     except SourceError:
@@ -164,7 +164,7 @@ def unlinked(commits: list[Commit], rows: list[Recorded], links: list[Link], bra
 
 
 def counted(reasons: dict[str, str]) -> dict[str, int]:
-    """How many checkpoints each reason has."""
+    """Count checkpoints by reason."""
     return dict(sorted(Counter(reasons.values()).items()))
 
 
@@ -261,10 +261,10 @@ class Agreement(Struct, kw_only=True):
     lines_n: int = 0
     lines_mae: float | None = None
     lines_r: float | None = None
-    """The same over all rows with the recorded agent's lines, as a share of what the commit added: what the record
-    counts beside, in files that are not in the commit, is left out."""
+    """Same figures over all rows, by the recorded agent's lines as a share of the commit's added lines. Lines that
+    the record counts in files outside the commit are left out."""
     causes: dict[str, int] = field(default_factory=dict)
-    """Of all rows far apart, what most likely parts them."""
+    """Most likely cause of each large difference, over all rows."""
     far: list[Difference] = field(default_factory=list)
     """The comparable rows that are far apart."""
 
@@ -319,7 +319,7 @@ def _is_within(row: CommitRow, recorded: float) -> bool:
 
 
 def _cause(row: CommitRow) -> str:
-    """What most likely parts the two figures: what the record counts beside, when it was made, then the tags."""
+    """Name the most likely cause of a difference: lines the record counts elsewhere, then its time, then the tags."""
     by_lines, ours = _of_lines(row), 100 * (row.agent_likely or 0)
     if "total_differs" in row.flags and by_lines is not None and abs(by_lines - ours) <= FAR_POINTS:
         return "the record counts lines that are not in the commit"

@@ -19,7 +19,7 @@ VIBE_FROM = 0.99
 
 
 class Share(Struct):
-    """What share of the authored lines is an agent's: surely at least, at most, and an estimate between."""
+    """Agent's share of the authored lines: lower bound, upper bound, and an estimate between them."""
 
     low: float | None = None
     high: float | None = None
@@ -27,7 +27,7 @@ class Share(Struct):
     n: int = 0
     """Added lines that are not blank and have an author."""
     unknown: int = 0
-    """Of these, lines that nothing explains."""
+    """Authored lines that nothing explains."""
 
 
 class OfCommit(Struct):

@@ -17,7 +17,7 @@ NEW = -1
 _SMALL = 250_000
 """Products of lengths up to which difflib, quadratic at worst, is let loose on a place between anchors."""
 _LOOSE = re.compile(r"[\s,;'\"`]+")
-"""What a formatter adds, drops or exchanges: white space, closing commas and semicolons, the kind of quotes."""
+"""Characters that a formatter adds, drops or exchanges: white space, closing commas and semicolons, quotes."""
 
 
 def align(old: Sequence[str], new: Sequence[str]) -> list[int]:
@@ -47,9 +47,8 @@ def align(old: Sequence[str], new: Sequence[str]) -> list[int]:
 
 
 def align_loosely(old: Sequence[str], new: Sequence[str]) -> tuple[list[int], set[int]]:
-    """The same, and where that leaves places open, lines that differ by white space or by how a formatter breaks and
-    quotes them. The second value: the lines of `new` matched only so.
-    """
+    """Align exactly, then match what is left by lines that differ only in white space, breaks and quotes. The
+    second value holds the lines of `new` matched only so."""
     matched = align(old, new)
     loosely: set[int] = set()
     for a, b, c, d in _open_places(matched, len(old)):
@@ -193,12 +192,12 @@ def written_by(mark: int) -> int:
 
 
 def is_old(mark: int) -> bool:
-    """Whether a line with this mark was in a commit already."""
+    """Return whether a line with this mark was in a commit already."""
     return mark == PREEXISTING or mark <= _COMMITTED
 
 
 def is_telling(line: str) -> bool:
-    """Whether a line says enough to be recognised elsewhere."""
+    """Return whether a line is distinctive enough to be recognised elsewhere."""
     return len(line.strip()) > TRIVIAL_CHARS
 
 

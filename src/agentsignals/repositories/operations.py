@@ -125,7 +125,7 @@ class Activity(Struct, gc=False, kw_only=True):
     started_at: int | None = None
     ended_at: int | None = None
     is_a_persons: bool = True
-    """Whether a person asked for something in it: subagents' sessions are nobody's coming back."""
+    """True where a person asked for something in the session; false for subagents' sessions."""
 
 
 def operations(session: Session) -> list[Operation]:
@@ -246,7 +246,7 @@ def _of_patch(patch: str, paths: list[str], made: Any) -> Iterator[Operation]:
 
 
 def _of_command(command: str, edits: list[Edit], made: Any) -> Iterator[Operation]:
-    """What the words of a command tell of the texts it writes; of other writes only the file is known."""
+    """Read the texts a command writes from its words; where they do not tell, only the file is known."""
     paths = list(dict.fromkeys(edit.path for edit in edits))
     writes = [(_named(write.path, paths), write) for write in parse(command).writes]
     renamed = {_named(write.source, paths) for _, write in writes if write.op == "rename" and write.source}

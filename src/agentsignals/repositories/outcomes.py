@@ -1,4 +1,4 @@
-"""What became of each session's work in Git: which of its lines were committed, taken back, or worked on again."""
+"""Outcome of each session's work in Git: lines committed, taken back, or worked on again."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Line(Struct, frozen=True, gc=False):
 
 
 class _SessionRecord(Struct, kw_only=True):
-    """What the replay has of one session."""
+    """Evidence of the replay about one session."""
 
     lines: list[_Line] = field(default_factory=list)
     fates: Fates = field(default_factory=Fates)
@@ -73,21 +73,21 @@ class Outcomes:
         self._link(commit_points, done)
 
     def committed(self) -> Iterator[tuple[str, LinesCommitted]]:
-        """Of each session whose calls wrote lines: those in commits."""
+        """Yield committed lines for each session whose calls wrote lines."""
         for session_id, record in sorted(self._records.items()):
             activity = self._activities.get(session_id)
             if record.fates.made and activity is not None:
                 yield session_id, self._committed(record, activity)
 
     def taken_back(self) -> Iterator[tuple[str, LinesTakenBack]]:
-        """Of each session whose calls wrote lines: those that went again."""
+        """Yield lines taken back for each session whose calls wrote lines."""
         for session_id, record in sorted(self._records.items()):
             activity = self._activities.get(session_id)
             if record.fates.made and activity is not None:
                 yield session_id, self._taken_back(record, activity)
 
     def earlier(self) -> Iterator[tuple[str, EarlierSessions]]:
-        """Of each session whose calls wrote lines: the sessions before it on the same lines."""
+        """Yield the earlier sessions on the same lines for each session whose calls wrote lines."""
         for session_id, record in sorted(self._records.items()):
             activity = self._activities.get(session_id)
             if record.fates.made and activity is not None and activity.started_at is not None:
@@ -195,7 +195,8 @@ class Outcomes:
         )
 
     def _is_own(self, record: _SessionRecord, sha: str, undoing: str) -> bool:
-        """Whether the session itself wrote those files anew in between: replacing one's own lines reverts nothing."""
+        """Return whether the session itself rewrote those files in between: replacing one's own lines reverts
+        nothing."""
         if sha in self._commits[undoing].reverts:
             return False
         paths = {file.path for file in self._repository.history.get(sha, ())}
@@ -301,7 +302,7 @@ class Slices(Struct):
 
 
 class Alive(Struct, kw_only=True):
-    """Of the lines that commits added, those still there under the same commit's name."""
+    """Added lines that are still in the head under the same commit."""
 
     head: str | None = None
     agent: int = 0
@@ -345,7 +346,7 @@ def counts(fates: Iterable[Fates]) -> Counts:
 
 
 def by_session(worktrees: list[tuple[Worktree, Replayed]]) -> dict[str, Counts]:
-    """The same of each session that wrote lines."""
+    """Count lines by session, for sessions that wrote any."""
     fates_of: dict[str, list[Fates]] = defaultdict(list)
     for tree, done in worktrees:
         for number, fates in done.fates.items():
@@ -358,7 +359,7 @@ def by_session(worktrees: list[tuple[Worktree, Replayed]]) -> dict[str, Counts]:
 
 
 class Slice(Struct):
-    """What agents wrote between a linked commit and the one before, and what of it this commit has."""
+    """Lines agents wrote between a linked commit and the one before, and those this commit has."""
 
     written: int = 0
     rewritten: int = 0
@@ -424,7 +425,8 @@ class Living(Struct):
     """(commit, line, path) as first committed."""
 
     def has(self, sha: str, line: AddedLine) -> bool | None:
-        """Whether a line that this commit added is still there; None when the head does not descend from it."""
+        """Return whether a line this commit added is still there; None when the head does not descend from the
+        commit."""
         return (sha, line.line, line.path) in self.lines if sha in self.within else None
 
 
@@ -439,7 +441,7 @@ def living(repository: Repository, lines: Mapping[str, list[AddedLine]]) -> Livi
 
 
 def alive_at_head(today: Living, lines: Mapping[str, list[AddedLine]]) -> Alive:
-    """How many of the added lines are still there."""
+    """Count the added lines that are still there."""
     alive = Alive(head=today.head)
     if today.head is None:
         return alive

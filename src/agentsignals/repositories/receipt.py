@@ -1,5 +1,5 @@
-"""What sessions did until a commit: the checks they ran and what they changed after, what failed and stayed so,
-what they read and left alone (design/attribution.md#receipts)."""
+"""Receipts of commits: checks that ran, later changes, failures, files left alone, cost
+(design/attribution.md#receipts)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agentsignals.views.usage import cost_of, is_lower_bound, unpriced_parts
 MOST_LISTED = 20
 
 Result = Literal["passed", "failed", "hidden", "unknown"]
-"""How a check ended. `hidden`: it ended within a line whose own end says nothing of it (a pipe, `|| true`)."""
+"""End of a check. `hidden`: it ended inside a line whose own end says nothing of it (a pipe, `|| true`)."""
 
 
 class Place(Struct, frozen=True):
@@ -44,7 +44,7 @@ class CheckRun(Struct, kw_only=True):
     """The last run was asked about some files or some tests alone."""
     place: Place
     command: str
-    """Of the last run."""
+    """Command of the last run."""
     edits_after: int
     """Changes of the commits' files by the agents after that run."""
     files_after: list[str] = field(default_factory=list)
@@ -66,7 +66,7 @@ def checks_of(call: ToolCall) -> tuple[Check, ...]:
 
 
 class Work:
-    """What sessions did until a moment, their calls in order of time."""
+    """Calls of several sessions up to a moment, in order of time."""
 
     def __init__(self, sessions: list[Session], tree: Tree, files: set[str], until: int) -> None:
         self.read: set[str] = set()
@@ -165,7 +165,7 @@ class Owners(Struct, kw_only=True):
 
     agent: int = 0
     agent_by_command: int = 0
-    """Of the agent's: no call has their text, a command must have written them."""
+    """Agent lines that no call's text holds: a command must have written them."""
     person: int = 0
     unknown: int = 0
     nobody: int = 0
@@ -190,7 +190,7 @@ class ReceiptSession(Struct, kw_only=True):
     refused: int
     """Calls that the person did not allow."""
     cost_usd: float | None
-    """Of the whole session; None where a call of it that used tokens has no price."""
+    """Cost of the whole session; None where a call that used tokens has no price."""
     cost_at_least: bool
     """Its output was logged in mid-stream, or a part of it has no price: the true cost is higher."""
     other_commits: int
@@ -202,7 +202,7 @@ class Receipt(Struct, kw_only=True):
     commits: list[str]
     subjects: dict[str, str]
     attributed: int
-    """Of the commits, those whose lines were attributed; the others have no session."""
+    """Commits whose lines were attributed; the others have no session."""
     files: int
     added: int
     """Lines added by the attributed commits, blank ones too."""
@@ -211,7 +211,7 @@ class Receipt(Struct, kw_only=True):
     sessions_missing: list[str]
     """Sessions that are named and whose transcript is not in the store."""
     cost_usd: float | None
-    """Of the `sessions_priced` sessions together."""
+    """Summed cost of the `sessions_priced` sessions."""
     sessions_priced: int
     """Sessions whose cost is known."""
     cost_at_least: bool
@@ -231,7 +231,7 @@ class Receipt(Struct, kw_only=True):
     """Files of the commits that no call of these sessions changed: by hand, by a command, or by a session not here."""
     committed_not_changed_n: int
     weaknesses: list[dict[str, Any]] | None
-    """Those that a scan found introduced; None: no scan has looked at any of these commits."""
+    """Weaknesses that a scan found introduced; None when no scan looked at any of these commits."""
     commits_scanned: int
 
 
@@ -293,7 +293,7 @@ def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
 
 
 def _committed(git_dir: str, history: list[Commit], changed: dict[str, int], until: int) -> set[str]:
-    """Of the files that calls changed, those that a commit took in before the moment."""
+    """Return the changed files that a commit took in before the moment."""
     since = min(changed.values(), default=until)
     made = {c.sha: c.committed_at for c in history if since <= c.committed_at + _SECOND_US - 1 <= until}
     taken = ((f.path, made[sha]) for sha, files in git.changes(git_dir, list(made)) for f in files)

@@ -1,4 +1,4 @@
-"""What happened in one working tree when: and when people or commands had their chance."""
+"""Replay of a working tree: operations and commits in order of time, every line with its author."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Chances:
                         self._command_lines.setdefault(plain, []).append(at)
 
     def idle(self, after: int, until: int) -> bool:
-        """Whether every agent rested long enough between two moments for a person to have edited."""
+        """Return whether every agent rested long enough between two moments for a person to have edited."""
         if until - after < IDLE_US:
             return False
         at = after
@@ -76,12 +76,12 @@ class Chances:
         return rested + max(until - at, 0)
 
     def wrote(self, after: int, until: int) -> bool:
-        """Whether a call that may write unseen ended between two moments."""
+        """Return whether a call that may write unseen ended between two moments."""
         n = bisect_right(self._writers, after)
         return n < len(self._writers) and self._writers[n] <= until
 
     def typed_by_command(self, line: str, after: int, until: int) -> bool:
-        """Whether a command of that time has this very line in it."""
+        """Return whether a command of that time contains this very line."""
         plain = loose(line)
         times = self._command_lines.get(plain, ()) if len(plain) >= _TELLING_CHARS else ()
         return any(after < at <= until for at in times)
@@ -149,7 +149,7 @@ class Step(Struct, kw_only=True):
     """The sessions whose work it is; empty for a commit that nothing links to any."""
     is_linked: bool = False
     is_witnessed: bool = True
-    """Whether the transcripts of all those sessions are at hand: without one nobody knows when its agent was busy."""
+    """True where the transcripts of all those sessions are at hand: else nobody knows when an agent was busy."""
 
 
 class Opened(Struct, kw_only=True):
@@ -162,9 +162,9 @@ class Opened(Struct, kw_only=True):
     added: list[bool]
     loosely: set[int]
     gone: list[tuple[str, int]]
-    """What the replay has and the commit has not."""
+    """Lines the replay has and the commit lacks."""
     removed: list[str]
-    """What the parent has and the commit has not."""
+    """Lines the parent has and the commit lacks."""
     tags: dict[int, Tag] = field(default_factory=dict)
     """Tags that don't follow from the mark, by index of the line."""
     typed: list[int] = field(default_factory=list)
@@ -243,7 +243,7 @@ def settle_doubts(opened: list[Opened], step: Step, chances: Chances) -> None:
 
 
 def _is_found(opened_file: Opened, n: int, elsewhere: Elsewhere) -> bool:
-    """Whether the line was written by an operation and lost its place, or came from another place in the parent."""
+    """Return whether an operation wrote the line and lost its place, or it came from elsewhere in the parent."""
     line = opened_file.lines[n]
     match = opened_file.file.find_lost(line) or elsewhere.written(line)
     if match is not None:
@@ -331,7 +331,7 @@ class AddedLine(Struct, gc=False):
 
 
 class Fates(Struct, kw_only=True):
-    """What became of the lines an operation wrote."""
+    """Fates of the lines that an operation wrote."""
 
     made: int = 0
     overwritten_by_self: int = 0
@@ -343,7 +343,7 @@ class Fates(Struct, kw_only=True):
     taken: int = 0
     """Gone when somebody else committed the file, and nothing unexplained in their place."""
     unplaced: int = 0
-    """Of the lines made, those whose place was not found: of them nothing is known but what reached a commit."""
+    """Lines made whose place was not found; only those that reached a commit are known."""
 
 
 class Replayed(Struct):

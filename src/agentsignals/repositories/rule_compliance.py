@@ -58,7 +58,7 @@ _HOOKS = {True: "the repository has hooks, which may have run it", None: "hooks 
 def _before(
     rule: Rule, acts: Acts, ran: list[tuple[Did, str]], window: tuple[int, Did], has_hooks: bool | None
 ) -> Mark:
-    """Whether the command ran before a commit or a push, since the last one."""
+    """Mark, for each commit or push, whether the command ran before it and after the previous one."""
     since, did = window
     command = " or ".join(rule.commands)
     inside = [(d, how) for d, how in ran if since < d.at < did.at or (d.at == did.at and d.n < did.n)]
@@ -96,7 +96,7 @@ def _after(  # noqa: PLR0913  (one for each way that it can't be told; what a ch
     in_time: Callable[[Did], bool] | None,
     has_hooks: bool | None,
 ) -> Mark:
-    """Whether the command ran after a change, until the next one."""
+    """Mark, for each change, whether the command ran after it and before the next one."""
     at, until = window
     call, command = acts.calls[at], " or ".join(rule.commands)
     inside = [(d, how) for d, how in ran if at <= d.at < until]
@@ -149,7 +149,7 @@ _MANAGES = names(
     "install i ci add remove rm uninstall un update up upgrade run run-script test t start build exec x dlx create sync"
     " lock"
 )
-"""What package managers do to a project; the rest looks up or publishes."""
+"""Subcommands with which package managers change a project; the others look up or publish."""
 
 
 class Followed(Struct, kw_only=True):
@@ -157,7 +157,7 @@ class Followed(Struct, kw_only=True):
 
     verdict: Verdict
     because: str
-    """Of the occasion that decided, the first."""
+    """Reason given by the first occasion that decided."""
     kept: int = 0
     broken: int = 0
     untold: int = 0
@@ -166,8 +166,8 @@ class Followed(Struct, kw_only=True):
 
 
 def follow(rule: Rule, acts: Acts, *, has_hooks: bool | None = None) -> Followed:
-    """What a session made of a rule. `has_hooks`: whether the repository has Git hooks, which may run checks at a
-    commit; None where nobody knows."""
+    """Judge whether a session kept a rule. `has_hooks`: the repository has Git hooks, which may run checks at a
+    commit; None where unknown."""
     marks = list(_OF[rule.kind](rule, acts, has_hooks))
     if rule.condition:
         marks = [_doubted(mark, rule.condition) for mark in marks]
@@ -218,7 +218,7 @@ def _by_subagent(mark: Mark) -> Mark:
 
 
 def _unless_asked(mark: Mark, rule: Rule, acts: Acts) -> Mark:
-    """What the person asked for is no breach of the agent's."""
+    """Excuse a breach that the person asked for."""
     if mark.outcome != "broken":
         return mark
     call = next((c for c in acts.calls if c.seq == mark.seq), None)

@@ -1,7 +1,5 @@
-"""Whether a rule was in force in a session: what the repository's history, the agent's habits and the trace say.
-
-A text that the trace itself holds is believed before the history: it is what the agent was given.
-"""
+"""Exposure of sessions to rules, from the repository's history, the agent's habits and the trace. A text held in
+the trace itself outranks the history: the agent was given it."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ State = Literal["exposed", "before", "withdrawn", "elsewhere", "unknown"]
 
 
 class Exposure(Struct, frozen=True):
-    """Whether a rule was in force, and why that is thought."""
+    """A rule's exposure in a session, with the reason."""
 
     state: State
     why: str
@@ -171,8 +169,8 @@ def patterns() -> tuple[str, ...]:
 
 
 def reads(agent: str, path: str, taken_in_by: Iterable[tuple[str, bool]] = ()) -> Level:
-    """Whether an agent reads an instruction file, itself or through one that takes it in (`taken_in_by`, with whether
-    that one is a link to it)."""
+    """Return how surely an agent reads an instruction file, itself or through a file that includes it
+    (`taken_in_by`: that file, and whether it is a link)."""
     of_agent = _profiles(agent)
     if not any(p.instructions or p.instructions_perhaps for p in of_agent):
         return "unknown"
@@ -213,7 +211,7 @@ class Files:
                 yield other, version.is_link
 
     def exposure(self, stated: Stated, session: Session, where: Where, shown: list[Shown]) -> Exposure:
-        """Whether a rule of the history was in force in a session."""
+        """Return whether a rule of the history was in force in a session."""
         name = posixpath.basename(stated.path)
         logged = [s for s in shown if s.is_whole and s.name == name]
         if logged:
@@ -266,11 +264,11 @@ class Where(Struct, frozen=True):
     """The working folder as the trace names it."""
 
     def changed(self, path: str) -> bool:
-        """Whether it changed a file."""
+        """Return whether the session changed a file."""
         return path in self.edited
 
     def reached(self, stated: Stated) -> Literal["yes", "perhaps", "no"]:
-        """Whether a rule's folder and files are those the session worked in and on."""
+        """Return whether the session worked in the rule's folder and on its files."""
         if stated.globs:
             inside = (path for path in self.touched if in_folder(path, stated.folder))
             return "yes" if any(matching(stated.globs, path[len(stated.folder) :]) for path in inside) else "no"
@@ -281,7 +279,7 @@ class Where(Struct, frozen=True):
 
 
 def _present(stated: Stated, at: int, until: int, is_changed: bool) -> Exposure:
-    """Whether the file had the rule when the session began, and until it ended."""
+    """Return whether the file held the rule when the session began and until it ended."""
     history = stated.history
     now = next((v for v in reversed(history) if v.arrived_at <= at), None)
     open_ = [v for v in history if v.authored_at <= at < v.arrived_at]

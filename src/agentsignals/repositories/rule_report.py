@@ -1,5 +1,5 @@
-"""What a rule's introduction changed: an interrupted time series over the sessions of one repository, in which most
-often nothing can be told (docs/rules.md#effect)."""
+"""Report on rules: exposure, kept or broken with the line, and the effect of their introduction
+(docs/rules.md#effect). Most effects cannot be told."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agentsignals.stats.intervals import Interval, wilson
 from agentsignals.stats.paired import benjamini_hochberg, difference_interval
 
 Q = 0.05
-"""Of the rules said to have changed something, no larger share may be false (Benjamini and Hochberg 1995)."""
+"""False discovery rate of the effects reported (Benjamini and Hochberg 1995)."""
 OTHER = 0.2
 """A model, an agent or a version whose share of the sessions moved by more is named as another change."""
 
@@ -46,7 +46,7 @@ class Point(Struct, frozen=True, kw_only=True):
 
 
 class Effect(Struct, frozen=True, kw_only=True):
-    """Whether a rule was kept more after it came."""
+    """Change in how often a rule was kept after it came."""
 
     verdict: Literal["kept_more", "kept_less", "cannot_tell"]
     because: str
@@ -54,7 +54,7 @@ class Effect(Struct, frozen=True, kw_only=True):
     q: float | None = None
     """The p value, adjusted for the number of rules whose change was estimated."""
     meanwhile: list[str] = field(default_factory=list)
-    """What else changed about then: it may be the cause."""
+    """Other changes at about that time: one of them may be the cause."""
 
 
 def effects(
@@ -193,7 +193,7 @@ class RuleRow(Struct, kw_only=True):
     share: float | None
     """Kept among kept and broken."""
     low: float | None
-    """Of Wilson's interval at 95 percent, over sessions."""
+    """Lower bound of Wilson's 95 % interval over sessions."""
     high: float | None
     effect: Effect
     sessions: list[SessionRule] = field(default_factory=list)

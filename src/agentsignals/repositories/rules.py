@@ -34,7 +34,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     """Any one of which keeps a rule to run or to use, or breaks one that forbids; of a branch what is forbidden there
     (`commit`, `push`); of messages how they must be."""
     instead_of: tuple[str, ...] = ()
-    """What a rule to use forbids."""
+    """Commands forbidden by a rule to use another."""
     paths: tuple[str, ...] = ()
     """As in a `.gitignore`, seen from the file's folder."""
     branches: tuple[str, ...] = ()
@@ -43,13 +43,13 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """What stays the same when the sentence is put differently."""
+        """Identity of a rule however its sentence is put."""
         parts = (self.commands, self.instead_of, self.paths, self.branches)
         return " ".join([self.kind, self.when, *("|".join(sorted(part)) for part in parts if part)])
 
     @property
     def forbids(self) -> bool:
-        """Whether an act breaks it, not the want of one."""
+        """True where an act breaks the rule, false where the lack of one does."""
         return self.kind.startswith("never")
 
 
@@ -83,7 +83,7 @@ def mark_of(outcome: Outcome, because: str, call: ToolCall, text: str = "") -> M
 
 
 def in_folder(path: str, folder: str) -> bool:
-    """Whether a file lies in a folder, which is named with a slash behind; all lie in the root."""
+    """Return whether a file lies in a folder, which ends in a slash; all files lie in the root."""
     return path.startswith(folder)
 
 
@@ -236,8 +236,8 @@ _BEHIND = (
     r"(?:$|(?:and|so|because|since|it|they|this|these)\b.*$|(?<=[—–:(] )\w.*$|(?<=[—–:(])\w.*$)"
 )
 HARMLESS = re.compile(_BEHIND, re.IGNORECASE)
-"""What follows a command or a path without narrowing the rule: nothing, emphasis, a reason. A purpose (`to make tests
-pass`) narrows what is forbidden."""
+"""Words after a command or path that do not narrow the rule: nothing, emphasis, a reason. A purpose (`to make tests
+pass`) does narrow a ban."""
 
 
 # What an instruction file tells an agent, sentence by sentence: without code, quotations, examples and tables.
@@ -304,7 +304,7 @@ class _Block(Struct):
     line: int
     parts: list[str] = field(default_factory=list)
     indent: int | None = None
-    """Of an item; None of a paragraph."""
+    """Indent of a list item; None for a paragraph."""
     commands: list[str] = field(default_factory=list)
     is_closed: bool = False
     """A blank line came after it."""
@@ -315,7 +315,7 @@ class _Block(Struct):
 
     @property
     def opens(self) -> bool:
-        """Whether it ends in the colon of something that follows."""
+        """True where it ends in a colon that announces what follows."""
         return self.text.rstrip("*_ ").endswith(":")
 
 
@@ -417,7 +417,7 @@ def _blocks(lines: list[str], start: int) -> Iterator[_Block]:
 
 
 def _ends(line: str, fence: re.Match[str] | None) -> bool:
-    """Whether a code block, or without `fence` a comment, ends on this line."""
+    """Return whether a code block, or without `fence` a comment, ends on this line."""
     if fence is None:
         return "-->" in line
     return line.strip().startswith(fence[1]) and not line.strip().strip("`~")
@@ -482,7 +482,7 @@ for."""
 
 
 class Extracted(Struct):
-    """What an instruction file asks."""
+    """Rules of an instruction file, and the count of sentences that are none."""
 
     rules: list[Rule] = field(default_factory=list)
     others: int = 0
@@ -655,7 +655,7 @@ def _rule(directive: Directive, kind: str, **facts: object) -> Rule:
 
 
 def _is_addressed(text: str, at: int) -> bool:
-    """Whether the verb here is asked of the agent: `run` in `Tests run before …` and `CI must run` is not."""
+    """Return whether the agent is addressed: `run` in `Tests run before …` and `CI must run` does not address it."""
     before = text[:at]
     if NOT_ADDRESSED.search(before):
         return False
@@ -665,7 +665,7 @@ def _is_addressed(text: str, at: int) -> bool:
 
 
 def _condition(text: str, match: re.Match[str]) -> str:
-    """What narrows a rule that forbids: words before it that begin a clause of their own, words behind it."""
+    """Return the words that narrow a ban: a clause of their own before it, or words behind it."""
     behind = re.split(r"[.;]", text[match.end() :])[0]
     condition = "" if HARMLESS.match(behind) and not _conditions(behind) else behind.strip(" ,")
     return condition or _before(text, match)

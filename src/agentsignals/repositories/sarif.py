@@ -36,7 +36,7 @@ _SHA = re.compile(r"[0-9a-fA-F]{7,64}")
 
 
 class Imported(Struct):
-    """What a SARIF file brought."""
+    """Findings of one SARIF file."""
 
     repo: str
     scanners: dict[str, int] = field(default_factory=dict)

@@ -1,4 +1,5 @@
-"""What a commit did to findings: introduced, fixed, moved. By what was matched, never by line numbers alone."""
+"""Scan of a repository's commits: weaknesses introduced, fixed and moved, whose lines hold them, and rates.
+Findings are matched by their text, never by line numbers alone."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ class _Side(Struct):
     own_path: str
     finding: ScanFinding
     is_added: bool
-    """Whether the commit added one of its lines."""
+    """True where the commit added one of its lines."""
 
 
 def changed(files: Sequence[tuple[FileChange, Sequence[ScanFinding], Sequence[ScanFinding]]]) -> list[Changed]:
@@ -166,11 +167,11 @@ TASK = "vulnerabilities"
 
 
 class OfSession(Struct, kw_only=True):
-    """What a session's rate is made of."""
+    """Numerator and denominator of a session's rate."""
 
     introduced: int = 0
     on_own_lines: int = 0
-    """Of the introduced ones, those on lines that the session wrote."""
+    """Introduced findings on lines that the session itself wrote."""
     fixed: int = 0
     lines: int = 0
     """Added lines that are not blank, of files that the scanner takes, whoever wrote them."""
@@ -256,18 +257,18 @@ _TAGS = {
 
 
 class OfLanguage(Struct, kw_only=True):
-    """What was scanned of a language, and how far its silence can be trusted."""
+    """Files of one language that were scanned, with the scanner's measured recall."""
 
     language: str
     """`other` for files of a language that none of our rules is about."""
     files: int
     introduced: int
     planted: Figure | None
-    """What this version of the scanner finds of planted weak code; None where that was not measured: recall unknown."""
+    """Recall of this scanner version on planted weak code; None where it was not measured."""
 
 
 class Scan(Struct, kw_only=True):
-    """What `scan` says of a repository."""
+    """Result of `scan` for one repository."""
 
     repo: str
     scanner: str
@@ -279,7 +280,7 @@ class Scan(Struct, kw_only=True):
     files: int = 0
     """Different contents of those files, before and after."""
     scanned: int = 0
-    """Of them, scanned in this run; the others were known."""
+    """Commits scanned in this run; the others were known."""
     unchanged: bool = False
     """Nothing was left to scan."""
     skipped: dict[str, int] = field(default_factory=dict)
@@ -331,7 +332,7 @@ class _Run:
         return "scanned-" + "".join(c if c.isalnum() or c in "-_" else "-" for c in self.scanner.id)[:60]
 
     def takes(self, path: str) -> bool:
-        """Whether files of this name are looked into."""
+        """Return whether files of this name are scanned."""
         return place_of(path) != "vendored" and self.scanner.takes(path)
 
     def wanted(self, files: list[FileChange]) -> list[FileChange]:
@@ -339,7 +340,7 @@ class _Run:
         return [f for f in files if self.takes(f.path) or (f.old_path is not None and self.takes(f.old_path))]
 
     def findings_of(self, oid: str | None, path: str | None) -> list[ScanFinding]:
-        """What the scanner says of a file."""
+        """Return the scanner's findings in a file."""
         answer = self.kept.answers.get(_key(oid, path)) if oid is not None and path is not None else None
         return answer.findings if answer is not None else []
 
@@ -430,13 +431,13 @@ class _Run:
 
 
 class Tables(Struct):
-    """What a scan came to, before it is in the store."""
+    """Rows of a scan, ready to be stored."""
 
     result: Scan
     findings: list[FindingRow]
     scans: list[ScanRow]
     sessions: set[str]
-    """Those that the scanned commits are linked to."""
+    """Sessions that the scanned commits are linked to."""
     labels: list[LabelRow]
 
     def write(self, store: Store) -> Scan:

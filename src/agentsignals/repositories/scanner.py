@@ -84,7 +84,7 @@ class ScanFinding(Struct, gc=False, kw_only=True):
     severity: Level
     confidence: Level
     text: str = ""
-    """What was matched, at most 200 characters of it."""
+    """Matched text, at most 200 characters."""
     match: str = ""
     """Names the matched text without its white space."""
     around: str = ""
@@ -92,8 +92,8 @@ class ScanFinding(Struct, gc=False, kw_only=True):
 
 
 class Scanned(Struct):
-    """What a scanner says of one file. `skipped` is why it said nothing: `not_text`, `too_large`, `minified`, or
-    `missing` from the clone; `unparsed` when only a part of its rules could be applied."""
+    """Findings in one file. `skipped` says why there are none: `not_text`, `too_large`, `minified`, `missing` from
+    the clone, or `unparsed` when only some rules could be applied."""
 
     findings: list[ScanFinding]
     skipped: str | None = None
@@ -114,7 +114,7 @@ class Scanner(Protocol):
         ...
 
     def takes(self, path: str) -> bool:
-        """Whether files of this name are looked into; by name alone, for added lines are counted so, too."""
+        """Return whether files of this name are scanned. The name alone decides, as for counting added lines."""
         ...
 
     def scan(self, files: Sequence[SourceFile]) -> list[Scanned]:

@@ -268,7 +268,7 @@ class OwnRules:
 
 
 def scan_one(path: str, data: bytes) -> Scanned:
-    """What our rules find in a file."""
+    """Apply our own rules to a file."""
     language = language_of(path)
     if language is None:
         return Scanned([])

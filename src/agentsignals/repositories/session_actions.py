@@ -1,4 +1,4 @@
-"""What a session did that rules speak of, in order of time: commands, changed files, commits, pushes."""
+"""Actions of a session that rules speak of, in order of time: commands, changed files, commits, pushes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Did(Struct, frozen=True, kw_only=True):
 
     @property
     def is_sure(self) -> bool:
-        """Whether it ran for certain: of a line that failed, only the first did."""
+        """True where it surely ran: in a line that failed, only the first command did."""
         return self.call.status in RAN or (self.call.status == "error" and self.n == 0)
 
 
@@ -88,7 +88,7 @@ class Acts:
         self.commits = list(self._commits())
 
     def output(self, call: ToolCall) -> str:
-        """What is kept of a call's result."""
+        """Return the stored part of a call's result."""
         return (self.session.events[call.result_seq].text or "") if call.result_seq is not None else ""
 
     def code_edits(self) -> list[tuple[int, Edit, str]]:
@@ -112,13 +112,13 @@ class Acts:
         return [d for d in self.commands if d.call.status in RAN and not d.is_aside and _is_push(d.words)]
 
     def prompts_until(self, call: ToolCall) -> str:
-        """What the person said until a call, in lower case."""
+        """Return the person's words before a call, in lower case."""
         return "\n".join(
             turn.text for turn in self.session.turns if turn.is_prompt and (turn.seq < call.seq or call.thread != MAIN)
         ).lower()
 
     def stretches(self) -> dict[int | None, int]:
-        """Of each turn its stretch of work, by number: a prompt that came while the agent was at work begins none."""
+        """Number the stretch of work that each turn belongs to: a prompt sent while the agent worked begins none."""
         made: dict[int | None, int] = {None: 0}
         ends = {turn.seq: turn.turn for turn in self.session.turns}
         stretch, last = 0, "text"
@@ -133,7 +133,7 @@ class Acts:
         return made
 
     def is_cut(self) -> bool:
-        """Whether the session ends in the midst of work: its last sign of the agent is no word to the person."""
+        """True where the session ends in the midst of work: its last sign of the agent is no message to the person."""
         last = next(
             (e for e in reversed(self.session.events) if e.thread == MAIN and e.kind in OF_AGENT),
             None,
@@ -141,7 +141,7 @@ class Acts:
         return last is None or last.kind != "text"
 
     def is_interrupted(self, turn: int | None) -> bool:
-        """Whether the person stopped the agent in a turn."""
+        """Return whether the person stopped the agent in a turn."""
         return any(e.kind == "interrupt" and e.turn == turn for e in self.session.events)
 
 
@@ -225,8 +225,8 @@ _SEARCHES = frozenset(("search", "read"))
 
 
 def matches(rule: list[str], did: Did, *, exactly: bool) -> str:
-    """Whether a command is the rule's: `yes`, `part` (of files or tests alone, or without the rule's options), or
-    empty. `exactly`: as what is forbidden has to be, all its options included."""
+    """Return whether a command is the rule's: `yes`, `part` (only some files or tests, or without the rule's
+    options), or empty. `exactly`: all options must be there, as a ban requires."""
     if len(rule) == 1:
         word = rule[0]
         if ":" in word:
@@ -260,7 +260,7 @@ def matches(rule: list[str], did: Did, *, exactly: bool) -> str:
 
 
 def _is_through(head: str) -> bool:
-    """Whether a program only runs another, named after it (`npx tsc`, `python -m pip`)."""
+    """Return whether a program only runs another, named after it (`npx tsc`, `python -m pip`)."""
     return head in _THROUGH or head.startswith("python")
 
 

@@ -41,7 +41,7 @@ class Recovered(Struct, kw_only=True):
     session_id: str
     from_commit: str
     tag: str | None = None
-    """What the replay says of it."""
+    """Tag by the replay."""
 
 
 class _Source(Struct, frozen=True):
@@ -187,7 +187,7 @@ class Compared(Struct, kw_only=True):
     commits: int = 0
     """Commits it speaks of."""
     commits_gone: int = 0
-    """Of those, the ones that no branch leads to any more."""
+    """Commits that no branch leads to any more."""
     commits_carried: int = 0
     commits_both: int = 0
     """Commits that it and the replay speak of."""
@@ -203,7 +203,7 @@ class Compared(Struct, kw_only=True):
     share: float | None = None
     low: float | None = None
     high: float | None = None
-    """Of the share of them on which both agree; commits are the units."""
+    """Upper bound of the share on which both agree; commits are the units."""
     sessions_same: int = 0
     sessions_other: int = 0
     """Lines that both give to an agent, by whether to the same session, where the witness names one of the store's:
@@ -216,7 +216,7 @@ class Compared(Struct, kw_only=True):
     recovered_commits: int = 0
     recovered_same: int = 0
     recovered_other: int = 0
-    """Of the recovered lines, those whose owner the replay gives too, and those where it gives another."""
+    """Recovered lines whose owner the replay gives too, and those where it gives another."""
     recovered_examples: list[Recovered] = field(default_factory=list)
     commits_not_here: int = 0
     """Commits it speaks of whose objects are no longer there: nothing of them can be found again."""

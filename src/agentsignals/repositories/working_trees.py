@@ -34,7 +34,7 @@ class Point(Struct):
 
 
 class Worktree(Struct):
-    """What happened in one working tree, in order of time."""
+    """Operations, activity and commits of one working tree, in order of time."""
 
     root: str
     operations: list[Operation]
@@ -50,7 +50,7 @@ class Repository(Struct, kw_only=True):
     recorded: list[Recorded]
     links: list[Link]
     history: dict[str, list[FileChange]]
-    """What each commit changed; commits whose objects are missing are left out."""
+    """Changes of each commit; commits whose objects are missing are left out."""
 
     head: str | None
     """The commit that the repository stands at."""

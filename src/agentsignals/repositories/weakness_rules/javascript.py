@@ -15,7 +15,7 @@ BUILT = (
 )
 """A text put together from something: a template with a value that is no constant, or a sum with a name in it."""
 REQUEST = r"\b(?:req|request|ctx|c\.req|ctx\.request)\.(?:params|query|body|headers|cookies|files?)\b"
-"""What the sender of a request chose, in Express, Koa, Fastify and their kin."""
+"""Parts of a request that its sender chooses, in Express, Koa, Fastify and the like."""
 _SQL = r"\s{0,20}(?i:select\s|insert\s+into\s|update\s|delete\s+from\s|drop\s|alter\s|replace\s+into\s)"
 _GUARDED = r"(?i:token|secret|passw|otp|nonce|session_?id|api_?key|csrf)"
 _LITERAL = re.compile(r"(?<=[=(,:\[!&|?{};\n])\s{0,8}/((?:\\[^\n]|\[(?:\\[^\n]|[^\]\\\n]){0,200}\]|[^/\\\n\[*]){1}"

@@ -15,7 +15,7 @@ _FROM_OUTSIDE = frozenset(
     ("args", "form", "json", "values", "files", "cookies", "headers", "query_params", "path_params", "data", "GET",
      "POST", "get_json", "body", "META", "FILES", "COOKIES")
 )  # fmt: skip
-"""What frameworks for the web call the parts of a request that its sender chooses."""
+"""Names that web frameworks give to the parts of a request that its sender chooses."""
 _REQUESTS = ("request", "req")
 
 
@@ -34,7 +34,7 @@ class Call:
         return args[position] if position is not None and position < len(args) else None
 
     def is_set(self, keyword: str, value: object, position: int | None = None) -> bool:
-        """Whether an argument is this constant."""
+        """Return whether an argument is this constant."""
         argument = self.argument(keyword, position)
         return isinstance(argument, ast.Constant) and argument.value is value
 
@@ -111,7 +111,7 @@ class Module:
                 yield call
 
     def is_built(self, node: ast.expr | None, scope: int, followed: bool = True) -> bool:
-        """Whether a text is put together from something that is not constant."""
+        """Return whether a text is put together from something that is not constant."""
         parts = list(_summands(node)) if node is not None else []
         if len(parts) > 1 and any(map(is_text, parts)) and not all(map(is_fixed, parts)):
             return True
@@ -146,7 +146,7 @@ class Module:
         return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
     def is_from_request(self, node: ast.expr | None, scope: int) -> bool:
-        """Whether a value is, or holds, what the sender of a web request chose."""
+        """Return whether a value is, or holds, something that the sender of a web request chose."""
         if node is None:
             return False
         is_outside, names = self._look_at(node)
@@ -159,7 +159,7 @@ class Module:
         return self._outside[key]
 
     def _look_at(self, node: ast.expr) -> tuple[bool, frozenset[str]]:
-        """Whether a part of a request is in a value, and the names in it."""
+        """Return whether a value holds a part of a request, and the names in it."""
         if id(node) not in self._looked_at:
             parts = list(ast.walk(node))
             self._looked_at[id(node)] = (
@@ -194,12 +194,12 @@ def _last(node: ast.expr) -> str:
 
 
 def is_text(node: ast.expr) -> bool:
-    """Whether an expression is a written text, plain or formatted."""
+    """Return whether an expression is a literal text, plain or formatted."""
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def is_fixed(node: ast.expr) -> bool:
-    """Whether a value is written in the program: a literal, or a name in capitals, which by custom is a constant."""
+    """Return whether a value is constant: a literal, or a name in capitals."""
     waiting = [node]
     while waiting:
         part = waiting.pop()
@@ -486,7 +486,7 @@ def _decoded(module: Module) -> Iterator[ast.AST]:
 
 
 def _is_own_copy(module: Module, node: ast.expr) -> bool:
-    """What was encoded in the same breath is nobody else's."""
+    """Return whether the value was encoded in the same expression, so that nobody else chose it."""
     return isinstance(node, ast.Call) and module.name_of(node.func).rpartition(".")[2] == "dumps"
 
 

@@ -121,9 +121,8 @@ _TIMES = re.compile(r"([*+]|\{\d*,\d*\}|\?|\{\d+\})[?+]?")
 
 
 def piles_up(pattern: str) -> bool:
-    """Whether a group that is repeated without bound can itself match a text in several ways: all but one of its parts
-    may be empty, and that one is repeated without bound, as in `(a+)+` or `(\\w+\\s?)*`.
-    """
+    r"""Return whether an unbounded group can itself match a text in several ways, as in `(a+)+` or `(\w+\s?)*`: all
+    its parts but one may be empty, and that one repeats without bound."""
     if len(pattern) > _LONGEST:
         return False
     groups: list[list[tuple[bool, bool]]] = [[]]  # parts of each open group: may be empty, repeated without bound

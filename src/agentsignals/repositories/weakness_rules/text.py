@@ -12,7 +12,8 @@ _CHOSEN = (
     r"github\.(?:event\.(?:issue|pull_request|comment|review|review_comment|discussion|head_commit|commits|pages"
     r"|workflow_run|inputs)\b[\w.*\[\]-]{0,80}|head_ref)"
 )
-"""What a stranger can choose in a workflow's context: titles, texts, branch names (GitHub's guide to hardening)."""
+"""Parts of a workflow's context that a stranger can choose: titles, texts, branch names (GitHub's guide to
+hardening)."""
 _HARMLESS = (
     r"\.(?:number|id|sha|merged|draft|html_url|node_id|created_at|state|additions|merge_commit_sha)\s{0,4}(?:\}\}|\|)"
 )

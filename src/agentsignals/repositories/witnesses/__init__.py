@@ -42,14 +42,14 @@ class Range(NamedTuple):
 
 
 class Account(Struct, kw_only=True):
-    """What a witness says of one commit."""
+    """Statements of a witness about one commit."""
 
     ranges: dict[str, list[Range]] = field(default_factory=dict)
     """By path. Of ranges that overlap the last one holds."""
     is_carried: bool = False
     """It was made for another commit, and carried over when that was rewritten."""
     version: str = ""
-    """Of the program that wrote it."""
+    """Version of the program that wrote it."""
 
 
 class Testimony(Struct, kw_only=True):
@@ -58,7 +58,7 @@ class Testimony(Struct, kw_only=True):
     commits: dict[str, Account] = field(default_factory=dict)
     records: int = 0
     problems: Counter[str] = field(default_factory=Counter)
-    """What could not be read or placed, by reason."""
+    """Records that could not be read or placed, by reason."""
 
 
 class Ground(Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class Ground(Struct, frozen=True, kw_only=True):
     commits: Sequence[Commit]
     """Oldest first."""
     changes: Callable[[Sequence[str]], dict[str, list[FileChange]]]
-    """What these commits changed."""
+    """Changes of these commits."""
 
 
 class Witness(Struct, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ WITNESSES = Registry[Witness](
 
 
 def statements(ranges: Sequence[Range], lines: Iterable[int]) -> dict[int, Statement]:
-    """What ranges say of these lines; takes no longer than there are ranges and lines, however far they reach."""
+    """Return the statement of each line from ranges; time grows with ranges and lines, not with how far they reach."""
     from bisect import bisect_left  # noqa: PLC0415  (small, and only here)
 
     ordered = sorted(set(lines))

@@ -12,7 +12,7 @@ from agentsignals.changes.git import GitError, contents, refs, run
 from agentsignals.repositories.witnesses import Account, Ground, Range, Statement, Testimony, Witness
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Of a note: its attestations come first, and its transcripts, of older versions, are not needed."""
+"""Bytes read of a note: its attestations come first, and the transcripts of older versions are not needed."""
 _REF = "refs/notes/ai"
 _DIVIDER = re.compile(rb"(?:\A|\n)---\r?(?:\n|\Z)")
 _SCHEMA = "authorship/3."
