@@ -148,7 +148,7 @@ def test_charts_and_tables_overlay_both(mine: Store, file: Path, tmp_path: Path)
         ("yours", "1", 0), ("baseline", "1", 0.1), ("yours", "2", 0.5), ("baseline", "2", 0),
     ]  # fmt: skip
     assert charts["baseline.measures"][0]["name"] == "Tool calls for each prompt", "the furthest first"
-    page = report.write(mine, tmp_path / "r.html", baseline=file, static=True).read_text("utf-8")
+    page = report.write(mine, tmp_path / "r.html", baseline=file).read_text("utf-8")
     assert page.index('id="baseline"') < page.index('id="sessions"')
     text = report.write(mine, tmp_path / "r.md", baseline=file).read_text("utf-8")
     assert "## You against a baseline" in text and "| Tool calls for each prompt | 36 | 5.5 |" in text

@@ -76,7 +76,7 @@ def any_session(store: Path, where: str = "true") -> str:
 def test_every_verb_has_help_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     verbs = list(build_parser()._subparsers._group_actions[0].choices)  # type: ignore[union-attr]
     assert set(verbs) == {
-        "analyze", "ingest", "measure", "inventory", "sessions", "show", "explain", "query", "report", "demo", "doctor",
+        "analyze", "measure", "inventory", "sessions", "show", "explain", "query", "report", "demo", "doctor",
         "agree", "align", "annotate", "attribute", "audit", "collect", "compare", "completion", "discover", "drivers",
         "export", "failures", "findings", "forget", "formats", "lab", "label", "mcp", "receipt", "replicate", "rules",
         "scan", "search", "serve", "share", "tune", "validate", "watch", "witness",
@@ -93,7 +93,7 @@ def test_every_verb_has_help_with_an_example(capsys: pytest.CaptureFixture[str])
 def test_analyze_gives_the_documents_keys(demo_folder: Path, store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = ask(capsys, "analyze", demo_folder / "corpus", "--store", store)
     assert {"artifacts", "sessions", "prompts", "tool_calls", "skipped", "unchanged", "store", "report"} <= set(found)
-    assert found["unchanged"] == found["artifacts"] == found["sessions"] == demo_corpus.story.SESSIONS
+    assert found["unchanged"] == found["artifacts"] == found["sessions"] == demo_corpus.SESSIONS
 
 
 @pytest.mark.slow
@@ -101,7 +101,7 @@ def test_query_gives_rows_as_objects_a_table_and_csv(store: Path, capsys: pytest
     sql = "SELECT agent, count(*) AS n, max(started_at) AS latest FROM sessions GROUP BY agent ORDER BY agent"
     rows = ask(capsys, "query", sql, "--store", store)
     assert [r["agent"] for r in rows] == ["claude-code", "codex", "gemini-cli", "pi"]
-    assert sum(r["n"] for r in rows) == demo_corpus.story.SESSIONS
+    assert sum(r["n"] for r in rows) == demo_corpus.SESSIONS
     assert "claude-code" in say(capsys, "query", sql, "--store", store)
     table = list(csv.DictReader(io.StringIO(say(capsys, "query", sql, "--store", store, "--csv"))))
     assert [int(r["n"]) for r in table] == [r["n"] for r in rows]
@@ -255,7 +255,7 @@ def test_the_store_can_be_named_by_the_environment(store: Path) -> None:
     command = [sys.executable, "-m", "agentsignals", "query", "SELECT count(*) AS n FROM sessions", "--json"]
     env = {**os.environ, "AGENTSIGNALS_STORE": str(store)}
     found = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
-    assert json.loads(found.stdout) == [{"n": demo_corpus.story.SESSIONS}]
+    assert json.loads(found.stdout) == [{"n": demo_corpus.SESSIONS}]
     assert found.stderr == ""
 
 
@@ -267,7 +267,7 @@ def test_doctor_says_what_is_there(
     rows = [(r["name"], r["status"], r["found"]) for r in ask(capsys, "doctor", "--store", store)]
     assert ("codex", "ok", f"{tmp_path / '.codex' / 'sessions'}: nothing in it") in rows
     assert [status for name, status, _ in rows if name == "claude-code"] == ["missing"]
-    assert [f"{demo_corpus.story.SESSIONS} sessions" in found for name, _, found in rows if name == "store"] == [True]
+    assert [f"{demo_corpus.SESSIONS} sessions" in found for name, _, found in rows if name == "store"] == [True]
 
 
 def test_a_format_says_what_it_rests_on_and_which_versions_were_met(

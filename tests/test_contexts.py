@@ -82,7 +82,7 @@ def test_the_inventory_has_every_eval_signal_with_its_status() -> None:
 
 def test_sessions_of_one_folder_have_the_context_they_are_from(mixed: Path) -> None:
     found = {r["context"]: r["n"] for r in rows(mixed, "SELECT context, count(*) AS n FROM sessions GROUP BY context")}
-    assert found == {"product": demo_corpus.story.SESSIONS, "eval": 1}
+    assert found == {"product": demo_corpus.SESSIONS, "eval": 1}
 
 
 def test_no_signal_of_one_context_is_computed_in_the_other(mixed: Path) -> None:
@@ -117,7 +117,7 @@ def test_values_over_all_sessions_are_of_one_context_each(mixed: Path) -> None:
     assert {s.path for s in catalog.plan("eval", "corpus")} == of_eval
     assert {s.path for s in catalog.plan("product", "corpus")} == of_product
     lengths = [json.loads(r["detail"]) for r in found if r["signal"] == "corpus.median_session_length_events"]
-    assert sorted(d["n"] for d in lengths if "context" not in d) == [demo_corpus.story.SESSIONS]
+    assert sorted(d["n"] for d in lengths if "context" not in d) == [demo_corpus.SESSIONS]
 
 
 def test_a_store_of_eval_runs_alone_has_no_product_values(tmp_path: Path) -> None:

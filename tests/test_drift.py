@@ -97,7 +97,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_is_new_is_counted_by_version(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (
-        ["ingest", str(store.parent / "there"), "--store", str(store)],
+        ["analyze", str(store.parent / "there"), "--store", str(store)],
         ["doctor", "--store", str(store)],
     ):
         assert main([*arguments, "--quiet"]) == 0

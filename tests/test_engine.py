@@ -268,7 +268,7 @@ def test_a_file_that_kills_every_worker_is_named_and_the_others_are_read(
     monkeypatch.setattr(shard, "read_shard", dies_over_poison)
     summary = read_by(engine, corpus, tmp_path / "s")
     assert summary.skipped == {"worker_died": 1}
-    assert summary.sessions == demo_corpus.story.SESSIONS
+    assert summary.sessions == demo_corpus.SESSIONS
 
 
 @pytest.mark.slow

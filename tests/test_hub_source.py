@@ -222,7 +222,7 @@ def test_a_name_that_could_drive_a_terminal_is_shown_in_escapes(hub: Hub) -> Non
 )
 def test_what_is_not_there_is_said(small: Hub, spec: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     small.sets["ann/empty"] = DataSet({"README.md": b"x"})
-    assert main(["ingest", spec, "--store", "unused", "--json", "--quiet"]) == 1
+    assert main(["analyze", spec, "--no-report", "--store", "unused", "--json", "--quiet"]) == 1
     error = json.loads(capsys.readouterr().out)["error"]
     assert says in error["message"]
     assert error["hint"]
@@ -300,5 +300,18 @@ def test_one_session_of_several_in_a_file_is_left_out_alone(tmp_path: Path) -> N
 
 
 def test_a_list_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["analyze", str(tmp_path), "--exclude", str(tmp_path / "none"), "--store", str(tmp_path / "s")]) == 1
+    assert (
+        main(
+            [
+                "analyze",
+                str(tmp_path),
+                "--no-report",
+                "--exclude",
+                str(tmp_path / "none"),
+                "--store",
+                str(tmp_path / "s"),
+            ]
+        )
+        == 1
+    )
     assert "can't be read" in capsys.readouterr().err

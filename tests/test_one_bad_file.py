@@ -566,7 +566,7 @@ def program(tmp_path: Path) -> Callable[[int, Path], subprocess.Popen[str]]:
 
     def started(jobs: int, folder: Path, before: str = "") -> subprocess.Popen[str]:
         main.write_text(before + _PROGRAM.format(site=str(site)))
-        words = ["ingest", str(folder), "--store", str(folder.parent / "store"), "--jobs", str(jobs), "--json"]
+        words = ["analyze", str(folder), "--store", str(folder.parent / "store"), "--jobs", str(jobs), "--json"]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen([sys.executable, str(main), *words], text=True, start_new_session=True, **pipes)
 

@@ -57,7 +57,7 @@ def run(*arguments: object, env: dict[str, str] | None = None) -> subprocess.Com
 
 def test_the_demo_corpus_becomes_sessions_in_every_format(corpus: Path, tmp_path: Path) -> None:
     summary = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
-    assert summary.sessions == demo_corpus.story.SESSIONS
+    assert summary.sessions == demo_corpus.SESSIONS
     assert set(summary.formats) == {"claude-code", "codex", "pi", "gemini-cli"}
     assert summary.skipped == {}
     assert summary.internal_errors == {}
@@ -147,8 +147,8 @@ def test_a_run_that_read_everything_leaves_nothing_to_measure(corpus: Path, tmp_
 def test_a_second_run_reads_no_file(corpus: Path, tmp_path: Path) -> None:
     first = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
     again = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
-    assert (first.parsed, again.parsed) == (demo_corpus.story.SESSIONS, 0)
-    assert again.unchanged == demo_corpus.story.SESSIONS
+    assert (first.parsed, again.parsed) == (demo_corpus.SESSIONS, 0)
+    assert again.unchanged == demo_corpus.SESSIONS
     assert (again.sessions, again.prompts, again.output_tokens) == (first.sessions, first.prompts, first.output_tokens)
 
 
@@ -160,7 +160,7 @@ def test_a_file_that_did_not_change_is_not_even_opened(corpus: Path, tmp_path: P
         path.write_bytes(b"x" * path.stat().st_size)  # what a reader would stumble over
         os.utime(path, ns=(stamp, stamp))
     again = pipeline.analyze([str(mine)], tmp_path / "s", jobs=1)
-    assert (again.parsed, again.sessions, again.skipped) == (0, demo_corpus.story.SESSIONS, {})
+    assert (again.parsed, again.sessions, again.skipped) == (0, demo_corpus.SESSIONS, {})
 
 
 @pytest.mark.slow
@@ -223,7 +223,7 @@ def test_a_newer_signal_is_computed_again_without_reading_a_file(corpus: Path, t
 
     _aged(tmp_path / "s", older)
     assert pipeline.measure(tmp_path / "s") == {
-        "signals": 2, "sessions": demo_corpus.story.SESSIONS, "values": 0
+        "signals": 2, "sessions": demo_corpus.SESSIONS, "values": 0
     }  # fmt: skip
     assert pipeline.measure(tmp_path / "s") == {"signals": 0, "sessions": 0, "values": 0}
     assert_same(before, tables(tmp_path / "s"))
@@ -275,10 +275,10 @@ def test_an_interrupted_run_keeps_what_it_finished_and_goes_on(corpus: Path, tmp
     with pytest.raises(KeyboardInterrupt):
         pipeline.ingest([str(corpus)], tmp_path / "s", jobs=1, shard_bytes=SMALL_SHARDS, progress=interrupt)
     kept = len(Store(tmp_path / "s").manifest.sessions)
-    assert 0 < kept < demo_corpus.story.SESSIONS
+    assert 0 < kept < demo_corpus.SESSIONS
     assert Store(tmp_path / "s").sql("SELECT count(*) FROM sessions").fetchall() == [(kept,)]
     summary = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
-    assert 0 < summary.parsed < demo_corpus.story.SESSIONS
+    assert 0 < summary.parsed < demo_corpus.SESSIONS
     pipeline.analyze([str(corpus)], tmp_path / "fresh", jobs=1)
     assert_same(tables(tmp_path / "s"), tables(tmp_path / "fresh"))
 
@@ -290,7 +290,7 @@ def test_the_index_can_be_thrown_away(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "s" / "manifest.json").unlink()
     assert_same(before, tables(tmp_path / "s"))
     again = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
-    assert again.sessions == demo_corpus.story.SESSIONS
+    assert again.sessions == demo_corpus.SESSIONS
     assert_same(before, tables(tmp_path / "s"))
 
 
@@ -300,7 +300,7 @@ def test_a_file_its_agent_deleted_stays_in_the_store(corpus: Path, tmp_path: Pat
     shutil.rmtree(mine / "codex")
     again = pipeline.analyze([str(mine)], tmp_path / "s", jobs=1)
     assert again.parsed == 0
-    assert len(Store(tmp_path / "s").manifest.sessions) == demo_corpus.story.SESSIONS
+    assert len(Store(tmp_path / "s").manifest.sessions) == demo_corpus.SESSIONS
 
 
 def test_two_copies_of_one_session_are_one_session(corpus: Path, tmp_path: Path) -> None:
@@ -309,8 +309,8 @@ def test_two_copies_of_one_session_are_one_session(corpus: Path, tmp_path: Path)
     lines = path.read_text().splitlines(keepends=True)
     (mine / "earlier-snapshot.jsonl").write_text("".join(lines[: len(lines) // 2]))
     summary = pipeline.analyze([str(mine)], tmp_path / "s", jobs=1)
-    assert summary.sessions == demo_corpus.story.SESSIONS
-    assert summary.artifacts == demo_corpus.story.SESSIONS + 1
+    assert summary.sessions == demo_corpus.SESSIONS
+    assert summary.artifacts == demo_corpus.SESSIONS + 1
     notes = Store(tmp_path / "s").sql("SELECT note FROM artifacts WHERE note IS NOT NULL").fetchall()
     assert len(notes) == 1 and notes[0][0].startswith("prefix of ")
 
@@ -343,7 +343,7 @@ def test_damaged_files_are_counted_and_cost_their_neighbours_nothing(corpus: Pat
     assert found.returncode == 0, found.stderr
     assert "Traceback" not in found.stderr
     summary: dict[str, Any] = json.loads(found.stdout)
-    assert summary["sessions"] >= demo_corpus.story.SESSIONS
+    assert summary["sessions"] >= demo_corpus.SESSIONS
     skipped = summary["skipped"]
     assert skipped["empty_file"] == 1
     assert skipped["unrecognised"] >= 1
@@ -394,7 +394,7 @@ def test_a_disk_that_takes_no_more_is_a_clear_error(corpus: Path, tmp_path: Path
     assert found.returncode == 1
     assert "can't be written" in found.stderr and "Traceback" not in found.stderr
     again = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
-    assert again.sessions == demo_corpus.story.SESSIONS
+    assert again.sessions == demo_corpus.SESSIONS
 
 
 def test_an_unknown_source_names_what_there_is(tmp_path: Path) -> None:

@@ -101,12 +101,12 @@ def test_an_agents_home_is_found_by_its_name(toy: Path, capsys: pytest.CaptureFi
     there, absent = [row for row in json.loads(capsys.readouterr().out) if row["name"] == "toy-agent"]
     assert there["found"].startswith(f"{toy / '.toy' / 'logs'}: 1 sessions; 1 files, ")
     assert (absent["status"], absent["found"]) == ("missing", "no ~/.toy/archive")
-    assert main(["analyze", "toy-agent", "--store", str(toy / "store"), "--jobs", "1", "--json"]) == 0
+    assert main(["analyze", "toy-agent", "--no-report", "--store", str(toy / "store"), "--jobs", "1", "--json"]) == 0
     assert Store(toy / "store").sql("SELECT session_id, agent FROM sessions").fetchall() == [("toy", "toy-agent")]
 
 
 def test_an_agents_words_reach_the_store_and_all_who_ask(toy: Path) -> None:
-    assert main(["ingest", "toy-agent", "--store", str(toy / "store"), "--jobs", "1", "--json"]) == 0
+    assert main(["analyze", "toy-agent", "--no-report", "--store", str(toy / "store"), "--jobs", "1", "--json"]) == 0
     store = Store(toy / "store")
     session = store.session("toy")
     assert session.conventions == ["thinking_not_logged"]

@@ -225,7 +225,7 @@ def test_what_can_not_be_listed_is_an_error_without_credentials(
     with pytest.raises(SourceError, match="can't be listed: NoSuchBucket"):
         listed("s3://no-such-bucket")
     post(bucket.server.get_host_and_port()[1], "reset-auth", b"0")  # from now on it looks at who asks
-    assert main(["ingest", "s3://traces", "--store", str(tmp_path / "s"), "--json"]) == 1
+    assert main(["analyze", "s3://traces", "--no-report", "--store", str(tmp_path / "s"), "--json"]) == 1
     said = capsys.readouterr()
     assert "can't be listed: InvalidAccessKeyId" in said.out
     assert SECRET not in said.out + said.err and "AKIDEXAMPLE" not in said.out + said.err
@@ -246,7 +246,7 @@ def test_what_can_not_be_listed_is_an_error_without_credentials(
 def test_an_address_that_is_none_or_holds_credentials_is_refused_and_repeated_nowhere(
     spec: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert main(["ingest", spec, "--store", str(tmp_path / "s")]) == 2
+    assert main(["analyze", spec, "--no-report", "--store", str(tmp_path / "s")]) == 2
     said = capsys.readouterr()
     assert "without credentials" in said.err and "SECRETWORD" not in said.out + said.err
     kept = b"".join(p.read_bytes() for p in (tmp_path / "s").rglob("*") if p.is_file())

@@ -185,7 +185,7 @@ VERBS: dict[str, list[str]] = {
     "serve": [],
     "measure": ["measure", "--json"],
     "analyze": ["analyze", "SOURCES", "--jobs", "1", "--json"],
-    "ingest": ["ingest", "SOURCES", "--jobs", "1", "--json"],
+    "analyze --no-report": ["analyze", "SOURCES", "--no-report", "--jobs", "1", "--json"],
     "doctor": ["doctor", "--json"],
     "doctor --repair": ["doctor", "--repair", "--json"],
 }
@@ -306,7 +306,8 @@ PAIRS = (
     ("signals rotten", "serve"), ("two shards swapped", "explain"), ("a folder for the index", "sessions"),
     ("a link to itself for the index", "doctor --repair"), ("a folder for the list of parts", "label"),
     ("the list of parts of a newer program", "inventory"), ("a file for the shards' folder", "doctor"),
-    ("a shard unreadable", "analyze"), ("the shards' folder unreadable", "ingest"), ("the index unreadable", "query"),
+    ("a shard unreadable", "analyze"), ("the shards' folder unreadable", "analyze --no-report"),
+    ("the index unreadable", "query"),
     ("a folder for the lock", "measure"),
 )  # fmt: skip
 """What no other test asks, and is quick."""
@@ -375,7 +376,7 @@ def test_what_may_only_be_read_is_read_and_writers_say_what_to_do(
         pytest.skip("this user writes where nobody may")
     for verb in READ_ONLY:
         assert said(verb, stage, place).answer == whole(verb).answer, verb
-    for verb in ("measure", "label", "ingest", "attribute", "doctor --repair"):
+    for verb in ("measure", "label", "analyze", "attribute", "doctor --repair"):
         told = said(verb, stage, place).text
         assert "can't be written" in told and "--store" in told and "Traceback" not in told, (verb, told)
 

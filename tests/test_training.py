@@ -439,7 +439,7 @@ def test_datasets_loads_it_and_trainers_train_on_it(tmp_path: Path, capsys: pyte
 def test_of_the_corpus_every_session_is_an_example_or_has_a_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["ingest", str(CORPUS), "--store", str(tmp_path / "s"), "--quiet", "--json"]) == 0
+    assert main(["analyze", str(CORPUS), "--no-report", "--store", str(tmp_path / "s"), "--quiet", "--json"]) == 0
     n = json.loads(capsys.readouterr().out)["sessions"]
     for kind in ("accepted", "steps"):
         examples, document, _ = exported(tmp_path, capsys, [], "--kind", kind)

@@ -73,7 +73,7 @@ def test_what_is_not_read_says_what_it_is(tmp_path: Path, capsys: pytest.Capture
         made.executescript("CREATE TABLE conversations (key, value); CREATE TABLE auth_kv (key, value);")
     found = {**{n: of[1:] for n, of in SAYING.items()}, "kiro": ("agent_not_read", "kiro: database")}
     for run in ("first", "unchanged"):
-        assert main(["ingest", str(there), "--store", str(tmp_path / "s"), "--json", "--quiet"]) == 0
+        assert main(["analyze", str(there), "--no-report", "--store", str(tmp_path / "s"), "--json", "--quiet"]) == 0
         rows = json.loads(capsys.readouterr().out)["unread"]
         assert len(rows) == len(found), run
         for reason, beginning in found.values():
@@ -81,7 +81,7 @@ def test_what_is_not_read_says_what_it_is(tmp_path: Path, capsys: pytest.Capture
             assert row["files"] == 1 and Path(row["example"]).parent == there
     store = Store(tmp_path / "s")
     assert store.sql("SELECT count(*) FROM artifacts WHERE note LIKE 'aider: %'").fetchall() == [(1,)]
-    assert main(["ingest", str(there), "--store", str(tmp_path / "s"), "--quiet"]) == 0
+    assert main(["analyze", str(there), "--no-report", "--store", str(tmp_path / "s"), "--quiet"]) == 0
     text = capsys.readouterr().out
     assert "not read" in text and "1 aider: chat history, which says no results and no times of its calls, as " in text
     assert "5 of 5 more kinds" in text
@@ -109,7 +109,7 @@ def test_no_session_without_a_reason(
     there.mkdir()
     if name:
         (there / name).write_text(text, encoding="utf-8")
-    assert main(["ingest", str(there), "--store", str(tmp_path / "s"), "--quiet"]) == 0
+    assert main(["analyze", str(there), "--no-report", "--store", str(tmp_path / "s"), "--quiet"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("not read")]
     assert why in line
 

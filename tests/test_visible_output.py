@@ -54,7 +54,7 @@ def _verbs(folder: Path) -> list[list[str]]:
         ["analyze", traces],
         ["analyze", traces + HOSTILE.replace("\x00", "")],
         ["analyze", traces, "--format", HOSTILE],
-        ["ingest", traces],
+        ["analyze", traces, "--no-report"],
         ["measure"],
         ["sessions"],
         ["sessions", "--where", f"agent = '{HOSTILE}'"],

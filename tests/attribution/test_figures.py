@@ -155,7 +155,7 @@ def test_without_checkpoints_commits_are_found_by_the_files_that_sessions_change
     folder = tmp_path / "traces"
     folder.mkdir()
     (folder / "one.jsonl").write_bytes(a.log.data())
-    assert main(["ingest", str(folder), "--store", str(tmp_path / "store"), "--quiet"]) == 0
+    assert main(["analyze", str(folder), "--no-report", "--store", str(tmp_path / "store"), "--quiet"]) == 0
     told = attributed(str(story.root), tmp_path / "store", jobs=1)
     assert (told.checkpoints, told.commits, told.lines) == (0, 1, {"agent_exact": 12})
     assert story.score().right == 12

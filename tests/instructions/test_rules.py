@@ -358,7 +358,7 @@ def test_the_command_says_what_became_of_each_rule(
     history.commit(10, **{"CLAUDE.md": f"# Rules\n\n{TEST}\n\nBe kind, always.\n"})
     logs(tmp_path / "logs", history.path)
     store = ["--store", str(tmp_path / "store")]
-    assert main(["ingest", str(tmp_path / "logs"), *store, "--jobs", "1", "--quiet"]) == 0
+    assert main(["analyze", str(tmp_path / "logs"), "--no-report", *store, "--jobs", "1", "--quiet"]) == 0
     capsys.readouterr()
     assert main(["rules", str(history.path), *store, "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
@@ -381,7 +381,7 @@ def test_sessions_of_another_clone_count(history: History, tmp_path: Path, capsy
     history.commit(10, **{"CLAUDE.md": TEST})
     logs(tmp_path / "logs", history.path, tmp_path / "clones" / history.path.name, tmp_path / "clones" / "other")
     store = ["--store", str(tmp_path / "store")]
-    assert main(["analyze", str(tmp_path / "logs"), *store, "--jobs", "1", "--quiet"]) == 0
+    assert main(["analyze", str(tmp_path / "logs"), "--no-report", *store, "--jobs", "1", "--quiet"]) == 0
     capsys.readouterr()
     assert main(["rules", str(history.path), *store, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["sessions"] == 6, "those of a folder of another name are others'"

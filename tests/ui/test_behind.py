@@ -12,10 +12,10 @@ from urllib.parse import quote
 import pytest
 
 from agentsignals.store import Store
+from agentsignals.ui.charts import can_draw
 from agentsignals.ui.drill_down import behind, behind_key, sessions_behind
 from agentsignals.ui.server import Server
 from agentsignals.ui.snapshot import Readings
-from agentsignals.ui.svg_charts import can_draw
 from tests.ui.browser import browsing, needs_browser
 from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, whole_store
 
@@ -113,7 +113,7 @@ def test_the_report_links_nowhere_and_its_commands_open_the_same_sessions(store:
 
     opened = {}
     for context, name, kinds in (("product", "tools", 3), ("eval", "sessions", 1)):
-        told = write(store, tmp_path / "r.html", [name], context=context, static=True).read_text()
+        told = write(store, tmp_path / "r.html", [name], context=context).read_text()
         commands = re.findall(r"agentsignals sessions --behind [^<]*", told)
         assert "/behind?" not in told and len(commands) == kinds
         keys = [shlex.split(html.unescape(command))[-1] for command in commands]

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from agentsignals.model import Session
 from agentsignals.signals.catalog import by_path
+from agentsignals.ui.charts import Part, Point, axis, strip
 from agentsignals.ui.figures import Overall, edges, histogram, overall, spreads
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Query
 from agentsignals.ui.server import Server
 from agentsignals.ui.snapshot import MOST_RECENT, Reading
-from agentsignals.ui.svg_charts import Part, Point, axis, strip
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
 from tests.signals.attempts import graded, trial

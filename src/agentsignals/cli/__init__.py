@@ -180,29 +180,28 @@ def _common(made: argparse.ArgumentParser) -> None:
 
 
 def _sources_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
-    for name, says, example in (
-        ("analyze", "read traces, measure them, report", "analyze ~/.claude/projects --report report.html"),
-        ("ingest", "read traces into the store; unchanged files cost a stat", "ingest codex git:~/src/project"),
-    ):
-        made = _verb(verbs, name, says, example)
-        made.add_argument(
-            "sources",
-            metavar="SOURCE",
-            nargs="*" if name == "analyze" else "+",
-            help="a file or folder; an agent's name (claude-code, codex, …); git:PATH_OR_URL[#REF];"
-            " hub:OWNER/NAME[@REV][#PATTERN]; s3://BUCKET[/PREFIX]",
-        )
-        made.add_argument("--format", metavar="NAME", help="read every file as this format instead of recognising it")
-        made.add_argument("--jobs", type=int, metavar="N", help="worker processes (default: one a core, at most 8)")
-        made.add_argument(
-            "--engine", metavar="NAME", default="local", help="what runs the workers (default local): docs/scale.md"
-        )
-        made.add_argument("--exclude", metavar="FILE", help="list of data sets (owner/name) and sessions to leave out")
-        made.add_argument("--strict", action="store_true", help="exit 1 when any record was skipped")
-        _embedder(made)
-        _wait(made)
-        if name == "analyze":
-            made.add_argument("--report", metavar="FILE", help="also write a report (.html, .md or .json)")
+    made = _verb(
+        verbs, "analyze", "read traces, measure them, report", "analyze ~/.claude/projects --report report.html"
+    )
+    made.add_argument(
+        "sources",
+        metavar="SOURCE",
+        nargs="*",
+        help="a file or folder; an agent's name (claude-code, codex, …); git:PATH_OR_URL[#REF];"
+        " hub:OWNER/NAME[@REV][#PATTERN]; s3://BUCKET[/PREFIX]",
+    )
+    made.add_argument("--format", metavar="NAME", help="read every file as this format instead of recognising it")
+    made.add_argument("--jobs", type=int, metavar="N", help="worker processes (default: one a core, at most 8)")
+    made.add_argument(
+        "--engine", metavar="NAME", default="local", help="what runs the workers (default local): docs/scale.md"
+    )
+    made.add_argument("--exclude", metavar="FILE", help="list of data sets (owner/name) and sessions to leave out")
+    made.add_argument("--strict", action="store_true", help="exit 1 when any record was skipped")
+    _embedder(made)
+    _wait(made)
+    either = made.add_mutually_exclusive_group()
+    either.add_argument("--report", metavar="FILE", help="also write a report (.html, .md or .json)")
+    either.add_argument("--no-report", action="store_true", help="read and measure only; no findings")
 
 
 def _embedder(made: argparse.ArgumentParser) -> None:
@@ -265,9 +264,6 @@ def _store_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     made.add_argument("--study", metavar="NAME", nargs="+", help="only these studies")
     made.add_argument("--labeller", metavar="NAME", help="whose labels count (default: who gave most)")
     made.add_argument("--baseline", metavar="FILE", help="hold yours against it (`export --to baseline` makes one)")
-    made.add_argument(
-        "--static", action="store_true", help="a page whose charts are pictures: no 0.9 MB that draw them"
-    )
     _context(made)
 
 

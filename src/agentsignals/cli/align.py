@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         print(json_text(without_keys_in({"alignments": [_plain(alignment) for alignment in made]})))
         return 0
     if options.markdown:
-        from agentsignals.ui.report import plain_lines, plain_table
+        from agentsignals.ui.markdown import plain_lines, plain_table
 
         def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
             return plain_table(names, rows, _WIDEST)

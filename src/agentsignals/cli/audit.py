@@ -63,7 +63,7 @@ def as_text(made: AuditReport, *, as_markdown: bool = False) -> str:
     end = [f"and {len(lines) - _LISTED} more (--json has all)"] if len(lines) > _LISTED else []
     end.append(made.caveat)
     if as_markdown:
-        from agentsignals.ui.report import plain_lines, plain_table
+        from agentsignals.ui.markdown import plain_lines, plain_table
 
         shown = [f"### {title}\n\n{plain_table(names, rows)}" for title, names, rows in tables if rows]
         return "\n\n".join([plain_lines([head], ""), *shown, plain_lines(end)])

@@ -17,7 +17,7 @@ from agentsignals.questions.compare.pairs import gap_text, weight_text, without_
 from agentsignals.questions.formatting import formatted, signed
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.store import files
-from agentsignals.ui.report import escaped, plain_lines, plain_table
+from agentsignals.ui.markdown import escaped, plain_lines, plain_table
 from agentsignals.words.text import visible
 
 _RESULTS = {"met": "failure", "cannot tell": "error"}

@@ -89,7 +89,7 @@ def in_words(made: Drivers, *, markdown: bool = False) -> str:
     if made.without_models:
         foot.insert(0, f"no models: {made.without_models}")
     if markdown:
-        from agentsignals.ui.report import plain_lines, plain_table
+        from agentsignals.ui.markdown import plain_lines, plain_table
 
         lines = ["# What goes with success", plain_lines(made.answer), plain_lines(head)]
         for part in _parts(made):

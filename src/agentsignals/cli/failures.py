@@ -74,7 +74,7 @@ def in_words(made: FailureMap, *, as_markdown: bool = False) -> str:
         passes.append(f"and {more} more passes (--json has all)")
     sentences = [*made.sentences, *passes, *([f"and {left} more candidates (--json has all)"] if left else [])]
     if as_markdown:
-        from agentsignals.ui.report import plain_lines
+        from agentsignals.ui.markdown import plain_lines
 
         return "\n\n".join(part for part in (plain_lines([head], ""), *shown, plain_lines(sentences)) if part)
     return "\n\n".join(part for part in (printable(head), *shown, "\n".join(map(printable, sentences))) if part)
@@ -87,7 +87,7 @@ def _as_text(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) ->
 
 
 def _as_markdown(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    from agentsignals.ui.report import plain_table
+    from agentsignals.ui.markdown import plain_table
 
     return (f"### {title}\n\n" if title else "") + plain_table(names, rows)
 

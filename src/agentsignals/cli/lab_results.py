@@ -236,4 +236,4 @@ def rendered(made: Document, form: str) -> str:
         return as_markdown(made, {})
     from agentsignals.ui.report import render_page as as_page
 
-    return as_page(made, {}, static=True)
+    return as_page(made, {})

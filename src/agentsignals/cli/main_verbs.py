@@ -35,10 +35,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _analyze(options: argparse.Namespace) -> int:
-    if getattr(options, "report", None):
-        from agentsignals.ui import report
+    if options.report:
+        from agentsignals.ui import check_report
 
-        report.check(Path(options.report))
+        check_report(Path(options.report))
     bar = Bar(options.quiet)
     names = ("jobs", "engine", "embedder")
     settings = {name: getattr(options, name) for name in names} | {"force_format": options.format, "progress": bar}
@@ -49,26 +49,23 @@ def _analyze(options: argparse.Namespace) -> int:
 
         settings["exclude"] = exclusions.read_exclusions(options.exclude)
     try:
-        if options.verb == "analyze":
-            summary, store = pipeline.analyzed(options.sources, options.store, tell=_tell, **settings)
-        else:
-            summary, store = pipeline.ingested(options.sources, options.store, **settings)
+        summary, store = pipeline.analyzed(options.sources, options.store, tell=_tell, **settings)
     finally:
         bar.close()
-    if getattr(options, "report", None):
+    if options.report:
+        from agentsignals.ui import report
+
         summary.report = str(report.write(store, Path(options.report)))
     _warn(summary)
-    _say(summary, options, store, options.store, with_findings=options.verb == "analyze")
+    _say(summary, options, store, options.store)
     return 1 if options.strict and summary.skipped else 0
 
 
-def _say(
-    summary: Summary, options: argparse.Namespace, store: Store, folder: Path | str | None, *, with_findings: bool
-) -> None:
-    """What was read; below it, of an analysis, what stands out."""
+def _say(summary: Summary, options: argparse.Namespace, store: Store, folder: Path | str | None) -> None:
+    """Print what was read, and below it what stands out."""
     if not options.json:
         print(_summary_text(summary), flush=True)
-    if not with_findings:
+    if getattr(options, "no_report", False):
         if options.json:
             print(json_text(summary))
         return
@@ -179,11 +176,10 @@ def _why_nothing(summary: Summary) -> str:
 
 def _written(report: str) -> str:
     """Where the report is, and what it does without."""
-    from agentsignals.ui import document as phrases
-    from agentsignals.ui import svg_charts as chart_svg
+    from agentsignals.ui.report import without_charts
 
-    undrawn = report.lower().endswith(".html") and not chart_svg.can_draw()
-    return f"{report}\n{'':10}  {phrases.UNDRAWN}" if undrawn else report
+    hint = without_charts(report)
+    return f"{report}\n{'':10}  {hint}" if hint else report
 
 
 def _warn(summary: Summary) -> None:
@@ -325,7 +321,7 @@ def _query(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     from agentsignals.ui import report
 
-    choices = {name: getattr(options, name) for name in ("context", "static", "labeller")}
+    choices = {name: getattr(options, name) for name in ("context", "labeller")}
     choices["baseline"] = Path(options.baseline) if options.baseline else None
     written = report.write(Store(options.store), Path(options.output), options.study, **choices)
     print(json_text({"report": str(written)}) if options.json else f"report      {_written(str(written))}")
@@ -345,7 +341,7 @@ def _demo(options: argparse.Namespace) -> int:
     finally:
         bar.close()
     summary.report = str(report.write(store, folder / "report.html").resolve())
-    _say(summary, options, store, place_of_it, with_findings=True)
+    _say(summary, options, store, place_of_it)
     return 0
 
 
@@ -368,7 +364,6 @@ def _doctor(options: argparse.Namespace) -> int:
 
 _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "analyze": _analyze,
-    "ingest": _analyze,
     "measure": _measure,
     "inventory": _inventory,
     "show": _show,

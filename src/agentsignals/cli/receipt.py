@@ -38,7 +38,7 @@ _Table = tuple[str, Sequence[str], list[Sequence[Any]]]
 
 def _page(made: Receipt, as_markdown: bool) -> str:
     from agentsignals.cli.output import printable, table
-    from agentsignals.ui.report import plain_lines, plain_table
+    from agentsignals.ui.markdown import plain_lines, plain_table
 
     def lines(sentences: Sequence[str], mark: str) -> str:
         return plain_lines(sentences, mark) if as_markdown else "\n".join(printable(s) for s in sentences)

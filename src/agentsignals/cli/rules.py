@@ -44,7 +44,7 @@ _Table = tuple[str, Sequence[str], list[tuple[Any, ...]]]
 def as_text(made: RulesReport, *, as_markdown: bool = False) -> str:
     """The report as tables and sentences."""
     from agentsignals.cli.output import printable, table
-    from agentsignals.ui.report import plain_lines, plain_table
+    from agentsignals.ui.markdown import plain_lines, plain_table
 
     def lines(sentences: Sequence[str], mark: str) -> str:
         return plain_lines(sentences, mark) if as_markdown else "\n".join(printable(s) for s in sentences)

@@ -36,7 +36,7 @@ _Table = tuple[str, Sequence[str], list[Sequence[Any]]]
 
 def _report(result: Witnessed, as_markdown: bool) -> str:
     from agentsignals.cli.output import printable, table
-    from agentsignals.ui.report import plain_lines, plain_table
+    from agentsignals.ui.markdown import plain_lines, plain_table
 
     head = f"{result.repo}: {result.commits:,} commits, {result.commits_replayed:,} of them replayed"
     parts = [plain_lines([head], "") if as_markdown else printable(head)]

@@ -212,7 +212,6 @@ def _reason(study: Study, context: str | None, counted: dict[str, int]) -> str:
 EMPTY = "The store holds no session yet: every figure below is empty."
 _COMPACT_FROM = 10_000_000
 FIRST_STEP = "agentsignals analyze SOURCE"
-UNDRAWN = "Charts stand here in words and figures: pip install 'agentsignals[charts]' has them drawn."
 
 
 def title(document: Document) -> str:

@@ -16,11 +16,11 @@ from agentsignals.questions.sql import place_by_session
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median
+from agentsignals.ui.charts import Part, Point, Strip, starts, strip
 from agentsignals.ui.filter import Filter
 from agentsignals.ui.page import figure, times
 from agentsignals.ui.queries import sql
 from agentsignals.ui.snapshot import Reading
-from agentsignals.ui.svg_charts import Part, Point, Strip, starts, strip
 
 MOST_GROUPS = 100
 MOST_PAIRS = 60

@@ -331,7 +331,8 @@ class Watch:
     def _begin(self) -> None:
         specs, self._due = self._due, set()
         # -P: what lies in the folder that `serve` was started in is no module of ours.
-        program = [sys.executable, "-P", "-m", "agentsignals", "ingest", "--quiet", "--json", "--store", self._store]
+        verb = ["analyze", "--no-report", "--quiet", "--json", "--store", self._store]
+        program = [sys.executable, "-P", "-m", "agentsignals", *verb]
         words = tempfile.TemporaryFile()  # noqa: SIM115  (open as long as the run lasts)
         try:
             process = subprocess.Popen(  # noqa: S603  (this very program; what is named was named by who started it)

@@ -97,7 +97,7 @@ def _names() -> frozenset[str]:
 @cache
 def _asset(name: str) -> Asset:
     if name == _LIBRARY:
-        from agentsignals.ui.svg_charts import library  # noqa: PLC0415  (packing it takes a second)
+        from agentsignals.ui.charts import library  # noqa: PLC0415  (packing it takes a second)
 
         return Asset(library().encode(), "text/javascript")
     return Asset(files("agentsignals.ui").joinpath("static", name).read_bytes(), _TYPES[PurePosixPath(name).suffix])
@@ -113,7 +113,7 @@ _LISTS = ("/", "/sessions", "/signals", "/search", "/attempts")
 def html(page: Page, path: str, reading: Reading | None = None, query: Query | None = None) -> str:
     """The page as HTML, with what is wrong with the store above all else. `query`: of its address, whose filter the
     navigation carries on."""
-    template = _environment().get_template(page.template)
+    template = environment().get_template(page.template)
     chosen = words_of(query) if query else {}
     made = template.render(
         **page.filled,
@@ -154,7 +154,7 @@ def _shown(value: Any) -> Any:
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("agentsignals.ui", "templates"),
         autoescape=True,
@@ -169,6 +169,6 @@ def _environment() -> jinja2.Environment:
         formatted=formatted,
         words=words,
         report_words=report_words,
-        navigation=navigation(),
+        navigation=navigation,
     )
     return environment

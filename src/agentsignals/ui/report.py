@@ -4,39 +4,31 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from agentsignals.errors import BaselineError, StoreError, UsageError
+from agentsignals.errors import BaselineError, StoreError
+from agentsignals.questions import baseline
 from agentsignals.questions.formatting import MISSING, formatted, without_bound
-from agentsignals.questions.question import Column, Finding, Table, mark_names, row_names
+from agentsignals.questions.question import Column, Finding, Study, Table, mark_names, row_names
 from agentsignals.questions.ranking import Findings
-from agentsignals.questions.studies import studies, study
-from agentsignals.questions.studies import studies as every_study
+from agentsignals.questions.studies import studies
 from agentsignals.store import Store
 from agentsignals.store import files as files_module
+from agentsignals.ui import check_report
 from agentsignals.ui import document as phrases
-from agentsignals.ui.document import Document, Section
+from agentsignals.ui.charts import UNDRAWN, can_draw, data, library, packing
+from agentsignals.ui.document import Document, Section, beginnings, document
 from agentsignals.ui.drill_down import key_of
-from agentsignals.ui.svg_charts import can_draw, data, library, svg
+from agentsignals.ui.markdown import code, escaped, table_of
+from agentsignals.ui.rendering import environment
 from agentsignals.words.text import visible, visible_in_json
-
-if TYPE_CHECKING:
-    import jinja2
-
-    from agentsignals.questions.question import Study
-    from agentsignals.ui.document import Document
-
-
-_SPECIAL = re.compile(r"([\\`*_\[\]<>&|~$!]|:(?=//))")
-_BREAKS = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
 
 
 def render(document: Document, short_ids: Mapping[str, str]) -> str:
@@ -105,47 +97,6 @@ def _cell(value: Any, column: Column, short_ids: Mapping[str, str]) -> str:
     return code(str(value)) if column.kind == "code" else escaped(formatted(value, column.kind))
 
 
-def table_of(head: Sequence[str], align: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of cells that are Markdown already."""
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, align, *rows))
-
-
-def plain_table(head: Sequence[str], rows: Sequence[Sequence[Any]], most_chars: int | None = None) -> str:
-    """A table of figures and of texts that are no Markdown; numbers stand to the right, and texts are cut where
-    `most_chars` says so."""
-    numeric = [all(isinstance(row[n], int | float | None) for row in rows) for n in range(len(head))]
-    cells = [[escaped(_plain_cell(value)[:most_chars]) for value in row] for row in rows]
-    return visible(table_of([escaped(name) for name in head], ["---:" if right else "---" for right in numeric], cells))
-
-
-def _plain_cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def plain_lines(lines: Iterable[str], mark: str = "- ") -> str:
-    """Sentences that are no Markdown, one a line."""
-    return visible("\n".join(f"{mark}{escaped(line)}" for line in lines))
-
-
-def escaped(text: str) -> str:
-    """Text of a trace as Markdown that shows it and does nothing else."""
-    return _SPECIAL.sub(r"\\\1", _BREAKS.sub(" ", text))
-
-
-def code(text: str) -> str:
-    """Text as a code span inside a table, whatever is in it."""
-    clean = _BREAKS.sub(" ", text).replace("|", "\\|").strip()
-    if not clean:
-        return MISSING
-    fence = "`" * (max((len(run) for run in re.findall(r"`+", clean)), default=0) + 1)
-    pad = " " if len(fence) > 1 else ""
-    return f"{fence}{pad}{clean}{pad}{fence}"
-
-
 # The report as one JSON document: findings, tables as rows of objects, charts as Vega-Lite specifications.
 
 
@@ -179,41 +130,41 @@ _MOST = {"most_figures": 6, "most_charts": 2}
 """What of a study is open, so that it takes a screen; the rest is folded."""
 
 
-def render_page(document: Document, short_ids: Mapping[str, str], static: bool = False) -> str:
-    """The document as HTML. Jinja escapes whatever is put in, but our own style and scripts, and the charts, whose
-    text the renderer has escaped. `static`: without the library that draws charts, 0.9 MB less; with it, pictures of
-    the first charts alone are in the page, and the others are drawn in it."""
+def render_page(document: Document, short_ids: Mapping[str, str]) -> str:
+    """Return the document as HTML. Jinja escapes all that is put in but our own style, scripts and chart data."""
     style, scripts = _asset("page.css"), [_asset("page.js")]
     charts = [chart for section in document.sections for chart in section.charts]
-    pictures = bool(charts) and can_draw()
-    live = pictures and not static
-    if live:
+    drawn = data(charts) if charts and can_draw() else ""
+    if drawn:
         scripts += [library(), _asset("live.js")]
     same = (section for section in document.sections if section.context == document.context)
     by_id = {chart.id: chart for section in same for chart in section.charts}
     head = [by_id[name] for name in HEAD if name in by_id][:_CHARTS] if document.findings else []
     above = {chart.id for chart in head}
     places = {session.session_id: f"#session-{n + 1}" for n, session in enumerate(document.named)}
-    return _template().render(
-        document=document,
-        head=head,
-        above=above,
-        fold=document.findings is not None,
-        session_url=places.get,
-        words=phrases,
-        counted=_counted,
-        key=lambda section, figure: _key(document, section, figure),
-        headlines=[] if document.findings else [f for s in document.sections for f in s.findings if f.headline],
-        formatted=formatted,
-        short_ids=short_ids,
-        sort_key=_sort_key,
-        svg=(lambda chart: svg(chart) if chart.id in above or not live or not above else "") if pictures else None,
-        undrawn=phrases.UNDRAWN if charts and not pictures else "",
-        style=style,
-        charts=data(charts) if live else "",
-        scripts=scripts,
-        policy=_policy(style, scripts),
-        **_MOST,
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            document=document,
+            head=head,
+            above=above,
+            fold=document.findings is not None,
+            session_url=places.get,
+            words=phrases,
+            counted=_counted,
+            key=lambda section, figure: _key(document, section, figure),
+            headlines=[] if document.findings else [f for s in document.sections for f in s.findings if f.headline],
+            formatted=formatted,
+            short_ids=short_ids,
+            sort_key=_sort_key,
+            undrawn=UNDRAWN if charts and not drawn else "",
+            style=style,
+            charts=drawn,
+            scripts=scripts,
+            policy=_policy(style, scripts),
+            **_MOST,
+        )
     )
 
 
@@ -237,25 +188,6 @@ def _key(document: Document, section: Section, figure: str) -> str:
     """The key of a figure as a shell takes it, of the sessions that the section is about."""
     one_context = len(document.contexts) < 2 or section.context == "both"
     return shlex.quote(key_of(section.study, figure, "" if one_context else section.context))
-
-
-@cache
-def _template() -> jinja2.Template:
-    import jinja2  # noqa: PLC0415  (only a page needs it)
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("agentsignals.ui", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_shown,
-    )
-    return environment.get_template("report.html.j2")
-
-
-def _shown(value: Any) -> Any:
-    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def _policy(style: str, scripts: Sequence[str]) -> str:
@@ -284,8 +216,6 @@ def _sort_key(value: Any) -> str:
 
 # Studies as one file: a page that opens offline, Markdown, or data.
 
-FORMS = (".html", ".md", ".json")
-
 
 def write(  # noqa: PLR0913  (each is a choice of the person at the command line)
     store: Store,
@@ -293,30 +223,24 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
     studies: Sequence[str] | None = None,
     *,
     context: str | None = None,
-    static: bool = False,
     labeller: str | None = None,
     baseline: Path | None = None,
 ) -> Path:
     """Writes the report of a store in the form its ending names, in one rename, and gives its path.
 
     `studies`: only these, in this order. `context`: `product` or `eval`, whose figures; without one, people's sessions
-    when there are any. `static`: a page whose charts are pictures. `labeller`: whose labels studies of labels take;
+    when there are any. `labeller`: whose labels studies of labels take;
     without one, of those there are the one with most. `baseline`: a file that `export --to baseline` wrote, to hold
     these sessions against. UsageError for another ending or an unknown study, BaselineError when that file is none,
     StoreError when the report can't be written.
     """
-    check(path, studies)
+    check_report(path, studies)
     form = path.suffix.lower()
     first = [_against(baseline)] if baseline else []
-    if form == ".html" and store.manifest.sessions and not static:
-        from agentsignals.ui.svg_charts import can_draw, packing  # noqa: PLC0415
-
-        if can_draw():
-            packing()
-    from agentsignals.ui.document import document  # noqa: PLC0415  (DuckDB is loaded when a report is made)
-
+    if form == ".html" and store.manifest.sessions and can_draw():
+        packing()
     made = document(store, studies, context, labeller, first)
-    text = _text(made, form, store, static)
+    text = _text(made, form, store)
     try:
         files_module.replace(path, text.encode())
     except OSError as problem:
@@ -326,18 +250,12 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
     return path
 
 
-def check(path: Path, studies: Sequence[str] | None = None) -> None:
-    """UsageError when `write` would refuse this ending or these studies: to know before the work, not after."""
-    if path.suffix.lower() not in FORMS:
-        came = f"ends in {path.suffix!r}" if path.suffix else "has no ending"
-        raise UsageError(f"The report {path.name!r} {came}.", f"It is written as {', '.join(FORMS)}.")
-    for name in studies or every_study():
-        study(name)
+def without_charts(path: str) -> str:
+    """Say what to install where the charts of a report are words; empty where they are drawn, or it has none."""
+    return UNDRAWN if path.lower().endswith(".html") and not can_draw() else ""
 
 
 def _against(file: Path) -> Study:
-    from agentsignals.questions import baseline  # noqa: PLC0415  (only when asked)
-
     try:
         data = file.read_bytes()
     except OSError as problem:
@@ -345,13 +263,8 @@ def _against(file: Path) -> Study:
     return baseline.against(baseline.decode(data, file.name), str(file))
 
 
-def _text(made: Document, form: str, store: Store, static: bool) -> str:
+def _text(made: Document, form: str, store: Store) -> str:
     if form == ".json":
         return render_data(made)
-    from agentsignals.ui.document import beginnings  # noqa: PLC0415
-
     short_ids = beginnings(store.manifest.sessions)
-    if form == ".md":
-        return render(made, short_ids)
-
-    return render_page(made, short_ids, static)
+    return render(made, short_ids) if form == ".md" else render_page(made, short_ids)

@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 
 from agentsignals.questions.question import collecting_evidence, mark_names, row_names
 from agentsignals.questions.studies import studies
-from agentsignals.ui.document import UNDRAWN, WHOSE, Document, beginnings, document
+from agentsignals.ui.charts import UNDRAWN, can_draw, data
+from agentsignals.ui.document import WHOSE, Document, beginnings, document
 from agentsignals.ui.drill_down import key_of, opening, sizes
 from agentsignals.ui.page import NotFound, Page, Query, Route, address
 from agentsignals.ui.snapshot import Reading
-from agentsignals.ui.svg_charts import can_draw, data, svg
 
 _FILTERS = {"agent": "agent", "model": "model", "path": "file"}
 """Columns whose cells name what sessions can be filtered by, and the word of the filter."""
@@ -41,14 +41,13 @@ def _page(reading: Reading, name: str, context: str) -> Page:
         return opening(key_of(name, figure, of_context), opened.get(figure), of_all)
 
     charts = [chart for section in contents.sections for chart in section.charts]
-    pictures = {chart.id: svg(chart) for chart in charts} if can_draw() else {}
+    drawn = data(charts) if charts and can_draw() else ""
     every = list(studies().values())
     here = every.index(studies()[name])
     filled: dict[str, Any] = {
         "document": contents,
-        "svg": (lambda chart: pictures[chart.id]) if pictures else None,
-        "charts": data(charts) if pictures else "",
-        "undrawn": UNDRAWN if charts and not pictures else "",
+        "charts": drawn,
+        "undrawn": UNDRAWN if charts and not drawn else "",
         "context": context,
         "contexts": sorted(reading.contexts, reverse=True),
         "why_not": _why_not(contents),

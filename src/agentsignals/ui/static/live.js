@@ -1,6 +1,5 @@
 "use strict";
-// Draws each chart anew, when it comes into view, where it can be zoomed and picked from. Whatever fails leaves the
-// picture that was there.
+// Draws each chart when it comes into view. Where that fails, its words stand in its place.
 (() => {
   const { config, specs } = JSON.parse(document.getElementById("charts").textContent);
   const drawn = new WeakMap();
@@ -25,7 +24,8 @@
       }
       place.replaceChildren(fresh);
     } catch (problem) {
-      console.warn(`The chart ${figure.dataset.chart} stays as it was drawn: ${problem}`);
+      console.warn(`The chart ${figure.dataset.chart} can't be drawn: ${problem}`);
+      place.textContent = place.getAttribute("aria-label");
     }
   }
 

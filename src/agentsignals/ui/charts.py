@@ -1,9 +1,8 @@
-"""Charts as SVG that follows the page's colours, light or dark. The only place that knows vl-convert (extra `charts`).
+"""The two kinds of charts: those of studies, drawn by Vega in the page, and bars that are links, drawn here as SVG.
 
-The pictures are drawn when the report is written, so the page needs no script to show them, prints, and opens offline.
-Colours are CSS variables: one picture serves both modes. A page that is not static also carries Vega and each chart's
-specification, and draws the charts anew where they can be zoomed, and names picked out. Without vl-convert a page says
-what each chart shows, in words and figures.
+A study's chart is a Vega-Lite specification without colours; colours are CSS variables, so it serves light and dark.
+The library comes out of the installed vl-convert (extra `charts`), which this module alone knows. Without it a page
+says what each chart shows, in words and figures. Bars need no script and no extra; each leads to its sessions.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,10 +24,6 @@ from agentsignals.questions.question import Chart
 from agentsignals.store import files
 from agentsignals.words.text import visible
 
-WIDTH = 380
-"""Pixels a chart is laid out for: one column on a phone, a third of the page on a screen."""
-_MOST_KEPT = 128
-"""Pictures, of some 20 KB each: one takes 40 ms to draw, and a page asked for again has the same ones."""
 _VEGA_LITE = "6.4"
 _LICENCE = "/*! Vega, Vega-Lite and Vega-Embed (https://vega.github.io), under the BSD 3-Clause licence */"
 _ENDS_SCRIPT = re.compile(r"</script|<!--", re.IGNORECASE)
@@ -63,7 +58,6 @@ _CONFIG: dict[str, Any] = {
     "rule": {"stroke": _COLOURS[0]},
     "text": {"fill": _INK, "fontSize": 11},
 }
-_FIT = {"type": "fit-x", "contains": "padding"}
 _PICK = {"name": "pick", "select": {"type": "point", "fields": ["name"], "toggle": "true"}, "bind": "legend"}
 _ZOOM = {  # with the shift key: a bare wheel scrolls the page
     "name": "span",
@@ -74,6 +68,9 @@ _FADED = {"opacity": {"condition": {"param": "pick", "value": 1}, "value": 0.15}
 """Marks of names that were not picked step back."""
 
 
+UNDRAWN = "Charts stand here in words and figures: pip install 'agentsignals[charts]' has them drawn."
+
+
 def can_draw() -> bool:
     """Whether vl-convert is installed and can be loaded."""
     try:
@@ -81,19 +78,6 @@ def can_draw() -> bool:
     except ImportError:
         return False
     return True
-
-
-def svg(chart: Chart) -> str:
-    """The chart as an SVG element. Everything in it that came from a trace is escaped by the renderer."""
-    return _drawn(msgspec.json.encode({"width": WIDTH, "autosize": _FIT, **legible(chart.spec)}))
-
-
-@lru_cache(_MOST_KEPT)
-def _drawn(encoded: bytes) -> str:
-    import vl_convert  # noqa: PLC0415
-
-    spec = msgspec.json.decode(encoded)
-    return str(vl_convert.vegalite_to_svg(spec, _VEGA_LITE, config=_CONFIG, allowed_base_urls=[]))
 
 
 @cache
@@ -176,7 +160,7 @@ def _zoomable(whole: dict[str, Any], first: dict[str, Any], span: list[str]) -> 
 
 # Small charts drawn by the server as SVG whose bars are links: they need no script and no extra.
 
-WIDTH_STRIPS, HEIGHT = 400, 150
+WIDTH, HEIGHT = 400, 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 4, 10, 20
 _WIDEST = 48
 _FEWEST_SEEN = 30
@@ -276,7 +260,7 @@ def strip(  # noqa: PLR0913  (what is drawn is named at the call)
         return None
     ticks = axis(highest, whole=whole)
     scale = (HEIGHT - _TOP - _BOTTOM) / ticks[-1]
-    step = (WIDTH_STRIPS - _LEFT - _RIGHT) / len(points)
+    step = (WIDTH - _LEFT - _RIGHT) / len(points)
     bars = [_bar(point, _LEFT + n * step, step, scale, dots) for n, point in enumerate(points)]
     up = [Tick(_y(value, scale), written(value), "end") for value in ticks]
     return Strip(
@@ -341,7 +325,7 @@ def _across(names: Sequence[str], step: float) -> list[Tick]:
     middles = {n: _LEFT + (n + 0.5) * step for n in places}
     if step > _WIDEST:
         return [Tick(middles[n], names[n]) for n in places]
-    ends = {0: _LEFT, last: WIDTH_STRIPS - _RIGHT}
+    ends = {0: _LEFT, last: WIDTH - _RIGHT}
     return [Tick(ends.get(n, middles[n]), names[n], anchors.get(n, "middle")) for n in places]
 
 
