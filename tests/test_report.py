@@ -28,7 +28,7 @@ from agentsignals.questions.studies import studies
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.ui import check_report, report
-from agentsignals.ui.charts import data, interactive, library
+from agentsignals.ui.charts import data, interactive, legible, library
 from agentsignals.ui.document import beginnings, document, limits_of
 from agentsignals.ui.markdown import code, escaped
 from tests.analysis.stores import store_of
@@ -237,8 +237,8 @@ def test_the_policy_admits_our_own_script_and_style_and_no_other(page: str) -> N
 
 def svg(chart: Chart) -> str:
     """The chart as its specification draws it, without a browser."""
-    document = json.loads(data([chart]))
-    return str(vl_convert.vegalite_to_svg({"width": 380, **document["specs"][chart.id]}, config=document["config"]))
+    config = json.loads(data([chart]))["config"]
+    return str(vl_convert.vegalite_to_svg({"width": 380, **legible(chart.spec)}, config=config))
 
 
 @pytest.mark.slow
