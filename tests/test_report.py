@@ -551,8 +551,9 @@ def test_an_old_report_is_replaced_whole(store: Store, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_asking_for_a_report_loads_what_its_form_needs(store: Store, tmp_path: Path) -> None:
     code_ = (
-        "import sys; from pathlib import Path; from agentsignals import report; from agentsignals.store import Store;"
+        "import sys; from pathlib import Path; from agentsignals.ui import check_report; check_report(Path('r.md'));"
         "print([m for m in ('duckdb', 'jinja2', 'vl_convert', 'polars') if m in sys.modules]);"
+        "from agentsignals.ui import report; from agentsignals.store import Store;"
         f"report.write(Store({str(store.folder)!r}), Path({str(tmp_path / 'r.md')!r}));"
         "print([m for m in ('jinja2', 'vl_convert', 'polars') if m in sys.modules])"
     )

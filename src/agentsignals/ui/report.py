@@ -27,7 +27,6 @@ from agentsignals.ui.charts import UNDRAWN, can_draw, data, library, packing
 from agentsignals.ui.document import Document, Section, beginnings, document
 from agentsignals.ui.drill_down import key_of
 from agentsignals.ui.markdown import code, escaped, table_of
-from agentsignals.ui.rendering import environment
 from agentsignals.words.text import visible, visible_in_json
 
 
@@ -132,6 +131,8 @@ _MOST = {"most_figures": 6, "most_charts": 2}
 
 def render_page(document: Document, short_ids: Mapping[str, str]) -> str:
     """Return the document as HTML. Jinja escapes all that is put in but our own style, scripts and chart data."""
+    from agentsignals.ui.rendering import environment  # noqa: PLC0415  (jinja2, which Markdown does without)
+
     style, scripts = _asset("page.css"), [_asset("page.js")]
     charts = [chart for section in document.sections for chart in section.charts]
     drawn = data(charts) if charts and can_draw() else ""
