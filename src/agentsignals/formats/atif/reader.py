@@ -21,10 +21,8 @@ from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import Tool
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.model import MAIN, Attempt, CallStatus, Session, Statement, ToolCall, logged_iso
+from agentsignals.model import MAIN, Attempt, CallStatus, Session, Statement, ToolCall, logged_iso, round_trip
 from agentsignals.model import Step as Row
-from agentsignals.model import round_trip as carried
-from agentsignals.model import round_trip as placement
 from agentsignals.model.round_trip import OfCall, OfEvent, OfSession, OfStep, OfTurn
 
 # The records of ATIF. Leaves are decoded as anything, so that one odd value does not cost its step.
@@ -58,7 +56,7 @@ class Trajectory(Struct, gc=False, kw_only=True):
 
 
 class Carrying(Struct, gc=False):
-    """What our own export put where producers may add to the format (`model.carried`)."""
+    """What our own export put where producers may add to the format (`model.round_trip`)."""
 
     agentsignals: Raw = Raw()
 
@@ -231,22 +229,31 @@ _command = msgspec.json.Decoder(_Command).decode
 def read_actions(message: str) -> Actions:
     """The message taken apart; all of it is text where it holds no action."""
     if _FUNCTION in message:
-        return _functions(message)
+        prose, calls = [], []
+        at = 0
+        while (start := message.find(_FUNCTION, at)) >= 0:
+            prose.append(message[at:start])
+            name_end = message.find(">", start)
+            if name_end < 0:
+                at = start
+                break
+            end = message.find(_END_FUNCTION, name_end)
+            body = message[name_end + 1 : end if end >= 0 else len(message)]
+            calls.append((message[start + len(_FUNCTION) : name_end].strip(), _parameters(body)))
+            at = end + len(_END_FUNCTION) if end >= 0 else len(message)
+        prose.append(message[at:])
+        return Actions("\n".join(t.strip() for t in prose if t.strip()), calls)
     if '"commands"' in message:
-        return _commands(message)
+        # Text before or behind the JSON is tolerated by Terminus, and here.
+        start, end = message.find("{"), message.rfind("}")
+        try:
+            batch = _batch(message[start : end + 1])
+        except UNREADABLE:
+            return Actions(message, [])
+        calls = [(KEYSTROKES, bytes(raw).decode("utf-8", "replace")) for raw in batch.commands if _is_command(raw)]
+        thoughts = [t for t in (batch.analysis, batch.plan, batch.explanation) if t]
+        return Actions("\n\n".join(thoughts), calls)
     return Actions(message, [])
-
-
-def _commands(message: str) -> Actions:
-    """Text before or behind the JSON is tolerated by Terminus, and here."""
-    start, end = message.find("{"), message.rfind("}")
-    try:
-        batch = _batch(message[start : end + 1])
-    except UNREADABLE:
-        return Actions(message, [])
-    calls = [(KEYSTROKES, bytes(raw).decode("utf-8", "replace")) for raw in batch.commands if _is_command(raw)]
-    thoughts = [t for t in (batch.analysis, batch.plan, batch.explanation) if t]
-    return Actions("\n\n".join(thoughts), calls)
 
 
 def _is_command(raw: Raw) -> bool:
@@ -255,23 +262,6 @@ def _is_command(raw: Raw) -> bool:
     except UNREADABLE:
         return False
     return True
-
-
-def _functions(message: str) -> Actions:
-    prose, calls = [], []
-    at = 0
-    while (start := message.find(_FUNCTION, at)) >= 0:
-        prose.append(message[at:start])
-        name_end = message.find(">", start)
-        if name_end < 0:
-            at = start
-            break
-        end = message.find(_END_FUNCTION, name_end)
-        body = message[name_end + 1 : end if end >= 0 else len(message)]
-        calls.append((message[start + len(_FUNCTION) : name_end].strip(), _parameters(body)))
-        at = end + len(_END_FUNCTION) if end >= 0 else len(message)
-    prose.append(message[at:])
-    return Actions("\n".join(t.strip() for t in prose if t.strip()), calls)
 
 
 def _parameters(body: str) -> str:
@@ -354,7 +344,7 @@ class Conversation:
     def take(self, step: Step, thread: str = MAIN) -> None:
         at = logged_iso(words(step.timestamp))
         text = content(step.message)
-        facts = carried.read(step.extra.agentsignals, OfEvent) if step.extra is not None else None
+        facts = round_trip.read(step.extra.agentsignals, OfEvent) if step.extra is not None else None
         handed_on, self._compacted = self._compacted, False
         if facts is not None and step.source == "system":
             self.builder.event(facts.kind, None if facts.wordless else text, at, None, thread)
@@ -374,7 +364,7 @@ class Conversation:
         if thread == MAIN and not self.goes_on:
             turn = self.builder.turn("prompt" if has_words(step.message) else "attachment", text, at)
             if step.extra is not None:
-                carried.restore(turn, carried.read(step.extra.agentsignals, OfTurn))
+                round_trip.restore(turn, round_trip.read(step.extra.agentsignals, OfTurn))
         else:
             self._meta(text, at, thread)
 
@@ -384,7 +374,10 @@ class Conversation:
     def _system(self, step: Step, text: str, at: int | None, thread: str) -> None:
         managed = step.extra.context_management if step.extra is not None else None
         if managed is not None and managed.type == COMPACTION:
-            self.builder.event("compaction", _compaction(managed), at, None, thread)
+            trigger = words(managed.trigger)
+            self.builder.event(
+                "compaction", msgspec.json.encode({"trigger": trigger} if trigger else {}).decode(), at, None, thread
+            )
             self._compacted = self.builder.session.agent.startswith(_TERMINUS)
         if text:
             self._meta(text, at, thread)
@@ -419,16 +412,33 @@ class Conversation:
         else:
             self._results(step, calls, at, thread)
         for call in calls:
-            carried.restore(call, self._facts[call.call_id])
+            round_trip.restore(call, self._facts[call.call_id])
 
     def _model_call(self, step: Step, at: int | None, thread: str) -> Row:
         named = words(step.model_name)
         full = self.model is not None and named is not None and self.model.endswith(f"/{named}")
         row = self.builder.step(None, self.model if full else named or self.model, at, thread)
         if step.metrics is not None:
-            _count(row, step.metrics)
+            # Cached tokens, and those written to the cache where it says so, are part of the prompt's.
+            metrics = step.metrics
+            extra = metrics.extra
+            prompt, cached = count(metrics.prompt_tokens), count(metrics.cached_tokens)
+            written = None
+            if extra is not None:
+                says = (extra.cache_creation_input_tokens, extra.cache_write_tokens)
+                written = next((n for s in says if (n := count(s)) is not None), None)
+            if prompt is not None:
+                rest = prompt - (cached or 0)
+                row.input_tokens = max(rest - (written or 0) if rest >= (written or 0) else rest, 0)
+            row.output_tokens = count(metrics.completion_tokens)
+            row.cache_read_tokens, row.cache_write_tokens = cached, written
+            if extra is not None:
+                thoughts = (extra.reasoning_tokens, extra.reasoning_output_tokens, extra.thoughts_tokens)
+                row.reasoning_tokens = next((n for t in thoughts if (n := count(t)) is not None), None)
+            row.cost_usd = amount(metrics.cost_usd)
+            row.cost_source = "recorded" if row.cost_usd is not None else None
         if step.extra is not None:
-            carried.restore(row, carried.read(step.extra.agentsignals, OfStep))
+            round_trip.restore(row, round_trip.read(step.extra.agentsignals, OfStep))
         return row
 
     def _is_repeated(self, request: _Request, thread: str) -> bool:
@@ -445,7 +455,7 @@ class Conversation:
         if logged is not None:
             self._ids[thread, logged] = call_id
         self._asked[call_id] = (name, arguments)
-        self._facts[call_id] = carried.read(carried_in(request.extra), OfCall)
+        self._facts[call_id] = round_trip.read(carried_in(request.extra), OfCall)
         call = self._calls[call_id] = self.builder.call(call_id, name, arguments, tool(name), at, row, thread)
         return call
 
@@ -496,31 +506,6 @@ def _json(call: Call) -> str:
         return msgspec.json.format(bytes(call.arguments or Raw(b"{}")), indent=-1).decode("utf-8", "replace")
     except msgspec.DecodeError:
         return bytes(call.arguments).decode("utf-8", "replace")
-
-
-def _compaction(managed: ContextManagement) -> str:
-    trigger = words(managed.trigger)
-    return msgspec.json.encode({"trigger": trigger} if trigger else {}).decode()
-
-
-def _count(row: Row, metrics: Metrics) -> None:
-    """Cached tokens, and those written to the cache where it says so, are part of the prompt's."""
-    extra = metrics.extra
-    prompt, cached = count(metrics.prompt_tokens), count(metrics.cached_tokens)
-    written = None
-    if extra is not None:
-        says = (extra.cache_creation_input_tokens, extra.cache_write_tokens)
-        written = next((n for s in says if (n := count(s)) is not None), None)
-    if prompt is not None:
-        rest = prompt - (cached or 0)
-        row.input_tokens = max(rest - (written or 0) if rest >= (written or 0) else rest, 0)
-    row.output_tokens = count(metrics.completion_tokens)
-    row.cache_read_tokens, row.cache_write_tokens = cached, written
-    if extra is not None:
-        thoughts = (extra.reasoning_tokens, extra.reasoning_output_tokens, extra.thoughts_tokens)
-        row.reasoning_tokens = next((n for t in thoughts if (n := count(t)) is not None), None)
-    row.cost_usd = amount(metrics.cost_usd)
-    row.cost_source = "recorded" if row.cost_usd is not None else None
 
 
 _DEEPEST = 30
@@ -595,13 +580,12 @@ def _kind(step: Step) -> str:
 def _named_by_others(files: dict[str, _File]) -> Iterator[str]:
     """The files that belong to the run of another one."""
     for file in files.values():
-        named = [file.beside(file.trajectory.continued_trajectory_ref, files), *_referred(file, files)]
+        # The files that a trajectory's results came from; None for those that are embedded or not there.
+        named = [
+            file.beside(file.trajectory.continued_trajectory_ref, files),
+            *[_file_of(ref, file, files) for step in file.steps if step is not None for ref in refs(step)],
+        ]
         yield from (other.path for other in named if other is not None and other is not file)
-
-
-def _referred(file: _File, files: dict[str, _File]) -> list[_File | None]:
-    """The files that a trajectory's results came from; None for those that are embedded or not there."""
-    return [_file_of(ref, file, files) for step in file.steps if step is not None for ref in refs(step)]
 
 
 def _file_of(ref: Ref, file: _File, files: dict[str, _File]) -> _File | None:
@@ -644,7 +628,7 @@ class _Run:
         self.builder.session.repo = head.source.repo_hint
         self.model = words(self.agent.model_name) if self.agent is not None else None
         self.carried = carried_in(head.trajectory.extra)
-        self.facts = carried.read(self.carried, OfSession)
+        self.facts = round_trip.read(self.carried, OfSession)
         if self.facts is not None:
             self.builder.where(self.facts.cwd, self.facts.branch)
         self._names: Counter[str] = Counter()
@@ -663,8 +647,8 @@ class _Run:
             name = next(iter(embedded))
             self._thread(talk, embedded.pop(name), name, embedded, read_so_far)
         session = self.builder.finish()
-        placement.put_back(session, self.carried)
-        carried.restore(session, self.facts)
+        round_trip.put_back(session, self.carried)
+        round_trip.restore(session, self.facts)
         return session
 
     def _take(self, talk: Conversation, file: _File, thread: str) -> None:

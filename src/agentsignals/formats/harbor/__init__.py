@@ -29,21 +29,17 @@ def claims(head: Head) -> Claim | None:
     keys = document.keys()
     folder = posixpath.dirname(head.path)
     if keys >= _TRIAL and keys & _TRIAL_ALSO:
-        return Claim(keys=_named(document), root=folder, gathers=True)
+        own_id = document.get("id")
+        return Claim(keys=[f"trial:{own_id}"] if isinstance(own_id, str) and own_id else [], root=folder, gathers=True)
     if keys >= _TRIAL_CONFIG or (keys >= _TRIAL_LOCK and _is_locked(document.get("task"))):
         return Claim(keys=[], root=folder, gathers=True)
-    if keys >= _JOB or ("job_name" in keys and keys & _JOB_CONFIG_ALSO) or _is_lock(document):
+    if (
+        keys >= _JOB
+        or ("job_name" in keys and keys & _JOB_CONFIG_ALSO)
+        or (isinstance(document.get("harbor"), dict) and "trials" in document)
+    ):
         return Claim(keys=[], lends=folder)
     return Claim(keys=[], companion=True) if _is_ctrf(document) or _is_reward(document, head.path) else None
-
-
-def _named(document: dict[str, object]) -> list[str]:
-    own_id = document.get("id")
-    return [f"trial:{own_id}"] if isinstance(own_id, str) and own_id else []
-
-
-def _is_lock(document: dict[str, object]) -> bool:
-    return isinstance(document.get("harbor"), dict) and "trials" in document
 
 
 def _is_locked(task: object) -> bool:

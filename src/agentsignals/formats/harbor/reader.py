@@ -221,9 +221,10 @@ SECRET = re.compile(r"(?:api_?key|secret|password|credential|token)$", re.IGNORE
 def trial_knobs(config: Config, dataset: str | None, info: AgentInfo | None) -> dict[str, Any]:
     """The knobs a trial's configuration names. What it leaves to the task (its timeout) or to defaults is not said."""
     agent = config.agent or Agent()
+    version = word(info.version) if info is not None else None
     settings: dict[str, Any] = {
         "agent_type": word(agent.name) or word(agent.import_path) or (word(info.name) if info is not None else None),
-        "agent_version": _version(info),
+        "agent_version": (version if version != "unknown" else None),
         "model_id": word(agent.model_name) or _model(info),
         "dataset": dataset,
         "timeout_s": _timeout(config, agent),
@@ -256,11 +257,6 @@ def job_knobs(config: Config) -> dict[str, Any]:
         "max_retries": number(retry.max_retries) if retry is not None else None,
     }
     return {name: value for name, value in settings.items() if value is not None}
-
-
-def _version(info: AgentInfo | None) -> str | None:
-    version = word(info.version) if info is not None else None
-    return version if version != "unknown" else None
 
 
 def _model(info: AgentInfo | None) -> str | None:
@@ -405,7 +401,16 @@ def _parts(source: Input, record: object, jobs: dict[str, Config]) -> list[Attem
     if isinstance(record, Job | Lock):
         return [_of_job(source, root, record)]
     if isinstance(record, Ctrf):
-        return _of_tests(source, root, record)
+        verified = verification(record)
+        if verified is None:
+            return []
+        part = Attempt(root=root, scope="trial", verification=verified, kinds=["test_report"])
+        counts = f"{len(verified.passed or ())} tests pass, {len(verified.failed or ())} fail"
+        crash = (
+            f"; the verifier itself broke: {verified.message[:_MESSAGE_CHARS]}" if verified.status == "crashed" else ""
+        )
+        _Sayings(source, part).add(counts + crash, "verification")
+        return [part]
     return [_of_rewards(source, root, record)] if isinstance(record, dict) else []
 
 
@@ -457,9 +462,18 @@ def _of_result(source: Input, root: str, result: Result, jobs: dict[str, Config]
     )
     statements = _Sayings(source, part)
     statements.knobs()
-    _verdict(result, part, statements)
+    rewards = _numbers(result.verifier_result.rewards) if result.verifier_result is not None else {}
+    if rewards:
+        _reward(rewards, part, statements)
     _ending(result, part, statements)
-    _times(result, part, statements)
+    # Most of a trial's time may be set-up: the agent's own is told apart.
+    whole = Times(result.started_at, result.finished_at)
+    part.started_at, part.ended_at = moment(result.started_at), moment(result.finished_at)
+    part.wall_time_s = whole.seconds
+    part.agent_time_s = result.agent_execution.seconds if result.agent_execution is not None else None
+    if part.wall_time_s is not None or part.started_at is not None:
+        text = f"the trial took {part.wall_time_s} s, of which the agent {part.agent_time_s} s"
+        statements.add(text, "wall_time_s", "agent_time_s", "started_at", "ended_at")
     _usage(result, part, statements)
     return part
 
@@ -483,12 +497,6 @@ class _Sayings:
 
 def _numbers(rewards: dict[str, Any] | None) -> dict[str, float]:
     return {k: float(n) for k, v in (rewards or {}).items() if (n := number(v)) is not None}
-
-
-def _verdict(result: Result, part: Attempt, statements: _Sayings) -> None:
-    rewards = _numbers(result.verifier_result.rewards) if result.verifier_result is not None else {}
-    if rewards:
-        _reward(rewards, part, statements)
 
 
 def _reward(rewards: dict[str, float], part: Attempt, statements: _Sayings) -> None:
@@ -525,17 +533,6 @@ def _ending_of(part: Attempt) -> Ending:
     if part.verification is not None:
         return "verifier"
     return "budget" if part.exception in _OUT_OF_BUDGET else "infrastructure"
-
-
-def _times(result: Result, part: Attempt, statements: _Sayings) -> None:
-    """Most of a trial's time may be set-up: the agent's own is told apart."""
-    whole = Times(result.started_at, result.finished_at)
-    part.started_at, part.ended_at = moment(result.started_at), moment(result.finished_at)
-    part.wall_time_s = whole.seconds
-    part.agent_time_s = result.agent_execution.seconds if result.agent_execution is not None else None
-    if part.wall_time_s is not None or part.started_at is not None:
-        text = f"the trial took {part.wall_time_s} s, of which the agent {part.agent_time_s} s"
-        statements.add(text, "wall_time_s", "agent_time_s", "started_at", "ended_at")
 
 
 def _usage(result: Result, part: Attempt, statements: _Sayings) -> None:
@@ -606,17 +603,6 @@ def _of_job(source: Input, root: str, record: Job | Lock) -> Attempt:
     part.run_id = word(record.id)
     statements.add(f"job: {count(record.n_total_trials)} trials, {done} done, {errors} with an exception", "run_id")
     return part
-
-
-def _of_tests(source: Input, root: str, report: Ctrf) -> list[Attempt]:
-    verified = verification(report)
-    if verified is None:
-        return []
-    part = Attempt(root=root, scope="trial", verification=verified, kinds=["test_report"])
-    counts = f"{len(verified.passed or ())} tests pass, {len(verified.failed or ())} fail"
-    crash = f"; the verifier itself broke: {verified.message[:_MESSAGE_CHARS]}" if verified.status == "crashed" else ""
-    _Sayings(source, part).add(counts + crash, "verification")
-    return [part]
 
 
 def _of_rewards(source: Input, root: str, rewards: dict[str, float]) -> Attempt:

@@ -425,7 +425,13 @@ class Reader:
     def _assistant(self, message: Message, text: str, at: int | None, thread: str, step: Step | None) -> None:
         for part in message.content if isinstance(message.content, list) else ():
             if part.type == "reasoning":
-                self._builder.event("thinking", _reasoning(part), at, step, thread)
+                self._builder.event(
+                    "thinking",
+                    (part.summary or "") if part.redacted else (part.reasoning or part.summary or ""),
+                    at,
+                    step,
+                    thread,
+                )
         if text:
             self._builder.event("text", text, at, step, thread)
         for call in message.tool_calls or ():
@@ -507,10 +513,6 @@ def _bill(step: Step, usage: Usage | None, cached: bool) -> None:
     step.reasoning_tokens = usage.reasoning_tokens
     if usage.total_cost is not None:
         step.cost_usd, step.cost_source = usage.total_cost, "recorded"
-
-
-def _reasoning(part: Part) -> str:
-    return (part.summary or "") if part.redacted else (part.reasoning or part.summary or "")
 
 
 def _result_text(encoded: str) -> str:
@@ -637,10 +639,6 @@ def _session(
         refuse(artifact, "session_id_of_another")
         return None
     session_ids.add(session_id)
-    return _read(source, header, place, sample, session_id)
-
-
-def _read(source: Input, header: Header, place: str, sample: Sample, session_id: str) -> tuple[Session, Attempt]:
     artifact_id = source.artifact.artifact_id
     session = Session(
         session_id=session_id,

@@ -336,7 +336,9 @@ def sample_of(contents: Contents, members: list[Member], artifact: Artifact) -> 
     left = MAX_DOCUMENT_BYTES
     placed: list[tuple[str, int, bytes]] = []
     for member in members:
-        name, start = _place_of(member)
+        # The list of a chunk, empty of the shell, and the number of its first item.
+        match = MEMBER.match(member.name)
+        name, start = (match[2] or "", int(match[3] or 0)) if match is not None else ("", 0)
         try:
             data = contents.of(member)
         except MemberError as problem:
@@ -355,30 +357,20 @@ def sample_of(contents: Contents, members: list[Member], artifact: Artifact) -> 
         return None
     for name, start, data in placed[1:]:
         try:
-            _add(sample, name, start, data)
+            if name == "attachments":
+                sample.attachments |= {str(n): text for n, text in enumerate(_texts(data), start)}
+            elif name == "events":
+                sample.events += _raws(data)
+            else:
+                items = _raws(data)
+                missing = start - len(sample.message_pool)
+                if not 0 <= missing <= _GAP_MOST:
+                    raise msgspec.ValidationError(f"A chunk of messages begins at {start}.")
+                sample.message_pool += [MISSING] * missing + items
         except UNREADABLE:
             _lost(artifact, "bad_shape")
     sample.messages = spanned(sample.message_refs, sample.message_pool)
     return sample
-
-
-def _place_of(member: Member) -> tuple[str, int]:
-    """The list of a chunk, empty of the shell, and the number of its first item."""
-    match = MEMBER.match(member.name)
-    return (match[2] or "", int(match[3] or 0)) if match is not None else ("", 0)
-
-
-def _add(sample: Sample, name: str, start: int, data: bytes) -> None:
-    if name == "attachments":
-        sample.attachments |= {str(n): text for n, text in enumerate(_texts(data), start)}
-    elif name == "events":
-        sample.events += _raws(data)
-    else:
-        items = _raws(data)
-        missing = start - len(sample.message_pool)
-        if not 0 <= missing <= _GAP_MOST:
-            raise msgspec.ValidationError(f"A chunk of messages begins at {start}.")
-        sample.message_pool += [MISSING] * missing + items
 
 
 def _lost(artifact: Artifact, reason: str) -> None:

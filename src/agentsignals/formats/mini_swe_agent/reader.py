@@ -147,7 +147,8 @@ def _decode(data: memoryview | bytes) -> Document:
     """Decode a document, or a bare list of messages."""
     if bytes(data[:64]).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[":
         return Document(decoder(list[Raw]).decode(data))
-    return decoder(Document).decode(data)
+    document: Document = decoder(Document).decode(data)
+    return document
 
 
 class Reader(Conversation):
@@ -216,9 +217,9 @@ class Reader(Conversation):
         if text.strip():
             builder.event("text", text.strip(), at, step)
         for n, (call_id, command) in enumerate(commands):
-            call_id = call_id or f"message-{builder.line}.{n}"
             arguments = msgspec.json.encode({"command": command})
-            self.open.append(builder.call(call_id, "bash", arguments, SHELL, at, step))
+            named = call_id or f"message-{builder.line}.{n}"
+            self.open.append(builder.call(named, "bash", arguments, SHELL, at, step))
 
     def observe(self, message: Message, at: int | None) -> None:
         """Record the answer to a command. After a reply without a command it says what the reply should have been."""

@@ -370,21 +370,17 @@ def _folders(inputs: list[Input]) -> dict[str, _Folder]:
             folder.state = document(source.data, source.artifact, decode_state)
             if folder.state is not None:
                 saw(source.artifact, "state")
-                folder.uses = _uses(folder.state, source)
+                # What each use of a model came to; one that can't be read costs itself alone.
+                logged = folder.state.stats.usage_to_metrics
+                metrics = dict(zip(logged, each(list(logged.values()), decode_metrics, source.artifact), strict=True))
+                tally(source.artifact, "use", [None for of_use in metrics.values() if of_use is None])
+                folder.uses = {use: of_use for use, of_use in metrics.items() if of_use is not None}
         elif (event := document(source.data, source.artifact, decode_event)) is not None:
             saw(source.artifact, event.kind[:80] or "untyped")
             folder.files.append(_File(source, event, int(name[1])))
     for folder in folders.values():
         folder.files.sort(key=lambda f: (f.number, f.event.timestamp or "", f.event.id))
     return folders
-
-
-def _uses(state: State, source: Input) -> dict[str, Metrics]:
-    """What each use of a model came to; one that can't be read costs itself alone."""
-    logged = state.stats.usage_to_metrics
-    metrics = dict(zip(logged, each(list(logged.values()), decode_metrics, source.artifact), strict=True))
-    tally(source.artifact, "use", [None for of_use in metrics.values() if of_use is None])
-    return {use: of_use for use, of_use in metrics.items() if of_use is not None}
 
 
 def _session(session_id: str, folder: _Folder, logged: set[str | None], zone_us: int) -> Session:
@@ -399,7 +395,20 @@ def _session(session_id: str, folder: _Folder, logged: set[str | None], zone_us:
         at = logged_iso(file.event.timestamp)
         builder.artifact_id, builder.line = file.source.artifact.artifact_id, 1
         talk.take(file.event, at - zone_us if at is not None else None, MAIN if file.event.id in live else ABANDONED)
-    _count(builder, folder, logged)
+    # Tokens stand in the state alone, by the answers of the model. A subagent's are there too; where its
+    # own folder is not among the files, and for calls of which no event is, they are closing steps.
+    steps = {step.message_id: step for step in builder.session.steps}
+    for use, tokens, cost in _calls(folder):
+        step = steps.get(tokens.response_id)
+        if step is None:
+            if tokens.response_id in logged:
+                continue
+            thread = use if use.startswith(_OF_SUBAGENT) else MAIN
+            step = builder.step(tokens.response_id or None, tokens.model, thread=thread)
+            step.stop_reason = SESSION_TOTAL
+        step.model = tokens.model
+        tokens.charge(step)
+        pay(step, cost)
     model = state.agent.llm.model if state.agent is not None and state.agent.llm is not None else None
     made = builder.finish()
     made.model = made.model or model
@@ -442,20 +451,3 @@ def _zone_us(folders: Collection[_Folder]) -> int:
             if abs(zone) <= _FURTHEST_US and abs(apart - zone) <= _NEAR_US:
                 ahead[zone] += 1
     return ahead.most_common(1)[0][0] if ahead else 0
-
-
-def _count(builder: SessionBuilder, folder: _Folder, logged: set[str | None]) -> None:
-    """Tokens stand in the state alone, by the answers of the model. A subagent's are there too; where its own folder is
-    not among the files, and for calls of which no event is, they are closing steps."""
-    steps = {step.message_id: step for step in builder.session.steps}
-    for use, tokens, cost in _calls(folder):
-        step = steps.get(tokens.response_id)
-        if step is None:
-            if tokens.response_id in logged:
-                continue
-            thread = use if use.startswith(_OF_SUBAGENT) else MAIN
-            step = builder.step(tokens.response_id or None, tokens.model, thread=thread)
-            step.stop_reason = SESSION_TOTAL
-        step.model = tokens.model
-        tokens.charge(step)
-        pay(step, cost)

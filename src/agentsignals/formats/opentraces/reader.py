@@ -1,23 +1,29 @@
-"""OpenTraces records as sessions: steps as messages and model calls, observations as results."""
+"""Read OpenTraces records, each a session: steps as messages and model calls, observations as results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Raw, Struct, field, structs
 
-from agentsignals.formats import Input, Reading, gathered
-from agentsignals.formats import bounds as figures
+from agentsignals.formats import Input, Reading, bounds, gathered
 from agentsignals.formats.any_agent import ANYBODY, tool
-from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
-from agentsignals.formats.records import lines, read_before, saw
-from agentsignals.model import MAIN, RAN, Artifact, Attempt, CallStatus, Session, Statement, logged_iso
-from agentsignals.model import Step as ModelCall
-from agentsignals.model import round_trip as carried
-from agentsignals.model import round_trip as placement
+from agentsignals.formats.records import decoder, lines, read_before, saw
+from agentsignals.formats.usage import charge, tokens_of
+from agentsignals.model import (
+    MAIN,
+    RAN,
+    Artifact,
+    Attempt,
+    CallStatus,
+    Session,
+    Statement,
+    logged_iso,
+    round_trip,
+)
 from agentsignals.model.round_trip import OfCall, OfEvent, OfRecord, OfSession, OfStep, OfTurn
 
 
@@ -36,14 +42,12 @@ class Observation(Struct):
 
 
 class Usage(Struct):
+    """Tokens of a model call. The schema fills in 0 for what is not known, so all zeros mean nothing."""
+
     input_tokens: object = None
     output_tokens: object = None
     cache_read_tokens: object = None
     cache_write_tokens: object = None
-
-    def says(self) -> bool:
-        """The schema fills in 0 for what is not known: all zeros say nothing."""
-        return any((self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens))
 
 
 class Step(Struct, kw_only=True):
@@ -84,7 +88,7 @@ class Outcome(Struct):
 
 
 class Metadata(Struct):
-    """What the producer adds; ours says where the session ran, and what the schema has no field for."""
+    """Facts of the producer. Ours adds the working folder and what the schema has no field for."""
 
     cwd: str | None = None
     agentsignals: Raw = Raw()
@@ -106,12 +110,11 @@ class Record(Struct, kw_only=True):
 
 
 _ENDINGS: dict[str, CallStatus] = {"rejected": "rejected", "cancelled": "cancelled", "unknown": "unknown"}
-"""What our own writer says of calls that were not carried out, or of which nothing is known; other words are errors."""
-_decode = msgspec.json.Decoder(Record).decode
+"""Words of our own writer for calls that did not run, or whose end is unknown. Other words are errors."""
 
 
 def read(inputs: list[Input]) -> Reading:
-    """Every record as a session; of several records of one session the youngest generation, else the longest."""
+    """Read every record as a session. Of several of one session the youngest generation counts, else the longest."""
     best: dict[str, tuple[tuple[int, int], Record, Artifact, int]] = {}
     for source in inputs:
         for name, rank, number, record in _records(source, source.artifact):
@@ -121,7 +124,7 @@ def read(inputs: list[Input]) -> Reading:
 
 
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
-    """The same records, in their order: looked for first, and read when they come again."""
+    """Yield the same records in file order: a first pass chooses them, a second one reads them."""
     chosen: dict[str, tuple[tuple[int, int], int, int]] = {}
     for n, source in enumerate(inputs):
         for name, rank, number, _ in _records(source, source.artifact):
@@ -135,38 +138,34 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
 
 
 def _records(source: Input, artifact: Artifact) -> Iterator[tuple[str, tuple[int, int], int, Record]]:
-    """Each record with its session, its rank among the session's, and its line."""
-    for number, record in lines(source.data, artifact, _decode):
+    """Yield each record with its session id, its rank among the session's records, and its line."""
+    for number, record in lines(source.data, artifact, decoder(Record).decode):
         saw(artifact, "record")
         yield record.session_id or record.trace_id, (record.generation_index, len(record.steps)), number, record
 
 
 def _reading(name: str, record: Record, artifact: Artifact, number: int) -> Reading:
-    session = _Conversation(name, record, artifact, number).session
-    return Reading(
-        [session], attempts=[_attempt(name, record, artifact, number)] if record.outcome.reward is not None else []
-    )
+    """Read a record. One that carries a reward was a run of a task."""
+    reading, outcome = Reading([Reader(name, record, artifact, number).build()]), record.outcome
+    if outcome.reward is not None:
+        text = f"outcome: reward {outcome.reward}, ended {outcome.terminal_state}"
+        fields = ["reward", "exit_status"]
+        part = Attempt(
+            root=f"{artifact.path}#{name}",
+            session_id=name,
+            session_artifact=artifact.artifact_id,
+            trial_id=record.trace_id,
+            reward=bounds.number(outcome.reward),
+            exit_status=outcome.terminal_state,
+            knobs={"model_id": record.agent.model} if record.agent.model else {},
+            statements=[Statement(text=text, artifact_id=artifact.artifact_id, line=number, fields=fields)],
+        )
+        reading.attempts.append(part)
+    return reading
 
 
-def _attempt(name: str, record: Record, artifact: Artifact, number: int) -> Attempt:
-    """A record that carries a reward was a run of a task."""
-    text = f"outcome: reward {record.outcome.reward}, ended {record.outcome.terminal_state}"
-    return Attempt(
-        root=f"{artifact.path}#{name}",
-        session_id=name,
-        session_artifact=artifact.artifact_id,
-        trial_id=record.trace_id,
-        reward=figures.number(record.outcome.reward),
-        exit_status=record.outcome.terminal_state,
-        knobs={"model_id": record.agent.model} if record.agent.model else {},
-        statements=[
-            Statement(text=text, artifact_id=artifact.artifact_id, line=number, fields=["reward", "exit_status"])
-        ],
-    )
-
-
-class _Conversation:
-    """Plays one record into a session."""
+class Reader(Conversation):
+    profile = ANYBODY
 
     def __init__(self, name: str, record: Record, artifact: Artifact, number: int) -> None:
         session = Session(
@@ -179,93 +178,82 @@ class _Conversation:
         session.agent_version, session.model = record.agent.version, record.agent.model
         session.repo = record.task.repository
         session.started_at, session.ended_at = logged_iso(record.timestamp_start), logged_iso(record.timestamp_end)
-        self.builder = SessionBuilder(session, ANYBODY)
+        super().__init__(session)
         self.builder.line = number
-        self.touched: set[str] = set()
+        self.record = record
         self.carries = bool(record.metadata.agentsignals)
-        self.facts = carried.read(record.metadata.agentsignals, OfRecord) or OfRecord()
+        self.facts = round_trip.read(record.metadata.agentsignals, OfRecord) or OfRecord()
+
+    def build(self) -> Session:
+        record, ended = self.record, self.session.ended_at
         self.builder.where(record.metadata.cwd, record.environment.vcs.branch)
         for n, step in enumerate(record.steps):
-            self._step(n, step)
-        ended = session.ended_at
-        self.session = self.builder.finish()
+            self.take(n, step)
+        session = self.builder.finish()
         if ended is not None:
-            self.session.ended_at = max(ended, self.session.ended_at or ended)
-        placement.put_back(self.session, self.facts.session)
-        carried.restore(self.session, carried.read(self.facts.session, OfSession))
+            session.ended_at = max(ended, session.ended_at or ended)
+        round_trip.put_back(session, self.facts.session)
+        round_trip.restore(session, round_trip.read(self.facts.session, OfSession))
+        return session
 
-    def _step(self, n: int, step: Step) -> None:
+    def take(self, n: int, step: Step) -> None:
         at = logged_iso(step.timestamp)
-        thread = (step.agent_role or "subagent") if step.call_type == "subagent" else MAIN
-        facts = carried.read(self.facts.events.get(str(n), Raw()), OfEvent)
+        self.thread = (step.agent_role or "subagent") if step.call_type == "subagent" else MAIN
+        facts = round_trip.read(self.facts.events.get(str(n), Raw()), OfEvent)
         if facts is not None and step.role == "system":
-            self.builder.event(facts.kind, None if facts.wordless else step.content, at, thread=thread)
-        elif step.role == "user":
-            if thread == MAIN and step.content is not None:
-                turn = self.builder.turn("prompt", step.content, at)
-                carried.restore(turn, carried.read(self.facts.turns.get(str(n), Raw()), OfTurn))
-            elif step.content:
-                self.builder.event("meta", step.content, at, thread=thread)
+            self.event(facts.kind, None if facts.wordless else step.content, at)
+        elif step.role == "user" and self.thread == MAIN and step.content is not None:
+            turn = self.builder.turn("prompt", step.content, at)
+            round_trip.restore(turn, round_trip.read(self.facts.turns.get(str(n), Raw()), OfTurn))
+        elif step.role == "user" and step.content:
+            self.event("meta", step.content, at)
         elif step.role == "agent":
-            self._agent(n, step, at, thread)
-        elif step.role != "system":
+            self.answer(n, step, at)
+        elif step.role not in ("system", "user"):
             self.builder.event("unknown", f"step of role {step.role!r}: {step.content or ''}", at)
         elif step.content:
             self.builder.event("meta", step.content, at)
 
-    def _agent(self, n: int, step: Step, at: int | None, thread: str) -> None:
-        facts = self.facts.steps.get(str(n))
-        call_of_model = None
+    def answer(self, n: int, step: Step, at: int | None) -> None:
+        facts, usage, row = self.facts.steps.get(str(n)), step.token_usage, None
         if facts is not None or not self.carries:  # else words that no recorded call of the model said
-            call_of_model = self.builder.step(None, step.model, at, thread)
-        if call_of_model is not None and facts is not None:
-            carried.restore(call_of_model, carried.read(facts, OfStep))
-        elif call_of_model is not None and step.token_usage is not None and step.token_usage.says():
-            _count(call_of_model, step.token_usage)
+            row = self.builder.step(None, step.model, at, self.thread)
+        if row is not None and facts is not None:
+            round_trip.restore(row, round_trip.read(facts, OfStep))
+        elif row is not None and usage is not None and any(structs.astuple(usage)):
+            charge(row, tokens_of(usage, "apart"))
         if step.reasoning_content:
-            self.builder.event("thinking", step.reasoning_content, at, call_of_model, thread)
+            self.event("thinking", step.reasoning_content, at, row)
         if step.content:
-            self.builder.event("text", step.content, at, call_of_model, thread)
-        first_call = len(self.builder.session.tool_calls)
+            self.event("text", step.content, at, row)
+        first_call = len(self.session.tool_calls)
+        facts_of: dict[str, OfCall | None] = {}
+        ended: dict[str, int | None] = {}
         for call in step.tool_calls:
+            call_id, name = call.tool_call_id, call.tool_name
             arguments = bytes(call.input).decode("utf-8", "replace") or "{}"
-            self.builder.call(
-                call.tool_call_id, call.tool_name, arguments, tool(call.tool_name), at, call_of_model, thread
-            )
-        took = {c.tool_call_id: figures.count(c.duration_ms) for c in step.tool_calls}
-        facts_of = {c.tool_call_id: self._of_call(n, c.tool_call_id) for c in step.tool_calls}
-        commands = {c.call_id for c in self.builder.session.tool_calls[first_call:] if c.command is not None}
+            self.builder.call(call_id, name, arguments, tool(name), at, row, self.thread)
+            facts_of[call_id] = round_trip.read(self.facts.calls.get(f"{n}:{call_id}", Raw()), OfCall)
+            ms = bounds.count(call.duration_ms)
+            ended[call_id] = at + ms * 1000 if at is not None and ms is not None else None
+        calls = self.session.tool_calls[first_call:]
+        commands = {c.call_id for c in calls if c.command is not None}
         for seen in step.observations:
-            ms = took.get(seen.source_call_id)
-            ended = at + ms * 1000 if at is not None and ms is not None else None
-            facts_of_call = facts_of.get(seen.source_call_id)
-            self._observed(seen, facts_of_call, ended, thread, seen.source_call_id in commands)
-        for made in self.builder.session.tool_calls[first_call:]:
-            carried.restore(made, facts_of[made.call_id])
+            call_id = seen.source_call_id
+            self.observe(seen, facts_of.get(call_id), ended.get(call_id), call_id in commands)
+        for made in calls:
+            round_trip.restore(made, facts_of[made.call_id])
 
-    def _of_call(self, n: int, call_id: str) -> OfCall | None:
-        return carried.read(self.facts.calls.get(f"{n}:{call_id}", Raw()), OfCall)
-
-    def _observed(self, seen: Observation, facts: OfCall | None, at: int | None, thread: str, ran: bool) -> None:
+    def observe(self, seen: Observation, facts: OfCall | None, at: int | None, ran: bool) -> None:
         if seen.error == "no_result" and seen.content is None:
             return
         text = seen.content if seen.content is not None else seen.output_summary or ""
         if facts is not None:
-            call = self.builder.result(
-                seen.source_call_id, text, facts.status, facts.ended_at, thread, facts.exit_code, facts.error_class
-            )
+            status, at, code, error = facts.status, facts.ended_at, facts.exit_code, facts.error_class
         else:  # written by others: a command's exit code is in its text, or nowhere
             code = exit_code(text) if ran else None
             status = "ok" if seen.error is None else _ENDINGS.get(seen.error, "error")
             error = None if code else seen.error
-            call = self.builder.result(seen.source_call_id, text, status, at, thread, code, error)
+        call = self.builder.result(seen.source_call_id, text, status, at, self.thread, code, error)
         if call is not None and call.status in RAN and call.class_ == "edit":
-            record_arguments(self.builder, call, self.touched)
-        if call is not None and call.path:
-            self.touched.add(call.path)
-
-
-def _count(row: ModelCall, usage: Usage) -> None:
-    row.input_tokens, row.output_tokens = figures.count(usage.input_tokens), figures.count(usage.output_tokens)
-    row.cache_read_tokens = figures.count(usage.cache_read_tokens)
-    row.cache_write_tokens = figures.count(usage.cache_write_tokens)
+            record_arguments(self.builder, call)

@@ -119,22 +119,18 @@ def plain(raw: Raw, depth: int = 0) -> Any:
     if value.arrayValue is not None:
         return [plain(v, depth + 1) for v in value.arrayValue.values]
     if value.kvlistValue is not None:
-        return _named(value.kvlistValue, depth)
+        attributes: dict[str, Any] = {}
+        for inner in value.kvlistValue.values:
+            try:
+                pair = _pair(inner)
+            except UNREADABLE:
+                continue
+            attributes[pair.key] = plain(pair.value, depth + 1)
+        return attributes
     if isinstance(value.intValue, str):
         return as_int(value.intValue)
     simple = (value.stringValue, value.intValue, value.doubleValue, value.boolValue)
     return next((v for v in simple if v is not None), None)
-
-
-def _named(listed: Listed, depth: int) -> dict[str, Any]:
-    attributes: dict[str, Any] = {}
-    for raw in listed.values:
-        try:
-            pair = _pair(raw)
-        except UNREADABLE:
-            continue
-        attributes[pair.key] = plain(pair.value, depth + 1)
-    return attributes
 
 
 def as_int(value: object) -> int | None:
@@ -260,7 +256,10 @@ def _message(raw: object) -> list[Message]:
     texts: list[str] = []
     for part in _list(raw.get("parts")):
         _part(part, made, texts)
-    content = _content(raw.get("content"))
+    # Content as a list of parts where it is one written as JSON.
+    value = raw.get("content")
+    decoded = _json(value) if isinstance(value, str) and value.startswith("[{") else value
+    content = decoded if isinstance(decoded, list) else value
     if isinstance(content, list):
         for part in content:
             _part(part, made, texts)
@@ -315,12 +314,6 @@ def _numbered(facts: dict[str, Any], name: str) -> Iterator[Message]:
             calls.append({k: facts.get(f"{call}.{k}") for k in ("id", "name", "arguments")})
         message = {k: facts.get(f"{place}.{k}") for k in ("role", "content", "tool_call_id", "finish_reason")}
         yield from _message({**message, "tool_calls": calls})
-
-
-def _content(value: object) -> object:
-    """Content as a list of parts where it is one written as JSON."""
-    decoded = _json(value) if isinstance(value, str) and value.startswith("[{") else value
-    return decoded if isinstance(decoded, list) else value
 
 
 def _list(value: object) -> list[Any]:
@@ -444,7 +437,18 @@ class Conversation:
         model = moment.facts.get("gen_ai.response.model") or moment.facts.get("gen_ai.request.model")
         step = self._builder.step(None, as_text(model) or None, moment.ended, thread)
         step.message_id = as_text(moment.facts.get("gen_ai.response.id")) or None
-        _bill(step, moment.facts)
+        # Input tokens count the cached ones (the conventions say SHOULD), unless more were cached than
+        # counted.
+        facts = moment.facts
+        total_input, out, read, write, reasoning = (
+            next((n for name in k if (n := _tokens(facts.get(name))) is not None), None)
+            for k in (_INPUT, _OUTPUT, _READ, _WRITE, _REASONING)
+        )
+        cached = (read or 0) + (write or 0)
+        step.input_tokens = total_input - cached if total_input is not None and cached <= total_input else total_input
+        step.output_tokens, step.cache_read_tokens, step.cache_write_tokens = out, read, write
+        step.reasoning_tokens = reasoning
+        step.service_tier = special(next((facts[name] for name in _TIER if name in facts), None))
         reasons = moment.facts.get("gen_ai.response.finish_reasons")
         if isinstance(reasons, list) and reasons:
             step.stop_reason = as_text(reasons[0])
@@ -517,20 +521,6 @@ class Conversation:
             record_arguments(self._builder, call, self._touched)
         if call.path:
             self._touched.add(call.path)
-
-
-def _bill(step: Step, facts: dict[str, Any]) -> None:
-    """Input tokens count the cached ones (the conventions say SHOULD), unless more were cached than counted."""
-    total_input, out, read, write, reasoning = (_count(facts, k) for k in (_INPUT, _OUTPUT, _READ, _WRITE, _REASONING))
-    cached = (read or 0) + (write or 0)
-    step.input_tokens = total_input - cached if total_input is not None and cached <= total_input else total_input
-    step.output_tokens, step.cache_read_tokens, step.cache_write_tokens = out, read, write
-    step.reasoning_tokens = reasoning
-    step.service_tier = special(next((facts[name] for name in _TIER if name in facts), None))
-
-
-def _count(facts: dict[str, Any], names: tuple[str, ...]) -> int | None:
-    return next((n for name in names if (n := _tokens(facts.get(name))) is not None), None)
 
 
 def _tokens(value: object) -> int | None:

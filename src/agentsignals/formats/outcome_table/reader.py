@@ -110,6 +110,7 @@ def _part(source: Input, columns: Columns, is_reward: bool, line: int, row: Mapp
     task, run = str(row[columns.task or ""]), read.get("run_id")
     became = "not judged" if reward is None else f"reward {reward:g}"
     status = read.get("exit_status") or (passed if isinstance(passed, str) and is_missing(passed) else None)
+    seconds = score_of(read.get("wall_time_s"))
     part = Attempt(
         root=f"{artifact.path}/{line}",
         scope="trial",
@@ -121,7 +122,7 @@ def _part(source: Input, columns: Columns, is_reward: bool, line: int, row: Mapp
         cost_usd=amount(score_of(read.get("cost_usd"))),
         input_tokens=count(score_of(read.get("input_tokens"))),
         output_tokens=count(score_of(read.get("output_tokens"))),
-        wall_time_s=_seconds(read.get("wall_time_s")),
+        wall_time_s=seconds if seconds is not None and seconds >= 0 else None,
         patch=[] if row.get(columns.settings.get("model_patch", "")) == "" else None,
         observed=observed,
     )
@@ -133,11 +134,6 @@ def _part(source: Input, columns: Columns, is_reward: bool, line: int, row: Mapp
 
 
 _FIELDS = ("rewards", "exit_status", "cost_usd", "input_tokens", "output_tokens", "wall_time_s", "patch")
-
-
-def _seconds(value: object) -> float | None:
-    seconds = score_of(value)
-    return seconds if seconds is not None and seconds >= 0 else None
 
 
 def _is_setting(value: object) -> bool:

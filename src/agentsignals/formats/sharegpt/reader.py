@@ -66,11 +66,6 @@ def answer_of(value: str) -> AgentMessage:
         if thought:
             answer.thoughts.append(thought)
         at = _skip(value, stop + len(_THOUGHT)) if stop >= 0 else len(value)
-    _calls(value, at, answer)
-    return answer
-
-
-def _calls(value: str, at: int, answer: AgentMessage) -> None:
     text = at
     while (start := value.find(_CALL, at)) >= 0:
         payload, end = _payload(value, start + len(_CALL), _CALLED)
@@ -81,6 +76,7 @@ def _calls(value: str, at: int, answer: AgentMessage) -> None:
             answer.calls.append(call)
             text = end
     _keep(answer.texts, value[text:])
+    return answer
 
 
 def results_of(value: str) -> list[Answered]:
@@ -229,7 +225,16 @@ def _rows(source: Input) -> Iterator[tuple[int, Row]]:
     """Rows with their line, or their place in the list. Lines are decoded one by one, however long the file is."""
     start = bytes(source.data[:64]).lstrip(b"\xef\xbb\xbf \t\r\n")
     if is_list(source.data) or (start[:1] == b"{" and _is_wrapper(source.data)):
-        yield from _listed(source)
+        document = read_document(source, _document, "rows")
+        raws = document.rows if isinstance(document, _Document) else document or []
+        if isinstance(document, _Document) and not raws:
+            raws = [Raw(bytes(source.data))]  # one row, printed over several lines
+        for number, row in enumerate((each([raw], _row, source.artifact)[0] for raw in raws), 1):
+            source.artifact.records += 1
+            if row is None:
+                skip(source.artifact, "bad_shape")
+            else:
+                yield number, row
     else:
         yield from lines(source.data, source.artifact, decode_row)
 
@@ -240,19 +245,6 @@ def _is_wrapper(data: bytes) -> bool:
     rows, first = _ROWS.search(head), _CONVERSATION.search(head)
     wraps = rows is not None and (first is None or rows.start() < first.start())
     return wraps or (head.lstrip().partition(b"\n")[0].strip() == b"{" and b"\n{" not in head)
-
-
-def _listed(source: Input) -> Iterator[tuple[int, Row]]:
-    document = read_document(source, _document, "rows")
-    raws = document.rows if isinstance(document, _Document) else document or []
-    if isinstance(document, _Document) and not raws:
-        raws = [Raw(bytes(source.data))]  # one row, printed over several lines
-    for number, row in enumerate((each([raw], _row, source.artifact)[0] for raw in raws), 1):
-        source.artifact.records += 1
-        if row is None:
-            skip(source.artifact, "bad_shape")
-        else:
-            yield number, row
 
 
 def _row(raw: memoryview | bytes) -> Row:

@@ -1,22 +1,20 @@
-"""The records of an STS conversation as typed structs (design/formats.md#small-formats): only what is read."""
+"""Read STS conversations (design/formats.md#small-formats). The structs hold only the fields that are read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
-from agentsignals.formats import any_agent as agents
+from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.bounds import count
-from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.conversation import Conversation
+from agentsignals.formats.documents import Snapshot, largest
 from agentsignals.formats.edits import record_arguments
-from agentsignals.formats.records import UNREADABLE, all_lines, saw
-from agentsignals.model import ABANDONED, MAIN, CallStatus, Session, Step, logged_ms
-from agentsignals.model import round_trip as carried
-from agentsignals.model import round_trip as placement
+from agentsignals.formats.records import all_lines, decoded, decoder, saw
+from agentsignals.model import ABANDONED, MAIN, CallStatus, Session, logged_ms, round_trip
 from agentsignals.model.round_trip import OfCall, OfEvent, OfSession, OfStep, OfTurn
 
 
@@ -26,7 +24,7 @@ class Part(Struct, gc=False):
 
 
 PARTS = frozenset(("text", "image", "image_url", "input_audio", "input_video", "file"))
-"""The kinds of parts that there are; the attached ones have no words."""
+"""Types of message parts. Attached parts hold no text."""
 
 
 class Function(Struct, gc=False):
@@ -39,11 +37,11 @@ class Call(Struct, gc=False):
     id: str | None = None
     function: Function | None = None
     agentsignals: Raw = Raw()
-    """What our own export adds (`model.carried`), here and on messages and headers."""
+    """Facts that our own export adds (`model.round_trip`) to calls, messages and headers."""
 
 
 class Used(Struct, gc=False):
-    """What one model call used: `prompt_n` were read anew, `cache_n` were not, `predicted_n` written."""
+    """Tokens of a model call: `prompt_n` processed, `cache_n` cached, `predicted_n` generated."""
 
     prompt_n: float | None = None
     predicted_n: float | None = None
@@ -64,7 +62,7 @@ class Run(Struct, gc=False):
 
 
 class Timings(Used, gc=False):
-    """Of the last model call of a run; `agentic` tells of all. The same stands at every answer of the run."""
+    """Usage of the last model call of a run; `agentic` holds all calls. Every answer of the run repeats it."""
 
     agentic: Run | None = None
 
@@ -102,210 +100,171 @@ class Line(Struct, gc=False, kw_only=True):
     cwd: str | None = None
     agentsignals: Raw = Raw()
 
+    @property
+    def kind(self) -> str:
+        if self.type == "session":
+            return "session"
+        return f"message.{self.message.role}" if self.message is not None else f"other.{self.type}"
 
-DECODER = msgspec.json.Decoder(Line)
-decode = DECODER.decode
 
+class File(Struct):
+    """The header, the numbered messages, and the numbered lines that are neither."""
 
-# STS conversations of one family, and each as a session.
-
-_Numbered = tuple[int, Message]
+    header: Line
+    messages: list[tuple[int, Message]]
+    others: list[tuple[int, str]]
 
 
 def read(inputs: list[Input]) -> Reading:
-    """All files of one family; of several snapshots of a session the one with most messages."""
-    best: dict[str, _File] = {}
-    for file in sorted((_File(i) for i in inputs), key=lambda f: f.fullness, reverse=True):
-        kept = best.setdefault(file.session_id, file)
-        if kept is not file:
-            file.source.artifact.note = f"superseded by {kept.source.artifact.artifact_id}"
-            saw(file.source.artifact, "repeated", len(file.messages))
-    return Reading([_Reader(best[name]).session() for name in sorted(best)])
+    """Read all files of a group. Of several snapshots of a session the one with most messages counts."""
+    return Reading([Reader(snapshot).build() for snapshot in largest(map(_snapshot, inputs))])
 
 
-class _File:
-    """The decoded lines of one file."""
-
-    def __init__(self, source: Input) -> None:
-        self.source = source
-        numbers, lines = all_lines(source.data, source.artifact, DECODER, decode)
-        for line in lines:
-            saw(source.artifact, _kind(line))
-        self.header = next((line for line in lines if line.type == "session"), Line())
-        self.messages = [(n, line.message) for n, line in zip(numbers, lines, strict=True) if line.message is not None]
-        odd = [n for n, line in zip(numbers, lines, strict=True) if _kind(line).startswith("other")]
-        rows = bytes(source.data).split(b"\n") if odd else []
-        self.others = [(n, rows[n - 1].decode("utf-8", "replace")) for n in odd]
-        self.session_id = self.header.id or source.session_hint or source.artifact.artifact_id
-        self.fullness = (len(self.messages), len(source.data), source.artifact.sha256, source.artifact.artifact_id)
-
-
-def _kind(line: Line) -> str:
-    if line.type == "session":
-        return "session"
-    return f"message.{line.message.role}" if line.message is not None else f"other.{line.type}"
+def _snapshot(source: Input) -> Snapshot[File]:
+    numbers, lines = all_lines(source.data, source.artifact, decoder(Line), decoder(Line).decode)
+    for line in lines:
+        saw(source.artifact, line.kind)
+    numbered = list(zip(numbers, lines, strict=True))
+    odd = [n for n, line in numbered if line.kind.startswith("other")]
+    rows = bytes(source.data).split(b"\n") if odd else []
+    file = File(
+        next((line for line in lines if line.type == "session"), Line()),
+        [(n, line.message) for n, line in numbered if line.message is not None],
+        [(n, rows[n - 1].decode("utf-8", "replace")) for n in odd],
+    )
+    session_id = file.header.id or source.session_hint or source.artifact.artifact_id
+    return Snapshot(source, file, session_id, len(file.messages))
 
 
-class _Reader:
-    """One session in the making."""
+class Reader(Conversation):
+    profile = ANYBODY
 
-    def __init__(self, file: _File) -> None:
-        artifact, header = file.source.artifact, file.header
+    def __init__(self, snapshot: Snapshot[File]) -> None:
+        file, header = snapshot.document, snapshot.document.header
         session = Session(
-            session_id=file.session_id,
+            session_id=snapshot.session_id,
             context="product",
             format="sts",
             agent=header.harness or "unknown",
-            artifact_id=artifact.artifact_id,
+            artifact_id=snapshot.source.artifact.artifact_id,
         )
-        session.title, session.repo = header.name, file.source.repo_hint
-        self.builder = SessionBuilder(session, agents.ANYBODY)
+        session.title, session.repo = header.name, snapshot.source.repo_hint
+        super().__init__(session)
         self.builder.where(header.cwd)
-        self.messages = file.messages
-        self.others = file.others
-        self.live = _live(file.messages, header.currNode)
-        self.touched: set[str] = set()
+        self.file, self.messages = file, [message for _, message in file.messages]
         self.used: dict[int, Used] = {}
-        self.facts = carried.read(header.agentsignals, OfSession)
+        self.facts = round_trip.read(header.agentsignals, OfSession)
         self.facts_of: dict[str, OfCall | None] = {}
-        """Of calls, by their ids."""
+        """Carried facts of calls, by call id."""
         self.ended: dict[str, CallStatus] = {}
-        """What the figures of a run say of a call: whether it failed. Of other calls nothing does."""
+        """Status of calls by id, as the figures of a run give it."""
 
-    def session(self) -> Session:
-        for run in _runs(self.messages, self.live):
+    def build(self) -> Session:
+        live = self._live()
+        for run in self._runs(live):
             self._account(run)
-        for n, (line, message) in enumerate(self.messages):
-            self.builder.line = line
-            self._message(n, message, MAIN if n in self.live else ABANDONED)
-        for line, text in self.others:
+        for n, (line, message) in enumerate(self.file.messages):
+            self.builder.line, self.thread = line, MAIN if n in live else ABANDONED
+            self.take(n, message)
+        for line, text in self.file.others:
             self.builder.line = line
             self.builder.event("unknown", text)
-        for call in self.builder.session.tool_calls:
-            carried.restore(call, self.facts_of.get(call.call_id))
+        for call in self.session.tool_calls:
+            round_trip.restore(call, self.facts_of.get(call.call_id))
         session = self.builder.finish()
-        for _, last in self.messages[-1:]:
-            placement.put_back(session, last.agentsignals)
-        carried.restore(session, self.facts)
+        for last in self.messages[-1:]:
+            round_trip.put_back(session, last.agentsignals)
+        round_trip.restore(session, self.facts)
         return session
 
+    def _live(self) -> set[int]:
+        """Return the messages from the current one up to the root. Without parents all are one conversation."""
+        messages = self.messages
+        if all(m.parent is None for m in messages):
+            return set(range(len(messages)))
+        place: dict[str | None, int] = {m.id: n for n, m in enumerate(messages) if m.id is not None}
+        at = place.get(self.file.header.currNode, len(messages) - 1)
+        live: set[int] = set()
+        while at >= 0 and at not in live:
+            live.add(at)
+            if messages[at].parent is None:
+                break
+            at = place.get(messages[at].parent, at - 1)  # a lost line must not abandon what was said before it
+        return live
+
+    def _runs(self, live: set[int]) -> Iterator[list[int]]:
+        """Yield the answers between one prompt and the next, on each side of a fork by itself."""
+        for side in (live, set(range(len(self.messages))) - live):
+            run: list[int] = []
+            for n in sorted(side):
+                if self.messages[n].role == "user" and run:
+                    yield run
+                    run = []
+                if self.messages[n].role == "assistant":
+                    run.append(n)
+            if run:
+                yield run
+
     def _account(self, run: list[int]) -> None:
-        """What each answer of a run used, and which of its calls failed. All repeat the figures of the whole run."""
-        timings = [m.timings for n in run for m in [self.messages[n][1]] if m.timings is not None]
-        whole = timings[-1] if timings else None
+        """Note the usage of each answer of a run, and which calls failed. Every answer repeats the run's figures."""
+        timings = {n: t for n in run if (t := self.messages[n].timings) is not None}
+        whole = next(reversed(timings.values()), None)
         turns = whole.agentic.perTurn if whole is not None and whole.agentic is not None else None
         if turns is None:
-            self.used.update({n: u for n in run for u in [self.messages[n][1].timings] if u is not None})
+            self.used.update(timings)
             return
         for n, turn in zip(run, turns, strict=False) if len(turns) == len(run) else ():
-            if turn.llm is not None:
-                self.used[n] = _with_cache(turn.llm, whole)
-            calls = self.messages[n][1].toolCalls or ()
-            ran = turn.toolCalls or ()
-            for asked, run_call in zip(calls, ran, strict=False):
-                if asked.id and run_call.success is not None:
-                    self.ended[asked.id] = "ok" if run_call.success else "error"
+            if (used := turn.llm) is not None:
+                # A call of a run says nothing of its cache. The run's figures do, for the call that they are of.
+                same = whole is not None and (whole.prompt_n, whole.predicted_n) == (used.prompt_n, used.predicted_n)
+                cached = whole.cache_n if same and whole is not None else used.cache_n
+                self.used[n] = Used(used.prompt_n, used.predicted_n, cached)
+            for asked, ran in zip(self.messages[n].toolCalls or (), turn.toolCalls or (), strict=False):
+                if asked.id and ran.success is not None:
+                    self.ended[asked.id] = "ok" if ran.success else "error"
 
-    def _message(self, n: int, message: Message, thread: str) -> None:
-        at = logged_ms(message.timestamp)
-        if message.role == "user" and thread == MAIN:
-            turn = self.builder.turn("prompt", message.text, at)
-            carried.restore(turn, carried.read(message.agentsignals, OfTurn))
+    def take(self, n: int, message: Message) -> None:
+        at, text = logged_ms(message.timestamp), message.text
+        if message.role == "user" and self.thread == MAIN:
+            turn = self.builder.turn("prompt", text, at)
+            round_trip.restore(turn, round_trip.read(message.agentsignals, OfTurn))
         elif message.role == "assistant":
-            self._answer(n, message, at, thread)
+            self.answer(n, message, at)
         elif message.role == "tool":
-            self._result(message, at, thread)
-        else:
-            facts = carried.read(message.agentsignals, OfEvent)
-            if facts is not None or message.text:
-                kind, words = (
-                    (facts.kind, None if facts.wordless else message.text) if facts else ("meta", message.text)
-                )
-                self.builder.event(kind, words, at, thread=thread)
+            call_id = message.toolCallId or ""
+            facts_of_call = self.facts_of.get(call_id)
+            status: CallStatus = (facts_of_call and facts_of_call.status) or self.ended.get(call_id, "unknown")
+            call = self.builder.result(call_id, text, status, at, self.thread)
+            if call is not None and status != "error" and call.class_ == "edit":
+                record_arguments(self.builder, call)
+        elif (facts := round_trip.read(message.agentsignals, OfEvent)) is not None:
+            self.event(facts.kind, None if facts.wordless else text, at)
+        elif text:
+            self.event("meta", text, at)
         if isinstance(message.content, list):
-            self.builder.unread((part.type or "" for part in message.content), PARTS, at, thread)
+            self.builder.unread((part.type or "" for part in message.content), PARTS, at, self.thread)
 
-    def _answer(self, n: int, message: Message, at: int | None, thread: str) -> None:
-        facts = carried.read(message.agentsignals, OfStep)
+    def answer(self, n: int, message: Message, at: int | None) -> None:
+        facts = round_trip.read(message.agentsignals, OfStep)
         step = None
         if facts is not None or self.facts is None:  # else words that no recorded call of the model said
-            step = self.builder.step(message.id, message.model, at, thread)
-            used = self.used.get(n)
-            if used is not None:
-                _bill(step, used)
-            carried.restore(step, facts)
+            step = self.builder.step(message.id, message.model, at, self.thread)
+            if (used := self.used.get(n)) is not None:
+                step.input_tokens, step.output_tokens = count(used.prompt_n), count(used.predicted_n)
+                step.cache_read_tokens = count(used.cache_n)
+            round_trip.restore(step, facts)
         if message.reasoningContent:
-            self.builder.event("thinking", message.reasoningContent, at, step, thread)
+            self.event("thinking", message.reasoningContent, at, step)
         if message.text:
-            self.builder.event("text", message.text, at, step, thread)
+            self.event("text", message.text, at, step)
         for order, call in enumerate(message.toolCalls or ()):
             if call.function is None:
-                self.builder.event("unknown", "call without a function", at, step, thread)
+                self.event("unknown", "call without a function", at, step)
                 continue
-            name, arguments = call.function.name or "", _arguments(call.function.arguments)
+            name, raw = call.function.name or "", call.function.arguments
+            arguments = decoded(raw, str) if raw else "{}"
+            if arguments is None:
+                arguments = bytes(raw).decode("utf-8", "replace")
             call_id = call.id or f"{n}#{order}"
-            self.facts_of[call_id] = carried.read(call.agentsignals, OfCall)
-            self.builder.call(call_id, name, arguments, agents.tool(name), at, step, thread)
-
-    def _result(self, message: Message, at: int | None, thread: str) -> None:
-        call_id = message.toolCallId or ""
-        facts = self.facts_of.get(call_id)
-        status: CallStatus = (facts and facts.status) or self.ended.get(call_id, "unknown")
-        call = self.builder.result(call_id, message.text, status, at, thread)
-        if call is None:
-            return
-        if status != "error" and call.class_ == "edit":
-            record_arguments(self.builder, call, self.touched)
-        if call.path:
-            self.touched.add(call.path)
-
-
-def _live(messages: list[_Numbered], leaf: str | None) -> set[int]:
-    """The messages on the way from the current one to the root. Without parents they are one conversation."""
-    if all(m.parent is None for _, m in messages):
-        return set(range(len(messages)))
-    place: dict[str | None, int] = {m.id: n for n, (_, m) in enumerate(messages) if m.id is not None}
-    at = place.get(leaf, len(messages) - 1)
-    live: set[int] = set()
-    while at >= 0 and at not in live:
-        live.add(at)
-        parent = messages[at][1].parent
-        if parent is None:
-            break
-        at = place.get(parent, at - 1)  # a lost line must not abandon what was said before it
-    return live
-
-
-def _runs(messages: list[_Numbered], live: set[int]) -> Iterator[list[int]]:
-    """The answers between one prompt and the next, on each side of a fork by itself."""
-    for side in (live, set(range(len(messages))) - live):
-        run: list[int] = []
-        for n in sorted(side):
-            role = messages[n][1].role
-            if role == "user" and run:
-                yield run
-                run = []
-            if role == "assistant":
-                run.append(n)
-        if run:
-            yield run
-
-
-def _with_cache(used: Used, whole: Timings | None) -> Used:
-    """A call of a run says nothing of its cache; the figures of the run do, for the call they are of."""
-    same = whole is not None and (whole.prompt_n, whole.predicted_n) == (used.prompt_n, used.predicted_n)
-    return Used(used.prompt_n, used.predicted_n, whole.cache_n if same and whole is not None else used.cache_n)
-
-
-def _bill(step: Step, used: Used) -> None:
-    step.input_tokens, step.output_tokens = count(used.prompt_n), count(used.predicted_n)
-    step.cache_read_tokens = count(used.cache_n)
-
-
-def _arguments(raw: Raw) -> str:
-    """Arguments as JSON; the format has them as a text."""
-    try:
-        value = msgspec.json.decode(raw) if raw else "{}"
-    except UNREADABLE:
-        value = None
-    return value if isinstance(value, str) else bytes(raw).decode("utf-8", "replace")
+            self.facts_of[call_id] = round_trip.read(call.agentsignals, OfCall)
+            self.builder.call(call_id, name, arguments, tool(name), at, step, self.thread)

@@ -114,7 +114,8 @@ def _decoded(inputs: list[Input]) -> Iterator[tuple[Input, str, dict[str, Any]]]
         if isinstance(first.get("event"), str):
             yield source, "output", first
             continue
-        if _is_history(first):
+        # One record a line, each naming its run and its agent.
+        if "agent" in first and bool(first.keys() & RUN_ID) and not first.keys() & CAPS and "reward" not in first:
             rows: list[tuple[int, dict[str, Any]]] = list(recs.lines(source.data, source.artifact, _document))
             recs.saw(source.artifact, "history_row", len(rows))
             yield source, "history", {"rows": rows}
@@ -136,11 +137,6 @@ def _first_line(data: bytes) -> dict[str, Any]:
         return _document(bytes(data[: stop if stop >= 0 else len(data)]))
     except recs.UNREADABLE:
         return {}
-
-
-def _is_history(first: dict[str, Any]) -> bool:
-    """One record a line, each naming its run and its agent."""
-    return "agent" in first and bool(first.keys() & RUN_ID) and not first.keys() & CAPS and "reward" not in first
 
 
 def _run_id(document: dict[str, Any]) -> str | None:
@@ -179,7 +175,14 @@ def _facts(source: Input, root: str, record: dict[str, Any], scope: str) -> Atte
     part.exit_status = word(facts.get("exit_status")) or word(facts.get("status"))
     if isinstance(facts.get("patch_applies"), bool):
         part.verification = Verification(patch_applies=facts["patch_applies"])
-    part.localization = _localization(facts)
+    # The controller's modes, verbatim, under the inventory's names; they may stand in a signal of their
+    # own.
+    inner: dict[str, Any] = next(
+        (facts[k] for k in ("localization_signal", "localization") if isinstance(facts.get(k), dict)), {}
+    )
+    merged = {**facts, **_by_snake(inner)}
+    modes = {name: merged[key] for key, name in _MODES.items() if key in merged}
+    part.localization = modes or None
     part.knobs = knobs(record)
     names = ("task_id", "reward", "timed_out", "wall_time_s", "exit_status", "verification", "localization")
     fields = [n for n in names if getattr(part, n) is not None]
@@ -207,16 +210,6 @@ def _duration(facts: dict[str, Any]) -> float | None:
 
 def _moment(value: object) -> int | None:
     return moment(value) if isinstance(value, str) else logged_ms(value)
-
-
-def _localization(facts: dict[str, Any]) -> dict[str, Any] | None:
-    """The controller's modes, verbatim, under the inventory's names; they may stand in a signal of their own."""
-    inner: dict[str, Any] = next(
-        (facts[k] for k in ("localization_signal", "localization") if isinstance(facts.get(k), dict)), {}
-    )
-    merged = {**facts, **_by_snake(inner)}
-    modes = {name: merged[key] for key, name in _MODES.items() if key in merged}
-    return modes or None
 
 
 def _of_report(source: Input, root: str, report: dict[str, Any]) -> list[Attempt]:

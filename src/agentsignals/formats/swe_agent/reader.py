@@ -362,13 +362,13 @@ def _runs(source: Input, document: Document) -> Iterator[_Run]:
 def _pieces(source: Input, steps: list[Raw], messages: list[Raw]) -> tuple[list[Step | None], list[Message]]:
     read_steps = each(steps, records.decode_step, source.artifact)
     read_messages = each(messages, records.decode_message, source.artifact)
-    tally(source.artifact, "step", [None if s is None else _kind(s) for s in read_steps])
+    tally(
+        source.artifact,
+        "step",
+        [None if s is None else ("action" if as_text(s.action).strip() else "no_action") for s in read_steps],
+    )
     tally(source.artifact, "message", [None if m is None else m.type for m in read_messages])
     return read_steps, [m for m in read_messages if m is not None]
-
-
-def _kind(step: Step) -> str:
-    return "action" if as_text(step.action).strip() else "no_action"
 
 
 def _attempt(run: _Run) -> tuple[Session, Attempt]:
@@ -376,7 +376,8 @@ def _attempt(run: _Run) -> tuple[Session, Attempt]:
     config = records.config_of(run.document.replay_config)
     set_to = knobs(config, run.index or 0)
     stated_id, stated = problem(config)
-    task = _task(run, stated_id)
+    named = as_text(run.document.environment)
+    task = stated_id or (named if named not in _NO_INSTANCE else "") or stem_of(run.source.artifact.path)
     session = Session(
         session_id="", context="eval", format="swe-agent", agent="swe-agent", artifact_id=source.artifact.artifact_id
     )
@@ -392,15 +393,12 @@ def _attempt(run: _Run) -> tuple[Session, Attempt]:
     return session, _part(run, session, canonical(task), set_to)
 
 
-def _task(run: _Run, stated_id: str | None) -> str:
-    named = as_text(run.document.environment)
-    return stated_id or (named if named not in _NO_INSTANCE else "") or stem_of(run.source.artifact.path)
-
-
 def _part(run: _Run, session: Session, task: str, set_to: dict[str, Any]) -> Attempt:
     path, info, stats = run.source.artifact.path, run.info, run.info.model_stats or records.ModelStats()
     exit_status = as_text(info.exit_status) or None
     goes_by = run_of(path)
+    # By the exit status. What was there when the run broke off is submitted all the same: `submitted
+    # (exit_cost)`.
     part = Attempt(
         root=root_of(path),
         attempt_index=run.index,
@@ -412,7 +410,7 @@ def _part(run: _Run, session: Session, task: str, set_to: dict[str, Any]) -> Att
         session_artifact=session.artifact_id,
         knobs=set_to,
         exit_status=exit_status,
-        ending=_ending(exit_status) if exit_status is not None else None,
+        ending=_ENDINGS.get(exit_status, "finished") if exit_status is not None else None,
         timed_out=_OUT_OF_TIME in exit_status if exit_status is not None else None,
         input_tokens=count(stats.tokens_sent) or None,
         output_tokens=count(stats.tokens_received) or None,
@@ -425,11 +423,6 @@ def _part(run: _Run, session: Session, task: str, set_to: dict[str, Any]) -> Att
         part.patch, part.patch_text_bytes = [], 0
     _tell(run, part)
     return part
-
-
-def _ending(status: str) -> Ending:
-    """By the exit status. What was there when the run broke off is submitted all the same: `submitted (exit_cost)`."""
-    return _ENDINGS.get(status, "finished")
 
 
 def _tell(run: _Run, part: Attempt) -> None:

@@ -138,7 +138,9 @@ _decode_any = msgspec.json.Decoder().decode
 
 def state_of(step: Step) -> State:
     """The state after a step; nothing is known when it can't be read."""
-    return _state(step.state) or _state(_text(step.state).encode("utf-8", "replace")) or State()
+    return (
+        _state(step.state) or _state((_or_none(step.state, _decode_text) or "").encode("utf-8", "replace")) or State()
+    )
 
 
 def info_of(raw: Raw) -> Info:
@@ -174,10 +176,6 @@ def as_text(value: object) -> str:
 
 def _state(raw: Raw | bytes) -> State | None:
     return _or_none(raw, _decode_state)
-
-
-def _text(raw: Raw) -> str:
-    return _or_none(raw, _decode_text) or ""
 
 
 def _or_none(raw: Raw | bytes, decode: Decode[T]) -> T | None:
@@ -433,7 +431,24 @@ def record(builder: SessionBuilder, call: ToolCall, action: Action, observation:
     if call.class_ != "edit" or call.status != "ok":
         return
     if action.name == "str_replace_editor":
-        _edited(builder, call, action, observation)
+        # The commands of `str_replace_editor`.
+        command, new = action.text("command"), action.text("new_str")
+        if command == "create":
+            builder.edit(call, None, "create", [created(action.text("file_text"))])
+        elif command == "str_replace":
+            builder.edit(call, None, "modify", [_placed(action.text("old_str"), new, observation)])
+        elif command == "insert":
+            line = action.number("insert_line")
+            n = max(new.count("\n") + 1, 1)
+            start = None if line is None else line + 1
+            hunk = (
+                Hunk(added=n, removed=0)
+                if start is None
+                else Hunk(start_line=start, end_line=start + n - 1, added=n, removed=0, old_start=start)
+            )
+            builder.edit(call, None, "modify", [hunk])
+        else:  # undo_edit: what it brings back is not told
+            builder.edit(call, None, "modify", [])
     elif action.name == "create":
         builder.edit(call, None, "create", [created("")])
     elif action.name == "insert":
@@ -445,27 +460,6 @@ def record(builder: SessionBuilder, call: ToolCall, action: Action, observation:
         grown = after - before if before is not None and after is not None else None
         builder.edit(call, None, "modify", [_of_range(action, grown, observation)])
     else:
-        builder.edit(call, None, "modify", [])
-
-
-def _edited(builder: SessionBuilder, call: ToolCall, action: Action, observation: str) -> None:
-    """The commands of `str_replace_editor`."""
-    command, new = action.text("command"), action.text("new_str")
-    if command == "create":
-        builder.edit(call, None, "create", [created(action.text("file_text"))])
-    elif command == "str_replace":
-        builder.edit(call, None, "modify", [_placed(action.text("old_str"), new, observation)])
-    elif command == "insert":
-        line = action.number("insert_line")
-        n = max(new.count("\n") + 1, 1)
-        start = None if line is None else line + 1
-        hunk = (
-            Hunk(added=n, removed=0)
-            if start is None
-            else Hunk(start_line=start, end_line=start + n - 1, added=n, removed=0, old_start=start)
-        )
-        builder.edit(call, None, "modify", [hunk])
-    else:  # undo_edit: what it brings back is not told
         builder.edit(call, None, "modify", [])
 
 

@@ -45,7 +45,9 @@ def _of_run(document: dict[str, object], head: Head) -> Claim | None:
         return Claim(keys=names_of(head.path, next(iter(document))) if len(document) == 1 else [], root=folder)
     if document.keys() >= _PREDICTION:
         # One prediction lies with its trajectory; many, a line each, serve the trials below.
-        alone = not _has_several(head) and is_beside(head.path, document["instance_id"])
+        alone = not (len(head.records) > 1 or (bool(head.records) and not head.complete)) and is_beside(
+            head.path, document["instance_id"]
+        )
         return Claim(keys=[], root=folder) if alone else _of_predictions(head.path)
     if all(isinstance(v, dict) and v.keys() >= _PREDICTION for v in document.values()) or _begins_predictions(
         document, head
@@ -112,10 +114,6 @@ def _is_report(document: dict[str, object], head: Head) -> bool:
     if all(isinstance(v, dict) and "patch_successfully_applied" in v for v in values):
         return True
     return values == [CUT] and _IN_REPORT.search(head.text) is not None
-
-
-def _has_several(head: Head) -> bool:
-    return len(head.records) > 1 or (bool(head.records) and not head.complete)
 
 
 def _begins_predictions(document: dict[str, object], head: Head) -> bool:

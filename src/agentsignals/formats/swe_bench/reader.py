@@ -540,7 +540,8 @@ def _prediction_parts(source: Input) -> list[Attempt]:
 
 
 def _predictions(source: Input) -> list[Prediction]:
-    if _is_lines(source):
+    # JSON Lines: so named, or a line of it is a prediction by itself, whichever of them is broken.
+    if source.artifact.path.endswith(".jsonl") or any(map(_is_prediction, bytes(source.data).split(b"\n"))):
         return [p for _, p in lines(source.data, source.artifact, _decode_prediction)]
     entries = document(source.data, source.artifact, _decode_entries_files)
     if entries is None:
@@ -550,11 +551,6 @@ def _predictions(source: Input) -> list[Prediction]:
     for _ in range(len(entries) - len(predictions)):
         skip(source.artifact, "bad_shape")
     return predictions
-
-
-def _is_lines(source: Input) -> bool:
-    """JSON Lines: so named, or a line of it is a prediction by itself, whichever of them is broken."""
-    return source.artifact.path.endswith(".jsonl") or any(map(_is_prediction, bytes(source.data).split(b"\n")))
 
 
 def _is_prediction(line: bytes) -> bool:

@@ -144,6 +144,7 @@ def _part(source: Input, root: str, trial: Trial, line: int) -> Attempt:
     whole = Times(trial.trial_started_at, trial.trial_ended_at)
     agent = Times(trial.agent_started_at, trial.agent_ended_at)
     solved = trial.is_resolved if isinstance(trial.is_resolved, bool) else None
+    # Whether the agent's time was up; nobody knows of a trial without a verdict that names no failure.
     part = Attempt(
         root=root,
         scope="trial",
@@ -155,14 +156,16 @@ def _part(source: Input, root: str, trial: Trial, line: int) -> Attempt:
         ending=_ENDINGS.get(mode, "finished")
         if mode is not None and (solved is not None or mode in _ENDINGS)
         else None,
-        timed_out=_timed_out(mode, solved),
+        timed_out=None if mode is None or (mode in _NO_FAILURE and solved is None) else mode == _AGENT_TIMEOUT,
         started_at=moment(whole.started_at),
         ended_at=moment(whole.finished_at),
         wall_time_s=whole.seconds,
         agent_time_s=agent.seconds,
         kinds=["result_json"],
     )
-    part.input_tokens, part.output_tokens = _usage(trial)
+    # An agent that does not count its tokens reports 0 of them.
+    used = count(trial.total_input_tokens), count(trial.total_output_tokens)
+    part.input_tokens, part.output_tokens = used if any(used) else (None, None)
     tests = part.verification
     counts = f"{len(tests.passed or ())} tests pass, {len(tests.failed or ())} fail" if tests else "no tests"
     fields = ["reward", "verification", "exit_status", "timed_out", "wall_time_s", "agent_time_s", "started_at"]
@@ -170,17 +173,6 @@ def _part(source: Input, root: str, trial: Trial, line: int) -> Attempt:
     text = f"resolved {solved}, failure mode {mode}, {counts}, {part.wall_time_s} s, agent {part.agent_time_s} s"
     part.statements = [Statement(text=text, artifact_id=source.artifact.artifact_id, line=line, fields=fields)]
     return part
-
-
-def _timed_out(mode: str | None, solved: bool | None) -> bool | None:
-    """Whether the agent's time was up; nobody knows of a trial without a verdict that names no failure."""
-    return None if mode is None or (mode in _NO_FAILURE and solved is None) else mode == _AGENT_TIMEOUT
-
-
-def _usage(trial: Trial) -> tuple[int | None, int | None]:
-    """An agent that does not count its tokens reports 0 of them."""
-    used = count(trial.total_input_tokens), count(trial.total_output_tokens)
-    return used if any(used) else (None, None)
 
 
 def _verification(trial: Trial, mode: str | None) -> Verification | None:

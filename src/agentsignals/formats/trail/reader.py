@@ -384,7 +384,14 @@ class Conversation:
         if not answers:
             return
         step = self._builder.step(span.span_id or None, span.text("llm.model_name") or None, span.ended, thread)
-        _bill(step, span)
+        # Prompt tokens count the cached ones too (OpenInference's convention).
+        prompt = span.count("llm.token_count.prompt")
+        read = span.count("llm.token_count.prompt_details.cache_read")
+        write = span.count("llm.token_count.prompt_details.cache_write")
+        step.input_tokens = None if prompt is None else max(prompt - (read or 0) - (write or 0), 0)
+        step.output_tokens = span.count("llm.token_count.completion")
+        step.cache_read_tokens, step.cache_write_tokens = read, write
+        step.reasoning_tokens = span.count("llm.token_count.completion_details.reasoning")
         for place in answers:
             text = span.text(f"{place}.message.content") or _parts(span, lists, f"{place}.message.contents")
             if text:
@@ -471,17 +478,6 @@ def _task_of(span: Span) -> str:
 def _parts(span: Span, lists: Lists, name: str) -> str:
     texts = (span.text(f"{place}.message_content.text") for place in lists.items(name))
     return "\n".join(t for t in texts if t)
-
-
-def _bill(step: Step, span: Span) -> None:
-    """Prompt tokens count the cached ones too (OpenInference's convention)."""
-    prompt = span.count("llm.token_count.prompt")
-    read = span.count("llm.token_count.prompt_details.cache_read")
-    write = span.count("llm.token_count.prompt_details.cache_write")
-    step.input_tokens = None if prompt is None else max(prompt - (read or 0) - (write or 0), 0)
-    step.output_tokens = span.count("llm.token_count.completion")
-    step.cache_read_tokens, step.cache_write_tokens = read, write
-    step.reasoning_tokens = span.count("llm.token_count.completion_details.reasoning")
 
 
 # TRAIL traces of one family: each as a session with its attempt, and the annotations of the same id as labels.
@@ -581,7 +577,15 @@ def _part(source: Input, trace: Trace, conversation: Conversation, session: Sess
     root = trace.spans[0] if len(trace.spans) == 1 else None
     part = Attempt(root=f"trail:{trace.trace_id}", trial_id=trace.trace_id)
     part.session_artifact, part.session_id = artifact_id, session.session_id
-    _treat(part, trace, agent, session)
+    attributes = [span for span in (agent, *trace.spans) if span is not None]
+    observed = {
+        "model_id": session.model,
+        "agent_type": agent.span_name.partition(".")[0] if agent is not None else None,
+        "dataset": next((t for s in attributes if (t := s.text("pat.app"))), None),
+        "max_steps": agent.count("smolagents.max_steps") if agent is not None else None,
+        "tools": agent.text("smolagents.tools_names") or None if agent is not None else None,
+    }
+    part.observed = {k: v for k, v in observed.items() if v}
     _item(part, trace, session, artifact_id)
     answer = agent.text("output.value") if agent is not None else ""
     if looks_like_diff(answer):
@@ -614,18 +618,6 @@ def _part(source: Input, trace: Trace, conversation: Conversation, session: Sess
         part.input_tokens = agent.count("llm.token_count.prompt")
         part.output_tokens = agent.count("llm.token_count.completion")
     return part
-
-
-def _treat(part: Attempt, trace: Trace, agent: Span | None, session: Session) -> None:
-    attributes = [span for span in (agent, *trace.spans) if span is not None]
-    observed = {
-        "model_id": session.model,
-        "agent_type": agent.span_name.partition(".")[0] if agent is not None else None,
-        "dataset": next((t for s in attributes if (t := s.text("pat.app"))), None),
-        "max_steps": agent.count("smolagents.max_steps") if agent is not None else None,
-        "tools": agent.text("smolagents.tools_names") or None if agent is not None else None,
-    }
-    part.observed = {k: v for k, v in observed.items() if v}
 
 
 def _item(part: Attempt, trace: Trace, session: Session, artifact_id: str) -> None:
