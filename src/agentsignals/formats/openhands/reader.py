@@ -1,27 +1,28 @@
-"""The events and the state of an OpenHands conversation as typed structs: only what is read."""
+"""Read OpenHands conversations. The structs hold only the fields that are read."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct, field
 
 from agentsignals.changes.hunks import between, created
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.bounds import amount, count, whole
-from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.bounds import amount, whole
+from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import as_text, each, saw_again, tally
-from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.openhands import EVENT_FILE, PROFILE, conversation_of, folder_of, parent_folder
-from agentsignals.formats.records import UNREADABLE, document, saw
+from agentsignals.formats.records import decoded, decoder, document, saw
+from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import (
     ABANDONED,
     MAIN,
-    RAN,
     SESSION_TOTAL,
     CallStatus,
+    EventKind,
     Session,
     Step,
     ToolCall,
@@ -31,7 +32,7 @@ from agentsignals.model import (
 
 
 class Part(Struct, gc=False):
-    """Of a message or result: text, or images."""
+    """A part of a message or result: text or images."""
 
     type: str = ""
     text: str | None = None
@@ -48,7 +49,7 @@ class Metadata(Struct, gc=False):
 
 
 class Observation(Struct, gc=False, kw_only=True):
-    """What a tool gave back; the last four are of an edit, with the whole file before and after."""
+    """The result of a tool. The last four fields hold an edit, with the whole file before and after."""
 
     content: list[Part] | str = field(default_factory=list)
     is_error: object = None
@@ -66,7 +67,7 @@ class Asked(Struct, gc=False):
 
 
 class Event(Struct, gc=False, kw_only=True):
-    """An event, of any kind."""
+    """An event of any kind."""
 
     id: str = ""
     kind: str = ""
@@ -95,7 +96,7 @@ class Event(Struct, gc=False, kw_only=True):
 
 
 class Tokens(Struct, gc=False, kw_only=True):
-    """Of a model call. `prompt_tokens` count those from the cache and those written to it, too."""
+    """Tokens of a model call. `prompt_tokens` includes those read from the cache and written to it."""
 
     model: str | None = None
     response_id: str = ""
@@ -105,14 +106,6 @@ class Tokens(Struct, gc=False, kw_only=True):
     cache_write_tokens: object = None
     reasoning_tokens: object = None
 
-    def charge(self, step: Step) -> None:
-        """The figures as a model call's."""
-        prompt, read, written = map(count, (self.prompt_tokens, self.cache_read_tokens, self.cache_write_tokens))
-        if prompt is not None:
-            step.input_tokens = max(prompt - (read or 0) - (written or 0), 0)
-        step.output_tokens, step.reasoning_tokens = count(self.completion_tokens), count(self.reasoning_tokens)
-        step.cache_read_tokens, step.cache_write_tokens = read, written
-
 
 class Cost(Struct, gc=False):
     cost: object = None
@@ -120,15 +113,10 @@ class Cost(Struct, gc=False):
 
 
 class Metrics(Struct, gc=False):
-    """Of one use of a model; of what was priced, costs in the same order as usages."""
+    """Calls of one use of a model. Costs have the order of usages, if all calls have a price."""
 
     token_usages: list[Tokens] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
-
-    def calls(self) -> list[tuple[Tokens, Cost | None]]:
-        priced = len(self.costs) == len(self.token_usages)
-        costs = self.costs if priced else [None] * len(self.token_usages)
-        return list(zip(self.token_usages, costs, strict=True))
 
 
 class Stats(Struct, gc=False):
@@ -144,7 +132,7 @@ class Model(Struct, gc=False):
 
 
 class Agent(Struct, gc=False):
-    """Its key, which lies beside the model, is never read."""
+    """The agent's model. The API key beside it is never read."""
 
     llm: Model | None = None
 
@@ -158,172 +146,27 @@ class State(Struct, gc=False, kw_only=True):
     stats: Stats = field(default_factory=Stats)
 
 
-decode_metrics = msgspec.json.Decoder(Metrics).decode
-decode_event = msgspec.json.Decoder(Event).decode
-decode_state = msgspec.json.Decoder(State).decode
-
-
-def text_of(content: list[Part] | str) -> str:
-    """The texts joined."""
-    return content if isinstance(content, str) else "\n".join(part.text for part in content if part.text)
-
-
-def pay(step: Step, cost: Cost | None) -> None:
-    """What LiteLLM reckoned. Nothing is of a model without a price, not of a call that cost nothing."""
-    if cost is not None and (paid := amount(cost.cost)):
-        step.cost_usd, step.cost_source = paid, "recorded"
-
-
-# One OpenHands conversation in the making: events in, turns, model calls, tool calls and edits out.
-
 _QUIET = frozenset(
     (
         *("SystemPromptEvent", "ConversationStateUpdateEvent", "LLMCompletionLogEvent", "TokenEvent"),
         *("StreamingDeltaEvent", "SecurityAnalysisEvent", "CondensationRequest", "CondensationSummaryEvent"),
     )
 )
-"""What the program notes for itself, or repeats."""
-_READ = frozenset(("text", "image"))
-"""Parts of what is said and given back."""
+"""Events that the program notes for itself, or repeats."""
+_PARTS = frozenset(("text", "image"))
 _WORDLESS = ("", "User rejected the action")
 _RUNNING = -1
 """Exit code of a command that had not ended when the agent was answered."""
-
-
-class Conversation:
-    """Takes the events of one conversation in order. A subagent's is asked by another agent: no person talks in it."""
-
-    def __init__(self, builder: SessionBuilder) -> None:
-        self.builder = builder
-        self._touched: set[str] = set()
-
-    def take(self, event: Event, at: int | None, thread: str) -> None:
-        """Adds one event; nothing off the main thread belongs to a turn."""
-        turn = self.builder.turn_index
-        if thread != MAIN:
-            self.builder.turn_index = None
-        self._event(event, at, thread)
-        if thread != MAIN:
-            self.builder.turn_index = turn
-
-    def _event(self, event: Event, at: int | None, thread: str) -> None:
-        builder, kind = self.builder, event.kind
-        if kind == "MessageEvent" and event.llm_message is not None:
-            if event.source == "agent":
-                step = self._step(event, at, thread)
-                self._unread(event.llm_message.content, at, thread)
-                self._say("thinking", event.llm_message.reasoning_content, at, step, thread)
-                self._say("text", text_of(event.llm_message.content), at, step, thread)
-            else:
-                self._message(event, at, thread)
-        elif kind == "ActionEvent":
-            self._action(event, at, thread)
-        elif kind in ("ObservationEvent", "AgentErrorEvent", "UserRejectObservation"):
-            self._answer(event, at, thread)
-        elif kind == "Condensation":
-            self._condensed(event, at, thread)
-        elif kind == "ConversationErrorEvent":
-            builder.event("api_error", f"{event.code}: {event.detail}", at, None, thread)
-        elif kind in ("PauseEvent", "InterruptEvent"):
-            builder.event("interrupt", event.detail or kind, at, None, thread)
-        elif kind == "HookExecutionEvent":
-            builder.event("hook_block" if event.blocked is True else "meta", event.reason or kind, at, None, thread)
-        elif kind not in _QUIET:
-            builder.event("unknown", kind[:80] or "event without a kind", at, None, thread)
-
-    def _step(self, event: Event, at: int | None, thread: str) -> Step:
-        """Calls made at once, and the message with them, are of one answer of the model."""
-        return self.builder.step(event.llm_response_id, None, at, thread)
-
-    def _unread(self, content: list[Part] | str, at: int | None, thread: str) -> None:
-        if not isinstance(content, str):
-            self.builder.unread((part.type for part in content), _READ, at, thread)
-
-    def _say(self, kind: str, text: str | None, at: int | None, step: Step | None, thread: str) -> None:
-        if text and text.strip():
-            self.builder.event("thinking" if kind == "thinking" else "text", text, at, step, thread)
-
-    def _message(self, event: Event, at: int | None, thread: str) -> None:
-        builder, content = self.builder, event.llm_message.content if event.llm_message is not None else ""
-        for parts in (content, event.extended_content):
-            self._unread(parts, at, thread)
-        text = text_of(content).strip()
-        is_persons = event.source == "user" and not event.sender and builder.session.parent_session_id is None
-        if thread != MAIN or not is_persons:
-            builder.event("notification" if event.source != "user" else "meta", text, at, None, thread)
-        elif text or content:
-            builder.turn("prompt" if text else "attachment", text, at)
-        if added := text_of(event.extended_content):  # skills and micro-agents that the words called up
-            builder.event("meta", added, at, None, thread)
-
-    def _action(self, event: Event, at: int | None, thread: str) -> None:
-        step = self._step(event, at, thread)
-        self._say("thinking", event.reasoning_content, at, step, thread)
-        self._say("text", text_of(event.thought), at, step, thread)
-        self._unread(event.thought, at, thread)
-        arguments = as_text(event.tool_call.arguments) if event.tool_call is not None else ""
-        name, call_id = event.tool_name, event.tool_call_id
-        self.builder.call(call_id, name, arguments or "{}", PROFILE.tool(name), at, step, thread)
-
-    def _answer(self, event: Event, at: int | None, thread: str) -> None:
-        builder, seen = self.builder, event.observation
-        if event.kind == "UserRejectObservation":
-            by_person = event.rejection_source in ("", "user")
-            error = None if by_person else "permission"
-            status: CallStatus = "rejected" if by_person else "error"
-            builder.result(event.tool_call_id, event.rejection_reason, status, at, thread, None, error)
-            if by_person and event.rejection_reason.strip() not in _WORDLESS and thread == MAIN:
-                builder.turn("rejection_feedback", event.rejection_reason, at)
-        elif seen is None:
-            builder.result(event.tool_call_id, as_text(event.error), "error", at, thread)
-        else:
-            self._result(event, seen, at, thread)
-
-    def _result(self, event: Event, seen: Observation, at: int | None, thread: str) -> None:
-        text, code = text_of(seen.content), whole(seen.exit_code)
-        self._unread(seen.content, at, thread)
-        status: CallStatus = "error" if seen.is_error is True or seen.timeout is True else "ok"
-        if code == _RUNNING:  # it may end well yet
-            status, code = status if status == "error" else "unknown", None
-            text += seen.metadata.suffix if seen.metadata is not None else ""
-        if event.tool_name == "finish" and status == "ok":
-            self._say("text", text, at, None, thread)
-        call = self.builder.result(event.tool_call_id, text, status, at, thread, code)
-        if call is not None and call.status in RAN and call.class_ == "edit":
-            self._edit(call, seen)
-        if call is not None and call.path:
-            self._touched.add(call.path)
-
-    def _edit(self, call: ToolCall, seen: Observation) -> None:
-        if seen.new_content is None:
-            record_arguments(self.builder, call, self._touched)
-        elif seen.old_content is None:
-            self.builder.edit(call, seen.path, "create", [created(seen.new_content)])
-        elif hunks := between(seen.old_content, seen.new_content):
-            self.builder.edit(call, seen.path, "modify", hunks)
-
-    def _condensed(self, event: Event, at: int | None, thread: str) -> None:
-        if event.llm_response_id:
-            self.builder.step(event.llm_response_id, None, at, thread)
-        try:
-            forgotten = msgspec.json.decode(event.forgotten_event_ids) if event.forgotten_event_ids else []
-        except UNREADABLE:
-            forgotten = None
-        n = len(forgotten) if isinstance(forgotten, list) else 0
-        self.builder.event("compaction", msgspec.json.encode({"forgotten_events": n}).decode(), at, None, thread)
-        if event.summary:
-            self.builder.event("meta", event.summary, at, None, thread)
-
-
-# The OpenHands conversations of one family: which files are of which, in what order, and what their models used.
-
 _ROOT = "__root__"
-_OF_SUBAGENT = "task:"
 _ZONE_US = 15 * 60 * 1_000_000
-"""Zones lie quarters of an hour apart."""
+"""Time zones are multiples of a quarter of an hour."""
 _FURTHEST_US = 14 * 60 * 60 * 1_000_000
 _NEAR_US = 5 * 60 * 1_000_000
-"""An event is written when its call has been paid: within seconds."""
+"""Longest time between the payment of a call and its event, which usually takes seconds."""
+
+
+def text_of(content: list[Part] | str) -> str:
+    return content if isinstance(content, str) else "\n".join(part.text for part in content if part.text)
 
 
 class _File(Struct):
@@ -333,24 +176,29 @@ class _File(Struct):
 
 
 class _Folder(Struct):
-    """A conversation's folder."""
+    """The files of a conversation's folder."""
 
     path: str
     files: list[_File] = field(default_factory=list)
-    state: State | None = None
+    state: State = field(default_factory=State)
     uses: dict[str, Metrics] = field(default_factory=dict)
 
     @property
     def session_id(self) -> str | None:
-        named = (self.state.id if self.state is not None else "").replace("-", "").lower()
-        return named or conversation_of(self.path)
+        return self.state.id.replace("-", "").lower() or conversation_of(self.path)
+
+    def calls(self) -> Iterator[tuple[str, Tokens, Cost | None]]:
+        """Yield each model call with the use of the model that it belongs to, and its cost."""
+        for use, metrics in self.uses.items():
+            usages, costs = metrics.token_usages, metrics.costs
+            priced: list[Any] = list(costs) if len(costs) == len(usages) else [None] * len(usages)
+            yield from ((use, tokens, cost) for tokens, cost in zip(usages, priced, strict=True))
 
 
 def read(inputs: list[Input]) -> Reading:
-    """All files of one family; of several copies of a conversation the fullest."""
-    folders = _folders(inputs)
+    """Read all files of a group. Of several copies of a conversation the one with most events counts."""
     best: dict[str, _Folder] = {}
-    for folder in sorted(folders.values(), key=lambda f: (-len(f.files), f.path)):
+    for folder in sorted(_folders(inputs), key=lambda f: (-len(f.files), f.path)):
         if folder.files:
             kept = best.setdefault(folder.session_id or folder.files[0].source.artifact.artifact_id, folder)
             for file in folder.files if kept is not folder else ():
@@ -358,88 +206,39 @@ def read(inputs: list[Input]) -> Reading:
                 saw_again(file.source.artifact)
     logged = {file.event.llm_response_id for folder in best.values() for file in folder.files}
     zone_us = _zone_us(best.values())
-    return Reading([_session(session_id, folder, logged, zone_us) for session_id, folder in sorted(best.items())])
+    return Reading([Reader(name, folder).build(logged, zone_us) for name, folder in sorted(best.items())])
 
 
-def _folders(inputs: list[Input]) -> dict[str, _Folder]:
+def _folders(inputs: list[Input]) -> list[_Folder]:
     folders: dict[str, _Folder] = {}
     for source in sorted(inputs, key=lambda i: i.artifact.path):
-        folder = folders.setdefault(folder_of(source.artifact.path), _Folder(folder_of(source.artifact.path)))
+        path = folder_of(source.artifact.path)
+        folder = folders.setdefault(path, _Folder(path))
         name = EVENT_FILE.search(source.artifact.path)
         if name is None:
-            folder.state = document(source.data, source.artifact, decode_state)
-            if folder.state is not None:
+            state = document(source.data, source.artifact, decoder(State).decode)
+            folder.state = state or State()
+            if state is not None:
                 saw(source.artifact, "state")
-                # What each use of a model came to; one that can't be read costs itself alone.
-                logged = folder.state.stats.usage_to_metrics
-                metrics = dict(zip(logged, each(list(logged.values()), decode_metrics, source.artifact), strict=True))
-                tally(source.artifact, "use", [None for of_use in metrics.values() if of_use is None])
-                folder.uses = {use: of_use for use, of_use in metrics.items() if of_use is not None}
-        elif (event := document(source.data, source.artifact, decode_event)) is not None:
+                # A use of a model that can't be read costs only itself.
+                logged = state.stats.usage_to_metrics
+                read = each(list(logged.values()), decoder(Metrics).decode, source.artifact)
+                tally(source.artifact, "use", [None for metrics in read if metrics is None])
+                folder.uses = {use: m for use, m in zip(logged, read, strict=True) if m is not None}
+        elif (event := document(source.data, source.artifact, decoder(Event).decode)) is not None:
             saw(source.artifact, event.kind[:80] or "untyped")
             folder.files.append(_File(source, event, int(name[1])))
     for folder in folders.values():
         folder.files.sort(key=lambda f: (f.number, f.event.timestamp or "", f.event.id))
-    return folders
-
-
-def _session(session_id: str, folder: _Folder, logged: set[str | None], zone_us: int) -> Session:
-    state, first = folder.state or State(), folder.files[0]
-    session = first.source.session(session_id, "openhands", PROFILE.agent)
-    above = parent_folder(folder.path)
-    session.parent_session_id = conversation_of(above) if above is not None else None
-    builder = SessionBuilder(session, PROFILE)
-    builder.where(state.workspace.working_dir if state.workspace is not None else None)
-    talk, live = Conversation(builder), _live(folder)
-    for file in folder.files:
-        at = logged_iso(file.event.timestamp)
-        builder.artifact_id, builder.line = file.source.artifact.artifact_id, 1
-        talk.take(file.event, at - zone_us if at is not None else None, MAIN if file.event.id in live else ABANDONED)
-    # Tokens stand in the state alone, by the answers of the model. A subagent's are there too; where its
-    # own folder is not among the files, and for calls of which no event is, they are closing steps.
-    steps = {step.message_id: step for step in builder.session.steps}
-    for use, tokens, cost in _calls(folder):
-        step = steps.get(tokens.response_id)
-        if step is None:
-            if tokens.response_id in logged:
-                continue
-            thread = use if use.startswith(_OF_SUBAGENT) else MAIN
-            step = builder.step(tokens.response_id or None, tokens.model, thread=thread)
-            step.stop_reason = SESSION_TOTAL
-        step.model = tokens.model
-        tokens.charge(step)
-        pay(step, cost)
-    model = state.agent.llm.model if state.agent is not None and state.agent.llm is not None else None
-    made = builder.finish()
-    made.model = made.model or model
-    return made
-
-
-def _live(folder: _Folder) -> set[str]:
-    """The events on the way from the last one to the first: what a person went back from lies beside it. An event that
-    names none before it follows the one before it in number, as all did before there were ways."""
-    events = [file.event for file in folder.files]
-    place = {event.id: n for n, event in enumerate(events)}
-    live: set[str] = set()
-    n = len(events) - 1
-    while n >= 0 and events[n].id not in live:
-        live.add(events[n].id)
-        parent = events[n].parent_id
-        n = -1 if parent == _ROOT else place.get(parent or "", n - 1)
-    return live
-
-
-def _calls(folder: _Folder) -> Iterator[tuple[str, Tokens, Cost | None]]:
-    for use, metrics in folder.uses.items():
-        yield from ((use, tokens, cost) for tokens, cost in metrics.calls())
+    return list(folders.values())
 
 
 def _zone_us(folders: Collection[_Folder]) -> int:
-    """How far local time is ahead: what a call cost is noted with a time of the world, its event with a local one."""
+    """Return how far local time is ahead: a call's cost is logged in UTC, its event in local time."""
     paid = {
         tokens.response_id: cost.timestamp
         for folder in folders
-        for _, tokens, cost in _calls(folder)
+        for _, tokens, cost in folder.calls()
         if cost is not None and cost.timestamp is not None
     }
     ahead: Counter[int] = Counter()
@@ -451,3 +250,148 @@ def _zone_us(folders: Collection[_Folder]) -> int:
             if abs(zone) <= _FURTHEST_US and abs(apart - zone) <= _NEAR_US:
                 ahead[zone] += 1
     return ahead.most_common(1)[0][0] if ahead else 0
+
+
+class Reader(Conversation):
+    profile = PROFILE
+
+    def __init__(self, session_id: str, folder: _Folder) -> None:
+        super().__init__(folder.files[0].source.session(session_id, "openhands", PROFILE.agent))
+        self.folder = folder
+        above = parent_folder(folder.path)
+        self.session.parent_session_id = conversation_of(above) if above is not None else None
+        self.is_subagent = self.session.parent_session_id is not None
+
+    def build(self, logged: set[str | None], zone_us: int) -> Session:
+        """`logged`: the answers of the model of which any folder has an event."""
+        builder, state, live = self.builder, self.folder.state, self._live()
+        builder.where(state.workspace.working_dir if state.workspace is not None else None)
+        for file in self.folder.files:
+            at = logged_iso(file.event.timestamp)
+            at = at - zone_us if at is not None else None
+            builder.artifact_id, builder.line = file.source.artifact.artifact_id, 1
+            if file.event.id in live:
+                self.take(file.event, at)
+            else:
+                with self.aside(ABANDONED):
+                    self.take(file.event, at)
+        # Only the state has tokens, by answer of the model. Calls without an event, and those of a subagent whose own
+        # folder is not among the files, become closing steps.
+        steps = {step.message_id: step for step in self.session.steps}
+        for use, tokens, cost in self.folder.calls():
+            step = steps.get(tokens.response_id)
+            if step is None:
+                if tokens.response_id in logged:
+                    continue
+                thread = use if use.startswith("task:") else MAIN  # a subagent's
+                step = builder.step(tokens.response_id or None, tokens.model, thread=thread)
+                step.stop_reason = SESSION_TOTAL
+            step.model = tokens.model
+            charge(step, tokens_of(tokens))
+            if cost is not None and (paid := amount(cost.cost)):  # LiteLLM's; 0 if the model has no price
+                step.cost_usd, step.cost_source = paid, "recorded"
+        session = builder.finish()
+        llm = state.agent.llm if state.agent is not None else None
+        session.model = session.model or (llm.model if llm is not None else None)
+        return session
+
+    def _live(self) -> set[str]:
+        """Return the ids of events from the last one back to the first; the person went back from the others.
+
+        An event without a parent follows the one before it in number.
+        """
+        events = [file.event for file in self.folder.files]
+        place = {event.id: n for n, event in enumerate(events)}
+        live: set[str] = set()
+        n = len(events) - 1
+        while n >= 0 and events[n].id not in live:
+            live.add(events[n].id)
+            parent = events[n].parent_id
+            n = -1 if parent == _ROOT else place.get(parent or "", n - 1)
+        return live
+
+    def take(self, event: Event, at: int | None) -> None:
+        kind = event.kind
+        if kind == "MessageEvent" and event.llm_message is not None and event.source == "agent":
+            # Calls made at once, and the message with them, belong to one answer of the model.
+            step = self.builder.step(event.llm_response_id, None, at, self.thread)
+            self.unread(event.llm_message.content, at)
+            self.say("thinking", event.llm_message.reasoning_content, at, step)
+            self.say("text", text_of(event.llm_message.content), at, step)
+        elif kind == "MessageEvent" and event.llm_message is not None:
+            self.message(event, event.llm_message.content, at)
+        elif kind == "ActionEvent":
+            step = self.builder.step(event.llm_response_id, None, at, self.thread)
+            self.say("thinking", event.reasoning_content, at, step)
+            self.say("text", text_of(event.thought), at, step)
+            self.unread(event.thought, at)
+            arguments = as_text(event.tool_call.arguments) if event.tool_call is not None else ""
+            self.call(event.tool_call_id, event.tool_name, arguments, at, step)
+        elif kind in ("ObservationEvent", "AgentErrorEvent", "UserRejectObservation"):
+            self.answer(event, at)
+        elif kind == "Condensation":
+            if event.llm_response_id:
+                self.builder.step(event.llm_response_id, None, at, self.thread)
+            n = len(decoded(event.forgotten_event_ids, list[Raw]) or [])
+            self.event("compaction", msgspec.json.encode({"forgotten_events": n}).decode(), at)
+            if event.summary:
+                self.event("meta", event.summary, at)
+        elif kind == "ConversationErrorEvent":
+            self.event("api_error", f"{event.code}: {event.detail}", at)
+        elif kind in ("PauseEvent", "InterruptEvent"):
+            self.event("interrupt", event.detail or kind, at)
+        elif kind == "HookExecutionEvent":
+            self.event("hook_block" if event.blocked is True else "meta", event.reason or kind, at)
+        elif kind not in _QUIET:
+            self.event("unknown", kind[:80] or "event without a kind", at)
+
+    def unread(self, content: list[Part] | str, at: int | None) -> None:
+        if not isinstance(content, str):
+            self.builder.unread((part.type for part in content), _PARTS, at, self.thread)
+
+    def say(self, kind: EventKind, text: str | None, at: int | None, step: Step | None) -> None:
+        if text and text.strip():
+            self.event(kind, text, at, step)
+
+    def message(self, event: Event, content: list[Part] | str, at: int | None) -> None:
+        for parts in (content, event.extended_content):
+            self.unread(parts, at)
+        text = text_of(content).strip()
+        by_person = event.source == "user" and not event.sender and not self.is_subagent and self.thread == MAIN
+        if not by_person:
+            self.event("notification" if event.source != "user" else "meta", text, at)
+        elif text or content:
+            self.builder.turn("prompt" if text else "attachment", text, at)
+        if added := text_of(event.extended_content):  # skills and micro-agents that the words called up
+            self.event("meta", added, at)
+
+    def answer(self, event: Event, at: int | None) -> None:
+        call_id, reason, seen = event.tool_call_id, event.rejection_reason, event.observation
+        if event.kind == "UserRejectObservation":
+            by_person = event.rejection_source in ("", "user")
+            ended: CallStatus = "rejected" if by_person else "error"
+            self.result(call_id, reason, ended, at, error=None if by_person else "permission")
+            if by_person and reason.strip() not in _WORDLESS and self.thread == MAIN:
+                self.builder.turn("rejection_feedback", reason, at)
+        elif seen is None:
+            self.result(call_id, as_text(event.error), "error", at)
+        else:
+            text, code = text_of(seen.content), whole(seen.exit_code)
+            self.unread(seen.content, at)
+            status: CallStatus = "error" if seen.is_error is True or seen.timeout is True else "ok"
+            if code == _RUNNING:  # it may end well yet
+                status, code = status if status == "error" else "unknown", None
+                text += seen.metadata.suffix if seen.metadata is not None else ""
+            if event.tool_name == "finish" and status == "ok":
+                self.say("text", text, at, None)
+            self.result(call_id, text, status, at, seen, code)
+
+    def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
+        """Record the file before and after, if the observation holds them."""
+        if detail is None or detail.new_content is None:
+            return False
+        if detail.old_content is None:
+            self.builder.edit(call, detail.path, "create", [created(detail.new_content)])
+        elif hunks := between(detail.old_content, detail.new_content):
+            self.builder.edit(call, detail.path, "modify", hunks)
+        return True
