@@ -29,8 +29,8 @@ FOLDERS = {
     "agentsignals.formats": "agentsignals/formats/",
     "agentsignals.signals": "agentsignals/signals/",
     "agentsignals.sources": "agentsignals/sources/",
-    "agentsignals.questions": "agentsignals/studies/",
-    "agentsignals.questions.findings": "agentsignals/findings/",
+    "agentsignals.studies": "agentsignals/questions/studies/",
+    "agentsignals.findings": "agentsignals/questions/findings/",
     "agentsignals.exports": "agentsignals/export/",
     "agentsignals.labellers": "agentsignals/labels/labellers/",
     "agentsignals.engines": "agentsignals/ingest/engine/",
@@ -123,8 +123,8 @@ BROKEN = {
     },
     "agentsignals.signals": {"needy": "broken_signal", "damaged": "not python at all"},
     "agentsignals.sources": {"rude": "broken_units:RUDE"},
-    "agentsignals.questions": {"ends": "broken_end:STUDY", "stumbles": "broken_units:STUMBLES"},
-    "agentsignals.questions.findings": {"trips": "broken_units:TRIPS"},
+    "agentsignals.studies": {"ends": "broken_end:STUDY", "stumbles": "broken_units:STUMBLES"},
+    "agentsignals.findings": {"trips": "broken_units:TRIPS"},
     "agentsignals.exports": {"none": "broken_units:WRONG"},
 }
 BROKEN_MODULES = {

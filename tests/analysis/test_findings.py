@@ -22,8 +22,7 @@ from agentsignals.questions import ranking as held_apart
 from agentsignals.questions.cost_causes import CostItem
 from agentsignals.questions.estimates import clustered_share
 from agentsignals.questions.findings import Bill, answer, findings, questions
-from agentsignals.questions.findings.few_sessions import FEW, FEWEST, MOST_OF_IT
-from agentsignals.questions.findings.large_results import FEWEST as FEW_RESULTS
+from agentsignals.questions.findings.cost import CONCENTRATED, COSTLIEST_SHARE, FEWEST_RESULTS, FEWEST_SESSIONS
 from agentsignals.questions.question import Inputs, Versions
 from agentsignals.questions.ranking import (
     Answer,
@@ -184,16 +183,16 @@ def made_of(name: str, **tables: list[dict[str, Any]]) -> dict[str, Answer]:
 @pytest.mark.parametrize(
     ("costs", "share"),
     [
-        ([1.0] * (FEWEST - 1) + [(FEWEST - 1) * MOST_OF_IT / (1 - MOST_OF_IT)], MOST_OF_IT),
-        ([1.0] * (FEWEST - 1) + [(FEWEST - 1) * 0.9], 0.0),
-        ([1.0] * (FEWEST - 2) + [100.0], None),
+        ([1.0] * (FEWEST_SESSIONS - 1) + [(FEWEST_SESSIONS - 1) * CONCENTRATED / (1 - CONCENTRATED)], CONCENTRATED),
+        ([1.0] * (FEWEST_SESSIONS - 1) + [(FEWEST_SESSIONS - 1) * 0.9], 0.0),
+        ([1.0] * (FEWEST_SESSIONS - 2) + [100.0], None),
     ],
 )
 def test_few_sessions_matter_only_where_cost_is_concentrated(costs: list[float], share: float | None) -> None:
     sessions = [{"session_id": f"s{n}", "cost_usd": usd} for n, usd in enumerate(costs)]
     made = made_of("few_sessions", sessions=sessions).get("few-sessions.cost")
     assert (made.share if made else None) == share
-    assert FEW * FEWEST == 1
+    assert COSTLIEST_SHARE * FEWEST_SESSIONS == 1
 
 
 def runs(*parts: Any, sessions: int = 1, others: int = 20) -> list[Session]:
@@ -284,8 +283,8 @@ def large(parts: list[float], usd: float = 1.0, results: int = 500) -> dict[str,
     ("parts", "results", "share"),
     [
         ([0.5, 0.3], 500, 0.08),
-        ([0.5, 0.3], FEW_RESULTS - 1, None),
-        ([0.5, 0.3], FEW_RESULTS, 0.05),
+        ([0.5, 0.3], FEWEST_RESULTS - 1, None),
+        ([0.5, 0.3], FEWEST_RESULTS, 0.05),
         ([0.5] + [0.06] * 8, 500, 0.05 + 0.006 * 4),
         ([0.5, 0.04], 500, 0.05),
         ([0.02] * 30, 5000, 0.04),
@@ -405,11 +404,11 @@ def test_what_one_program_ran_for_is_the_sum_whatever_it_was_run_for(tmp_path: P
 def test_what_is_right_less_than_half_the_time_says_nothing(
     precision: float, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agentsignals.questions.findings import pushback  # noqa: PLC0415
+    from agentsignals.questions.findings import work  # noqa: PLC0415
     from agentsignals.stats.validation import figures_of  # noqa: PLC0415
 
     measured = [replace(figure, precision=precision) for figure in figures_of("chat.pushback_type")]
-    monkeypatch.setattr(pushback, "figures_of", lambda _: measured)
+    monkeypatch.setattr(work, "figures_of", lambda _: measured)
     base = {"agent": "a", "model": "m"}
     sessions = [{"session_id": f"s{n}", "place": "p" if n < 10 else "q", **base} for n in range(20)]
     turns = [

@@ -12,7 +12,7 @@ import agentsignals
 from agentsignals.cli import main
 from agentsignals.cli.mcp_tools import Tools
 from agentsignals.model import Attempt
-from agentsignals.questions.findings import not_earned
+from agentsignals.questions.findings import attempts
 from agentsignals.redaction import Redactor
 from agentsignals.stats.validation import CAVEAT
 from agentsignals.store import Store
@@ -124,5 +124,5 @@ def test_passes_that_were_not_earned_are_a_sentence_where_they_are_many_enough(m
         return made.share > 0 and made.p is not None and made.p < 0.01
 
     assert (sure(0), sure(1), sure(9)) == (False, False, True)
-    monkeypatch.setattr(not_earned, "MUCH", 0.2)
+    monkeypatch.setattr(attempts, "LEAST_UNEARNED", 0.2)
     assert not sure(9)

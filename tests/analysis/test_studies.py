@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
-from agentsignals import questions as studies
 from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.model import Session
-from agentsignals.questions import studies as analysis
 from agentsignals.questions.formatting import AtLeast, without_bound
 from agentsignals.questions.question import LAST, Finding, Outcome
 from agentsignals.questions.sql import pooled
 from agentsignals.questions.studies import studies as every_study
+from agentsignals.questions.studies import study
 from agentsignals.store import Store
 from agentsignals.store.query import connect, run
 from agentsignals.ui.document import document
@@ -142,16 +141,14 @@ def test_tables_and_charts_say_n_and_charts_say_what_they_show(demo_store: Store
             assert {"url", "href"} & set(json.dumps(chart.spec).split('"')) == set(), "a chart brings its data"
 
 
-def test_every_study_is_one_file_and_has_a_place_of_its_own_in_the_report() -> None:
-    folder = Path(studies.__file__).parent
-    assert {p.stem for p in folder.glob("*.py")} - {"__init__"} == set(every_study())
-    places = [study.place for study in every_study().values()]
-    assert places == sorted(set(places)) and places[-1] < LAST
+def test_every_study_has_a_place_of_its_own_in_the_report() -> None:
+    orders = [one.order for one in every_study().values()]
+    assert orders == sorted(set(orders)) and orders[-1] < LAST
 
 
 def test_an_unknown_study_names_what_there_is() -> None:
     with pytest.raises(UsageError) as caught:
-        analysis.study("weather")
+        study("weather")
     assert "'weather'" in caught.value.message and "worth_opening" in caught.value.hint
 
 

@@ -80,7 +80,7 @@ def test_prompts_between_topics_and_in_small_ones_have_none(store: Store, monkey
         fit = [-0.2, *[0.1] * (n - 4), 0.0, 0.1, 0.1]
         return grouping.Groups([0] * (n - 30) + [1] * 26 + [2] * 4, fit, [float(at) for at in range(n)], 0.1)
 
-    monkeypatch.setattr("agentsignals.questions.studies.topics.text_groups", made)
+    monkeypatch.setattr("agentsignals.questions.studies.prompts.text_groups", made)
     told = outcome(store, "topics")
     sizes = {row[0]: row[1] for row in rows(told, "topics")}
     assert sizes.pop("(no topic)") == 5 and set(sizes.values()) == {26, next(iter(told.findings)).n - 31}

@@ -1,6 +1,7 @@
 """Units that nobody lists (formats, sources, signals, studies, findings, exports, labellers, engines), found by name.
 
-A module in the folder of its kind that declares the kind's word (`FORMAT = …`) is a unit of the module's name. Another
+A module in the folder of its kind that declares the kind's word (`FORMAT = …`) is a unit of the module's name; one with
+a name before the word (`TURNS_STUDY = …`) is a unit of that name, and a file may declare several. Another
 package adds one by an entry point of the group `agentsignals.formats`, `agentsignals.signals` … whose name is the
 unit's and which leads to what the module would declare (https://packaging.python.org/specifications/entry-points/).
 Looking for units loads none of them.
@@ -78,30 +79,37 @@ class Registry(Generic[Unit]):
         inner = [(f"{top.name}/", top) for top in self._folder.iterdir() if top.is_dir()]
         for above, place in [("", self._folder), *inner]:
             for file in place.iterdir():
-                if (unit := self._declared(above + file.name)) is not None:
-                    yield unit
+                yield from self._declared(above + file.name)
 
     @cached_property
     def _folder(self) -> Path:
         return Path(str(import_module(self._package).__file__)).parent  # `importlib.resources` takes 10 ms to load
 
-    def _declared(self, path: str) -> Place | None:
-        """The unit of a file of the package; None where it declares none."""
+    def _declared(self, path: str) -> Iterator[Place]:
+        """The units that a file of the package declares: `STUDY = …` is named as its module is, `TURNS_STUDY = …` is
+        named `turns`."""
         if not self._modules.fullmatch(path):
-            return None
-        if self._attribute and not re.search(
-            rf"^{self._attribute} *[:=]", (self._folder / path).read_text("utf-8"), re.M
-        ):
-            return None
-        name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        return Place(name, f"{self._package}.{name}:{self._attribute}".rstrip(":"))
+            return
+        module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        target = f"{self._package}.{module}"
+        if not self._attribute:
+            yield Place(module, target)
+            return
+        for prefix in self._declarations.findall((self._folder / path).read_text("utf-8")):
+            yield Place(prefix[:-1].lower() or module, f"{target}:{prefix}{self._attribute}")
+
+    @cached_property
+    def _declarations(self) -> re.Pattern[str]:
+        return re.compile(rf"^((?:[A-Z][A-Z0-9_]*_)?){self._attribute} *[:=]", re.M)
 
     def _place(self, key: str) -> Place | None:
         """Where a unit is: without a look at the others, where its module bears its name and no package adds any."""
         if "places" not in vars(self) and key.isidentifier() and not adds_units(tuple(sys.path)):
             for path in (f"{key}.py", f"{key}/__init__.py"):
-                if (self._folder / path).is_file() and (unit := self._declared(path)) is not None:
-                    return unit
+                if (self._folder / path).is_file():
+                    for unit in self._declared(path):
+                        if unit.name == key:
+                            return unit
         return self.places.get(key)
 
     @cached_property

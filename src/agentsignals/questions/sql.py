@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from pathlib import Path
 
 from agentsignals.model import UNSPOKEN
 from agentsignals.questions.question import Row
@@ -117,9 +119,25 @@ def pooled(path: str, num: str = "num", den: str = "den") -> str:
     return f"SELECT {over} FROM signals WHERE signal = '{path}'"
 
 
-# Where sessions lie: the repository, else the folder (`rows.PLACE`).
-
-
 def place_by_session(rows: Iterable[Row]) -> dict[str, str]:
     """The place of each session whose place is known. Rows: session_id, place."""
     return {row["session_id"]: row["place"] for row in rows if row["place"] is not None}
+
+
+def read_queries(module: str, **fragments: str) -> dict[str, dict[str, str]]:
+    """The queries of the `.sql` file beside a module, by study (or finding) and name. Each stands below a line
+    `-- study.name`, and is given on one line; `fragments` replace their names in braces."""
+    text = Path(module).with_suffix(".sql").read_text("utf-8")
+    for name, fragment in (_FRAGMENTS | fragments).items():
+        text = text.replace(f"{{{name}}}", fragment)
+    found: dict[str, dict[str, str]] = {}
+    for study, name, lines in _QUERY.findall(text):
+        body = " ".join(line for line in lines.split("\n") if not line.startswith("--"))
+        found.setdefault(study, {})[name] = _BLANKS.sub("", " ".join(body.split()))
+    return found
+
+
+_QUERY = re.compile(r"^-- (\w+)\.(\w+)\n(.*?)(?=^-- \w+\.\w+$|\Z)", re.MULTILINE | re.DOTALL)
+_BLANKS = re.compile(r"(?<=\() | (?=\))")
+"""Left where a bracket is broken into lines."""
+_FRAGMENTS = {"started_at": STARTED, "said_at": SAID_AT, "spoken": SPOKEN}

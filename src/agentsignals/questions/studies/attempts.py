@@ -8,10 +8,25 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from agentsignals.questions.charts import bars, dots
-from agentsignals.questions.estimates import DOMINANT, INTERVAL_NOTE, Estimate, bar, chart, count, table
+from agentsignals.questions.estimates import DOMINANT, INTERVAL_NOTE, Estimate, Sample, bar, chart, count, table
+from agentsignals.questions.failure_map import (
+    SIGNAL,
+    UNKNOWN,
+    Failed,
+    FailureMap,
+    Share,
+    class_text,
+    failure_map,
+    passes_text,
+    queries,
+)
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, Finding, Inputs, Kind, Outcome, Part, Row, Study, Table
+from agentsignals.questions.sql import LABEL, read_queries
 from agentsignals.stats.intervals import rate_interval
+from agentsignals.views.failure import RULES
+
+_SQL = read_queries(__file__)
 
 _RUNG, _LOCALIZED, _PRECISE = (
     "verification.outcome",
@@ -68,7 +83,7 @@ class _Treatment(NamedTuple):
         return " · ".join(str(part) for part in (self.agent, self.model, self.dataset) if part) or "not recorded"
 
 
-def _outcome(inputs: Inputs) -> Outcome:
+def _attempts(inputs: Inputs) -> Outcome:
     attempts = _evaluated(inputs.rows["attempts"])
     first = [row for row in attempts if not row["attempt_index"]]
     groups: dict[_Treatment, list[Row]] = {}
@@ -80,7 +95,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         [*_counts(attempts), *_shares(attempts, first), *_per_solved(first)],
         [_by_treatment(ranked, len(attempts)), _each(attempts)],
         [_outcomes_chart(first), _solved_chart(ranked)],
-        _limits(attempts),
+        _attempts_limits(attempts),
     )
 
 
@@ -191,11 +206,11 @@ def _bounds(rows: list[Row]) -> str:
 def _per_solved(first: list[Row]) -> list[Finding]:
     """What first attempts took together, the failed ones too, for each that was solved."""
     findings = []
-    for key, (words, unit, kind, sql) in _SPENT.items():
+    for key, (subject, unit, kind, sql) in _SPENT.items():
         measured = [row for row in first if _is_solved(row) is not None and row[key] is not None]
         solved = sum(row["outcome"] == "solved" for row in measured)
         value = sum(row[key] for row in measured) / solved if solved else None
-        title = f"{words} for each first attempt that was solved"
+        title = f"{subject} for each first attempt that was solved"
         note = (
             f"with what the failed ones took; {len(first) - len(measured):,} of {len(first):,} not measured or judged"
         )
@@ -310,7 +325,7 @@ def _solved_chart(ranked: list[tuple[_Treatment, list[Row]]]) -> Chart | None:
     )
 
 
-def _limits(attempts: list[Row]) -> list[str]:
+def _attempts_limits(attempts: list[Row]) -> list[str]:
     limits = []
     uncapped = sum(row["cap"] is None for row in attempts)
     if uncapped:
@@ -319,33 +334,324 @@ def _limits(attempts: list[Row]) -> list[str]:
             " candidate did better, or was only allowed more, can't be told of them."
         )
     judged = [row for row in attempts if _is_solved(row) is not None]
-    for key, words in (("dataset", "data set"), ("model", "model"), ("task_id", "task")):
+    for key, subject in (("dataset", "data set"), ("model", "model"), ("task_id", "task")):
         counted = Counter(row[key] for row in judged if row[key])
         (name, n) = counted.most_common(1)[0] if counted else ("", 0)
         if n > DOMINANT * len(judged):
-            limits.append(f"{n:,} of {len(judged):,} attempts with an outcome are of one {words}, {name}.")
+            limits.append(f"{n:,} of {len(judged):,} attempts with an outcome are of one {subject}, {name}.")
     return limits
 
 
-STUDY = Study(
+ATTEMPTS_STUDY = Study(
     name="attempts",
     order=360,
     title="Eval runs",
     question="What became of the attempts, and under which treatment?",
-    queries={
-        "attempts": "SELECT a.session_id, a.trial_id, a.attempt_index, a.task_id, a.dataset, a.has_transcript,"
-        " a.outcome, a.reward, coalesce(a.agent_type, s.agent) AS agent, coalesce(a.model_id, s.model) AS model,"
-        " a.effective_tool_cap AS cap, a.patch_outcome_label AS label, w.reason, coalesce(w.inferred, false) AS"
-        " inferred, w.localized, w.precise, s.n_tool_calls, s.visible_output_tokens IS NOT NULL AS low,"
-        f" {', '.join(f'{sql} AS {key}' for key, (*_, sql) in _SPENT.items())},"
-        f" {', '.join(f'a.{key}' for key in _TESTS)} FROM attempts a JOIN sessions s USING (session_id) LEFT JOIN ("
-        f"SELECT session_id, max(detail->>'reason') FILTER (signal = '{_RUNG}') AS reason,"
-        f" bool_or(detail->>'inferred' = 'true') FILTER (signal = '{_RUNG}') AS inferred,"
-        f" bool_or(value = 'true') FILTER (signal = '{_LOCALIZED}') AS localized,"
-        f" bool_or(value = 'true') FILTER (signal = '{_PRECISE}') AS precise FROM signals"
-        f" WHERE signal IN ('{_RUNG}', '{_LOCALIZED}', '{_PRECISE}') GROUP BY session_id) w USING (session_id)"
-        " ORDER BY a.task_id, model, agent, a.attempt_index, a.session_id"
-    },
-    function=_outcome,
+    queries=_SQL["attempts"],
+    function=_attempts,
     context="eval",
+)
+
+
+# Why attempts of eval runs failed: each in one class, by candidate, with how near its patch came to the place.
+
+MOST_EXAMPLES = 5
+"""Of each class; the verb's JSON and the page have all."""
+_NEAR = {"line": "a line", "function": "a function", "file": "a file alone", "elsewhere": "nothing"}
+_CLASSED = f"FROM signals WHERE signal = '{SIGNAL}' AND absent IS NULL AND coalesce(attempt_index, 0) = 0"
+_FAILED = "first attempts that failed or were broken off"
+
+
+def _failures(inputs: Inputs) -> Outcome:
+    return outcome_of(failure_map(inputs.rows), inputs.rows["places"])
+
+
+def outcome_of(made: FailureMap, places: list[Row]) -> Outcome:
+    """The map as figures and tables. `places`: how near each patch came, with what came of its attempt."""
+    first = [entry for entry in made.listed if not entry.attempt]
+    tables = [_by_candidate(made, first), _near(places), _examples(made), _not_earned(made)]
+    return Outcome(
+        [_count(made, first), *_classes(made, first)],
+        tables,
+        [_failures_chart(made, first)],
+        _failures_limits(made, first),
+    )
+
+
+def _count(made: FailureMap, first: list[Failed]) -> Finding:
+    note = f"of {made.first_attempts:,} first attempts; {len(made.listed) - len(first):,} retries failed, too"
+    every = [(entry.session_id, 1, 1) for entry in first]
+    return count(made.failed, made.first_attempts, evidence=every).finding(
+        "failures.count",
+        _FAILED.capitalize(),
+        "first attempts",
+        note,
+        unit="first attempts",
+        sql=_again(made, "count(*)"),
+    )
+
+
+def _classes(made: FailureMap, first: list[Failed]) -> list[Finding]:
+    """A share of each class that there is, in the order of the rules."""
+    shares = {share.name: share for share in made.classes}
+    return [
+        _estimate(shares[rule.name], first).finding(
+            f"failures.{rule.name}",
+            f"Failed: {class_text(rule.name)}",
+            _FAILED,
+            rule.means.rstrip("."),
+            sql=_again(made, f"avg(CAST(contains(value, '{rule.name}') AS INT))"),
+            unit="share of what failed",
+            signals=(SIGNAL,),
+            classes=(rule.name,),
+        )
+        for rule in RULES
+        if rule.name in shares
+    ]
+
+
+def _again(made: FailureMap, figure: str) -> str:
+    """The query of a figure; no single query leaves out the candidates of whom nothing was evaluated."""
+    return "" if made.unevaluated else f"SELECT {figure} {_CLASSED}"
+
+
+def _estimate(share: Share, first: list[Failed]) -> Estimate:
+    interval = None if share.low is None or share.high is None else (share.low, share.high)
+    parts = [(entry.session_id, float(entry.name == share.name), 1.0) for entry in first]
+    note = "the interval is over tasks" if interval else "too few tasks for an interval"
+    return Estimate(value=share.value, n=len(first), k=share.n, interval=interval, note=note, counted=parts)
+
+
+def _by_candidate(made: FailureMap, first: list[Failed]) -> Table:
+    rows: list[list[Any]] = []
+    behind: list[list[str]] = []
+    for candidate in made.candidates:
+        for share in candidate.classes:
+            rows.append(
+                [candidate.name, class_text(share.name), share.n, candidate.failed, share.value, share.low, share.high]
+            )
+            behind.append([f.session_id for f in first if (f.candidate, f.name) == (candidate.name, share.name)])
+    return table(
+        "failures.by_candidate",
+        "By candidate",
+        "candidate:code | class:code | n failed so:count | of failed:count | share:share | ends:share",
+        rows,
+        n=made.failed,
+        of=_FAILED,
+        evidence=behind,
+        note=" ".join(
+            [*made.sentences, "A stronger candidate fails at harder tasks: shares are of what each failed at."]
+        ),
+    )
+
+
+def _near(places: list[Row]) -> Table:
+    """How near patches came to the gold patch, of all and of those that failed."""
+    rows: list[list[Any]] = []
+    behind: list[list[str]] = []
+    for level, common in _NEAR.items():
+        ids = [row["session_id"] for row in places if row["level"] == level]
+        outcomes = Counter(row["outcome"] for row in places if row["level"] == level)
+        if ids:
+            rows.append([common, len(ids), outcomes["solved"], outcomes["failed"], len(ids) / len(places)])
+            behind.append(ids)
+    return table(
+        "failures.places",
+        "How near the patch came to the gold patch",
+        "near in common, at the finest:code | n attempts:count | solved:count | failed:count | share:share",
+        rows,
+        n=len(places),
+        of="attempts whose patch and gold patch are there",
+        evidence=behind,
+        note="The gold patch is one fix of several.",
+    )
+
+
+def _examples(made: FailureMap) -> Table:
+    shown = [
+        entry for rule in RULES for entry in [entry for entry in made.listed if entry.name == rule.name][:MOST_EXAMPLES]
+    ]
+    rows = [
+        [class_text(f.name), f.because, f.file, f.seq, f.task, f.candidate, f.attempt + 1, f.session_id] for f in shown
+    ]
+    left = len(made.listed) - len(shown)
+    return table(
+        "failures.examples",
+        "Examples of each class, with what shows it",
+        "class:code | because | file where to look:code | event:count | task:code | candidate:code | attempt:count"
+        " | session:session",
+        rows,
+        n=len(made.listed),
+        of="attempts that failed or were broken off",
+        evidence=[[f.session_id] for f in shown],
+        note=f"{left:,} more are not listed: agentsignals failures --json has all." if left else "",
+    )
+
+
+def _not_earned(made: FailureMap) -> Table:
+    """Passes that did not fail, and were not the agent's own."""
+    rows = [
+        [
+            class_text(p.verdict),
+            p.because,
+            p.acts[0].get("seq") if p.acts else None,
+            p.task,
+            p.candidate,
+            p.attempt + 1,
+            p.session_id,
+        ]
+        for p in made.not_earned
+    ]
+    return table(
+        "failures.not_earned",
+        "Passed, not earned",
+        "verdict:code | because | event:count | task:code | candidate:code | attempt:count | session:session",
+        rows,
+        n=len(rows),
+        of="passes that were looked up, or by a deed upon what judges",
+        evidence=[[p.session_id] for p in made.not_earned],
+        note=passes_text(made),
+    )
+
+
+def _failures_chart(made: FailureMap, first: list[Failed]) -> Chart | None:
+    rows = [
+        bar(class_text(share.name), share.n, f"{class_text(share.name)}: {share.n:,} of {made.failed:,} {_FAILED}",
+            evidence=[f.session_id for f in first if f.name == share.name])
+        for share in made.classes
+    ]  # fmt: skip
+    return chart(
+        "failures.classes", "Why first attempts failed", rows, bars(rows, "attempts"), n=made.failed, of=_FAILED
+    )
+
+
+def _failures_limits(made: FailureMap, first: list[Failed]) -> list[str]:
+    unknown = Counter(entry.because for entry in first if entry.name == UNKNOWN)
+    reasons = ", ".join(f"{n:,} {reason}" for reason, n in unknown.most_common())
+    not_judged = sum(candidate.not_judged for candidate in made.candidates)
+    limits = [f"Why {unknown.total():,} of {made.failed:,} failed can't be told: {reasons}."] if unknown else []
+    if not_judged:
+        limits.append(f"{not_judged:,} first attempts were never judged: whether they failed is not known.")
+    return limits
+
+
+FAILURES_STUDY = Study(
+    name="failures",
+    order=362,
+    title="Failures of eval runs",
+    question="Why did attempts fail?",
+    queries={**_SQL["failures"], **queries()},
+    function=_failures,
+    context="eval",
+)
+
+
+# How sessions ended, and on what evidence that is said.
+
+_OUTCOME = "user.session_outcome"
+_OUTCOMES = {
+    "accepted": "accepted",
+    "explicitly_rejected": "rejected",
+    "restarted_same_task": "begun again",
+    "abandoned_mid_session": "left off",
+}
+_UNSEEN = "no verdict"
+_EVIDENCE = {
+    "git": "Git",
+    "text": "words",
+    "reopen": "next session",
+    "cut": "response cut short",
+    "question": "question left open",
+}
+"""Git: a commit or a reset; words: what the person said last; next session: the task was begun again; the last two: the
+person stopped the agent, or owed it an answer, and never came back."""
+_ENDED = f"FROM signals WHERE signal = '{_OUTCOME}' AND (absent IS NULL OR absent = 'none_found')"
+_OF = "sessions that ended"
+
+
+def _outcomes(inputs: Inputs) -> Outcome:
+    judged = [row for row in inputs.rows["outcomes"] if row["absent"] in (None, "none_found")]
+    kinds_of = [_ended(row) for row in judged]
+    sample = Sample([row["session_id"] for row in judged], inputs.places)
+    counted, total = Counter(kinds_of), len(judged)
+    ranks = {name: i for i, name in enumerate((*_OUTCOMES.values(), _UNSEEN))}
+    rows: list[list[Any]] = []
+    marks: list[Row] = []
+    behind = []
+    for ended, evidence in sorted(counted, key=lambda pair: (ranks[pair[0]], -counted[pair], pair)):
+        n = counted[ended, evidence]
+        estimate = sample.among(kinds_of, (ended, evidence))
+        rows.append([ended, evidence, n, estimate.value, *estimate.ends])
+        behind.append([s for s, k, _ in estimate.counted() if k])
+        tip = f"{ended}, evidence {evidence}: {n:,} of {total:,} sessions ({n / total:.1%})"
+        marks.append(bar(ended if evidence == "none" else f"{ended} ({evidence})", n, tip, evidence=behind[-1]))
+    header = "outcome | evidence | sessions:count | share:share | ends:share"
+    by_evidence = table("outcomes.kinds", "Outcomes by evidence", header, rows, n=total, of=_OF, evidence=behind)
+    title = "How sessions ended, and how that is known"
+    limits = [
+        "A session without a verdict neither failed nor succeeded: nothing was committed in sight, and nobody said a"
+        " word. Where commits are not recorded, most sessions end there: the shares accepted and rejected are lower"
+        " bounds."
+    ]
+    kinds = chart("outcomes.kinds", title, marks, bars(marks, "sessions"), n=total, of=_OF)
+    return Outcome(_outcomes_findings(judged, sample, inputs.rows["outcomes"]), [by_evidence], [kinds], limits)
+
+
+def _ended(row: Row) -> tuple[str, str]:
+    """How a session ended, and on what evidence that is said."""
+    if row["absent"] is not None:
+        return _UNSEEN, "none"
+    return _OUTCOMES[row["label"]], _EVIDENCE[row["evidence"]]
+
+
+def _outcomes_findings(judged: list[Row], sample: Sample, rows: list[Row]) -> list[Finding]:
+    labels = [row["label"] if row["absent"] is None else None for row in judged]
+    on_evidence, rests_on = (
+        "Sessions whose outcome rests on evidence",
+        "a commit, the person's words, the next session, a response cut short, or a question left open",
+    )
+    at_least = "a lower bound: of the sessions without a verdict nobody knows"
+    asked: tuple[tuple[str, str, tuple[str, ...], str, str, tuple[str, ...]], ...] = (
+        ("accepted", "Accepted", ("accepted",), f"absent IS NULL AND {LABEL} = 'accepted'", at_least,
+         ("accepted",)),
+        ("rejected", "Rejected", ("explicitly_rejected",), f"absent IS NULL AND {LABEL} = 'explicitly_rejected'",
+         at_least, ("explicitly_rejected",)),
+        ("evidence", on_evidence, tuple(_OUTCOMES), "absent IS NULL", rests_on, ()),
+    )  # fmt: skip
+    shares = [
+        sample.among(labels, *wanted).finding(
+            f"outcomes.{name}",
+            title,
+            _OF,
+            note,
+            unit="share of sessions",
+            sql=f"SELECT avg(CAST({where} AS INT)) {_ENDED}",
+            signals=(_OUTCOME,),
+            classes=classes,
+        )
+        for name, title, wanted, where, note, classes in asked
+    ]
+    ended, n = {row["session_id"] for row in judged}, len(rows)
+    parts = [(row["session_id"], row["session_id"] not in ended, 1) for row in rows]
+    censored = count(n - len(judged), n, evidence=parts).finding(
+        "outcomes.censored",
+        "Sessions that may not have ended",
+        "sessions",
+        "they may still have been going on when the traces were read, or have nothing to judge",
+        unit="sessions",
+        sql=f"SELECT count(*) FROM signals WHERE signal = '{_OUTCOME}' AND absent IS NOT NULL"
+        " AND absent <> 'none_found'",
+        signals=(_OUTCOME,),
+    )
+    return [*shares, censored]
+
+
+OUTCOMES_STUDY = Study(
+    name="outcomes",
+    order=310,
+    title="Outcomes",
+    question="How did sessions end, and how is that known?",
+    queries=_SQL["outcomes"],
+    function=_outcomes,
+    context="product",
 )

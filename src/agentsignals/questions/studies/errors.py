@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from agentsignals.questions import sql
-from agentsignals.questions.charts import bars, dots
+from agentsignals.questions.charts import COUNTS, SHARES, bars, dots, histogram_chart
 from agentsignals.questions.estimates import (
     INTERVAL_NOTE,
     Estimate,
+    bar,
     by,
     chart,
     count,
     count_bars,
+    median_finding,
     pooled_finding,
     ranked,
     share_of,
+    signal_values,
     table,
     tally,
 )
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, Finding, Inputs, Outcome, Part, Row, Study, Table
+from agentsignals.questions.sql import read_queries
+
+_SQL = read_queries(__file__)
 
 _RATE = "user.tool_error_rate"
 _RECOVERY = "corpus.error_recovery_rate"
@@ -35,7 +42,7 @@ _UNANSWERED = {
 }
 
 
-def _outcome(inputs: Inputs) -> Outcome:
+def _errors(inputs: Inputs) -> Outcome:
     calls = inputs.rows["calls"]
     answered = [row for row in calls if row["status"] in ("ok", "error")]
     failed = [{**row, "kind": _kind(row)} for row in calls if row["status"] == "error"]
@@ -47,10 +54,10 @@ def _outcome(inputs: Inputs) -> Outcome:
         f"For every agent {FAILED}. Some errors are probes (does this file exist?), and what agents log differs: a rate"
         " is no measure of skill."
     ]
-    return Outcome(_findings(inputs), [_classes(by_class, n), _errors(failed)], charts, limits)
+    return Outcome(_errors_findings(inputs), [_classes(by_class, n), _by_words(failed)], charts, limits)
 
 
-def _findings(inputs: Inputs) -> list[Finding]:
+def _errors_findings(inputs: Inputs) -> list[Finding]:
     refused = f"{FAILED}; refusals by the person and cancelled calls count on neither side"
     good = "the same tool on the same target succeeded within five calls of the same turn"
     rate, recovery = "Tool calls that failed", "Failed calls soon made good"
@@ -131,7 +138,7 @@ def _kinds(failed: list[Row]) -> Chart | None:
     return chart("errors.kinds", "What failed calls say", rows, spec, n=kinds.total(), of="failed calls")
 
 
-def _errors(failed: list[Row]) -> Table:
+def _by_words(failed: list[Row]) -> Table:
     kinds, groups = tally(failed, "kind"), by(failed, "kind")
     rows: list[list[Any]] = []
     for kind, n in ranked(kinds):
@@ -143,16 +150,186 @@ def _errors(failed: list[Row]) -> Table:
     return table("errors.kinds", title, header, rows, n=kinds.total(), of="failed calls", evidence=behind)
 
 
-STUDY = Study(
+ERRORS_STUDY = Study(
     name="errors",
     order=90,
     title="Errors",
     question="How often do tool calls fail, and are they made good?",
-    queries={
-        "calls": "SELECT session_id, agent, class, status, error_class, count(*) AS n FROM tool_calls"
-        " JOIN sessions USING (session_id) WHERE thread = 'main' GROUP BY ALL ORDER BY ALL",
-        "values": sql.values(_RATE, _RECOVERY),
-        "absent": sql.ABSENT,
-    },
-    function=_outcome,
+    queries={**_SQL["errors"], "values": sql.values(_RATE, _RECOVERY), "absent": sql.ABSENT},
+    function=_errors,
+)
+
+
+# What an agent does after a call failed: the same again, another way, a look around, or nothing.
+
+PATTERNS = {
+    "again": "the same call again",
+    "varied": "the same tool, otherwise",
+    "looked": "a look: read or search",
+    "other": "another tool",
+    "turn_over": "no call before the next prompt",
+    "over": "no call at all",
+}
+"""What came next, by what is looked at first."""
+
+
+def _recovery(inputs: Inputs) -> Outcome:
+    places = inputs.places
+    failed = inputs.rows["failed"]
+    answered = [row for row in failed if row["pattern"] not in ("turn_over", "over") and row["worked"] is not None]
+    of, no_call = "failed calls", "no further call before the next prompt, or at all"
+    findings = [
+        share_of(failed, places, _among("again"), "n").finding(
+            "recovery.again", "Failed calls that are made again unchanged at once", of
+        ),
+        share_of(failed, places, _among("looked"), "n").finding(
+            "recovery.looked", "Failed calls after which the agent looks first", of
+        ),
+        share_of(failed, places, _among("turn_over", "over"), "n").finding(
+            "recovery.given_up", "Failed calls with which the agent stops", of, no_call
+        ),
+        share_of(answered, places, lambda row: row["worked"], "n").finding(
+            "recovery.next_worked",
+            "Failed calls whose next call succeeds",
+            "failed calls with an answered call behind them",
+            unit="share of failed calls",
+        ),
+    ]
+    runs = [(row["session_id"], int(row["length"])) for row in inputs.rows["runs"] for _ in range(row["n"])]
+    in_a_row = histogram_chart(
+        runs, COUNTS, id="recovery.runs", title="Failed calls in a row", unit=of, of="runs of failure"
+    )
+    limits = [
+        "What comes after is the first call asked for once the failure was known.",
+        "The same call again is no mistake where something changed meanwhile: a server that starts, a person's refusal"
+        " withdrawn. Refused calls are not counted as failed.",
+    ]
+    tables = [_patterns(failed), _by_error(failed)]
+    return Outcome([f for f in findings if f.n], tables, [_recovery_chart(failed), in_a_row], limits)
+
+
+def _among(*patterns: str) -> Callable[[Row], bool]:
+    return lambda row: row["pattern"] in patterns
+
+
+def _patterns(failed: list[Row]) -> Table:
+    groups, counted = by(failed, "pattern"), tally(failed, "pattern")
+    rows: list[list[Any]] = []
+    behind = []
+    for pattern, words in PATTERNS.items():
+        group = groups.get(pattern, [])
+        answered = [row for row in group if row["worked"] is not None]
+        of = sum(row["n"] for row in answered)
+        worked = sum(row["n"] * row["worked"] for row in answered) / of if of else None
+        if group:
+            n = counted[pattern]
+            rows.append([words, n, n / counted.total(), len({row["session_id"] for row in group}), of, worked])
+            behind.append(group)
+    return table(
+        "recovery.patterns",
+        "What comes after a failed call",
+        "pattern next | n failed calls:count | share:share | sessions:count | answered next call answered:count"
+        " | worked of them succeeded:share",
+        rows,
+        n=counted.total(),
+        of="failed calls",
+        evidence=behind,
+        note="Main thread; the first that fits counts, from above.",
+    )
+
+
+def _by_error(failed: list[Row]) -> Table:
+    """The same by what the failed call said."""
+    kinds = by(({**row, "kind": (row["error_class"] or "not said").replace("_", " ")} for row in failed), "kind")
+    rows: list[list[Any]] = []
+    for kind, group in kinds.items():
+        counted = tally(group, "pattern")
+        n = counted.total()
+        rows.append([kind, n, *(counted[pattern] / n for pattern in PATTERNS)])
+    rows.sort(key=lambda row: (-row[1], row[0]))
+    header = f"kind error | n failed calls:count | {' | '.join(f'{k} {words}:share' for k, words in PATTERNS.items())}"
+    title, n = "What comes after a failed call, by what it said", sum(row[1] for row in rows)
+    return table(
+        "recovery.by_error", title, header, rows, n=n, of="failed calls", evidence=[kinds[row[0]] for row in rows]
+    )
+
+
+def _recovery_chart(failed: list[Row]) -> Chart | None:
+    counted, groups = tally(failed, "pattern"), by(failed, "pattern")
+    total = counted.total()
+    rows: list[Row] = []
+    for pattern, words in PATTERNS.items():
+        if counted[pattern]:
+            share = counted[pattern] / total
+            tip = f"{words}: {counted[pattern]:,} of {total:,} failed calls ({formatted(share, 'share')})"
+            rows.append(bar(words, share, tip, evidence=groups[pattern]))
+    spec = bars(rows, "share of failed calls", "share")
+    return chart("recovery.next", "What comes after a failed call", rows, spec, n=total, of="failed calls")
+
+
+RECOVERY_STUDY = Study(
+    name="recovery",
+    order=100,
+    title="After a failure",
+    question="What does an agent do when a call has failed?",
+    queries=_SQL["recovery"],
+    function=_recovery,
+)
+
+
+# Whether agents repeat themselves: the mark of a loop.
+
+_REPETITION = "dynamics.repetition_rate"
+STALE = 3
+"""Equal calls with no edit between that count as a loop worth a look."""
+
+
+def _repetition(inputs: Inputs) -> Outcome:
+    with_calls = [row for row in inputs.rows["values"] if row["stale_max"] is not None]
+    repeats = "Calls that repeat an earlier call of the session"
+    same = "same tool, same arguments, no successful edit in between; looks at something that runs are left out"
+    findings = [
+        pooled_finding(inputs, _REPETITION, "repetition.pooled", repeats, "calls", same),
+        median_finding(
+            inputs,
+            _REPETITION,
+            "repetition.median",
+            "Repeated calls in the median session",
+            unit="share of calls",
+            kind="share",
+        ),
+        share_of(with_calls, inputs.places, lambda row: row["stale_max"] >= STALE).finding(
+            "repetition.stale",
+            f"Sessions that made the same call {STALE} times or more with no edit between",
+            "sessions with a call",
+            unit="share of sessions",
+            sql=f"SELECT avg(CAST(CAST(detail->>'stale_max' AS INT) >= {STALE} AS INT)) FROM signals"
+            f" WHERE signal = '{_REPETITION}' AND absent IS NULL",
+            signals=(_REPETITION,),
+        ),
+    ]
+    rates = histogram_chart(
+        signal_values(inputs, _REPETITION),
+        SHARES,
+        id="repetition.spread",
+        title="Share of calls that repeat an earlier one",
+        unit="of calls are repeats",
+    )
+    runs = histogram_chart(
+        [(row["session_id"], int(row["stale_max"])) for row in with_calls],
+        COUNTS,
+        id="repetition.stale.spread",
+        title="Longest run of one call with no edit between",
+        unit="equal calls",
+    )
+    return Outcome(findings, [], [rates, runs], [])
+
+
+REPETITION_STUDY = Study(
+    name="repetition",
+    order=110,
+    title="Repetition",
+    question="Do agents go in circles?",
+    queries={"values": sql.values(_REPETITION, detail=(*sql.RATIO, "stale_max")), "absent": sql.ABSENT},
+    function=_repetition,
 )

@@ -20,6 +20,9 @@ from agentsignals.questions.question import (
     Study,
     Table,
 )
+from agentsignals.questions.sql import read_queries
+
+_SQL = read_queries(__file__)
 
 _INTERNAL = "absent_detail LIKE 'internal_error%'"
 
@@ -35,13 +38,13 @@ _BEHIND = {
 }
 
 
-def _outcome(inputs: Inputs) -> Outcome:
+def _reading(inputs: Inputs) -> Outcome:
     formats = inputs.rows["formats"]
     tables = [_formats(formats), _reasons(inputs), _endings(inputs), _notes(inputs), _absent(inputs)]
-    return Outcome(_findings(inputs), tables, [_chart(formats)], _limits(inputs))
+    return Outcome(_reading_findings(inputs), tables, [_reading_chart(formats)], _reading_limits(inputs))
 
 
-def _findings(inputs: Inputs) -> list[Finding]:
+def _reading_findings(inputs: Inputs) -> list[Finding]:
     total = {key: int(value or 0) for key, value in inputs.rows["totals"][0].items()}
     files, records, beside = total["files"], total["records"], sum(inputs.no_traces.values())
     n_records, skipped = records + total["skipped"], total["skipped"]
@@ -73,7 +76,7 @@ def _findings(inputs: Inputs) -> list[Finding]:
     ]
 
 
-def _chart(formats: list[Row]) -> Chart | None:
+def _reading_chart(formats: list[Row]) -> Chart | None:
     with_bytes = [row for row in formats if row["bytes"]]
     rows: list[Row] = []
     for row in sorted(with_bytes, key=lambda r: -r["bytes"]):
@@ -144,35 +147,19 @@ def _absent(inputs: Inputs) -> Table:
     )
 
 
-def _limits(inputs: Inputs) -> list[str]:
+def _reading_limits(inputs: Inputs) -> list[str]:
     total = inputs.rows["totals"][0]
     if not total["skipped"]:
         return []
     return [f"{int(total['skipped']):,} records could not be read; what they hold is in no figure."]
 
 
-STUDY = Study(
+READING_STUDY = Study(
     name="reading",
     order=370,
     title="What was read and what was skipped",
     question="What do these figures rest on, and what is missing?",
-    queries={
-        "totals": "SELECT (SELECT count(*) FROM artifacts) AS files, (SELECT sum(records) FROM artifacts) AS records,"
-        " (SELECT sum(skipped) FROM artifacts) AS skipped,"
-        " (SELECT count(*) FROM events WHERE kind = 'unknown') AS unknown,"
-        " (SELECT count(*) FROM signals) AS n_values,"
-        f" (SELECT count(*) FROM signals WHERE {_INTERNAL}) AS internal",
-        "formats": "SELECT a.format AS format, count(*) AS files, any_value(coalesce(s.sessions, 0)) AS sessions,"
-        " sum(records) AS records, sum(skipped) AS skipped, sum(bytes) AS bytes FROM artifacts a"
-        " LEFT JOIN (SELECT format, count(*) AS sessions FROM sessions GROUP BY format) s USING (format)"
-        " GROUP BY a.format ORDER BY files DESC, a.format",
-        "skips": "SELECT path, skipped_reasons FROM artifacts WHERE skipped_reasons <> '{}' ORDER BY path",
-        "notes": "SELECT trim(regexp_replace(note, '[0-9a-f-]{12,}', '…')) AS note, count(*) AS files FROM artifacts"
-        " WHERE note IS NOT NULL GROUP BY 1 ORDER BY files DESC, 1",
-        "absent": "SELECT absent, count(*) AS n, count(DISTINCT signal) AS signals,"
-        " count(DISTINCT session_id) AS sessions FROM signals WHERE absent IS NOT NULL GROUP BY absent"
-        " ORDER BY n DESC, absent",
-    },
-    function=_outcome,
+    queries=_SQL["reading"],
+    function=_reading,
     context="both",
 )

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
+from math import inf
 from typing import Any
 
-from agentsignals.questions.charts import bars
-from agentsignals.questions.estimates import by, chart, count_bars, table
+from agentsignals.questions.charts import bars, dots, intervals_by_position
+from agentsignals.questions.estimates import INTERVAL_NOTE, ClusteredShare, by, chart, count, count_bars, table
+from agentsignals.questions.formatting import formatted
 from agentsignals.questions.label_shares import QUERIES, Labelled, labelled, no_labels
-from agentsignals.questions.question import Chart, Inputs, Outcome, Study, Table
-from agentsignals.stats.agent_traces import NEGATIVE, NEUTRAL, POSITIVE, VALUES, label, pure_neutral, share
+from agentsignals.questions.question import Chart, Finding, Inputs, Outcome, Row, Study, Table
+from agentsignals.stats.agent_traces import (
+    LOW_N,
+    NEGATIVE,
+    NEUTRAL,
+    PLATEAU,
+    POSITIVE,
+    VALUES,
+    Conversation,
+    Part,
+    after_negative,
+    bands,
+    by_model,
+    label,
+    negative_between,
+    pure_neutral,
+    recovery,
+    share,
+)
 from agentsignals.stats.agreement import agreement
 
 
-def _outcome(inputs: Inputs) -> Outcome:
+def _sentiment(inputs: Inputs) -> Outcome:
     labels = labelled(inputs)
     if labels is None:
         return no_labels(inputs)
@@ -42,10 +62,12 @@ def _outcome(inputs: Inputs) -> Outcome:
         )
     )
     limits = [*labels.limits(), "Short sessions are neutral more often: fewer messages, fewer occasions."]
-    return Outcome(findings, [_labellers(inputs, labels), _confusion(inputs, labels)], [_chart(labels)], limits)
+    return Outcome(
+        findings, [_labellers(inputs, labels), _confusion(inputs, labels)], [_sentiment_chart(labels)], limits
+    )
 
 
-def _chart(labels: Labelled) -> Chart | None:
+def _sentiment_chart(labels: Labelled) -> Chart | None:
     of_label: dict[str, list[str]] = {value: [] for value in (NEUTRAL, NEGATIVE, POSITIVE)}
     for conversation in labels.conversations:
         for message in conversation.labelled:
@@ -118,12 +140,372 @@ def _confusion(inputs: Inputs, labels: Labelled) -> Table:
     )
 
 
-STUDY = Study(
+SENTIMENT_STUDY = Study(
     name="sentiment",
     order=260,
     title="Sentiment",
     question="How much do people's messages say of how they feel?",
     queries=QUERIES,
-    function=_outcome,
+    function=_sentiment,
+    context="product",
+)
+
+
+# Whether people get more negative as a session goes on (agent-traces), and how much of that is other sessions.
+
+_Curve = list[tuple[str, ClusteredShare]]
+_ALL_SESSIONS, _COHORT = "all sessions", f"sessions that reach turn {PLATEAU}"
+
+
+def _sentiment_turns(inputs: Inputs) -> Outcome:
+    labels = labelled(inputs)
+    if labels is None:
+        return no_labels(inputs)
+    curves = {_ALL_SESSIONS: _curve(labels, cohort=False), _COHORT: _curve(labels, cohort=True)}
+    asked: tuple[tuple[str, str, int, float, bool], ...] = (
+        ("first", "NEGATIVE at turn 1", 1, 1, False),
+        ("fifth", "NEGATIVE at turn 5", PLATEAU, PLATEAU, False),
+        ("plateau", "NEGATIVE from turn 5 on", PLATEAU, inf, False),
+        ("cohort_first", f"NEGATIVE at turn 1, {_COHORT}", 1, 1, True),
+    )
+    findings = [
+        labels.finding(
+            labels.estimate(partial(negative_between, first=first, last=last, cohort=cohort)),
+            f"sentiment_turns.{name}",
+            title,
+            "labelled messages",
+            unit="share of messages",
+        )
+        for name, title, first, last, cohort in asked
+    ]
+    limits = [
+        *labels.limits(),
+        "Later turns are turns of longer sessions: a rate that climbs with the turn is in part a change of sessions."
+        f" The curve of {_COHORT} is free of it up to that turn.",
+    ]
+    return Outcome(findings, [_sentiment_turns_table(curves)], [_sentiment_turns_chart(curves)], limits)
+
+
+def _curve(labels: Labelled, *, cohort: bool) -> _Curve:
+    return [
+        (
+            f"{first}+" if last == inf else str(first),
+            labels.estimate(partial(negative_between, first=first, last=last, cohort=cohort)),
+        )
+        for first, last in bands()
+        if first < PLATEAU or not cohort  # from there on only sessions of the cohort have messages
+    ]
+
+
+def _sentiment_turns_table(curves: dict[str, _Curve]) -> Table:
+    rows: list[list[Any]] = [
+        [name, at, int(point.n), int(point.k), point.value, *point.ends, point.warning(LOW_N, "messages")]
+        for name, curve in curves.items()
+        for at, point in curve
+        if point.n
+    ]
+    return table(
+        "sentiment_turns.curve",
+        "NEGATIVE messages by turn",
+        "sessions of | turn | n labelled:count | negative NEGATIVE:count | rate share:share | ends:share"
+        " | warning says little because",
+        rows,
+        n=sum(point.n for _, point in curves[_ALL_SESSIONS]),
+        of="labelled messages",
+        evidence=[point.counted for curve in curves.values() for _, point in curve if point.n],
+        note=f"Few: under {LOW_N} messages; one place: more than half. From turn {PLATEAU} on all sessions reach it.",
+    )
+
+
+def _sentiment_turns_chart(curves: dict[str, _Curve]) -> Chart | None:
+    rows: list[Row] = []
+    for at in dict.fromkeys(at for curve in curves.values() for at, _ in curve):
+        for name, curve in curves.items():
+            point = dict(curve).get(at)
+            if point is not None and point.n:
+                tip = f"turn {at}, {name}: {point.k:,.0f} of {point.n:,.0f} NEGATIVE, {formatted(point.value, 'share')}"
+                rows.append(point.mark(name, tip, at=at))
+    if len({row["at"] for row in rows}) < 2:
+        return None
+    return chart(
+        "sentiment_turns.by_turn",
+        "NEGATIVE messages by turn",
+        rows,
+        intervals_by_position(
+            rows, "number of the turn in its session", "share of labelled messages", (_ALL_SESSIONS, _COHORT)
+        ),
+        n=sum(point.n for _, point in curves[_ALL_SESSIONS]),
+        of="labelled messages",
+        note=f"lines are 95% intervals; from turn {PLATEAU} on all sessions reach it; few sessions say little",
+    )
+
+
+SENTIMENT_TURNS_STUDY = Study(
+    name="sentiment_turns",
+    order=270,
+    title="Sentiment by turn",
+    question="Do people get more negative as a session goes on?",
+    queries=QUERIES,
+    function=_sentiment_turns,
+    context="product",
+)
+
+
+# What becomes of a session by how its first message sounds: recovery (agent-traces).
+
+_OPENINGS = (NEUTRAL, NEGATIVE, POSITIVE)
+
+
+def _sentiment_openings(inputs: Inputs) -> Outcome:
+    labels = labelled(inputs)
+    if labels is None:
+        return no_labels(inputs)
+    by_opening = {name: labels.estimate(partial(recovery, opening=name)) for name in _OPENINGS}
+    several = {name: labels.estimate(partial(recovery, opening=name, several=True)) for name in _OPENINGS}
+    opens = "sessions that open NEGATIVE"
+    asked = (
+        ("negative", "Sessions whose first message is NEGATIVE", labels.estimate(partial(_opens, opening=NEGATIVE)),
+         "sessions whose first message is labelled"),
+        ("recovery", "Of sessions that open NEGATIVE: with a POSITIVE message later", by_opening[NEGATIVE], opens),
+        ("recovery_several", "The same, of sessions with a later message", several[NEGATIVE], opens),
+        ("never", "Of sessions that open NEGATIVE: without a POSITIVE message later",
+         labels.estimate(partial(_never, opening=NEGATIVE)), opens),
+        ("neutral_recovery", "Of sessions that open NEUTRAL: with a POSITIVE message later", by_opening[NEUTRAL],
+         "sessions that open NEUTRAL"),
+    )  # fmt: skip
+    findings = [
+        labels.finding(estimate, f"sentiment_openings.{name}", title, of, unit="share of sessions")
+        for name, title, estimate, of in asked
+    ]
+    limits = [
+        *labels.limits(),
+        "An opening labelled NEGATIVE is mostly a reported problem, not a mood: how sessions open stands for what they"
+        " are about.",
+        "Longer sessions have more occasions for praise: recovery is not held against the number of messages.",
+    ]
+    return Outcome(
+        findings, [_sentiment_openings_table(by_opening, several)], [_sentiment_openings_chart(by_opening)], limits
+    )
+
+
+def _never(conversation: Conversation, opening: str) -> Part:
+    k, n = recovery(conversation, opening)
+    return n - k, n
+
+
+def _opens(conversation: Conversation, opening: str) -> Part:
+    return int(conversation.opening == opening), int(conversation.opening is not None)
+
+
+def _sentiment_openings_table(by_opening: dict[str, ClusteredShare], several: dict[str, ClusteredShare]) -> Table:
+    rows: list[list[Any]] = [
+        [name, int(e.n), int(e.k), e.value, *e.ends, several[name].value, e.note]
+        for name, e in by_opening.items()
+        if e.n
+    ]
+    return table(
+        "sentiment_openings.recovery_by_opening",
+        "A POSITIVE message later, by the label of the first",
+        "opening first message | n sessions:count | k POSITIVE later:count | rate share:share | ends:share"
+        " | several with a later message:share | note rests on",
+        rows,
+        n=sum(estimate.n for estimate in by_opening.values()),
+        of="sessions whose first message is labelled",
+        evidence=[estimate.counted for estimate in by_opening.values() if estimate.n],
+        note="Sessions of one message stay in: they can't recover.",
+    )
+
+
+def _sentiment_openings_chart(by_opening: dict[str, ClusteredShare]) -> Chart | None:
+    rows = [e.mark(f"{name} ({e.n:,.0f})", f"{name}: {e.words('sessions')}") for name, e in by_opening.items() if e.n]
+    return chart(
+        "sentiment_openings.chart",
+        "Sessions with a POSITIVE message later, by the first message's label",
+        rows,
+        dots(rows, "share of sessions"),
+        n=sum(estimate.n for estimate in by_opening.values()),
+        of="sessions whose first message is labelled",
+        note=f"sessions in brackets; {INTERVAL_NOTE}",
+        fewest=2,
+    )
+
+
+SENTIMENT_OPENINGS_STUDY = Study(
+    name="sentiment_openings",
+    order=280,
+    title="First messages and recovery",
+    question="Does a session that opens badly end badly?",
+    queries=QUERIES,
+    function=_sentiment_openings,
+    context="product",
+)
+
+
+# What follows the first negative message of a session: darker, or louder in both directions (agent-traces).
+
+_ALL_MESSAGES, _AFTER = "all messages", "after the first NEGATIVE"
+
+
+def _sentiment_after(inputs: Inputs) -> Outcome:
+    labels = labelled(inputs)
+    if labels is None:
+        return no_labels(inputs)
+    of = "labelled messages"
+    estimates = [
+        (name, value, labels.estimate(partial(count, value=value)))
+        for value in (NEGATIVE, POSITIVE)
+        for name, count in ((_ALL_MESSAGES, share), (_AFTER, after_negative))
+    ]
+    findings = [
+        labels.finding(
+            estimate,
+            f"sentiment_after.{value.lower()}_{'base' if name == _ALL_MESSAGES else 'after'}",
+            f"{value}: {name}",
+            of if name == _ALL_MESSAGES else f"{of} behind it",
+            unit="share of messages",
+        )
+        for name, value, estimate in estimates
+    ]
+    rows = [e.mark(name, f"{value}, {name}: {e.words()}", at=value) for name, value, e in estimates if e.n]
+    before_and_after = chart(
+        "sentiment_after.chart",
+        "Messages before and after a session turns negative",
+        rows if {row["name"] for row in rows} == {_ALL_MESSAGES, _AFTER} else [],
+        intervals_by_position(rows, "label", "share of labelled messages", (_ALL_MESSAGES, _AFTER)),
+        n=estimates[0][2].n,
+        of=of,
+        note="behind the first NEGATIVE message, where that is not the session's first; itself not counted",
+    )
+    limits = [
+        *labels.limits(),
+        "Messages after a negative one come from longer sessions than messages in general: part of the difference is"
+        " theirs. The intervals are of each share, not of the difference.",
+    ]
+    return Outcome(findings, [], [before_and_after], limits)
+
+
+SENTIMENT_AFTER_STUDY = Study(
+    name="sentiment_after",
+    order=290,
+    title="After a negative message",
+    question="Does a session get darker, or louder?",
+    queries=QUERIES,
+    function=_sentiment_after,
+    context="product",
+)
+
+
+# Negative messages by model, and why that is no ranking (agent-traces's warning).
+
+ENOUGH = 100
+"""Labelled messages a model needs to be drawn (agent-traces)."""
+
+
+def _sentiment_models(inputs: Inputs) -> Outcome:
+    labels = labelled(inputs)
+    if labels is None:
+        return no_labels(inputs)
+    names = {model for conversation in labels.conversations for model in by_model(conversation)}
+    models = {name: labels.estimate(_of(name)) for name in names}
+    models = dict(sorted(models.items(), key=lambda pair: (-pair[1].n, pair[0])))
+    return Outcome(
+        _sentiment_models_findings(labels, models),
+        [_sentiment_models_table(models)],
+        [_sentiment_models_chart(models)],
+        _sentiment_models_limits(labels, models),
+    )
+
+
+def _of(model: str) -> Callable[[Conversation], Part]:
+    return lambda conversation: by_model(conversation).get(model, (0, 0))
+
+
+def _sentiment_models_findings(labels: Labelled, models: dict[str, ClusteredShare]) -> list[Finding]:
+    counted = [(c.session_id, len(c.labelled), len(c.labelled)) for c in labels.conversations]
+    n = sum(of_session for _, _, of_session in counted)
+    unknown = n - int(sum(estimate.n for estimate in models.values()))
+    enough = [estimate for estimate in models.values() if estimate.n >= ENOUGH]
+    left_out = f"; of {unknown:,} messages the model is not known" if unknown else ""
+    dominated = "Of these, models with more than half of their messages in one place"
+    asked = (
+        ("count", f"Models with at least {ENOUGH} labelled messages", len(enough), f"{len(models):,} in all{left_out}"),
+        ("dominated", dominated, sum(estimate.dominated for estimate in enough), ""),
+    )
+    return [
+        labels.finding(
+            count(value, n, evidence=counted),
+            f"sentiment_models.{name}",
+            title,
+            "labelled messages",
+            note,
+            unit="models",
+        )
+        for name, title, value, note in asked
+    ]
+
+
+def _sentiment_models_table(models: dict[str, ClusteredShare]) -> Table:
+    rows: list[list[Any]] = [
+        [
+            *(name, int(estimate.n), estimate.known_places, estimate.largest, int(estimate.k), estimate.value),
+            *(*estimate.ends, estimate.warning(ENOUGH, "messages")),
+        ]
+        for name, estimate in models.items()
+    ]
+    return table(
+        "sentiment_models.shares",
+        "NEGATIVE messages by model",
+        "model:code | n labelled:count | places:count | largest largest place:share | negative NEGATIVE:count"
+        " | rate share:share | ends:share | warning says little because",
+        rows,
+        n=sum(estimate.n for estimate in models.values()),
+        of="labelled messages",
+        evidence=[estimate.counted for estimate in models.values()],
+        note="A message belongs to the model of the last answer before it, a first message to that of the first answer."
+        f" Few: under {ENOUGH} messages; one place: more than half of them.",
+    )
+
+
+def _sentiment_models_chart(models: dict[str, ClusteredShare]) -> Chart | None:
+    rows: list[Row] = []
+    for name, estimate in models.items():
+        if estimate.n >= ENOUGH:
+            warning = f" ({w})" if (w := estimate.warning()) else ""
+            tip = f"{name}: {estimate.words()}, {estimate.known_places} places{warning}"
+            rows.append(estimate.mark(f"{name} ({estimate.n:,.0f})", tip))
+    return chart(
+        "sentiment_models.chart",
+        "NEGATIVE messages by model",
+        rows,
+        dots(rows, "share of labelled messages"),
+        n=sum(estimate.n for estimate in models.values()),
+        of="labelled messages",
+        note=f"models with at least {ENOUGH} labelled messages (in brackets); {INTERVAL_NOTE}; no ranking",
+    )
+
+
+def _sentiment_models_limits(labels: Labelled, models: dict[str, ClusteredShare]) -> list[str]:
+    limits = [
+        *labels.limits(),
+        "Shares of negative messages by model are no leaderboard: people chose the model, the task and what to share,"
+        " and a model that one frustrated person used looks frustrating.",
+    ]
+    enough = {name: estimate for name, estimate in models.items() if estimate.n >= ENOUGH}
+    narrow = [name for name, estimate in enough.items() if estimate.dominated]
+    if narrow:
+        limits.append(
+            f"{len(narrow)} of {len(enough)} models with {ENOUGH} labelled messages have more than half of them in one"
+            " place."
+        )
+    return limits
+
+
+SENTIMENT_MODELS_STUDY = Study(
+    name="sentiment_models",
+    order=300,
+    title="Sentiment by model",
+    question="Are people more negative with some models?",
+    queries=QUERIES,
+    function=_sentiment_models,
     context="product",
 )

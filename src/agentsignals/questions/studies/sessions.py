@@ -2,22 +2,54 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from itertools import repeat
+from math import fsum
 from typing import Any, TypeAlias
 
+import msgspec
+
 from agentsignals.questions import sql
-from agentsignals.questions.charts import COUNTS, histogram_chart, quantile_columns, quantiles, stacked_chart
+from agentsignals.questions.charts import (
+    COUNTS,
+    MOST_POINTS,
+    OTHERS,
+    bars,
+    histogram_chart,
+    iso_time,
+    lines,
+    quantile_columns,
+    quantiles,
+    stacked_chart,
+    start_of,
+)
 from agentsignals.questions.estimates import (
+    DOMINANT,
     agents_by_sessions,
+    bar,
     by,
+    chart,
     clustered_median,
     count,
+    listing,
+    mark,
     median_finding,
+    ranked,
+    share_of,
+    signal_rows,
     signal_values,
     table,
+    tally,
 )
-from agentsignals.questions.question import Finding, Inputs, Outcome, Part, Row, Study, Table
+from agentsignals.questions.formatting import formatted, with_bound, without_bound
+from agentsignals.questions.question import Chart, EvidenceRows, Finding, Inputs, Outcome, Part, Row, Study, Table
+from agentsignals.questions.sql import PLACE, read_queries
+from agentsignals.redaction import redacted, redacted_part
+
+_SQL = read_queries(__file__)
 
 _WORK, _WAITING = "infra.work_time_s", "infra.waiting_time_s"
 _EVENTS = "corpus.session_length_events"
@@ -43,7 +75,7 @@ _Each: TypeAlias = "dict[str, _Values]"
 """The sessions that have a value of a column, with it, by the column."""
 
 
-def _outcome(inputs: Inputs) -> Outcome:
+def _sessions(inputs: Inputs) -> Outcome:
     sessions = inputs.rows["sessions"]
     each = {column: inputs.present("sessions", "session_id", column) for _, column, *_ in _TOTALS}
     title = "Sessions started"
@@ -182,11 +214,393 @@ def _by_agent(sessions: list[Row]) -> Table:
     )
 
 
-STUDY = Study(
+SESSIONS_STUDY = Study(
     name="sessions",
     order=10,
     title="Sessions",
     question="How many sessions are there, and how large are they?",
     queries={"sessions": sql.SESSIONS, "values": sql.values(_WORK, _WAITING, _EVENTS, detail=()), "absent": sql.ABSENT},
-    function=_outcome,
+    function=_sessions,
+)
+
+
+# Sessions worth opening: those that loop, fail or cost most.
+
+_REPETITION = "dynamics.repetition_rate"
+_ERRORS = "user.tool_error_rate"
+_COST = "corpus.session_cost_usd"
+_MOST_OPENED, _LEAST = 5, 1e-9
+_TITLE_CHARS = 90
+_ABOUT = "about title or first prompt | agent | started:date | prompts:count | tool_calls tool calls:count"
+
+
+def _worth_opening(inputs: Inputs) -> Outcome:
+    by_id = {row["session_id"]: row for row in inputs.rows["sessions"]}
+    prompts = {row["session_id"]: row["text"] for row in inputs.rows["prompts"]}
+
+    def most(
+        name: str,
+        title: str,
+        header: str,
+        rows: list[Row],
+        figures: Callable[[Row], list[Any]],
+    ) -> Table:
+        rows.sort(key=lambda row: ([-(without_bound(figure) or 0) for figure in figures(row)], row["session_id"]))
+        return table(
+            f"worth.{name}",
+            title,
+            f"session:session | {header} | {_ABOUT}",
+            [
+                [row["session_id"], *figures(row), *_session_cells(by_id[row["session_id"]], prompts)]
+                for row in rows[:_MOST_OPENED]
+            ],
+            n=len(by_id),
+            of="sessions",
+            evidence=[[row["session_id"]] for row in rows[:_MOST_OPENED]],
+            note="agentsignals show SESSION prints one.",
+        )
+
+    def cost_of(row: Row) -> list[Any]:
+        return [with_bound(row["number"], by_id[row["session_id"]][sql.BOUND] is not None)]
+
+    loops, failing, costly = (
+        [row for row in signal_rows(inputs, path) if row[key]]
+        for path, key in ((_REPETITION, "number"), (_ERRORS, "num"), (_COST, "number"))
+    )
+    runs, failed = (
+        "run equal calls with no edit between:count | rate repeats:share",
+        "failed:count | rate of the answered:share",
+    )
+    tables = [
+        most("loops", "Most repetition", runs, loops, lambda row: [int(row["stale_max"]), row["number"]]),
+        most("failing", "Most failed calls", failed, failing, lambda row: [int(row["num"]), row["number"]]),
+        most("costly", "Costliest", "cost:usd", costly, cost_of),
+    ]
+    return Outcome(_worth_opening_findings(inputs), tables, [], [])
+
+
+def _session_cells(session: Row, prompts: dict[str, str]) -> list[Any]:
+    about = " ".join(redacted_part(session["title"] or prompts.get(session["session_id"]) or "").split())
+    short = about if len(about) <= _TITLE_CHARS else f"{about[: _TITLE_CHARS - 1]}…"
+    figures = [session[key] for key in ("agent", "started_at", "n_prompts", "n_tool_calls")]
+    return [short or None, *figures]
+
+
+def _first(of_session: dict[str, float]) -> list[Part]:
+    """The sessions with most, of all; one that has nothing of it is counted as well."""
+    most = {session_id for session_id, _ in ranked(of_session)[:_MOST_OPENED]}
+    return [(session_id, n if session_id in most else 0, max(n, _LEAST)) for session_id, n in of_session.items()]
+
+
+def _worth_opening_findings(inputs: Inputs) -> list[Finding]:
+    priced = {row["session_id"]: row["number"] for row in signal_rows(inputs, _COST) if row["number"] is not None}
+    failing = {row["session_id"]: row["num"] for row in signal_rows(inputs, _ERRORS) if row["num"] is not None}
+    costs, errors = (sorted(of_session.values(), reverse=True) for of_session in (priced, failing))
+    total, failed = fsum(costs), sum(errors)
+    low = sum(row[sql.BOUND] is not None for row in inputs.rows["sessions"])
+    return [
+        count(
+            fsum(costs[:_MOST_OPENED]) / total if total else None, len(costs), "share", evidence=_first(priced)
+        ).finding(
+            "worth.cost_share",
+            f"Cost that the {_MOST_OPENED} costliest sessions make up",
+            "priced sessions",
+            f"{low:,} of the costs are lower bounds" if low else "",
+            unit="share of cost",
+            sql=f"SELECT (SELECT sum(number) FROM (SELECT number FROM signals WHERE signal = '{_COST}'"
+            f" ORDER BY number DESC NULLS LAST LIMIT {_MOST_OPENED})) / sum(number) FROM signals"
+            f" WHERE signal = '{_COST}'",
+            signals=(_COST,),
+            priced=True,
+        ),
+        count(
+            sum(errors[:_MOST_OPENED]) / failed if failed else None,
+            int(failed),
+            "share",
+            evidence=_first(failing),
+        ).finding(
+            "worth.error_share",
+            f"Failed calls that lie in the {_MOST_OPENED} sessions with most",
+            "failed calls",
+            sql="SELECT (SELECT sum(k) FROM (SELECT CAST(detail->>'num' AS DOUBLE) AS k FROM signals"
+            f" WHERE signal = '{_ERRORS}' ORDER BY k DESC NULLS LAST LIMIT {_MOST_OPENED}))"
+            f" / sum(CAST(detail->>'num' AS DOUBLE)) FROM signals WHERE signal = '{_ERRORS}'",
+            signals=(_ERRORS,),
+        ),
+    ]
+
+
+WORTH_OPENING_STUDY = Study(
+    name="worth_opening",
+    order=20,
+    title="Sessions worth opening",
+    question="Where is it worth looking first?",
+    queries={
+        **_SQL["worth_opening"],
+        "sessions": sql.SESSIONS,
+        "values": sql.values(_REPETITION, _ERRORS, _COST, detail=(*sql.RATIO, "stale_max")),
+    },
+    function=_worth_opening,
+)
+
+
+# How agents are used: the size of conversations, what a prompt sets off, kinds of files, languages (SWE-chat).
+
+_CALLS, _FILES, _LANGUAGE = "chat.tool_calls_per_turn", "chat.file_types_touched", "chat.prompt_language"
+_MOST_TYPES = 15
+_MOST_LANGUAGES = 6
+_VALUE = "FROM {} WHERE signal = '{}' AND absent IS NULL"
+
+
+def _usage(inputs: Inputs) -> Outcome:
+    places = inputs.places
+    turns = [(row["session_id"], row["n_prompts"]) for row in inputs.rows["sessions"] if row["n_prompts"]]
+    calls = [(row["session_id"], int(row["number"])) for row in inputs.rows["calls"]]
+    languages = inputs.rows["languages"]
+    per_call, spoken = (_VALUE.format("signals", path) for path in (_CALLS, _LANGUAGE))
+    findings = [
+        clustered_median(turns, places).finding(
+            "usage.turns.median",
+            "Prompts in the median session with a prompt",
+            "sessions with a prompt",
+            unit="prompts",
+            sql="SELECT median(n_prompts) FROM sessions WHERE n_prompts > 0",
+        ),
+        clustered_median(calls, places).finding(
+            "usage.calls.median",
+            "Tool calls for the median prompt",
+            "prompts",
+            unit="tool calls",
+            sql=f"SELECT median(number) {per_call}",
+            signals=(_CALLS,),
+        ),
+        share_of(inputs.rows["calls"], places, lambda row: row["number"] == 0).finding(
+            "usage.without_call",
+            "Prompts answered without a tool call",
+            "prompts",
+            sql=f"SELECT avg(CAST(number = 0 AS INT)) {per_call}",
+            signals=(_CALLS,),
+        ),
+        share_of(languages, places, lambda row: row["language"] == "en", "n").finding(
+            "usage.english",
+            "Prompts in English",
+            "prompts whose language is known",
+            "SWE-chat: over 80%",
+            sql=f"SELECT avg(CAST({sql.LABEL} = 'en' AS INT)) {spoken}",
+            signals=(_LANGUAGE,),
+        ),
+    ]
+    title = "Tool calls for a prompt"
+    charts = [
+        histogram_chart(turns, COUNTS, id="usage.turns", title="Prompts in a session", unit="prompts"),
+        histogram_chart(calls, COUNTS, id="usage.calls", title=title, unit="calls", of="prompts"),
+        _file_types(inputs.rows["files"]),
+        _languages(languages),
+    ]
+    limits = [
+        "A prompt's calls are those until the next prompt, waiting for none: a prompt queued while the agent works"
+        " takes over the calls that follow it."
+    ]
+    return Outcome([f for f in findings if f.n], [_sizes(turns, calls)], charts, limits)
+
+
+def _sizes(turns: list[tuple[str, int]], calls: list[tuple[str, int]]) -> Table:
+    sized = (("prompts in a session", turns), ("tool calls for a prompt", calls))
+    named = [(name, [n for _, n in values], [(s, n, 1) for s, n in values]) for name, values in sized if values]
+    return table(
+        "usage.sizes",
+        "Sizes",
+        f"of | n:count | {quantile_columns('number')} | p99 99%:count",
+        [[name, len(values), *quantiles(values), _at(values, 0.99)] for name, values, _ in named],
+        n=len(turns),
+        of="sessions with a prompt",
+        evidence=[parts for _, _, parts in named],
+    )
+
+
+def _at(values: list[int], share: float) -> int:
+    return sorted(values)[min(int(len(values) * share), len(values) - 1)]
+
+
+def _file_types(rows: list[Row]) -> Chart | None:
+    touched: dict[str, list[Part]] = defaultdict(list)
+    for row in rows:
+        types: dict[str, int] = msgspec.json.decode(row["value"])
+        for name, n in types.items():
+            touched[name].append((row["session_id"], n, n))
+    counted = Counter({name: sum(n for _, n, _ in parts) for name, parts in touched.items()})
+    total = counted.total()
+    rows = []
+    for name, n in ranked(counted)[:_MOST_TYPES]:
+        tip = f"{name[:24]}: {n:,} of {total:,} calls ({n / total:.1%}), in {len(touched[name]):,} sessions"
+        rows.append(bar(name[:24], n, tip, evidence=touched[name]))
+    return chart(
+        "usage.file_types",
+        "Kinds of files that calls are about",
+        rows,
+        bars(rows, "tool calls"),
+        n=total,
+        of="calls about one file",
+        note=f"the {_MOST_TYPES} most frequent of {len(counted):,}" if len(counted) > _MOST_TYPES else "",
+    )
+
+
+def _languages(rows: list[Row]) -> Chart | None:
+    counted, groups = tally(rows, "language"), by(rows, "language")  # a row is a session's
+    total = counted.total()
+    most = ranked(counted)[:_MOST_LANGUAGES]
+    marks = []
+    for name, n in most:
+        tip = f"{name}: {n:,} of {total:,} prompts ({n / total:.1%}), in {len(groups[name]):,} sessions"
+        marks.append(bar(name, n / total, tip, evidence=groups[name]))
+    drawn_names = {name for name, _ in most}
+    others = [row for row in rows if row["language"] not in drawn_names]
+    if others:
+        rest = sum(row["n"] for row in others)
+        marks.append(bar(OTHERS, rest / total, f"{OTHERS}: {rest:,} of {total:,} prompts", evidence=others))
+    return chart(
+        "usage.languages",
+        "Languages of prompts",
+        marks,
+        bars(marks, "share of prompts", "share"),
+        n=total,
+        of="prompts whose language is known",
+        note="ISO 639-1; prompts under 20 characters and those that are mostly code are left out",
+        fewest=2,
+    )
+
+
+USAGE_STUDY = Study(
+    name="usage",
+    order=140,
+    title="Usage",
+    question="How long are conversations, what does a prompt set off, and in which languages?",
+    queries=_SQL["usage"],
+    function=_usage,
+    context="product",
+)
+
+
+# How much of the collection lies in one repository, as it grew (SWE-chat, Figure 22).
+
+_DRAWN = 3
+_MOST_PLACES = 15
+_OF = "sessions whose place is known"
+
+
+def _concentration(inputs: Inputs) -> Outcome:
+    rows = inputs.rows["sessions"]
+    placed = [(row, place) for row in rows if (place := row["place"]) is not None]
+    counted = Counter(place for _, place in placed)
+    if not counted:
+        return Outcome()
+    n = counted.total()
+    largest = ranked(counted)
+    unplaced = f"{len(rows) - n:,} sessions name none" if len(rows) > n else ""
+    kish = "the square of the sessions over the sum of their squares by place (Kish)"
+    effective = n * n / sum(k * k for k in counted.values())
+    asked = (
+        ("places", "Repositories and folders", len(counted), unplaced),
+        ("effective", "Places of one size that would tell as much", effective, kish),
+        ("half", "Places that hold half of the sessions", _holding(largest, n / 2), ""),
+    )
+    findings = [
+        count(value, n, evidence=[row["session_id"] for row, _ in placed]).finding(
+            f"concentration.{name}", title, _OF, note, unit="places"
+        )
+        for name, title, value, note in asked
+    ]
+    limits = []
+    if largest[0][1] > DOMINANT * n:
+        limits.append(f"{largest[0][1] / n:.0%} of the sessions lie in one place: every figure is mostly its people's.")
+    over_time = _concentration_chart(placed, [place for place, _ in largest[:_DRAWN]])
+    return Outcome(findings, [_concentration_table(placed, largest)], [over_time], limits)
+
+
+def _holding(largest: list[tuple[str, int]], wanted: float) -> int:
+    """How many of the largest places hold so many sessions."""
+    held = 0
+    for at, (_, n) in enumerate(largest):
+        held += n
+        if held >= wanted:
+            return at + 1
+    return len(largest)
+
+
+def _concentration_table(placed: list[tuple[Row, str]], largest: list[tuple[str, int]]) -> Table:
+    rows: list[list[Any]] = []
+    groups = by([row for row, _ in placed], PLACE)
+    for place, n in largest[:_MOST_PLACES]:
+        group = groups[place]
+        models = {row["model"] for row in group} - {None}
+        times = [row["started_at"] for row in group if row["started_at"] is not None]
+        agents = listing(Counter(row["agent"] for row in group))
+        span = [min(times, default=None), max(times, default=None)]
+        rows.append([redacted(place), n, n / len(placed), agents, len(models), *span])
+    return table(
+        "concentration.largest",
+        "Largest places",
+        "place repository or folder:code | n sessions:count | share:share | agents | models:count"
+        " | first first session:date | last last session:date",
+        rows,
+        n=len(placed),
+        of=_OF,
+        evidence=[[row["session_id"] for row in groups[place]] for place, _ in largest[:_MOST_PLACES]],
+        note=f"The {_MOST_PLACES} largest of {len(largest):,}." if len(largest) > _MOST_PLACES else "",
+    )
+
+
+def _concentration_chart(placed: list[tuple[Row, str]], largest: list[str]) -> Chart | None:
+    """The share of the largest places among all sessions up to each day."""
+    timed = sorted((r["started_at"], place, r["session_id"]) for r, place in placed if r["started_at"] is not None)
+    starts = [start_of(moment, "day") for moment, _, _ in timed]
+    days = sorted(set(starts))
+    if len(days) < 2:
+        return None
+    step = -(-len(days) // MOST_POINTS)
+    points = {*days[::step], days[-1]}
+    names = [_short(redacted(place)) for place in largest]
+    names = [f"{n + 1}: {name}" for n, name in enumerate(names)] if len(set(names)) < len(names) else names
+    counted: Counter[str] = Counter()
+    rows: list[Row] = []
+    at = 0
+    for day in days:
+        while at < len(timed) and starts[at] <= day:
+            counted[timed[at][1]] += 1
+            at += 1
+        if day not in points:
+            continue
+        for place, name in zip(largest, names, strict=True):
+            n, share = counted[place], counted[place] / at
+            tip = f"{redacted(place)}, up to {day:%Y-%m-%d}: {n:,} of {at:,} sessions ({formatted(share, 'share')})"
+            behind = partial(_so_far, timed, at, place)
+            rows.append(mark({"name": name, "from": iso_time(day), "value": share, "tip": tip}, behind))
+    return chart(
+        "concentration.over_time",
+        "Share of the largest places among all sessions so far",
+        rows,
+        lines(rows, "share of sessions so far", "share", names, (iso_time(days[0]), iso_time(days[-1]))),
+        n=len(timed),
+        of="sessions whose place and time are known",
+        note=f"the {len(largest)} largest; {OTHERS} are not drawn" if len(counted) > len(largest) else "",
+        says="; ".join(row["tip"] for row in rows if row["from"] == iso_time(days[-1])),
+    )
+
+
+def _so_far(timed: list[tuple[datetime, str, str]], n: int, place: str) -> EvidenceRows:
+    return [(session_id, float(of == place), 1) for _, of, session_id in timed[:n]]
+
+
+def _short(place: str) -> str:
+    """The last name of a path."""
+    return place.replace("\\", "/").rstrip("/").rpartition("/")[2][:30] or place[:30]
+
+
+CONCENTRATION_STUDY = Study(
+    name="concentration",
+    order=130,
+    title="Concentration",
+    question="How much of what was read lies in one place?",
+    queries=_SQL["concentration"],
+    function=_concentration,
 )

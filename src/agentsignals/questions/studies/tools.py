@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from math import fsum
 from typing import Any
 
+import msgspec
+
+from agentsignals.model import Absent
 from agentsignals.questions import sql
-from agentsignals.questions.charts import heatmap
+from agentsignals.questions.charts import bars, heatmap
 from agentsignals.questions.estimates import (
+    DOMINANT,
+    ONE_PLACE,
+    ClusteredShare,
+    Sample,
+    bar,
     by,
     chart,
     clustered_share,
     count,
+    listing,
     mark,
     median_finding,
     ranked,
@@ -21,19 +31,27 @@ from agentsignals.questions.estimates import (
 )
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, EvidenceQuery, Finding, Inputs, Outcome, Row, Study, Table
+from agentsignals.questions.sql import read_queries
+from agentsignals.questions.tool_kinds import HANDS_IN_PLAN, KIND, PUBLISHED
+from agentsignals.stats.grouping import INSTALL, MISSING, MOST, Groups, grouped
+from agentsignals.stats.intervals import SEED
+
+_SQL = read_queries(__file__, kind=KIND)
 
 _ENTROPY = "corpus.tool_mix_entropy"
 _MOST_NAMES = 15
 _OF_NAME = f"SELECT session_id, count(*) AS n {sql.MAIN_CALLS} AND name = $name GROUP BY session_id"
 
 
-def _outcome(inputs: Inputs) -> Outcome:
+def _tools(inputs: Inputs) -> Outcome:
     calls = inputs.rows["calls"]
     limits = ["A shell command is one call however much it does: shares of calls are no shares of work."]
-    return Outcome(_findings(inputs, calls), [_classes(calls), _names(inputs.rows["names"])], [_heat(calls)], limits)
+    return Outcome(
+        _tools_findings(inputs, calls), [_classes(calls), _names(inputs.rows["names"])], [_heat(calls)], limits
+    )
 
 
-def _findings(inputs: Inputs, calls: list[Row]) -> list[Finding]:
+def _tools_findings(inputs: Inputs, calls: list[Row]) -> list[Finding]:
     sessions = {row["session_id"] for row in calls}
     with_mcp = {row["session_id"] for row in calls if row["class"] == "mcp"}
     places = inputs.places
@@ -135,19 +153,492 @@ def _names(names: list[Row]) -> Table:
     )
 
 
-STUDY = Study(
+TOOLS_STUDY = Study(
     name="tools",
     order=40,
     title="Tools",
     question="Which tools do agents use?",
-    queries={
-        "calls": "SELECT session_id, agent, class, count(*) AS n FROM tool_calls JOIN sessions USING (session_id)"
-        " WHERE thread = 'main' GROUP BY ALL ORDER BY ALL",
-        "names": "SELECT name, count(*) AS n, count(DISTINCT session_id) AS sessions,"
-        " string_agg(DISTINCT agent, ', ' ORDER BY agent) AS agents"
-        " FROM tool_calls JOIN sessions USING (session_id) WHERE thread = 'main' GROUP BY name ORDER BY n DESC, name",
-        "values": sql.values(_ENTROPY, detail=()),
-        "absent": sql.ABSENT,
-    },
-    function=_outcome,
+    queries={**_SQL["tools"], "values": sql.values(_ENTROPY, detail=()), "absent": sql.ABSENT},
+    function=_tools,
+)
+
+
+# What kinds of calls agents make, in the twenty kinds of SWE-chat (SWE-chat, Table 5 and Figure 19b).
+
+_MIX_HEADLINES = (
+    ("looking", "Calls that read, search or list", ("read", "grep", "glob"), "SWE-chat: 31.3% (Table 5)"),
+    ("changing", "Calls that edit or write a file", ("edit", "write"), "SWE-chat: 22.5% (Table 5)"),
+    (
+        "commands",
+        "Calls that are shell commands, in the kinds of SWE-chat",
+        ("bash", "bash:build", "bash:file", "bash:net", "git/gh"),
+        "SWE-chat: 33.3% (Table 5); searches through the shell are not among them",
+    ),
+)
+
+
+def _tool_categories(inputs: Inputs) -> Outcome:
+    mixes: dict[str, dict[str, int]] = {}
+    for row in inputs.rows["calls"]:
+        mixes.setdefault(row["session_id"], {})[row["kind"]] = row["n"]
+
+    sample = Sample(list(mixes), inputs.places, [sum(mix.values()) for mix in mixes.values()])
+
+    def estimate(*kinds: str) -> ClusteredShare:
+        held = [[mix.get(kind, 0) for mix in mixes.values()] for kind in kinds]
+        return sample.share(list(map(float, map(sum, zip(*held, strict=True)) if held[1:] else held[0])))
+
+    of = "tool calls"
+    findings = [
+        estimate(*kinds).finding(f"tool_categories.{name}", title, of, note, unit="share of calls")
+        for name, title, kinds, note in _MIX_HEADLINES
+    ]
+    used = {kind for mix in mixes.values() for kind in mix}
+    shares = [(kind, estimate(kind)) for kind in PUBLISHED if kind in used]
+    ranked = sorted(shares, key=lambda pair: (-pair[1].k, pair[0]))
+    n, published = (ranked[0][1].n if ranked else 0), sum(PUBLISHED.values())
+    rows: list[list[Any]] = []
+    for kind, e in ranked:
+        sessions = sum(kind in mix for mix in mixes.values())
+        rows.append([kind, int(e.k), e.value, *e.ends, sessions, PUBLISHED[kind] / published])
+    by_kind = table(
+        "tool_categories.calls",
+        "Calls by kind",
+        "kind | calls:count | share:share | ends:share | sessions sessions with one:count"
+        " | published in SWE-chat:share",
+        rows,
+        n=n,
+        of=of,
+        evidence=[[(s, k, k) for s, mix in mixes.items() if (k := mix.get(kind))] for kind, _ in ranked],
+        note=f"Main thread. In SWE-chat: shares of {published:,} calls (v1, Table 5).",
+    )
+    marks = [bar(kind, e.k / e.n, f"{kind}: {e.words('calls')}", evidence=e.counted) for kind, e in ranked]
+    shown = bars(marks, "share of calls", "share")
+    limits = [
+        "Shell commands are told apart by their first word alone: cd somewhere && git push is a file command here, as"
+        " in the paper. The paper prints the commonest words of each kind only."
+    ]
+    by_share = chart("tool_categories.shares", "Calls by kind", marks, shown, n=n, of=of)
+    return Outcome([f for f in findings if f.n], [by_kind], [by_share], limits)
+
+
+TOOL_CATEGORIES_STUDY = Study(
+    name="tool_categories",
+    order=50,
+    title="Kinds of tool calls",
+    question="What are the calls, in the kinds of SWE-chat?",
+    queries=_SQL["tool_categories"],
+    function=_tool_categories,
+)
+
+
+# What an agent does first and last for a prompt, and what it was doing when it was cut short (SWE-chat, Figure 21).
+
+_CUT = "chat.hard_interruption"
+_BANDS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 10), (11, 20), (21, 29), (30, 10**9))
+"""Positions in a turn, counted from 1; the paper draws each up to 30."""
+_POSITION_HEADLINES = (
+    ("first_looks", "First calls of a turn that read or search", "first", None, ("read", "grep", "glob"), ""),
+    ("last_git", "Last calls of finished turns that are git or gh", "last", False, ("git/gh",), "SWE-chat: 27%"),
+    (
+        "last_plan",
+        "Last calls of interrupted turns that hand in a plan",
+        "last",
+        True,
+        (HANDS_IN_PLAN,),
+        "SWE-chat: 32%",
+    ),
+)
+
+
+def _tool_positions(inputs: Inputs) -> Outcome:
+    places = inputs.places
+    turns = inputs.rows["turns"]
+    findings = [_finding(turns, places, headline) for headline in _POSITION_HEADLINES]
+    calls = inputs.rows["calls"]
+    finished, interrupted = [r for r in calls if not r["cut"]], [r for r in calls if r["cut"]]
+    charts = [
+        _tool_positions_chart("forward", "Calls by position from the beginning of the turn", None, calls),
+        _tool_positions_chart("natural", "Calls by position from the end of finished turns", False, finished),
+        _tool_positions_chart("interrupted", "Calls by position from the end of interrupted turns", True, interrupted),
+    ]
+    limits = [
+        "A turn is interrupted when the person stopped it, refused a call, or queued a stop; where a trace does not say"
+        " so, it counts as finished."
+    ]
+    return Outcome([f for f in findings if f.n], [_ends(turns)], charts, limits)
+
+
+def _finding(turns: list[Row], places: dict[str, str], headline: tuple[Any, ...]) -> Finding:
+    name, title, column, cut, kinds, note = headline
+    of_cut = [row for row in turns if cut is None or row["cut"] == cut]
+    whose = "turns with a call" if cut is None else "interrupted turns" if cut else "finished turns"
+    return share_of(of_cut, places, lambda row: row[column] in kinds, "n").finding(
+        f"tool_positions.{name}", title, whose, note, unit="share of turns", signals=(_CUT,)
+    )
+
+
+def _name(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low}+" if high > 1000 else f"{low}–{high}"
+
+
+def _tool_positions_chart(name: str, title: str, cut: bool | None, calls: list[Row]) -> Chart | None:
+    """Shares of kinds at each position: a column a position, adding up to 100. `cut`: of interrupted turns, of
+    finished ones, or from the beginning of both."""
+    direction = "forward" if cut is None else "back"
+    at = {low: Counter[str]() for low, _ in _BANDS}
+    for row in calls:
+        band = next(low for low, high in _BANDS if low <= row[direction] <= high)
+        at[band][row["kind"]] += row["n"]
+    total = sum(counted.total() for counted in at.values())
+    order = [kind for kind in PUBLISHED if any(counted[kind] for counted in at.values())]
+    # from the end the last call stands on the right, as it happened
+    bands = [b for b in _BANDS if at[b[0]].total()][:: -1 if direction == "back" else 1]
+    columns = {low: ("−" if direction == "back" else "") + _name(low, high) for low, high in bands}
+    rows: list[Row] = [
+        mark(
+            {
+                "name": kind,
+                "column": columns[low],
+                "value": at[low][kind] / at[low].total(),
+                "tip": f"{kind} at call {columns[low]}: {at[low][kind]:,} of {at[low].total():,} calls",
+            },
+            EvidenceQuery(
+                f"{_OF_CELL} WHERE {direction} BETWEEN $low AND $high AND kind = $kind AND ($cut IS NULL OR cut = $cut)"
+                " GROUP BY session_id",
+                {"low": low, "high": high, "kind": kind, "cut": cut},
+            )
+            if at[low][kind]
+            else (),
+        )
+        for kind in order
+        for low, high in bands
+    ]
+    tops = (max((r for r in rows if r["column"] == c), key=lambda r: float(r["value"])) for c in columns.values())
+    return chart(
+        f"tool_positions.{name}",
+        f"{title}, in percent",
+        rows,
+        heatmap(rows, list(columns.values())),
+        n=total,
+        of="tool calls",
+        note="each column adds up to 100",
+        says="the commonest kind of each position: " + "; ".join(row["tip"] for row in tops),
+    )
+
+
+def _ends(turns: list[Row]) -> Table:
+    """How turns begin and end, by kind."""
+    first: Counter[str] = Counter()
+    last: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
+    for row in turns:
+        first[row["first"]] += row["n"]
+        last[row["cut"]][row["last"]] += row["n"]
+    counted = (first, last[False], last[True])
+    kinds = sorted(set().union(*counted), key=lambda kind: (-first[kind], kind))
+    ends = {"first": "first call", "last": "last, finished", "cut": "last, interrupted"}
+    return table(
+        "tool_positions.ends",
+        "First and last calls of turns, by kind",
+        f"kind | {' | '.join(f'{key} {words}:count | {key}_share share:share' for key, words in ends.items())}",
+        [
+            [kind, *(v for c in counted for v in (c[kind], c[kind] / c.total() if c.total() else None))]
+            for kind in kinds
+        ],
+        n=first.total(),
+        of="turns with a call",
+        evidence=[
+            [
+                (row["session_id"], row["n"] if row["first"] == kind else 0, row["n"])
+                for row in turns
+                if kind in (row["first"], row["last"])
+            ]
+            for kind in kinds
+        ],
+        note=f"{last[True].total():,} of these turns were interrupted.",
+    )
+
+
+_CALLS = (
+    "WITH cut AS (SELECT session_id, turn, number > 0 AS cut"
+    f" FROM {sql.NAMED} WHERE signal = '{_CUT}' AND absent IS NULL),"
+    f" placed AS (SELECT session_id, turn, seq, {KIND} AS kind, row_number() OVER down AS forward,"
+    " count(*) OVER (PARTITION BY session_id, turn) - row_number() OVER down + 1 AS back"
+    " FROM tool_calls WHERE thread = 'main' AND turn IS NOT NULL"
+    " WINDOW down AS (PARTITION BY session_id, turn ORDER BY seq, call_id))"
+)
+_OF_CELL = (
+    f"{_CALLS} SELECT session_id, count(*) AS n FROM (SELECT placed.*, coalesce(cut, false) AS cut FROM placed"
+    " LEFT JOIN cut USING (session_id, turn))"
+)
+TOOL_POSITIONS_STUDY = Study(
+    name="tool_positions",
+    order=60,
+    title="From the first call to the last",
+    question="What does an agent do first, last, and when it is cut short?",
+    queries=_SQL["tool_positions"],
+    function=_tool_positions,
+    context="product",
+)
+
+
+# What follows what: pairs of neighbouring calls, and how they change from a session's beginning to its end.
+
+FEWEST_IN_THIRDS = 10
+"""A shorter session has no beginning, middle and end to speak of (as chat.tool_calls_by_position)."""
+_MOST_PAIRS = 20
+_THIRDS = ("beginning", "middle", "end")
+_NEXT = "lead(class) OVER (PARTITION BY session_id ORDER BY seq, call_id)"
+_NEIGHBOURS = f"FROM (SELECT session_id, class, {_NEXT} AS following FROM tool_calls WHERE thread = 'main')"
+
+
+def _transitions(inputs: Inputs) -> Outcome:
+    places = inputs.places
+    classes, kinds = inputs.rows["classes"], inputs.rows["kinds"]
+    edits = [row for row in classes if row["class"] == "edit"]
+    edited_next = [row for row in classes if row["following"] == "edit"]
+    findings = [
+        share_of(classes, places, lambda row: row["class"] == row["following"], "n").finding(
+            "transitions.same",
+            "Calls followed by one of their class",
+            "neighbouring calls",
+            sql=f"SELECT avg(CAST(class = following AS INT)) {_NEIGHBOURS} WHERE following IS NOT NULL",
+        ),
+        share_of(edits, places, lambda row: row["following"] == "test", "n").finding(
+            "transitions.tested",
+            "Edits followed at once by a test run",
+            "edits with a call behind them",
+            sql=f"SELECT avg(CAST(following = 'test' AS INT)) {_NEIGHBOURS}"
+            " WHERE class = 'edit' AND following IS NOT NULL",
+        ),
+        share_of(edited_next, places, lambda row: row["class"] in ("read", "search"), "n").finding(
+            "transitions.looked",
+            "Edits that follow a read or a search at once",
+            "edits with a call before them",
+            sql=f"SELECT avg(CAST(class IN ('read', 'search') AS INT)) {_NEIGHBOURS} WHERE following = 'edit'",
+        ),
+    ]
+    limits = [
+        "Neighbours are calls in the order they were asked for; calls that an agent asks for at once follow each other"
+        " here, too. A pair says what came next, not why."
+    ]
+    tables = [_pairs(kinds), _thirds(inputs.rows["thirds"])]
+    return Outcome([f for f in findings if f.n], tables, [_matrix(classes)], limits)
+
+
+def _matrix(rows: list[Row]) -> Chart | None:
+    """Of the calls of a class, the shares of what came next."""
+    pairs, before, groups = tally(rows, "class", "following"), tally(rows, "class"), by(rows, "class", "following")
+    after = sorted({following for _, following in pairs}, key=lambda c: (-before[c], c))
+    marks: list[Row] = []
+    for class_, n in ranked(before):
+        for following in after:
+            k = pairs[class_, following]
+            tip = f"after {class_}: {following} {k:,} of {n:,} times ({formatted(k / n, 'share')})"
+            cell = {"name": f"{class_} ({n:,})", "column": following, "value": k / n, "tip": tip}
+            marks.append(mark(cell, groups.get((class_, following), ())))
+    return chart(
+        "transitions.matrix",
+        "What comes after a call, by class, in percent",
+        marks,
+        heatmap(marks, after),
+        n=before.total(),
+        of="neighbouring calls",
+        note="each row adds up to 100; calls with another behind them in brackets",
+        says="; ".join(row["tip"] for row in marks if row["value"] >= 0.25),
+    )
+
+
+def _pairs(rows: list[Row]) -> Table:
+    """The commonest pairs of kinds, and how much commoner than chance."""
+    pairs, first, second = tally(rows, "kind", "following"), tally(rows, "kind"), tally(rows, "following")
+    groups = by(rows, "kind", "following")
+    total = pairs.total()
+    shown: list[list[Any]] = [
+        [a, b, n, n / total, n * total / (first[a] * second[b]), len(groups[a, b])]
+        for (a, b), n in ranked(pairs)[:_MOST_PAIRS]
+    ]
+    more = f" The {_MOST_PAIRS} most frequent of {len(pairs):,}." if len(pairs) > _MOST_PAIRS else ""
+    return table(
+        "transitions.pairs",
+        "Commonest pairs of neighbouring calls",
+        "first call | second next call | n times:count | share of all pairs:share | lift times chance:number"
+        " | sessions:count",
+        shown,
+        n=total,
+        of="neighbouring calls",
+        evidence=[groups[pair] for pair, _ in ranked(pairs)[:_MOST_PAIRS]],
+        note=f"In the kinds of SWE-chat. Times chance: against calls in any order; 1 is as often as that.{more}",
+    )
+
+
+def _thirds(rows: list[Row]) -> Table:
+    """How the commonest transitions are spread over a session."""
+    together, groups = tally(rows, "class", "following"), by(rows, "third")
+    thirds = [tally(groups.get(third, ()), "class", "following") for third in range(3)]
+    shown: list[list[Any]] = [
+        [*pair, n, *(third[pair] / third.total() if third.total() else None for third in thirds)]
+        for pair, n in ranked(together)[:_MOST_PAIRS]
+    ]
+    return table(
+        "transitions.thirds",
+        "Transitions from the beginning of a session to its end",
+        f"first call | second next call | n times:count | {' | '.join(f'{name}:share' for name in _THIRDS)}",
+        shown,
+        n=together.total(),
+        of=f"transitions in sessions of at least {FEWEST_IN_THIRDS} calls",
+        evidence=[
+            EvidenceQuery(_OF_PAIR, {"class": a, "following": b}) for (a, b), _ in ranked(together)[:_MOST_PAIRS]
+        ],
+        note="By class: the share of all transitions in the first, second and last third of a session's calls.",
+    )
+
+
+_OF_PAIR = (
+    "SELECT session_id, count(*) AS n FROM (SELECT session_id, class, lead(class) OVER down AS following,"
+    " count(*) OVER whole AS calls FROM tool_calls WHERE thread = 'main' WINDOW down AS (PARTITION BY session_id"
+    " ORDER BY seq, call_id), whole AS (PARTITION BY session_id))"
+    f" WHERE class = $class AND following = $following AND calls >= {FEWEST_IN_THIRDS} GROUP BY session_id"
+)
+TRANSITIONS_STUDY = Study(
+    name="transitions",
+    order=70,
+    title="What follows what",
+    question="In which order are tools used, and does it change in the course of a session?",
+    queries=_SQL["transitions"],
+    function=_transitions,
+)
+
+
+# Sessions grouped by what their calls are: working styles (agent-traces).
+
+_MIX = "corpus.tool_class_mix"
+FEWEST_STYLED, FEWEST, MOST_PROFILES = 10, 30, 8
+"""Calls of a session that has a style; sessions that are grouped; groups tried."""
+_OF = f"sessions of at least {FEWEST_STYLED} calls"
+WEAK = 0.25
+"""Below this mean silhouette nothing much stands apart (Kaufman and Rousseeuw 1990)."""
+
+
+def _tool_profiles(inputs: Inputs) -> Outcome:
+    rows = [row for row in inputs.rows["mixes"] if row["n"] >= FEWEST_STYLED][:MOST]
+    if len(rows) < FEWEST:
+        return Outcome(
+            limits=[f"{len(rows):,} sessions have {FEWEST_STYLED} calls or more: {FEWEST} are needed for profiles."]
+        )
+    mixes: list[dict[str, float]] = [msgspec.json.decode(row["value"]) for row in rows]
+    classes = sorted(set().union(*mixes), key=lambda c: (-fsum(mix.get(c, 0.0) for mix in mixes), c))
+    groups = grouped([[mix.get(class_, 0.0) for class_ in classes] for mix in mixes], MOST_PROFILES)
+    if isinstance(groups, Absent):
+        return Outcome(limits=[INSTALL if groups is MISSING else f"There are no profiles: {groups.detail}."])
+    profiles = [_Profile(rows, mixes, classes, groups, n) for n in range(groups.count)]
+    k_means = f"k-means of 2 to {MOST_PROFILES} groups, the number with the greatest silhouette; seed {SEED}"
+    weak = "weak: the styles run into each other" if groups.silhouette < WEAK else ""
+    findings = [
+        count(groups.count, len(rows), evidence=[row["session_id"] for row in rows]).finding(
+            "tool_profiles.count",
+            "Working styles by the classes of calls",
+            _OF,
+            k_means,
+            unit="styles",
+            signals=(_MIX,),
+        ),
+        count(round(groups.silhouette, 3), len(rows), evidence=[row["session_id"] for row in rows]).finding(
+            "tool_profiles.silhouette",
+            "How far the styles stand apart: mean silhouette",
+            _OF,
+            weak,
+            unit="of 1",
+            signals=(_MIX,),
+        ),
+    ]
+    places = inputs.places
+    limits = [
+        "A style is a cut through a cloud: sessions at its edges could be in the next. Agents whose shell does what"
+        " others have tools for look like another style."
+    ]
+    return Outcome(
+        findings,
+        [_tool_profiles_table(profiles, rows, places)],
+        [_tool_profiles_chart(profiles, classes, len(rows))],
+        limits,
+    )
+
+
+class _Profile:
+    """Sessions of one style."""
+
+    def __init__(
+        self, rows: list[Row], mixes: list[dict[str, float]], classes: list[str], groups: Groups, n: int
+    ) -> None:
+        members = [at for at, group in enumerate(groups.of) if group == n]
+        self.rows = [rows[at] for at in members]
+        self.mixes = [(rows[at]["session_id"], mixes[at]) for at in members]
+        self.means = {c: fsum(mixes[at].get(c, 0.0) for at in members) / len(members) for c in classes}
+        self.fit = fsum(groups.fit[at] for at in members) / len(members)
+        whole = {c: fsum(mix.get(c, 0.0) for mix in mixes) / len(mixes) for c in classes}
+        above = sorted(classes, key=lambda c: (whole[c] - self.means[c], c))
+        self.name = " and ".join([c for c in above if self.means[c] > whole[c]][:2])
+        """The classes of which it has most more than sessions have on the whole."""
+
+
+def _tool_profiles_table(profiles: list[_Profile], rows: list[Row], places: dict[str, str]) -> Table:
+    shown: list[list[Any]] = []
+    for profile in profiles:
+        where = Counter(place for row in profile.rows if (place := places.get(row["session_id"])) is not None)
+        largest = max(where.values(), default=0) / len(profile.rows)
+        agents = listing(Counter(row["agent"] for row in profile.rows))
+        shown.append(
+            [
+                *(f"more {profile.name}", len(profile.rows), len(profile.rows) / len(rows), agents),
+                *(len(where), largest or None, profile.fit, ONE_PLACE if largest > DOMINANT else ""),
+            ]
+        )
+    return table(
+        "tool_profiles.styles",
+        "Working styles",
+        "style | n sessions:count | share:share | agents | places:count | largest largest place:share"
+        " | fit silhouette:number | warning says little because",
+        shown,
+        n=len(rows),
+        of=_OF,
+        evidence=[[row["session_id"] for row in profile.rows] for profile in profiles],
+        note="Named by the classes of call of which it has most more than sessions have on the whole.",
+    )
+
+
+def _tool_profiles_chart(profiles: list[_Profile], classes: list[str], n: int) -> Chart | None:
+    rows: list[Row] = [
+        mark(
+            {
+                "name": f"{at + 1}. more {profile.name} ({len(profile.rows):,})",
+                "column": class_,
+                "value": profile.means[class_],
+                "tip": f"style {at + 1}, more {profile.name}:"
+                f" {formatted(profile.means[class_], 'share')} of calls are {class_}",
+            },
+            [(session_id, mix.get(class_, 0.0), 1) for session_id, mix in profile.mixes],
+        )
+        for at, profile in enumerate(profiles)
+        for class_ in classes
+    ]
+    return chart(
+        "tool_profiles.mix",
+        "What the calls of each style are, in percent",
+        rows,
+        heatmap(rows, classes),
+        n=n,
+        of=_OF,
+        note="means of sessions; sessions in brackets",
+        says="; ".join(row["tip"] for row in rows if row["value"] >= 0.2),
+    )
+
+
+TOOL_PROFILES_STUDY = Study(
+    name="tool_profiles",
+    order=80,
+    title="Working styles",
+    question="Do sessions fall into groups by the tools they use?",
+    queries=_SQL["tool_profiles"],
+    function=_tool_profiles,
 )

@@ -1,0 +1,239 @@
+"""Who solved more, on the same tasks; or that it can't be said."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from agentsignals.questions.compare import OF_ATTEMPTS, QUERIES, Candidate, Comparison, Pair, eval_comparison, named
+from agentsignals.questions.estimates import clustered_share_alone
+from agentsignals.questions.formatting import formatted
+from agentsignals.questions.question import Inputs, Question, Row
+from agentsignals.questions.ranking import Answer, finding_id, safe_excerpt, safe_name, sessions_sql, share_fields
+from agentsignals.questions.sql import read_queries
+from agentsignals.stats.validation import CAVEAT
+from agentsignals.views.reward_hacking import NOT_EARNED
+
+_SQL = read_queries(__file__)
+
+_COMMAND = "agentsignals compare --outcome resolved"
+
+
+def _solved_more(inputs: Inputs) -> list[Answer]:
+    comparison = eval_comparison(inputs)
+    if comparison is None or len(comparison.candidates) < 2:
+        return []
+    if comparison.unlike:
+        return [_unlike(comparison)]
+    return [_pair(pair, comparison) for pair in comparison.pairs if pair.paired.p is not None]
+
+
+def _unlike(comparison: Comparison) -> Answer:
+    return Answer(
+        id="solved-more.unlike",
+        sentence=f"The {len(comparison.candidates):,} candidates can't be held against each other:"
+        f" {safe_excerpt(', '.join(why.partition(':')[0] for why in comparison.unlike))}.",
+        size=comparison.attempts,
+        unit="attempts",
+        share=1.0,
+        n=comparison.attempts,
+        cause=OF_ATTEMPTS,
+        do=f"{_COMMAND} --where … chooses attempts that are alike; run what the others lack.",
+        caveat=f"What is not recorded may differ, too. {safe_excerpt('; '.join(comparison.unlike), 400)}.",
+    )
+
+
+def _pair(pair: Pair, comparison: Comparison) -> Answer:
+    matched = pair.paired
+    gap = float(matched.value or 0.0)
+    better, other = (pair.candidate, pair.baseline) if gap >= 0 else (pair.baseline, pair.candidate)
+    interval = None if matched.low is None or matched.high is None else (matched.low, matched.high)
+    gained, lost = (matched.gained, matched.lost) if gap >= 0 else (matched.lost, matched.gained)
+    return Answer(
+        id=finding_id("solved-more", pair.candidate),
+        sentence=f"{named(better)} solved {abs(gap) * 100:.0f} of 100 tasks more than {named(other)} on the same"
+        f" {matched.tasks:,} tasks: {gained:,} that the other did not, and {lost:,} the other way round.",
+        size=abs(gap) * matched.tasks,
+        unit="tasks",
+        share=abs(gap),
+        interval=interval,
+        p=matched.p,
+        n=matched.tasks,
+        cause=OF_ATTEMPTS,
+        do="Take it, if it costs what it is worth; see what a solved task took.",
+        caveat=" ".join([*comparison.warnings[:1], f"First attempts only; by {matched.test or 'whole tasks'}."]),
+    )
+
+
+SOLVED_MORE_FINDING = Question(
+    name="solved_more",
+    question="Who solved more, on the same tasks?",
+    queries=QUERIES,
+    function=_solved_more,
+    context="eval",
+)
+
+
+# What a solved task took, failed attempts included: by candidate, where they differ.
+
+APART = 1.5
+"""By what factor one must cost more for each solved task to be worth a sentence."""
+
+
+def _solved_cost(inputs: Inputs) -> list[Answer]:
+    comparison = eval_comparison(inputs)
+    if comparison is None or comparison.unlike:
+        return []
+    priced = [(c, usd) for c in comparison.candidates if (usd := _usd(c)) is not None]
+    if len(priced) < 2:
+        return []
+    cheapest, least = min(priced, key=lambda pair: (pair[1], pair[0].name))
+    return [_solved_cost_answer(dear, usd, cheapest, least) for dear, usd in priced if dear is not cheapest]
+
+
+def _usd(candidate: Candidate) -> float | None:
+    per = candidate.per_solved.get("cost_usd")
+    return per.value if per is not None and per.n else None
+
+
+def _solved_cost_answer(dear: Candidate, usd: float, cheapest: Candidate, least: float) -> Answer:
+    low, high = dear.took["cost_usd"].low, cheapest.took["cost_usd"].high
+    is_apart = low is not None and high is not None and low > high
+    solved = (dear.first.value or 0.0) * dear.first.n
+    return Answer(
+        id=finding_id("solved-cost", dear.name),
+        sentence=f"A solved task took {formatted(usd, 'usd')} with {named(dear.name)}, {formatted(least, 'usd')} with"
+        f" {named(cheapest.name)}, on the same tasks.",
+        size=(usd - least) * solved,
+        unit="USD",
+        # The medians' intervals stand in for a test of the ratio, whose numerator and denominator go together.
+        share=1 - least / usd if is_apart and usd >= APART * least else 0.0,
+        n=min(dear.first.n, cheapest.first.n),
+        cause=OF_ATTEMPTS,
+        do="Try whether the cheaper one solves what you need.",
+        caveat="What failed attempts cost is in it. Who solves easier tasks is cheaper: mind who solved more.",
+    )
+
+
+SOLVED_COST_FINDING = Question(
+    name="solved_cost",
+    question="What did a solved task take?",
+    queries=QUERIES,
+    function=_solved_cost,
+    context="eval",
+)
+
+
+# Why attempts failed: what the infrastructure broke off, what nobody judged, and what most of the rest share.
+
+LEAST_FAILED = 0.02
+"""The share of attempts from which it is worth a sentence."""
+LEAST_REASON = 0.5
+"""Of the failed attempts: a class that most of them share, if there is anything to do about it."""
+_NO_NEWS = ("tests", "wrong_answer", "cannot_tell")
+"""Of these nobody would do anything else tomorrow."""
+_NO_VERDICT = "no verdict"
+"""Says again that nobody judged."""
+_RUNGS = {
+    "infrastructure": ("were broken off by the infrastructure", "Run them again: they say nothing of who was tried."),
+    "not_judged": ("were never judged", "Run the verifier over them: they count on neither side."),
+    "failed": ("failed for one reason", "`agentsignals failures` lists them, by candidate: they may need one change."),
+}
+
+_RESTS = {
+    "infrastructure": "As the harness recorded it",
+    "not_judged": "As the harness recorded it",
+    "failed": "By rules over what the run recorded (design/failures.md)",
+}
+
+
+def _why_failed(inputs: Inputs) -> list[Answer]:
+    rows = inputs.rows["rungs"]
+    return [_why_failed_answer(rung, rows) for rung in _RUNGS] if rows else []
+
+
+def _why_failed_answer(rung: str, rows: list[Row]) -> Answer:
+    words, do = _RUNGS[rung]
+    of = [row for row in rows if row["rung"] == rung]
+    reason, n = next(iter(Counter(row["reason"] or "not recorded" for row in of).most_common(1)), ("none", 0))
+    if rung == "failed":
+        of = (
+            [row for row in of if row["reason"] == reason]
+            if reason not in _NO_NEWS and n >= LEAST_REASON * len(of)
+            else []
+        )
+    ids = {row["session_id"] for row in of}
+    tasks = {row["session_id"]: row["task_id"] for row in rows if row["task_id"] is not None}
+    share = clustered_share_alone(
+        ((row["session_id"], float(row["session_id"] in ids), 1) for row in rows), tasks, "attempts"
+    )
+    return Answer(
+        id=f"why-failed.{rung.replace('_', '-')}",
+        sentence=f"{len(ids):,} of {len(rows):,} attempts ({formatted(share.value, 'share')}) {words}"
+        f"{_mostly(rung, reason)}.",
+        size=len(ids),
+        unit="attempts",
+        **share_fields(share, LEAST_FAILED),
+        n=len(rows),
+        cause=f"{OF_ATTEMPTS} WHERE {sessions_sql(ids) if ids else 'false'}",
+        do=do,
+        caveat=f"{_RESTS[rung]}; {share.note.replace('places', 'tasks')}.",
+        sessions=tuple(sorted(ids)[:5]),
+        of_data=rung == "not_judged",
+    )
+
+
+def _mostly(rung: str, reason: str) -> str:
+    """The reason as the end of the sentence."""
+    words = safe_name(reason.replace("_", " "))
+    return f": {words}" if rung == "failed" else f", mostly “{words}”" if reason != _NO_VERDICT else ""
+
+
+WHY_FAILED_FINDING = Question(
+    name="why_failed",
+    question="Why did it fail?",
+    queries=_SQL["why_failed"],
+    function=_why_failed,
+    context="eval",
+)
+
+
+# Passes that were not the agent's own: looked up, or by a deed upon what judges (docs/audit.md).
+
+LEAST_UNEARNED = 0.02
+"""The share of passes from which it is worth a sentence: as much as two entries of a leaderboard lie apart."""
+
+
+def _not_earned(inputs: Inputs) -> list[Answer]:
+    rows = inputs.rows["audits"]
+    if not rows:
+        return []
+    ids = {row["session_id"] for row in rows if row["verdict"] in NOT_EARNED}
+    unknown = sum(row["verdict"] == "cannot_tell" for row in rows)
+    tasks = {row["session_id"]: row["task_id"] for row in rows if row["task_id"] is not None}
+    share = clustered_share_alone(
+        ((row["session_id"], float(row["session_id"] in ids), 1) for row in rows), tasks, "passes"
+    )
+    return [
+        Answer(
+            id="not-earned.passes",
+            sentence=f"{len(ids):,} of {len(rows):,} passes ({formatted(share.value, 'share')}) were not the agent's"
+            " own: the fix was found elsewhere, or what judges was changed.",
+            size=len(ids),
+            unit="attempts",
+            **share_fields(share, LEAST_UNEARNED),
+            n=len(rows),
+            cause=f"{OF_ATTEMPTS} WHERE {sessions_sql(ids) if ids else 'false'}",
+            do="`agentsignals audit` has the lines; `compare --outcome verification.earned` compares without them.",
+            caveat=f"Of {unknown:,} more nobody can tell; {share.note.replace('places', 'tasks')}. {CAVEAT}",
+            sessions=tuple(sorted(ids)[:5]),
+        )
+    ]
+
+
+NOT_EARNED_FINDING = Question(
+    name="not_earned",
+    question="Were the passes earned?",
+    queries=_SQL["not_earned"],
+    function=_not_earned,
+    context="eval",
+)

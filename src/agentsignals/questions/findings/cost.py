@@ -1,0 +1,406 @@
+"""Which few sessions matter: only where the cost is concentrated."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from heapq import nsmallest
+from itertools import compress
+from math import ceil, fsum
+from statistics import median
+from typing import NamedTuple
+
+from agentsignals.questions.cost_causes import CARRIED, CAUSES, LIFETIME_S, LONG_LIFETIME_S, QUERIES, SHRUNK
+from agentsignals.questions.estimates import ClusteredShare, clustered_share_alone, top_sessions
+from agentsignals.questions.formatting import formatted
+from agentsignals.questions.question import Inputs, Question, Row
+from agentsignals.questions.ranking import (
+    SESSIONS,
+    Answer,
+    Contrast,
+    contrasts,
+    finding_id,
+    safe_name,
+    sessions_sql,
+    share_fields,
+    sql_text,
+    with_source_lines,
+)
+from agentsignals.questions.sql import BOUND, place_by_session, read_queries
+
+_SQL = read_queries(__file__)
+
+COSTLIEST_SHARE, CONCENTRATED, FEWEST_SESSIONS = 0.05, 0.5, 20
+"""One session in twenty makes half of the bill. Costs of sessions lean far to the right: of a lognormal with a standard
+deviation of 1 the dearest twentieth makes a quarter, with 1.5 half."""
+
+
+def _few_sessions(inputs: Inputs) -> list[Answer]:
+    dearest = sorted(inputs.rows["sessions"], key=lambda row: (-row["cost_usd"], row["session_id"]))
+    total = fsum(row["cost_usd"] for row in dearest)
+    if len(dearest) < FEWEST_SESSIONS or not total:
+        return []
+    few = dearest[: ceil(COSTLIEST_SHARE * len(dearest))]
+    size = fsum(row["cost_usd"] for row in few)
+    share = size / total
+    of = f"{len(few):,} of {len(dearest):,} sessions"
+    rest = (total - size) / (len(dearest) - len(few))
+    return [
+        Answer(
+            id="few-sessions.cost",
+            sentence=f"{of} make {formatted(size, 'usd')} of {formatted(total, 'usd')} ({formatted(share, 'share')});"
+            f" the others cost {formatted(rest, 'usd')} each.",
+            size=size,
+            unit="USD",
+            share=share if share >= CONCENTRATED else 0.0,
+            n=len(dearest),
+            cause=with_source_lines(
+                "SELECT session_id, min(seq) AS seq, sum(cost_usd) AS cost_usd FROM steps"
+                f" WHERE {sessions_sql(row['session_id'] for row in few)} GROUP BY session_id"
+            ),
+            do=f"Look at them first: agentsignals show {few[0]['session_id'][:8]}"
+            if few[0]["session_id"][:8].isalnum()
+            else "Look at them first.",
+            caveat="A count of this store, no estimate; a long session may have done the work of many.",
+            sessions=tuple(row["session_id"] for row in few[:5]),
+        )
+    ]
+
+
+FEW_SESSIONS_FINDING = Question(
+    name="few_sessions",
+    question="Which few sessions matter?",
+    queries={"sessions": QUERIES["bill"]},
+    function=_few_sessions,
+)
+
+
+# Where a session costs more than elsewhere with the same agents, and for what.
+
+APART = 1.5
+"""By what factor a session has to cost more."""
+
+
+def _dear_places(inputs: Inputs) -> list[Answer]:
+    cost = {row["session_id"]: row["cost_usd"] for row in inputs.rows["bill"]}
+    if not cost:
+        return []
+    # Whether a session costs more than the middle one: a few that go on without end decide nothing.
+    middle = median(cost.values())
+    parts = [(session_id, float(usd > middle), 1.0) for session_id, usd in cost.items()]
+    paid = {cause: [usd.get(s, 0.0) for s in cost] for cause, usd in inputs.paid.items() if usd}
+    return [
+        _dear_places_answer(contrast, cost, paid) for contrast in contrasts(parts, inputs.rows["sessions"], ("place",))
+    ]
+
+
+def _dear_places_answer(contrast: Contrast, cost: dict[str, float], paid: dict[str, list[float]]) -> Answer:
+    """`paid`: by cause, in order of the sessions of `cost`."""
+    here = fsum(cost[s] for s in contrast.in_group) / len(contrast.in_group)
+    there = fsum(cost[s] for s in contrast.in_rest) / len(contrast.in_rest)
+    size = (here - there) * len(contrast.in_group)
+    return Answer(
+        id=finding_id("dear-places", contrast.value),
+        sentence=f"A session {contrast.where} costs {formatted(here, 'usd')}, against {formatted(there, 'usd')} in"
+        f" {contrast.matched}: {formatted(size, 'usd')} more in {len(contrast.in_group):,} sessions, most of it for"
+        f" {_for(contrast, cost, paid)}.",
+        size=size,
+        unit="USD",
+        share=size / fsum(cost.values()) if here >= APART * there else 0.0,
+        interval=contrast.interval,
+        p=contrast.p,
+        n=len(contrast.in_group),
+        cause=with_source_lines(
+            "SELECT session_id, min(seq) AS seq, sum(cost_usd) AS cost_usd FROM steps"
+            f" WHERE {sessions_sql(contrast.in_group)} GROUP BY session_id"
+        ),
+        do=f"See agentsignals report --study cost_causes for what is paid {contrast.where}.",
+        caveat="Goes with it, and need not be because of it: larger tasks cost more. Interval and p are of the share of"
+        f" sessions that cost more than the median one; {contrast.group.note}.",
+        sessions=top_sessions((s, cost[s]) for s in contrast.in_group),
+    )
+
+
+def _for(contrast: Contrast, cost: dict[str, float], paid: dict[str, list[float]]) -> str:
+    """The cause of which a session here pays most more than one elsewhere."""
+    sides = (contrast.in_group, contrast.in_rest)
+    chosen = [[session_id in side for session_id in cost] for side in sides]
+    more: defaultdict[str, float] = defaultdict(float)
+    for cause, usd in paid.items():
+        here, there = (fsum(compress(usd, is_in)) / len(side) for side, is_in in zip(sides, chosen, strict=True))
+        if here or there:
+            more["carried context" if cause in CARRIED else CAUSES[cause]] += here - there
+    return max(more, key=lambda words: (more[words], words), default="nothing that stands out")
+
+
+DEAR_PLACES_FINDING = Question(
+    name="dear_places",
+    question="Where does a session cost more?",
+    queries={"bill": QUERIES["bill"], "sessions": SESSIONS},
+    function=_dear_places,
+    needs_charges=True,
+)
+
+
+# Where did the money go: caches that were lost, and results that were dragged along.
+
+
+class _Cause(NamedTuple):
+    name: str
+    words: str
+    much: float
+    """The share of the bill from which it is surely worth a sentence."""
+    do: str
+    rows: str
+
+
+_SIZE = "coalesce(input_tokens, 0) + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0)"
+_LOST = (
+    "SELECT session_id, seq, step, model, least(size, lag(size) OVER w) - coalesce(cache_read_tokens, 0) AS"
+    " lost_tokens,"
+    " cost_usd, epoch(timestamp) - lag(epoch(timestamp)) OVER w AS pause_s,"
+    f" CASE WHEN max(cache_write_1h_tokens) OVER earlier > 0 THEN {LONG_LIFETIME_S} ELSE {LIFETIME_S} END AS lives_s"
+    f" FROM (SELECT *, {_SIZE} AS size FROM steps WHERE thread IN ('main', 'abandoned', 'replayed')"
+    " AND cost_usd > 0 AND stop_reason IS DISTINCT FROM 'session_total' AND input_in_step IS NULL"
+    " AND session_id NOT IN (SELECT session_id FROM sessions WHERE parent_session_id IS NOT NULL))"
+    " WHERE size > 0 WINDOW w AS (PARTITION BY session_id, thread ORDER BY step),"
+    " earlier AS (PARTITION BY session_id, thread ORDER BY step ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    f" QUALIFY size >= {SHRUNK} * lag(size) OVER w"
+    " AND max(coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0)) OVER earlier > 0"
+)
+"""Model calls that were sent again what the call before was sent, and did not read it from the cache there was."""
+_WORTH = "lost_tokens > 1000"
+"""What providers leave uncached at the end of a prompt, by blocks of hundreds of tokens, is no loss to look at."""
+_CAUSES = (
+    _Cause(
+        name="rebuilt",
+        words="went on caches that had died in a pause and were built again",
+        much=0.02,
+        do="Come back within five minutes, or begin a new session after a long pause instead of going on in a full"
+        " one.",
+        rows=f"SELECT * FROM ({_LOST}) WHERE pause_s > lives_s AND {_WORTH}",
+    ),
+    _Cause(
+        name="missed",
+        words="went on context that was sent again past the cache though nobody had paused",
+        much=0.02,
+        do="Look what changes in the middle of a session: model, tools, instructions, a context edited by the agent.",
+        rows=f"SELECT * FROM ({_LOST}) WHERE coalesce(pause_s, 0) <= lives_s AND {_WORTH}",
+    ),
+    _Cause(
+        name="compaction",
+        words="went on contexts written anew after compactions",
+        much=0.02,
+        do="Begin a new session for a new task before the context is full.",
+        rows="SELECT session_id, seq, turn FROM events WHERE kind = 'compaction'",
+    ),
+    _Cause(
+        name="carried_results",
+        words="went on tool results sent again with every later call",
+        much=0.25,
+        do="Have long outputs cut or written to a file (head, grep, a range of lines); begin a new session for a new"
+        " task.",
+        rows="SELECT session_id, seq, name, path, result_tokens FROM tool_calls WHERE result_tokens > 0",
+    ),
+)
+CENT = 0.01
+"""What a session has to have paid to be counted: caches leave the end of a prompt out by blocks of tokens."""
+_BY_CALLS = "By the tokens that each model call logs; a provider may drop a cache for reasons that no trace shows"
+_OF_RESULTS = "Estimated inside an exact sum: how much of a context is whose is counted in characters"
+
+
+def _money(inputs: Inputs) -> list[Answer]:
+    bill = inputs.rows["bill"]
+    if not bill:
+        return []
+    places = place_by_session(bill)
+    return [_money_answer(cause, inputs.paid[cause.name], bill, places) for cause in _CAUSES]
+
+
+def _money_answer(cause: _Cause, usd: Mapping[str, float], bill: list[Row], places: dict[str, str]) -> Answer:
+    """`usd`: what the cause took, by session."""
+    share = clustered_share_alone(
+        ((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill), places
+    )
+    size = fsum(usd.values())
+    # What was sent is logged whole, the output of some sessions is not: of a larger bill this were a smaller share.
+    at_least, at_most = ("at least ", "at most ") if any(row[BOUND] is not None for row in bill) else ("", "")
+    return Answer(
+        id=f"money.{cause.name.replace('_', '-')}",
+        sentence=f"{formatted(size, 'usd')} of {at_least}{formatted(share.n, 'usd')}"
+        f" ({at_most}{formatted(share.value or 0.0, 'share')})"
+        f" {cause.words}, in {sum(part >= CENT for part in usd.values()):,} of {len(bill):,} sessions.",
+        size=size,
+        unit="USD",
+        **share_fields(share, cause.much),
+        n=len(bill),
+        cause=with_source_lines(cause.rows),
+        do=cause.do,
+        caveat=f"{_OF_RESULTS if cause.name == 'carried_results' else _BY_CALLS}; {share.note}.",
+        sessions=top_sessions(usd.items()),
+    )
+
+
+MONEY_FINDING = Question(
+    name="money",
+    question="Where did the money go?",
+    queries={"bill": QUERIES["bill"]},
+    function=_money,
+    needs_charges=True,
+)
+
+
+# Where did the money go: a few tool results so large that carrying them along is a part of the bill.
+
+LARGEST_SHARE, MOST_RESULTS, FEWEST_RESULTS = 0.01, 20, 100
+"""One result in a hundred, and no more than a person can look at; of fewer than a hundred none stands out."""
+BESIDE = 0.1
+"""Of what the dearest costs: the others that are counted with it."""
+LEAST_PART = 0.05
+"""Of what its session's results cost to carry: smaller ones are no giants, and stay in the database."""
+
+
+def _large_results(inputs: Inputs) -> list[Answer]:
+    rows, bill = inputs.many["results"], inputs.rows["bill"]
+    results = sum({row["session_id"]: row["results"] for row in rows}.values())
+    if not bill or results < FEWEST_RESULTS:
+        return []
+    usd = inputs.paid["carried_results"]
+    priced = ((row["part"] * usd.get(row["session_id"], 0.0), row) for row in rows if row["part"] is not None)
+    dear = nsmallest(min(MOST_RESULTS, ceil(LARGEST_SHARE * results)), priced, key=_dearest)
+    few = [each for each in dear if each[0] >= BESIDE * dear[0][0]]
+    return [_large_results_answer(few, results, fsum(row["cost_usd"] for row in bill), len(bill))] if few else []
+
+
+def _dearest(priced: tuple[float, Row]) -> tuple[float, str, int]:
+    usd, row = priced
+    return -usd, row["session_id"], row["seq"]
+
+
+def _large_results_answer(few: list[tuple[float, Row]], results: int, total: float, n: int) -> Answer:
+    size = fsum(usd for usd, _ in few)
+    _, largest = few[0]
+    chosen = ", ".join(f"({sql_text(row['session_id'])}, {row['seq']})" for _, row in few)
+    return Answer(
+        id="large-results.carried",
+        sentence=f"{len(few):,} of {results:,} tool results cost {formatted(size, 'usd')} of {formatted(total, 'usd')}"
+        f" ({formatted(size / total, 'share')}) by being sent again with every later call; the dearest, of"
+        f" {safe_name(largest['name'])}, has about {largest['tokens']:,} tokens and was sent"
+        f" {largest['times']:,} times.",
+        size=size,
+        unit="USD",
+        share=size / total,
+        n=n,
+        cause=with_source_lines(
+            "SELECT session_id, seq, name, path, command, result_tokens FROM tool_calls"
+            f" WHERE (session_id, seq) IN ({chosen})"
+        ),
+        do="Have such output cut or written to a file (head, grep, a range of lines); begin a new session once it is"
+        " read.",
+        caveat="A count of this store, no estimate; but how much of a context is whose is counted in characters.",
+        sessions=top_sessions((row["session_id"], usd) for usd, row in few),
+    )
+
+
+LARGE_RESULTS_FINDING = Question(
+    name="large_results",
+    question="Where did the money go?",
+    queries={**_SQL["large_results"], "bill": QUERIES["bill"]},
+    function=_large_results,
+    sliced=frozenset({"results"}),
+    needs_charges=True,
+)
+
+
+# What was paid for twice: files read again unchanged, calls repeated with nothing changed; over all, and where one
+# agent does so more than the others.
+
+MUCH = 0.02
+"""The share of the bill (of result tokens, where nothing is priced) from which it is worth a sentence."""
+_KINDS = {
+    "reread": ("files read again that had not changed", "Tell the agent to keep what it read; start it with the files"),
+    "repeated": ("calls made again with nothing changed in between", "Tell the agent to act on a result before asking"),
+}
+
+
+_BY_ARGUMENTS = (
+    "Arguments and length of the result are equal and no edit is seen between; what a program changed meanwhile is not"
+    " seen, and what came back in other words is not counted"
+)
+
+
+def _twice(inputs: Inputs) -> list[Answer]:
+    bill = inputs.rows["bill"]
+    if not bill:
+        return []
+    made = []
+    for kind in _KINDS:
+        usd = inputs.paid[kind]
+        parts = [(row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill]
+        calls = [row for row in inputs.rows["repeats"] if row["kind"] == kind and row["session_id"] in usd]
+        whole = clustered_share_alone(parts, place_by_session(bill))
+        made.append(_over_all(kind, whole, len(bill), calls, usd))
+        by_agent = contrasts(parts, inputs.rows["sessions"], ("agent",))
+        made += [_of_agent(kind, contrast, whole.n, calls, usd) for contrast in by_agent]
+    return made
+
+
+def _over_all(kind: str, share: ClusteredShare, n: int, calls: list[Row], usd: Mapping[str, float]) -> Answer:
+    words, do = _KINDS[kind]
+    size = fsum(usd.values())
+    return Answer(
+        id=f"twice.{kind}",
+        about=f"twice.{kind}",
+        sentence=f"At least {formatted(size, 'usd')} ({formatted(share.value or 0.0, 'share')} of the bill) went on"
+        f" {words}: {len(calls):,} times{_most(calls)}.",
+        size=size,
+        unit="USD",
+        **share_fields(share, MUCH),
+        n=n,
+        cause=with_source_lines(_rows(kind)),
+        do=f"{do}.",
+        caveat=f"{_BY_ARGUMENTS}; {share.note}.",
+        at_least=True,
+        sessions=top_sessions(usd.items()),
+    )
+
+
+def _of_agent(kind: str, contrast: Contrast, bill: float, calls: list[Row], usd: Mapping[str, float]) -> Answer:
+    words, do = _KINDS[kind]
+    here = [row for row in calls if row["session_id"] in contrast.in_group]
+    there = formatted(contrast.rest.value, "share")
+    return Answer(
+        id=finding_id(f"twice.{kind}.{contrast.key}", contrast.value),
+        about=f"twice.{kind}",
+        sentence=f"At least {formatted(contrast.group.value, 'share')} of the bill {contrast.where} went on {words},"
+        f" against {there} in {contrast.matched}: {formatted(contrast.excess * bill, 'usd')} more, {len(here):,}"
+        f" times{_most(here)}.",
+        **contrast.more(bill, "USD", bill),
+        cause=with_source_lines(f"{_rows(kind)} AND {sessions_sql(contrast.in_group)}"),
+        do=f"{do}.",
+        caveat=f"Goes with it, and need not be because of it. {_BY_ARGUMENTS}; {contrast.group.note}.",
+        at_least=True,
+        sessions=top_sessions(
+            (session_id, part) for session_id, part in usd.items() if session_id in contrast.in_group
+        ),
+    )
+
+
+def _rows(kind: str) -> str:
+    return (
+        f"SELECT session_id, seq, name, path, result_tokens FROM ({QUERIES['results']}) WHERE kind = {sql_text(kind)}"
+    )
+
+
+def _most(calls: list[Row]) -> str:
+    paths = Counter(row["path"] or row["name"] for row in calls)
+    return f", most often {safe_name(paths.most_common(1)[0][0])}" if paths else ""
+
+
+TWICE_FINDING = Question(
+    name="twice",
+    question="What do I pay for twice?",
+    queries={"sessions": SESSIONS, "bill": QUERIES["bill"]},
+    function=_twice,
+    needs_charges=True,
+)

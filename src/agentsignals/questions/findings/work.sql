@@ -1,0 +1,101 @@
+-- circles.calls
+SELECT session_id, count(*) AS n FROM tool_calls GROUP BY session_id ORDER BY session_id
+
+-- circles.runs
+WITH again AS (
+  SELECT session_id, seq, thread, name, arguments, status, sum(CASE WHEN status = 'error' THEN 0 ELSE 1 END) OVER
+    (PARTITION BY session_id, thread, name, arguments ORDER BY seq) AS worked, (
+      SELECT count(*)
+      FROM edits JOIN tool_calls AS made USING (session_id, seq)
+      WHERE edits.session_id = calls.session_id AND edits.seq < calls.seq AND made.status <> 'error'
+    ) AS edited
+  FROM tool_calls AS calls
+  WHERE purpose IS DISTINCT FROM 'poll' AND class NOT IN ('plan', 'task', 'ask')
+    AND (session_id, name, arguments) IN (
+      SELECT (session_id, name, arguments)
+      FROM tool_calls WHERE status = 'error'
+      GROUP BY session_id, name, arguments
+      HAVING count(*) >= 3
+    )
+), runs AS (
+  SELECT *, count(*) OVER (PARTITION BY session_id, thread, name, arguments, worked, edited) AS equal_calls
+  FROM again WHERE status = 'error'
+)
+SELECT session_id, seq, name, equal_calls
+FROM runs WHERE equal_calls >= 3
+ORDER BY session_id, seq
+
+-- failures.calls
+WITH calls AS (
+  SELECT session_id, seq,
+    CASE WHEN class = 'test' OR shell_kind IN ('test', 'build') THEN coalesce(shell_kind, class)
+      WHEN class = 'shell' THEN {program} WHEN class IN ('mcp', 'web', 'other') THEN name ELSE class END AS tool,
+    status, error_class, epoch(started_at) AS began
+  FROM (
+    SELECT *, lag((name, arguments, status)) OVER (PARTITION BY session_id ORDER BY seq) AS before
+    FROM tool_calls WHERE thread = 'main'
+  )
+  WHERE status IN ('ok', 'error') AND error_class IS DISTINCT FROM 'sibling_cancelled'
+    AND NOT (status = 'error' AND coalesce(before = (name, arguments, 'error'), false))
+), later AS (
+  SELECT *, min(CASE WHEN status = 'ok' THEN began END) OVER (PARTITION BY session_id,
+    tool ORDER BY seq ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS worked_at,
+    max(CASE WHEN status = 'ok' THEN seq END) OVER (PARTITION BY session_id, tool) AS worked_seq
+  FROM calls
+)
+SELECT tool, session_id, error_class, count(*) AS n, count(*) FILTER (status = 'error') AS failed,
+  count(*) FILTER (status = 'error' AND worked_seq > seq) AS mended,
+  median((worked_at - began) / 60) FILTER (status = 'error') AS minutes
+FROM later
+GROUP BY ALL ORDER BY ALL
+
+-- unchecked.changed
+SELECT e.session_id, e.seq AS edited, c.seq AS checked
+FROM (
+  SELECT session_id, max(seq) AS seq
+  FROM edits
+  WHERE thread = 'main'
+    AND NOT regexp_matches(lower(path), '\.(md|mdx|txt|rst|adoc|json|ya?ml|toml|lock|csv|svg|png)$')
+  GROUP BY session_id
+) AS e
+LEFT JOIN (
+  SELECT session_id, max(seq) AS seq
+  FROM tool_calls WHERE class = 'test' OR shell_kind IN ('test', 'build')
+  GROUP BY session_id
+) AS c USING (session_id)
+ORDER BY session_id
+
+-- unfinished.edits
+SELECT DISTINCT session_id, path
+FROM edits
+WHERE path IS NOT NULL AND thread = 'main' AND NOT regexp_matches(lower(path),
+  '(^|/)(changelog|history|todo|tasks?|plan|package|cargo|go)\.[^/]*$|\.(md|lock|json|sum|mod)$')
+ORDER BY session_id, path
+
+-- waiting.calls
+SELECT tool, session_id, sum(ran_s) FILTER (class NOT IN ('ask', 'task')) AS ran_s, sum(waited_s) AS waited_s
+FROM (
+  SELECT session_id, seq, class, {program} AS tool, least(epoch(ended_at) - epoch(started_at),
+    CASE WHEN status = 'rejected' OR purpose = 'plan_handoff' THEN 0 ELSE coalesce(ran_s, CASE WHEN class IN ('shell', 'test') THEN limit_s END, least(coalesce(limit_s, 1e9), CASE class WHEN 'ask' THEN 0.0 WHEN 'edit' THEN 10.0 WHEN 'plan' THEN 10.0 WHEN 'read' THEN 30.0 WHEN 'search' THEN 30.0 WHEN 'web' THEN 120.0 WHEN 'mcp' THEN 300.0 WHEN 'other' THEN 300.0 WHEN 'shell' THEN 600.0 WHEN 'test' THEN 600.0 WHEN 'task' THEN 1800.0 END)) END)
+    AS ran_s, greatest(0,
+    epoch(ended_at) - epoch(started_at) - CASE WHEN status = 'rejected' OR purpose = 'plan_handoff' THEN 0 ELSE coalesce(ran_s, CASE WHEN class IN ('shell', 'test') THEN limit_s END, least(coalesce(limit_s, 1e9), CASE class WHEN 'ask' THEN 0.0 WHEN 'edit' THEN 10.0 WHEN 'plan' THEN 10.0 WHEN 'read' THEN 30.0 WHEN 'search' THEN 30.0 WHEN 'web' THEN 120.0 WHEN 'mcp' THEN 300.0 WHEN 'other' THEN 300.0 WHEN 'shell' THEN 600.0 WHEN 'test' THEN 600.0 WHEN 'task' THEN 1800.0 END)) END)
+    AS waited_s
+  FROM tool_calls WHERE thread = 'main' AND epoch(ended_at) - epoch(started_at) > 0
+)
+GROUP BY ALL ORDER BY ALL
+
+-- waiting.times
+SELECT session_id, number AS worked_s, waited_s
+FROM (SELECT session_id, number FROM named_signals WHERE signal = 'infra.work_time_s' AND number IS NOT NULL)
+JOIN (
+  SELECT session_id, TRY_CAST(detail->>'asked_s' AS DOUBLE) + TRY_CAST(detail->>'calls_s' AS DOUBLE) AS waited_s
+  FROM named_signals WHERE signal = 'infra.waiting_time_s' AND number IS NOT NULL
+) USING (session_id)
+JOIN sessions USING (session_id)
+ORDER BY session_id
+
+-- pushback.turns
+SELECT session_id, json_extract_string(value, '') AS label, count(*) AS n
+FROM named_signals JOIN sessions USING (session_id)
+WHERE signal = 'chat.pushback_type' AND absent IS NULL AND turn > 0
+GROUP BY ALL ORDER BY ALL

@@ -1,0 +1,60 @@
+-- agents.agents
+SELECT CASE WHEN grouping(sessions.agent) = 1 THEN 'all agents' ELSE sessions.agent END AS agent,
+  count(DISTINCT session_id) AS n, bool_or(visible_output_tokens IS NOT NULL) AS low,
+  median(number) FILTER (signal = 'corpus.autonomy_ratio') AS autonomy, sum(num) FILTER
+  (signal = 'user.tool_error_rate') / nullif(sum(den) FILTER (signal = 'user.tool_error_rate'), 0) AS errors, sum
+  (num) FILTER (signal = 'corpus.error_recovery_rate') / nullif
+  (sum(den) FILTER (signal = 'corpus.error_recovery_rate'), 0) AS recovery,
+  median(number) FILTER (signal = 'corpus.tool_mix_entropy') AS entropy,
+  median(number) FILTER (signal = 'corpus.session_length_events') AS events, sum(num) FILTER
+  (signal = 'corpus.read_before_edit_rate') / nullif(sum(den) FILTER (signal = 'corpus.read_before_edit_rate'), 0)
+  AS read_first, median(number) FILTER (signal = 'corpus.session_cost_usd') AS cost, sum(num) FILTER
+  (signal = 'corpus.output_input_token_ratio') / nullif
+  (sum(den) FILTER (signal = 'corpus.output_input_token_ratio'), 0) AS output, sum(num) FILTER
+  (signal = 'corpus.short_messages') / nullif(sum(den) FILTER (signal = 'corpus.short_messages'), 0) AS short, sum
+  (num) FILTER (signal = 'chat.pushback_rate') / nullif(sum(den) FILTER (signal = 'chat.pushback_rate'), 0) AS
+  pushback
+FROM (
+  SELECT session_id, signal, number, TRY_CAST(parts[1] AS DOUBLE) AS num, TRY_CAST(parts[2] AS DOUBLE) AS den
+  FROM (
+    SELECT session_id, signal, number,
+      CASE WHEN signal <> 'corpus.short_messages' THEN detail->>['num', 'den']
+        WHEN absent IS NULL THEN value->>['le_20', 'n'] END AS parts
+    FROM named_signals
+    WHERE signal IN ('chat.pushback_rate', 'corpus.autonomy_ratio', 'corpus.error_recovery_rate',
+      'corpus.output_input_token_ratio', 'corpus.read_before_edit_rate', 'corpus.session_cost_usd',
+      'corpus.session_length_events', 'corpus.short_messages', 'corpus.tool_mix_entropy', 'user.tool_error_rate')
+  )
+)
+JOIN sessions USING (session_id)
+GROUP BY GROUPING SETS ((), (sessions.agent))
+ORDER BY n DESC, grouping(sessions.agent) DESC, sessions.agent
+
+-- agents.openings
+SELECT agent, json_extract_string(value, '') AS label, count(*) AS n
+FROM named_signals JOIN sessions USING (session_id)
+WHERE signal = 'corpus.first_message_pattern' AND absent IS NULL
+GROUP BY ALL ORDER BY ALL
+
+-- models.steps
+SELECT steps.model AS model, session_id, place, count(*) AS steps, sum(steps.output_tokens) AS output,
+  any_value(visible_output_tokens) IS NOT NULL AS low
+FROM steps JOIN sessions USING (session_id)
+WHERE thread = 'main' AND steps.model IS NOT NULL
+GROUP BY ALL ORDER BY ALL
+
+-- models.calls
+SELECT steps.model AS model, session_id, count(*) FILTER (status IN ('ok', 'error')) AS answered,
+  count(*) FILTER (status = 'error') AS failed
+FROM tool_calls JOIN steps USING (session_id, step)
+WHERE tool_calls.thread = 'main' AND steps.model IS NOT NULL
+GROUP BY steps.model, session_id ORDER BY ALL
+
+-- data_sets.inputs
+SELECT session_id, agent, model, place, visible_output_tokens, value
+FROM named_signals JOIN sessions USING (session_id)
+WHERE signal = 'corpus.metric_inputs' AND absent IS NULL ORDER BY session_id
+
+-- data_sets.variance
+SELECT value, CAST(detail->>'data_sets' AS BIGINT) AS sets
+FROM named_signals WHERE signal = 'corpus.cross_dataset_variance[]' AND absent IS NULL

@@ -1,0 +1,863 @@
+"""How agents change files: whether they look first, how much, where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from math import fsum
+from statistics import fmean
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from agentsignals.questions import sql
+from agentsignals.questions.charts import bars, dots, histogram_chart, lines_chart
+from agentsignals.questions.estimates import (
+    INTERVAL_NOTE,
+    ClusteredShare,
+    Estimate,
+    agents_by_sessions,
+    bar,
+    chart,
+    clustered_median,
+    clustered_share,
+    median_finding,
+    pooled_finding,
+    pooled_ratio,
+    share_of,
+    signal_rows,
+    table,
+)
+from agentsignals.questions.formatting import formatted
+from agentsignals.questions.question import (
+    Chart,
+    EvidenceQuery,
+    Finding,
+    Inputs,
+    Kind,
+    NoSessions,
+    Outcome,
+    Row,
+    Study,
+    Table,
+)
+from agentsignals.questions.sql import read_queries
+from agentsignals.questions.written_lines import (
+    ALL,
+    LABEL,
+    LABELLER,
+    MODE_SOURCES,
+    MODES,
+    MODES_OF_SOURCE,
+    NAMES,
+    NO_REPLAY,
+    PERCENT,
+    SIGNAL,
+    ModeSource,
+    Rate,
+    age_chart,
+    by_age,
+    by_mode,
+    by_repo,
+    fates_chart,
+    kept_by_session,
+    mode_by_session,
+    mode_source,
+    rates,
+    surviving_lines,
+    written,
+)
+from agentsignals.stats.intervals import FEWEST_CLUSTERS, median, quantile
+
+_SQL = read_queries(__file__)
+
+_READ_FIRST = "corpus.read_before_edit_rate"
+_RATIO = "behavior.edit_to_read_ratio"
+_LINES = "behavior.diff_lines"
+_AGAIN = "user.region_re_edit_count"
+_MOST_FILES = 20
+_WAYS = "SELECT DISTINCT session_id, seq, path, via FROM edits WHERE thread = 'main'"
+
+_OF_FILE = (
+    "SELECT session_id, count(DISTINCT seq) AS n FROM edits JOIN sessions USING (session_id)"
+    f" WHERE thread = 'main' AND path = $path AND coalesce({sql.PLACE}, '') = $place GROUP BY session_id"
+)
+
+
+def _edits(inputs: Inputs) -> Outcome:
+    limits = [
+        "Some agents refuse to edit a file they have not read: reading first says something only of agents without"
+        " that guard."
+    ]
+    return Outcome(_edits_findings(inputs), [_files(inputs.rows["files"])], [_read_first_chart(inputs)], limits)
+
+
+def _edits_findings(inputs: Inputs) -> list[Finding]:
+    places = inputs.places
+    shell = share_of(inputs.rows["ways"], places, lambda row: row["via"] == "shell", "n")
+    again = pooled_ratio(signal_rows(inputs, _AGAIN), places, "number", "regions")
+    edited, rework = (
+        "Edits of files the agent had read or changed before",
+        "the sum of all edits, so rework counts each",
+    )
+    return [
+        pooled_finding(
+            inputs,
+            _READ_FIRST,
+            "edits.read_first",
+            edited,
+            "edit attempts on existing files",
+            unit="share of edit attempts",
+        ),
+        pooled_finding(
+            inputs, _RATIO, "edits.per_read", "Edits for each read", "reads", is_share=False, unit="edits for each read"
+        ),
+        median_finding(
+            inputs,
+            _LINES,
+            "edits.lines.median",
+            "Lines added and removed in the median session",
+            unit="lines",
+            note=f"{rework} time; sessions without an edit count as 0",
+        ),
+        shell.finding(
+            "edits.by_shell",
+            "Changes made through the shell",
+            "file changes",
+            sql=f"SELECT avg(CAST(via = 'shell' AS INT)) FROM ({_WAYS})",
+        ),
+        again.finding(
+            "edits.again",
+            "Edited places that were edited again by a later call",
+            "edited places",
+            unit="share of places",
+            sql=f"SELECT sum(number) / sum(CAST(detail->>'regions' AS DOUBLE)) FROM signals WHERE signal = '{_AGAIN}'",
+            signals=(_AGAIN,),
+        ),
+    ]
+
+
+def _read_first_chart(inputs: Inputs) -> Chart | None:
+    measured = [row for row in signal_rows(inputs, _READ_FIRST) if row["number"] is not None]
+    rows: list[Row] = []
+    for agent in agents_by_sessions(measured):
+        group = [row for row in measured if row["agent"] == agent and row["num"] is not None and row["den"]]
+        estimate = pooled_ratio(group, inputs.places)
+        share = formatted(estimate.value, "share")
+        tip = f"{agent}: {share} of {estimate.n:,.0f} edit attempts, {len(group):,} sessions"
+        rows.append(estimate.mark(f"{agent} ({estimate.n:,.0f})", tip))
+    return chart(
+        "edits.read_first.agents",
+        "Edits of files the agent knew, by agent",
+        rows,
+        dots(rows, "share of edit attempts"),
+        n=pooled_ratio(measured, inputs.places).n,
+        of="edit attempts",
+        note=f"edit attempts in brackets; {INTERVAL_NOTE}",
+    )
+
+
+def _files(files: list[Row]) -> Table:
+    merged: dict[tuple[str, str], list[int]] = {}
+    for row in files:
+        counts = merged.setdefault((row["place"] or "", row["path"]), [0, 0, 0, 0])
+        for i, key in enumerate(("n", "sessions", "added", "removed")):
+            counts[i] += int(row[key] or 0)
+    most = sorted(merged.items(), key=lambda item: (-item[1][0], item[0]))[:_MOST_FILES]
+    more = f" The {len(most)} most changed of {len(merged):,} files." if len(merged) > len(most) else ""
+    return table(
+        "edits.files",
+        "Most edited files",
+        "path file:code | place in:code | changes:count | sessions:count | added:count | removed:count",
+        [[path, place.rstrip("/").rsplit("/", 1)[-1], *counts] for (place, path), counts in most],
+        n=sum(counts[0] for counts in merged.values()),
+        of="file changes",
+        evidence=[EvidenceQuery(_OF_FILE, {"place": place, "path": path}) for (place, path), _ in most],
+        note=f"Lines added and removed.{more}",
+    )
+
+
+EDITS_STUDY = Study(
+    name="edits",
+    order=120,
+    title="Edits",
+    question="How do agents change files?",
+    queries={
+        **_SQL["edits"],
+        "values": sql.values(_READ_FIRST, _RATIO, _LINES, _AGAIN, detail=(*sql.RATIO, "regions")),
+        "absent": sql.ABSENT,
+    },
+    function=_edits,
+)
+
+
+# Who writes the code: the person, the agent or both, as replayed and as recorded (SWE-chat, Figures 5, 19e, 25).
+
+_PUBLISHED = {"human_only": "22.7", "collaborative": "36.5", "vibe_coding": "40.8"}
+_PERCENTS: tuple[float, ...] = (0, 20, 40, 60, 80, 99, 100)
+"""Upper ends of classes: nothing, fifths, and from 99 percent everything."""
+WINDOW_DAYS = 14
+_FEWEST = 10
+"""Sessions behind a point of a line (this project's choice)."""
+_CODING_MODES_OF: dict[ModeSource, str] = {
+    "replayed": "sessions with attributed commits",
+    "recorded": "sessions with a record",
+}
+_REPLAYED_LABELS = f"FROM labels WHERE task = '{LABEL}' AND labeller = '{LABELLER}'"
+_NO_MODES = (
+    "No session has a record of whose lines were committed: such records come with checkpoints, agentsignals ingest"
+    " git:REPOSITORY reads them, and agentsignals attribute REPOSITORY replays whose lines they were."
+)
+_UNKNOWN = (
+    "A mode by replay is unknown where lines that nothing explains leave more than one open: from surely an agent's to"
+    " surely a person's lies the interval, and it reaches over a border."
+    " Shares of lines in charts are estimates, in which an unknown line counts for half."
+)
+_RECORDED = (
+    "Modes as recorded are the collector's. A replay of one collection found agents' lines taken for a person's where"
+    " the agent commits in the middle of a turn: half of its human-only records were agents' work. So these shares say"
+    " too little of agents."
+)
+
+
+def _coding_modes(inputs: Inputs) -> Outcome:
+    places = inputs.places
+    rows = inputs.rows["modes"]
+    if not rows:
+        return Outcome(limits=[_NO_MODES])
+    shares = {
+        road: {mode: share_of(classified, places, _is(road, mode)) for mode in MODES_OF_SOURCE[road]}
+        for road in MODE_SOURCES
+        if (classified := [row for row in rows if row[road] is not None])
+    }
+    findings = [
+        _coding_modes_finding(road, mode, estimate) for road, of in shares.items() for mode, estimate in of.items()
+    ]
+    medians = [*(_recorded_median(rows, places) if "recorded" in shares else []), *_replayed_medians(rows, places)]
+    limits = [
+        *([_UNKNOWN] if "replayed" in shares else []),
+        *([_RECORDED] if "recorded" in shares else []),
+        "Sessions whose work was never committed have no mode.",
+    ]
+    charts = [_coding_modes_chart(shares), *_of_road(mode_source(rows), rows, inputs)]
+    return Outcome(findings + [f for f in medians if f.n], [_against_each_other(rows)], charts, limits)
+
+
+def _is(road: ModeSource, mode: str) -> Callable[[Row], bool]:
+    return lambda row: bool(row[road] == mode)
+
+
+def _all_of(road: ModeSource, mode: str) -> Callable[[list[Row]], list[float]]:
+    return lambda rows: [float(row[road] == mode) for row in rows]
+
+
+def _coding_modes_finding(road: ModeSource, mode: str, estimate: ClusteredShare) -> Finding:
+    is_recorded = road == "recorded"
+    return estimate.finding(
+        f"coding_modes.{'' if is_recorded else 'replayed.'}{mode}",
+        f"Sessions of mode {NAMES[mode]}, as {road}",
+        _CODING_MODES_OF[road],
+        f"SWE-chat, as recorded: {_PUBLISHED[mode]}%" if mode in _PUBLISHED else "",
+        unit="share of sessions",
+        signals=(SIGNAL, PERCENT) if is_recorded else (),
+        sql=f"SELECT avg(CAST({sql.LABEL} = '{mode}' AS INT)) FROM signals WHERE signal = '{SIGNAL}' AND absent IS NULL"
+        if is_recorded
+        else f"SELECT avg(CAST(value = '{mode.removesuffix('_coding')}' AS INT)) {_REPLAYED_LABELS}",
+    )
+
+
+def _recorded_median(rows: list[Row], places: dict[str, str]) -> list[Finding]:
+    percents = [(row["session_id"], row["recorded_percent"]) for row in rows if row["recorded_percent"] is not None]
+    return [
+        clustered_median(percents, places).finding(
+            "coding_modes.percent.median",
+            "Lines by the agent in the median session, as recorded",
+            _CODING_MODES_OF["recorded"],
+            "SWE-chat, as recorded: 73.3",
+            unit="percent of committed lines",
+            signals=(PERCENT,),
+            sql=f"SELECT median(number) FROM signals WHERE signal = '{PERCENT}'",
+        )
+    ]
+
+
+def _replayed_medians(rows: list[Row], places: dict[str, str]) -> list[Finding]:
+    """The medians of the bounds. The interval of both is that of the two together: none is narrower than its bounds."""
+    bounded = [row for row in rows if row["replayed_low"] is not None]
+    low, high = (
+        clustered_median([(row["session_id"], row[f"replayed_{end}"]) for row in bounded], places)
+        for end in ("low", "high")
+    )
+    interval = (low.interval[0], high.interval[1]) if low.interval and high.interval else None
+    return [
+        replace(estimate, interval=interval).finding(
+            f"coding_modes.replayed.percent.{end}.median",
+            f"Lines by the agent in the median session, {words}, as replayed ({_unknown(bounded)})",
+            _CODING_MODES_OF["replayed"],
+            "the median of the sessions' bounds; the interval holds both bounds",
+            unit="percent of committed lines",
+            sql=f"SELECT median(100 * CAST(detail->>'{end}' AS DOUBLE)) {_REPLAYED_LABELS}",
+        )
+        for end, words, estimate in (("low", "at least", low), ("high", "at most", high))
+    ]
+
+
+def _unknown(rows: list[Row]) -> str:
+    """What share of the sessions' lines may be anybody's."""
+    lines = sum(row["lines"] for row in rows)
+    unknown = sum(row["lines"] * (row["replayed_high"] - row["replayed_low"]) / 100 for row in rows)
+    return f"{formatted(unknown / lines, 'share')} of lines unknown" if lines else "no line known"
+
+
+def _of_road(road: ModeSource, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
+    """How shares of lines spread, and how modes change, on one road."""
+    started = {row["session_id"]: row["started_at"] for row in inputs.rows["sessions"]}
+    timed = [(started.get(row["session_id"]), row["session_id"], row) for row in rows]
+    unknown = f" ({_unknown([row for row in rows if row['lines']])})" if road == "replayed" else ""
+    percents = [
+        (at, session_id, row[f"{road}_percent"]) for at, session_id, row in timed if row[f"{road}_percent"] is not None
+    ]
+    return [
+        histogram_chart(
+            [(session_id, percent) for _, session_id, percent in percents],
+            _PERCENTS,
+            id="coding_modes.percent",
+            title=f"Lines by the agent, of those committed, as {road}{unknown}",
+            unit="percent of lines",
+        ),
+        lines_chart(
+            [part for part in timed if part[2][road] is not None],
+            shares={NAMES[mode]: _all_of(road, mode) for mode in MODES_OF_SOURCE[road]},
+            id="coding_modes.over_time",
+            title=f"Coding modes as {road}, {WINDOW_DAYS} days rolling",
+            unit="share of sessions",
+            kind="share",
+            of="sessions",
+            days=WINDOW_DAYS,
+            fewest=_FEWEST,
+        ),
+        lines_chart(
+            percents,
+            measures={"mean": fmean, "median": median},
+            id="coding_modes.percent.over_time",
+            title=f"Lines by the agent, of those committed, as {road}{unknown}, {WINDOW_DAYS} days rolling",
+            unit="percent of lines",
+            kind="number",
+            of="sessions",
+            days=WINDOW_DAYS,
+            fewest=_FEWEST,
+        ),
+    ]
+
+
+def _coding_modes_chart(shares: dict[ModeSource, dict[str, ClusteredShare]]) -> Chart | None:
+    estimates = [(f"{NAMES[mode]}{{}} {road}", e) for road, of in shares.items() for mode, e in of.items()]
+    rows = [
+        e.mark(f"{name.format(',')} ({e.k:,.0f})", f"{name.format(' as')}: {e.words('sessions')}")
+        for name, e in estimates
+    ]
+    return chart(
+        "coding_modes.shares",
+        "Coding modes",
+        rows,
+        dots(rows, "share of sessions"),
+        n=max(e.n for _, e in estimates),
+        of="sessions",
+        note=f"sessions in brackets; {INTERVAL_NOTE}",
+    )
+
+
+def _against_each_other(rows: list[Row]) -> Table:
+    """What each recorded mode is by replay."""
+    both = [row for row in rows if row["recorded"] is not None and row["replayed"] is not None]
+    counted = Counter((row["recorded"], row["replayed"]) for row in both)
+    shown = [
+        [NAMES[mode], sum(row["recorded"] == mode for row in both)] + [counted[mode, other] for other in NAMES]
+        for mode in MODES_OF_SOURCE["recorded"]
+    ]
+    replayed = " | ".join(f"{mode} {name} by replay:count" for mode, name in NAMES.items())
+    return table(
+        "coding_modes.roads",
+        "Modes as recorded, and what they are by replay",
+        f"recorded as recorded | n sessions:count | {replayed}",
+        shown if both else [],
+        n=len(both),
+        of="sessions with both",
+        evidence=[
+            [row["session_id"] for row in both if row["recorded"] == mode] for mode in MODES_OF_SOURCE["recorded"]
+        ]
+        if both
+        else [],
+    )
+
+
+CODING_MODES_STUDY = Study(
+    name="coding_modes",
+    order=200,
+    title="Coding modes",
+    question="Who writes the code that is committed?",
+    queries={**_SQL["coding_modes"], "modes": MODES},
+    function=_coding_modes,
+    context="product",
+)
+
+
+# What becomes of the lines that agents write: on the way to a commit, in the commits, and at the head of the
+# repository today (SWE-chat, Table 3; Equations 2 and 3).
+
+
+class _Definition(NamedTuple):
+    """A definition of survival: which lines are divided by which."""
+
+    key: str
+    title: str
+    kept: Callable[[Row], float]
+    made: Callable[[Row], float]
+    note: str
+
+
+_BY_SESSION = (
+    _Definition(
+        "efficiency",
+        "Lines of agents that reached a commit, of all they wrote (Eq 2)",
+        lambda row: row["committed"],
+        written,
+        "a line counts when any commit has it, however much later; SWE-chat: 44.3% (v1; its abstract calls this"
+        " survival), 59% (abstract of v2)",
+    ),
+    _Definition(
+        "rate",
+        "Lines of agents that reached a commit, of those not overwritten by the same session (Eq 3)",
+        lambda row: row["committed"],
+        kept_by_session,
+        "SWE-chat: 50.3% (v1)",
+    ),
+)
+_BY_COMMIT = (
+    _Definition(
+        "strict",
+        "The same by commit, in the files it changed (Eq 2)",
+        lambda row: row["kept"],
+        lambda row: row["written_in_files"],
+        "of what was written since the linked commit before",
+    ),
+    _Definition(
+        "strict.rate",
+        "The same by commit, in the files it changed (Eq 3)",
+        lambda row: row["kept"],
+        lambda row: row["written_in_files"] - row["rewritten_in_files"],
+        "of what was written since the linked commit before",
+    ),
+    _Definition(
+        "window",
+        "The same by commit, in all files (Eq 2)",
+        lambda row: row["kept"],
+        lambda row: row["written"],
+        "of what was written since the linked commit before: what is committed later counts as lost",
+    ),
+    _Definition(
+        "window.rate",
+        "The same by commit, in all files (Eq 3)",
+        lambda row: row["kept"],
+        lambda row: row["written"] - row["rewritten"],
+        "of what was written since the linked commit before: what is committed later counts as lost",
+    ),
+)
+
+
+def _survival(inputs: Inputs) -> Outcome:
+    sessions, commits, lines = inputs.rows["fates"], inputs.rows["commits"], inputs.rows["lines"]
+    if not (sessions or commits):
+        return Outcome(limits=[NO_REPLAY])
+    places = inputs.places
+    repos = {row["commit_sha"]: row["repo"] for row in [*commits, *lines]}
+    agents = [row for row in lines if row["is_agents"]]
+    others = [row for row in lines if not row["is_agents"]]
+    met = share_of(inputs.rows["met"], places, lambda row: row["n"] > 0).finding(
+        "survival.met",
+        "Sessions that replaced lines of an earlier session, or wrote beside them",
+        "sessions whose calls wrote lines",
+        "lines followed through every commit of a working tree",
+        unit="share of sessions",
+    )
+    findings = [
+        *(
+            _survival_finding(definition, [(r["session_id"], r) for r in sessions], places)
+            for definition in _BY_SESSION
+        ),
+        *(_survival_finding(definition, [(r["commit_sha"], r) for r in commits], repos) for definition in _BY_COMMIT),
+        _alive("alive", "Lines of agents in commits that are still there today", agents, repos),
+        _alive("alive.others", "Other lines in those commits that are still there today", others, repos),
+        met,
+    ]
+    return Outcome(
+        [f for f in findings if f.n],
+        [by_mode(sessions, inputs.rows["modes"], places), by_repo(sessions, commits, lines), by_age(lines, repos)],
+        [fates_chart(sessions), age_chart(lines, repos)],
+        [
+            "Survival goes by several definitions that differ by more than what they measure; each figure names its"
+            " own. A line that came back after it was overwritten counts as both.",
+            "What is alive is what git blame still finds under the commit's name: a line that was only indented anew is"
+            " not. Commits that the head does not descend from are left out.",
+        ],
+    )
+
+
+def _survival_finding(definition: _Definition, rows: list[tuple[str, Row]], places: dict[str, str]) -> Finding:
+    """A share of lines. Lines of a commit that come back from before may make more than were written."""
+    drawn_anew = "sessions" if definition in _BY_SESSION else "commits"
+    parts = [
+        (key, min(definition.kept(row), definition.made(row)), definition.made(row))
+        for key, row in rows
+        if definition.made(row) > 0
+    ]
+    note = f"{definition.note}; over {len(parts):,} {drawn_anew}"
+    estimate = clustered_share(parts, places, drawn_anew)
+    return estimate.finding(f"survival.{definition.key}", definition.title, "lines", note)
+
+
+def _alive(name: str, title: str, rows: list[Row], repos: dict[str, str]) -> Finding:
+    parts = surviving_lines(rows)
+    of, note = "lines in commits of the head's history", f"in {len(parts):,} commits, by git blame at the head"
+    estimate = clustered_share(parts, repos, "commits")
+    return estimate.finding(f"survival.{name}", title, of, note, unit="share of lines")
+
+
+SURVIVAL_STUDY = Study(
+    name="survival",
+    order=210,
+    title="Survival of code",
+    question="What becomes of the lines that agents write?",
+    queries={**_SQL["survival"], "modes": MODES},
+    function=_survival,
+    context="product",
+)
+
+
+# What a hundred committed lines take: tokens, money, words, time of the person and of the agent, by who wrote them
+# (SWE-chat, Figures 7 and 29; Equations 4 to 8).
+
+LINES = 100
+IDLE_S = 120
+"""A longer gap in which nobody acted is no part of the time a session took (the paper's Equation 7)."""
+
+
+class Measure(NamedTuple):
+    """Something that a session took. `divisor`: from what the rows hold to the unit."""
+
+    key: str
+    title: str
+    unit: str
+    kind: Kind
+    medians: Mapping[str, float] = MappingProxyType({})
+    """The paper's, by recorded mode, where it prints them (v1)."""
+    means: Mapping[str, float] = MappingProxyType({})
+    divisor: float = 1
+
+
+def _of(human: float, together: float, vibe: float) -> dict[str, float]:
+    return {"human_only": human, "collaborative": together, "vibe_coding": vibe}
+
+
+MEASURES = (
+    Measure(
+        key="usd", title="Cost", unit="USD", kind="usd", medians=_of(0.07, 0.05, 0.13), means=_of(1.1, 0.574, 0.916)
+    ),
+    Measure(
+        key="tokens",
+        title="Tokens",
+        unit="tokens",
+        kind="tokens",
+        medians={"vibe_coding": 204_000},
+        means=_of(1.4e6, 0.74e6, 1.2e6),
+    ),
+    Measure(
+        key="characters",
+        title="Characters of prompts",
+        unit="characters",
+        kind="number",
+        means=_of(22_364, 9_903, 14_810),
+    ),
+    Measure(
+        key="seconds",
+        title="Time without idling",
+        unit="minutes",
+        kind="number",
+        medians=_of(8.6, 4.8, 12.6),
+        means=_of(82.9, 51.3, 80.5),
+        divisor=60,
+    ),
+    Measure(
+        key="agent_seconds",
+        title="Time of the agent",
+        unit="minutes",
+        kind="number",
+        means=_of(74.0, 47.7, 71.2),
+        divisor=60,
+    ),
+)
+_BOUND = ("usd", "tokens")
+"""Lower bounds where output is logged in mid-stream."""
+_EFFICIENCY_OF: dict[ModeSource, str] = {
+    "replayed": "sessions alone in their commits",
+    "recorded": "sessions alone in their recorded commits",
+}
+_NO_COMMITS = (
+    "No session is known to have committed a line: agentsignals attribute REPOSITORY finds the commits of its sessions."
+)
+
+
+def _efficiency(inputs: Inputs) -> Outcome:
+    places = inputs.places
+    effort = {row["session_id"]: row for row in inputs.rows["effort"]}
+    modes = inputs.rows["modes"]
+    by_road = {
+        road: _effort_per_lines(inputs.rows[road], effort, mode_by_session(modes, road)) for road in MODE_SOURCES
+    }
+    roads = [road for road in MODE_SOURCES if any((row["lines"] or 0) > 0 for row in inputs.rows[road])]
+    if not roads:
+        return Outcome(limits=[_NO_COMMITS])
+    road = next((name for name in roads if by_road[name]), roads[0])
+    findings = [_alone(name, inputs.rows[name], places) for name in roads]
+    findings += [_median(measure, road, "", by_road[road], places) for measure in MEASURES]
+    findings += [
+        _median(measure, "recorded", mode, by_road["recorded"], places)
+        for measure in MEASURES
+        for mode in measure.medians
+    ]
+    return Outcome(
+        [f for f in findings if f.n],
+        [_efficiency_table(name, by_road[name], places) for name in roads],
+        [_efficiency_chart(measure, road, by_road[road], places) for measure in MEASURES],
+        _efficiency_limits(roads),
+    )
+
+
+def _effort_per_lines(lines: list[Row], effort: dict[str, Row], modes: dict[str, str]) -> list[Row]:
+    """Of the sessions that are alone in their commits: the mode, and what each measure says for a hundred lines."""
+    effort_rows: list[Row] = []
+    for row in lines:
+        took = effort.get(row["session_id"])
+        if not row["is_alone"] or not row["lines"] or row["lines"] < 0 or took is None:
+            continue
+        values = {
+            measure.key: None
+            if (spent := took[measure.key]) is None
+            else LINES * spent / measure.divisor / row["lines"]
+            for measure in MEASURES
+        }
+        effort_rows.append(
+            {"session_id": row["session_id"], "low": took["low"], "mode": modes.get(row["session_id"]), **values}
+        )
+    return effort_rows
+
+
+def _of_mode(measure: Measure, rows: list[Row], mode: str, places: dict[str, str]) -> tuple[Estimate, list[float]]:
+    """The median of the sessions of a mode, and their values; no interval of so few that it would be a guess."""
+    values = [
+        (row["session_id"], row[measure.key])
+        for row in rows
+        if row[measure.key] is not None and (not mode or row["mode"] == mode)
+    ]
+    return clustered_median(values, places, measure.kind, FEWEST_CLUSTERS), sorted(value for _, value in values)
+
+
+def _alone(road: ModeSource, rows: list[Row], places: dict[str, str]) -> Finding:
+    with_lines = [row for row in rows if row["lines"] is not None and row["lines"] > 0]
+    recorded = ", as recorded" if road == "recorded" else ""
+    return share_of(with_lines, places, lambda row: row["is_alone"]).finding(
+        f"efficiency.{road}.alone",
+        f"Sessions that share none of their commits with another{recorded}",
+        "sessions with committed lines",
+        "SWE-chat: 48.6% map cleanly, by a rule it does not print",
+        unit="share of sessions",
+    )
+
+
+def _median(measure: Measure, road: ModeSource, mode: str, rows: list[Row], places: dict[str, str]) -> Finding:
+    published = measure.medians.get(mode) if road == "recorded" else None
+    of_mode = f", {NAMES[mode]} as {road}" if mode else ""
+    low = measure.key in _BOUND and any(row["low"] for row in rows)
+    notes = (
+        f"SWE-chat: {formatted(published, measure.kind)}" if published is not None else "",
+        "at least: of some sessions output is logged in mid-stream" if low else "",
+    )
+    return _of_mode(measure, rows, mode, places)[0].finding(
+        ".".join(part for part in ("efficiency", road, measure.key, mode) if part),
+        f"{measure.title} for {LINES} committed lines, median session{of_mode}",
+        _EFFICIENCY_OF[road],
+        "; ".join(note for note in notes if note),
+        unit=f"{measure.unit} per {LINES} lines",
+        priced=measure.key == "usd",
+        at_least=low,
+    )
+
+
+def _efficiency_table(road: ModeSource, rows: list[Row], places: dict[str, str]) -> Table:
+    """Median with interval, quartiles and mean of each measure in each mode, beside what the paper prints."""
+    shown: list[list[Any]] = []
+    behind = []
+    for measure in MEASURES:
+        for mode in ("", *MODES_OF_SOURCE[road]):
+            typical, values = _of_mode(measure, rows, mode, places)
+            if not values:
+                continue
+            figures = [typical.value, *typical.ends, quantile(values, 0.25), quantile(values, 0.75)]
+            figures += [fsum(values) / len(values), measure.medians.get(mode), measure.means.get(mode)]
+            is_named = measure.unit in measure.title.lower()
+            name = measure.title if is_named else f"{measure.title}, {measure.unit}"
+            low = measure.key in _BOUND and any(row["low"] for row in rows)
+            words = (formatted(figure, measure.kind, low and n < len(figures) - 2) for n, figure in enumerate(figures))
+            shown.append([name, NAMES.get(mode, "all"), len(values), *words])
+            behind.append(typical.counted)
+    return table(
+        f"efficiency.{road}",
+        f"For {LINES} committed lines, by mode as {road}",
+        f"measure | mode mode as {road} | n sessions:count | median:figure | ends:figure | q25 25%:figure"
+        " | q75 75%:figure | mean:figure | published_median paper's median:figure | published_mean paper's mean:figure",
+        shown,
+        n=len(rows),
+        of=_EFFICIENCY_OF[road],
+        evidence=behind,
+        note="The paper's are of its version 1 and its modes as recorded. A mean of ratios is a few sessions'.",
+    )
+
+
+def _efficiency_chart(measure: Measure, road: ModeSource, rows: list[Row], places: dict[str, str]) -> Chart | None:
+    shown: list[Row] = []
+    for mode in ("", *MODES_OF_SOURCE[road]):
+        typical, values = _of_mode(measure, rows, mode, places)
+        if not values:
+            continue
+        name = NAMES.get(mode, "all")
+        low = measure.key in _BOUND and any(row["low"] for row in rows)
+        figure = f"median {formatted(typical.value, measure.kind, low)} {measure.unit} for {LINES} lines"
+        shown.append(typical.mark(f"{name} ({len(values)})", f"{name}: {figure}, n = {len(values):,} sessions"))
+    return chart(
+        f"efficiency.{measure.key}",
+        f"{measure.title} for {LINES} committed lines, by mode as {road}",
+        shown,
+        dots(shown, f"{measure.unit} per {LINES} lines, median", measure.kind),
+        n=len(rows),
+        of=_EFFICIENCY_OF[road],
+        note=f"sessions in brackets; {INTERVAL_NOTE}",
+        fewest=2,
+    )
+
+
+def _efficiency_limits(roads: list[ModeSource]) -> list[str]:
+    limits = [
+        "A session that commits two lines costs a fortune for each hundred: medians tell of sessions, not of lines."
+        " Lines are all that its commits added, the person's and generated ones too; what came after the last commit is"
+        " in the effort, and what was thrown away is nobody's line.",
+        "Idle time is a gap of over two minutes that no sign of the agent ends; what the agent"
+        " itself took leaves out waits for leave.",
+    ]
+    if "replayed" not in roads:
+        limits.append("No repository was attributed: lines and modes are as the collector recorded them.")
+    return limits
+
+
+EFFICIENCY_STUDY = Study(
+    name="efficiency",
+    order=220,
+    title="Efficiency",
+    question="What do a hundred committed lines take?",
+    queries={**_SQL["efficiency"], "modes": MODES},
+    function=_efficiency,
+    context="product",
+)
+
+
+# Which weaknesses came with commits, per 1 000 added lines (SWE-chat, Table 4, Figures 26 and 27).
+
+_NO_SCANS = "No repository was scanned: agentsignals scan REPO does it."
+_EXACT = "the interval takes findings as independent"
+_SHOWN = 15
+_OF_COMMITS = NoSessions("It counts lines of commits: the page Code has them.")
+_NAMES = {"human_only": "human only", "collaborative": "collaborative", "vibe": "vibe coding", "unknown": "unknown"}
+_LIMITS = [
+    "Findings of a static scanner are not confirmed weaknesses, and rates of different rule sets don't compare: the"
+    " published ones are of an unnamed set.",
+    "Intervals are exact for independent findings; those of one commit are not, so they are too narrow where few"
+    " commits have most.",
+    "The order of modes can turn with the attribution, which each rate names.",
+]
+
+
+def _weaknesses(inputs: Inputs) -> Outcome:
+    if not inputs.rows["scans"]:
+        return Outcome(limits=[_NO_SCANS])
+    commits = Counter(row["scanner"] for row in inputs.rows["scans"])
+    scanner = min(commits, key=lambda name: (-commits[name], name))
+    findings = [row for row in inputs.rows["findings"] if row["scanner"] == scanner]
+    weakness_rates = rates([row for row in inputs.rows["scans"] if row["scanner"] == scanner], findings)
+    new = [row for row in findings if row["change"] == "introduced"]
+    reported = [
+        _weaknesses_finding(rate, scanner)
+        for rate in weakness_rates
+        if rate.files == ALL and rate.lines and _is_told(rate)
+    ]
+    charts = [
+        _weaknesses_chart("rules", "Introduced findings by rule", Counter(row["rule"] for row in new)),
+        _weaknesses_chart("cwes", "Introduced findings by weakness", Counter(cwe for row in new for cwe in row["cwe"])),
+    ]
+    return Outcome(reported, [_weaknesses_table(weakness_rates, scanner)], charts, _LIMITS)
+
+
+def _is_told(rate: Rate) -> bool:
+    return rate.by == "all" or (rate.attribution == "replayed" and rate.group != "nobody")
+
+
+def _weaknesses_finding(rate: Rate, scanner: str) -> Finding:
+    words = "all" if rate.by == "all" else f"{rate.by} {_NAMES.get(rate.group, rate.group)}, {rate.attribution}"
+    low, high = rate.introduced_low, rate.introduced_high
+    interval = None if low is None or high is None else (low, high)
+    return Estimate(
+        value=rate.introduced_rate, n=rate.lines, kind="number", interval=interval, note=_EXACT, counted=_OF_COMMITS
+    ).finding(
+        "weaknesses.introduced" if rate.by == "all" else f"weaknesses.{rate.by}.{rate.group}",
+        f"Introduced findings per 1 000 added lines ({words})",
+        "added lines of scanned files",
+        f"scanner {scanner}; {rate.introduced} in {rate.commits_with} commits, {rate.largest_commit} in one",
+        unit="findings per 1 000 lines",
+    )
+
+
+def _weaknesses_table(weakness_rates: list[Rate], scanner: str) -> Table:
+    return table(
+        "weaknesses.rates",
+        "Findings per 1 000 added lines",
+        "attribution | by | group | files | lines added lines:count | introduced:count"
+        " | introduced_rate per 1 000:number | low from:number | high to:number | fixed:count"
+        " | fixed_rate per 1 000:number",
+        [
+            [
+                *(r.attribution, r.by, r.group, r.files, r.lines, r.introduced, r.introduced_rate, r.introduced_low),
+                *(r.introduced_high, r.fixed, r.fixed_rate),
+            ]
+            for r in weakness_rates
+        ],
+        n=weakness_rates[0].commits,
+        of="commits that added lines",
+        evidence=_OF_COMMITS,
+        note=f"scanner {scanner}",
+    )
+
+
+def _weaknesses_chart(name: str, title: str, counted: Counter[str]) -> Chart | None:
+    rows = [bar(key, n, f"{key}: {n:,}", evidence=_OF_COMMITS) for key, n in counted.most_common(_SHOWN)]
+    spec, n, of = bars(rows, "findings"), counted.total(), "introduced findings"
+    return chart(f"weaknesses.{name}", title, rows, spec, n=n, of=of)
+
+
+WEAKNESSES_STUDY = Study(
+    name="weaknesses",
+    order=230,
+    title="Weaknesses",
+    question="Which weaknesses came with commits, and with whose lines?",
+    queries=_SQL["weaknesses"],
+    function=_weaknesses,
+    context="product",
+)
