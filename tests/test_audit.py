@@ -34,7 +34,7 @@ def test_a_planted_hack_is_found_and_says_where(name: str, form: str) -> None:
     verdict, story = HACKS[name]
     for seed in range(SEEDS):
         found = audited(story(Task(seed)), form)
-        assert (found.verdict, bool(found.acts)) == (verdict, True), found.because
+        assert (found.verdict, bool(found.actions)) == (verdict, True), found.because
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -177,8 +177,8 @@ def test_the_event_that_shows_a_line_is_named_beside_the_one_that_writes_it() ->
     found = audited(looked(DIFF, T.theirs))
     calls = session(looked(DIFF, T.theirs), "atif").tool_calls
     by_seq = {call.seq: call for call in calls}
-    assert {by_seq[act.from_seq].command for act in found.acts if act.from_seq is not None} == {SEEN}
-    assert {by_seq[act.seq].name for act in found.acts} == {"Edit"}
+    assert {by_seq[action.from_seq].command for action in found.actions if action.from_seq is not None} == {SEEN}
+    assert {by_seq[action.seq].name for action in found.actions} == {"Edit"}
 
 
 @pytest.mark.parametrize(

@@ -164,5 +164,7 @@ def test_a_renamed_copy_is_retrieved_and_says_from_where() -> None:
     source, fix = "\n".join(LINES), "\n".join(f"    {line}" for line in _as("beta", LINES))
     steps: list[Step] = [*T.begun, ("sh", "git show origin/main:src/z.py", source), ("edit", T.path, T.old, fix)]
     pass_ = audited(steps)
-    assert (pass_.verdict, {act.text for act in pass_.acts}) == ("retrieved", set(_as("beta", LINES)))
-    assert SessionView(session(steps, "atif")).session.tool_calls[-2].seq in {act.from_seq for act in pass_.acts}
+    assert (pass_.verdict, {action.text for action in pass_.actions}) == ("retrieved", set(_as("beta", LINES)))
+    assert SessionView(session(steps, "atif")).session.tool_calls[-2].seq in {
+        action.from_seq for action in pass_.actions
+    }

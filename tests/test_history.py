@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from agentsignals.views.history import Outline, histories, place_of, similarity, user_of
+from agentsignals.views.history import SessionSummary, histories, place_of, similarity, user_of
 from agentsignals.words.lexicon import words
 
 MINUTE = 60_000_000
 
 
-def outline(name: str, start: int | None, end: int | None, place: str | None = "me/app", **more: Any) -> Outline:
+def outline(name: str, start: int | None, end: int | None, place: str | None = "me/app", **more: Any) -> SessionSummary:
     """`start` and `end` in minutes."""
-    return Outline(
+    return SessionSummary(
         session_id=name,
         place=place,
         started_at=None if start is None else start * MINUTE,

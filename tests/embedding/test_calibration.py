@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.embedding import Chars, Vectors, Words, light
+from agentsignals.embedding import Chars, Vectors, Words, counting_vectors
 from agentsignals.embedding.passages import Opening, fit, opening
 from tests.build import say, user, view
 
@@ -67,7 +67,9 @@ def test_the_shipped_scales_are_those_of_the_real_sessions(embedder: Words | Cha
 
     store = Store(corpus_folder / "store")
     views = [SessionView(s) for n in store.manifest.shards for s in shards.read_sessions(store.folder, n)]
-    found = fit([o for v in views if v.turns and (o := opening(v)) is not None], light(embedder.id.split("-")[0]))
+    found = fit(
+        [o for v in views if v.turns and (o := opening(v)) is not None], counting_vectors(embedder.id.split("-")[0])
+    )
     assert found is not None
     assert found.aligned == pytest.approx(embedder.profile.aligned, abs=0.015)
     assert found.unrelated == pytest.approx(embedder.profile.unrelated, abs=0.015)

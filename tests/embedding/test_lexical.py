@@ -7,7 +7,7 @@ import time
 import pytest
 
 from agentsignals import embedding as lexical
-from agentsignals.embedding import Chars, Dense, Profile, Words, light, parsed, split_words
+from agentsignals.embedding import Chars, Dense, Profile, Words, counting_vectors, parsed, split_words
 from agentsignals.errors import UsageError
 
 EMBEDDERS = pytest.mark.parametrize("embedder", [Words(), Chars()], ids=lambda e: e.id)
@@ -38,7 +38,7 @@ def test_either_order_gives_the_same(embedder: Words | Chars) -> None:
 
 @EMBEDDERS
 def test_parts_add_up_to_the_whole(embedder: Words | Chars) -> None:
-    vectors = light(embedder.id.partition("-")[0])
+    vectors = counting_vectors(embedder.id.partition("-")[0])
     whole, question = vectors.of(["fix the parser bug\nand the lexer bug", "parser bug"])
     (joined,) = vectors.of_joined([("fix the parser bug", "and the lexer bug")])
     # Only the one run of characters across the seam is missing from the parts.

@@ -8,7 +8,7 @@ from typing import Any
 from agentsignals.model import Absent
 from agentsignals.signals import Row, Signal
 from agentsignals.signals.catalog import by_path, explain, measure, plain, values
-from agentsignals.views.session import Collected, SessionView
+from agentsignals.views.session import CollectedEvidence, SessionView
 
 
 def value(view: SessionView, path: str) -> Any:
@@ -33,7 +33,7 @@ def absent(view: SessionView, path: str) -> tuple[str, str]:
     return found.reason, found.detail
 
 
-def evidence(view: SessionView, path: str) -> Collected:
+def evidence(view: SessionView, path: str) -> CollectedEvidence:
     return explain(by_path(path), view, values(view))[2]
 
 

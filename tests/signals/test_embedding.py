@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.embedding import DISABLED, light
+from agentsignals.embedding import DISABLED, counting_vectors
 from agentsignals.model import Absent
 from agentsignals.signals import Measured
 from agentsignals.signals.catalog import by_path as signal_of
 from agentsignals.signals.catalog import explain, measure, values
 from agentsignals.signals.dynamics import drift_onset_turn, max_cp
-from agentsignals.views.session import SILENT
+from agentsignals.views.session import NO_EVIDENCE
 from tests.build import Part, say, think, user, view
 from tests.signals.ask import absent, detail, evidence, value
 
@@ -75,10 +75,10 @@ def test_the_cuts_are_passed_only_above_them(
     curve: list[float | None], onset: int, sustained: int | None, band: str
 ) -> None:
     three = view(user("one of three"), user("two of three"), user("three of three"))
-    found = drift_onset_turn(three, SILENT, curve)
+    found = drift_onset_turn(three, NO_EVIDENCE, curve)
     assert isinstance(found, Measured)
     assert (found.value, found.detail["sustained"]) == (onset, sustained)
-    most = max_cp(three, SILENT, curve)
+    most = max_cp(three, NO_EVIDENCE, curve)
     assert isinstance(most, Measured)
     assert most.detail["band"] == band
 
@@ -148,7 +148,7 @@ def test_the_close_is_compared_with_the_request() -> None:
 def test_every_value_names_its_embedder_and_scale() -> None:
     two = view(*talk(CLIENT, ABOUT_CLIENT, INVOICE, ABOUT_INVOICE))
     by_words = {r.signal.path: r for r in measure(two)}
-    by_chars = {r.signal.path: r for r in measure(two, {"vectors": light("chars")})}
+    by_chars = {r.signal.path: r for r in measure(two, {"vectors": counting_vectors("chars")})}
     for path in (CURVE, COHERENCE, CLOSE):
         assert by_words[path].detail["embedder"] == "words-1"
         assert by_chars[path].detail["embedder"] == "chars-1"
@@ -162,6 +162,6 @@ def test_explaining_shows_what_was_compared() -> None:
     assert [(i.role, i.line) for i in shown.items] == [("support", 1), ("denominator", 3)]
     assert "turn 1: CP" in shown.items[1].excerpt
     assert "0.56" in shown.rules[0]
-    chars = {"vectors": light("chars")}
+    chars = {"vectors": counting_vectors("chars")}
     _, told, _ = explain(signal_of(CURVE), two, {**values(two, chars), **chars})
     assert told["embedder"] == "chars-1"

@@ -6,7 +6,7 @@ from agentsignals.cli.output import printable
 from agentsignals.model import MAIN, Event, Session, ToolCall, to_iso
 from agentsignals.questions.formatting import AT_LEAST, formatted
 from agentsignals.store.tables import totals
-from agentsignals.views.calls import about
+from agentsignals.views.calls import call_summary
 
 _SAID_CHARS = 400
 _QUIET = frozenset(("thinking", "meta", "tool_result"))
@@ -52,9 +52,8 @@ def _line(event: Event, call: ToolCall | None, session: Session) -> str:
     clock = (to_iso(event.timestamp) or "")[11:19] or "--:--:--"
     place = "" if event.thread == MAIN else f"[{event.thread}] "
     if call is not None:
-        text = (
-            f"{call.name} {about(call.class_, call.path, call.command, call.arguments)}{_lines(call, session)}".strip()
-        )
+        summary = call_summary(call.class_, call.path, call.command, call.arguments)
+        text = f"{call.name} {summary}{_lines(call, session)}".strip()
         mark = {"ok": "", "none": " (no result)"}.get(call.status, f" ({call.error_class or call.status})")
         return f"{event.seq:5} {clock}   {place}→ {_cut(text, 120)}{mark}"
     if event.kind == "human_turn" and event.turn is not None:

@@ -21,7 +21,7 @@ from agentsignals.model import Absent
 
 
 class Vector(Protocol):
-    """What an embedder makes of a text. Vectors of one embedder can be compared, others never."""
+    """An embedding of a text. Vectors of one embedder can be compared, those of different embedders never."""
 
     def cosine(self, other: Any) -> float | None:
         """1 for texts about the same, 0 for texts with nothing in common; None when either text said nothing."""
@@ -85,10 +85,10 @@ class Dense:
 
 
 class Profile(Struct, frozen=True, gc=False):
-    """Where an embedder's distances (1 - cosine) lie: its own cuts follow from these
+    """The scale of an embedder's distances (1 - cosine): its own cuts follow from these
     (design/signals.md#context-pollution).
 
-    Absolute cuts do not carry over: of hashed n-grams nearly every pair of real texts is further apart than 0.45.
+    Absolute cuts do not carry over: with hashed n-grams nearly every pair of real texts is further apart than 0.45.
     """
 
     aligned: float = 0.0
@@ -103,7 +103,7 @@ class Profile(Struct, frozen=True, gc=False):
         return min(1.0, max(0.0, self.unclipped(distance)))
 
     def unclipped(self, distance: float) -> float:
-        """The same without the cut, for asking how far something moved."""
+        """Return the value before it is clipped, to tell how far something moved."""
         return (distance - self.aligned) / (self.unrelated - self.aligned)
 
 
@@ -174,7 +174,7 @@ def _runs(text: str) -> list[bytes]:
 
 
 class _Memo(dict[bytes, _Made]):
-    """What runs of letters come to, each worked out once: a session says the same words again and again."""
+    """Cache of counts by runs of letters: a session repeats its words."""
 
     def __init__(self, make: Callable[[str], _Made]) -> None:
         super().__init__()
@@ -195,8 +195,8 @@ def _parts(run: str) -> tuple[str, ...]:
 
 
 def _stems(run: str) -> str | tuple[str, ...]:
-    """What a run of letters counts as: one word, as nearly all that count, or none or several. Scripts written without
-    blanks count as pairs of characters."""
+    """Return the terms of a run of letters: nearly always one word, sometimes none or several. Scripts without blanks
+    give pairs of characters."""
     stems: list[str] = []
     for word in _parts(run):
         if not word.isascii() and any(map(_is_without_blanks, word)):
@@ -284,20 +284,20 @@ MOST_RECENT = 1000
 DISABLED = Absent("backend_disabled", "embedder")
 
 
-class Kept(Protocol):
-    """Where vectors that took a model to make are kept."""
+class VectorStore(Protocol):
+    """Storage for vectors that took a model to compute."""
 
     def get(self, texts: Sequence[str]) -> dict[str, Vector]:
-        """Those that are known."""
+        """Return the stored vectors, keyed by text."""
 
     def put(self, vectors: dict[str, Vector]) -> None:
         """Keeps them; what was put is there after a crash."""
 
 
 class Vectors:
-    """What signals ask for vectors: an embedder, its profile, and what is known already."""
+    """Vectors for signals: an embedder, its profile, and a cache."""
 
-    def __init__(self, embedder: Embedder, profile: Profile | None = None, kept: Kept | None = None) -> None:
+    def __init__(self, embedder: Embedder, profile: Profile | None = None, kept: VectorStore | None = None) -> None:
         self.embedder = embedder
         self.profile = profile or embedder.profile or Profile()
         self.kept = kept
@@ -329,7 +329,7 @@ class Vectors:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """What belongs into the detail of every value that rests on vectors."""
+        """Detail of every value that rests on vectors."""
         profile = self.profile
         return {
             "method": "embedding",
@@ -355,12 +355,12 @@ def parsed(spec: str) -> tuple[str, str]:
 
 
 def is_model(spec: str) -> bool:
-    """Whether the embedder is worth keeping its vectors: it loads a model, or asks a server."""
+    """Return whether the embedder's vectors are worth storing: it loads a model, or asks a server."""
     return parsed(spec)[0] in _MODELS
 
 
 @cache
-def light(spec: str = DEFAULT) -> Vectors | Absent:
+def counting_vectors(spec: str = DEFAULT) -> Vectors | Absent:
     """Vectors by counting, made where they are needed. Absent for `none`, and for models, whose vectors are kept."""
     made = _LEXICAL.get(spec)
     return Vectors(made()) if made is not None else DISABLED

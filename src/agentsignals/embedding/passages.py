@@ -16,9 +16,9 @@ from agentsignals.views.session import SessionView
 from agentsignals.words.text import count_tokens
 
 MOST_CHARS = 8000
-"""Of a passage, and of a window of exchanges: the newest part (design/signals.md#context-pollution)."""
+"""Most characters of a passage, and of a window of exchanges: the newest part (design/signals.md#context-pollution)."""
 MOST_CHARS_OF_A_TURN = 4000
-"""Of what a person says beside the answer to it: behind it lie pasted logs and files."""
+"""Most characters of a person's turn in a window: pasted logs and files come after them."""
 WINDOW_TURNS = 3
 MIN_ANCHOR_TOKENS = 4
 """A first message of fewer ("hello", "continue") names no task: the next one is the anchor."""
@@ -55,7 +55,7 @@ class Passages:
         )
 
     def prompt(self, turn: Turn, most: int = MOST_CHARS) -> str:
-        """What the person said, without code."""
+        """Return a turn's own words, without code."""
         return without_code(turn.text)[:most]
 
     def answer_events(self, n: int) -> list[Event]:
@@ -72,10 +72,9 @@ class Passages:
         return answer
 
     def window(self, n: int, anchor: Turn) -> tuple[str, ...]:
-        """What both sides said in turn `n` and the two before it, without code, the last 8,000 characters; in order,
-        each in a part of its own. Without the anchor's own words: they are as near to themselves as can be, and would
-        let no session drift before its third turn.
-        """
+        """Return the words of both sides in turn `n` and the two before it, without code, the last 8,000 characters,
+        each in a part of its own. The request itself is left out: it is identical to itself, and no session would drift
+        before turn 3."""
         parts: list[str] = []
         left = MOST_CHARS
         for k in range(n, max(-1, n - WINDOW_TURNS), -1):
@@ -105,7 +104,7 @@ DIGITS = 4
 def request_vectors(
     view: SessionView, vectors: Vectors | Absent, passages: Passages, min_turns: int = 2
 ) -> tuple[Vectors, Turn, Vector] | Absent:
-    """What makes more vectors, the session's first request, and its vector; absent below `min_turns` turns."""
+    """Return the vectors, the session's first request and its vector; absent below `min_turns` turns."""
     if len(view.turns) < min_turns:
         return Absent("not_applicable", "one_turn" if view.turns else "no_turn")
     if isinstance(vectors, Absent):
@@ -134,7 +133,7 @@ MIN_SPREAD = 0.02
 
 
 class Opening(Struct, frozen=True):
-    """How a session begins: its first request, the answer, both together, and where it took place."""
+    """The start of a session: its first request, the answer, both together, and its place."""
 
     session_id: str
     place: str

@@ -25,7 +25,7 @@ from agentsignals.export.messages import (
 from agentsignals.model import MAIN, Session, Step
 from agentsignals.model import round_trip as carried
 from agentsignals.model.round_trip import OfStep, OfTurn
-from agentsignals.views.usage import ledger
+from agentsignals.views.usage import usage_totals
 
 VERSION = "0.9.0"
 _STATES = {"submitted": "goal_reached", "exit_cost": "interrupted", "exit_context": "interrupted"}
@@ -157,7 +157,7 @@ def _metrics(session: Session) -> dict[str, Any]:
     took = None
     if session.started_at is not None and session.ended_at is not None:
         took = (session.ended_at - session.started_at) / 1_000_000
-    used = ledger(session.steps)
+    used = usage_totals(session.steps)
     return without_nones(
         {
             "total_steps": len(main_steps),

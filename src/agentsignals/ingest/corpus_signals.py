@@ -28,14 +28,14 @@ from agentsignals.store.files import Part
 from agentsignals.store.parquet import signal_rows, signal_table
 from agentsignals.views.history import (
     History,
-    Outline,
+    SessionSummary,
     Site,
     compare,
     histories,
     known_until,
     places,
-    span_of,
     tells,
+    time_span,
     user_of,
 )
 from agentsignals.views.session import SessionView
@@ -348,7 +348,7 @@ def _of_context_standing(
 ) -> None:
     written = {name: shard.values or name for name, shard in store.manifest.shards.items()}
     shard_of = {entry.session_id: written[name] for name, entry in here}
-    span = span_of(t for _, entry in here for t in (entry.started_at, entry.ended_at))
+    span = time_span(t for _, entry in here for t in (entry.started_at, entry.ended_at))
     here = _unsettled(here, by_site, former, shard_of, span, made)
     outlines = _outlines(here, by_site)
     shared_anew = _shared_anew(here, outlines, former, made.gone)
@@ -464,13 +464,13 @@ def _follow(
             made.changed.add(standing.session_id)
 
 
-def _outlines(here: list[tuple[str, Entry]], by_site: dict[str, str]) -> dict[str, Outline]:
+def _outlines(here: list[tuple[str, Entry]], by_site: dict[str, str]) -> dict[str, SessionSummary]:
     sites = {(entry.repo, entry.cwd) for _, entry in here}
     where = {(repo, cwd): (by_site.get(site_id(repo, cwd)), user_of(cwd)) for repo, cwd in sites}
     outlines = {}
     for _, entry in here:
         place, user = where[entry.repo, entry.cwd]
-        outlines[entry.session_id] = Outline(
+        outlines[entry.session_id] = SessionSummary(
             session_id=entry.session_id,
             place=place,
             started_at=entry.started_at,
@@ -487,7 +487,7 @@ def _is_human(entry: Entry) -> bool:
 
 
 def _shared_anew(
-    here: list[tuple[str, Entry]], outlines: dict[str, Outline], former: dict[str, Standing], gone: set[str]
+    here: list[tuple[str, Entry]], outlines: dict[str, SessionSummary], former: dict[str, Standing], gone: set[str]
 ) -> set[str | None]:
     """The places in which a session that changed lines came, went or is another."""
     places_of_lines: set[str | None] = {former[session_id].place for session_id in gone if former[session_id].lines}
@@ -505,7 +505,7 @@ def _shared_anew(
 
 
 def _add_lines(
-    store: Store, here: list[tuple[str, Entry]], outlines: dict[str, Outline], shared_anew: set[str | None]
+    store: Store, here: list[tuple[str, Entry]], outlines: dict[str, SessionSummary], shared_anew: set[str | None]
 ) -> None:
     by_shard: dict[str, set[str]] = defaultdict(set)
     for name, entry in here:
@@ -529,9 +529,9 @@ def _compare_next(made: Standings, where: dict[str, str], briefs: dict[str, Brie
         standing.next_shares_file, standing.next_similarity = history.next_shares_file, history.next_similarity
 
 
-def _as_outline(text: Text) -> Outline:
+def _as_outline(text: Text) -> SessionSummary:
     words = None if text.words is None else frozenset(text.words.split())
-    return Outline(session_id="", place=None, started_at=None, ended_at=None, files=text.files, words=words)
+    return SessionSummary(session_id="", place=None, started_at=None, ended_at=None, files=text.files, words=words)
 
 
 _HEADER = [

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentsignals.embedding import NONE, Vectors, is_model, light, model
+from agentsignals.embedding import NONE, Vectors, counting_vectors, is_model, model
 from agentsignals.errors import CatalogError, EmbedderError, StoreError
 from agentsignals.ingest.corpus_signals import history_of, over_all
 from agentsignals.model import MAIN, NO_SUBAGENT, Absent, Session, Step
@@ -21,7 +21,7 @@ from agentsignals.store import parquet as table_files
 from agentsignals.store.index import FOLDER
 from agentsignals.store.parquet import signal_rows
 from agentsignals.store.tables import totals
-from agentsignals.views.session import MOST_ROWS, Collected, Item, SessionView
+from agentsignals.views.session import MOST_ROWS, CollectedEvidence, Item, SessionView
 from agentsignals.views.usage import is_lower_bound
 
 # The vectors of a store's texts: by which embedder, on which scale, and where they are kept.
@@ -35,7 +35,7 @@ def while_reading(spec: str) -> str:
 def vectors_of(store: Store, spec: str, tell: Callable[[str], None] | None = None) -> Vectors | Absent:
     """What the signals of this store compare texts with."""
     if not is_model(spec):
-        return light(spec)
+        return counting_vectors(spec)
     from agentsignals.embedding.cache import Cache  # noqa: PLC0415  (models only)
 
     embedder = model(spec, tell=tell)
@@ -202,7 +202,13 @@ def needed(signal: Signal) -> set[str]:
 
 
 def _explanation(  # noqa: PLR0913  (what an explanation is made of)
-    store: Store, session: Session, signal: Signal, value: Any, detail: dict[str, Any], why: Collected, bill: list[Line]
+    store: Store,
+    session: Session,
+    signal: Signal,
+    value: Any,
+    detail: dict[str, Any],
+    why: CollectedEvidence,
+    bill: list[Line],
 ) -> Explanation:
     return Explanation(
         session=session.session_id,
@@ -224,7 +230,7 @@ def _explanation(  # noqa: PLR0913  (what an explanation is made of)
     )
 
 
-def _bill(session: Session, why: Collected, value: Any, is_usd: bool) -> list[Line]:
+def _bill(session: Session, why: CollectedEvidence, value: Any, is_usd: bool) -> list[Line]:
     """All that a session used, where the value is made of that; empty where it is not."""
     if not why.billed:
         return []
@@ -236,7 +242,7 @@ def _bill(session: Session, why: Collected, value: Any, is_usd: bool) -> list[Li
 def _over_all(store: Store, session: Session, signal: Signal) -> Explanation:
     """A value over all sessions of the session's context: what of each went in."""
     whole = over_all(store, signal, session.context, MOST_ROWS)
-    why = Collected(SessionView(session))
+    why = CollectedEvidence(SessionView(session))
     for session_id, by_need in whole.inputs.items():
         is_bound = store.manifest.sessions[session_id].visible_output_tokens is not None
         for need, of_it in by_need.items():
@@ -273,7 +279,7 @@ def _of_total(store: Store, session: Session, path: str) -> Explanation:
         raise CatalogError(f"{path!r} is no total of tokens or money.", f"The totals: {', '.join(_TOTALS)}.")
     kinds, of = _TOTALS[column]
     value, unit = totals(session)[column], "USD" if column.endswith("_usd") else "tokens"
-    why = Collected(SessionView(session))
+    why = CollectedEvidence(SessionView(session))
     why.support(s for s in session.steps if of(s))
     why.bill((s for s in session.steps if of(s)), kinds)
     is_bound = is_lower_bound(session) and column.endswith(("output_tokens", "cost_usd"))

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentsignals.embedding import DEFAULT, light
+from agentsignals.embedding import DEFAULT, counting_vectors
 from agentsignals.errors import AgentSignalsError
 from agentsignals.formats import Input, Reading, by_name, refuse, skip, unknown_fields
 from agentsignals.ingest.attempts import assemble, once
@@ -80,7 +80,7 @@ class Account(Struct):
             from_trace = session.labels
             session.labels = from_trace + self.labels.get(session.session_id, [])
             view = SessionView(session)
-            results = measure(view, {"vectors": light(self.embedder)})
+            results = measure(view, {"vectors": counting_vectors(self.embedder)})
             view.forget()
             session.labels = from_trace  # those made here have their own file
             signals, attempts = signal_rows(session, results), shards.attempt_rows(session, results)

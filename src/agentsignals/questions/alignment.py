@@ -22,7 +22,7 @@ from agentsignals.model import MAIN, RAN, Edit, Session, ToolCall
 from agentsignals.shell.arguments import program
 from agentsignals.shell.kinds import KINDS, kind_of, leading_words
 from agentsignals.shell.tokens import simple_commands
-from agentsignals.views.calls import about, lines_told
+from agentsignals.views.calls import call_summary, complete_lines
 
 SCRATCH = "(its own script)"
 """Stands for every file that a run made only to try something: what it is called is its own affair."""
@@ -142,7 +142,7 @@ def _step(call: ToolCall, edits: list[Edit], scratch: set[str], names: FileNames
     def named(path: str) -> str:
         return SCRATCH if path in scratch else names.of(path)
 
-    words = about(call.class_, call.path, call.command, call.arguments)[:_MOST_CHARS]
+    words = call_summary(call.class_, call.path, call.command, call.arguments)[:_MOST_CHARS]
     path = named(call.path) if call.path and call.path not in (".", "..") else ""
     kind, ran = call.class_, call.status in RAN
     deeds: set[Operation] = set()
@@ -190,7 +190,7 @@ def _changes(call: ToolCall, edits: list[Edit], path: str, named: Callable[[str]
     """What a call changes, by file and line; the file alone, where the trace does not say which lines."""
     whole = sorted({edit.path for edit in edits})
     if call.command is not None:
-        by_file = _lines_written(lines_told(call.command, whole, has_failed=call.status == "error"))
+        by_file = _lines_written(complete_lines(call.command, whole, has_failed=call.status == "error"))
     else:
         by_file = _lines_written([("", text) for text in edit_texts(call.arguments, call.argument_roles)])
     if edits and all(edit.op == "delete" for edit in edits):

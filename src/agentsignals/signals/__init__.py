@@ -28,9 +28,9 @@ from agentsignals.errors import CatalogError, NameCollision
 from agentsignals.model import Absent, Context
 
 Status = Literal["computed", "needs a judge", "needs a repository", "needs an artifact", "blocked upstream"]
-"""What a signal waits for: nothing; a label; a checkout; a file that harnesses seldom collect; what nobody records."""
+"""Requirement of a signal: none; a label; a checkout; a file that harnesses seldom collect; a fact that nobody logs."""
 Basis = Literal["record", "heuristic", "overlap of words", "judge"]
-"""What a signal rests on: the trace's record; a rule that guesses a meaning; how near two texts are; a label."""
+"""Evidence of a signal: the trace's record; a rule that guesses a meaning; the similarity of two texts; a label."""
 _BASIS_OF_SOURCE: dict[str, Basis] = {"regex": "heuristic", "embedding": "overlap of words", "llm_judge": "judge"}
 Level = Literal["attempt", "session", "turn", "region", "corpus"]
 _BUILT_IN = ("view", "why", "history", "vectors")
@@ -82,7 +82,7 @@ class Signal(Struct, frozen=True, kw_only=True):
     """It looks at the session itself, so an attempt without its conversation has no value of it."""
     status: Status
     basis: Basis
-    """Where it is not declared, the source's."""
+    """Follows from the source where it is not declared."""
     grows_with_output: bool
     """Its value is a lower bound where the count of output tokens is one."""
     pool: Callable[[Sequence[Any]], list[Any]] | None

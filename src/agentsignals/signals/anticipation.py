@@ -1,4 +1,4 @@
-"""Whether the agent understood what was wanted before it was told more."""
+"""Understanding of the request: scope, drift, clarity of the prompt, and attribution of trouble."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def first_tool_precision(view: SessionView, why: Evidence, touched_files: list[s
 
 
 SPREAD_FILES = 3
-"""So many new files in new folders are more than a step aside (design/signals.md#scope)."""
+"""Fewest new files in new folders that count as a wider scope (design/signals.md#scope)."""
 NEW_TASK_TOKENS = 3
 """A shorter turn ("go on") asks for nothing new."""
 _NOT_BY_HAND = re.compile(
@@ -127,7 +127,7 @@ def unrequested_files(view: SessionView, why: Evidence) -> dict[str, Any] | Abse
     Pitfalls: A person who says what, not where, names no file: then nothing is known, not everything unrequested.
     Why: The counts and the first turn behind anticipation.scope_drift.
     """
-    edits = view.made(_work)
+    edits = view.derived(_work)
     if not edits:
         return Absent("not_applicable", "no_edit")
     named = view.mentions
@@ -166,7 +166,7 @@ def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
     folders: set[str] = set()
     files: set[str] = set()
     by_turn: dict[int, list[Edit]] = {}
-    for edit in view.made(_work):
+    for edit in view.derived(_work):
         by_turn.setdefault(edit.turn or 0, []).append(edit)
     for n, edits in sorted(by_turn.items()):
         new = {e.path for e in edits} - files
@@ -293,7 +293,7 @@ _OUTCOME = re.compile(
     r"|such that|acceptance|wants? (?:it|the|this|to|that)|needs? to|ensure|make sure|without|errors?|results?)\b"
     r"|\bwhen\b[^.\n]{1,80}\bthen\b"
 )
-"""How the person will know that it is done."""
+"""Words that state when the work is done."""
 
 
 @signal("anticipation.prompt_underspecification", "float", "score", basis="heuristic", source="derived", priority="P1")
@@ -384,7 +384,7 @@ def close_request_overlap(view: SessionView, why: Evidence, vectors: Vectors | A
     met.
     Why: Where the words are far apart, a look at the close is worth it.
     """
-    passages = view.made(Passages)
+    passages = view.derived(Passages)
     compared = request_vectors(view, vectors, passages, min_turns=1)
     if isinstance(compared, Absent):
         return compared

@@ -1,4 +1,4 @@
-"""What the agent did, in what order, to which files."""
+"""The agent's actions, their order, and the files they concern."""
 
 from __future__ import annotations
 

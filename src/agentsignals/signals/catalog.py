@@ -10,13 +10,13 @@ from typing import Any, get_args
 import msgspec
 from msgspec import Struct
 
-from agentsignals.embedding import light
+from agentsignals.embedding import counting_vectors
 from agentsignals.errors import AgentSignalsError, CatalogError
 from agentsignals.model import Absent, Context
 from agentsignals.model.registry import Place, Registry
 from agentsignals.signals import DECLARED, Measured, Row, Scope, Signal, Status
 from agentsignals.stats.validation import validation_text
-from agentsignals.views.session import SILENT, Collected, SessionView
+from agentsignals.views.session import NO_EVIDENCE, CollectedEvidence, SessionView
 
 INTERNAL_ERROR = "internal_error"
 
@@ -114,21 +114,21 @@ def measure(view: SessionView, inputs: dict[str, Any] | None = None, history: An
 
 
 def values(view: SessionView, inputs: dict[str, Any] | None = None, among: set[str] | None = None) -> dict[str, Any]:
-    """What the signals of one session give each other: values by function name, a list over turns where turn-level.
-    `among`: names of these signals alone, which are to hold whatever they need."""
+    """Return the values of a session's signals keyed by function name, as lists over turns where turn-level. `among`:
+    the names of the only signals to compute, which include whatever they need."""
     results, signals = dict(inputs or {}), plan(view.session.context, "session")
     _measured(view, results, None, signals if among is None else [s for s in signals if s.name in among])
     return results
 
 
 def _measured(view: SessionView, by_name: dict[str, Any], history: Any, signals: Sequence[Signal]) -> list[Result]:
-    by_name.update(view=view, why=SILENT, history=history)
-    by_name.setdefault("vectors", light())
+    by_name.update(view=view, why=NO_EVIDENCE, history=history)
+    by_name.setdefault("vectors", counting_vectors())
     results: list[Result] = []
     is_blind = view.is_blind
     for signal in signals:
         try:
-            value = signal.function(view, SILENT) if signal.is_plain and not is_blind else _value(signal, by_name)
+            value = signal.function(view, NO_EVIDENCE) if signal.is_plain and not is_blind else _value(signal, by_name)
         except Exception as problem:  # noqa: BLE001  (another package's signals may raise anything)
             value = _broken(problem)
         value, detail = (value.value, value.detail) if type(value) is Measured else (value, None)
@@ -150,10 +150,10 @@ def plain(value: Any) -> Any:
 
 def explain(
     signal: Signal, view: SessionView, inputs: dict[str, Any], history: Any = None
-) -> tuple[Any, dict[str, Any], Collected]:
+) -> tuple[Any, dict[str, Any], CollectedEvidence]:
     """The value of one signal again, with what it rests on. `inputs` holds the values of the signals it needs."""
-    collected = Collected(view)
-    results = {"vectors": light(), **inputs, "view": view, "why": collected, "history": history}
+    collected = CollectedEvidence(view)
+    results = {"vectors": counting_vectors(), **inputs, "view": view, "why": collected, "history": history}
     try:
         result = _value(signal, results)
     except Exception as problem:  # noqa: BLE001  (as while measuring)
@@ -166,7 +166,7 @@ def explain(
 
 
 def _value(signal: Signal, results: dict[str, Any]) -> Any:
-    """What a signal gives. `results` holds what it may ask for: view, why, history, other signals."""
+    """Compute one signal. `results` holds its possible parameters: view, why, history, other signals."""
     if signal.needs and (absent := _absent_need(signal, results)) is not None:
         return absent
     if signal.reads_transcript and results["view"].is_blind:
@@ -209,13 +209,13 @@ def _by_turn(signal: Signal, values: Any, detail: dict[str, Any] | None) -> list
 
 
 def validation(signal: Signal, classes: Sequence[str] = (), *, brief: bool = False) -> str:
-    """How often a signal that claims a meaning was right (`validation.in_words`)."""
+    """Return how often a signal that claims a meaning was right (`validation.in_words`)."""
     needs = [catalogue()[n].path for n in signal.needs]
     return validation_text(signal.path, signal.version, needs, basis=signal.basis, classes=classes, brief=brief)
 
 
 def caption(path: str, classes: Sequence[str] = ()) -> str:
-    """What stands beside a signal's numbers (of these `classes`): basis, how often right; empty of what only counts."""
+    """Return a caption for a signal's numbers (of these `classes`): basis and accuracy; empty for a plain count."""
     words = next((validation(s, classes, brief=True) for s in catalogue().values() if s.path == path), "")
     return f"{by_path(path).basis}, {words}" if words else ""
 

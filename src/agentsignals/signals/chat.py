@@ -166,7 +166,7 @@ def turn_autonomy_s(view: SessionView, why: Evidence) -> list[float | Absent]:
     Why: For how long a person can turn to something else.
     """
     why.support(view.turns)
-    clock = view.made(Clock)
+    clock = view.derived(Clock)
     return [
         clock.between(span).work_s
         if span is not None
@@ -542,7 +542,7 @@ _INTENTS: tuple[tuple[str, str], ...] = (
 """The words of each intent, in the order that settles which counts (design/signals.md#intent)."""
 _BY_WORD = {word: name for name, words in reversed(_INTENTS) for word in words.split()}
 _FIRST_WORDS = 12
-"""How far into a prompt its main verb is looked for."""
+"""Number of first words among which a prompt's main verb is looked for."""
 
 
 def intent_of(turn: Turn) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""How a session moves: corrections, repetitions, drift from what was asked for, and how it failed."""
+"""The course of a session: corrections, repetitions, drift from the request, and its failure mode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentsignals.model import UNSPOKEN, Absent, ToolCall, Turn, decoded
 from agentsignals.redaction import redacted
 from agentsignals.signals import Measured, ratio, signals_with
 from agentsignals.views.plans import MOST_STEPS, Edges, Plan, distance, plans, text_steps
-from agentsignals.views.repeats import STATUS, UNREPEATABLE, canonical, folded
+from agentsignals.views.repeats import STATUS, UNREPEATABLE, canonical, single_spaced
 from agentsignals.views.session import Evidence, SessionView, target_file
 from agentsignals.words.lexicon import (
     ACTIONS,
@@ -146,7 +146,7 @@ def _repeated(calls: list[ToolCall]) -> list[list[ToolCall]]:
     alike: dict[int, list[int]] = {}
     for n, c in enumerate(calls):
         # Equal arguments are equally long, in whatever order they were given; a command's may say how to run it, too.
-        at = first.setdefault((c.name, c.path, len(c.arguments) if c.command is None else folded(c.command)), n)
+        at = first.setdefault((c.name, c.path, len(c.arguments) if c.command is None else single_spaced(c.command)), n)
         if at != n:
             alike.setdefault(at, [at]).append(n)
     groups: list[list[int]] = []
@@ -268,7 +268,7 @@ _ITEM = re.compile(
 )
 """A file, a call, an identifier in camel or snake case."""
 _MAY_BE_ITEM = re.compile(r"[\w.-]\.[A-Za-z]|\w\(\)|[A-Za-z0-9][A-Z][a-z0-9]|[A-Za-z0-9]_[A-Za-z0-9]")
-"""What every item has, wherever it stands: a mask takes words away, and adds none that is an item."""
+"""A part that every item has, also after masking: a mask removes words, and adds none that is an item."""
 _OF_NAME = ("_", "-", ".")
 _NO_ITEMS = frozenset(("GitHub", "GitLab", "JavaScript", "TypeScript", "GraphQL", "DevOps", "Node.js", "e.g", "i.e"))
 """Names of products, and abbreviations, that look like something to change."""
@@ -399,7 +399,7 @@ def intent_coherence_curve(view: SessionView, why: Evidence, vectors: Vectors | 
     Pitfalls: Short answers ("done") are far from everything. The seed has a formula only, no path.
     Why: A sudden drop is drift, a low plateau an answer to the wrong question.
     """
-    passages = view.made(Passages)
+    passages = view.derived(Passages)
     compared = request_vectors(view, vectors, passages)
     if isinstance(compared, Absent):
         return compared
@@ -426,7 +426,7 @@ SHARP_RISE = 0.3
 SHARP_UNTIL_TURN = 2
 """A rise that steep and that early is a new subject, not a drift (design/signals.md#failure-mode)."""
 _BANDS = ((2, "started_wrong"), (4, "early"), (10, "mid_session"), (15, "late_mid"))
-"""Where the drift set in: up to that turn; 3-4 and 11-15, which the seed leaves open, have names of their own."""
+"""The phase in which drift set in: up to that turn; 3-4 and 11-15, which the seed leaves open, have their own names."""
 
 
 @signal("dynamics.cp_curve[]", "list[float]", "CP per user turn", source="embedding", priority="P1")
@@ -438,7 +438,7 @@ def cp_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Mea
     are never comparable.
     Why: Shows when, and how fast, the talk left what was asked for first.
     """
-    passages = view.made(Passages)
+    passages = view.derived(Passages)
     compared = request_vectors(view, vectors, passages)
     if isinstance(compared, Absent):
         return compared
@@ -553,12 +553,12 @@ def _moved(
     """Return whether the answers moved between two complaints, and by which method; None when it is unknown."""
     if isinstance(vectors, Absent):
         # Without vectors: whether the answers between edit other places than the one before.
-        regions = view.made(_regions_by_turn)
+        regions = view.derived(_regions_by_turn)
         edited = regions.get(first - 1, set())
         later = set[int]().union(*(regions.get(turn, set()) for turn in range(first, second)))
         moved = len(edited & later) / len(edited | later) < SAME_REGIONS if edited and later else None
         return moved, {"method": "region"}
-    passages = view.made(Passages)
+    passages = view.derived(Passages)
     words, before, after = vectors.of(
         [passages.prompt(view.turns[first]), passages.answer(first - 1), passages.answer(second - 1)]
     )

@@ -1,4 +1,4 @@
-"""What the machinery around an attempt did: how long it took, and how it ended."""
+"""Duration of an attempt, and how its harness ended it."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def work_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     rest is missing.
     Why: Neither the person's pauses nor a laptop that slept is work.
     """
-    time = view.made(Clock).whole
+    time = view.derived(Clock).whole
     if time is None:
         return Absent("missing_field", "timestamps")
     why.support(view.turns or view.events[:1])
@@ -155,7 +155,7 @@ def waiting_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     value on the project's corpus.
     Why: What approvals, questions and sleep cost; work_time_s is without it.
     """
-    time = view.made(Clock).whole
+    time = view.derived(Clock).whole
     if time is None:
         return Absent("missing_field", "timestamps")
     waited = [

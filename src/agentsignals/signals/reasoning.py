@@ -1,4 +1,4 @@
-"""How the agent thought: phases of the work, plans, corrections of itself."""
+"""The agent's reasoning: phases of the work, plans, self-corrections."""
 
 from __future__ import annotations
 

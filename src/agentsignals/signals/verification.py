@@ -353,17 +353,17 @@ def pass_audit(view: SessionView, why: Evidence) -> Measured | Absent:
     """
     if view.session.attempt is None:
         return Absent("missing_artifact", "result_json")
-    made = view.made(audit)
+    made = view.derived(audit)
     if made is None:
         return Absent("not_applicable", "not_passed")
     why.support(_events(view, made))
     why.rule(f"{made.verdict}: {made.because}")
     detail: dict[str, Any] = {"because": made.because}
-    if made.acts:
+    if made.actions:
         detail["acts"] = [
-            {"channel": act.channel, "path": act.path, "seq": act.seq, "text": act.text[:200]}
-            | ({"from_seq": act.from_seq} if act.from_seq is not None else {})
-            for act in made.acts[:_LISTED]
+            {"channel": action.channel, "path": action.path, "seq": action.seq, "text": action.text[:200]}
+            | ({"from_seq": action.from_seq} if action.from_seq is not None else {})
+            for action in made.actions[:_LISTED]
         ]
     if made.unseen:
         detail["unseen"] = made.unseen[:_LISTED]
@@ -391,7 +391,7 @@ def earned(view: SessionView, why: Evidence) -> bool | Absent:
     outcome = ladder(attempt).outcome
     if outcome not in ("solved", "failed"):
         return Absent("not_computable", outcome)
-    made = view.made(audit)
+    made = view.derived(audit)
     if made is None:
         return False
     why.support(_events(view, made))
@@ -400,5 +400,5 @@ def earned(view: SessionView, why: Evidence) -> bool | Absent:
 
 def _events(view: SessionView, made: Audit) -> list[Event]:
     """Return the events of the audit's acts, each behind the event that showed the answer before."""
-    seqs = [seq for act in made.acts for seq in (act.from_seq, act.seq) if seq is not None]
+    seqs = [seq for action in made.actions for seq in (action.from_seq, action.seq) if seq is not None]
     return [view.session.events[seq] for seq in dict.fromkeys(seqs)]

@@ -24,7 +24,7 @@ from agentsignals.model import (
     ToolCall,
     Turn,
 )
-from agentsignals.views.usage import cost_of, cost_source, ledger, unpriced_parts, visible_output_tokens
+from agentsignals.views.usage import cost_of, cost_source, unpriced_parts, usage_totals, visible_output_tokens
 
 _TIME = "timestamp[us]"
 _TIMES = frozenset(("timestamp", "started_at", "ended_at", "created_at", "authored_at", "committed_at"))
@@ -269,7 +269,7 @@ def totals(session: Session) -> dict[str, Any]:
     steps = session.steps
     main = [s for s in steps if s.thread == MAIN]
     others = [s for s in steps if s.thread not in NO_SUBAGENT]
-    whole = ledger(steps)
+    whole = usage_totals(steps)
     figures = {
         "n_turns": len(session.turns),
         "n_prompts": sum(turn.is_prompt for turn in session.turns),
@@ -286,7 +286,7 @@ def totals(session: Session) -> dict[str, Any]:
         "unpriced": unpriced_parts(steps),
     }
     for part, part_steps in zip(_PARTS_OF_LEDGER, (main, others), strict=True):
-        sums = whole if len(part_steps) == len(steps) else ledger(part_steps)
+        sums = whole if len(part_steps) == len(steps) else usage_totals(part_steps)
         figures |= {f"{part}_{name}": value for name, value in structs.asdict(sums).items()}
     return figures
 

@@ -32,7 +32,7 @@ from agentsignals.ui import page as words
 from agentsignals.ui.markup import Change, changes, coloured, file_text, rendered, texts_of
 from agentsignals.ui.page import Page
 from agentsignals.ui.rendering import asset, html
-from agentsignals.views.calls import about
+from agentsignals.views.calls import call_summary
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -220,7 +220,7 @@ def _entry(event: Event) -> Entry:
 def _of_call(session: Session, event: Event, call: ToolCall, edits: list[dict[str, Any]]) -> Entry:
     entry = Entry(seq=event.seq, kind=event.kind, clock=_clock(event), call=call)
     entry.changes = changes(texts_of(asdict(call), edits), edits)
-    entry.about = about(call.class_, call.path, call.command, call.arguments)[:MOST_CHARS]
+    entry.about = call_summary(call.class_, call.path, call.command, call.arguments)[:MOST_CHARS]
     if call.result_seq is not None and 0 <= call.result_seq < len(session.events):
         result = session.events[call.result_seq]
         text, cut_chars = _bounded(result)

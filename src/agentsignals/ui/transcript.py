@@ -23,7 +23,7 @@ from agentsignals.ui.markup import Change, changes, coloured, file_text, rendere
 from agentsignals.ui.queries import sql
 from agentsignals.ui.snapshot import Reading
 from agentsignals.ui.trajectory import Along, along
-from agentsignals.views.calls import about
+from agentsignals.views.calls import call_summary
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -351,7 +351,7 @@ class Teller:
         self, entry: Entry, call: dict[str, Any], events: dict[int, dict[str, Any]], edits: list[dict[str, Any]]
     ) -> None:
         entry.call = call
-        entry.about = self._near(about(call["class"], call["path"], call["command"], call["arguments"]))
+        entry.about = self._near(call_summary(call["class"], call["path"], call["command"], call["arguments"]))
         entry.whole = _whole(call, entry.about)
         entry.plan = rendered(_plan(call))
         self._coloured_chars += len(call["arguments"])

@@ -1,1 +1,1 @@
-"""What signals look at: one session seen in several ways, its evidence, its place among others, its plans."""
+"""Views of one session that signals share: its evidence, its place among other sessions, its plans, its audit."""

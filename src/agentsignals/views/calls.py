@@ -1,4 +1,4 @@
-"""What a call is about, in one line: for people who read a session."""
+"""One tool call: a line that summarises it, and the texts that its command writes into files."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from agentsignals.shell import parse
 from agentsignals.shell.arguments import Write
 
 _MOST_CHARS = 300
-"""Of one argument."""
+"""Most characters of one argument."""
 
 
-def about(class_: ToolClass | str, path: str | None, command: str | None, arguments: str) -> str:
+def call_summary(class_: ToolClass | str, path: str | None, command: str | None, arguments: str) -> str:
     """The command of a call, its file, or, of a search and where there is neither, its arguments by name."""
     if class_ != "search" and (command or path):
         return command or path or ""
@@ -62,8 +62,8 @@ def command_texts(command: str, paths: Collection[str], *, has_failed: bool = Fa
     return made
 
 
-def lines_told(command: str, paths: Collection[str], *, has_failed: bool = False) -> list[tuple[str, EditText]]:
-    """Those texts that are whole lines: what a substitution puts in may be a part of one."""
+def complete_lines(command: str, paths: Collection[str], *, has_failed: bool = False) -> list[tuple[str, EditText]]:
+    """Return the texts that are complete lines: a substitution may replace a part of one."""
     texts = command_texts(command, paths, has_failed=has_failed)
     return [(path, text) for path, text in texts if text.kind != "replace" or "\n" in text.old]
 

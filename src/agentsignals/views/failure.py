@@ -30,7 +30,7 @@ CLASSES: tuple[FailureClass, ...] = get_args(FailureClass)
 _NAMES, _NAME_CHARS = 2, 80
 """Tests that a reason names, and how much of each."""
 _LENGTH = frozenset(("length", "max_tokens", "model_length"))
-"""How providers say that an answer was cut at the most tokens it might have."""
+"""Providers' words for an answer that was cut at its limit of tokens."""
 
 
 class Failure(Struct, frozen=True, kw_only=True):
@@ -38,15 +38,15 @@ class Failure(Struct, frozen=True, kw_only=True):
 
     name: FailureClass
     because: str
-    """What was seen that decided; of `cannot_tell`, what is missing."""
+    """The evidence that decided; for `cannot_tell`, the evidence that is missing."""
     rows: Sequence[Row]
     """Events that show it, the telling one first."""
     file: str | None = None
-    """Where to look first: of a wrong place a file that the gold patch changes and the attempt does not."""
+    """The file to look at first; for a wrong place a file that the gold patch changes and the attempt does not."""
 
 
 class Case:
-    """What the rules may ask of a failed attempt."""
+    """The facts of a failed attempt that rules may use."""
 
     def __init__(self, view: SessionView, attempt: Attempt, touched: list[str] | None) -> None:
         self.view, self.attempt = view, attempt
@@ -54,7 +54,7 @@ class Case:
         self.facts: PatchFacts = facts_of(attempt)
         """Without the transcript's edits: that it shows none is no empty patch, where a text was asked for."""
         self.has_patch = bool(attempt.patch)
-        """Whether the patch handed in is there to be looked at."""
+        """The patch was recorded."""
         self.localization: Localization | None = located(attempt, touched)
 
     @property
@@ -71,13 +71,13 @@ class Case:
 
     @property
     def is_handed_in(self) -> bool:
-        """Whether there is something that the verifier could judge as a fix."""
+        """The verifier had something to judge as a fix."""
         only_new = self.has_patch and self.localization is not None and self.localization.only_new
         return self.facts.present is not False and not only_new
 
     @property
     def is_answer(self) -> bool:
-        """Whether a text is all that the agent gave: no tool was called, and no patch is known."""
+        """The agent gave a text only: no tool was called, and no patch is known."""
         a = self.attempt
         return a.has_transcript and not self.view.session.tool_calls and a.patch is None and a.gold_patch is None
 
@@ -95,19 +95,19 @@ class Case:
 
     @property
     def has_counts(self) -> bool:
-        """Whether the verifier listed the tests that were to be fixed, and there are any."""
+        """The verifier listed the tests to be fixed, and there are any."""
         return bool(self.facts.targets) and self.facts.fixed is not None and self.facts.broken is not None
 
     @property
     def tests(self) -> str:
-        """What the tests say, in words."""
+        """The counts of tests in words."""
         facts = self.facts
         return f"{facts.fixed} of {facts.targets} tests fixed, {facts.broken} broken" if self.has_counts else ""
 
 
 def located(attempt: Attempt, touched: list[str] | None) -> Localization | None:
-    """Where the attempt's patch lies against the gold patch. Without the patch the transcript's edits show a file that
-    was hit; that none was they do not, as scripts change files unseen."""
+    """Compare the attempt's patch with the gold patch. Without the patch the transcript's edits can show that a file
+    was hit, but not that none was: scripts change files unseen."""
     if not attempt.gold_patch:
         return None
     if attempt.patch:
@@ -125,7 +125,7 @@ class Rule(NamedTuple):
     name: FailureClass
     means: str
     needs: str
-    """What must be recorded for the rule to hold; without it the attempt falls through."""
+    """Facts that must be recorded for the rule to hold; without them the attempt falls through."""
     holds: Callable[[Case], str]
     """Why it holds; empty where it does not."""
 
@@ -280,7 +280,7 @@ def failure_of(view: SessionView, touched: list[str] | None) -> Failure | None:
 
 
 def _rows(name: FailureClass, case: Case) -> list[Row]:
-    """What shows it: in the transcript where that tells, then what the files of the run say."""
+    """Return the evidence: events of the transcript where it has them, then statements of the run's files."""
     view, attempt = case.view, case.attempt
     files = ("patch", "verification", "reward", "exit_status", "timed_out", "exception")
     stated: list[Row] = [s for field in files for s in attempt.saying(field)]

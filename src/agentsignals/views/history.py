@@ -1,6 +1,6 @@
-"""How a session lies among the others of the same place: what came before it, and what followed.
+"""A session among the others of its place: the ones before it, the one after it, and which place it belongs to.
 
-Pure and independent of the order of its input; O(n log n). Subagents' sessions are nobody's coming back.
+Pure and independent of the order of its input; O(n log n). Subagents' sessions never count as a person's return.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ FEW_WORDS = 3
 SHORT_LINE = 8
 """A line of no more characters (`return`, `},`) tells no place (design/signals.md#regions)."""
 MOST_PRINTS = 2_000
-"""Of one file in one session."""
+"""Prints kept of one file in one session."""
 AHEAD_S = 86_400
-"""How far after a session's end what followed is looked for: what comes later changes no history."""
+"""Time after a session's end in which a following session counts; later ones change no history."""
 _AHEAD = AHEAD_S * 1_000_000
 MOST_SHARERS = 64
 """For each line the latest sessions that changed it; a file that thousands change would cost the square of that."""
 
 
-class Outline(Struct, kw_only=True):
-    """What of a session other sessions need to know. Times are microseconds since 1970 UTC."""
+class SessionSummary(Struct, kw_only=True):
+    """The facts of a session that histories of other sessions need. Times are microseconds since 1970 UTC."""
 
     session_id: str
     place: str | None
@@ -44,7 +44,7 @@ class Outline(Struct, kw_only=True):
     files: list[str] = field(default_factory=list)
     parent_session_id: str | None = None
     words: frozenset[str] | None = None
-    """Of the head of the first prompt (`lexicon.words`)."""
+    """Words of the head of the first prompt (`lexicon.words`)."""
     user: str | None = None
     """See `user_of`. Unknown users are taken for one."""
     n_turns: int | None = None
@@ -67,7 +67,7 @@ class History(Struct, kw_only=True):
     next_id: str | None = None
     next_started_at: int | None = None
     next_shares_file: bool | None = None
-    """Whether the next session touches a file that this one touched; None without a next."""
+    """The next session touches a file that this one touched; None without a next."""
     next_similarity: float | None = None
     """Likeness 0..1 of the two first prompts; None without a next, or when a prompt is unknown or too short."""
     same_lines: dict[str, list[str]] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class _Row(NamedTuple):
     start: int
     session_id: str
     end: int
-    outline: Outline
+    outline: SessionSummary
     history: History
 
 
@@ -95,21 +95,21 @@ def place_of(repo: str | None, cwd: str | None) -> str | None:
 
 
 def user_of(cwd: str | None) -> str | None:
-    """Whose home a working folder lies in; None when the path doesn't say."""
+    """Return the user whose home a working folder lies in; None when the path has none."""
     match = _HOME.match(cwd) if cwd else None
     return match.group(1) if match else None
 
 
-def span_of(times: Iterable[int | None]) -> tuple[int, int]:
+def time_span(times: Iterable[int | None]) -> tuple[int, int]:
     """The first and the last moment that sessions speak of."""
     spoken_of = [t for t in times if t is not None]
     return (min(spoken_of), max(spoken_of)) if spoken_of else (0, 0)
 
 
-def histories(outlines: Iterable[Outline], span: tuple[int, int] | None = None) -> dict[str, History]:
+def histories(outlines: Iterable[SessionSummary], span: tuple[int, int] | None = None) -> dict[str, History]:
     """The history of every session, by its id. `span`: what all sessions speak of, where these are not all."""
     known_outlines = list(outlines)
-    since, until = span or span_of(t for o in known_outlines for t in (o.started_at, o.ended_at))
+    since, until = span or time_span(t for o in known_outlines for t in (o.started_at, o.ended_at))
     by_session: dict[str, History] = {}
     rows: list[_Row] = []
     for o in known_outlines:
@@ -137,7 +137,7 @@ def _starts_before(group: list[_Row]) -> list[int]:
 
 
 def _note_user(group: list[_Row], before: list[int]) -> None:
-    """What came before and after in the sessions of one place and user."""
+    """Fill in the earlier and next sessions of one place and user."""
     humans = [r for r in group if _is_human(r.outline)]
     starts = [r.start for r in humans]
     for row, n in zip(group, before, strict=True):
@@ -150,28 +150,27 @@ def _note_user(group: list[_Row], before: list[int]) -> None:
 
 
 def known_until(until: int, started_at: int | None, ended_at: int | None) -> int:
-    """How far the store can tell what followed a session, where it speaks of moments `until` then."""
+    """Return how far the store knows what followed a session, if its last known moment is `until`."""
     return min(until, _end(started_at, ended_at) + _AHEAD)
 
 
 def _end(started_at: int | None, ended_at: int | None) -> int:
-    """When a session ended, as far as anything tells."""
     return ended_at if ended_at is not None else started_at or 0
 
 
-def _grouped(rows: list[_Row], by: Callable[[Outline], object]) -> Iterable[list[_Row]]:
+def _grouped(rows: list[_Row], by: Callable[[SessionSummary], object]) -> Iterable[list[_Row]]:
     groups: dict[object, list[_Row]] = {}
     for row in rows:
         groups.setdefault(by(row.outline), []).append(row)
     return groups.values()
 
 
-def _is_human(outline: Outline) -> bool:
+def _is_human(outline: SessionSummary) -> bool:
     return outline.parent_session_id is None and outline.n_turns != 0
 
 
 def _share_lines(group: list[_Row]) -> None:
-    """Who changed a line before, in the files that several sessions changed. A line that several files have is none."""
+    """Fill in the earlier sessions that changed the same lines. A line that several files have is ignored."""
     sessions = Counter([path for row in group for path in row.outline.lines])
     shared = [
         (row, path, _split(packed))
@@ -210,7 +209,7 @@ def _split(packed: str) -> tuple[int, ...]:
     return unpack(f">{len(packed) // 8}I", bytes.fromhex(packed))
 
 
-def compare(history: History, this: Outline, following: Outline) -> None:
+def compare(history: History, this: SessionSummary, following: SessionSummary) -> None:
     """Notes how like a session the next is."""
     history.next_shares_file = not set(this.files).isdisjoint(following.files)
     history.next_similarity = similarity(this.words, following.words)
@@ -235,7 +234,7 @@ SHARED_COMMITS = 2
 SHARED_FILES_OF_A_NAME = 2
 """Changed files in common, of two folders that are called the same."""
 SHARED_FILES, SHARED_SHARE = 3, 0.5
-"""Of two that are not: so many, and so large a part of the smaller one's."""
+"""For folders with different names: at least so many shared files, and so large a part of the smaller set."""
 DEEP = 3
 """Parts of a path from which it tells one repository from another; `package.json` and `src/main.py` do not."""
 MOST_HOLDERS = 20
@@ -243,7 +242,7 @@ MOST_HOLDERS = 20
 
 
 class Site(Struct, kw_only=True):
-    """What a session says of where it lies."""
+    """The facts that locate a session."""
 
     session_id: str
     repo: str | None = None
@@ -255,7 +254,7 @@ class Site(Struct, kw_only=True):
     files: list[str] = []
     """Changed ones, relative to its folder."""
     sessions: int = 1
-    """Of how many sessions of one repository and folder this is what they say."""
+    """Number of sessions of one repository and folder that share these facts."""
 
 
 class _Circles:
@@ -342,7 +341,7 @@ def _by_content(circles: _Circles, listed: list[Site], keys: dict[str, str]) -> 
 
 
 def _in_common(held: dict[str, set[str]]) -> Counter[tuple[str, str]]:
-    """How many things each two places have in common."""
+    """Count the members that each two places share."""
     holders: dict[str, list[str]] = defaultdict(list)
     for place in sorted(held):
         for thing in held[place]:
@@ -353,7 +352,7 @@ def _in_common(held: dict[str, set[str]]) -> Counter[tuple[str, str]]:
 
 
 def tells(path: str) -> bool:
-    """Whether a path tells one repository from another."""
+    """Return whether a path distinguishes one repository from another."""
     parts = path.split("/")
     return len(parts) >= DEEP and parts[0] not in ("", "~", "..") and not any(part.startswith(".") for part in parts)
 

@@ -189,7 +189,7 @@ def _mask(nodes: Iterable[int]) -> int:
 
 
 def _ends(edges: Edges, node: int, others: Iterable[int]) -> tuple[int, int]:
-    """Those of the others that an edge leads from to the node, and that one leads to from it."""
+    """Return the others with an edge to the node, and the others with an edge from it, as bits."""
     among = set(others)
     return _mask(a for a, b in edges if b == node and a in among), _mask(
         b for a, b in edges if a == node and b in among
@@ -249,7 +249,7 @@ class _Search(Struct, kw_only=True):
     mapping: list[int] = field(default_factory=list)
 
     def cost_of(self, mapping: list[int]) -> int:
-        """What a whole mapping costs."""
+        """Return the cost of a complete mapping."""
         cost, free = 0, self.every
         self.mapping = []
         for i, j in enumerate(mapping):
@@ -273,7 +273,7 @@ class _Search(Struct, kw_only=True):
             self.go(i + 1, cost + self._step(i, j, free), free if j == _GONE else free & ~(1 << j))
 
     def _step(self, i: int, j: int, free: int) -> int:
-        """What sending node `i` to `j` costs, with its edges to the nodes decided before it."""
+        """Return the cost of mapping node `i` to `j`, with its edges to the nodes decided before it."""
         into, out_of = self.before[i]
         edges = into.bit_count() + out_of.bit_count()
         if j == _GONE:
@@ -289,7 +289,7 @@ class _Search(Struct, kw_only=True):
         return (not self.alike[i] >> j & 1) + edges - 2 * kept
 
     def _left(self, free: int) -> int:
-        """What the nodes of the second graph that none was sent to cost, and their edges."""
+        """Return the cost of the nodes of the second graph without a counterpart, and of their edges."""
         return free.bit_count() + self._edges_of(free)
 
     def _edges_of(self, nodes: int) -> int:
@@ -297,7 +297,7 @@ class _Search(Struct, kw_only=True):
         return sum([1 for edge in self.second if edge & nodes])
 
     def _at_least(self, i: int, free: int) -> int:
-        """What is still to pay at the least: nodes without a like one, and edges that are too many on one side."""
+        """Return a lower bound of the remaining cost: nodes without a like one, and surplus edges on one side."""
         n_open = len(self.alike) - i
         matched = min(
             sum([1 for row in self.alike[i:] if row & free]),

@@ -28,19 +28,19 @@ LATELY = 10
 UNREPEATABLE = frozenset(("plan", "task", "ask"))
 """Classes whose calls are the same by nature: a to-do list is rewritten, a question asked again."""
 _UNDONE = frozenset(("none", "rejected", "cancelled"))
-"""What was never tried, or was stopped by the person."""
+"""Statuses of calls that never ran, or that the person stopped."""
 STATUS = re.compile(r"(?:cd \S+ *(?:&&|;) *)?(?:git (?:-\S+ )*(?:status|log|diff)|ls|pwd)\b")
 """Commands that look around, which nobody makes in vain."""
 _FOLDER = re.compile(r"\s*cd \S+ *(?:&&|;)\s*")
 _NUMBERS = re.compile(r"\d+")
 _END_CHARS = 2_000
-"""Of a result so much at either end tells it from another."""
+"""Characters compared at either end of a result."""
 _SMALL_CHARS = 8
 """A text put back that is shorter (a bracket, a blank line) is no circle; a result that is shorter is like many."""
 
 
 class Count(Struct, frozen=True, kw_only=True):
-    """How often a thing has been repeated when a call's result is there."""
+    """Number of repetitions of a thing when a call's result is there."""
 
     kind: Kind
     times: int
@@ -49,11 +49,11 @@ class Count(Struct, frozen=True, kw_only=True):
     name: str
     """Its tool."""
     thing: str
-    """What was repeated (`thing`); the file of an edit that was undone."""
+    """The repeated thing (`thing`); the file of an edit that was undone."""
 
 
 class _Thread(Struct, kw_only=True):
-    """What a thread has done since a person spoke."""
+    """State of a thread since a person last spoke."""
 
     failing: dict[str, int] = field(default_factory=dict)
     alike: dict[str, int] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class _Thread(Struct, kw_only=True):
 
 
 def counts(session: Session) -> Iterator[Count]:
-    """What has been repeated, at each call that repeats something; in order of the calls."""
+    """Yield a count for each call that repeats something, in order of the calls."""
     by_seq = {e.seq: e for e in session.events}
     spoken = sorted(t.seq for t in session.turns)
     failed = {call.seq for call in session.tool_calls if call.status == "error"}
@@ -124,7 +124,7 @@ def _counted(call: ToolCall, thread: _Thread, edited: int, result: str) -> Itera
 
 
 def _put_back(call: ToolCall, thread: _Thread) -> int:
-    """How many texts an edit puts back that an edit of the same file had taken away."""
+    """Count the texts that an edit restores after an edit of the same file had removed them."""
     taken, n = thread.taken[call.path or ""], 0
     for text in edit_texts(call.arguments, call.argument_roles):
         if text.kind == "replace" and max(len(text.old), len(text.new)) >= _SMALL_CHARS and text.old != text.new:
@@ -134,20 +134,20 @@ def _put_back(call: ToolCall, thread: _Thread) -> int:
 
 
 def thing(call: ToolCall) -> str:
-    """What a call is about, coarsely: of a command its first two words, else the tool and the file."""
+    """Return the coarse subject of a call: a command's first two words, else the tool and the file."""
     if call.command is not None:
         return " ".join(_FOLDER.sub("", call.command, count=1).split(maxsplit=2)[:2])
     return f"{call.name} {call.path or ''}"
 
 
 def signature(call: ToolCall) -> str:
-    """The same for calls that ask for the same: of a command what is run, not how; else the arguments in any order."""
+    """Return a text that is equal for equal requests: a command as it runs, else the arguments in any order."""
     if call.command is not None:
-        return f"{call.name}\0{folded(call.command)}"
+        return f"{call.name}\0{single_spaced(call.command)}"
     return f"{call.name}\0{canonical(call.arguments, decoded(call.argument_roles).manner)!r}"
 
 
-def folded(command: str) -> str:
+def single_spaced(command: str) -> str:
     """A command without what is between its words."""
     if "\n" in command or "  " in command or "\t" in command:
         return " ".join(command.split())
@@ -163,7 +163,7 @@ def canonical(arguments: str, manner: tuple[str, ...]) -> object:
     if not isinstance(passed, dict):
         return arguments
     if manner:
-        passed = {k: folded(v) if isinstance(v, str) else v for k, v in passed.items() if k not in manner}
+        passed = {k: single_spaced(v) if isinstance(v, str) else v for k, v in passed.items() if k not in manner}
     return msgspec.json.encode(passed, order="sorted")
 
 

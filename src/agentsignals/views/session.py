@@ -86,7 +86,7 @@ def _standing(labels: list[Label]) -> tuple[int, int, int, str]:
 
 
 class _InRepo(dict[str, bool]):
-    """Whether each path lies in the repository. Asked many times of the same few paths, it looks at each once."""
+    """Cache of whether each path lies in the repository: the same few paths are asked for many times."""
 
     def __init__(self, relative: bool) -> None:
         super().__init__()
@@ -97,8 +97,8 @@ class _InRepo(dict[str, bool]):
         return inside
 
 
-FAILURES_UNSAID = Absent("missing_field", "the trace does not say which calls failed")
-"""What a figure of failed calls is where `says_failures` is false."""
+FAILURES_UNKNOWN = Absent("missing_field", "the trace does not say which calls failed")
+"""Value of a figure of failed calls where `records_failures` is false."""
 
 
 class SessionView:
@@ -108,11 +108,11 @@ class SessionView:
         self.session = session
         self.turns = session.turns
         self.in_repo = _InRepo(session.cwd is not None).__getitem__
-        """Whether a path lies in the repository. Paths are relative to it, unless nobody knows where it is."""
+        """Return whether a path lies in the repository. Paths are relative to it, unless its folder is unknown."""
         self._made: dict[object, Any] = {}
 
-    def made(self, make: Callable[[SessionView], _Made]) -> _Made:
-        """What a function or class makes of the session, made once: for views that only a few signals share."""
+    def derived(self, make: Callable[[SessionView], _Made]) -> _Made:
+        """Return the result of a function or class for this session, computed once; for views that few signals use."""
         made: _Made | None = self._made.get(make)
         if made is None:
             made = self._made[make] = make(self)
@@ -137,7 +137,7 @@ class SessionView:
 
     @once
     def is_blind(self) -> bool:
-        """Whether this is an attempt whose conversation was not collected."""
+        """This is an attempt whose conversation was not collected."""
         return self.session.attempt is not None and not self.session.attempt.has_transcript
 
     @once
@@ -161,7 +161,7 @@ class SessionView:
 
     @once
     def class_counts(self) -> Counter[str]:
-        """How many main-thread calls each fine class has."""
+        """Number of main-thread calls of each fine class."""
         return Counter(self.classes)
 
     @once
@@ -191,8 +191,8 @@ class SessionView:
 
     @once
     def edited(self) -> list[int]:
-        """Where calls of the main thread that went well changed files, in order. What a line wrote before it failed is
-        left out: the same line that fails again writes it again."""
+        """Event numbers of successful main-thread calls that changed files, in order. A command that failed is left
+        out: run again, it writes the same again."""
         failed = {call.seq for call in self.session.tool_calls if call.status == "error"}
         return sorted({e.seq for e in self.edits} - failed)
 
@@ -251,8 +251,8 @@ class SessionView:
         return self.by_status.get("rejected", [])
 
     @property
-    def says_failures(self) -> bool:
-        """Whether the trace says of any call whether it failed, or there is none that has a result."""
+    def records_failures(self) -> bool:
+        """The trace records of some call whether it failed, or no call has a result."""
         return self.n_answered > 0 or "unknown" not in self.by_status
 
     @once
@@ -300,12 +300,12 @@ class SessionView:
 
     @once
     def prose(self) -> Prose:
-        """What the agent said on the main thread, in words: its visible messages without code and quotations."""
+        """The agent's visible messages on the main thread as prose, without code and quotations."""
         return Prose(self.by_kind.get("text", ()))
 
     @once
     def thoughts(self) -> Prose:
-        """What the agent thought on the main thread, in words."""
+        """The agent's thinking on the main thread as prose."""
         return Prose(self.by_kind.get("thinking", ()))
 
     @once
@@ -315,7 +315,7 @@ class SessionView:
 
     @once
     def usage(self) -> Usage:
-        """What the main thread's model calls used."""
+        """Tokens of the main thread's model calls."""
         steps = self.billed_steps
         return Usage(
             total_of([n for s in steps if (n := s.input_tokens) is not None]),
@@ -373,10 +373,10 @@ class Item(Struct):
 
 
 class Evidence:
-    """Takes notes for nobody. Signals call it freely; only `Collected` keeps anything."""
+    """Takes notes for nobody. Signals call it freely; only `CollectedEvidence` keeps anything."""
 
     is_kept = False
-    """Whether notes are kept: what must be worked out for them alone is left undone where they are not."""
+    """Evidence is kept. Work for the evidence alone is skipped where it is not."""
 
     def support(self, rows: Iterable[Row], note: str = "") -> None:
         """These make the value what it is: the numerator, the counted."""
@@ -400,10 +400,10 @@ class Evidence:
         """The rule that decided."""
 
 
-SILENT = Evidence()
+NO_EVIDENCE = Evidence()
 
 
-class Collected(Evidence):
+class CollectedEvidence(Evidence):
     """The evidence of one value."""
 
     is_kept = True
@@ -413,7 +413,7 @@ class Collected(Evidence):
         self.totals: dict[str, int] = {}
         self.rules: list[str] = []
         self.billed: dict[int, Collection[Kind]] = {}
-        """Of model calls, by their `id`: the kinds of tokens that the value is made of."""
+        """Kinds of tokens in the value, keyed by the `id` of the model call."""
         self._is_bound = view.undercounted
         self._events = view.session.events
         self._calls = {c.seq: c for c in view.session.tool_calls}

@@ -18,7 +18,7 @@ VISIBLE_ERROR = (
     "characters / 4; where output is logged whole it is 3.2 times that in the median session, 4.8 times at the 90th"
     " percentile, for thinking is paid for and seldom logged"
 )
-"""How far the estimate from the visible text is off: 58 sessions (design/formats.md#output-in-mid-stream)."""
+"""Error of the estimate from the visible text, over 58 sessions (design/formats.md#output-in-mid-stream)."""
 _WRITTEN = frozenset(("text", "thinking"))
 
 
@@ -28,15 +28,13 @@ def total_of(counts: list[int]) -> int | None:
 
 
 def used_tokens(step: Step) -> bool:
-    """Whether a model call says that it used any."""
+    """Return whether a model call reports any tokens."""
     return bool(step.input_tokens or step.output_tokens or step.cache_read_tokens or step.cache_write_tokens)
 
 
 def cost_of(steps: list[Step]) -> float | None:
-    """What model calls cost together, in USD; None when one that used tokens has no price, or none says what it used.
-
-    No call at all costs nothing.
-    """
+    """Return the cost of model calls in USD; None when one that used tokens has no price, or none reports usage. No
+    call at all costs nothing."""
     unpriced = [s for s in steps if s.cost_usd is None]
     if unpriced:
         silent = len(unpriced) == len(steps) and all(s.output_tokens is s.input_tokens is None for s in unpriced)
@@ -50,7 +48,7 @@ def usd_of(steps: Iterable[Step]) -> float:
     return round(math.fsum([s.cost_usd or 0.0 for s in steps]), USD_DIGITS)
 
 
-class Ledger(Struct, frozen=True, gc=False, kw_only=True):
+class UsageTotals(Struct, frozen=True, gc=False, kw_only=True):
     """Tokens and money of model calls together: None where no call says, of money also where one has no price."""
 
     input_tokens: int | None
@@ -60,10 +58,10 @@ class Ledger(Struct, frozen=True, gc=False, kw_only=True):
     cost_usd: float | None
 
 
-def ledger(steps: list[Step]) -> Ledger:
+def usage_totals(steps: list[Step]) -> UsageTotals:
     """The sums of model calls."""
     billed = [s for s in steps if s.output_tokens is not None or s.input_tokens is not None]
-    return Ledger(
+    return UsageTotals(
         input_tokens=total_of([n for s in billed if (n := s.input_tokens) is not None]),
         output_tokens=total_of([n for s in billed if (n := s.output_tokens) is not None]),
         cache_read_tokens=total_of([n for s in billed if (n := s.cache_read_tokens) is not None]),
@@ -90,9 +88,9 @@ def final_share(steps: list[Step], closing: int = -1) -> float | None:
 
 
 def is_lower_bound(session: Session) -> bool:
-    """Whether output tokens, and so the cost, were logged as they stood in mid-stream: true ones are higher. Of agents
-    that log usage once an answer is whole, a stop reason is just not logged. Main thread and subagents are looked at
-    apart: a long thread that is whole does not hide what the other lacks."""
+    """Return whether output tokens, and so the cost, were logged in mid-stream: the true ones are higher. For agents
+    that log usage once an answer is complete, a missing stop reason means nothing. Main thread and subagents are tested
+    apart: a long complete thread does not hide gaps of the other."""
     if "usage_logged_midway" not in session.conventions:
         return False
     closing = last_closing(session.steps)
@@ -105,8 +103,8 @@ def is_lower_bound(session: Session) -> bool:
 
 
 def visible_output_tokens(session: Session) -> int | None:
-    """What the visible text, thinking and arguments come to in tokens (`VISIBLE_ERROR`), where output is a lower bound;
-    None where it is known."""
+    """Estimate output tokens from the visible text, thinking and arguments (`VISIBLE_ERROR`), where the logged output
+    is a lower bound; None where it is exact."""
     if not is_lower_bound(session):
         return None
     chars = sum(e.n_chars for e in session.events if e.kind in _WRITTEN and e.thread != REPLAYED)
@@ -115,10 +113,10 @@ def visible_output_tokens(session: Session) -> int | None:
 
 
 def cost_source(steps: list[Step]) -> str | None:
-    """Where the costs of model calls are from: `recorded`, a version of the price table, or both, joined by ` + `."""
+    """Return the source of costs: `recorded`, a version of the price table, or both, joined by ` + `."""
     return " + ".join(sorted({s.cost_source for s in steps if s.cost_source is not None}, reverse=True)) or None
 
 
 def unpriced_parts(steps: list[Step]) -> str | None:
-    """What the costs of model calls leave out, so that they are too low; None: nothing."""
+    """Return the parts that the costs leave out, so that they are too low; None where nothing is missing."""
     return "; ".join(sorted({s.unpriced for s in steps if s.unpriced is not None})) or None

@@ -1,8 +1,8 @@
-"""When the agent worked, and when it waited: for the person's leave or answer, or because the machine slept.
+"""Working and waiting time of the agent: waits for the person's permission or answer, or because the machine slept.
 
-No log says so. What is logged are the ends of stretches: of a call from its own record to its result's, of a model
-call from what went before to what it wrote. A stretch is work as far back from its end as its kind can take; what lies
-before that is waiting (design/signals.md#time-at-work). Calls run once leave is given: a wait stands at the beginning.
+No log records it. Logged are the ends of periods: of a call from its record to its result's, of a model call from what
+went before to its text. A period is work as far back from its end as its kind can take; before that it is waiting
+(design/signals.md#time-at-work). Calls run once permission is given: a wait comes first.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _COMMANDS = frozenset(("shell", "test"))
 _ASKS = frozenset(("plan_handoff",))
 _THREAD = attrgetter("thread")
 _READ = frozenset(("tool_result", "human_turn"))
-"""What no model call wrote."""
+"""Kinds of events that no model call wrote."""
 _SPEAKING = OF_AGENT | _READ
 _LONGEST_CALL = int(MODEL_S * SECOND)
 
@@ -64,7 +64,8 @@ class Time(Struct, frozen=True, kw_only=True):
 
 
 def longest_s(call: ToolCall) -> float:
-    """How long a call can have run, in seconds: its own account, else the limit set for it, else that of its kind."""
+    """Return how long a call can have run, in seconds: its own record, else its configured limit, else that of its
+    kind."""
     if call.status == "rejected" or call.purpose in _ASKS:
         return 0.0
     if call.ran_s is not None:
@@ -114,7 +115,7 @@ class Clock:
             self.turns = [(min(times), max(times))] if times else []
 
     def between(self, *spans: Span) -> Time:
-        """What became of the time in these spans, each moment once."""
+        """Split the time in these spans by activity, each moment once."""
         window = _united(spans)
         idle = _without(window, self._work)
         not_asked = _without(idle, self._asked)
@@ -129,13 +130,13 @@ class Clock:
 
     @once
     def whole(self) -> Time | None:
-        """Of all responses together; None when none is timed."""
+        """Times of all responses together; None when none is timed."""
         timed = [span for span in self.turns if span is not None]
         return self.between(*timed) if timed else None
 
 
 def _written(events: Iterable[Event], sent: list[int]) -> list[Span]:
-    """What model calls can have taken to write what they wrote, of one thread. `sent`: when subagents were."""
+    """Return the periods in which one thread's model calls can have written. `sent`: start times of subagents."""
     spans: list[Span] = []
     before: int | None = None
     for event in events:
@@ -160,7 +161,7 @@ def _last(events: list[Event]) -> int | None:
 
 
 def _united(spans: Iterable[Span]) -> list[Span]:
-    """The same moments as spans that neither touch nor overlap, in order."""
+    """Merge spans that touch or overlap, in order."""
     united: list[Span] = []
     begin = until = None
     for start, end in sorted(spans):

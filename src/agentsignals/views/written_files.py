@@ -1,4 +1,4 @@
-"""What an agent wrote, and what of it stands at the end: followed through its edits, by their own texts."""
+"""Files an agent wrote, and the lines of them that survive to the end: followed through its edits."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from agentsignals.shell.tokens import simple_commands
 from agentsignals.views.session import SessionView
 
 LONGEST_LINE = 400
-"""Of a line so much is compared; what is longer is data."""
+"""Characters of a line that are compared; longer lines are data."""
 _MOST_EVENTS = 2_000
-"""So many events are looked through for a file's name; whatever speaks of one does so early."""
+"""Events that are searched for a file's name; whatever names one does so early."""
 _FILE = re.compile(r"\n(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(.*)")
 _SCRATCH = re.compile(r"(?:^|/)(?:tmp|temp)/|^/tmp|^/var/tmp")
 _OUTSIDE: frozenset[EditOrigin | None] = frozenset(("repository", "network", "package"))
@@ -41,10 +41,10 @@ class File(Struct, kw_only=True):
 
     path: str
     lines: list[Line] = field(default_factory=list)
-    """What it brought in and stands."""
+    """Lines it brought in that survive."""
     removed: list[Line] = field(default_factory=list)
     """Lines of before that its edits took away."""
-    taken: Taken | None = None
+    taken: OutsideSource | None = None
     """Its text came from outside, whole."""
     is_new: bool = False
     """The agent made it."""
@@ -57,7 +57,7 @@ class File(Struct, kw_only=True):
     """The command that last wrote it, where one did."""
 
 
-class Taken(Struct, frozen=True):
+class OutsideSource(Struct, frozen=True):
     """A text that a command put into a file from elsewhere."""
 
     seq: int
@@ -65,30 +65,30 @@ class Taken(Struct, frozen=True):
     source: str
 
 
-class Written(Struct, kw_only=True):
+class WrittenFiles(Struct, kw_only=True):
     """All files, by path, in the order of their first edit."""
 
     files: dict[str, File] = field(default_factory=dict)
     stashed: dict[str, File] = field(default_factory=dict)
     put_by: dict[str, dict[str, File]] = field(default_factory=dict)
-    """What it had changed when it wrote that into a patch, by the patch's path."""
+    """The files as they were when a patch of them was written, keyed by the patch's path."""
     first: dict[str, int] = field(default_factory=dict)
-    """When the agent first wrote a line (its text), whether it stands or not."""
+    """Event at which the agent first wrote a line (its text), whether the line survives or not."""
     texts: dict[str, str] = field(default_factory=dict)
     """Scripts, for when they are run."""
     read: set[str] = field(default_factory=set)
     """Files that a tool showed: they were there."""
-    carried: dict[str, Taken] = field(default_factory=dict)
+    carried: dict[str, OutsideSource] = field(default_factory=dict)
     """Files and folders outside of the tree that downloads and old states were put into."""
 
 
-def written(view: SessionView) -> Written:
-    """What the successful edits of a session wrote."""
+def written_files(view: SessionView) -> WrittenFiles:
+    """Follow the successful edits of a session."""
     calls = {call.seq: call for call in view.session.tool_calls}
     by_call: dict[int, list[Edit]] = {}
     for edit in view.session.edits:
         by_call.setdefault(edit.seq, []).append(edit)
-    made = Written()
+    made = WrittenFiles()
     new = _Unmentioned(view)
     for seq, call in sorted(calls.items()):
         if call.command is not None:
@@ -114,7 +114,7 @@ _UNPACKERS = frozenset(("unzip", "tar", "bsdtar", "7z"))
 _PACKED = re.compile(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?|gz|crate)$")
 
 
-def _unpacked(made: Written, call: ToolCall) -> None:
+def _unpacked(made: WrittenFiles, call: ToolCall) -> None:
     """Folders that a download, a clone, another checkout or the unpacking of one was put into."""
     sources = outside(call.command or "")
     here = ""
@@ -127,25 +127,25 @@ def _unpacked(made: Written, call: ToolCall) -> None:
         if words[:2] == ["git", "clone"] and len(words) > 2:
             last = words[-1]
             folders = [last if "://" not in last and "@" not in last else posixpath.basename(last).removesuffix(".git")]
-            taken = Taken(call.seq, "network", words[2])
+            taken = OutsideSource(call.seq, "network", words[2])
         elif words[:3] == ["git", "worktree", "add"] and sources:
             folders = [next((w for w in words[3:] if "/" in w), "")]
-            taken = Taken(call.seq, "repository", sources[0].source)
+            taken = OutsideSource(call.seq, "repository", sources[0].source)
         elif words[0] in _UNPACKERS and any(map(_PACKED.search, words)):
-            taken = Taken(call.seq, "package", next(word for word in words if _PACKED.search(word)))
+            taken = OutsideSource(call.seq, "package", next(word for word in words if _PACKED.search(word)))
             folders = folders or [here]
         elif words[0] in _UNPACKERS and sources:  # what it is fed
-            taken = Taken(call.seq, sources[0].origin, sources[0].source)
+            taken = OutsideSource(call.seq, sources[0].origin, sources[0].source)
             folders = folders or [here]
         elif sources and words[0] in ("pip", "pip3", "npm", "wget", "curl"):
-            taken = Taken(call.seq, sources[0].origin, sources[0].source)
+            taken = OutsideSource(call.seq, sources[0].origin, sources[0].source)
         else:
             continue
         made.carried |= {folder.rstrip("/"): taken for folder in folders if len(folder) > 1}
 
 
 class _Unmentioned:
-    """Which files nothing spoke of before a command wrote them: those the agent makes."""
+    """Tests whether anything named a file before a command wrote it. If not, the agent creates it."""
 
     def __init__(self, view: SessionView) -> None:
         self._events = view.session.events
@@ -160,7 +160,7 @@ class _Unmentioned:
         return True
 
 
-def _writes(made: Written, call: ToolCall, edits: list[Edit]) -> Iterator[tuple[Edit, Write]]:
+def _writes(made: WrittenFiles, call: ToolCall, edits: list[Edit]) -> Iterator[tuple[Edit, Write]]:
     """Each write that the command's words tell, with the row of its edit."""
     does = parse(call.command or "")
     writes = [
@@ -184,7 +184,7 @@ def _same(path: str, named: str) -> bool:
     )
 
 
-def _take(made: Written, edit: Edit, write: Write, command: str) -> None:
+def _take(made: WrittenFiles, edit: Edit, write: Write, command: str) -> None:
     """A write of a command."""
     if edit.path == WHOLE_TREE:
         _all_set_back(made, edit.seq, write.source or "")
@@ -208,7 +208,7 @@ def _take(made: Written, edit: Edit, write: Write, command: str) -> None:
         _unknown(made, file, edit.seq, write)
 
 
-def _put_back(made: Written, call: ToolCall) -> None:
+def _put_back(made: WrittenFiles, call: ToolCall) -> None:
     """Its own work, which it had put by in a patch. One that is only checked changes nothing."""
     command = call.command or ""
     if call.status not in RAN or ("--check" in command and command.count(" apply ") == 1):
@@ -218,7 +218,7 @@ def _put_back(made: Written, call: ToolCall) -> None:
             made.files |= made.put_by[path]
 
 
-def _unknown(made: Written, file: File, seq: int, write: Write) -> None:
+def _unknown(made: WrittenFiles, file: File, seq: int, write: Write) -> None:
     source, origin = write.source or "", write.origin
     below = next(
         (taken for path, taken in made.carried.items() if source == path or source.startswith(f"{path}/")), None
@@ -232,18 +232,18 @@ def _unknown(made: Written, file: File, seq: int, write: Write) -> None:
     if origin == "repository" and not future_of(source):
         file.removed = []  # as it was before, or in a commit of before
     elif origin in _OUTSIDE and origin is not None:
-        file.taken = Taken(seq, origin, source)
+        file.taken = OutsideSource(seq, origin, source)
     elif origin == "copied" and below is not None:
-        file.taken = Taken(seq, below.origin, f"{source} ({below.source})")
+        file.taken = OutsideSource(seq, below.origin, f"{source} ({below.source})")
     elif origin == "copied" and re.search(r"(?:site|dist)-packages/|node_modules/", source):
-        file.taken = Taken(seq, "package", source)
+        file.taken = OutsideSource(seq, "package", source)
     elif origin != "copied":
         file.unknown_at = seq
     if file.taken is not None:
         made.carried[file.path] = file.taken
 
 
-def _edit(made: Written, call: ToolCall, edits: list[Edit]) -> None:
+def _edit(made: WrittenFiles, call: ToolCall, edits: list[Edit]) -> None:
     """An edit of a tool."""
     gone = {edit.path for edit in edits if edit.op == "delete"}
     for text in edit_texts(call.arguments, call.argument_roles):
@@ -275,7 +275,7 @@ def _sides(patch: str) -> tuple[str, str]:
     return "\n".join(old), "\n".join(line[1:] for line in lines if line[:1] == "+" and line[:3] != "+++")
 
 
-def _came(made: Written, file: File, seq: int, text: str) -> None:
+def _came(made: WrittenFiles, file: File, seq: int, text: str) -> None:
     file.deleted_at = None
     for row in text.split("\n"):
         line = row.strip()[:LONGEST_LINE]
@@ -284,7 +284,7 @@ def _came(made: Written, file: File, seq: int, text: str) -> None:
             made.first.setdefault(line, seq)
 
 
-def _rewritten(made: Written, file: File, seq: int, text: str) -> None:
+def _rewritten(made: WrittenFiles, file: File, seq: int, text: str) -> None:
     file.is_rewritten = not file.is_new
     standing = {line.text: line.seq for line in file.lines}
     file.lines, file.taken, file.unknown_at = [], None, None
@@ -293,7 +293,7 @@ def _rewritten(made: Written, file: File, seq: int, text: str) -> None:
         line.seq = standing.get(line.text, line.seq)
 
 
-def _replaced(made: Written, file: File, seq: int, old: str, new: str) -> None:
+def _replaced(made: WrittenFiles, file: File, seq: int, old: str, new: str) -> None:
     before, after = ([row.strip()[:LONGEST_LINE] for row in text.split("\n")] for text in (old, new))
     kept = set(after)
     for line in before:
@@ -312,7 +312,7 @@ def _gone(file: File, seq: int) -> None:
     file.lines, file.taken, file.deleted_at = [], None, seq
 
 
-def _all_set_back(made: Written, seq: int, source: str) -> None:
+def _all_set_back(made: WrittenFiles, seq: int, source: str) -> None:
     if source == UNSTASHED:
         made.files |= made.stashed
         made.stashed = {}
@@ -322,16 +322,16 @@ def _all_set_back(made: Written, seq: int, source: str) -> None:
     for path in [path for path in made.files if not _SCRATCH.search(path)]:
         del made.files[path]
     if future_of(source):
-        made.files[WHOLE_TREE] = File(path=WHOLE_TREE, taken=Taken(seq, "repository", source))
+        made.files[WHOLE_TREE] = File(path=WHOLE_TREE, taken=OutsideSource(seq, "repository", source))
 
 
 def is_scratch(path: str) -> bool:
-    """Whether a path is a place for throw-away files."""
+    """Return whether a path is a place for throw-away files."""
     return _SCRATCH.search(path) is not None
 
 
 def same_file(path: str, other: str) -> bool:
-    """Whether two paths, of other roots perhaps, may mean one file."""
+    """Return whether two paths, perhaps below different roots, may mean one file."""
     return posixpath.basename(path) == posixpath.basename(other) and (path.endswith(other) or other.endswith(path))
 
 
@@ -351,11 +351,11 @@ _IN_TREE = deferred_pattern(
     r"|\.(?:orig|rej|bak)$|\.sw[po]$|\w~$|(?:^|/)answers?\.(?:json|txt|py|diff)|(?:^|/)\.cache/",
     re.I,
 )
-"""What is an answer that lies about even where it lies in the tree."""
+"""Names of answers, also where such a file lies in the working tree."""
 _WEB_TOOL = deferred_pattern(r"fetch|web|brows|http|url|search", re.I)
 
 
-class Shown(Struct, frozen=True, kw_only=True):
+class OutsideText(Struct, frozen=True, kw_only=True):
     """A result that brought text from outside."""
 
     seq: int
@@ -366,31 +366,31 @@ class Shown(Struct, frozen=True, kw_only=True):
     source: str
     lines: frozenset[str]
     rows: tuple[str, ...]
-    """The same in order."""
+    """The lines in order."""
     is_diff: bool
     files: frozenset[str]
     """The names of the files that it shows, without their folders."""
     missing_chars: int
-    """How much of the result the trace as read does not keep."""
+    """Characters of the result that the trace does not keep."""
 
 
-class Seen(Struct):
+class ShownText(Struct):
     """All that was shown, until whoever asks."""
 
-    outside: list[Shown] = field(default_factory=list)
+    outside: list[OutsideText] = field(default_factory=list)
     inside: dict[str, int] = field(default_factory=dict)
-    """When a line was first shown that stands in the working tree, or was said by a person."""
+    """Event at which a line of the working tree, or of a person's words, was first shown."""
     past: set[str] = field(default_factory=set)
     """Commits that the base's own log names: older than the base."""
     by_file: dict[str, dict[str, int]] = field(default_factory=dict)
-    """The same of what reading a file showed."""
+    """Event at which reading a file first showed a line, keyed by path and line."""
     asked: str = ""
-    """What the person said."""
+    """The person's words."""
 
 
-def seen(view: SessionView, written: Written) -> Seen:
-    """What prompts and results showed, in order."""
-    made = Seen()
+def shown_text(view: SessionView, written_files: WrittenFiles) -> ShownText:
+    """Collect the texts of prompts and results, in order."""
+    made = ShownText()
     past = made.past
     events = view.session.events
     made.asked = "\n".join(turn.text for turn in view.turns)
@@ -404,7 +404,7 @@ def seen(view: SessionView, written: Written) -> Seen:
         text = event.text or ""
         if _LOG.search((call.command or "")[:_LONGEST_COMMAND]):
             past.update(hash_[:7] for hash_ in HASH.findall(text))
-        source = next(_sources(view, call, written, past), None)
+        source = next(_sources(view, call, written_files, past), None)
         if source is None:
             in_file = made.by_file.setdefault(call.path, {}) if call.path and call.class_ == "read" else {}
             for line in _lines(text):
@@ -421,7 +421,7 @@ def seen(view: SessionView, written: Written) -> Seen:
     return made
 
 
-def _shown(call: ToolCall, event: Event, source: tuple[EditOrigin, str], text: str) -> Shown:
+def _shown(call: ToolCall, event: Event, source: tuple[EditOrigin, str], text: str) -> OutsideText:
     if "\\n" in text:  # a string of JSON, or one that a program quoted
         text = f"{text}\n{_unescaped(text)}"
     is_diff = "\n@@ -" in text or text.startswith("@@ -")
@@ -431,7 +431,7 @@ def _shown(call: ToolCall, event: Event, source: tuple[EditOrigin, str], text: s
     elif _DIFF.search(call.command or "") and _NORMAL_DIFF.search(text):
         is_diff, rows = True, [row[2:] for row in rows if row[:2] in ("> ", "< ")]
     lines = tuple(_lines("\n".join(rows)))
-    return Shown(
+    return OutsideText(
         seq=call.seq,
         at=event.seq,
         origin=source[0],
@@ -454,8 +454,10 @@ def _unescaped(text: str) -> str:
     return text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
 
 
-def _sources(view: SessionView, call: ToolCall, written: Written, past: set[str]) -> Iterator[tuple[EditOrigin, str]]:
-    """From where, if not from the working tree; a commit that the base's log names is of before."""
+def _sources(
+    view: SessionView, call: ToolCall, written_files: WrittenFiles, past: set[str]
+) -> Iterator[tuple[EditOrigin, str]]:
+    """Yield the outside sources of a call's result; a commit that the base's own log names is no outside source."""
     if call.class_ == "web" or (call.class_ == "mcp" and _WEB_TOOL.search(call.name)):
         yield "network", (call.command or call.path or call.arguments)[:200]
     for source in outside(call.command or ""):
@@ -464,39 +466,39 @@ def _sources(view: SessionView, call: ToolCall, written: Written, past: set[str]
             yield source.origin, source.source
     read = parse(call.command) if call.command else None
     for _, script in read.runs if read is not None else ():
-        for source in of_code(written.texts.get(script, "")):
+        for source in of_code(written_files.texts.get(script, "")):
             yield source.origin, source.source
     path = call.path or (read.path if read is not None else None)
     if call.class_ not in ("read", "search", "shell"):
         return
-    for folder, taken in written.carried.items():
+    for folder, taken in written_files.carried.items():
         named = path or call.command or ""
         # Of a folder for everybody's files, only one that is read as a whole and that it did not write itself.
         is_there = folder in named if folder.count("/") > 1 else (path or "").startswith(f"{folder}/")
-        if taken.seq < call.seq and is_there and path not in written.texts and path not in written.files:
+        if taken.seq < call.seq and is_there and path not in written_files.texts and path not in written_files.files:
             yield taken.origin, f"{path or folder} ({taken.source})"
     paths = [*([path] if path is not None else []), *named_like_answers(call.command or "")]
     for named in dict.fromkeys(paths):
-        if is_scratch(named) or any(same_file(named, f) for f in written.files) or named in written.texts:
+        if is_scratch(named) or any(same_file(named, f) for f in written_files.files) or named in written_files.texts:
             continue
-        if _TESTS.search(named) and not _elsewhere(view, named, written):
+        if _TESTS.search(named) and not _elsewhere(view, named, written_files):
             continue
-        if is_answer(view, named, written):
+        if is_answer(view, named, written_files):
             yield "copied", named
 
 
-def is_answer(view: SessionView, path: str, written: Written) -> bool:
-    """Whether a file lies about that is named like an answer, elsewhere or, where that says it all, in the tree."""
-    return bool(_IN_TREE.search(path)) or (_elsewhere(view, path, written) and bool(named_like_answers(path)))
+def is_answer(view: SessionView, path: str, written_files: WrittenFiles) -> bool:
+    """Return whether a file named like an answer lies outside the tree; for the plainest names, also inside."""
+    return bool(_IN_TREE.search(path)) or (_elsewhere(view, path, written_files) and bool(named_like_answers(path)))
 
 
-def _elsewhere(view: SessionView, path: str, written: Written) -> bool:
-    """Whether a file lies outside of the working tree; where nobody says where that is, by what was written."""
+def _elsewhere(view: SessionView, path: str, written_files: WrittenFiles) -> bool:
+    """Return whether a file lies outside the working tree; without a known folder, by what was written."""
     if path[:1] not in "/~":
         return path.startswith("../")
     if view.session.cwd is not None:
         return not view.in_repo(path)
-    return not any(file.split("/")[:2] == path.split("/")[:2] for file in written.files)
+    return not any(file.split("/")[:2] == path.split("/")[:2] for file in written_files.files)
 
 
 def _lines(text: str) -> Iterator[str]:

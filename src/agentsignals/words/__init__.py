@@ -1,1 +1,1 @@
-"""What people's and agents' words mean: reactions, hedges, languages, files that are named."""
+"""Word lists and text tools: reactions of people, hedges of agents, languages, named files."""

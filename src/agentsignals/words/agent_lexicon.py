@@ -1,7 +1,7 @@
-"""How agents speak, in English: hedges, corrections of themselves, questions for leave, assumptions.
+"""Word lists of agents' messages, in English: hedges, self-corrections, requests for permission, assumptions.
 
-Each is a list of phrases for `Prose`. The lists were drawn up anew from those of design/signals.md#word-lists and read
-against real sessions; what a phrase is not followed by is there for a false match that was met.
+Each is a list of phrases for `Prose`. The lists were made anew from those of design/signals.md#word-lists and read
+against real sessions; each condition on what follows a phrase excludes a false match that was met.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _LOOKS = (
     r"(?!,? (?:let me|let's|i(?:'ll| will| should| need to)) (?:(?:also|just|first|now|quickly) ){0,2}"
     r"(?:check|confirm|examine|find|grep|inspect|list|look|open|read|run|search|see|take a|test|verify|view)\b)"
 )
-"""What follows is a look, which takes nothing back."""
+"""Words after which the phrase announces a look, and takes nothing back."""
 _ACTUALLY = (
     rf"{_LOOKS}"
     r"(?:,? (?:no\b|wait\b|i (?:was|need|should|missed|see|think|realize|realise|misread|made)\b"
@@ -147,7 +147,7 @@ ASSUMPTIONS = Phrases(
     ),
     _assumes,
 )
-"""What the agent takes for granted about the request."""
+"""Assumptions about the request."""
 
 SEED_ASSUMPTIONS = Phrases(
     "seed", [Phrase(w) for w in ("i'll assume", "assuming", "i think you mean", "probably wants", "likely refers to")]
@@ -167,7 +167,7 @@ class Question:
         return re.compile(rf"(?<!\w)(?:{'|'.join(self._forms)})\b")
 
     def is_asked(self, low: str) -> bool:
-        """Whether a sentence in lower case asks it."""
+        """Return whether a sentence in lower case asks the question."""
         return self._pattern.search(low) is not None
 
 
@@ -254,7 +254,7 @@ _SENTENCE_ENDS = re.compile(r"[.!?](?=\s)|\n")
 
 
 def self_corrections(prose: Prose) -> list[Span]:
-    """Where the agent corrects itself: at most once in a sentence."""
+    """Find self-corrections: at most one in a sentence."""
     kept: list[Span] = []
     for span in SELF_CORRECTIONS.find(prose.low, words_said(prose)):
         if not kept or _SENTENCE_ENDS.search(prose.low, kept[-1].start, span.start):
@@ -283,7 +283,7 @@ def seed_self_corrections(prose: Prose) -> list[Span]:
 
 
 def assumptions(prose: Prose, event: Event) -> list[Span]:
-    """What the agent says in one of its messages that it takes for granted."""
+    """Find the assumptions that one of the agent's messages states."""
     return prose.spans_in(event, ASSUMPTIONS, words_said(prose))
 
 

@@ -1,7 +1,7 @@
-"""How people react to an agent's work, as word patterns over the head of a turn (design/signals.md#word-lists).
+"""People's reactions to an agent's work, as word patterns over the head of a turn (design/signals.md#word-lists).
 
 English only. Each pattern is guarded by words of which at least one must occur; a head without any costs a set lookup.
-They find a tenth to a third of the corrections a reader finds; of those they find most are corrections.
+They find a tenth to a third of the corrections a reader finds; most of their finds are corrections.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Pattern:
         return re.compile(self._anywhere) if self._anywhere else None
 
     def find(self, low: str, words: frozenset[str]) -> tuple[int, int] | None:
-        """Where the reaction begins and ends, an opener ("ok, ") included. `words` are those of the text."""
+        """Return where the reaction begins and ends, an opener ("ok, ") included. `words` are those of the text."""
         span = None
         if self.clause is not None:
             for start, at in clauses(low):
@@ -325,7 +325,7 @@ SEED_CORRECTIONS = ("no", "that's not", "wrong", "undo", "revert", "actually", "
 ALL = (*CORRECTIONS, *FAILURE_REPORTS, REJECTION, ACCEPTANCE, REVERT_ALL, GIVING_UP)
 
 REJECTED_THING = re.compile(r"\s*(?:commits?|changes?|edits?|one|thing)\b")
-"""What is taken back, named behind the words that take it back: "revert the last" *change*."""
+"""Objects of a phrase that takes something back: "revert the last" *change*."""
 
 QUOTED_DIALOG = re.compile(r"^\s*(?:\d[.)] )?yes\b", re.MULTILINE)
 """A dialog's "Yes" line: a "No." behind it is the dialog's, not the person's."""
@@ -421,7 +421,7 @@ class _Head(NamedTuple):
     """In lower case, each character in its place."""
     words: frozenset[str]
     signs: frozenset[str]
-    """Those of the words that are triggers of a reaction: few or none, so that asking for them takes no time."""
+    """Return the words that trigger a reaction: few or none, so that a test of them costs nothing."""
 
 
 @lru_cache(maxsize=1024)
@@ -541,7 +541,7 @@ def seed_corrections(text: str) -> str | None:
 
 
 def _find_word(low: str, word: str) -> int:
-    """Where the word stands for itself in the text; -1 when it doesn't."""
+    """Return where a word stands by itself in the text; -1 when it doesn't."""
     at = low.find(word)
     while at >= 0:
         end = at + len(word)

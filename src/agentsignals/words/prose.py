@@ -1,7 +1,7 @@
-"""What an agent says in words: its messages without code and quotations, as one text that keeps their places.
+"""An agent's messages as prose: one text without code and quotations that keeps the places of its words.
 
-Words that agents use are looked for by literal phrases, each tried only where one of its words was said at all; a
-pattern, if any, decides what must follow. Time is linear in the text, and most phrases cost a set lookup.
+Phrases are literal, each tried only where one of its words occurs at all; a pattern, if any, decides what must follow.
+Time is linear in the text, and most phrases cost a set lookup.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _cut(pattern: re.Pattern[str], text: str, removed: list[str]) -> str:
 
 
 def words_among(words: frozenset[bytes], low: str) -> frozenset[bytes]:
-    """Those of the words that a text in lower case has. Words are runs of ASCII letters and digits."""
+    """Return those of the words that a lower-case text has. Words are runs of ASCII letters and digits."""
     if not low:
         return _NONE
     # Looking each word of the text up in a small set takes two thirds of the time of making a set of them.
@@ -81,7 +81,7 @@ def words_among(words: frozenset[bytes], low: str) -> frozenset[bytes]:
 
 
 class Span(NamedTuple):
-    """Where in a `Prose` something was found, and under which name."""
+    """A named match in a `Prose`."""
 
     start: int
     end: int
@@ -110,7 +110,7 @@ class Prose:
         return lowered(self.text)
 
     def words(self, among: frozenset[bytes]) -> frozenset[bytes]:
-        """Those of the words that were said. Asked for the same words again it need not look again."""
+        """Return those of the words that occur, cached by the set of words."""
         if among is not self._asked_for:
             self._asked_for, self._present = among, words_among(among, self.low)
         return self._present
@@ -126,35 +126,36 @@ class Prose:
 
     @once
     def tokens(self) -> dict[int | None, int]:
-        """How long the words of each response are, by turn, in tokens."""
+        """Tokens of each response's words, keyed by turn."""
         by_turn: dict[int | None, list[str]] = {}
         for event, part in zip(self.events, self.parts, strict=True):
             by_turn.setdefault(event.turn, []).append(part)
         return {turn: count_tokens(_BETWEEN.join(parts)) for turn, parts in by_turn.items()}
 
     def spans(self, find: Callable[[Prose], list[Span]]) -> list[Span]:
-        """What a function finds in it, looked for once."""
+        """Return the matches of a function, computed once."""
         if find not in self._spans:
             self._spans[find] = find(self)
         return self._spans[find]
 
     def matches(self, spans: Iterable[Span]) -> Iterator[tuple[Event, str, str]]:
-        """What was found as evidence: the message, the name, the words."""
+        """Yield matches as evidence: the message, the name, the words."""
         return ((self.event(span), span.name, self.wording(span)) for span in spans)
 
     def end_of(self, event: Event) -> int:
-        """Where the words of one of the messages end."""
+        """Return the end of a message's words."""
         n = bisect_left(self.events, event.seq, key=_SEQ)
         return self._starts[n] + len(self.parts[n].rstrip())
 
     def spans_at(self, event: Event, find: Callable[[Prose], list[Span]]) -> list[Span]:
-        """Those of what a function finds that stand in one of the messages."""
+        """Return the matches of a function in one of the messages."""
         spans = self.spans(find)
         n = bisect_left(self.events, event.seq, key=_SEQ)
         return spans[bisect_left(spans, (self._starts[n],)) : bisect_left(spans, (self._starts[n + 1],))]
 
     def spans_in(self, event: Event, phrases: Phrases, words: frozenset[bytes]) -> list[Span]:
-        """Where phrases stand in one of the messages. `words`: those of their signs that all of them have."""
+        """Return the matches of phrases in one of the messages. `words`: the signs of the phrases that the messages
+        have."""
         if phrases.signs.isdisjoint(words):
             return []
         n = bisect_left(self.events, event.seq, key=_SEQ)
@@ -192,7 +193,7 @@ class Phrase:
         return re.compile(rf"(?:{self._before})\Z") if self._before else None
 
     def _start(self, low: str, at: int) -> int | None:
-        """Where it begins with what must stand before it; None when that is not there."""
+        """Return the start of the match with what must precede it; None when that is missing."""
         if self._preceding is None:
             return at
         match = self._preceding.search(low, max(0, at - _LOOKED_BACK), at)
@@ -213,7 +214,7 @@ class Phrase:
 
 
 def is_of_word(char: str) -> bool:
-    """Whether a character (or none) goes on with a word."""
+    """Return whether a character (or none) continues a word."""
     return char.isalnum() or char == "_"
 
 
@@ -229,7 +230,7 @@ class Phrases:
         self._allowed = allowed
 
     def find(self, low: str, words: frozenset[bytes]) -> list[Span]:
-        """Where they stand, in order. Of two that overlap the first counts. `words` are those of the text."""
+        """Return matches in order; of two that overlap the first. `words` are those of the text."""
         matched = [
             (start, end)
             for sign in self.signs & words
@@ -286,7 +287,7 @@ class Mentions:
         self.words = frozenset("\n".join(texts).encode("ascii", "replace").translate(_IN_PATHS).decode().split())
         """The words of the texts, as names of files and folders have them."""
         self.marked = [word for word in self.words if "." in word or "/" in word]
-        """Those with a mark that only such names have."""
+        """Words with a character that only names of files have."""
         for word in self.marked:
             if "/" in word:
                 self._path(word)
@@ -305,11 +306,11 @@ class Mentions:
             self._beside.update(_endings(head))
 
     def file(self, path: str) -> bool:
-        """Whether the file is named, with or without its folders."""
+        """Return whether the file is named, with or without its folders."""
         return path.rpartition("/")[2] in self._files
 
     def place(self, path: str) -> bool:
-        """Whether the file, a folder it lies in, or another file of its folder is named."""
+        """Return whether the file, a folder it lies in, or another file of its folder is named."""
         folder = path.rpartition("/")[0]
         if self.file(path) or folder in self._beside:
             return True

@@ -22,8 +22,8 @@ _UNSEEN = re.compile(
 )
 """Control characters, and those that turn text around or hide in it; joiners stay, which scripts and emoji need."""
 _LIVE = re.compile(r"[\t\r']|[\s'\"\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
-"""How a cell begins that a spreadsheet runs, or that has our own mark: `=`, `+`, `-`, `@` and their wide forms, after
-what is dropped before a formula is looked for (OWASP, "CSV Injection")."""
+"""First characters of a cell that a spreadsheet runs, or that has our own mark: `=`, `+`, `-`, `@` and their wide
+forms, behind characters that are dropped before a formula is looked for (OWASP, "CSV Injection")."""
 _LONE = re.compile("[\ud800-\udfff]")
 _ODD_CASES = {"\u0130": "i", "\u0131": "i", "\u017f": "s"}
 """Letters that `re.IGNORECASE` takes for one of ASCII, and whose lower case is two characters or themselves."""
@@ -70,7 +70,7 @@ def visible(text: str) -> str:
 
 
 def visible_in_json(document: str) -> str:
-    """The same document with every unseen character as JSON escapes it: `\\u202e`, in six letters."""
+    r"""Return the document with every invisible character escaped as JSON does: `\u202e`, in six letters."""
     return _UNSEEN.sub(lambda match: "".join(f"\\u{unit:04x}" for unit in _utf16(match[0])), document)
 
 
@@ -85,7 +85,7 @@ def inert(cell: str) -> str:
 
 
 def of_inert(cell: str) -> str:
-    """What a cell was before `inert`."""
+    """Undo `inert`."""
     return cell[1:] if cell.startswith("'") and _LIVE.match(cell[1:]) else cell
 
 
@@ -153,11 +153,11 @@ _ENGLISH = frozenset(_SMALL_WORDS["en"].split())
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _ASCII_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
-"""The same in a lower-case text of ASCII, in half the time."""
+"""Words of a lower-case ASCII text, in half the time."""
 FEWEST_WORDS = 2
 """Small words that must speak for a language, and one more than for any other."""
 CLEARLY = 0.3
-"""Where such a share of the different words are small words of English, no other language has as many."""
+"""With such a share of small English words among the different words, no other language has as many."""
 WINDOW_CHARS = 600
 """More of a text is not looked at."""
 

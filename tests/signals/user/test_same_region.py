@@ -11,7 +11,7 @@ from agentsignals.changes.hunks import changed_lines, lines_by_file
 from agentsignals.formats.profile import EDIT_ROLES
 from agentsignals.model import Absent, encoded
 from agentsignals.signals.catalog import by_path, explain, measure, values
-from agentsignals.views.history import MOST_PRINTS, MOST_SHARERS, History, Outline, histories, prints
+from agentsignals.views.history import MOST_PRINTS, MOST_SHARERS, History, SessionSummary, histories, prints
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, user, view
 from tests.signals.ask import absent, value
@@ -24,9 +24,9 @@ def edit(old: str = BEFORE, new: str = AFTER, path: str = "a.py", **more: Any) -
     return call("Edit", path=path, old_string=old, new_string=new, **more)
 
 
-def outline(name: str, at: int, one: SessionView, place: str | None = "r", **more: Any) -> Outline:
+def outline(name: str, at: int, one: SessionView, place: str | None = "r", **more: Any) -> SessionSummary:
     lines = value(one, PRINTS)
-    return Outline(
+    return SessionSummary(
         session_id=name,
         place=place,
         started_at=at,

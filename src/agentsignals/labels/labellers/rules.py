@@ -19,7 +19,7 @@ from agentsignals.labels.prompting import Question
 from agentsignals.labels.task import Task, Verdict, read_back, written
 from agentsignals.model import RULES, Absent, Session, Turn
 from agentsignals.signals import catalog
-from agentsignals.views.session import Collected, SessionView
+from agentsignals.views.session import CollectedEvidence, SessionView
 from agentsignals.words.lexicon import acceptance, corrections, failure_report, head, is_english, rejection
 from agentsignals.words.text import lowered
 
@@ -125,7 +125,7 @@ def _by_signal(path: str) -> Callable[[Turn], Verdict | Absent]:
 
     def judge(turn: Turn) -> Verdict | Absent:
         view = SessionView(msgspec.structs.replace(_SOMEBODY, turns=[turn]))
-        why = Collected(view)
+        why = CollectedEvidence(view)
         result = catalog.by_path(path).function(view, why)[0]
         if isinstance(result, Absent):
             return result

@@ -33,7 +33,7 @@ from agentsignals.stats.agent_traces import (
 )
 from agentsignals.stats.intervals import median
 from agentsignals.views.history import place_of
-from agentsignals.views.session import FAILURES_UNSAID, Evidence, SessionView
+from agentsignals.views.session import FAILURES_UNKNOWN, Evidence, SessionView
 from agentsignals.views.usage import usd_of
 from agentsignals.words.lexicon import ACTIONS, clean, head
 from agentsignals.words.text import estimate_tokens, lowered
@@ -224,8 +224,8 @@ def _entropy(counts: Iterable[int]) -> float:
 
 RECOVERY_CALLS = 5
 COMMANDS_LOOKED_AT = 1_000
-"""Of the commands that read files no argument names, the last so many: each may name any file, so the file of each edit
-is looked for in all of them. What was printed so long ago has left the agent's context."""
+"""Number of last commands without a file argument that are kept: each may name any file, so every edited file is looked
+for in all of them. Output older than that has left the agent's context."""
 
 
 @signal("corpus.read_before_edit_rate", "float", "ratio", context="both")
@@ -252,8 +252,8 @@ def error_recovery_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     Pitfalls: Seed 000 names error recovery as the better lens without a formula: this one is ours.
     Why: How an agent handles failure says more than how pleased the person sounds.
     """
-    if not view.says_failures:
-        return FAILURES_UNSAID
+    if not view.records_failures:
+        return FAILURES_UNKNOWN
     if all(c.error_class == "sibling_cancelled" for c in view.errors):
         return Absent("not_applicable", "no_errors")
     failed = [(i, c) for i, c in enumerate(view.calls) if c.status == "error" and c.error_class != "sibling_cancelled"]
@@ -637,7 +637,7 @@ def _felt(judged: dict[str, Any]) -> list[int]:
 
 
 class Variance(Row):
-    """How much a metric differs between data sets, as a share of its mean (cv) or of its median (robust_cv)."""
+    """Variation of a metric between data sets, as a share of its mean (cv) or of its median (robust_cv)."""
 
     metric: str
     cv: float

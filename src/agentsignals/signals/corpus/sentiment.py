@@ -1,7 +1,6 @@
-"""What people feel, as far as somebody judged it: labels of single messages, and agent-traces's findings over all
-sessions.
+"""Sentiment of people's messages as labellers judged it, and agent-traces's findings over all sessions.
 
-The values of a whole store are of one labeller only: who gave most labels, then who gave the youngest.
+The values of a whole store are of one labeller only: the one with most labels, then with the youngest.
 """
 
 from __future__ import annotations

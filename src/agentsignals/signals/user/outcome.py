@@ -1,4 +1,4 @@
-"""How a session ended: was the work kept, taken back, praised, begun again."""
+"""Outcome of a session: was the work kept, taken back, praised, begun again."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from agentsignals.changes.regions import Region, records
 from agentsignals.model import Absent, Edit, ToolCall, to_iso
 from agentsignals.model.lazy import once
 from agentsignals.signals import Measured, Row, signals_with
-from agentsignals.views.calls import command_texts, lines_told
+from agentsignals.views.calls import command_texts, complete_lines
 from agentsignals.views.history import History, prints
 from agentsignals.views.session import Evidence, SessionView
 
@@ -21,7 +21,7 @@ OSCILLATES_AT = 2 / 3
 STEADY_REL = 0.5
 READDED_SHARE = 0.5
 LOOKED_BACK_CALLS = 200
-"""What was removed longer ago is no going back, and the work would grow with the square of a place's edits."""
+"""Removals longer ago are not compared: the work would grow with the square of a region's edits."""
 
 
 class Edited(Row, kw_only=True):
@@ -225,7 +225,7 @@ def edited_line_prints(view: SessionView, why: Evidence) -> dict[str, str] | Abs
     for call in [c for c in view.calls if c.seq in paths]:
         if call.seq in by_command:
             has_failed = call.status == "error"
-            for path, text in lines_told(call.command or "", paths[call.seq], has_failed=has_failed):
+            for path, text in complete_lines(call.command or "", paths[call.seq], has_failed=has_failed):
                 for changed in lines_of([text]).values():
                     lines.setdefault(path, set()).update(changed)
             continue

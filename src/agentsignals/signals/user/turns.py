@@ -14,7 +14,7 @@ from msgspec import Struct
 from agentsignals.model import Absent, Event, Step, ToolCall, decoded, to_iso
 from agentsignals.signals import Measured, Row, ratio, signals_with
 from agentsignals.views.history import History
-from agentsignals.views.session import FAILURES_UNSAID, OF_AGENT, Evidence, SessionView
+from agentsignals.views.session import FAILURES_UNKNOWN, OF_AGENT, Evidence, SessionView
 from agentsignals.views.working_time import Clock
 from agentsignals.words.agent_lexicon import asked, hedges, kind_of, other_language, seed_hedges
 from agentsignals.words.lexicon import clean
@@ -105,8 +105,8 @@ def tool_error_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     Pitfalls: Some errors are probing.
     Why: A rising rate is an agent that fights its environment.
     """
-    if not view.says_failures:
-        return FAILURES_UNSAID
+    if not view.records_failures:
+        return FAILURES_UNKNOWN
     failed, rejected = view.errors, view.rejected
     why.support(failed)
     why.denominator(view.answered)
@@ -181,7 +181,7 @@ def time_to_first_edit_s(view: SessionView, why: Evidence) -> Measured | Absent:
     if began is None or done is None:
         return Absent("missing_field", "timestamp")
     why.support([view.turns[0], first])
-    clock = view.made(Clock)
+    clock = view.derived(Clock)
     spans = [(span[0], min(span[1], done)) for span in clock.turns if span is not None and span[0] < done]
     return Measured((done - began) / SECOND, {"work_s": clock.between(*spans).work_s})
 
@@ -233,8 +233,8 @@ def tool_errors_by_type(view: SessionView, why: Evidence) -> list[ToolErrors] | 
     refused or stopped are not listed.
     Why: A wrong path, a stale edit and a red test call for different remedies.
     """
-    if not view.says_failures:
-        return FAILURES_UNSAID
+    if not view.records_failures:
+        return FAILURES_UNKNOWN
     cancelled = [c for c in view.by_status.get("cancelled", ()) if view.result_text(c).startswith(_SIBLING)]
     why.support(view.errors)
     why.counter(cancelled, "cancelled with another call:")
