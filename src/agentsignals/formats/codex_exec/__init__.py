@@ -18,8 +18,6 @@ PROFILE = Profile(
 )
 
 
-# What `codex exec --json` prints (design/formats.md#codex-exec): threads, turns, items. No times, models, prompts.
-
 _TYPES = ("turn.started", "turn.completed", "turn.failed", "item.started", "item.updated", "item.completed")
 
 
