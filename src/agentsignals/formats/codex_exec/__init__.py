@@ -1,4 +1,4 @@
-"""What is known of the items of `codex exec --json` that are calls of tools."""
+"""What `codex exec --json` prints (design/formats.md#codex-exec): threads, turns, items. No times, models, prompts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TYPES = ("turn.started", "turn.completed", "turn.failed", "item.started", "item
 
 
 def claims(head: Head) -> Claim | None:
-    """A `thread.started` that names its thread, or an item's record: a rollout of the same thread shares the key."""
+    """Claim a `thread.started` that names its thread, or an item's record. A rollout of the thread shares the key."""
     records = head.records
     ids = [r["thread_id"] for r in records if r.get("type") == "thread.started" and isinstance(r.get("thread_id"), str)]
     if ids:

@@ -1,4 +1,4 @@
-"""What is known of Copilot CLI: its homes and its tools."""
+"""Copilot CLI (design/formats.md#copilot-cli): `~/.copilot/session-state/<session>/events.jsonl`."""
 
 from __future__ import annotations
 
@@ -57,18 +57,16 @@ PROFILE = Profile(
 )
 
 
-# Copilot CLI `events.jsonl` (design/formats.md#copilot-cli): `~/.copilot/session-state/<session>/events.jsonl`.
-
 IN_VS_CODE = "vscodeVersion"
-"""Says in `session.start` that VS Code's extension wrote it: the `producer` is the same."""
+"""The field of `session.start` that says that VS Code's extension wrote it. The `producer` is the same."""
 _FAMILIES = frozenset(
     ("abort", "assistant", "hook", "permission", "session", "skill", "subagent", "system", "tool", "user")
 )
 
 
 def claims(head: Head) -> Claim | None:
-    """Events of `type`, `data` and `parentId`, their types dotted; `session.start` names the session, and VS Code where
-    it is that which wrote them."""
+    """Claim events of a dotted `type`, `data` and `parentId`, unless their `session.start` says that VS Code wrote
+    them."""
     events = [
         r
         for r in head.records

@@ -1,0 +1,353 @@
+"""The events of Copilot CLI. The structs hold only the fields that are read; the rest is skipped undecoded.
+
+An event is `{type, data, id, timestamp, parentId, agentId?}`. Sources: design/formats.md#copilot-cli, and the event
+schema of Copilot's SDK for events that no transcript at hand holds.
+"""
+
+# No annotations as text: the decoder would evaluate each by itself, which takes longer than all else here.
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Union
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+
+class Event(Struct, gc=False, tag_field="type"):
+    """An event. `agentId` names the subagent that it is of; the main agent has none."""
+
+    id: str | None = None
+    timestamp: str | None = None
+    agentId: str | None = None
+
+
+class Quiet(Event):
+    """An event without a row of its own: it repeats another, or says nothing about the conversation."""
+
+
+class Context(Struct, gc=False):
+    cwd: str | None = None
+    branch: str | None = None
+    repository: str | None = None
+
+
+class _Started(Struct, gc=False):
+    sessionId: str | None = None
+    copilotVersion: str | None = None
+    selectedModel: str | None = None
+    context: Context | None = None
+
+
+class Start(Event, tag="session.start"):
+    data: _Started = field(default_factory=_Started)
+
+
+class Resume(Event, tag="session.resume"):
+    data: _Started = field(default_factory=_Started)
+
+
+class ContextChanged(Event, tag="session.context_changed"):
+    data: Context = field(default_factory=Context)
+
+
+class _Model(Struct, gc=False):
+    newModel: str | None = None
+
+
+class ModelChange(Event, tag="session.model_change"):
+    data: _Model = field(default_factory=_Model)
+
+
+class _UserWords(Struct, gc=False):
+    """A prompt. `content` is what the person typed. `transformedContent`, with the program's additions, is not read."""
+
+    content: str = ""
+    source: str | None = None
+    delivery: str | None = None
+    isAutopilotContinuation: bool | None = None
+    attachments: Raw = Raw()
+
+
+class UserMessage(Event, tag="user.message"):
+    data: _UserWords = field(default_factory=_UserWords)
+
+
+class ToolRequest(Struct, gc=False):
+    toolCallId: str = ""
+    name: str = ""
+    arguments: Raw = Raw()
+    mcpServerName: str | None = None
+
+
+class _Answer(Struct, gc=False, kw_only=True):
+    messageId: str | None = None
+    apiCallId: str | None = None
+    content: str | None = None
+    model: str | None = None
+    outputTokens: int | None = None
+    toolRequests: list[ToolRequest] | None = None
+    reasoningText: str | None = None
+    reasoningOpaque: Raw = Raw()
+    encryptedContent: Raw = Raw()
+    parentToolCallId: str | None = None
+
+
+class AssistantMessage(Event, tag="assistant.message"):
+    data: _Answer = field(default_factory=_Answer)
+
+
+class _Thought(Struct, gc=False):
+    content: str = ""
+
+
+class AssistantReasoning(Event, tag="assistant.reasoning"):
+    data: _Thought = field(default_factory=_Thought)
+
+
+class _Begun(Struct, gc=False):
+    toolCallId: str = ""
+    toolName: str = ""
+    arguments: Raw = Raw()
+    mcpServerName: str | None = None
+    parentToolCallId: str | None = None
+
+
+class ToolStart(Event, tag="tool.execution_start"):
+    data: _Begun = field(default_factory=_Begun)
+
+
+class ToolUserRequested(Event, tag="tool.user_requested"):
+    data: _Begun = field(default_factory=_Begun)
+
+
+class Content(Struct, gc=False):
+    """A structured part of a result, such as the exit code of a shell."""
+
+    type: str = ""
+    exitCode: int | None = None
+
+
+class ToolResult(Struct, gc=False):
+    content: str | None = None
+    detailedContent: str | None = None
+    contents: list[Content] | None = None
+
+
+class ToolError(Struct, gc=False):
+    message: str | None = None
+    code: str | None = None
+
+
+class _Done(Struct, gc=False):
+    toolCallId: str = ""
+    success: bool | None = None
+    result: ToolResult | None = None
+    error: ToolError | None = None
+
+
+class ToolComplete(Event, tag="tool.execution_complete"):
+    data: _Done = field(default_factory=_Done)
+
+
+class Decision(Struct, gc=False):
+    kind: str = ""
+    feedback: str | None = None
+
+
+class _Permission(Struct, gc=False):
+    toolCallId: str | None = None
+    result: Decision | None = None
+
+
+class PermissionCompleted(Event, tag="permission.completed"):
+    data: _Permission = field(default_factory=_Permission)
+
+
+class Kind(Struct, gc=False):
+    type: str = ""
+    shellId: str | None = None
+    exitCode: int | None = None
+
+
+class _Notice(Struct, gc=False, kw_only=True):
+    """The data of most small events: a line of text under one of several names."""
+
+    content: str | None = None
+    message: str | None = None
+    reason: str | None = None
+    summary: str | None = None
+    name: str | None = None
+    agentName: str | None = None
+    newMode: str | None = None
+    title: str | None = None
+    infoType: str | None = None
+    kind: Kind | None = None
+
+    @property
+    def text(self) -> str:
+        texts = (self.content, self.message, self.summary, self.reason, self.name, self.agentName, self.newMode)
+        return next((text for text in texts if text), "")
+
+
+class Notice(Event):
+    data: _Notice = field(default_factory=_Notice)
+
+
+class SystemNotification(Notice, tag="system.notification"): ...
+
+
+class Info(Notice, tag="session.info"): ...
+
+
+class Warned(Notice, tag="session.warning"): ...
+
+
+class Error(Notice, tag="session.error"): ...
+
+
+class Abort(Notice, tag="abort"): ...
+
+
+class TitleChanged(Notice, tag="session.title_changed"): ...
+
+
+class Aside(Notice):
+    """Something that happened outside the conversation, told by its type and a line of text."""
+
+
+class _Compaction(Struct, gc=False, kw_only=True):
+    success: bool | None = None
+    trigger: str | None = None
+    preCompactionTokens: int | None = None
+    postCompactionTokens: int | None = None
+    summaryContent: str | None = None
+    preTruncationTokensInMessages: int | None = None
+    postTruncationTokensInMessages: int | None = None
+
+
+class CompactionComplete(Event, tag="session.compaction_complete"):
+    data: _Compaction = field(default_factory=_Compaction)
+
+
+class Truncation(Event, tag="session.truncation"):
+    data: _Compaction = field(default_factory=_Compaction)
+
+
+class Verdict(Struct, gc=False):
+    permissionDecision: str | None = None
+    permissionDecisionReason: str | None = None
+
+
+class _Hook(Struct, gc=False):
+    hookType: str | None = None
+    output: Verdict | None = None
+
+
+class HookEnd(Event, tag="hook.end"):
+    data: _Hook = field(default_factory=_Hook)
+
+
+class Usage(Struct, gc=False):
+    """Totals of a model's calls. Input holds cache reads and writes, output holds reasoning."""
+
+    inputTokens: int = 0
+    outputTokens: int = 0
+    cacheReadTokens: int | None = None
+    cacheWriteTokens: int | None = None
+    reasoningTokens: int | None = None
+
+
+class Requests(Struct, gc=False):
+    """Number of model calls. The `cost` next to it counts premium requests, which are no money."""
+
+    count: int | None = None
+
+
+class Metric(Struct, gc=False):
+    requests: Requests | None = None
+    usage: Usage | None = None
+
+
+class AgentMetric(Struct):
+    modelMetrics: dict[str, Metric] = field(default_factory=dict)
+
+
+class _Totals(Struct):
+    modelMetrics: dict[str, Metric] = field(default_factory=dict)
+    agentMetrics: dict[str, AgentMetric] | None = None
+
+
+class Shutdown(Event, tag="session.shutdown"):
+    data: _Totals = field(default_factory=_Totals)
+
+
+class Unknown(Struct, gc=False):
+    """An event of an unknown type, or with data of another shape than its type has."""
+
+    type: str = "untyped"
+    id: str | None = None
+    timestamp: str | None = None
+    agentId: str | None = None
+
+
+_ASIDES = (
+    "session.context_cleared", "session.handoff", "session.mode_changed", "session.snapshot_rewind",
+    "session.task_complete", "skill.invoked", "subagent.completed", "subagent.deselected", "subagent.failed",
+    "subagent.selected", "subagent.started",
+)  # fmt: skip
+_QUIET = (
+    "assistant.idle", "assistant.intent", "assistant.message_start", "assistant.turn_end", "assistant.turn_start",
+    "assistant.usage", "command.completed", "command.execute", "command.queued", "elicitation.completed",
+    "elicitation.requested", "exit_plan_mode.completed", "exit_plan_mode.requested", "hook.progress", "hook.start",
+    "permission.requested", "session.background_tasks_changed", "session.binary_asset", "session.compaction_start",
+    "session.idle", "session.mcp_servers_loaded", "session.permissions_changed", "session.plan_changed",
+    "session.remote_steerable_changed", "session.skills_loaded", "session.todos_changed", "session.tools_updated",
+    "session.usage_checkpoint", "session.usage_info", "session.workspace_file_changed", "subagent.configured",
+    "system.message", "tool.execution_partial_result", "tool.execution_progress", "tool.search_activated",
+    "user_input.completed", "user_input.requested",
+)  # fmt: skip
+
+
+def _each(base: type[Event], names: tuple[str, ...]) -> tuple[type[Struct], ...]:
+    return tuple(msgspec.defstruct(name.replace(".", "_"), [], bases=(base,), tag=name, gc=False) for name in names)
+
+
+_SHAPES: tuple[type[Struct], ...] = (
+    Start, Resume, ContextChanged, ModelChange, UserMessage, AssistantMessage, AssistantReasoning, ToolStart,
+    ToolUserRequested, ToolComplete, PermissionCompleted, SystemNotification, Info, Warned, Error, Abort, TitleChanged,
+    CompactionComplete, Truncation, HookEnd, Shutdown, *_each(Aside, _ASIDES), *_each(Quiet, _QUIET),
+)  # fmt: skip
+
+
+DECODER: msgspec.json.Decoder[Event | Unknown] = msgspec.json.Decoder(Union[_SHAPES])  # noqa: UP007  (made of a tuple)
+_decode_any = msgspec.json.Decoder(Unknown).decode
+
+
+_TYPES: dict[type, str] = {shape: str(shape.__struct_config__.tag) for shape in _SHAPES}
+_READ_TYPES = frozenset(_TYPES.values())
+
+
+def decode(data: memoryview | bytes) -> Event | Unknown:
+    """Decode a line. An event of a known type that can't be decoded raises, for `records.lines` to recover."""
+    try:
+        return DECODER.decode(data)
+    except msgspec.DecodeError:
+        event = _decode_any(data)
+        if event.type in _READ_TYPES:
+            raise
+        return event
+
+
+def tally(events: Sequence[Event | Unknown]) -> dict[str, int]:
+    """Count the events of each type."""
+    shapes = Counter(map(type, events))
+    counted = {_TYPES[shape]: times for shape, times in shapes.items() if shape is not Unknown}
+    if Unknown in shapes:
+        counted.update(Counter([kind_of(event) for event in events if isinstance(event, Unknown)]))
+    return counted
+
+
+def kind_of(event: Event | Unknown) -> str:
+    """Return the event's type, as counted in the artifact."""
+    return event.type if isinstance(event, Unknown) else _TYPES[type(event)]
