@@ -1,4 +1,9 @@
-"""What is known of Cursor's agent: its homes, and its tools in transcripts and in the IDE's database."""
+"""Cursor (design/formats.md#cursor): conversations in the database of its IDE, chats in those of its CLI, and
+transcripts `~/.cursor/projects/<cwd>/agent-transcripts/<id>/<id>.jsonl`, which both write.
+
+Transcripts are poor: who said what, and the calls. They have no ids, times, models or usage, and only few versions have
+results.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +13,7 @@ from typing import Any
 from msgspec import structs
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
-from agentsignals.formats.cursor_agent.database import DATABASE
-from agentsignals.formats.cursor_agent.store import STORE
+from agentsignals.formats.cursor_agent.database import CHATS, COMPOSERS
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import (
     ASIDE,
@@ -72,12 +76,6 @@ PROFILE = Profile(
 )
 
 
-# Cursor (design/formats.md#cursor): conversations in the database of its IDE, chats in those of its CLI,
-# transcripts `~/.cursor/projects/<cwd>/agent-transcripts/<id>/<id>.jsonl`, which both write.
-#
-# The transcripts are the poorest of formats: who said what, and the calls. No ids, times, models, usage; results in
-# few versions only.
-
 CARD = Card(
     material=(
         Material("real", "two transcripts that a collector recorded"),
@@ -100,8 +98,10 @@ _TRANSCRIPT = re.compile(r"/agent-transcripts/(?:[^/]+/)*([\w-]{8,})\.jsonl\Z")
 
 
 def claims(head: Head) -> Claim | None:
-    """Records that are `{role, message}` and nothing else: one id or time among them, and it is another format's; or
-    a document that a database gives."""
+    """Claim records that are `{role, message}` and nothing else, or a document of a database.
+
+    With an id or a time among them the records are of another format.
+    """
     for kind, session_id in (("cursorComposer", "composerId"), ("cursorChat", "agentId")):
         held = head.document.get(kind)
         if isinstance(held, dict):
@@ -114,7 +114,7 @@ def claims(head: Head) -> Claim | None:
 
 
 def session_of(path: str) -> str | None:
-    """The session that a transcript's place names: nothing in it does."""
+    """Return the session that the path of a transcript names. Nothing in the file does."""
     place = _TRANSCRIPT.search(path)
     return place[1] if place else None
 
@@ -135,7 +135,7 @@ FORMAT = Format(
     version=5,
     claims=claims,
     read=read_by("cursor_agent.reader"),
-    database=(DATABASE, STORE),
+    database=(COMPOSERS, CHATS),
     profile=PROFILE,
     card=CARD,
 )

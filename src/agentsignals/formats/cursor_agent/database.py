@@ -1,4 +1,9 @@
-"""JSON values of Cursor's rows, as far as they are what is asked for: other programs write them, too."""
+"""The databases of Cursor (design/formats.md#cursor): conversations of its IDE and chats of its command line.
+
+Each conversation becomes JSON Lines: its facts, then each of its bubbles or messages in the order that it lists them.
+Values are read by key, never all of them: such a file may be gigabytes, and holds credentials. Only fields that are
+named here go on.
+"""
 
 from __future__ import annotations
 
@@ -11,40 +16,25 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Ask, Database, Held
-from agentsignals.formats.records import UNREADABLE
+from agentsignals.formats.documents import as_text
+from agentsignals.formats.records import decoded
 
 AUTO = "default"
-"""Stands for a model that Cursor chose, and does not name."""
-
-_object = msgspec.json.Decoder(dict[str, Raw]).decode
-_list = msgspec.json.Decoder(list[Raw]).decode
-_string = msgspec.json.Decoder(str).decode
+"""Stands for a model that Cursor chose and does not name."""
 
 
 def fields(value: object) -> dict[str, Raw]:
-    """The fields of a JSON object; none where it is something else."""
-    try:
-        return _object(value) if isinstance(value, bytes | Raw) else {}
-    except UNREADABLE:
-        return {}
+    """Return the fields of a JSON object, or none. Other programs write these rows, too."""
+    return decoded(value, dict[str, Raw]) or {}
 
 
 def items(record: dict[str, Raw], name: str) -> list[Raw]:
-    """The items of the list of that name; none where it is something else."""
-    try:
-        return _list(record[name]) if name in record else []
-    except UNREADABLE:
-        return []
-
-
-def string(raw: Raw | None) -> str | None:
-    try:
-        return _string(raw) if raw is not None else None
-    except UNREADABLE:
-        return None
+    """Return the items of the list of that name, or none."""
+    return decoded(record.get(name), list[Raw]) or []
 
 
 def inside(value: object, *names: str) -> Any:
+    """Return the value at a path of names in nested dicts."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
@@ -58,73 +48,33 @@ def model_of(value: object) -> str | None:
     return nonempty(value) if value != AUTO else None
 
 
-# Chats that older versions of Cursor's IDE keep in the database of a workspace (design/formats.md#cursor): two
-# values of `ItemTable`, which holds credentials under other keys.
-
-_PANEL, _COMPOSERS = "workbench.panel.aichat.view.aichat.chatdata", "composer.composerData"
-_ROW = "SELECT rowid, value FROM ItemTable WHERE key = ?"
-_LISTS = ((_PANEL, "tabs", "tabId", "bubbles"), (_COMPOSERS, "allComposers", "composerId", "conversation"))
-"""Under which key, in which list, with which name of its id and of its bubbles."""
-_WHO = {"user": 1, "ai": 2, "assistant": 2}
+def _line(record: dict[str, Any]) -> bytes:
+    """Encode one line of JSON. A raw value may have line breaks between its tokens."""
+    return msgspec.json.encode(record).replace(b"\n", b" ").replace(b"\r", b" ") + b"\n"
 
 
-def held(ask: Ask) -> Iterator[tuple[str, int, dict[str, Raw], list[Raw]]]:
-    """Each chat: its id, the row that it stands in, what is said of it, its bubbles. One without bubbles is a name in a
-    list: its bubbles are in the database of all workspaces."""
-    for key, name, id_name, bubbles_name in _LISTS:
-        for row, value in ask(_ROW, key):
-            for raw in items(fields(value), name):
-                chat = fields(raw)
-                chat_id, bubbles = string(chat.get(id_name)), items(chat, bubbles_name)
-                if chat_id and bubbles:
-                    yield chat_id, row, chat, bubbles
+# -- conversations of the IDE ("composers")
 
-
-def described(chat_id: str, chat: dict[str, Raw]) -> dict[str, Any]:
-    """What the record of a conversation says, of a chat."""
-    title = chat.get("chatTitle", chat.get("name"))
-    return {"composerId": chat_id, **({"name": title} if title is not None else {})}
-
-
-def bubble(raw: Raw) -> dict[str, Raw]:
-    """A bubble as newer versions write it: who speaks is a number there."""
-    record = fields(raw)
-    who = _WHO.get(string(record.get("type")) or "")
-    if who is not None:
-        record["type"] = Raw(str(who).encode())
-    if "text" not in record and "rawText" in record:
-        record["text"] = record["rawText"]
-    return record
-
-
-# Cursor's IDE database (design/formats.md#cursor): a conversation ("composer") as JSON Lines, what is said of it
-# and then each of its bubbles in the order that it lists them.
-#
-# Values are read by key, never all of them: such a file may be gigabytes, and holds credentials. Of a value only
-# the fields that are named here go on.
-
-BEGINS = b'{"cursorComposer":'
-"""How a document of this kind begins."""
+COMPOSER_BEGINS = b'{"cursorComposer":'
+"""Beginning of a document of this kind."""
 
 _COMPOSER = ("name", "createdAt", "lastUpdatedAt", "status", "modelConfig", "workspaceIdentifier", "subagentInfo", "_v")
 _BUBBLE = (
-    *("type", "text", "createdAt", "thinking", "tokenCount", "modelInfo", "capabilityType", "errorDetails"),
-    *("isSimulatedMsg", "images", "workspaceUris"),
-)
+    "type", "text", "createdAt", "thinking", "tokenCount", "modelInfo", "capabilityType", "errorDetails",
+    "isSimulatedMsg", "images", "workspaceUris",
+)  # fmt: skip
 _TOOL = (
-    *("tool", "name", "status", "toolCallId", "modelCallId", "rawArgs", "params", "result", "error"),
-    *("userDecision", "additionalData"),
-)
+    "tool", "name", "status", "toolCallId", "modelCallId", "rawArgs", "params", "result", "error", "userDecision",
+    "additionalData",
+)  # fmt: skip
 _VALUE = "SELECT value FROM cursorDiskKV WHERE key = ?"
-_COMPOSERS_DATABASE = (
-    "SELECT key, rowid FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' ORDER BY key"
-)
+_COMPOSERS = "SELECT key, rowid FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' ORDER BY key"
 _BUBBLES = "SELECT count(*), max(rowid) FROM cursorDiskKV WHERE key >= ? AND key < ?"
 _NO_CONTENT = f"composer.content.{hashlib.sha256(b'').hexdigest()}"
 MOST_CONTENT_BYTES = 1024 * 1024
-"""Of a file that an edit left, or found: a larger one is no source."""
+"""A larger file before or after an edit is no source."""
 MOST_CONTENTS_BYTES = 32 * 1024 * 1024
-"""Of all that a conversation's edits left and found: a quarter of what a document may have."""
+"""All files before and after the edits of a conversation: a quarter of what a document may have."""
 
 
 class _Header(Struct, gc=False):
@@ -137,53 +87,60 @@ class _Header(Struct, gc=False):
 
 
 class _Contents(Struct, gc=False):
-    """What an edit's result names: the file as it was, and as it is."""
+    """Names of the file before and after an edit."""
 
     beforeContentId: str | None = None
     afterContentId: str | None = None
 
 
-_header = msgspec.json.Decoder(_Header).decode
-_contents = msgspec.json.Decoder(_Contents).decode
+def composer_sessions(ask: Ask) -> Iterator[Held]:
+    """Yield every conversation, by the keys alone.
 
-
-def sessions(ask: Ask) -> Iterator[Held]:
-    """Every conversation, by the keys alone. A value that is written gets a new row (the key is `UNIQUE ON CONFLICT
-    REPLACE`), whose number tells that it was."""
+    A value that is written gets a new row (the key is `UNIQUE ON CONFLICT REPLACE`), whose number tells that it was.
+    """
     listed = set[bytes]()
-    for session in _composers(ask) if "cursorDiskKV" in ask.tables else ():
-        listed.add(session.session_id)
-        yield session
-    for chat_id, row, _, bubbles in held(ask):
-        if (key := _key(chat_id).encode()) not in listed:
-            listed.add(key)
-            yield Held(key, 0, len(bubbles), mark=row)
+    if "cursorDiskKV" in ask.tables:
+        headed = "composerHeaders" in ask.tables
+        times = dict(ask("SELECT composerId, lastUpdatedAt FROM composerHeaders")) if headed else {}
+        for key, row in ask(_COMPOSERS):
+            composer_id = key[len(b"composerData:") :]
+            ((bubbles, last),) = ask(_BUBBLES, *_bounds(composer_id.decode()))
+            changed = times.get(composer_id)
+            changed_ms = changed if isinstance(changed, int) else 0
+            session_id = _file_name(composer_id.decode())
+            listed.add(session_id)
+            yield Held(session_id, changed_ms, bubbles + 1, mark=max(row, last or 0))
+    for chat_id, row, _, bubbles in _panel_chats(ask):
+        if (session_id := _file_name(chat_id)) not in listed:
+            listed.add(session_id)
+            yield Held(session_id, 0, len(bubbles), mark=row)
 
 
-def _composers(ask: Ask) -> Iterator[Held]:
-    headed = "composerHeaders" in ask.tables
-    times = dict(ask("SELECT composerId, lastUpdatedAt FROM composerHeaders")) if headed else {}
-    for key, row in ask(_COMPOSERS_DATABASE):
-        composer_id = key[len(b"composerData:") :]
-        ((bubbles, last),) = ask(_BUBBLES, *_bounds(composer_id.decode()))
-        changed = times.get(composer_id)
-        changed_ms = changed if isinstance(changed, int) else 0
-        yield Held(_key(composer_id.decode()).encode(), changed_ms, bubbles + 1, mark=max(row, last or 0))
+def composer_document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
+    """Yield the lines of a conversation.
 
-
-def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
-    """A conversation. A bubble that it lists and nothing holds any more stands as `missing`; what is no JSON object
-    becomes `null`, which the reader counts as a record that it can't read."""
+    A bubble that it lists and nothing holds any more is `missing`. A bubble that is no JSON object becomes `null`,
+    which the reader counts as a record that it can't read.
+    """
     composer_id = unquote(session_id.decode())
     row = next(ask(_VALUE, f"composerData:{composer_id}"), None) if "cursorDiskKV" in ask.tables else None
     if row is None:
-        for chat_id, _, chat, raws in held(ask):
+        for chat_id, _, chat, raws in _panel_chats(ask):
             if chat_id == composer_id:
-                yield _line({"cursorComposer": described(chat_id, chat)})
-                yield from (_bubble(bubble(raw), {}) for raw in raws)
+                title = chat.get("chatTitle", chat.get("name"))
+                named = {"name": title} if title is not None else {}
+                yield _line({"cursorComposer": {"composerId": chat_id, **named}})
+                for raw in raws:
+                    bubble = fields(raw)
+                    who = _PANEL_ROLES.get(decoded(bubble.get("type"), str) or "")
+                    if who is not None:  # newer versions have a number here
+                        bubble["type"] = Raw(str(who).encode())
+                    if "text" not in bubble and "rawText" in bubble:
+                        bubble["text"] = bubble["rawText"]
+                    yield _bubble(bubble, {})
         return
     composer = fields(row[0])
-    listed = [header for raw in items(composer, "fullConversationHeadersOnly") if (header := _headed(raw))]
+    listed = [header for raw in items(composer, "fullConversationHeadersOnly") if (header := decoded(raw, _Header))]
     headers = list({header.bubbleId: header for header in listed}.values())
     ((bubbles, _),) = ask(_BUBBLES, *_bounds(composer_id))
     about = {"composerId": composer_id, **_named(composer, _COMPOSER), "unlisted": max(bubbles - len(headers), 0)}
@@ -192,7 +149,7 @@ def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
         yield from (_bubble(fields(raw), {}) for raw in items(composer, "conversation"))
         return
     within = fields(composer.get("conversationMap"))
-    contents = _Kept(ask)
+    contents = _Contained(ask)
     for header in headers:
         head: dict[str, Any] = {"bubbleId": header.bubbleId}
         if header.createdAt is not None:  # the bubble's is that of the last time the conversation was built anew
@@ -207,22 +164,21 @@ def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
             yield _bubble(fields(value), head, contents)
 
 
-class _Kept:
-    """The files that edits found and left, as long as there is room for more."""
+class _Contained:
+    """The files before and after edits, as long as there is room for more."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self._left = MOST_CONTENTS_BYTES
 
     def of(self, result: Raw) -> dict[str, str]:
-        """What the result of an edit names, as text."""
-        if b"ContentId" not in bytes(result):
+        """Return the file before and after an edit, as the result of the edit names them."""
+        contents = None
+        if b"ContentId" in bytes(result):
+            contents = decoded(decoded(result, str), _Contents)
+        if contents is None:
             return {}
-        try:
-            named = _contents(msgspec.json.decode(result, type=str).encode())
-        except UNREADABLE:
-            return {}
-        before, after = self._content(named.beforeContentId), self._content(named.afterContentId)
+        before, after = self._content(contents.beforeContentId), self._content(contents.afterContentId)
         return {} if before is None or after is None else {"before": before, "after": after}
 
     def _content(self, name: str | None) -> str | None:
@@ -237,7 +193,7 @@ class _Kept:
         return row[0].decode("utf-8", "replace")
 
 
-def _bubble(bubble: dict[str, Raw], head: dict[str, Any], contents: _Kept | None = None) -> bytes:
+def _bubble(bubble: dict[str, Raw], head: dict[str, Any], contents: _Contained | None = None) -> bytes:
     if not bubble:
         return b"null\n"
     tool = fields(bubble.get("toolFormerData"))
@@ -249,35 +205,160 @@ def _bubble(bubble: dict[str, Raw], head: dict[str, Any], contents: _Kept | None
     return _line(named)
 
 
-def _line(record: dict[str, Any]) -> bytes:
-    """One line of JSON: between its values a raw one may have line breaks."""
-    return msgspec.json.encode(record).replace(b"\n", b" ").replace(b"\r", b" ") + b"\n"
-
-
 def _named(record: dict[str, Raw], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: record[name] for name in names if name in record}
 
 
-def _headed(raw: Raw) -> _Header | None:
-    try:
-        return _header(raw)
-    except UNREADABLE:
-        return None
-
-
 def _bounds(composer_id: str) -> tuple[str, str]:
-    """Between which the keys of a conversation's bubbles are: `;` is what comes after `:`."""
+    """Return the bounds of the keys of a conversation's bubbles. `;` is the character after `:`."""
     return f"bubbleId:{composer_id}:", f"bubbleId:{composer_id};"
 
 
-def _key(composer_id: str) -> str:
-    """A conversation's id as the name of a file: a subagent's may hold a line break."""
-    return composer_id if composer_id.isprintable() and "%" not in composer_id else quote(composer_id)
+def _file_name(composer_id: str) -> bytes:
+    """Return a conversation's id as the name of a file. A subagent's id may hold a line break."""
+    return (composer_id if composer_id.isprintable() and "%" not in composer_id else quote(composer_id)).encode()
 
 
-DATABASE = Database(
+# Chats that older versions keep in the database of a workspace, in two values of `ItemTable`. It holds credentials under
+# other keys.
+
+_PANEL_LISTS = (
+    ("workbench.panel.aichat.view.aichat.chatdata", "tabs", "tabId", "bubbles"),
+    ("composer.composerData", "allComposers", "composerId", "conversation"),
+)
+"""A key, the list in its value, and the names of a chat's id and its bubbles."""
+_PANEL_ROLES = {"user": 1, "ai": 2, "assistant": 2}
+
+
+def _panel_chats(ask: Ask) -> Iterator[tuple[str, int, dict[str, Raw], list[Raw]]]:
+    """Yield each chat with bubbles: its id, its row, its fields, its bubbles. Others are only names in a list."""
+    for key, name, id_name, bubbles_name in _PANEL_LISTS:
+        for row, value in ask("SELECT rowid, value FROM ItemTable WHERE key = ?", key):
+            for raw in items(fields(value), name):
+                chat = fields(raw)
+                chat_id, bubbles = decoded(chat.get(id_name), str), items(chat, bubbles_name)
+                if chat_id and bubbles:
+                    yield chat_id, row, chat, bubbles
+
+
+# -- chats of the command line: messages as lines of a transcript, with what came of each call
+# Messages are JSON, named by their hash. The latest root lists them in order, in Protocol Buffers' wire format.
+
+CHAT_BEGINS = b'{"cursorChat":'
+"""Beginning of a document of this kind."""
+COMPACTED = b'"is_summary":true'
+"""Part of the document of a chat whose earlier messages a summary has replaced."""
+
+_ABOUT = ("agentId", "name", "createdAt", "lastUsedModel", "subagentInfo")
+_META, _BLOB = "SELECT value FROM meta WHERE key = '0'", "SELECT data FROM blobs WHERE id = ?"
+_MESSAGES, _HASH_BYTES = 1, 32
+"""The field of a root that names a message, and the length of its name."""
+_VARINT, _EIGHT, _LENGTH, _FOUR = 0, 1, 2, 5
+"""Kinds of fields (protobuf.dev/programming-guides/encoding)."""
+_ENDED = {"success": "ok", "error": "error", "failure": "error", "rejected": "rejected"}
+
+
+def chat_sessions(ask: Ask) -> Iterator[Held]:
+    """Yield the one chat of a database. Each change of it has a root of its own."""
+    about = _about(ask)
+    agent_id, root = about.get("agentId"), about.get("latestRootBlobId")
+    if isinstance(agent_id, str) and isinstance(root, str):
+        ((blobs,),) = ask("SELECT count(id) FROM blobs")
+        yield Held(agent_id.encode(), 0, blobs, mark=int.from_bytes(root.encode()[:8], "big"))
+
+
+def chat_document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
+    """Yield the lines of a chat. A listed message that is gone, or no JSON object, becomes `null`: the reader counts
+    it."""
+    about = _about(ask)
+    if about.get("agentId") != session_id.decode():
+        return
+    yield _line({"cursorChat": {name: about[name] for name in _ABOUT if name in about}})
+    root = next(ask(_BLOB, about.get("latestRootBlobId")), (b"",))[0]
+    for name in _listed(root if isinstance(root, bytes) else b""):
+        (data,) = next(ask(_BLOB, name), (None,))
+        message = decoded(data, dict[str, Any])
+        yield _line(_message(message)) if message else b"null\n"
+
+
+def _about(ask: Ask) -> dict[str, Any]:
+    """Return the facts of the chat: JSON, its bytes written as hexadecimal digits."""
+    value = next(ask(_META), (None,))[0]
+    text = value if isinstance(value, bytes) else b""
+    try:
+        text = text if text[:1] == b"{" else bytes.fromhex(text.decode())
+    except ValueError:
+        return {}
+    return decoded(text, dict[str, Any]) or {}
+
+
+def _listed(data: bytes) -> Iterator[str]:
+    """Yield the names of the messages that a root lists, as far as it can be read."""
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        kind, length = tag & 7, {_EIGHT: 8, _FOUR: 4}.get(tag & 7, 0)
+        if kind in (_VARINT, _LENGTH):
+            length, at = _varint(data, at)
+        elif not length:
+            return
+        if kind == _LENGTH and tag >> 3 == _MESSAGES and length == _HASH_BYTES:
+            yield data[at : at + length].hex()
+        at += 0 if kind == _VARINT else length
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(data):
+        byte = data[at]
+        value, at, shift = value | (byte & 127) << shift, at + 1, shift + 7
+        if byte < 128 or shift > 63:  # seven bits a byte; the eighth says that there are more
+            break
+    return value, at
+
+
+def _message(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message as a transcript has it."""
+    content, cursor = message.get("content"), inside(message, "providerOptions", "cursor")
+    blocks = content if isinstance(content, list) else [{"type": "text", "text": as_text(content)}]
+    result = inside(cursor, "highLevelToolCallResult")
+    models = (inside(block, "providerOptions", "cursor", "modelName") for block in blocks)
+    return {
+        "role": message.get("role") if isinstance(message.get("role"), str) else None,
+        "message": {"content": [_block(block, result) for block in blocks if isinstance(block, dict)]},
+        "model": next((model for model in models if isinstance(model, str)), None),
+        "is_summary": inside(cursor, "isSummary") is True,
+    }
+
+
+def _block(block: dict[str, Any], result: object) -> dict[str, Any]:
+    kind = block.get("type")
+    if kind == "reasoning":
+        return {"type": "thinking", "thinking": as_text(block.get("text"))}
+    if kind == "tool-call":
+        arguments = block.get("args")
+        ids = {"id": as_text(block.get("toolCallId")), "name": as_text(block.get("toolName"))}
+        return {"type": "tool_use", **ids, "input": arguments if isinstance(arguments, dict) else {}}
+    if kind == "tool-result":
+        text = as_text(block.get("result") or block.get("experimental_content"))
+        ids = {"tool_use_id": as_text(block.get("toolCallId")), "name": as_text(block.get("toolName"))}
+        # A command that failed is no error: the kind of its output says that it failed.
+        output = inside(result, "output")
+        status = next((_ENDED[name] for name in _ENDED if inside(output, name) is not None), None)
+        if status is None:
+            status = "error" if True in (inside(result, "isError"), inside(output, "isError")) else "ok"
+        return {"type": "tool_result", **ids, "content": text, "status": status}
+    if kind == "redacted-reasoning":
+        return {"type": "thinking", "thinking": ""}
+    return {"type": as_text(kind), "text": as_text(block.get("text"))}
+
+
+COMPOSERS = Database(
     columns={"ItemTable": ("key", "value")},
     some_have={"cursorDiskKV": ("key", "value"), "composerHeaders": ("composerId", "lastUpdatedAt")},
-    sessions=sessions,
-    document=document,
+    sessions=composer_sessions,
+    document=composer_document,
+)
+CHATS = Database(
+    columns={"meta": ("key", "value"), "blobs": ("id", "data")}, sessions=chat_sessions, document=chat_document
 )

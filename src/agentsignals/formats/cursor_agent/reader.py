@@ -1,7 +1,6 @@
-"""The Cursor sessions of one family: conversations of its IDE (`composer`), else chats of its CLI (`store`), else
-transcripts; the latter two are read here.
+"""Read Cursor sessions: conversations of its IDE, else chats of its CLI, else transcripts.
 
-A session has a transcript beside what lies in a database, which says what calls came to.
+A session in a database has a transcript, too. The database says more, so it counts.
 """
 
 from __future__ import annotations
@@ -15,23 +14,307 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from agentsignals.changes.hunks import Hunk
+from agentsignals.changes.hunks import Hunk, between, created, trimmed
 from agentsignals.formats import Input, Reading
+from agentsignals.formats.bounds import whole
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.cursor_agent import PROFILE, composer, session_of, store
-from agentsignals.formats.cursor_agent.database import BEGINS, inside, model_of, nonempty
-from agentsignals.formats.documents import saw_again
+from agentsignals.formats.cursor_agent import PROFILE, session_of
+from agentsignals.formats.cursor_agent.database import (
+    CHAT_BEGINS,
+    COMPACTED,
+    COMPOSER_BEGINS,
+    inside,
+    model_of,
+    nonempty,
+)
+from agentsignals.formats.documents import as_text, saw_again
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
-from agentsignals.formats.records import lines, read_before, saw
-from agentsignals.model import EPOCH, CallStatus, Session, Step, logged_ms
+from agentsignals.formats.records import decoded, decoder, lines, read_before, saw
+from agentsignals.formats.usage import tokens_of
+from agentsignals.model import EPOCH, CallStatus, Session, Step, ToolCall, logged_iso, logged_ms
+
+
+def read(inputs: list[Input]) -> Reading:
+    """Read each session once: the longest conversation of an id, or else a chat or a transcript."""
+    conversations: dict[str, list[tuple[Input, Conversation]]] = {}
+    named: dict[str, list[Input]] = {}
+    for source in inputs:
+        if bytes(source.data[: len(COMPOSER_BEGINS)]) == COMPOSER_BEGINS:
+            conversation = conversation_of(source)
+            session_id = nonempty(conversation.about.get("composerId")) or source.artifact.artifact_id
+            conversations.setdefault(session_id, []).append((source, conversation))
+        else:
+            named.setdefault(_session_of(source), []).append(source)
+    sessions: list[Session] = []
+    for session_id in sorted(conversations.keys() | named.keys()):
+        session = _longest(session_id, conversations.get(session_id, []))
+        if session is not None:
+            sessions.append(session)
+            for source in named.get(session_id, []):
+                _repeats(source, "the conversation in the IDE's database")
+        elif session_id in named:
+            sessions += _read_transcript(session_id, named[session_id])
+    return Reading(sessions)
+
+
+# -- conversations of the IDE: each bubble is a record
+
+PERSON, AGENT = 1, 2
+"""Values of a bubble's `type`."""
+COMPACTION = 22
+"""The `capabilityType` of the mark of a compaction."""
+_STATUSES: dict[str, CallStatus] = {"completed": "ok", "error": "error", "cancelled": "cancelled"}
+_RUNNING = ("loading", "pending")
+_PATHS = ("relativeWorkspacePath", "targetFile", "effectiveUri", "path", "targetDirectory")
+
+
+class Tool(Struct, gc=False, kw_only=True):
+    """A call and its result. `params`, `rawArgs` and `result` are JSON in a string."""
+
+    name: str | None = None
+    tool: object = None
+    status: str | None = None
+    toolCallId: str | None = None
+    modelCallId: str | None = None
+    rawArgs: object = None
+    params: object = None
+    result: object = None
+    error: object = None
+    userDecision: object = None
+    additionalData: object = None
+
+
+class Bubble(Struct, gc=False, kw_only=True):
+    """A bubble, or the facts of the conversation."""
+
+    cursorComposer: dict[str, Any] | None = None
+    bubbleId: str = ""
+    type: object = None
+    text: str | None = None
+    createdAt: object = None
+    thinking: object = None
+    toolFormerData: Tool | None = None
+    tokenCount: object = None
+    modelInfo: object = None
+    capabilityType: object = None
+    errorDetails: object = None
+    isSimulatedMsg: object = None
+    images: object = None
+    workspaceUris: object = None
+    missing: bool = False
+    before: str | None = None
+    after: str | None = None
+
+    @property
+    def kind(self) -> str:
+        if self.cursorComposer is not None:
+            return "conversation"
+        who = {PERSON: "person", AGENT: "agent"}.get(self.type if isinstance(self.type, int) else 0, "other")
+        return f"bubble.{who}.missing" if self.missing else f"bubble.{who}"
+
+
+class Conversation(Struct):
+    """The facts of a conversation, and its bubbles with their lines."""
+
+    about: dict[str, Any] = {}
+    bubbles: list[tuple[int, Bubble]] = []
+
+
+def conversation_of(source: Input) -> Conversation:
+    """Return the conversation of a document. Each bubble is counted."""
+    conversation = Conversation()
+    for line, bubble in lines(source.data, source.artifact, decoder(Bubble).decode):
+        saw(source.artifact, bubble.kind)
+        if bubble.cursorComposer is None:
+            conversation.bubbles.append((line, bubble))
+        else:
+            conversation.about = bubble.cursorComposer
+    return conversation
+
+
+def _longest(session_id: str, copies: list[tuple[Input, Conversation]]) -> Session | None:
+    """Read the copy with most bubbles. None for a draft that was never sent, or an emptied conversation."""
+    if not copies:
+        return None
+    source, kept = max(copies, key=lambda copy: (len(copy[1].bubbles), len(copy[0].data), copy[0].artifact.sha256))
+    for other, _ in copies:
+        if other is not source:
+            other.artifact.note = f"an earlier copy of {source.artifact.path}, which counts"
+            saw_again(other.artifact)
+    unlisted = kept.about.get("unlisted")
+    if unlisted:
+        source.artifact.note = f"{unlisted} bubbles that the conversation does not list are not read"
+    if not kept.bubbles:
+        source.artifact.note = source.artifact.note or "a draft: nothing was sent"
+        return None
+    reader = ConversationReader(source.session(session_id, "cursor-agent", PROFILE.agent), kept.about)
+    for line, bubble in kept.bubbles:
+        reader.take(line, bubble)
+    return reader.finish()
+
+
+class ConversationReader:
+    """Reads one conversation of the IDE."""
+
+    def __init__(self, session: Session, about: dict[str, Any]) -> None:
+        session.title = nonempty(about.get("name"))
+        session.parent_session_id = nonempty(inside(about, "subagentInfo", "parentComposerId"))
+        session.started_at = logged_ms(about.get("createdAt"))
+        self.builder = SessionBuilder(session, PROFILE)
+        workspace = inside(about, "workspaceIdentifier", "uri")
+        self.builder.where(nonempty(inside(workspace, "fsPath")) or nonempty(inside(workspace, "path")))
+        self.model = model_of(inside(about, "modelConfig", "modelName"))
+        self.aborted = about.get("status") == "aborted"
+        self._step: Step | None = None
+        self._model_call: str | None = None
+        self._called = False
+
+    def take(self, line: int, bubble: Bubble) -> None:
+        self.builder.line = line
+        created_at = bubble.createdAt
+        at = logged_iso(created_at) if isinstance(created_at, str) else logged_ms(created_at)
+        if bubble.missing:
+            self.builder.event("meta", "a bubble that is listed, and no longer stored", at)
+        elif bubble.type == PERSON:
+            self._person(bubble, at)
+        elif bubble.type == AGENT:
+            self._agent(bubble, at)
+        else:
+            self.builder.event("unknown", f"bubble of type {str(bubble.type)[:80]}", at)
+
+    def finish(self) -> Session:
+        if self.aborted:
+            self.builder.event("interrupt", "aborted")
+        return self.builder.finish()
+
+    def _person(self, bubble: Bubble, at: int | None) -> None:
+        self._step = None
+        folder = bubble.workspaceUris[0] if isinstance(bubble.workspaceUris, list) and bubble.workspaceUris else None
+        if isinstance(folder, str) and folder.startswith("file:///"):
+            self.builder.where(folder.removeprefix("file://"))
+        if named := nonempty(inside(bubble.modelInfo, "modelName")):
+            self.model = model_of(named)
+        text = (bubble.text or "").strip()
+        if bubble.isSimulatedMsg is True:
+            self.builder.event("notification", text, at)
+        else:
+            by_person = not self.builder.session.parent_session_id
+            self.builder.prompt(text, at, by_person=by_person, attached=bool(bubble.images), model=self.model)
+
+    def _agent(self, bubble: Bubble, at: int | None) -> None:
+        tool = bubble.toolFormerData
+        thinking = bubble.thinking if isinstance(bubble.thinking, str) else nonempty(inside(bubble.thinking, "text"))
+        words = "" if tool is not None and _json(bubble.text) else bubble.text or ""  # an edit's diff once more
+        message = nonempty(inside(bubble.errorDetails, "message"))
+        tokens = tokens_of(bubble.tokenCount if isinstance(bubble.tokenCount, dict) else None, "apart")
+        counted = any((tokens.input, tokens.output))  # 0 means that nothing was counted, which is the rule
+        if bubble.capabilityType == COMPACTION:
+            self.builder.event("compaction", "{}", at)
+        if not (thinking or words.strip() or tool is not None or message or counted):
+            return  # an empty place
+        # A model call thinks, speaks, and asks for tools: what is said after these is the next call's. Two calls of
+        # tools belong to one model call if they name it.
+        step, model_call = self._step, tool.modelCallId if tool is not None else None
+        if step is None or (self._called and (model_call is None or model_call != self._model_call)):
+            step = self.builder.step(None, self.model, at)
+        self._step, self._model_call, self._called = step, model_call, tool is not None
+        if counted:
+            step.input_tokens, step.output_tokens = (
+                more if before is None else before + (more or 0)
+                for before, more in ((step.input_tokens, tokens.input), (step.output_tokens, tokens.output))
+            )
+        if thinking:
+            self.builder.event("thinking", thinking, at, step)
+        if words.strip():
+            self.builder.event("text", words, at, step)
+        if tool is not None:
+            self._call(tool, bubble, at, step)
+        if message:
+            self.builder.event("api_error", message, at, step)
+
+    def _call(self, tool: Tool, bubble: Bubble, at: int | None, step: Step) -> None:
+        name = tool.name or (f"tool_{tool.tool}" if isinstance(tool.tool, int) else "")
+        kind = PROFILE.tool(name)
+        params, result = _json(tool.params) or {}, _json(tool.result) or {}
+        arguments = _json(tool.rawArgs) or params
+        path = next((text for key in _PATHS if (text := nonempty(params.get(key)))), None)
+        call = self.builder.call(
+            tool.toolCallId or bubble.bubbleId or f"#{len(self.builder.session.tool_calls)}",
+            name,
+            msgspec.json.encode(arguments),
+            kind,
+            at,
+            step,
+            path=None if any(key in arguments for key in (kind.path if kind else ())) else path,
+            folder=nonempty(params.get("cwd")),
+        )
+        status = _status(tool, result)
+        if status != "none":
+            code = whole(result.get("exitCodeV2", result.get("exitCode")))
+            error = _json(tool.error) or {}
+            texts = (
+                error.get("modelVisibleErrorMessage"), error.get("clientVisibleErrorMessage"),
+                result.get("output"), result.get("contents"),
+            )  # fmt: skip
+            text = next((text for text in texts if isinstance(text, str) and text), as_text(tool.error or tool.result))
+            self.builder.result(call.call_id, text, status, None, call.thread, code)
+            if tool.status not in _STATUSES and tool.status is not None:
+                self.builder.event("unknown", f"status {tool.status[:80]}", at, step)
+        if call.class_ == "edit" and call.status in ("ok", "unknown"):
+            self._edit(call, bubble, result)
+
+    def _edit(self, call: ToolCall, bubble: Bubble, result: dict[str, Any]) -> None:
+        chunks = inside(result, "diff", "chunks")
+        hunks = [hunk for chunk in chunks if (hunk := _hunk(chunk))] if isinstance(chunks, list) else []
+        if call.name == "delete_file":
+            self.builder.edit(call, None, "delete", [Hunk(added=0, whole_file=True)])
+        elif bubble.before == "" and bubble.after is not None:
+            self.builder.edit(call, None, "create", [created(bubble.after)])
+        elif bubble.before is not None and bubble.after is not None:
+            self.builder.edit(call, None, "modify", between(bubble.before, bubble.after))
+        elif hunks:
+            self.builder.edit(call, None, "create" if result.get("fileWasCreated") is True else "modify", hunks)
+        else:
+            record_arguments(self.builder, call)
+
+
+def _status(tool: Tool, result: dict[str, Any]) -> CallStatus:
+    """Return the status of a call. One that failed is `completed`, and so is one that the person refused."""
+    if tool.status in _RUNNING:
+        return "none"
+    further = inside(tool.additionalData, "status")
+    if result.get("rejected") is True or tool.userDecision == "rejected" or further == "rejected":
+        return "rejected"
+    if tool.status != "cancelled" and (further == "error" or tool.error):
+        return "error"
+    if tool.status in _STATUSES:
+        return _STATUSES[tool.status]
+    return "unknown" if tool.result else "none"
+
+
+def _hunk(chunk: object) -> Hunk | None:
+    """Read a place of a diff. Such a record leaves out a line number of 0."""
+    diff = nonempty(inside(chunk, "diffString"))
+    old, new = inside(chunk, "oldStart"), inside(chunk, "newStart")
+    at = (old if isinstance(old, int) else 1, new if isinstance(new, int) else 1)
+    return trimmed(max(at[0], 1), max(at[1], 1), diff.removesuffix("\n").split("\n")) if diff else None
+
+
+def _json(value: object) -> dict[str, Any] | None:
+    """Return a JSON object, or the one that a string holds. None if it is empty or something else."""
+    if isinstance(value, str) and value[:1] == "{":
+        value = decoded(value, dict[str, Any])
+    return value if isinstance(value, dict) and value else None
+
+
+# -- chats of the CLI, and transcripts
 
 _QUERY, _END = "<user_query>", "</user_query>"
 _CONTEXT = re.compile(r"\s*<([a-z_]+)>.*?</\1>\s*", re.DOTALL)
 _TIME = re.compile(
     r"<timestamp>\w+, (\w{3} \d{1,2}, \d{4}, \d{1,2}:\d\d [AP]M) \(UTC([+-]\d{1,2})?(?::(\d\d))?\)</timestamp>"
 )
-
 _OF_A_PERSON = frozenset(("text", "image", "tool_result"))
 
 
@@ -52,9 +335,8 @@ class Message(Struct, gc=False):
     content: str | list[Block] | None = None
 
 
-class Record(Struct, gc=False, kw_only=True):
-    """A message, or `{type: turn_ended, status, error}` of newer versions; of a chat's database (`store`) also what is
-    said of the chat."""
+class Line(Struct, gc=False, kw_only=True):
+    """A message, or `{type: turn_ended, status, error}` of newer versions. In a chat also the facts of the chat."""
 
     role: str | None = None
     message: Message | None = None
@@ -65,75 +347,49 @@ class Record(Struct, gc=False, kw_only=True):
     model: str | None = None
     is_summary: bool = False
 
+    @property
+    def kind(self) -> str:
+        return ("conversation" if self.cursorChat is not None else self.role or self.type or "untyped")[:80]
 
-_decode = msgspec.json.Decoder(Record).decode
-
-
-def read(inputs: list[Input]) -> Reading:
-    """One session an id: of several conversations the longest, and a conversation rather than anything else."""
-    held: dict[str, list[tuple[Input, composer.Held]]] = {}
-    named: dict[str, list[Input]] = {}
-    for source in inputs:
-        if bytes(source.data[: len(BEGINS)]) == BEGINS:
-            conversation = composer.records(source)
-            held.setdefault(conversation.session_id or source.artifact.artifact_id, []).append((source, conversation))
-        else:
-            named.setdefault(_session_of(source), []).append(source)
-    sessions: list[Session] = []
-    for session_id in sorted(held.keys() | named.keys()):
-        kept = _conversation(session_id, held.get(session_id, []))
-        if kept is not None:
-            sessions.append(kept)
-            for source in named.get(session_id, []):
-                _repeats(source, "the conversation in the IDE's database")
-        elif session_id in named:
-            sessions += _read(session_id, named[session_id])
-    return Reading(sessions)
+    @property
+    def blocks(self) -> Sequence[Block]:
+        content = self.message.content if self.message is not None else None
+        return [Block(type="text", text=content)] if isinstance(content, str) else content or ()
 
 
-def _conversation(session_id: str, copies: list[tuple[Input, composer.Held]]) -> Session | None:
-    """The session that most bubbles tell of; None where there are none."""
-    if not copies:
-        return None
-    source, kept = max(copies, key=lambda copy: (len(copy[1].bubbles), len(copy[0].data), copy[0].artifact.sha256))
-    for other, _ in copies:
-        if other is not source:
-            other.artifact.note = f"an earlier copy of {source.artifact.path}, which counts"
-            saw_again(other.artifact)
-    return composer.read(source, session_id, kept)
+_decode_line = msgspec.json.Decoder(Line).decode
 
 
 def _is_chat(source: Input) -> bool:
-    return bytes(source.data[: len(store.BEGINS)]) == store.BEGINS
+    return bytes(source.data[: len(CHAT_BEGINS)]) == CHAT_BEGINS
 
 
 def _session_of(source: Input) -> str:
     named = None
     if _is_chat(source):
         first = bytes(source.data[: source.data.find(b"\n") + 1])
-        for _, record in lines(first, read_before(source.artifact), _decode):
-            named = named or nonempty(inside(record.cursorChat, "agentId"))
+        for _, line in lines(first, read_before(source.artifact), _decode_line):
+            named = named or nonempty(inside(line.cursorChat, "agentId"))
     return named or source.session_hint or session_of(source.artifact.path) or source.artifact.artifact_id
 
 
-def _worth(source: Input) -> tuple[int, int, str]:
-    """A chat counts rather than a transcript, unless what came before a compaction is gone from it."""
-    rank = 1 if not _is_chat(source) else 2 if source.data.find(store.COMPACTED) < 0 else 0
-    return rank, len(source.data), source.artifact.sha256
+def _read_transcript(session_id: str, copies: list[Input]) -> Iterator[Session]:
+    def worth(source: Input) -> tuple[int, int, str]:
+        """A chat counts before a transcript, unless a compaction removed its earlier messages."""
+        rank = 1 if not _is_chat(source) else 2 if source.data.find(COMPACTED) < 0 else 0
+        return rank, len(source.data), source.artifact.sha256
 
-
-def _read(session_id: str, copies: list[Input]) -> Iterator[Session]:
-    kept = max(copies, key=_worth)
+    kept = max(copies, key=worth)
     for source in copies:
         if source is not kept:
             _repeats(source, kept.artifact.path)
     session = kept.session(session_id, "cursor-agent", PROFILE.agent)
-    reader = _Reader(session)
+    reader = TranscriptReader(session)
     if not _is_chat(kept):
         session.conventions = ["thinking_not_logged"]
-    for number, record in lines(kept.data, kept.artifact, _decode):
-        saw(kept.artifact, _kind(record))
-        reader.take(number, record)
+    for number, line in lines(kept.data, kept.artifact, _decode_line):
+        saw(kept.artifact, line.kind)
+        reader.take(number, line)
     if reader.is_chat and not session.events:
         kept.artifact.note = "a draft: nothing was sent"
     else:
@@ -142,23 +398,13 @@ def _read(session_id: str, copies: list[Input]) -> Iterator[Session]:
 
 def _repeats(source: Input, kept: str) -> None:
     source.artifact.note = f"an earlier copy of {kept}, which counts"
-    for _, record in lines(source.data, source.artifact, _decode):
-        saw(source.artifact, _kind(record))
+    for _, line in lines(source.data, source.artifact, _decode_line):
+        saw(source.artifact, line.kind)
         saw(source.artifact, "repeated")
 
 
-def _kind(record: Record) -> str:
-    return ("conversation" if record.cursorChat is not None else record.role or record.type or "untyped")[:80]
-
-
-def _blocks(message: Message | None) -> Sequence[Block]:
-    if message is None or message.content is None:
-        return ()
-    return [Block(type="text", text=message.content)] if isinstance(message.content, str) else message.content
-
-
-class _Reader:
-    """One session in the making. Results carry no call id: each answers the oldest call without one."""
+class TranscriptReader:
+    """Reads one transcript or chat. A result without a call id answers the oldest open call."""
 
     def __init__(self, session: Session) -> None:
         self.builder = SessionBuilder(session, PROFILE)
@@ -166,25 +412,35 @@ class _Reader:
         self.is_chat = False
         self._model: str | None = None
 
-    def take(self, number: int, record: Record) -> None:
+    def take(self, number: int, line: Line) -> None:
         self.builder.line = number
-        if record.cursorChat is not None:
-            self._begin(record.cursorChat)
-        elif record.is_summary:
-            self.builder.event("compaction", _words(_blocks(record.message)))
-        elif record.role == "user":
-            self._user(_blocks(record.message))
-        elif record.role == "assistant":
-            self._assistant(_blocks(record.message), number, record.model or self._model)
-        elif record.type == "turn_ended":
-            self._ended(record)
-        elif self.is_chat and record.role in ("system", "tool"):
-            self._beside(_blocks(record.message), record.role)
-        else:
-            self.builder.event("unknown", _kind(record))
+        if line.cursorChat is not None:
+            session, self.is_chat, about = self.builder.session, True, line.cursorChat
+            session.title = nonempty(about.get("name"))
+            session.parent_session_id = nonempty(inside(about, "subagentInfo", "parentAgentId"))
+            session.started_at = logged_ms(about.get("createdAt"))
+            self._model = model_of(about.get("lastUsedModel"))
+        elif line.is_summary:
+            self.builder.event("compaction", _text_of(line.blocks))
+        elif line.role == "user":
+            self._user(line.blocks)
+        elif line.role == "assistant":
+            self._assistant(line.blocks, number, line.model or self._model)
+        elif line.type == "turn_ended" and line.status in ("aborted", "error"):
+            self.builder.event("interrupt" if line.status == "aborted" else "api_error", line.error or line.status)
+        elif self.is_chat and line.role in ("system", "tool"):  # the system's prompt, and results
+            for block in line.blocks:
+                if block.type == "tool_result" and line.role == "tool":
+                    self._result(block)
+                elif block.type == "text" and line.role == "system":
+                    self.builder.event("meta", block.text or "")
+                else:
+                    self.builder.event("unknown", f"{line.role}: {block.type}"[:80])
+        elif line.type != "turn_ended":
+            self.builder.event("unknown", line.kind)
 
     def finish(self) -> Session:
-        """A logged call has run. Where no results are logged at all, its edits are those it was asked to make."""
+        """Record edits. A logged call has run; if no results are logged at all, every edit was made."""
         calls = self.builder.session.tool_calls
         done = ("ok",) if any(call.status != "none" for call in calls) else ("none",)
         touched: set[str] = set()
@@ -193,27 +449,10 @@ class _Reader:
                 if call.name == "Delete":
                     self.builder.edit(call, None, "delete", [Hunk(added=0, whole_file=True)])
                 else:
-                    record_arguments(self.builder, call, touched)
+                    record_arguments(self.builder, call, existed=call.path in touched)
             if call.path and call.class_ in ("edit", "read"):
                 touched.add(call.path)
         return self.builder.finish()
-
-    def _begin(self, about: dict[str, Any]) -> None:
-        session, self.is_chat = self.builder.session, True
-        session.title = nonempty(about.get("name"))
-        session.parent_session_id = nonempty(inside(about, "subagentInfo", "parentAgentId"))
-        session.started_at = logged_ms(about.get("createdAt"))
-        self._model = model_of(about.get("lastUsedModel"))
-
-    def _beside(self, blocks: Sequence[Block], role: str) -> None:
-        """What a chat has besides its two sides: the system's prompt, and results."""
-        for block in blocks:
-            if block.type == "tool_result" and role == "tool":
-                self._result(block)
-            elif block.type == "text" and role == "system":
-                self.builder.event("meta", block.text or "")
-            else:
-                self.builder.event("unknown", f"{role}: {block.type}"[:80])
 
     def _assistant(self, blocks: Sequence[Block], number: int, model: str | None) -> None:
         builder = self.builder
@@ -224,82 +463,66 @@ class _Reader:
             elif block.type == "thinking":
                 builder.event("thinking", block.thinking or block.text or "", step=step)
             elif block.type == "tool_use":
-                self._call(block, f"{number}.{n}", step)
+                name, call_id = block.name or "", block.id or f"{number}.{n}"
+                self._open.append(call_id)
+                builder.call(call_id, name, bytes(block.input) or b"{}", PROFILE.tool(name), None, step)
             elif block.type == "tool_result":
                 self._result(block)
             else:
                 builder.event("unknown", block.type[:80], step=step)
-
-    def _call(self, block: Block, unnamed: str, step: Step) -> None:
-        name, call_id = block.name or "", block.id or unnamed
-        self._open.append(call_id)
-        self.builder.call(call_id, name, bytes(block.input) or b"{}", PROFILE.tool(name), None, step)
 
     def _result(self, block: Block) -> None:
         call_id = block.tool_use_id or (self._open[0] if self._open else "")
         if call_id in self._open:
             self._open.remove(call_id)
         inner = block.content
-        text = (inner if isinstance(inner, str) else _words(inner or ())) or block.text or ""
+        text = (inner if isinstance(inner, str) else _text_of(inner or ())) or block.text or ""
         tool = PROFILE.tool(block.name or "")
         code = exit_code(text) if self.is_chat and tool is not None and tool.class_ == "shell" else None
         self.builder.result(call_id, text, "error" if block.is_error else block.status, exit_code=code)
 
     def _user(self, blocks: Sequence[Block]) -> None:
+        """Take a message. The person's words are in `<user_query>`; older versions put blocks of context before
+        them."""
         self.builder.unread((block.type for block in blocks), _OF_A_PERSON, None)
         for block in blocks:
             if block.type == "tool_result":
                 self._result(block)
-        text = _words([block for block in blocks if block.type == "text"]).strip()
-        if text:
-            self._prompt(text)
-        elif any(block.type == "image" for block in blocks):
-            self.builder.turn("attachment", "")
-
-    def _prompt(self, text: str) -> None:
-        """The words in `<user_query>`; without one (older versions) what is left after the blocks of context."""
+        text = _text_of([block for block in blocks if block.type == "text"]).strip()
+        if not text:
+            self.builder.prompt("", attached=any(block.type == "image" for block in blocks))
+            return
         at = _time(text)
         start, stop = text.find(_QUERY), text.rfind(_END)
         if start >= 0:
             words = text[start + len(_QUERY) : stop if stop > start else len(text)].strip()
-            around = (text[:start] + (text[stop + len(_END) :] if stop > start else "")).strip()
+            context = (text[:start] + (text[stop + len(_END) :] if stop > start else "")).strip()
         else:
-            around, words = _apart(text)
-        if around:
-            self.builder.event("meta", around, at)
+            end = 0
+            while (block_of_context := _CONTEXT.match(text, end)) is not None:
+                end = block_of_context.end()
+            context, words = text[:end].strip(), text[end:].strip()
+        if context:
+            self.builder.event("meta", context, at)
         if words and (PROFILE.machine_kind(words) or self.builder.session.parent_session_id):
             self.builder.event("meta", words, at)
         elif words:
             self.builder.turn("prompt", words, at)
 
-    def _ended(self, record: Record) -> None:
-        if record.status == "aborted":
-            self.builder.event("interrupt", record.error or "aborted")
-        elif record.status == "error":
-            self.builder.event("api_error", record.error or "error")
 
-
-def _words(blocks: Sequence[Block]) -> str:
+def _text_of(blocks: Sequence[Block]) -> str:
     return "\n".join(block.text for block in blocks if block.text)
 
 
-def _apart(text: str) -> tuple[str, str]:
-    """The blocks of context a message begins with, and the words after them."""
-    end = 0
-    while (block := _CONTEXT.match(text, end)) is not None:
-        end = block.end()
-    return text[:end].strip(), text[end:].strip()
-
-
 def _time(text: str) -> int | None:
-    """The time newer versions put before the words, to the minute; None when there is none."""
+    """Read the time that newer versions put before the words, to the minute. None if there is none."""
     match = _TIME.search(text)
     if match is None:
         return None
-    hours, minutes = int(match.group(2) or 0), int(match.group(3) or 0)
+    hours, minutes = int(match[2] or 0), int(match[3] or 0)
     zone = timezone(timedelta(hours=hours, minutes=minutes if hours >= 0 else -minutes)) if abs(hours) < 24 else UTC
     try:
-        moment = datetime.strptime(match.group(1), "%b %d, %Y, %I:%M %p").replace(tzinfo=zone)
+        moment = datetime.strptime(match[1], "%b %d, %Y, %I:%M %p").replace(tzinfo=zone)
     except ValueError:
         return None
     return (moment - EPOCH) // timedelta(microseconds=1)
