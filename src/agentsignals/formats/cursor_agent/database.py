@@ -219,8 +219,8 @@ def _file_name(composer_id: str) -> bytes:
     return (composer_id if composer_id.isprintable() and "%" not in composer_id else quote(composer_id)).encode()
 
 
-# Chats that older versions keep in the database of a workspace, in two values of `ItemTable`. It holds credentials under
-# other keys.
+# Chats that older versions keep in the database of a workspace: two values of `ItemTable`, which holds credentials
+# under other keys.
 
 _PANEL_LISTS = (
     ("workbench.panel.aichat.view.aichat.chatdata", "tabs", "tabId", "bubbles"),
