@@ -56,7 +56,9 @@ def run(*arguments: str, protocols: str = "none") -> bytes:
     except FileNotFoundError:
         raise GitError("the program git was not found") from None
     if done.returncode:
-        raise GitError(_last_line(done.stderr))
+        lines = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+        message = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1] if lines else "")
+        raise GitError("".join(c if c.isprintable() else " " for c in message)[:300])
     return done.stdout
 
 
@@ -246,12 +248,6 @@ def _environment(protocols: str) -> dict[str, str]:
     }
 
 
-def _last_line(text: bytes) -> str:
-    lines = [line for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
-    message = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1] if lines else "")
-    return "".join(c if c.isprintable() else " " for c in message)[:300]
-
-
 # The code history of a repository, as attribution asks for it: commits with their trailers, what each changed.
 
 TRAILER = re.compile(rb"^Entire-Checkpoint:[ \t]*([0-9a-f]{12}|[0-9A-Z]{26})[ \t]*\r?$", re.MULTILINE)
@@ -371,7 +367,8 @@ def _parsed(output: bytes) -> Iterator[tuple[str, list[FileChange]]]:
         elif line.startswith(b"index "):
             hunks.of(line, changes)
         elif line.startswith(b"@@ "):
-            _skip(lines, hunks.hunk(line))
+            for _ in range(hunks.hunk(line)):
+                next(lines, b"")
     if sha:
         yield sha, changes
 
@@ -411,11 +408,6 @@ class _Hunks:
 
 
 _NONE = "0" * 64
-
-
-def _skip(lines: Iterator[bytes], n: int) -> None:
-    for _ in range(n):
-        next(lines, b"")
 
 
 def _raw(line: bytes) -> FileChange | None:

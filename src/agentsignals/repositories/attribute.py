@@ -211,7 +211,11 @@ def attribute(store: Store, git_dir: str, name: str, spec: str, afresh: bool = F
     result.sessions_missing = len({r.session_id for r in repository.recorded} - ids)
     rows = _commit_rows(repository, name, commit_points, done)
     labels = of_sessions(repository, commit_points, done)
-    result.modes = _modes_attribute(rows) | {"sessions": labels.modes}
+    replayed = Counter(row.mode for row in rows if row.mode is not None)
+    recorded = Counter(row.recorded_mode for row in rows if row.recorded_mode is not None)
+    result.modes = {"replayed": dict(sorted(replayed.items())), "recorded": dict(sorted(recorded.items()))} | {
+        "sessions": labels.modes
+    }
     result.agreement_with_record = agreement(rows)
     return Tables(result, state, rows, _line_rows(name, done, today), labels)
 
@@ -361,12 +365,6 @@ def _fill_recorded(row: CommitRow, records: list[Recorded]) -> None:
     if total is None or abs(total - (row.added or 0)) > max(1.0, _NEAR_SHARE * (row.added or 0)):
         flags.append("total_differs")
     row.flags = flags
-
-
-def _modes_attribute(rows: list[CommitRow]) -> dict[str, dict[str, int]]:
-    replayed = Counter(row.mode for row in rows if row.mode is not None)
-    recorded = Counter(row.recorded_mode for row in rows if row.recorded_mode is not None)
-    return {"replayed": dict(sorted(replayed.items())), "recorded": dict(sorted(recorded.items()))}
 
 
 def _line_rows(name: str, done: list[tuple[Worktree, Replayed]], today: survival.Living) -> list[LineRow]:

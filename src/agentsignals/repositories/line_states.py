@@ -84,14 +84,10 @@ def _reflowed(old: list[str], new: list[str]) -> list[tuple[int, int]]:
     matches, at = [], 0
     for y, line in enumerate(new):
         if line:
-            matches.append((y, _last_at(starts, at)))
+            x = bisect_left(starts, at + 1) - 1
+            matches.append((y, max(x, 0)))
         at += len(line)
     return matches
-
-
-def _last_at(starts: list[int], at: int) -> int:
-    x = bisect_left(starts, at + 1) - 1
-    return max(x, 0)
 
 
 def _open_places(matched: list[int], n_old: int) -> list[tuple[int, int, int, int]]:

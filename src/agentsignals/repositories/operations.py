@@ -168,18 +168,6 @@ def activity(session: Session) -> Activity:
     # A session that takes up a plan is as much the person's as the one the plan was made in.
     turns = session.turns
     is_a_persons = bool(turns) and (session.parent_session_id is None or turns[0].kind == "plan_handoff")
-    return Activity(
-        session_id=session.session_id,
-        busy=_busy(session),
-        writers=writers,
-        commands=commands,
-        started_at=session.started_at,
-        ended_at=session.ended_at,
-        is_a_persons=is_a_persons,
-    )
-
-
-def _busy(session: Session) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     asked = {turn.seq for turn in session.turns if turn.kind != "attachment"}
     for event in session.events:
@@ -189,7 +177,15 @@ def _busy(session: Session) -> list[tuple[int, int]]:
             spans.append((event.timestamp, event.timestamp))
         elif event.kind != "human_turn" and event.timestamp > spans[-1][1]:
             spans[-1] = (spans[-1][0], event.timestamp)
-    return spans
+    return Activity(
+        session_id=session.session_id,
+        busy=spans,
+        writers=writers,
+        commands=commands,
+        started_at=session.started_at,
+        ended_at=session.ended_at,
+        is_a_persons=is_a_persons,
+    )
 
 
 def _may_write(call: ToolCall) -> bool:

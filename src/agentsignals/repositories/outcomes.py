@@ -103,7 +103,9 @@ class Outcomes:
             for change in ours:
                 self._records[change.session_id].changes.append((change.at, change.path))
             for number, fates in replayed.fates.items():
-                _add(self._records[ours[number].session_id].fates, fates)
+                total = self._records[ours[number].session_id].fates
+                for name in fates.__struct_fields__:
+                    setattr(total, name, getattr(total, name) + getattr(fates, name))
             for sha, lines in replayed.lines.items():
                 for line in lines:
                     if line.mark >= 0 and line.tag in AGENT and not line.is_blank:
@@ -259,11 +261,6 @@ def _spans(numbers: list[int]) -> str:
             start = n
         before = n
     return ", ".join(spans[:MOST_TOLD]) + (", …" if len(spans) > MOST_TOLD else "")
-
-
-def _add(total: Fates, part: Fates) -> None:
-    for name in part.__struct_fields__:
-        setattr(total, name, getattr(total, name) + getattr(part, name))
 
 
 # What became of the lines that agents wrote: on the way to commits, and at the head of the repository today.
@@ -435,7 +432,14 @@ def living(repository: Repository, lines: Mapping[str, list[AddedLine]]) -> Livi
     head = repository.head
     if head is None:
         return Living(None)
-    within = _ancestors(repository, head)
+    by_sha = repository.by_sha
+    within: set[str] = set()
+    ahead = [head]
+    while ahead:
+        sha = ahead.pop()
+        if sha not in within and sha in by_sha:
+            within.add(sha)
+            ahead += by_sha[sha].parents
     paths = {line.path for sha, added_lines in lines.items() if sha in within for line in added_lines}
     return Living(head, within, _living(repository, head, paths))
 
@@ -495,18 +499,6 @@ def _blame(git_dir: str, head: str, path: str) -> set[tuple[str, int, str]]:
         elif (at := _BLAMED.fullmatch(row)) is not None:
             sha, line = at[1].decode(), int(at[2])
     return blamed
-
-
-def _ancestors(repository: Repository, head: str) -> set[str]:
-    by_sha = repository.by_sha
-    ancestors: set[str] = set()
-    ahead = [head]
-    while ahead:
-        sha = ahead.pop()
-        if sha not in ancestors and sha in by_sha:
-            ancestors.add(sha)
-            ahead += by_sha[sha].parents
-    return ancestors
 
 
 def _ratio(part: int, whole: int) -> float | None:

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from agentsignals.changes import git
-from agentsignals.changes.git import Commit
 from agentsignals.changes.worktrees import Naming, Tree
 from agentsignals.model import Session, ToolCall
 from agentsignals.repositories.commit_figures import share_of
@@ -256,7 +255,13 @@ def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
     tree = Tree(files | (git.files_at(git_dir, head) if head else set()))
     sessions = sorted(store.read(named), key=lambda s: (s.started_at or 0, s.session_id))
     work = Work(sessions, tree, files, until)
-    left = work.changed.keys() - files - _committed(git_dir, history, work.changed, until)
+    # Changed files that a commit took in before the moment are not left over.
+    changed = work.changed
+    since = min(changed.values(), default=until)
+    made = {c.sha: c.committed_at for c in history if since <= c.committed_at + _SECOND_US - 1 <= until}
+    taken = ((f.path, made[sha]) for sha, files in git.changes(git_dir, list(made)) for f in files)
+    committed = {path for path, at in taken if at + _SECOND_US - 1 >= changed.get(path, until + 1)}
+    left = changed.keys() - files - committed
     unchanged = files & tree.paths - work.changed.keys() if sessions else set()
     usual = Counter(name for s in store.read(set(elsewhere)) for name in _names(s))
     parts = [_session(s, until, others) for s in sessions]
@@ -290,14 +295,6 @@ def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
         weaknesses=_introduced(repositories.rows(store.folder, name, "weaknesses"), wanted) if scanned else None,
         commits_scanned=len(scanned),
     )
-
-
-def _committed(git_dir: str, history: list[Commit], changed: dict[str, int], until: int) -> set[str]:
-    """Return the changed files that a commit took in before the moment."""
-    since = min(changed.values(), default=until)
-    made = {c.sha: c.committed_at for c in history if since <= c.committed_at + _SECOND_US - 1 <= until}
-    taken = ((f.path, made[sha]) for sha, files in git.changes(git_dir, list(made)) for f in files)
-    return {path for path, at in taken if at + _SECOND_US - 1 >= changed.get(path, until + 1)}
 
 
 def _introduced(weaknesses: list[dict[str, Any]], wanted: set[str]) -> list[dict[str, Any]]:

@@ -42,7 +42,17 @@ class Chances:
 
     def __init__(self, sessions: Iterable[Activity]) -> None:
         activities = list(sessions)
-        self._starts, self._ends = _joined(sorted(span for activity in activities for span in activity.busy))
+        # Overlapping spans made one: starts and ends, both rising.
+        spans = sorted(span for activity in activities for span in activity.busy)
+        starts: list[int] = []
+        ends: list[int] = []
+        for start, end in spans:
+            if ends and start <= ends[-1]:
+                ends[-1] = max(ends[-1], end)
+            else:
+                starts.append(start)
+                ends.append(end)
+        self._starts, self._ends = starts, ends
         self._writers = sorted(at for activity in activities for at in activity.writers)
         self._command_lines: dict[str, list[int]] = {}
         for activity in activities:
@@ -105,19 +115,6 @@ def _unescaped(command: str) -> str:
     for mark in ("'''", '"""'):  # the text of a script begins and ends within a line
         command = command.replace(mark, "\n")
     return command.replace("\\n", "\n").replace("\\t", "\t").replace("\\'", "'").replace('\\"', '"')
-
-
-def _joined(spans: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Overlapping spans made one: starts and ends, both rising."""
-    starts: list[int] = []
-    ends: list[int] = []
-    for start, end in spans:
-        if ends and start <= ends[-1]:
-            ends[-1] = max(ends[-1], end)
-        else:
-            starts.append(start)
-            ends.append(end)
-    return starts, ends
 
 
 # What explains a line that a commit added: where it stood before, who wrote it, or who alone can have.
@@ -274,7 +271,8 @@ def _infer(opened_file: Opened, lines: list[int], step: Step, chances: Chances) 
 def _fill(opened_file: Opened, small: list[int]) -> None:
     """Blank lines and lone brackets come with their neighbours; between two of different hands, with the less sure."""
     for n in small:
-        near = _added_before(opened_file, n), _added_after(opened_file, n)
+        before = n - 1 if n and opened_file.added[n - 1] and opened_file.marks[n - 1] != UNSEEN else None
+        near = before, _added_after(opened_file, n)
         neighbours = [m for m in near if m is not None]
         marks = {opened_file.marks[m] for m in neighbours}
         if len(marks) <= 1 or all(m >= 0 for m in marks):
@@ -287,10 +285,6 @@ def _fill(opened_file: Opened, small: list[int]) -> None:
             opened_file.marks[n] = opened_file.marks[source]
             if source in opened_file.tags:
                 opened_file.tags[n] = opened_file.tags[source]
-
-
-def _added_before(opened_file: Opened, n: int) -> int | None:
-    return n - 1 if n and opened_file.added[n - 1] and opened_file.marks[n - 1] != UNSEEN else None
 
 
 def _added_after(opened_file: Opened, n: int) -> int | None:

@@ -557,7 +557,11 @@ def _forbidding(directive: Directive) -> Iterator[Rule]:
             yield from _each_run(directive, commands, when, _conditions(text[match.end() :]))
             return
     if (match := NEVER_BRANCH.search(text)) and _is_addressed(text, match.start()):
-        branches = tuple(_word(directive, part).removeprefix("origin/") for part in match.groups() if part)
+        branches = tuple(
+            (directive.code[int(part[1:-1])] if part.startswith("⟦") else part).removeprefix("origin/")
+            for part in match.groups()
+            if part
+        )
         acts = tuple(act for act in ("commit", "push") if act in match[0].lower())
         yield _rule(directive, "never_branch", commands=acts, branches=branches, condition=_condition(text, match))
         return
@@ -692,10 +696,6 @@ def _conditions(text: str) -> str:
 
 def _numbers(marks: str) -> list[int]:
     return [int(n) for n in re.findall(r"⟦(\d+)⟧", marks)]
-
-
-def _word(directive: Directive, part: str) -> str:
-    return directive.code[int(part[1:-1])] if part.startswith("⟦") else part
 
 
 def _commands_extraction(directive: Directive, marks: str) -> tuple[str, ...]:

@@ -65,7 +65,11 @@ def changed(files: Sequence[tuple[FileChange, Sequence[ScanFinding], Sequence[Sc
     What remains after was introduced, what remains before was fixed.
     """
     before = [_Side(f.path, f.old_path or f.path, finding, False) for f, old, _ in files for finding in old]
-    after = [_Side(f.path, f.path, finding, _touches(f, finding)) for f, _, new in files for finding in new]
+    after = []
+    for f, _, new in files:
+        for finding in new:
+            is_added = any(start <= finding.end_line and finding.line < start + n for start, n in f.added)
+            after.append(_Side(f.path, f.path, finding, is_added))
     changes: list[Changed] = []
     for key in (_where_it_was, _in_the_file, _anywhere):
         for was, now in _paired(before, after, key):
@@ -102,10 +106,6 @@ def _in_the_file(side: _Side) -> Hashable:
 
 def _anywhere(side: _Side) -> Hashable:
     return side.finding.rule, side.finding.match
-
-
-def _touches(change: FileChange, finding: ScanFinding) -> bool:
-    return any(start <= finding.end_line and finding.line < start + n for start, n in change.added)
 
 
 # Whose lines a finding stands on, and how many lines of each there are to divide by.

@@ -74,7 +74,13 @@ class Program:
     def __init__(self, name: str, config: Path | None = None) -> None:
         self.id = name
         self._config = config
-        self._path = _program_path(name)
+        beside = Path(sys.executable).with_name(name)
+        path = shutil.which(name) or (str(beside) if beside.exists() else None)
+        if path is None:
+            raise ScanError(
+                f"The program {name} is not installed.", f"`pip install {name}`, or scan with `--scanner rules`."
+            )
+        self._path = path
         output = _output([self._path, "--version"], None)
         self.version = " ".join(output.decode("utf-8", "replace").split("\n")[0].split())[:40]
         if config is not None:
@@ -114,16 +120,6 @@ class Program:
                     str(root)]  # fmt: skip
         return ["scan", "--config", str(self._config), "--json", "--metrics=off", "--disable-version-check", "--quiet",
                 "--no-git-ignore", str(root)]  # fmt: skip
-
-
-def _program_path(name: str) -> str:
-    beside = Path(sys.executable).with_name(name)
-    path = shutil.which(name) or (str(beside) if beside.exists() else None)
-    if path is None:
-        raise ScanError(
-            f"The program {name} is not installed.", f"`pip install {name}`, or scan with `--scanner rules`."
-        )
-    return path
 
 
 def _output(words: list[str], folder: Path | None, accepted: tuple[int, ...] = (0,)) -> bytes:

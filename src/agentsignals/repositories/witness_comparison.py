@@ -124,7 +124,14 @@ def _of_commit(
                 if place not in stock:
                     continue
                 if before is None:
-                    before = _ancestors(commit.sha, parents)
+                    met: set[str] = set()
+                    ahead = [commit.sha]
+                    while ahead:
+                        for parent in parents.get(ahead.pop(), ()):
+                            if parent not in met:
+                                met.add(parent)
+                                ahead.append(parent)
+                    before = met
                 sources = [s for s in stock[place] if s.sha not in before and s.authored_at <= commit.committed_at]
                 times = Counter(s.sha for s in sources)
                 left = [s for s in sources if used[(*place, s.sha)] < times[s.sha]]
@@ -140,17 +147,6 @@ def _of_commit(
                     session_id=source.statement.session_id,
                     from_commit=source.sha,
                 )
-
-
-def _ancestors(sha: str, parents: Mapping[str, tuple[str, ...]]) -> set[str]:
-    met: set[str] = set()
-    ahead = [sha]
-    while ahead:
-        for parent in parents.get(ahead.pop(), ()):
-            if parent not in met:
-                met.add(parent)
-                ahead.append(parent)
-    return met
 
 
 # What others recorded of a repository's lines, beside the replay: where they agree, why they differ, what they lost

@@ -313,12 +313,10 @@ def _any_scheme(module: Module) -> Iterator[ast.AST]:
         url = call.argument("url", 0)
         if url is None or is_fixed(url) or module.is_from_request(url, call.scope):
             continue
-        if not module.text_of(url, call.scope).startswith(("http://", "https://")) and not _is_request_object(url):
+        if not module.text_of(url, call.scope).startswith(("http://", "https://")) and not (
+            isinstance(url, ast.Call) or (isinstance(url, ast.Name) and url.id in ("req", "request"))
+        ):
             yield call.node
-
-
-def _is_request_object(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) or (isinstance(node, ast.Name) and node.id in ("req", "request"))
 
 
 def _redirected(module: Module) -> Iterator[ast.AST]:

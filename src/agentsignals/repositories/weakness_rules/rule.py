@@ -137,7 +137,8 @@ def piles_up(pattern: str) -> bool:
         if word == "(":
             groups.append([])
             splits.append(False)
-            at = _after_head(pattern, at)
+            head = re.match(r"\?(?:[:=!>]|<[=!]|P?<\w+>|[a-zA-Z]*:)", pattern[at : at + 60])
+            at = at + head.end() if head else at
             continue
         if word == "|":
             splits[-1] = True
@@ -162,8 +163,3 @@ def piles_up(pattern: str) -> bool:
 def _is_ambiguous(parts: list[tuple[bool, bool]]) -> bool:
     needed = [endless for empty, endless in parts if not empty]
     return needed == [True] or (not needed and any(endless for _, endless in parts))
-
-
-def _after_head(pattern: str, at: int) -> int:
-    head = re.match(r"\?(?:[:=!>]|<[=!]|P?<\w+>|[a-zA-Z]*:)", pattern[at : at + 60])
-    return at + head.end() if head else at

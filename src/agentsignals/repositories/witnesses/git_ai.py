@@ -89,7 +89,15 @@ def read(note: bytes, sha: str, problems: Counter[str]) -> Account | None:
         entry = _ENTRY.fullmatch(line.rstrip("\r"))
         if entry is not None and path:
             statement = _statement(entry[1], records, problems)
-            account.ranges.setdefault(path, []).extend(_ranges(entry[2], statement, problems))
+            spans = entry[2]
+            ranges = []
+            for match in map(_SPAN.fullmatch, spans.split(",")):
+                first, last = (int(match[1]), int(match[2] or match[1])) if match is not None else (1, 0)
+                if first <= last:
+                    ranges.append(Range(first, last, statement))
+                else:
+                    problems["bad_range"] += 1
+            account.ranges.setdefault(path, []).extend(ranges)
         elif line[:1] not in ("", " ", "\r"):
             path = _path(line.rstrip("\r"))
         elif line.strip():
@@ -99,17 +107,6 @@ def read(note: bytes, sha: str, problems: Counter[str]) -> Account | None:
 
 def _path(line: str) -> str:
     return line[1:-1] if len(line) > 1 and line[0] == line[-1] == '"' else line
-
-
-def _ranges(spans: str, statement: Statement, problems: Counter[str]) -> list[Range]:
-    ranges = []
-    for match in map(_SPAN.fullmatch, spans.split(",")):
-        first, last = (int(match[1]), int(match[2] or match[1])) if match is not None else (1, 0)
-        if first <= last:
-            ranges.append(Range(first, last, statement))
-        else:
-            problems["bad_range"] += 1
-    return ranges
 
 
 def _statement(key: str, records: dict[str, _Record | None], problems: Counter[str]) -> Statement:
