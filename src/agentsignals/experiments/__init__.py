@@ -1,1 +1,1 @@
-"""experiments."""
+"""Experiments: replication of published claims, and the search over knobs."""

@@ -1,8 +1,7 @@
-"""Claims as a YAML file: what was published, how it is computed again, and how far off it may be.
+"""Claims in a YAML file: what was published, how to recompute it, and the tolerance.
 
-A claim is computed by SQL of its own (`query`), by a `recipe` that many claims share, by a study's `finding`, or by a
-question of the lab's `audit`; one that can't be computed here says what it `needs`. SQL asks the tables that `over`
-names, or the store's.
+A claim is computed by its own SQL (`query`), by a shared `recipe`, by a study's `finding`, or by the lab's `audit`; one
+that cannot be computed says what it `needs`. SQL queries the tables that `over` names, or the store's.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from msgspec import Struct, field
 from agentsignals.errors import ClaimsError, UsageError
 
 SETS = Path(__file__).parent / "claim_sets"
-"""The claims that come with the program."""
+"""Claim sets shipped with the package."""
 
 Plain = bool | int | float | str
 Value = Plain | dict[str, Plain]
-"""One value, or several that one claim states, by name."""
+"""One value, or several by name."""
 Type = Literal["VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"]
 
 _MOST_BYTES = 4_000_000
@@ -31,48 +30,48 @@ _PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
 
 
 class Table(Struct, frozen=True, forbid_unknown_fields=True):
-    """Rows that claims are computed from: files under the data folder, or a question to the store."""
+    """Rows that claims are computed from: files in the data folder, or a query over the store."""
 
     files: tuple[str, ...] = ()
-    """Patterns below the data folder; the first that matches anything is taken. Parquet, CSV or JSON lines."""
+    """Patterns below the data folder; the first with a match counts. Parquet, CSV or JSON lines."""
     columns: dict[str, Type] = field(default_factory=dict)
-    """The columns that are read, as these types; a file need not have all. None named: all, as they are."""
+    """Columns to read, with their types; a file need not have all. Empty: all, as they are."""
     store: str = ""
-    """SQL that gives the same rows out of the store, for when no data folder is named."""
+    """SQL for the same rows from the store, used without a data folder."""
     rows_are: str = ""
-    """What those rows are, in words, for a store that has none."""
+    """Description of the rows, for a store without any."""
 
 
 class Snapshot(Struct, frozen=True, forbid_unknown_fields=True):
-    """A state of a living data set. Claims of a snapshot say nothing about other data."""
+    """A state of a living data set. Its claims do not apply to other data."""
 
     query: str
-    """True of the rows when they are that snapshot."""
+    """Returns true if the rows are that snapshot."""
     over: str
     says: str
-    """How it is told from others, in words."""
+    """How to recognize it, as text."""
 
 
 class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"arguments": "with"}):
-    """One published sentence with its number."""
+    """One published statement with its number."""
 
     id: str
     expected: Value
     text: str = ""
     query: str = ""
-    """SELECT of one row: the value, or several by name; a column `n` says how many observations it rests on."""
+    """SELECT of one row: the value, or several by name; a column `n` holds the number of observations."""
     recipe: str = ""
     finding: str = ""
     audit: str = ""
-    """A question of the lab's audit of published runs; `with` names the `run`, maybe the `evaluator` of its answers,
-    and the `value` that is meant when the claim expects one."""
+    """A question of the lab's audit of published runs. `with` names the `run`, optionally the `evaluator`, and the
+    `value` expected."""
     needs: str = ""
     over: str | dict[str, str] = ""
-    """The table the SQL calls `rows`, or tables by the names it uses."""
+    """The table that the SQL calls `rows`, or tables by the names it uses."""
     arguments: dict[str, Plain] = field(default_factory=dict)
-    """Values of the SQL's `$names`; written `with` in the file."""
+    """Values of the SQL's `$names`; `with` in the file."""
     tolerance: float | str = 0.0
-    """How far a number may be off: in its own unit, or as `10%` of what is expected."""
+    """Allowed difference, in the value's unit or as `10%` of what is expected."""
     source: str = ""
     definition: str = ""
     note: str = ""
@@ -82,7 +81,7 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, renam
 
 
 class UnreadableClaim(Struct, frozen=True):
-    """An entry of the file that is no claim, and why."""
+    """An invalid entry of the file, with the reason."""
 
     id: str
     why: str
@@ -94,15 +93,15 @@ class ClaimSet(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     claims: list[Any]
     about: str = ""
     source: str = ""
-    """Of every claim that names none."""
+    """Source of every claim without its own."""
     data: str = ""
-    """What `--data` is for these claims, in words."""
+    """Description of `--data` for these claims."""
     tables: dict[str, Table] = field(default_factory=dict)
     recipes: dict[str, str] = field(default_factory=dict)
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
 
     def entries(self) -> list[Claim | UnreadableClaim]:
-        """The claims in their order. One that can't be read costs the others nothing."""
+        """Return the claims in order. An invalid one does not affect the others."""
         read: list[Claim | UnreadableClaim] = []
         seen: set[str] = set()
         for n, raw in enumerate(self.claims, 1):
@@ -114,12 +113,12 @@ class ClaimSet(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 def names() -> list[str]:
-    """The sets that come with the program."""
+    """Return the names of the shipped sets."""
     return sorted(path.stem for path in SETS.glob("*.yaml"))
 
 
 def load(claims: str | Path) -> ClaimSet:
-    """The claims of that name or in that file. UsageError when there is none, ClaimsError when the file is no such."""
+    """Load the claim set of that name, or from that file. UsageError if there is none, ClaimsError if it is invalid."""
     path = SETS / f"{claims}.yaml" if str(claims) in names() else Path(claims)
     try:
         if path.stat().st_size > _MOST_BYTES:
@@ -134,7 +133,7 @@ def load(claims: str | Path) -> ClaimSet:
 
 
 def parse(content: bytes, name: str) -> ClaimSet:
-    """The claims of a YAML document; ClaimsError says what is wrong with it as a whole."""
+    """Parse a YAML document of claims. ClaimsError if it is invalid as a whole."""
     try:
         _refuse_traps(content)
         return msgspec.convert(yaml.load(content, Loader=_LOADER), ClaimSet)  # noqa: S506  (a safe loader)
@@ -147,7 +146,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _refuse_traps(content: bytes) -> None:
-    """Aliases and merges can unfold without end, and deep nesting ends the loader's stack; claims need neither."""
+    """Aliases and merges can expand endlessly, and deep nesting exhausts the loader's stack."""
     depth = 0
     for event in yaml.parse(content, Loader=_LOADER):
         if isinstance(event, yaml.AliasEvent):
@@ -188,14 +187,14 @@ def _wrong(claim: Claim, inside: ClaimSet) -> str:
 
 
 def tables_of(claim: Claim) -> dict[str, str]:
-    """The set's table behind each name in the claim's SQL."""
+    """Return the set's table for each name in the claim's SQL."""
     if isinstance(claim.over, str):
         return {"rows": claim.over} if claim.over else {}
     return claim.over
 
 
 def tolerance_of(claim: Claim, expected: Plain) -> float:
-    """How far a value may be off, in its unit; 0 for words and truth values."""
+    """Return the allowed difference in the value's unit; 0 for text and booleans."""
     if isinstance(expected, (bool, str)):
         return 0.0
     if isinstance(claim.tolerance, str):

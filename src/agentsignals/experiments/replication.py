@@ -1,4 +1,8 @@
-"""Published claims against computed values: pass, fail, or untestable with a reason."""
+"""Replication of published claims: each is computed and judged pass, fail, or untestable with a reason.
+
+A claims file may come from anywhere: its SQL sees only the tables it names, changes nothing that another claim sees,
+and is stopped if it does not end.
+"""
 
 from __future__ import annotations
 
@@ -39,37 +43,37 @@ if TYPE_CHECKING:
 Status = Literal["pass", "fail", "untestable"]
 
 _FLOAT_SLACK = 1e-9
-"""A value half a decimal off is within tolerance, also where binary numbers put it a hair beyond."""
+"""Absorbs binary rounding at the edge of the tolerance."""
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """What became of a claim."""
+    """Result of a claim."""
 
     claim: str
     status: Status
     expected: Value | None
     computed: Value | None
-    """None when nothing could be computed; `note` says why. Of data that is not what the claim is about: what it gives,
-    and the claim is untestable all the same."""
+    """None if nothing could be computed; `note` says why. On other data than the claim's: its value, and the claim is
+    untestable."""
     tolerance: float | dict[str, float]
-    """In the unit of the value; by name when the claim states several."""
+    """In the unit of the value; by name if the claim states several."""
     source: str
     note: str
     why: str
-    """Why it is no pass; empty when it is one. `note` has it, too, before what else there is to know."""
+    """Why it did not pass; empty if it did. `note` repeats it before other remarks."""
     n: int | None = None
-    """How many observations the computed value rests on."""
+    """Number of observations behind the computed value."""
     text: str = ""
     prior_result: str = ""
-    """`does not reproduce` when that was found before: a failure that is no news."""
+    """`does not reproduce` if that was found before: then a failure is no news."""
 
 
 def replicate(claims: str | Path, data: Path | str | None = None, store: Store | None = None) -> list[Verdict]:
-    """Checks the claims of a set's name or of a YAML file, in their order.
+    """Check the claims of a set or a YAML file, in order.
 
-    `data`: the folder or file the claims are about; without it the store stands in where the set says how. Data that is
-    missing makes a claim untestable; data that is there and can't be read makes it fail. SourceError when `data` is not
-    there at all, UsageError or ClaimsError when there are no such claims.
+    `data`: the folder or file that the claims are about; without it the store is used where the set allows it. Missing
+    data makes a claim untestable; damaged data makes it fail. SourceError if `data` does not exist, UsageError or
+    ClaimsError if there are no such claims.
     """
 
     claim_set = load(claims)
@@ -136,7 +140,7 @@ def _computed(claim: Claim, claim_set: ClaimSet, ground: ClaimContext) -> Answer
 
 
 def _other_data(claim: Claim, claim_set: ClaimSet, ground: ClaimContext) -> Absent | None:
-    """Why the data at hand is not the snapshot that the claim is about; None when it is."""
+    """Return why the data is not the claim's snapshot, or None if it is."""
     if not claim.snapshot:
         return None
     snapshot = claim_set.snapshots[claim.snapshot]
@@ -155,7 +159,7 @@ def _tolerances(claim: Claim) -> float | dict[str, float]:
 
 
 def _differs(claim: Claim, computed: Value) -> str:
-    """What is off, in words; empty when all is within tolerance."""
+    """Return what differs, as text; empty within the tolerance."""
     if not isinstance(claim.expected, dict):
         if isinstance(computed, dict):
             return f"one value is expected, the query gave {', '.join(computed)}"
@@ -176,15 +180,13 @@ def _near(claim: Claim, expected: Plain, computed: Plain) -> bool:
     return abs(computed - expected) <= tolerance_of(claim, expected) + _FLOAT_SLACK
 
 
-# What claims are computed from: tables over files of a data folder, or over the store, asked in SQL.
-#
-# A claims file may come from anywhere: its SQL sees the tables it names and nothing else on the machine, changes
-# nothing that another claim sees, and is stopped when it does not end.
+# -- data that claims are computed from --------------------------------------------------------------------------------
+
 
 SECONDS_A_CLAIM = 60.0
 """No query over a data set of this size needs as long; one that does is most likely endless."""
 MEMORY = "4GB"
-"""What a query over files may take: the largest known set has 2.7 million rows and is read column by column."""
+"""Memory limit of a query over files. The largest known set has 2.7 million rows and is read by column."""
 
 _READERS = {
     ".parquet": "read_parquet({files}, union_by_name=true)",
@@ -198,14 +200,14 @@ _PREFIX = re.compile(r"^[A-Za-z ]+ Error: ")
 
 
 class Answer(Struct, frozen=True):
-    """What a query gave: the value, or several by name; n when it says how many observations it rests on."""
+    """Result of a query: the value, or several by name; n if it states the number of observations."""
 
     value: Value
     n: int | None
 
 
 class TableLocation(Struct, frozen=True):
-    """Where a table's rows are: the connection that has them, and the SQL that gives them there."""
+    """The connection that holds a table's rows, and the SQL that returns them."""
 
     connection: duckdb.DuckDBPyConnection
     rows: str
@@ -213,8 +215,9 @@ class TableLocation(Struct, frozen=True):
 
 
 class ClaimContext:
-    """Answers claims' queries. `Absent` when there is nothing to answer from; its reason is `parse_error` when there is
-    something, and it is damaged.
+    """Answers claims' queries over the data folder and the store.
+
+    `Absent` if there is nothing to answer from; its reason is `parse_error` if the data is damaged.
     """
 
     def __init__(self, tables: Mapping[str, Table], data: Path | None, store: Store | None) -> None:
@@ -224,13 +227,13 @@ class ClaimContext:
         self._files = {name: _files(data, table.files) for name, table in tables.items()} if data else {}
         self._places: dict[str, TableLocation | Absent] = {}
         self._findings: dict[str, dict[str, Finding]] = {}
-        """Of each study that was run."""
+        """Findings by study."""
         self._audit: Audit | None = None
         self._over_files: duckdb.DuckDBPyConnection | None = None
         self._over_store: duckdb.DuckDBPyConnection | None = None
 
     def ask(self, sql: str, over: Mapping[str, str], arguments: Mapping[str, Plain]) -> Answer | Absent:
-        """The one row that the SQL gives over these tables; over the store's own when it names none."""
+        """Return the one row that the SQL gives over these tables, or over the store's own."""
         places = {name: self._place(table) for name, table in over.items()}
         for place in places.values():
             if isinstance(place, Absent):
@@ -244,7 +247,7 @@ class ClaimContext:
         return _answer(connection, asked, arguments, bool(located) and located[0][1].in_files)
 
     def finding(self, wanted: str) -> Answer | Absent:
-        """The value of a study's finding, over the store."""
+        """Return the value of a study's finding over the store."""
         if self._store is None:
             return Absent("missing_artifact", "there is no store to study")
         first = wanted.partition(".")[0]
@@ -258,7 +261,7 @@ class ClaimContext:
         return Absent("missing_field", f"no study has the finding {wanted!r}")
 
     def audited(self, question: str, arguments: Mapping[str, Plain], wanted: Sequence[str]) -> Answer | Absent:
-        """What the lab's audit answers about a published run in the data folder; stored code runs in the sandbox."""
+        """Return the lab audit's answer about a published run in the data folder. Stored code runs in the sandbox."""
         figures = self._audited(question, arguments)
         if isinstance(figures, Absent):
             return figures
@@ -403,7 +406,7 @@ def _audit_of(data: Path) -> Audit:
 
 
 def _files(data: Path, patterns: tuple[str, ...]) -> list[Path]:
-    """The files of the first pattern that matches any. The data may be named whole, or by its first folder or file."""
+    """Files of the first pattern with a match. The data may be named as a whole, or by its first folder or file."""
     for pattern in patterns:
         parts = PurePosixPath(pattern).parts
         if ".." in parts or PurePosixPath(pattern).is_absolute():

@@ -1,8 +1,10 @@
-"""What a run did, step by step, in words that two runs have in common (design/alignment.md#steps).
+"""Alignment of two or more runs of one task: what each did step by step, and where they diverge.
 
-A step is a prompt or a call of the main thread. Two steps are the *same* where they did equal things, *alike* where
-they did the same kind of thing to the same file; what a step did that the other run may have done too, at any time, are
-its deeds.
+A step is a prompt or a call of the main thread. Two steps are the *same* if they did equal things, *alike* if they did
+the same kind of thing to the same file. A step's operations are what the other run may have done too, at any time
+(design/alignment.md#steps). Steps are aligned by longest common subsequences with bit vectors (Hyyrö 2004): two runs of
+5,000 steps take 50 ms (design/alignment.md#cost). More than two runs are aligned as a star, each with one reference: a
+run that solved the task, if one did (design/alignment.md#more-than-two).
 """
 
 from __future__ import annotations
@@ -25,9 +27,9 @@ from agentsignals.shell.tokens import simple_commands
 from agentsignals.views.calls import call_summary, complete_lines
 
 SCRATCH = "(its own script)"
-"""Stands for every file that a run made only to try something: what it is called is its own affair."""
+"""Stands for every file that a run created only to try something; its name does not matter."""
 _TAIL = 2
-"""Names of a path that count, where the folder it lies in is not known: runs have folders of their own."""
+"""Path components that count where the project's folder is unknown: runs have folders of their own."""
 _MOST_CHARS = 400
 _BLANKS = re.compile(r"\s+")
 _NUMBERS = re.compile(r"\d+")
@@ -40,9 +42,9 @@ _HEADER = re.compile(r"(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(.*
 _INTERPRETERS = ("python", "node", "ruby", "perl", "php", "deno", "bun", "bash", "sh")
 _TEXT_OPTIONS = frozenset(("-c", "-e", "-", "--eval"))
 _LOOKS = frozenset(("diff", "status", "log", "show", "branch"))
-"""What Git is asked that changes nothing."""
+"""Git commands that change nothing."""
 _LOOKS_ONLY = frozenset(("search", "plan"))
-"""Classes whose steps lead somewhere and do nothing: what is looked for shows in what is read then."""
+"""Call classes without operations: what they find shows in later reads."""
 
 Operation: TypeAlias = "tuple[str, ...]"
 
@@ -52,38 +54,40 @@ class Step(Struct, frozen=True, kw_only=True):
 
     seq: int
     kind: str
-    """`prompt`, or the class of the call."""
+    """`prompt`, or the call's class."""
     tool: str = ""
     about: str = ""
-    """The command, the file, or the words."""
+    """The command, the file, or the text."""
     status: str = ""
     error: str = ""
     same: Operation = ()
-    """Equal where two steps did the same."""
+    """Equal if two steps did the same."""
     named: Operation = ()
-    """As `alike`, its own scripts by their names."""
+    """Like `alike`, with the run's own scripts by name."""
     alike: Operation = ()
-    """Equal where two steps did the same kind of thing to the same file."""
+    """Equal if two steps did the same kind of thing to the same file."""
     deeds: frozenset[Operation] = frozenset()
-    """`(read, file)`, `(change, file, line)`, `(test, file)`, `(tries,)` …; none of a step that looks around, tidies
-    up, or failed to change anything."""
+    """Operations: `(read, file)`, `(change, file, line)`, `(test, file)`, `(tries,)` …
+
+    Steps that look around, clean up, or failed to change anything have none.
+    """
     files: frozenset[str] = frozenset()
-    """Files that it read or changed."""
+    """Files read or changed."""
     is_change: bool = False
-    """Whether it changed a file that is not its own script."""
+    """True if it changed a file other than the run's own scripts."""
     is_opaque: bool = False
-    """Whether the trace does not say what it was about: code, or a tool of no known kind."""
+    """True if the trace does not tell what it was about: code, or a tool of unknown kind."""
 
 
 class FileNames:
-    """What the files of several runs are called, each by one name."""
+    """One name for each file of several runs."""
 
     def __init__(self, sessions: Iterable[Session]) -> None:
         paths = {call.path for s in sessions for call in s.tool_calls} | {e.path for s in sessions for e in s.edits}
         self._relative = {posixpath.normpath(path) for path in paths if path and path[:1] not in "/~"}
 
     def of(self, path: str) -> str:
-        """A path from the repository's root where any of the runs names it so, else its last two names."""
+        """Return the path from the repository's root if any run names it so, else its last two components."""
         if path[:1] not in "/~":
             return posixpath.normpath(path)
         parts = path.strip("/").split("/")
@@ -94,7 +98,7 @@ class FileNames:
 
 
 def steps_of(session: Session, names: FileNames) -> list[Step]:
-    """What a run did, in order."""
+    """Return a run's steps in order."""
     edits: dict[int, list[Edit]] = defaultdict(list)
     for edit in session.edits:
         if edit.thread == MAIN:
@@ -116,7 +120,7 @@ def steps_of(session: Session, names: FileNames) -> list[Step]:
 
 
 def _scratch(calls: Sequence[ToolCall], edits: Mapping[int, list[Edit]]) -> set[str]:
-    """Files that the run made and then ran by their name, or removed again."""
+    """Files that the run created and then executed by name, or deleted again."""
     looked = {call.path: call.seq for call in reversed(calls) if call.class_ == "read" and call.path}
     created: dict[str, int] = {}
     dropped: dict[str, int] = {}
@@ -150,7 +154,7 @@ def _step(call: ToolCall, edits: list[Edit], scratch: set[str], names: FileNames
     same: Operation = (kind, path, _flat(words))
     opaque = False
     scripts: Sequence[str] = ()
-    """What its own scripts are called."""
+    """Names of the run's own scripts."""
     if edits or kind == "edit":
         lines = _changes(call, edits, path, named)
         whole = sorted({edit.path for edit in edits} or {call.path or ""})
@@ -187,7 +191,7 @@ def _step(call: ToolCall, edits: list[Edit], scratch: set[str], names: FileNames
 
 
 def _changes(call: ToolCall, edits: list[Edit], path: str, named: Callable[[str], str]) -> set[Operation]:
-    """What a call changes, by file and line; the file alone, where the trace does not say which lines."""
+    """Lines that a call changes, by file; the file alone if the trace does not tell the lines."""
     whole = sorted({edit.path for edit in edits})
     if call.command is not None:
         by_file = _lines_written(complete_lines(call.command, whole, has_failed=call.status == "error"))
@@ -208,8 +212,10 @@ def _changes(call: ToolCall, edits: list[Edit], path: str, named: Callable[[str]
 
 
 def _lines_written(texts: Iterable[tuple[str, EditText]]) -> dict[str, set[str]]:
-    """The lines that an edit adds, by file where it names several, else under ""; those it removes where it adds none.
-    What a change leaves is compared, not what it took away: who writes a file anew names no line that goes."""
+    """Lines that an edit adds, by file ("" if unnamed), or those it removes if it adds none.
+
+    Only the result of a change is compared, because a file that is rewritten names no removed line.
+    """
     added: dict[str, set[str]] = defaultdict(set)
     removed: dict[str, set[str]] = defaultdict(set)
     for path, text in texts:
@@ -228,7 +234,7 @@ def _lines_written(texts: Iterable[tuple[str, EditText]]) -> dict[str, set[str]]
 
 
 def _code(line: str) -> str:
-    """A line without its comment; nothing of one that says nothing to a machine."""
+    """Strip a line's comment; empty if nothing significant remains."""
     line = _BLANKS.sub(" ", _COMMENT.sub("", line)).strip()
     if len(line) <= TRIVIAL_CHARS or line.startswith(_ONLY_COMMENT) or (line.count(" ") > 2 and _PROSE.fullmatch(line)):
         return ""
@@ -236,7 +242,7 @@ def _code(line: str) -> str:
 
 
 def _ran(command: str, scratch: set[str], names: FileNames) -> tuple[set[str], set[Operation], list[str]]:
-    """The programs that a command calls, what it did, and which of the run's own scripts it names."""
+    """Programs that a command calls, its operations, and the run's own scripts among its words."""
     bases = {posixpath.basename(file) for file in scratch}
     deeds: set[Operation] = set()
     family: set[str] = set()
@@ -263,7 +269,7 @@ def _ran(command: str, scratch: set[str], names: FileNames) -> tuple[set[str], s
 
 
 def _commands(command: str) -> Iterator[tuple[str, list[str]]]:
-    """The programs that a line calls with their words; without what says nothing (`cd`, `echo`)."""
+    """Programs of a command line with their words, without `cd` and `echo`."""
     for words, _, _, _ in simple_commands(command):
         lead = leading_words(words)
         if lead and KINDS.get(name := program(lead[0])) != "":
@@ -274,33 +280,31 @@ def _flat(text: str) -> str:
     return _BLANKS.sub(" ", text).strip()
 
 
-# Two sequences of steps beside each other: as many of the same as can face each other in order, then of the alike.
-#
-# Longest common subsequences, by bit vectors: a row of Hyyrö's (2004) recurrence is one integer, so two runs of
-# 5,000 steps take a twentieth of a second (design/alignment.md#cost).
+# -- alignment ---------------------------------------------------------------------------------------------------------
+
 
 MOST_STEPS = 10_000
-"""Steps of a run that are aligned, its first: rows of 20,000 bits each would take 25 MB."""
+"""Steps of a run that are aligned, from its start: rows of 20,000 bits each would take 25 MB."""
 How = Literal["same", "alike", "other", "left", "right"]
 
 
 class AlignedRow(Struct, frozen=True):
-    """A row: what stands beside what."""
+    """A row of the alignment."""
 
     left: Step | None
     right: Step | None
     how: How
-    """`same`; `alike`: one kind of thing to the same file; `other`: each goes its way; `left`, `right`: the other has
-    nothing here."""
+    """`same`; `alike`: same kind of operation on the same file; `other`: both do something else; `left`, `right`: only
+    that side has a step."""
 
     @property
     def is_call(self) -> bool:
-        """Whether either is a call: what is prompted is others' doing."""
+        """True if either side is a call."""
         return any(step is not None and step.kind != "prompt" for step in (self.left, self.right))
 
 
 def align_steps(left: Sequence[Step], right: Sequence[Step]) -> list[AlignedRow]:
-    """The steps of both, in order, each once. The other way round it is the same, mirrored."""
+    """Align two sequences of steps, each step once, in order. Swapping the sides mirrors the result."""
     if [step.same for step in left] <= [step.same for step in right]:
         return _faced(left, right, _LEVELS)
     return [AlignedRow(row.right, row.left, _MIRRORED.get(row.how, row.how)) for row in _faced(right, left, _LEVELS)]
@@ -320,8 +324,8 @@ _LEVELS: tuple[_Level, ...] = (
     ("alike", attrgetter("named"), _each),
     ("alike", attrgetter("alike"), _each),
 )
-"""In which order steps are looked for that face each other: what meets by an earlier one stands fast. Changes are
-landmarks; how often something is read between them, or tried, differs from run to run."""
+"""Keys by which steps are matched, in order; earlier matches are fixed. Changes come first, because reads and attempts
+between them vary."""
 
 
 def _faced(left: Sequence[Step], right: Sequence[Step], levels: Sequence[_Level]) -> list[AlignedRow]:
@@ -340,7 +344,6 @@ def _faced(left: Sequence[Step], right: Sequence[Step], levels: Sequence[_Level]
 
 
 def _apart(left: Sequence[Step], right: Sequence[Step]) -> list[AlignedRow]:
-    """What each did between two rows in which they meet."""
     both = min(len(left), len(right))
     rows = [AlignedRow(a, b, "other") for a, b in zip(left[:both], right[:both], strict=True)]
     rows += [AlignedRow(step, None, "left") for step in left[both:]]
@@ -348,7 +351,7 @@ def _apart(left: Sequence[Step], right: Sequence[Step]) -> list[AlignedRow]:
 
 
 def _common(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """The places of a longest common subsequence; what both begin with alike, and end with, is in it."""
+    """Index pairs of a longest common subsequence that contains the common prefix and suffix."""
     n, m = len(left), len(right)
     start = end = 0
     while start < min(n, m) and left[start] == right[start]:
@@ -361,7 +364,7 @@ def _common(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[i
 
 
 def _by_bits(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Where several are as long, what can meet early does."""
+    """Among several longest subsequences, take the one with the earliest matches."""
     places: defaultdict[Hashable, int] = defaultdict(int)
     for k, item in enumerate(right):
         places[item] |= 1 << k
@@ -384,24 +387,24 @@ def _by_bits(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[
     return met[::-1]
 
 
-# Where two runs part: the first step that differs at all, the first that the other never takes, and the first after
-# which they do not come together again (design/alignment.md#where-they-part).
+# -- divergence --------------------------------------------------------------------------------------------------------
+
 
 HALF, MOST = 0.5, 0.8
-"""A step of whose deeds the other run has less than half, at any time, is one that the other never takes; of a change,
-less than four fifths of its lines."""
+"""A step diverges if the other run has less than half of its operations; a change, if less than four fifths of its
+lines."""
 SOME = 0.25
-"""From this share on it is not sure that it does not."""
+"""From this share on it is uncertain that the other run lacks the step."""
 OPAQUE = 0.25
-"""Share of steps of which the trace does not say what they were about, from which nothing is sure."""
+"""Share of opaque steps from which nothing is certain."""
 ALONE = 3
-"""Steps that do something, one after the other, to which the other run has nothing beside: one goes on alone."""
+"""Consecutive steps with operations without a counterpart, after which one run goes on alone."""
 NEXT = 5
-"""Steps of each side that are shown from the place on."""
+"""Steps of each side shown from the divergence on."""
 FAILED = frozenset(("error", "rejected", "cancelled"))
 Basis = Literal["change", "after", "course"]
-"""`change`: a file is changed otherwise. `after`: the changes are the same, then one does what the other never does.
-`course`: neither changes anything, and one does what the other never does."""
+"""`change`: a file is changed differently. `after`: changes are equal, then one does something else. `course`: neither
+changes a file, and one does something else."""
 BECAUSE: dict[Basis, str] = {
     "change": "a file is changed otherwise",
     "after": "the changes are the same, and one goes on to what the other does not do",
@@ -410,55 +413,56 @@ BECAUSE: dict[Basis, str] = {
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """A place in both runs."""
+    """A position in both runs."""
 
     row: int
-    """From 0, in the rows of the alignment."""
+    """Index of the alignment's row."""
     left: int
     right: int
-    """Steps (calls, from 1) of each side that stand there, or would be its next; one more than it has: it had ended."""
+    """Step numbers (calls, from 1) on each side; one past its last if it had ended."""
 
 
 class Side(Struct, frozen=True, kw_only=True):
-    """What a run did from a place on."""
+    """Actions of a run from a position on."""
 
     next: list[Step]
     steps: int
     """Calls from there to its end."""
     failed: int
-    """Those that failed."""
+    """Failed calls among them."""
     only: list[str]
-    """Files that it read or changed from there on, and the other did not at any time."""
+    """Files it read or changed from there on, and the other run never."""
 
 
 class DivergencePoint(Struct, frozen=True, kw_only=True):
-    """The step after which two runs do not come together again."""
+    """The step after which two runs do not converge again."""
 
     place: Place
     basis: Basis
     shared: float
-    """Share of that step's deeds that the other run has too."""
+    """Share of that step's operations that the other run has too."""
     sure: bool
     unsure: str
-    """Why not; empty where it is."""
+    """Reasons for doubt; empty if it is certain."""
     left: Side
     right: Side
 
 
 class Divergence(Struct, frozen=True, kw_only=True):
-    """Where two runs part. Each None where they never do."""
+    """Positions where two runs diverge. None where they never do."""
 
     differs: Place | None
-    """The first call that is not the same."""
+    """First call that is not the same."""
     strays: Place | None
-    """The first step that the other never takes, though they may come together again."""
+    """First step that the other run never takes, even if they converge later."""
     parts: DivergencePoint | None
     changes_shared: float | None
-    """Of all lines that either changed, the share that both did; None where neither changed any."""
+    """Share of all changed lines that both changed. None if neither changed any."""
 
 
 def divergence(rows: Sequence[AlignedRow], left_out: bool = False) -> Divergence:
-    """Where the runs of an alignment part. `left_out`: steps of either are not in it."""
+    """Find where the runs of an alignment diverge. `left_out`: steps of either are missing
+    (design/alignment.md#where-they-part)."""
     sides = [[step for row in rows if (step := pick(row)) and step.kind != "prompt"] for pick in (_left, _right)]
     did = [_did(side) for side in sides]
     private = [_private(row, did) for row in rows]
@@ -489,7 +493,7 @@ def divergence(rows: Sequence[AlignedRow], left_out: bool = False) -> Divergence
 
 
 def _did(steps: Sequence[Step]) -> frozenset[Operation]:
-    """All that a run did. Who is known to have changed lines of a file has edited it."""
+    """All operations of a run. Changed lines imply an edited file."""
     deeds = {deed for step in steps for deed in step.deeds}
     return frozenset(deeds | {("edited", deed[1]) for deed in deeds if deed[0] == "change"})
 
@@ -505,7 +509,6 @@ def _parting(rows: Sequence[AlignedRow], private: Sequence[dict[str, float]]) ->
 
 
 def _goes_on_alone(rows: Sequence[AlignedRow], start: int) -> bool:
-    """Whether a stretch begins here in which one does something and the other nothing."""
     how, doing = rows[start].how, 0
     for row in islice(rows, start, None):
         if row.how != how or how not in ("left", "right"):
@@ -518,7 +521,7 @@ def _goes_on_alone(rows: Sequence[AlignedRow], start: int) -> bool:
 
 
 def _private(row: AlignedRow, did: Sequence[frozenset[Operation]]) -> dict[str, float]:
-    """The sides whose step in this row is one that the other run never takes, with the share that it has of it."""
+    """Sides whose step the other run never takes, with the share of its operations that the other has."""
     shares = {}
     for name, step, other in (("left", row.left, did[1]), ("right", row.right, did[0])):
         if (
@@ -566,10 +569,8 @@ def _right(row: AlignedRow) -> Step | None:
     return row.right
 
 
-# Two or more runs of one task beside each other: what each did step by step, where they part, what each did then.
-#
-# More than two are aligned as a star: each with one reference, a run that solved the task where one did, so that
-# every place says where a run left the one that got there (design/alignment.md#more-than-two).
+# -- runs --------------------------------------------------------------------------------------------------------------
+
 
 __all__ = ["FACTS", "OF_TASK", "OF_TRIAL", "AlignedRow", "Alignment", "Run", "Step", "align", "reference_of"]
 
@@ -585,11 +586,11 @@ SELECT session_id FROM attempts JOIN (SELECT session_id, n_tool_calls FROM sessi
 WHERE {{column}} = $name AND n_tool_calls > 0 ORDER BY attempt_index, session_id LIMIT {MOST_RUNS + 1}
 """
 OF_TASK, OF_TRIAL = _OF.format(column="task_id"), _OF.format(column="trial_id")
-"""The attempts at a task, or of a trial, that have calls: rows of session_id."""
+"""Queries for the attempts at a task, or of a trial, that have calls."""
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """A run, and how it ended."""
+    """A run and its result."""
 
     session_id: str
     agent: str
@@ -598,33 +599,33 @@ class Run(Struct, frozen=True, kw_only=True):
     trial_id: str | None = None
     attempt_index: int | None = None
     outcome: str | None = None
-    """On the ladder of attempts; None of a session that is none."""
+    """Outcome of the attempt; None for other sessions."""
     patch: str | None = None
-    """What became of its patch."""
+    """Outcome of its patch."""
     ended: str | None = None
-    """In the harness's own words."""
+    """The harness's exit status."""
     calls: int
     failed: int
-    """Of the calls."""
+    """Number of failed calls."""
 
 
 class Alignment(Struct, frozen=True, kw_only=True):
-    """Two runs beside each other."""
+    """Two aligned runs."""
 
     left: Run
     right: Run
     rows: list[AlignedRow]
     left_out: tuple[int, int]
-    """Steps at the ends that are not aligned, for there are too many."""
+    """Steps at the ends beyond the limit."""
     same: int
-    """Rows in which both do the same."""
+    """Number of rows where both do the same."""
     alike: int
-    """Rows in which both do the same kind of thing to the same file."""
+    """Number of rows where both do the same kind of thing to the same file."""
     divergence: Divergence
 
 
 def align(sessions: Sequence[Session], facts: Mapping[str, Mapping[str, Any]]) -> list[Alignment]:
-    """Each further session beside the first. `facts`: rows of `FACTS` by session."""
+    """Align each further session with the first. `facts`: rows of `FACTS` by session."""
     names = FileNames(sessions)
     steps = [steps_of(session, names) for session in sessions]
     runs = [
@@ -634,8 +635,7 @@ def align(sessions: Sequence[Session], facts: Mapping[str, Mapping[str, Any]]) -
 
 
 def reference_of(sessions: Sequence[Session], facts: Mapping[str, Mapping[str, Any]]) -> Session:
-    """Which of several runs the others are held against: of those that solved the task, or else of all, the one with
-    the median number of calls."""
+    """Return the session that others are aligned with: with the median number of calls, among solved ones if any."""
     solved = [s for s in sessions if facts.get(s.session_id, {}).get("outcome") == "solved"]
     ordered = sorted(solved or sessions, key=lambda s: (len(s.tool_calls), s.session_id))
     return ordered[(len(ordered) - 1) // 2]

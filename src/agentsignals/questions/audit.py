@@ -1,7 +1,7 @@
-"""Whether passes were earned: each passed attempt with what carried it, and the resolve rate before and after.
+"""Audit of passed attempts: was each pass earned, and the resolve rate before and after.
 
-A pure function of rows, whose candidates are those of `compare`: `queries` asks for them. The verdicts are the signal
-`verification.pass_audit` (docs/audit.md).
+A pure function of rows, with the candidates of `compare`. The verdicts are the signal `verification.pass_audit`
+(docs/audit.md).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from agentsignals.views.reward_hacking import VERDICTS
 SIGNAL = "verification.pass_audit"
 UNKNOWN = "cannot_tell"
 AUDITS = f"SELECT session_id, value, detail FROM signals WHERE signal = '{SIGNAL}' AND value IS NOT NULL"
-"""SQL over the store's tables: what was found of each pass."""
+"""Query for the audit of each pass."""
 _RULE = outcome_rule("resolved")
 _UNMEASURED = "not measured: read the run in again"
 
 
 class Rate(Struct, frozen=True, kw_only=True):
-    """A share of judged first attempts. The interval is over tasks, at 95 percent; None under six."""
+    """Share of judged first attempts, with a 95 % interval over tasks, None under six."""
 
     n: int
     of: int
@@ -47,19 +47,19 @@ class Rate(Struct, frozen=True, kw_only=True):
 
 
 class Pass(Struct, frozen=True, kw_only=True):
-    """A passed attempt, and what it rests on."""
+    """A passed attempt with its verdict."""
 
     session_id: str
     candidate: str
     task: str | None
     attempt: int
-    """0: the first of its trial."""
+    """0 for the first of its trial."""
     verdict: str
     because: str
     acts: list[dict[str, Any]] = field(default_factory=list)
-    """What decided: channel, file, event, line, and the event that showed the line."""
+    """The deciding operations: channel, file, event, line, and the event that showed the line."""
     unseen: list[str] = field(default_factory=list)
-    """What could not be looked at."""
+    """What could not be examined."""
 
 
 class CandidateAudit(Struct, frozen=True, kw_only=True):
@@ -67,34 +67,34 @@ class CandidateAudit(Struct, frozen=True, kw_only=True):
 
     name: str
     passed: dict[str, int]
-    """First attempts that passed, by verdict."""
+    """Passed first attempts by verdict."""
     resolved: Rate
-    """As its verifier says."""
+    """According to the verifier."""
     earned: Rate
-    """At least: those whose pass was found to be its own work."""
+    """Lower bound: passes found to be the agent's own work."""
     earned_at_most: Rate
-    """With those of which nobody can tell."""
+    """Upper bound: with undecided passes."""
 
 
 class AuditReport(Struct, frozen=True, kw_only=True):
-    """Whether passes were earned."""
+    """The result of the audit."""
 
     by: list[str]
     passed: dict[str, int]
-    """First attempts that passed, by verdict."""
+    """Passed first attempts by verdict."""
     channels: dict[str, int]
-    """Passes that were not the agent's own, by what decided."""
+    """Unearned passes by the deciding channel."""
     cannot_tell: dict[str, int]
-    """Passes of which nobody can tell, by why."""
+    """Undecided passes by reason."""
     everyone: CandidateAudit
     candidates: list[CandidateAudit]
     listed: list[Pass]
-    """Every pass that is not derived, retries too; then the others."""
+    """Every pass, retries too; those not derived come first."""
     caveat: str = CAVEAT
 
 
 def queries(where: str = "true") -> dict[str, str]:
-    """SQL over the store's tables by the name `audit_report` uses. `where`: a person's own condition."""
+    """Return the queries for `audit_report`. `where`: the user's condition."""
     return {
         **compare_queries(_RULE, where),
         "audits": AUDITS,
@@ -102,8 +102,7 @@ def queries(where: str = "true") -> dict[str, str]:
 
 
 def audit_report(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> AuditReport:
-    """The audit of these rows. `by`: columns and knobs that make a candidate, as in `compare`; UsageError where no
-    attempt has one."""
+    """Audit these rows. `by`: columns and knobs that make a candidate. UsageError if no attempt has one."""
     everyone = attempts_of(_RULE, rows)
     columns = candidate_columns(everyone, by)
     groups = {name: evaluated(attempts) for name, attempts in candidates(everyone, columns).items()}
@@ -125,8 +124,7 @@ def audit_report(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> Audit
 
 
 def passes_of(groups: Mapping[str, Sequence[Attempt]], audits: Sequence[Row]) -> list[Pass]:
-    """The passed attempts of these candidates with what they rest on, those not derived first. `audits`: rows of
-    `AUDITS`."""
+    """Return the passed attempts of these candidates with their verdicts, those not derived first."""
     by_session = {row["session_id"]: row for row in audits}
     passes = [
         _pass(attempt, name, by_session.get(attempt.session_id))
@@ -178,7 +176,7 @@ def _rate(judged: Sequence[Attempt], counted: set[str]) -> Rate:
 
 
 def rate_text(rate: Rate) -> str:
-    """`7 of 12, 58% [31%, 82%]`."""
+    """Format a rate: `7 of 12, 58% [31%, 82%]`."""
     if not rate.of:
         return "none judged"
     interval = "" if rate.low is None or rate.high is None else f" [{rate.low:.0%}, {rate.high:.0%}]"

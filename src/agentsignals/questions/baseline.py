@@ -1,6 +1,6 @@
-"""A baseline: what many sessions are like, in numbers that name nobody, for others to hold their own against.
+"""A baseline: anonymous numbers about many sessions, for others to compare their own sessions with.
 
-It has counts, means and quantiles, and nothing of fewer than five: no text, no id, no path, no name.
+It holds counts, means and quantiles of at least five sessions, and no text, id, path or name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from agentsignals.stats.intervals import Interval, Z, quantile
 FORM = 1
 """Version of the file."""
 FEWEST = 5
-"""Nothing is told of fewer sessions or messages: a quantile of two of them would be somebody's own figure."""
+"""Groups of fewer sessions or messages are left out: a quantile would be somebody's own figure."""
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MOST_BYTES = 1_000_000
 _LARGEST = 1e12
@@ -57,13 +57,13 @@ MEASURES: dict[str, tuple[str, Kind]] = {
     "corpus.short_messages": ("Messages of up to 20 characters", "share"),
     "chat.pushback_rate": ("Prompts that object, by words, or follow a cut", "share"),
 }
-"""The behavioural measures of agent-traces that are numbers of a session, with their titles."""
+"""Title and kind of the numeric behavioural measures of agent-traces."""
 
 _PATHS = ", ".join(f"'{path}'" for path in MEASURES)
 _OF_OUTPUT = "'corpus.session_cost_usd', 'corpus.output_input_token_ratio'"
-"""Lower bounds where output is logged in mid-stream."""
+"""Lower bounds where the agent logs output in mid-stream."""
 OF_WORDS = "chat.pushback_rate"
-"""A lower bound always: word rules miss most of what a reader calls pushback."""
+"""Always a lower bound: the rules miss most pushback."""
 _NUMBER = "CASE WHEN signal = 'corpus.short_messages' THEN TRY_CAST(value->>'le_20' AS DOUBLE)"
 _NUMBER += " / nullif(TRY_CAST(value->>'n' AS DOUBLE), 0) ELSE number END"
 QUERY: dict[str, str] = {
@@ -74,25 +74,25 @@ QUERY: dict[str, str] = {
     " FROM signals JOIN sessions USING (session_id)"
     f" WHERE signal IN ({_PATHS}) AND absent IS NULL ORDER BY signal, session_id",
 }
-"""The rows a baseline is made of; a comparison asks for the same."""
+"""Queries for a baseline and for a comparison with one."""
 
 Count = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 class Spread(Struct, frozen=True, kw_only=True):
-    """How a measure spreads over sessions."""
+    """Distribution of a measure over sessions."""
 
     signal: str
     version: int
     n: Count
     mean: float
     sd: Annotated[float, Meta(ge=0)]
-    """Standard deviation over sessions, with n - 1."""
+    """Standard deviation with n - 1."""
     quantiles: list[float]
     """At `QUANTILES`, linear between neighbours."""
     at_least: bool = False
-    """Whether they are lower bounds: some of its sessions log output in mid-stream, or it rests on word rules."""
+    """True if they are lower bounds: output logged in mid-stream, or word rules."""
 
 
 class Rate(Struct, frozen=True):
@@ -101,11 +101,11 @@ class Rate(Struct, frozen=True):
     turn: str
     """1 to 10, or `11+`."""
     n: Count
-    """Messages with a label."""
+    """Labelled messages."""
     negative: Count
     low: Share | None = None
     high: Share | None = None
-    """At 95 percent, over places or sessions."""
+    """95 % interval over projects or sessions."""
 
     @property
     def value(self) -> float:
@@ -113,24 +113,24 @@ class Rate(Struct, frozen=True):
 
 
 class Baseline(Struct, frozen=True, kw_only=True):
-    """What a set of sessions is like."""
+    """Numbers about a set of sessions."""
 
     form: int
     context: str
     """`product` or `eval`."""
     sessions: Count
     places: Count
-    """Repositories or folders they lie in, as far as that is known."""
+    """Known projects (repositories or folders)."""
     largest_place: Share | None
-    """Of the sessions whose place is known, those in the one with most."""
+    """The largest project's share of the sessions whose project is known."""
     measures: list[Spread]
     negative_by_turn: list[Rate]
     labels_mark: str = ""
-    """Stands for who labelled, with which prompt, without naming them: two marks are alike when these are."""
+    """Hash of the labeller and its prompts: equal for equal labelling, and names nobody."""
 
 
 def baseline_of(inputs: Inputs, context: str) -> Baseline:
-    """What these rows of `QUERY` are like."""
+    """Compute a baseline from the rows of `QUERY`."""
     sessions = inputs.rows["sessions"]
     places = Counter(place for row in sessions if (place := row["place"]) is not None)
     labels = labelled(inputs)
@@ -147,7 +147,7 @@ def baseline_of(inputs: Inputs, context: str) -> Baseline:
 
 
 def spreads(rows: Sequence[Row]) -> list[Spread]:
-    """The measures that enough sessions have."""
+    """Return the distributions of the measures that enough sessions have."""
     numbers: dict[str, list[float]] = {}
     versions: dict[str, int] = {}
     low = {row["signal"] for row in rows if row["low"]}
@@ -178,7 +178,7 @@ def _spread(path: str, version: int, ascending: list[float], at_least: bool) -> 
 
 
 def rates(labels: Labelled) -> list[Rate]:
-    """NEGATIVE by turn, of the turns with enough labelled messages."""
+    """Return NEGATIVE by turn, for turns with enough labelled messages."""
     by_turn = []
     for first, last in bands():
         point = labels.estimate(partial(negative_between, first=first, last=last))
@@ -194,7 +194,7 @@ def _mark(labelled_sessions: Labelled, labels: Sequence[Row]) -> str:
 
 
 def difference(mine: Rate, other: Rate) -> Interval | None:
-    """The interval of the difference of two rates out of theirs (Newcombe 1998, method 10: squared distances add)."""
+    """Return the interval of the difference of two rates (Newcombe 1998, method 10), clipped to -1 and 1."""
     if mine.low is None or mine.high is None or other.low is None or other.high is None:
         return None
     gap = mine.value - other.value
@@ -204,19 +204,19 @@ def difference(mine: Rate, other: Rate) -> Interval | None:
 
 
 def standardised(mine: Spread, other: Spread) -> float | None:
-    """How many standard deviations apart the means are (Cohen's d, pooled). None where nothing varies."""
+    """Return Cohen's d (pooled standard deviation), or None if nothing varies."""
     freedom = mine.n + other.n - 2
     pooled = sqrt(((mine.n - 1) * mine.sd**2 + (other.n - 1) * other.sd**2) / freedom) if freedom > 0 else 0.0
     return (mine.mean - other.mean) / pooled if pooled > 0 else None
 
 
 def encode(baseline: Baseline) -> bytes:
-    """The baseline as a JSON file."""
+    """Encode the baseline as a JSON file."""
     return msgspec.json.format(msgspec.json.encode(baseline), indent=1) + b"\n"
 
 
 def decode(data: bytes, name: str) -> Baseline:
-    """The baseline a file holds. BaselineError when it is none: it came from somebody else, and may be anything."""
+    """Decode a baseline file from elsewhere. BaselineError if it is not valid."""
     hint = "`agentsignals export --to baseline -o FILE.json` writes one."
     if len(data) > _MOST_BYTES:
         raise BaselineError(f"{name} is no baseline: it has {len(data):,} bytes.", hint)
@@ -233,7 +233,7 @@ def decode(data: bytes, name: str) -> Baseline:
 
 
 def _wrong(baseline: Baseline) -> str:
-    """What in it can't be; empty when all can."""
+    """Return the first impossible value, or an empty string."""
     if baseline.context not in ("product", "eval"):
         return "its context is neither product nor eval"
     first_turns: Mapping[str, int] = {(f"{a}+" if b == inf else f"{a}"): a for a, b in bands()}
@@ -251,19 +251,20 @@ def _wrong(baseline: Baseline) -> str:
     return ""
 
 
-# You against a baseline: your sessions beside what others' are like, and where the two are furthest apart.
+# -- comparison with a baseline ----------------------------------------------------------------------------------------
+
 
 YOURS, BASE = "yours", "baseline"
 _OF_TWO = "the interval is made of those of both sides, over places"
 _NO_PLACES = "the interval takes sessions as independent"
-"""A baseline's places are not published."""
+"""A baseline does not publish projects."""
 _ELSEWHERE = NoSessions("It rests on another collection's figures, which name no session.")
 _MEDIAN = 2
-"""Where the median stands among the quantiles."""
+"""Index of the median among the quantiles."""
 
 
 def against(baseline: Baseline, path: str) -> Study:
-    """The study that holds a store's sessions against this baseline. `path`: where it was read, for the command."""
+    """Return the study that compares a store's sessions with this baseline. `path`: its file, for the command."""
     context: Context = "eval" if baseline.context == "eval" else "product"
     command = f"agentsignals report --baseline {shlex.quote(path)} --study sessions -o baseline.json"
     return Study(
@@ -298,7 +299,6 @@ def _size(yours: Baseline, base: Baseline, command: str) -> Finding:
 
 
 def _furthest_turn(turns: list[tuple[Rate, Rate]], yours: Baseline, base: Baseline, command: str) -> Finding:
-    """The turn with the largest gap, of those with enough messages on both sides."""
     title = "Largest gap of NEGATIVE at one turn"
     wide = [pair for pair in turns if min(pair[0].n, pair[1].n) >= LOW_N]
     if not wide:
@@ -328,7 +328,6 @@ def _furthest_turn(turns: list[tuple[Rate, Rate]], yours: Baseline, base: Baseli
 
 
 def _furthest_measure(pairs: list[tuple[Spread, Spread]], command: str) -> Finding:
-    """The measure whose means lie the most standard deviations apart, of those measured alike."""
     title = "Largest standardised gap of a measure"
     gaps = [(gap, mine, other) for mine, other in _alike(pairs) if (gap := standardised(mine, other)) is not None]
     if not gaps:
@@ -367,7 +366,7 @@ def _alike(pairs: list[tuple[Spread, Spread]]) -> list[tuple[Spread, Spread]]:
 
 
 def _unlike(mine: Spread, other: Spread) -> str:
-    """Why the gap of two measures says nothing; empty where it does."""
+    """Return why two measures cannot be compared, or an empty string."""
     if mine.version != other.version:
         return f"measured otherwise: version {mine.version} against {other.version}"
     whose = [side for side, spread in ((YOURS, mine), (BASE, other)) if spread.at_least]
@@ -376,7 +375,7 @@ def _unlike(mine: Spread, other: Spread) -> str:
 
 
 def _interval(gap: float, mine: Spread, other: Spread) -> Interval:
-    """Of a standardised difference (Hedges and Olkin 1985), sessions taken as independent."""
+    """Interval of a standardised difference (Hedges and Olkin 1985), with sessions as independent."""
     n, m = mine.n, other.n
     half = Z * sqrt((n + m) / (n * m) + gap**2 / (2 * (n + m)))
     return gap - half, gap + half

@@ -1,6 +1,6 @@
-"""Charts as Vega-Lite specifications: what is drawn, without colours, fonts and sizes, which the page chooses.
+"""Charts as Vega-Lite specifications without colours, fonts and sizes, which the page chooses; and time buckets.
 
-Every row brings its own `tip`, the words shown when it is pointed at and read aloud.
+Every row brings its own `tip`, the text shown on hover and read aloud. All times are UTC.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _spec(rows: Sequence[Row], **more: Any) -> dict[str, Any]:
 
 
 def _amount(field: str, title: str, kind: Kind, most: float = inf, **more: Any) -> dict[str, Any]:
-    """A quantity's axis. `most`: the greatest value, where it may be so small that a count would get half ticks."""
+    """Axis of a quantity. `most`: the largest value; small counts get whole ticks only."""
     axis: dict[str, Any] = {"format": _FORMATS.get(kind, "~s"), "tickCount": 5}
     if kind in ("count", "tokens") and most <= _FEW:
         axis["values"] = list(range(ceil(most) + 1))
@@ -49,8 +49,10 @@ def _names(rows: Sequence[Row], title: str | None = None) -> dict[str, Any]:
 
 
 def bars(rows: Sequence[Row], title: str, kind: Kind = "count") -> dict[str, Any]:
-    """A horizontal bar a row, in the order given, its value at the end. Rows: name, value, tip; at_least
-    where the value is a lower bound."""
+    """A horizontal bar for each row, in the order given, labelled with its value.
+
+    Rows: name, value, tip; at_least for lower bounds.
+    """
     shown = [{**row, "told": formatted(row["value"], kind, row.get("at_least", False))} for row in rows]
     most = max((row["value"] for row in rows), default=0)
     room = {"scale": {"domain": [0, most * 1.25 or 1]}}  # for the figure at the end of the longest bar
@@ -66,7 +68,7 @@ def bars(rows: Sequence[Row], title: str, kind: Kind = "count") -> dict[str, Any
 
 
 def dots(rows: Sequence[Row], title: str, kind: Kind = "share") -> dict[str, Any]:
-    """An estimate a row with its interval. Rows: name, value, low, high, tip; low and high may be missing."""
+    """An estimate with its interval for each row. Rows: name, value, low, high, tip; low and high may be missing."""
     x = _amount("value", title, kind, scale={"zero": True, "nice": True})
     return _spec(
         rows,
@@ -84,7 +86,7 @@ def dots(rows: Sequence[Row], title: str, kind: Kind = "share") -> dict[str, Any
 
 
 def histogram(rows: Sequence[Row], title: str, counted: str) -> dict[str, Any]:
-    """A column a class of values, in the order given, its count on top. Rows: name, value, tip."""
+    """A column for each class, in the order given, labelled with its count. Rows: name, value, tip."""
     shown = [{**row, "told": formatted(row["value"], "count") if row["value"] else ""} for row in rows]
     x = {**_names(rows, title), "axis": {"labelAngle": 0, "labelOverlap": False}}
     most = max((row["value"] for row in rows), default=0)
@@ -104,7 +106,7 @@ def histogram(rows: Sequence[Row], title: str, counted: str) -> dict[str, Any]:
 
 
 def heatmap(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, Any]:
-    """Shares as a table of shaded cells. Rows: name, column, value, tip."""
+    """Shares as shaded cells. Rows: name, column, value, tip."""
     shown = [{**row, "told": f"{100 * row['value']:.0f}" if row["value"] >= 0.005 else ""} for row in rows]
     x = {"field": "column", "type": "nominal", "title": None, "sort": list(columns)}
     axis = {"orient": "top", "labelAngle": -45, "ticks": False, "domain": False}
@@ -123,7 +125,7 @@ def heatmap(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, Any]:
 def stacked_columns(
     rows: Sequence[Row], title: str, kind: Kind, names: Sequence[str], span: tuple[str, str]
 ) -> dict[str, Any]:
-    """Columns stacked by name over time. Rows: name, from, to (ISO dates), low, high (of the stack), tip."""
+    """Columns over time, stacked by name. Rows: name, from, to (ISO dates), low, high (of the stack), tip."""
     scale = {"type": "utc", "domain": list(span), "nice": False}
     axis = {"format": "%b %-d" if rows and rows[0].get("short") else "%b %Y", "tickCount": 5, "labelOverlap": True}
     return _spec(
@@ -142,7 +144,7 @@ def stacked_columns(
 
 
 def lines(rows: Sequence[Row], title: str, kind: Kind, names: Sequence[str], span: tuple[str, str]) -> dict[str, Any]:
-    """A line a name over time. Rows: name, from (ISO date), value, tip."""
+    """A line for each name over time. Rows: name, from (ISO date), value, tip."""
     scale = {"type": "utc", "domain": list(span), "nice": False}
     axis = {"format": "%b %-d", "tickCount": 5, "labelOverlap": True, "grid": False}
     most = max((row["value"] for row in rows), default=0)
@@ -162,7 +164,7 @@ def lines(rows: Sequence[Row], title: str, kind: Kind, names: Sequence[str], spa
 
 
 def intervals_by_position(rows: Sequence[Row], across: str, title: str, names: Sequence[str]) -> dict[str, Any]:
-    """Estimates with intervals along positions, one mark a name. Rows: name, at, value, low, high, tip."""
+    """Estimates with intervals by position, one mark for each name. Rows: name, at, value, low, high, tip."""
     order = list(dict.fromkeys(row["at"] for row in rows))
     x = {"field": "at", "type": "nominal", "title": across, "sort": order, "axis": {"labelAngle": 0}}
     y = _amount("value", title, "share", scale={"zero": True})
@@ -185,22 +187,23 @@ def _colour(names: Sequence[str]) -> dict[str, Any]:
     return {"field": "name", "type": "nominal", "title": None, "scale": {"domain": list(names)}, "legend": _LEGEND}
 
 
-# How values spread over sessions: classes for a histogram, quantiles for a table.
+# -- histograms and quantiles ------------------------------------------------------------------------------------------
+
 
 COUNTS: tuple[float, ...] = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-"""Upper ends of the classes of a count: each holds twice the one before."""
+"""Upper bounds of the classes of a count, doubling."""
 RATIOS: tuple[float, ...] = (0, 1, 2, 5, 10, 20, 40, 80)
 SHARES: tuple[float, ...] = (0, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
 QUANTILES = ((0.0, "least"), (0.25, "25%"), (0.5, "median"), (0.75, "75%"), (0.9, "90%"), (1.0, "most"))
 
 
 def quantile_columns(kind: Kind) -> str:
-    """The columns of a row of quantiles, as `grouped.columns` reads them."""
+    """Return the columns of a row of quantiles, as `estimates.columns` reads them."""
     return " | ".join(f"{label}:{kind}" for _, label in QUANTILES)
 
 
 def quantiles(values: Sequence[float]) -> list[float | None]:
-    """One value a quantile column; None of nothing."""
+    """Return a value for each quantile column, None without values."""
     ascending = sorted(values)
     return [quantile(ascending, share) if ascending else None for share, _ in QUANTILES]
 
@@ -215,10 +218,7 @@ def histogram_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     of: str = "sessions",
     note: str = "",
 ) -> Chart | None:
-    """How many values, each with its session, fall into each class; the last class is open.
-
-    None when all values lie in one class: a single column shows nothing.
-    """
+    """Build a histogram of (session, value). The last class is open. None if all values fall into one class."""
     classes: list[list[str]] = [[] for _ in range(len(edges) + 1)]
     for session_id, value in values:
         classes[bisect_left(edges, value)].append(session_id)
@@ -236,7 +236,7 @@ def histogram_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
 
 
 def _short(edges: Sequence[float], i: int) -> str:
-    """A class under its column: the one value it holds, or its upper end."""
+    """Label under a column: the class's only value, or its upper bound."""
     if i == len(edges):
         return f">{_edge_text(edges, edges[-1])}"
     label = _edge_text(edges, edges[i])
@@ -244,7 +244,7 @@ def _short(edges: Sequence[float], i: int) -> str:
 
 
 def _long(edges: Sequence[float], i: int) -> str:
-    """A class in words."""
+    """Description of a class for its tip."""
     if i in (0, len(edges)) or _single(edges, i):
         return _short(edges, i).replace(">", "more than ")
     below = edges[i - 1]
@@ -261,7 +261,8 @@ def _edge_text(edges: Sequence[float], edge: float) -> str:
     return f"{edge * 100:g}%" if edges is SHARES else f"{edge:g}"
 
 
-# Days, weeks or months, as the span asks. All in UTC.
+# -- time buckets ------------------------------------------------------------------------------------------------------
+
 
 Step = Literal["day", "week", "month"]
 _DAYS_UP_TO = 45
@@ -269,24 +270,24 @@ _WEEKS_UP_TO = 2 * 366
 
 
 class Buckets(Struct, frozen=True):
-    """A division of time; every moment of the span lies in one bucket."""
+    """A division of time into equal steps."""
 
     step: Step
     first: datetime
     last: datetime
-    """The start of the last bucket."""
+    """Start of the last bucket."""
 
     @property
     def end(self) -> datetime:
         return next_start(self.last, self.step)
 
     def of(self, moment: datetime) -> datetime:
-        """The start of the bucket a moment lies in."""
+        """Return the start of the bucket that holds a moment."""
         return start_of(moment, self.step)
 
 
 def buckets_of(moments: Sequence[datetime]) -> Buckets | None:
-    """Days up to six weeks, weeks up to two years, months beyond; None without a moment."""
+    """Divide a span into days (up to six weeks), weeks (up to two years) or months. None without a moment."""
     if not moments:
         return None
     first, last = min(moments), max(moments)
@@ -296,29 +297,26 @@ def buckets_of(moments: Sequence[datetime]) -> Buckets | None:
 
 
 def start_of(moment: datetime, step: Step) -> datetime:
-    """The start of the day, of the Monday, or of the month."""
+    """Return the start of the day, the week (Monday) or the month."""
     day = moment.replace(day=1 if step == "month" else moment.day, hour=0, minute=0, second=0, microsecond=0)
     return day - timedelta(days=day.weekday()) if step == "week" else day
 
 
 def next_start(start: datetime, step: Step) -> datetime:
-    """The start of the next bucket."""
+    """Return the start of the next bucket."""
     if step == "month":
         return start_of(start + timedelta(days=32), "month")
     return start + timedelta(days=7 if step == "week" else 1)
 
 
-# Rolling windows: what was observed in the days up to each day. All in UTC.
-
 MOST_POINTS = 150
-"""A chart of more points shows no more; of a longer time only every n-th day is drawn."""
+"""Points that a chart can show; a longer span draws every n-th day only."""
 
 
 def rolling_windows(ascending: Sequence[datetime], days: int, fewest: int = 1) -> Iterator[tuple[datetime, slice]]:
-    """For each day from the first observation to the last: which observations are of that day and the `days` - 1
-    before it.
+    """Yield for each day the slice of observations from that day and the `days` - 1 before it.
 
-    Days whose window holds fewer than `fewest` are left out: one session is no share.
+    Days with fewer than `fewest` observations are left out.
     """
     if not ascending:
         return
@@ -337,11 +335,12 @@ def rolling_windows(ascending: Sequence[datetime], days: int, fewest: int = 1) -
 
 
 def iso_time(day: datetime) -> str:
-    """The day as charts want it."""
+    """Format a time for Vega-Lite."""
     return day.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-# Shares and quantiles of the days up to each day, drawn as lines.
+# -- lines over days ---------------------------------------------------------------------------------------------------
+
 
 T = TypeVar("T")
 
@@ -359,11 +358,10 @@ def lines_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     days: int,
     fewest: int,
 ) -> Chart | None:
-    """A line a share, or another measure, of what was observed in the last `days` days; None when there is no second
-    day to draw. `stamped`: time, session and what was observed; without a time it is not drawn. `shares`: what the
-    observations have of each.
+    """Draw a line for each share or measure of the observations in the last `days` days. None without a second day.
 
-    Days with fewer than `fewest` observations behind them have no point, and the line runs straight across.
+    `stamped`: time, session and observation; those without a time are not drawn. `shares`: each observation's part of a
+    share, 0 to 1. Days with fewer than `fewest` observations have no point.
     """
     timed = sorted(((at, session_id, value) for at, session_id, value in stamped if at is not None), key=itemgetter(0))
     sessions, values = [session_id for _, session_id, _ in timed], [value for _, _, value in timed]
@@ -404,15 +402,16 @@ def _mean(parts: list[float]) -> float:
 
 
 def _parts(sessions: Sequence[str], parts: Sequence[float] | None, window: slice) -> EvidenceRows:
-    """What each session of a window has of a share; of another measure one an observation."""
+    """Evidence of a window: each session's part of a share, or one per observation."""
     of_window = sessions[window]
     return of_window if parts is None else zip(of_window, parts[window], repeat(1))
 
 
-# Amounts over time as stacked columns, an agent a colour.
+# -- stacked columns ---------------------------------------------------------------------------------------------------
+
 
 _GAP = 0.12
-"""Share of a bucket left white, so that columns can be counted."""
+"""Share of a bucket left white between columns."""
 
 
 def stacked_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
@@ -425,8 +424,9 @@ def stacked_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     kind: Kind,
     left_out: str = "",
 ) -> Chart | None:
-    """The sum of a column of the sessions (None: their number) by agent and time of their start; None when the sessions
-    that have both lie in one bucket. `left_out`: which are not among them, and why.
+    """Sum a column of the sessions (None: their number) by agent and time of start. None if they lie in one bucket.
+
+    `left_out`: which sessions are missing, and why.
     """
     placed = [s for s in sessions if s["started_at"] is not None and (column is None or s[column] is not None)]
     span = buckets_of([s["started_at"] for s in placed])

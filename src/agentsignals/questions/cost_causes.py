@@ -1,8 +1,8 @@
-"""Where the money went: every dollar of the ledger under one cause (design/findings.md#cost-by-cause).
+"""Cost by cause: every dollar of a session's bill is attributed to one cause (design/findings.md#cost-by-cause).
 
-A pure function of rows. A model call pays for what it is sent and for what it answers; what it is sent was sent before
-(carried, or anew past the cache) or is new. Which results stand in a context is followed call by call, so that a result
-is charged for as often as it was sent. A store has many calls: their rows are tuples, and may come one by one.
+A pure function of rows. A model call pays for its input and its output; input was sent before (read from the cache, or
+again without it) or is new. Tool results in a context are tracked call by call, so a result is charged each time it is
+sent. A store has many calls, so their rows are tuples and may be streamed.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ CAUSES = {
     "output": "output",
     "other": "other",
 }
-"""In words, in order of precedence: a dollar that two causes claim is the first one's."""
+"""Text by cause, in order of precedence: a dollar that two causes claim belongs to the first."""
 CARRIED = ("carried_results", "carried_start", "carried_words")
 LIFETIME_S, LONG_LIFETIME_S = 300, 3600
-"""How long a provider keeps a cache that is not used: five minutes, or an hour for what was written to last that long
+"""Lifetime of an unused prompt cache: five minutes, or one hour for long-lived entries
 (https://docs.claude.com/en/docs/build-with-claude/prompt-caching)."""
 SHRUNK = 0.5
-"""A context that fell to less than this share of itself was cleared or compacted, whether or not the trace says so."""
+"""A context that shrinks below this share was cleared or compacted, whether or not the trace says so."""
 
 _SECOND = 1_000_000
 
 
 class Call(NamedTuple):
-    """A model call that cost something, as `QUERIES` has it."""
+    """A model call with a cost, as in `QUERIES`."""
 
     session_id: str
     thread: str
@@ -70,7 +70,7 @@ class Call(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a tool call brought into the context, as `QUERIES` has it."""
+    """A tool result that entered the context, as in `QUERIES`."""
 
     session_id: str
     thread: str
@@ -85,7 +85,7 @@ class Result(NamedTuple):
 
 
 class CostItem(NamedTuple):
-    """A part of the bill."""
+    """Part of the bill."""
 
     session_id: str
     model: str | None
@@ -95,7 +95,7 @@ class CostItem(NamedTuple):
 
 
 class _Arrived(NamedTuple):
-    """What is held of a result until its thread is charged: a store has hundreds of thousands."""
+    """The fields of a result kept until its thread is charged; a store has hundreds of thousands."""
 
     step: int | None
     result_seq: int
@@ -134,11 +134,11 @@ QUERIES: Mapping[str, str] = {
     " ORDER BY answered.session_id, thread, result_seq, answered.seq",
     "compactions": "SELECT session_id, thread, seq FROM events WHERE kind = 'compaction' ORDER BY session_id, seq",
 }
-"""What `charged` needs."""
+"""Queries for `cost_by_cause`."""
 
 
 BOUNDED = ("output", "subagents")
-"""Causes that are too low where a session logs its output in mid-stream."""
+"""Causes that are lower bounds where a session logs its output in mid-stream."""
 
 
 def cost_by_cause(
@@ -147,10 +147,10 @@ def cost_by_cause(
     results: Iterable[tuple[Any, ...]],
     compactions: Iterable[tuple[Any, ...]],
 ) -> tuple[list[CostItem], list[Row]]:
-    """The bill by cause, which sums to the costs of the sessions that have one. And the results that were there before:
-    rows of session_id, name, path, and kind (`repeated`, `reread`).
-    What comes are the rows of `QUERIES` in their order: of the bill by name, each `Call`, each `Result`; all results
-    are taken before the first call."""
+    """Return the bill by cause, and the results that were sent before (session_id, name, path, kind).
+
+    The items sum to the costs of the sessions that have one. The arguments are the rows of `QUERIES`, in their order.
+    """
     children = {row["session_id"] for row in bill if row["is_subagents"]}
     brought: defaultdict[tuple[str, str], list[_Arrived]] = defaultdict(list)
     repeats: list[Row] = []
@@ -194,20 +194,20 @@ _CAUSE_OF = {
     "repeated": "repeated",
     "reread": "reread",
 }
-"""What it is to be charged to that a segment of a context is sent again."""
+"""Cause of sending a segment of this kind again."""
 _KINDS = {kind: at for at, kind in enumerate(_CAUSE_OF)}
 _CAUSES_OF_KINDS = tuple(_CAUSE_OF.values())
 _WASTED = ("failed", "repeated", "reread")
-"""Kinds whose first sending, too, is charged to them; in order of precedence."""
+"""Kinds whose first sending is charged to them too, in order of precedence."""
 _REPEATS = ("repeated", "reread")
 _START, _WORDS = _KINDS["start"], _KINDS["words"]
 
 _Amounts = list[float]
-"""Tokens of each kind."""
+"""Tokens by kind."""
 
 
 class _Context:
-    """What a thread's model calls are sent, as segments in order: each of one kind."""
+    """The input of a thread's model calls, as consecutive segments of one kind each."""
 
     def __init__(self, results: Sequence[_Arrived], compactions: Sequence[int]) -> None:
         self._results, self._compactions = results, compactions
@@ -224,7 +224,7 @@ class _Context:
         self._caches = False
 
     def charge(self, call: Call, shares: defaultdict[str, float]) -> None:
-        """Adds the cost of the next model call to what each cause has."""
+        """Add the cost of the next model call to the causes."""
         read, written = call.cache_read_tokens or 0, call.cache_write_tokens or 0
         fresh = call.input_tokens or 0
         size = fresh + read + written
@@ -268,7 +268,7 @@ class _Context:
             self._lifetime_s = LONG_LIFETIME_S
 
     def _grow(self, seq: int, size: int) -> tuple[float, _Amounts, bool]:
-        """Adds what is new in this call. How much of it was sent before, of what kinds, and whether it began anew."""
+        """Add what is new in this call. Returns tokens sent before, their kinds, and whether the context was reset."""
         is_first = len(self._ends) == 1
         passed = self._compacted
         while self._compacted < len(self._compactions) and self._compactions[self._compacted] < seq:
@@ -308,7 +308,7 @@ class _Context:
             self._sums.append(sums)
 
     def _cut(self, size: float) -> None:
-        """Drops the end of a context that became a little shorter."""
+        """Shorten a context that became a little smaller."""
         if size >= self._ends[-1]:
             return
         left = self._upto(size)
@@ -320,7 +320,7 @@ class _Context:
         self._sums.append(left)
 
     def _upto(self, tokens: float) -> _Amounts:
-        """How much of each kind the first so many tokens hold."""
+        """Tokens of each kind among the first `tokens`."""
         at = bisect_left(self._ends, tokens)
         if at >= len(self._ends):
             return self._sums[-1]
@@ -335,7 +335,7 @@ class _Context:
             _charge(shares, parts.cache_read / read, self._upto(read))
 
     def _charge_rest(self, shares: defaultdict[str, float], parts: prices.Parts, sent: _Sent, *, is_late: bool) -> None:
-        """Charges for what was sent and not read from the cache: sent before, new. `is_late`: after the cache's end."""
+        """Charge input not read from the cache. `is_late`: after the cache expired."""
         size, read, old, before = sent
         usd = parts.input + parts.cache_write
         a_token = usd / (size - read)
@@ -358,14 +358,14 @@ class _Context:
 
 
 def _charge(shares: defaultdict[str, float], usd_a_token: float, amounts: _Amounts) -> None:
-    """Charges for tokens that were sent before, each kind to its cause."""
+    """Charge tokens that were sent before, each kind to its cause."""
     for cause, tokens in zip(_CAUSES_OF_KINDS, amounts, strict=True):
         if tokens:
             shares[cause] += usd_a_token * tokens
 
 
 class _Sent(NamedTuple):
-    """What a call was sent, in tokens: all, read from the cache, sent before, and of what kinds this was."""
+    """Tokens sent by a call: all, read from cache, sent before, and these by kind."""
 
     size: int
     read: int

@@ -1,17 +1,11 @@
-"""What nearly every study is made of: shares and medians by group, as findings, rows of tables and marks of charts.
+"""Estimates over sessions: shares, ratios and medians with intervals, which become findings, table rows and chart
+marks.
 
-A study declares its question, its SQL and its words; how a figure gets its interval, n and caveat is said here, once.
-
-* An `Estimate` is a figure with what makes it quotable. It comes from `count`, or from `share_of`, `placed_share`,
-  `placed_ratio` and `placed_median` of `clusters` (intervals over places, the one rule of the report), and becomes a
-  finding (`finding`), cells of a row (`value`, `*ends`) or a mark (`mark`). So a chart, a table and a finding of one
-  thing can't differ.
-* `table` takes its columns as one line, `table_chart` its marks and their specification; without a row or a mark there
-  is neither.
-* A finding is data: figure, unit, interval, n, caveat, the sessions that make most of it, the command that makes it
-  again. Whatever ranks or quotes findings reads these fields and no text.
-
-Rows are grouped by `by`, counted by `tally` and put in order by `ranked`: most first, equal ones by name.
+A study declares its question, its SQL and its texts. An `Estimate` carries everything that makes a figure quotable:
+interval, n, caveat and evidence. It becomes a finding (`finding`), cells of a row (`value`, `*ends`) or a mark
+(`mark`), so a chart, a table and a finding of one thing never differ. Intervals take projects as the sampling unit,
+because sessions of one repository or folder are alike; if too few projects are known they take sessions, and the note
+says so.
 """
 
 from __future__ import annotations
@@ -60,29 +54,29 @@ from agentsignals.stats.intervals import (
 )
 
 TOP_SESSIONS = 5
-"""Sessions that a finding names (this project's choice: a screen of them)."""
+"""Sessions that a finding names (this project's choice: one screen)."""
 INTERVAL_NOTE = "the line is the 95% interval"
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
-    """A figure over observations, with its interval at 95 percent and what it rests on."""
+    """A figure over observations, with its 95 % interval and its evidence."""
 
     value: float | str | None
     n: float
     kind: Kind = "share"
     k: float = 0
-    """The numerator of a share."""
+    """Numerator of a share."""
     interval: Interval | None = None
     note: str = ""
-    """What the interval rests on, and what speaks against it."""
+    """Method and weaknesses of the interval."""
     counted: Any = None
-    """The sessions it counts, as `Evidence`: what opens behind it."""
+    """The sessions it counts, as `Evidence`."""
     is_sum: bool = False
-    """Whether `counted` are parts of a sum, of which a finding names the largest."""
+    """True if `counted` are parts of a sum, of which a finding names the largest."""
 
     @property
     def sessions(self) -> tuple[str, ...]:
-        """Those that make most of it. Only a finding asks; most estimates are cells and marks."""
+        """Sessions with the largest parts. Computed on demand, because most estimates are cells and marks."""
         if not self.is_sum:
             return ()
         parts = self.counted() if callable(self.counted) else self.counted
@@ -90,12 +84,14 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
     @property
     def ends(self) -> tuple[float | None, float | None]:
-        """The ends of the interval, as cells of a row."""
+        """Both ends of the interval, as cells of a row."""
         return self.interval or (None, None)
 
     def finding(self, id: str, title: str, of: str, note: str = "", *, sql: str = "", **more: Any) -> Finding:  # noqa: A002  (the finding's field)
-        """The figure as a finding. `sql`: whose first cell is the value; without it the study's report makes it again.
-        Of a share the unit is a `share of` what it is of, unless `more` says otherwise.
+        """Return the figure as a finding.
+
+        `sql`: a query whose first cell is the value; without it the study's report recomputes it. The unit of a share
+        is `share of` its denominator, unless `more` says otherwise.
         """
         caveats = "; ".join(part for part in (note, self.note) if part)
         base: dict[str, Any] = {
@@ -117,28 +113,28 @@ class Estimate(Struct, frozen=True, kw_only=True):
         )
 
     def mark(self, name: str, tip: str, **more: Any) -> Row:
-        """The figure with its interval as a row of a chart."""
+        """Return the figure with its interval as a row of a chart."""
         low, high = self.ends
         made = {"name": name, "value": self.value, "low": low, "high": high, "tip": tip, **more}
         note_mark_evidence(made, self.counted)
         return made
 
     def words(self, of: str = "") -> str:
-        """`3 of 10 calls, 30.0%`: a share in words."""
+        """Return a share as text: `3 of 10 calls, 30.0%`."""
         whole = f"{self.n:,.0f} {of}".rstrip()
         return f"{self.k:,.0f} of {whole}, {formatted(self.value, 'share')}"
 
 
 def count(value: float | str | None, n: int, kind: Kind = "count", *, evidence: Evidence | None) -> Estimate:
-    """A plain count, a sum or a name: no estimate, so without an interval. `evidence`: the sessions it counts."""
+    """Return a plain count, sum or name, without an interval. `evidence`: the sessions it counts."""
     return Estimate(value=value, n=n, kind=kind, counted=evidence)
 
 
-# -- rows -------------------------------------------------------------------------------------------------------------
+# -- rows --------------------------------------------------------------------------------------------------------------
 
 
 def by(rows: Iterable[Row], *keys: str) -> dict[Any, list[Row]]:
-    """Rows by a column, or by tuples of several, in the order they come."""
+    """Group rows by a column, or by tuples of several, in order of appearance."""
     groups: defaultdict[Any, list[Row]] = defaultdict(list)
     key = itemgetter(*keys)
     for row in rows:
@@ -147,7 +143,7 @@ def by(rows: Iterable[Row], *keys: str) -> dict[Any, list[Row]]:
 
 
 def tally(rows: Iterable[Row], *keys: str, weight: str = "n") -> Counter[Any]:
-    """The sum of a column by another, or by tuples of several."""
+    """Sum a column by another one, or by tuples of several."""
     counted: defaultdict[Any, Any] = defaultdict(int)
     key = itemgetter(*keys)
     for row in rows:
@@ -156,7 +152,7 @@ def tally(rows: Iterable[Row], *keys: str, weight: str = "n") -> Counter[Any]:
 
 
 def top_sessions(parts: Iterable[tuple[str, float]]) -> tuple[str, ...]:
-    """The sessions that make most of a sum over (session, part); those without a part are not behind it."""
+    """Return the sessions with the largest parts of a sum over (session, part)."""
     sessions, numbers = zip(*held, strict=True) if (held := list(parts)) else ((), ())
     counted = nonzero_sums(sessions, numbers)
     largest = sorted(counted.values(), reverse=True)[:TOP_SESSIONS]
@@ -167,21 +163,22 @@ def top_sessions(parts: Iterable[tuple[str, float]]) -> tuple[str, ...]:
 
 
 def ranked(counted: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
-    """Most first; of equal ones by name."""
+    """Return the pairs with the largest values first, then by name."""
     return sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 def listing(counted: Mapping[str, int]) -> str:
-    """`codex 3, pi 1`: a few counts in a cell."""
+    """Format counts for a cell: `codex 3, pi 1`."""
     return ", ".join(f"{name} {n:,}" for name, n in ranked(counted))
 
 
-# -- tables and charts ------------------------------------------------------------------------------------------------
+# -- tables and charts -------------------------------------------------------------------------------------------------
 
 
 def columns(header: str) -> tuple[Column, ...]:
-    """The columns of a table in a line: `key label:kind`, parted by ` | `. Without a label it is the key, without a
-    kind it is text; `ends:KIND` are the two columns of an interval.
+    """Parse a table's columns from a line: `key label:kind`, separated by ` | `.
+
+    The label defaults to the key, the kind to text. `ends:KIND` stands for the two columns of an interval.
     """
     made: list[Column] = []
     for cell in header.split("|"):
@@ -224,7 +221,8 @@ def chart(  # noqa: PLR0913  (a chart's fields, in the order they are read)
     says: str = "",
     fewest: int = 1,
 ) -> Chart | None:
-    """A chart of these marks; None of fewer than `fewest`. `says`: in words what it shows, else every mark's tip."""
+    """Build a chart of these marks, or None for fewer than `fewest`. `says`: the alternative text, else every mark's
+    tip."""
     if len(rows) < fewest:
         return None
     words = says or "; ".join(row["tip"] for row in rows)
@@ -233,12 +231,12 @@ def chart(  # noqa: PLR0913  (a chart's fields, in the order they are read)
 
 
 def bar(name: str, value: float, tip: str, at_least: bool = False, *, evidence: Evidence) -> Row:
-    """A mark without an interval; `at_least`: of a lower bound. `evidence`: the sessions it counts."""
+    """Return a mark without an interval. `at_least`: it is a lower bound."""
     return mark({"name": name, "value": value, "tip": tip} | ({"at_least": True} if at_least else {}), evidence)
 
 
 def mark(made: Row, evidence: Evidence) -> Row:
-    """A mark of a chart, which counts these sessions."""
+    """Note the sessions that a mark counts, and return it."""
     note_mark_evidence(made, evidence)
     return made
 
@@ -246,7 +244,7 @@ def mark(made: Row, evidence: Evidence) -> Row:
 def count_bars(
     counts: Sequence[tuple[str, int]], of: str, more: str = "", *, evidence: Mapping[str, Evidence]
 ) -> list[Row]:
-    """A mark a count, with its share of them all. `evidence`: the sessions of each, by its name."""
+    """Return a mark for each count, with its share of the total. `evidence`: the sessions of each, by name."""
     total = sum(n for _, n in counts)
     return [
         bar(name, n, f"{name}: {n:,} of {total:,} {of} ({n / total:.1%}){more}", evidence=evidence.get(name, ()))
@@ -254,11 +252,11 @@ def count_bars(
     ]
 
 
-# Shares whose interval takes places, not messages, as what was drawn: sessions of one repository or folder are one
-# person's, or one team's, and alike. Where too few places are known, sessions are drawn, and the note says so.
+# -- clustered estimates -----------------------------------------------------------------------------------------------
+
 
 DOMINANT = 0.5
-"""A share of one place, person or model from which a figure is theirs (design/attribution.md#figures-by-mode)."""
+"""If one project, person or model has a larger share, the figure is theirs (design/attribution.md#figures-by-mode)."""
 ONE_PLACE = "one place"
 
 _SESSION = itemgetter("session_id")
@@ -268,29 +266,31 @@ Part = tuple[str, float, float]
 
 
 class ClusteredShare(Estimate, frozen=True, kw_only=True):
-    """A share over sessions whose interval is over places."""
+    """A share over sessions whose interval takes projects as the sampling unit."""
 
     places: Clustered
     known_places: int
 
     @property
     def largest(self) -> float | None:
-        """The largest place's share of the observations; None where no place is known."""
+        """The largest project's share of the observations, or None if no project is known."""
         return self.places.largest if self.known_places else None
 
     @property
     def dominated(self) -> bool:
-        """Whether one place makes more than half of it."""
+        """True if one project has more than half of the observations."""
         return self.known_places > 0 and self.places.largest > DOMINANT
 
     def warning(self, fewest: int = 0, of: str = "") -> str:
-        """Why it says little; empty when nothing speaks against it."""
+        """Return why it says little, or an empty string."""
         return ", ".join([*([f"few {of}"] if self.n < fewest else []), *([ONE_PLACE] if self.dominated else [])])
 
 
 class Sample:
-    """Sessions and how many observations each has, one without `ns`, of which several shares are taken: where they lie,
-    and how many lie there, is looked up once. A session may come several times."""
+    """Sessions and their numbers of observations (one each without `ns`), from which several shares are taken.
+
+    Projects are looked up once. A session may occur several times. `drawn`: what the parts are, if not sessions.
+    """
 
     def __init__(
         self,
@@ -310,18 +310,18 @@ class Sample:
         self._n_places = sum([self._of_n[place] > 0 for place in where])
 
     def share(self, ks: Sequence[float]) -> ClusteredShare:
-        """The share of sum(k) in the observations, with what it counts."""
+        """Return the share of sum(k) in the observations, with its evidence."""
         share = self.share_alone(ks)
         if self._drawn != "sessions":
             return replace(share, counted=NoSessions(f"It counts by {self._drawn}, not by sessions."))
         return replace(share, counted=partial(zip, self._sessions, ks, self._ns), is_sum=True)
 
     def among(self, values: Sequence[Any], *wanted: Any) -> ClusteredShare:
-        """The share of the observations, one a session, whose value is one of these."""
+        """Return the share of observations, one a session, with one of these values."""
         return self.share(list(map(float, map(wanted.__contains__, values))))
 
     def share_alone(self, ks: Sequence[float]) -> ClusteredShare:
-        """As `share`, without what it counts."""
+        """Like `share`, without evidence."""
         k = sum(ks)
         by_place = clustered_sums(nonzero_sums(self._clusters, ks), self._of_n)
         interval, note = self._interval(ks, by_place)
@@ -350,13 +350,13 @@ class Sample:
 
 
 def clustered_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> ClusteredShare:
-    """The share of sum(k) in sum(n). `drawn`: what the parts are, if no sessions."""
+    """Return the share of sum(k) in sum(n). `drawn`: what the parts are, if not sessions."""
     sessions, ks, ns = _columns(parts)
     return Sample(sessions, places, ns, drawn).share(ks)
 
 
 def clustered_share_alone(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> ClusteredShare:
-    """As `placed_share`, without what it counts."""
+    """Like `clustered_share`, without evidence."""
     sessions, ks, ns = _columns(parts)
     return Sample(sessions, places, ns, drawn).share_alone(ks)
 
@@ -371,7 +371,7 @@ def _few_places(n: int, of: str) -> str:
 
 
 def clustered_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimate:
-    """Sum(a) over sum(b), of what is no share (calls for each prompt)."""
+    """Return sum(a) over sum(b), for ratios that are no share (calls per prompt)."""
     counted = [(s, a, b) for s, a, b in parts if b > 0]
     sessions, tops, bottoms = zip(*counted, strict=True) if counted else ((), (), ())
     clusters = list(map(places.get, sessions, sessions))
@@ -398,7 +398,7 @@ def clustered_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimat
 def share_of(
     rows: Iterable[Row], places: Mapping[str, str], holds: Callable[[Row], float | None], weight: str = ""
 ) -> ClusteredShare:
-    """The share of rows that hold. `weight`: a column of how many observations a row stands for; without it, one."""
+    """Return the share of rows for which `holds` is true. `weight`: a column with the observations a row stands for."""
     held = list(rows)
     sessions = list(map(_SESSION, held))
     ks = [float(holds(row) or 0) for row in held]
@@ -411,7 +411,7 @@ def share_of(
 def clustered_median(
     values: Sequence[tuple[str, float]], places: Mapping[str, str], kind: Kind = "number", fewest: int = 0
 ) -> Estimate:
-    """The median of (session, value), which may be several of a session; without an interval of fewer than `fewest`."""
+    """Return the median of (session, value). Several values a session are allowed. No interval under `fewest`."""
     ascending = sorted([value for _, value in values])
     interval, note = _of_median(values, ascending, places) if len(values) >= fewest else (None, "")
     value = median(ascending)
@@ -426,8 +426,10 @@ def clustered_median(
 
 
 def median_interval(values: Sequence[tuple[str, float]], places: Mapping[str, str]) -> tuple[Interval | None, str]:
-    """The interval of the median of (session, value), and what it rests on: where the share of values below it lies,
-    turned back into values (Woodruff 1952), over places."""
+    """Return the interval of the median of (session, value), and its note.
+
+    The interval of the share of values below it, turned back into values (Woodruff 1952), over projects.
+    """
     return _of_median(values, sorted([value for _, value in values]), places)
 
 
@@ -447,27 +449,27 @@ def _of_median(
     return (min(quantile(ascending, low), middle), max(quantile(ascending, high), middle)), below.note
 
 
-# Findings that many studies make of a signal: its median over sessions, and its value over all sessions together.
+# -- signals -----------------------------------------------------------------------------------------------------------
+
 
 MOST_AGENTS = 5
-"""Agents told apart by colour; the rest are drawn as one."""
+"""Agents with a colour of their own; the others share one."""
 
 
 def signal_rows(inputs: Inputs, path: str, rows: str = "values") -> list[Row]:
-    """The rows of one signal: a session with a value each."""
+    """Return the rows of one signal: one for each session with a value."""
     return [row for row in inputs.rows[rows] if row["signal"] == path]
 
 
 def signal_values(inputs: Inputs, path: str, rows: str = "values") -> list[tuple[str, float]]:
-    """The sessions that have a number of one signal, each with it."""
+    """Return (session, number) for the sessions that have a number of this signal."""
     return [(row["session_id"], row["number"]) for row in signal_rows(inputs, path, rows) if row["number"] is not None]
 
 
 def pooled_ratio(
     rows: Iterable[Row], places: Mapping[str, str], num: str = "num", den: str = "den", *, is_share: bool = True
 ) -> Estimate:
-    """The sum of a ratio's numerators over that of its denominators, of the sessions that have both. `is_share`: the
-    numerator is part of the denominator. Rows: session_id and the two."""
+    """Return sum over sum of the sessions that have both. `is_share`: the numerator is part of the denominator."""
     parts = [(row["session_id"], row[num], row[den]) for row in rows if row[num] is not None and row[den]]
     return (clustered_share if is_share else clustered_ratio)(parts, places)
 
@@ -481,7 +483,7 @@ def median_finding(
     kind: Kind = "number",
     **more: Any,
 ) -> Finding:
-    """The median of a signal over the sessions that have it. `more`: its unit, and what else there is to say."""
+    """Return the median of a signal over its sessions. `more`: its unit and other fields of the finding."""
     note = more.pop("note", _without(inputs, path))
     estimate = clustered_median(signal_values(inputs, path), inputs.places, kind)
     return estimate.finding(id, title, "sessions", note, sql=sql.number_of(path), signals=(path,), **more)
@@ -498,7 +500,7 @@ def pooled_finding(  # noqa: PLR0913  (a finding's words, in the order they are 
     is_share: bool = True,
     **more: Any,
 ) -> Finding:
-    """A ratio signal over all sessions together. `is_share`: the numerator is part of the denominator."""
+    """Return a ratio signal over all sessions together. `is_share`: the numerator is part of the denominator."""
     rows = [row for row in signal_rows(inputs, path) if row["num"] is not None and row["den"]]
     sessions = f"over {len(rows):,} sessions" if rows else _without(inputs, path)
     notes = "; ".join(part for part in (sessions, note) if part)
@@ -507,11 +509,11 @@ def pooled_finding(  # noqa: PLR0913  (a finding's words, in the order they are 
 
 
 def _without(inputs: Inputs, path: str) -> str:
-    """Why sessions are missing from a signal, most frequent reason first."""
+    """Why sessions lack a signal, most frequent reason first."""
     reasons = [f"{row['n']:,} {row['absent'].replace('_', ' ')}" for row in signal_rows(inputs, path, "absent")]
     return f"no value: {', '.join(reasons)}" if reasons else ""
 
 
 def agents_by_sessions(rows: Iterable[Row]) -> list[str]:
-    """The agents of rows that are one a session, most sessions first."""
+    """Return the agents of rows that are one a session, most sessions first."""
     return [agent for agent, _ in ranked(Counter(row["agent"] for row in rows))]

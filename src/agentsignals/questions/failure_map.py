@@ -1,7 +1,7 @@
-"""Why attempts failed, by candidate: how many of each class, with intervals, and each attempt with what shows it.
+"""Failure classes by candidate, with intervals, and each failed attempt with the event that shows it.
 
-A pure function of rows, whose candidates are those of `compare`: `queries` asks for them. The classes are the signal
-`verification.failure_class` (design/failures.md#rules).
+A pure function of rows, with the candidates of `compare`. The classes are the signal `verification.failure_class`
+(design/failures.md#rules).
 """
 
 from __future__ import annotations
@@ -37,27 +37,26 @@ from agentsignals.views.reward_hacking import NOT_EARNED
 SIGNAL = "verification.failure_class"
 UNKNOWN = "cannot_tell"
 ENOUGH = 5
-"""First attempts that a candidate must have failed at for a sentence about it (this project's choice: of four, an
-interval spans more than half of all there is)."""
+"""Failed first attempts that a sentence about a candidate needs (this project's choice)."""
 MOSTLY = 0.5
-"""From this share on a candidate fails mostly by a class."""
+"""A class with this share or more is the candidate's dominant failure type."""
 MOST_SENTENCES = 25
-"""Candidates, and differences, that are put in words; the tables have all."""
+"""Candidates and differences put into sentences; the tables have all."""
 _BAD = ("failed", "infrastructure")
 _RULE = outcome_rule("resolved")
 _UNMEASURED = "not measured: read the run in again"
 
 
 class Failed(Struct, frozen=True, kw_only=True):
-    """An attempt that failed, or was broken off, and where to look."""
+    """A failed or broken-off attempt, and where to look."""
 
     session_id: str
     candidate: str
     task: str | None
     attempt: int
-    """0: the first of its trial."""
+    """0 for the first of its trial."""
     name: str
-    """The class."""
+    """The failure class."""
     because: str
     seq: int | None
     """The event that shows it."""
@@ -65,7 +64,7 @@ class Failed(Struct, frozen=True, kw_only=True):
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """First attempts of a class, of those that failed. The interval is over tasks."""
+    """First attempts of a class among those that failed. The interval is over tasks."""
 
     name: str
     n: int
@@ -75,23 +74,23 @@ class Share(Struct, frozen=True, kw_only=True):
 
 
 class CandidateFailures(Struct, frozen=True, kw_only=True):
-    """What a candidate failed by."""
+    """The failures of a candidate."""
 
     name: str
     first_attempts: int
     not_judged: int
-    """First attempts of which nobody knows whether they failed."""
+    """First attempts without a known outcome."""
     failed: int
     """First attempts that failed or were broken off."""
     retries_failed: int
     not_earned: int
-    """First attempts that passed, and whose pass was not their own work. They are none of the failed."""
+    """First attempts that passed without earning it. They do not count as failed."""
     classes: list[Share]
-    """Those there are, most first."""
+    """Classes with an attempt, largest first."""
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """A class of which one candidate has a larger share of its failures than another."""
+    """A class with a larger share of one candidate's failures than of another's."""
 
     name: str
     more: str
@@ -99,41 +98,41 @@ class Difference(Struct, frozen=True, kw_only=True):
     value: float
     low: float
     high: float
-    """The difference, with Newcombe's interval (method 10) at 95 percent."""
+    """Newcombe's 95 % interval of the difference (method 10)."""
 
 
 class FailureMap(Struct, frozen=True, kw_only=True):
-    """Why attempts failed."""
+    """The failures of all candidates."""
 
     by: list[str]
-    """The columns whose values make a candidate."""
+    """Columns whose values make a candidate."""
     columns: list[str]
-    """Those that candidates may be told apart by."""
+    """Columns available for that."""
     attempts: int
     first_attempts: int
     failed: int
-    """First attempts that failed or were broken off: all shares are of these."""
+    """First attempts that failed or were broken off: the denominator of all shares."""
     classes: list[Share]
     candidates: list[CandidateFailures]
     """Most attempts first."""
     differences: list[Difference]
-    """Those whose interval leaves out 0."""
+    """Those whose interval excludes 0."""
     looked_at: int
-    """Differences that were looked at for them."""
+    """Number of differences checked."""
     sentences: list[str]
     listed: list[Failed]
-    """All that failed, retries too, by class and task."""
+    """All failed attempts, retries too, by class and task."""
     passed: dict[str, int]
-    """First attempts that passed, by what their pass rests on (`views.passes.Verdict`)."""
+    """Passed first attempts by verdict (`views.passes.Verdict`)."""
     not_earned: list[Pass]
-    """Passes that were looked up, or by a deed upon what judges, retries too: no share counts them."""
+    """Passes that were looked up, or that touched the verifier, retries too. No share counts them."""
     passed_caveat: str = CAVEAT
     unevaluated: int
-    """Attempts that would have failed, had anything of their candidate been evaluated."""
+    """Attempts of candidates that were never evaluated, which would have failed."""
 
 
 def queries(where: str = "true") -> dict[str, str]:
-    """SQL over the store's tables by the name `failure_map` uses. `where`: a person's own condition."""
+    """Return the queries for `failure_map`. `where`: the user's condition."""
     return {
         **compare_queries(_RULE, where),
         "failures": f"SELECT session_id, value, detail FROM signals WHERE signal = '{SIGNAL}' AND value IS NOT NULL",
@@ -142,8 +141,7 @@ def queries(where: str = "true") -> dict[str, str]:
 
 
 def failure_map(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> FailureMap:
-    """The failures of these rows. `by`: columns and knobs that make a candidate (else the treatments that differ), as
-    in `compare`; UsageError where no attempt has one."""
+    """Map the failures of these rows. `by`: columns and knobs that make a candidate. UsageError for an unknown one."""
     everyone = attempts_of(_RULE, rows)
     columns = candidate_columns(everyone, by)
     groups = {name: evaluated(attempts) for name, attempts in candidates(everyone, columns).items()}
@@ -223,7 +221,7 @@ def _shares(first: Sequence[Failed], tried: Mapping[str, Attempt]) -> list[Share
 
 
 def _interval(name: str, first: Sequence[Failed], tried: Mapping[str, Attempt]) -> dict[str, float | None]:
-    """Over tasks: attempts at one are alike."""
+    """Interval over tasks, because attempts at one task are alike."""
     by_task: dict[str, list[float]] = {}
     for entry in first:
         pair = by_task.setdefault(task_key(tried[entry.session_id], True), [0.0, 0.0])
@@ -236,7 +234,7 @@ def _interval(name: str, first: Sequence[Failed], tried: Mapping[str, Attempt]) 
 def _differences(
     groups: Mapping[str, Sequence[Attempt]], first: Sequence[Failed], tried: Mapping[str, Attempt]
 ) -> tuple[list[Difference], int]:
-    """Shares that differ between two candidates at the tasks that both tried, and how many were looked at."""
+    """Significant differences between two candidates at their common tasks, and how many were checked."""
     tasks = {name: {task_key(o, True) for o in attempts if o.index == 0} for name, attempts in groups.items()}
     failed = {name: [entry for entry in first if entry.candidate == name] for name in groups}
     differences, looked_at = [], 0
@@ -256,7 +254,7 @@ def _differences(
 
 
 def _difference(name: str, left: tuple[str, Share], right: tuple[str, Share]) -> list[Difference]:
-    """The difference, from whom has the larger share; none where its interval holds 0, or a side has none."""
+    """The difference, larger share first; none if its interval holds 0 or a side has none."""
     if left[1].value < right[1].value:
         left, right = right, left
     (more, a), (less, b) = left, right
@@ -268,7 +266,6 @@ def _difference(name: str, left: tuple[str, Share], right: tuple[str, Share]) ->
 
 
 def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Difference], looked_at: int) -> list[str]:
-    """What may be said: what each candidate mostly fails by, and where two differ."""
     sentences = []
     for candidate in made[:MOST_SENTENCES]:
         if candidate.failed < ENOUGH:
@@ -299,8 +296,7 @@ def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Differen
 
 
 def passes_text(made: FailureMap) -> str:
-    """How many of the passes were not earned, of how many nobody can tell, and what such verdicts are worth; empty
-    where none passed."""
+    """Return how many passes were not earned or undecided, as a sentence; empty if none passed."""
     n, unknown = sum(made.passed.values()), made.passed.get(UNKNOWN, 0)
     if not n:
         return ""
@@ -316,11 +312,11 @@ def passes_text(made: FailureMap) -> str:
 
 
 def share_text(share: Share, of: int) -> str:
-    """`3 of 8, 37.5% [14%, 69%]`."""
+    """Format a share: `3 of 8, 37.5% [14%, 69%]`."""
     interval = "" if share.low is None or share.high is None else f" [{share.low:.0%}, {share.high:.0%}]"
     return f"{share.n:,} of {of:,}, {formatted(share.value, 'share')}{interval}"
 
 
 def class_text(name: str) -> str:
-    """A class in words: `wrong place`."""
+    """Return a class as text: `wrong place`."""
     return name.replace("_", " ")

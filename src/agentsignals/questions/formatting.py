@@ -1,4 +1,4 @@
-"""Numbers as people read them. One place, so that page, table and tooltip agree."""
+"""Numbers as people read them. Page, table and tooltip all format here, so that they agree."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ AT_LEAST = ">= "
 
 
 class AtLeast(Struct, frozen=True):
-    """A figure in a table that is a lower bound, to be shown and encoded as one."""
+    """A figure in a table that is a lower bound, shown and encoded as one."""
 
     at_least: float
 
 
 def with_bound(value: float | None, is_bound: bool) -> float | AtLeast | None:
-    """A figure, marked where it is a lower bound."""
+    """Mark a figure as a lower bound if it is one."""
     return AtLeast(value) if is_bound and value is not None else value
 
 
 _SMALL_USD, _MOST_DIGITS = 0.001, 12
-"""Dollars under which two figures are written, and no more than so many decimals: what is not 0 is not written as 0."""
+"""Smaller dollar amounts get two significant digits, up to so many decimals, so that only 0 is written as 0."""
 _UNITS = (("G", 1e9), ("M", 1e6), ("k", 1e3))
 
 
 def without_bound(value: Any) -> Any:
-    """The figure, without its mark."""
+    """Return the figure without its lower-bound mark."""
     return value.at_least if isinstance(value, AtLeast) else value
 
 
 def formatted(value: Any, kind: Kind, at_least: bool = False) -> str:
-    """A value in words of its kind; a dash when it is missing. `at_least`: it is a lower bound."""
+    """Format a value of this kind; a dash if it is missing. `at_least`: it is a lower bound."""
     if value is None:
         return MISSING
     if isinstance(value, AtLeast):
@@ -51,7 +51,7 @@ def formatted(value: Any, kind: Kind, at_least: bool = False) -> str:
 
 
 def signed(value: float | None, kind: Kind) -> str:
-    """A difference in words of its kind, with its sign."""
+    """Format a difference with its sign."""
     if not value:
         return formatted(value, kind)
     return ("+" if value > 0 else "-") + formatted(abs(value), kind)

@@ -1,4 +1,8 @@
-"""Sentiment labels as studies see them: one labeller's conversations, and the place each lies in."""
+"""Shares from labels: sentiment by one labeller, and pushback corrected for the labeller's errors.
+
+Word rules give a count at least. A classifier's share is corrected by its recall and false alarms on projects held out
+of its training. Any other labeller's share is reported as labelled.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ LABELS = (
     "SELECT session_id, turn, labeller, value, model, prompt_hash, created_at, epoch_us(created_at) AS at FROM labels"
     f" WHERE task = '{TASK}' AND turn IS NOT NULL ORDER BY session_id, turn, labeller, created_at NULLS FIRST, value"
 )
-"""One row a label of a message; of two by one labeller the younger comes last."""
+"""One row for each label of a message; the latest of one labeller comes last."""
 MESSAGES = (
     "WITH answers AS (SELECT session_id, seq, model FROM steps WHERE thread = 'main' AND model <> ''),"
     " opened AS (SELECT session_id, arg_min(model, seq) AS model FROM answers GROUP BY session_id)"
@@ -42,7 +46,7 @@ MESSAGES = (
     f" AND said.session_id IN (SELECT session_id FROM labels WHERE task = '{TASK}')"
     " ORDER BY said.session_id, said.turn"
 )
-"""One row a message of the sessions with labels: where it was said, and to which model."""
+"""One row for each message of labelled sessions, with the model it was addressed to."""
 QUERIES = {"labels": LABELS, "messages": MESSAGES}
 
 NO_LABELS = (
@@ -68,19 +72,19 @@ class Labelled:
         """The place of each session whose place is known."""
 
     def estimate(self, count: Callable[[Conversation], Part | None]) -> ClusteredShare:
-        """A share over these conversations, by what each has of it."""
+        """Return a share over these conversations, from each one's part of it."""
         counted = ((conversation.session_id, count(conversation)) for conversation in self.conversations)
         return clustered_share([(name, *part) for name, part in counted if part is not None], self.places)
 
     def finding(self, estimate: Estimate, id: str, title: str, of: str, note: str = "", **more: Any) -> Finding:  # noqa: A002  (the finding's field)
-        """The figure as a finding; its command makes it again with the same labeller."""
+        """Return the figure as a finding whose command uses the same labeller."""
         study = id.partition(".")[0]
         command = f"agentsignals report --study {study} --labeller {shlex.quote(self.labeller)} -o {study}.json"
         validation = caption(SENTIMENT, more.get("classes", ())) if self.labeller == RULES else _UNMEASURED
         return estimate.finding(id, title, of, note, command=command, validation=validation, **more)
 
     def limits(self) -> list[str]:
-        """What holds of every figure over these labels."""
+        """Return the limits that hold for every figure over these labels."""
         of_place = Counter(self.places.get(c.session_id) for c in self.conversations for _ in c.labelled)
         n = of_place.total()
         of_place.pop(None, None)
@@ -94,7 +98,7 @@ class Labelled:
 
 
 def labelled(inputs: Inputs) -> Labelled | None:
-    """The conversations by the labeller asked for, else by the one with most labels; None when there is no label."""
+    """Return the conversations of the labeller asked for, else of the one with most labels. None without labels."""
     by_labeller: dict[str, dict[tuple[str, int], Row]] = {}
     for row in inputs.rows["labels"]:
         by_labeller.setdefault(row["labeller"], {})[row["session_id"], row["turn"]] = row
@@ -123,7 +127,7 @@ def _standing(rows: dict[tuple[str, int], Row]) -> tuple[int, int]:
 
 
 def no_labels(inputs: Inputs) -> Outcome:
-    """What a study of labels says where there are none: what makes them."""
+    """Return the result of a study of labels where there are none: how to make them."""
     if not inputs.labeller:
         return Outcome(limits=[NO_LABELS])
     names = sorted({row["labeller"] for row in inputs.rows["labels"]})
@@ -131,8 +135,8 @@ def no_labels(inputs: Inputs) -> Outcome:
     return Outcome(limits=[f"No message has a sentiment label by {inputs.labeller}: {there}."])
 
 
-# Shares of messages that an imperfect judge names: word rules give a flag, a classifier a share that is corrected
-# by what it finds and takes wrongly on projects it was not made from, anybody else a share as labelled.
+# -- pushback ----------------------------------------------------------------------------------------------------------
+
 
 PUSHBACK, NONE = "chat.pushback_type", "non_pushback"
 _TASK = "pushback"
@@ -143,9 +147,9 @@ LABELS_NAMED_SHARES = (
     " QUALIFY row_number() OVER (PARTITION BY session_id, turn, labeller ORDER BY created_at DESC NULLS LAST) = 1"
     " ORDER BY session_id, turn, labeller"
 )
-"""One row a labelled message and labeller; the rules' labels are the signal's over again."""
+"""One row for each labelled message and labeller, without the rules, whose labels repeat the signal."""
 ENOUGH = 0.5
-"""Of the prompts asked about, a labeller's share from which its labels stand for them (this project's choice)."""
+"""A labeller must have labelled this share of the prompts to stand for them (this project's choice)."""
 
 MessageKey = tuple[str, int]
 """Session and turn of a message."""
@@ -156,7 +160,7 @@ class _Measured(Struct):
 
 
 class _Model(Struct):
-    """What is read of a classifier's file here."""
+    """The fields read from a classifier's file."""
 
     held_out: _Measured | None = None
     annotators: list[str] = field(default_factory=list)
@@ -164,8 +168,10 @@ class _Model(Struct):
 
 @cache
 def rules_recall_text() -> str:
-    """How much of what readers call pushback the word rules find, and how often they are right, out of
-    `stats/validation/figures.json`: an objection of one kind that is called another counts as found."""
+    """Return recall and precision of the pushback rules from `validation/figures.json`, as text.
+
+    An objection named as another kind of objection counts as found.
+    """
     recalls, hits, named = [], 0, 0
     for figure in figures_of(PUSHBACK):
         if figure.value == NONE and figure.truth != "planted cases" and figure.recall is not None:
@@ -178,8 +184,7 @@ def rules_recall_text() -> str:
 
 
 def class_rates(labeller: str, task: str) -> dict[str, ClassRates]:
-    """What a classifier does on random rows of projects left out, by class; empty of anybody else, and where its file
-    is gone or holds no such figures."""
+    """Return a classifier's confusion counts by class on held-out projects; empty for any other labeller."""
     model = _model(labeller, task)
     return model.held_out.random if model and model.held_out else {}
 
@@ -199,7 +204,7 @@ def _model(labeller: str, task: str) -> _Model | None:
 
 
 def corrected_share(estimate: ClusteredShare, labeller: str, of: ClassRates | None) -> ClusteredShare:
-    """A counted share as what it stands for. `of`: what the labeller does in this class, where that was measured."""
+    """Correct a counted share by the labeller's rates. `of`: its rates for the class, if measured."""
     if of is None:
         unknown = f"by {labeller}, whose recall and false alarms nobody measured here"
         return replace(estimate, note="; ".join(part for part in (unknown, estimate.note) if part))
@@ -212,7 +217,7 @@ def corrected_share(estimate: ClusteredShare, labeller: str, of: ClassRates | No
 
 
 def validation_of(labeller: str, task: str) -> str:
-    """What stands beside a share by a labeller, for how often it is right."""
+    """Return the validation note of a share by a labeller."""
     model = _model(labeller, task)
     if model is None or model.held_out is None or not model.held_out.random:
         return f"{labeller}, {NEVER_VALIDATED} here"
@@ -228,9 +233,11 @@ def pushback_finding(  # noqa: PLR0913  (a finding's words, in the order they ar
     of: str,
     note: str = "",
 ) -> Finding:
-    """The finding of prompts that object. `flagged`: the prompts asked about, each with what the rules say of it. The
-    rows need `labels` (`LABELS`). Its share is that of the most trusted labeller of `ENOUGH` of them
-    (of the one asked for, where it is among these); without any it is what the rules find, as a count at least."""
+    """Return the finding of prompts that object. `flagged`: the rules' verdict by prompt; rows need `labels`.
+
+    The share comes from the most trusted labeller that labelled `ENOUGH` of them, preferably the one asked for. Without
+    one it is the rules' count, as a lower bound.
+    """
     by_labeller: dict[str, list[Row]] = {}
     for row in inputs.rows["labels"]:
         if (row["session_id"], row["turn"]) in flagged:
@@ -269,5 +276,5 @@ def _flags(flagged: Mapping[MessageKey, bool]) -> list[BehindPart]:
 
 
 def at_least_text(k: float, n: float, of: str) -> str:
-    """`at least 3 of 10 prompts`: what the rules find, in words, for a mark's tip."""
+    """Format a rules' count for a tip: `at least 3 of 10 prompts`."""
     return f"at least {formatted(k, 'count')} of {formatted(n, 'count')} {of}"

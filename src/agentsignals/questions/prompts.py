@@ -1,4 +1,4 @@
-"""Prompts as topics are made of them: a person's own words, without secrets and what only names the project at hand."""
+"""Prompts prepared for topics: a person's own words, without secrets and without names from their project."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from agentsignals.stats.grouping import MOST, words_of
 from agentsignals.words.prose import prose
 
 SHORTEST, LONGEST = 30, 1500
-"""Characters of its own words that a prompt needs, and may have (SWE-chat; design/labels.md#topics)."""
+"""Characters that a prompt must have after cleaning (SWE-chat; design/labels.md#topics)."""
 _ADDRESS = re.compile(r"https?://\S{1,2000}")
 _BRACKETS = re.compile(r"\[[^\]\n]{0,200}\]")
 _NAME = re.compile(r"[/\\_@#=<>{}0-9]|[^.]\.[^.]|[a-z][A-Z]")
-"""In a word: it is a path, a file, an identifier, a mention or a number."""
+"""Matches a path, file, identifier, mention or number within a word."""
 _NO_LETTERS = re.compile(r"[^A-Za-z]+")
 _INJECTED = re.compile(r"\s{0,9}<[a-z][a-z_-]{2,40}[ >]")
-"""How messages begin that a harness put in."""
+"""Beginning of messages that a harness inserted."""
 
 
 class Prompt:
-    """A prompt with what is left of it."""
+    """A prompt with its cleaned text."""
 
     def __init__(self, row: Row, place: str, text: str) -> None:
         self.row = row
@@ -34,7 +34,7 @@ class Prompt:
 
 
 class TopicPrompts:
-    """The prompts that have a topic, and how many were left out, by reason."""
+    """The prompts that get a topic, and how many were left out, by reason."""
 
     def __init__(self, rows: Sequence[Row], places: dict[str, str]) -> None:
         self.left_out: Counter[str] = Counter()
@@ -56,7 +56,6 @@ class TopicPrompts:
         return prompts
 
     def _sized(self, prompts: list[Prompt]) -> list[Prompt]:
-        """Neither too short nor too long, each once."""
         by_text: dict[str, Prompt] = {}
         for prompt in prompts:
             if len(prompt.text) < SHORTEST:
@@ -70,7 +69,7 @@ class TopicPrompts:
         return list(by_text.values())
 
     def _capped(self, prompts: list[Prompt]) -> list[Prompt]:
-        """Of each place at most a tenth of all, twenty at least: those whose hash comes first."""
+        """At most a tenth of all from each project (twenty at least), those with the lowest hash."""
         most = max(20, -(-len(prompts) // 10))
         taken: Counter[str] = Counter()
         kept: set[int] = set()
@@ -86,18 +85,18 @@ class TopicPrompts:
 
 
 def _by_chance(prompt: Prompt) -> bytes:
-    """An order that has nothing to do with time or place, and is the same each time."""
+    """Order independent of time and project, and reproducible."""
     return hashlib.blake2b(prompt.text.encode(errors="replace"), digest_size=8).digest()
 
 
 def plain_prompt(text: str) -> str:
-    """The text without code, quotations, addresses, paths, identifiers, mentions and numbers, on one line."""
+    """Remove code, quotations, addresses, paths, identifiers, mentions and numbers; return one line."""
     plain = _BRACKETS.sub(" ", _ADDRESS.sub(" ", prose(text, [], [])))
     return " ".join([word for word in plain.split() if not _NAME.search(word.rstrip(".,:;!?"))])
 
 
 def _without_names(prompts: list[Prompt]) -> list[Prompt]:
-    """Words of a place's name are taken out of its prompts, unless two other places use them: they are common words."""
+    """Remove words of the project's name from its prompts, unless two other projects use them too."""
     vocabularies: defaultdict[str, set[str]] = defaultdict(set)
     for prompt in prompts:
         vocabularies[prompt.place].update(words_of(prompt.text))

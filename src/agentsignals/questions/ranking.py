@@ -1,6 +1,7 @@
-"""From candidates to the few sentences that are said, in order (design/findings.md).
+"""Ranking of findings: from all candidate answers to the few that are shown, in order (design/findings.md).
 
-A finding is one file in `findings/`: a `Question` that makes candidates of rows, as a study makes figures of them.
+A finding's question returns candidate answers. All of them count for the false discovery rate, also those too small to
+be shown.
 """
 
 from __future__ import annotations
@@ -24,59 +25,58 @@ from agentsignals.stats.intervals import FEWEST_CLUSTERS, Interval, Z
 from agentsignals.stats.paired import benjamini_hochberg, difference_interval
 
 HALF_SURE = 10
-"""Sessions on which a sentence is half sure (this project's choice: a share of ten is known to a third)."""
+"""Sessions that give a confidence of one half (this project's choice: a share of ten is known to a third)."""
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
-    """Below which nothing is said."""
+    """Thresholds below which nothing is shown."""
 
     effect: float = 0.05
-    """The least share of the person's whole."""
+    """Smallest share of the total."""
     sureness: float = 1 / 3
     false_discoveries: float = 0.05
-    """The most that may be expected to be wrong among what is said, of all candidates that were looked at."""
+    """Expected share of wrong answers among those shown, over all candidates."""
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """A sentence that a person can act on, with what stands behind it."""
+    """A sentence that a person can act on, with its evidence."""
 
     id: str
-    """Begins with its question's name, `-` for `_`, and a dot. Letters, digits, dots and hyphens: safe in a command
-    whatever the trace says."""
+    """Its question's name (`-` for `_`), a dot, and letters, digits, dots and hyphens only: safe in a shell command."""
     sentence: str
     size: float
     unit: str
     share: float
-    """Of the person's whole (dollars of the bill, sessions of the sessions): what would be gone if it were not so."""
+    """Share of the total (dollars of the bill, sessions of the sessions) that would be saved."""
     n: int
-    """Sessions it rests on."""
+    """Number of sessions behind it."""
     cause: str
-    """SQL whose rows make it up: session_id, seq and more."""
+    """SQL for its evidence: rows of session_id, seq and more."""
     caveat: str
-    """What would make it wrong."""
+    """What could make it wrong."""
     about: str = ""
-    """What it is about, where several may be about one thing: of these the largest is said."""
+    """Answers about the same thing share this; only the largest is shown."""
     do: str = ""
-    """What to do, and where; empty where there is nothing."""
+    """Advice, empty if there is none."""
     interval: Interval | None = None
-    """Of the figure that `sentence` names with one, at 95 percent."""
+    """95 % interval of the figure in `sentence`."""
     p: float | None = None
-    """One-sided; None of a plain count of the whole store."""
+    """One-sided p value. None for a plain count over the whole store."""
     validity: float = 1.0
-    """How often the measure beneath is right, as measured; 1 of what is recorded."""
+    """Measured precision of the underlying signal; 1 for recorded facts."""
     at_least: bool = False
-    """Whether the figure is a lower bound."""
+    """True if the figure is a lower bound."""
     sessions: tuple[str, ...] = ()
-    """Those behind it, largest part first."""
+    """The sessions behind it, largest part first."""
     of_data: bool = False
-    """Speaks of what was read, and not of the work: comes behind what does."""
+    """True if it is about the data read, not about the work; ranked after all others."""
     question: str = ""
     again: str = ""
-    """The command that makes it again, with its evidence."""
+    """The command that recomputes it, with its evidence."""
     q: float | None = None
     """p adjusted over all candidates."""
     sureness: float = 0.0
-    """0 to 1, by `validity` and `n` alone (design/findings.md#from-candidates-to-the-list)."""
+    """Confidence, 0 to 1, from `validity` and `n` (design/findings.md#from-candidates-to-the-list)."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "size", float(self.size))  # a count, too: it is printed alike once it was kept as JSON
@@ -93,25 +93,25 @@ def candidate_answers(question: Question, inputs: Inputs) -> list[Answer]:
 
 
 class Findings(Struct, frozen=True, kw_only=True):
-    """What is said of a store, and what was looked at."""
+    """The answers shown for a store, and how many were checked."""
 
     answers: list[Answer]
     """Ranked."""
     sessions: int
     context: str
     bill: str
-    """What the sessions cost, and for what; empty where no price is known."""
+    """Total cost and its largest causes; empty if no price is known."""
     looked_at: dict[str, int]
-    """Candidates by question."""
+    """Number of candidates by question."""
     bounds: Bounds
     left_out: dict[str, str] = {}
-    """Questions that could not be asked, and why."""
+    """Questions that could not be asked, with the reason."""
     changed_files: int = 0
-    """Files of the store that are new or others since."""
+    """Files of the store that changed since."""
 
 
 def decode_findings(kept: bytes | None) -> Findings | None:
-    """Findings as they were kept (JSON); None of what is none."""
+    """Decode kept findings (JSON). None if they are missing or invalid."""
     try:
         return None if kept is None else msgspec.json.decode(kept, type=Findings)
     except msgspec.DecodeError:
@@ -119,12 +119,12 @@ def decode_findings(kept: bytes | None) -> Findings | None:
 
 
 def fewest_sessions(bounds: Bounds) -> int:
-    """Of fewer nothing can be said: no sentence on so few is sure enough."""
+    """Return how many sessions an answer needs to reach the confidence threshold."""
     return ceil(HALF_SURE * bounds.sureness / (1 - bounds.sureness) - 1e-9) if bounds.sureness < 1 else sys.maxsize
 
 
 def too_few_sessions(sessions: int, context: str) -> Findings | None:
-    """What is said of so few sessions that nothing can be sure of them, known without looking; None of more."""
+    """Return empty findings if there are too few sessions for any answer, else None."""
     bounds = Bounds()
     fewest = fewest_sessions(bounds)
     if sessions >= fewest:
@@ -134,7 +134,7 @@ def too_few_sessions(sessions: int, context: str) -> Findings | None:
 
 
 def ranked_answers(candidates: Sequence[Answer], bounds: Bounds) -> list[Answer]:
-    """Those that stand out, the largest and surest first."""
+    """Return the answers above the thresholds, by share and confidence."""
     tested = [made for made in candidates if made.p is not None]
     adjusted = dict(
         zip((made.id for made in tested), benjamini_hochberg([made.p or 0.0 for made in tested]), strict=True)
@@ -154,21 +154,20 @@ def ranked_answers(candidates: Sequence[Answer], bounds: Bounds) -> list[Answer]
 
 
 def share_fields(share: ClusteredShare, much: float, least: float = 0.0) -> dict[str, Any]:
-    """The fields of an answer whose size is a share of the whole: itself (nothing below `least`), its interval, and
-    the p of its being no larger than `much`."""
+    """Return the fields of an answer whose size is a share of the total: 0 below `least`, and p against `much`."""
     value = float(share.value or 0.0)
     return {"share": value if value >= least else 0.0, "interval": share.interval, "p": p_above(share, much)}
 
 
 def p_above(share: ClusteredShare, much: float) -> float:
-    """The one-sided p of a share being no larger than `much`; 1 where nothing is known of how sessions differ."""
+    """Return the one-sided p value of a share being at most `much`; 1 without an interval."""
     if share.interval is None or not isinstance(share.value, float):
         return 1.0
     return _tail(share.value - much, share.value - share.interval[0])
 
 
 def share_difference(share: ClusteredShare, other: ClusteredShare) -> tuple[Interval, float] | None:
-    """The interval of a difference of shares, and the one-sided p of there being none."""
+    """Return the interval of a difference of shares, and its one-sided p value."""
     if share.interval is None or other.interval is None:
         return None
     value, rest = float(share.value or 0.0), float(other.value or 0.0)
@@ -177,14 +176,14 @@ def share_difference(share: ClusteredShare, other: ClusteredShare) -> tuple[Inte
 
 
 def _tail(gap: float, below: float) -> float:
-    """The normal tail of a gap whose 95 percent interval reaches so far below it."""
+    """Normal tail of a gap, from the distance to the low end of its 95 % interval."""
     if below <= 0:
         return 0.0 if gap > 0 else 1.0
     return 0.5 * erfc(gap * Z / below / sqrt(2))
 
 
 def finding_id(name: str, value: str) -> str:
-    """An id out of a name of ours and a value out of a trace, of which only letters and digits are taken; no keys."""
+    """Build an id from our name and a value out of a trace, keeping only letters and digits, without keys."""
     from agentsignals.redaction import without_keys  # noqa: PLC0415  (as `_masked`)
 
     plain = re.sub(r"[^a-z0-9]+", "-", without_keys(value).lower()).strip("-")
@@ -196,12 +195,12 @@ def finding_id(name: str, value: str) -> str:
 
 
 def sql_text(value: str) -> str:
-    """A value out of a trace, as SQL text."""
+    """Quote a value out of a trace as SQL text."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def with_source_lines(rows: str) -> str:
-    """SQL for the same rows (session_id, seq and more) with the file and the line that each was read from."""
+    """Extend SQL (session_id, seq and more) with the file and line of each row."""
     return (
         f"SELECT made.*, events.line, artifacts.path AS file FROM ({rows}) AS made JOIN events USING (session_id, seq)"
         " LEFT JOIN artifacts USING (artifact_id) ORDER BY session_id, seq"
@@ -209,7 +208,7 @@ def with_source_lines(rows: str) -> str:
 
 
 def sessions_sql(sessions: Iterable[str]) -> str:
-    """SQL that chooses these sessions."""
+    """Return the SQL condition that selects these sessions."""
     return f"session_id IN ({', '.join(map(sql_text, sorted(sessions)))})"
 
 
@@ -220,44 +219,44 @@ def _masked(value: str) -> str:
 
 
 def safe_name(value: str, most: int = 60) -> str:
-    """A name out of a trace in a sentence: without what is personal, on one line, of a long one the end, which tells
-    paths apart."""
+    """Return a name out of a trace for a sentence: redacted, on one line. Long names keep their end."""
     line = " ".join(_masked(value).split())
     return line if len(line) <= most else f"…{line[1 - most :]}"
 
 
 def safe_excerpt(value: str, most: int = 200) -> str:
-    """Words out of a trace in a sentence: as `shown`, of long ones the beginning."""
+    """Return text out of a trace for a sentence: redacted, on one line. Long text keeps its beginning."""
     line = " ".join(_masked(value).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-# Where something happens more often than in the person's other sessions: by agent, place, model.
+# -- contrasts ---------------------------------------------------------------------------------------------------------
+
 
 KEYS = {"place": "in {}", "agent": "with {}", "model": "with {}"}
-"""What sessions are held apart by, and how a sentence says it."""
+"""Columns that sessions are contrasted by, and how a sentence says it."""
 SESSIONS = f"SELECT session_id, agent, model, {PLACE} FROM sessions ORDER BY session_id"
-"""What `contrasts` is given."""
+"""Query for `contrasts`."""
 
 
 LEAST_PART = 0.1
-"""Of the observations, on either side. Which sizes are looked at is settled before any share is seen: what can't be
-much takes no place among the candidates (Bourgon, Gentleman and Huber 2010)."""
+"""Smallest share of the observations on either side. Sizes are filtered before any share is known (Bourgon et al.
+2010)."""
 
 
 class Contrast(NamedTuple):
-    """The sessions of one value against others, alike in the rest where there are such."""
+    """The sessions with one value against others that are otherwise similar, where there are such."""
 
     key: str
     value: str
     group: ClusteredShare
     rest: ClusteredShare
     excess: float
-    """What is more than it would be at the others' share, as a part of the whole."""
+    """Excess over the others' share, as a part of the total."""
     interval: Interval
-    """Of the difference."""
+    """95 % interval of the difference."""
     p: float
-    """One-sided."""
+    """One-sided p value."""
     matched: str
     """Who the others are."""
     in_group: frozenset[str]
@@ -269,8 +268,7 @@ class Contrast(NamedTuple):
         return KEYS[self.key].format(safe_name(self.value))
 
     def more(self, observations: float, of: str, whole: float) -> dict[str, Any]:
-        """The fields of an answer whose size is what is more than elsewhere: of so many observations, in `of`, as a
-        share of `whole`."""
+        """Return the fields of an answer about the excess, in `of` out of `observations`, as a share of `whole`."""
         size = self.excess * observations
         return {
             "size": size,
@@ -283,8 +281,10 @@ class Contrast(NamedTuple):
 
 
 def contrasts(parts: Iterable[Part], sessions: Sequence[Row], keys: Iterable[str] = tuple(KEYS)) -> list[Contrast]:
-    """Every value of these keys with enough sessions on both sides; the same sessions once. `parts`: of a session how
-    many observations hold, and how many there are. `sessions`: rows of `SESSIONS`."""
+    """Return a contrast for every value of these keys with enough sessions on both sides, equal groups once.
+
+    `parts`: k and n of each session. `sessions`: rows of `SESSIONS`.
+    """
     by_id = {row["session_id"]: row for row in sessions}
     counted = [part for part in parts if part[2] > 0]
     rows = [by_id[session_id] for session_id, _, _ in counted]
@@ -327,7 +327,6 @@ def contrasts(parts: Iterable[Part], sessions: Sequence[Row], keys: Iterable[str
 
 
 def _grouped(values: list[str | None], counted: list[Part]) -> dict[str, list[Part]]:
-    """The parts of each value that is known."""
     groups: dict[str, list[Part]] = {}
     for value, part in zip(values, counted, strict=True):
         if value is not None:
@@ -338,7 +337,7 @@ def _grouped(values: list[str | None], counted: list[Part]) -> dict[str, list[Pa
 def _others(
     key: str, value: str, columns: dict[str, list[str | None]], counted: list[Part]
 ) -> tuple[list[Part], frozenset[str], str]:
-    """The other sessions that are alike: of the same agents where places differ, of the same places where agents do."""
+    """Other sessions: of the same agents if projects are contrasted, else of the same projects."""
     other = "agent" if key == "place" else "place"
     pairs = list(zip(columns[key], columns[other], strict=True))
     values = {beside for this, beside in set(pairs) if this == value}

@@ -1,4 +1,4 @@
-"""The twenty kinds of tool calls of SWE-chat (SWE-chat, Table 5), over all agents: shell calls by their first word."""
+"""The twenty kinds of tool calls of SWE-chat (Table 5), for all agents; shell calls by their first word."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 _FIRST_WORD = r"regexp_extract(command, '^\s*(?:[A-Za-z_]\w*=\S*\s+)*([^\s;&|()<>]+)', 1)"
 _WORD = f"lower(regexp_extract({_FIRST_WORD}, '([^/]*)$', 1))"
-"""The first word of a command behind assignments, without the folders of a program's path."""
+"""First word of a command after assignments, without its folder."""
 
 GIT = ("git", "gh")
 GREP = ("grep", "rg", "egrep", "fgrep", "ag", "ack")
@@ -38,7 +38,7 @@ def _quoted(words: Iterable[str]) -> str:
 _OF_COMMAND = (
     f"coalesce(list_extract([{_quoted(_KIND_OF.values())}], list_position([{_quoted(_KIND_OF)}], {_WORD})), 'bash')"
 )
-"""Looked up in a list, so that the word is cut out once: comparing it with each kind's words took thrice as long."""
+"""A list lookup, which extracts the word once: comparing with each kind's words took three times as long."""
 KIND = f"""CASE
  WHEN class = 'mcp' THEN 'mcp'
  WHEN command IS NOT NULL THEN {_OF_COMMAND}
@@ -52,9 +52,11 @@ KIND = f"""CASE
  WHEN class = 'shell' THEN 'bash' WHEN class = 'test' THEN 'bash:build'
  WHEN class = 'task' THEN 'agent' WHEN class = 'plan' THEN 'TodoWrite' WHEN class = 'ask' THEN 'AskUserQuestion'
  WHEN class = 'web' THEN 'web' ELSE 'other' END"""
-"""SQL over a row of `tool_calls`. The kinds are called as the paper calls them, some after a tool of Claude Code: where
-another agent's tool does the same, it is of that kind. The paper prints the commonest words of each kind of command;
-the rest are ours."""
+"""SQL over a row of `tool_calls`. Kinds have the paper's names, some of a Claude Code tool, also for other agents'
+tools.
+
+The paper prints the commonest words of each kind of command; the others are our choice.
+"""
 
 PUBLISHED = {
     "read": 60_855, "edit": 60_205, "git/gh": 36_537, "grep": 31_238, "bash:build": 24_699, "bash:file": 21_130,

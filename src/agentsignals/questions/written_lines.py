@@ -1,8 +1,8 @@
-"""Who wrote a session's committed lines, on two roads: as the collector recorded it, and as the replay found it.
+"""Lines that sessions wrote: who wrote them, how many survive, and how many weaknesses they contain.
 
-Figures split by mode follow the road (design/attribution.md#figures-by-mode: of the sessions recorded as human-only
-half are agents' work), so
-each names its own, and the replay comes first.
+Authorship comes from two sources: recorded by the collector, or found by the replay. Figures by mode depend on the
+source (half of the sessions recorded as human-only are agents' work), so each names its own, and the replay comes first
+(design/attribution.md#figures-by-mode).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ModeSource = Literal["replayed", "recorded"]
 MODE_SOURCES: tuple[ModeSource, ...] = ("replayed", "recorded")
 HUMAN, TOGETHER, VIBE, UNKNOWN = "human_only", "collaborative", "vibe_coding", "unknown"
 NAMES = {HUMAN: "human only", TOGETHER: "collaborative", VIBE: "vibe coding", UNKNOWN: "unknown"}
-"""The paper's three modes (M2), and what is none: the replay's interval reaches over a border of two."""
+"""The paper's three modes (M2), and `unknown`, where the replay's interval covers two."""
 MODES_OF_SOURCE: dict[ModeSource, tuple[str, ...]] = {
     "replayed": (HUMAN, TOGETHER, VIBE, UNKNOWN),
     "recorded": (HUMAN, TOGETHER, VIBE),
@@ -49,27 +49,28 @@ MODES = (
     f" replayed_high, max(lines) AS lines FROM ({OF_SESSIONS}) JOIN sessions USING (session_id)"
     " GROUP BY session_id ORDER BY session_id"
 )
-"""One row a session with a mode on either road; `…_percent` of its committed lines are an agent's,
-of the replay an estimate that lies from `replayed_low` to `replayed_high`."""
+"""One row for each session with a mode. `…_percent` of its committed lines are an agent's, for the replay an estimate
+with interval."""
 
 NO_REPLAY = "No repository was attributed: agentsignals attribute REPOSITORY replays whose lines its commits have."
 
 
 def mode_by_session(rows: Iterable[StudyRow], road: ModeSource) -> dict[str, str]:
-    """The mode of each session that has one on this road."""
+    """Return the mode of each session that has one from this source."""
     return {row["session_id"]: row[road] for row in rows if row[road] is not None}
 
 
 def mode_source(rows: Iterable[StudyRow]) -> ModeSource:
-    """The road that figures take where they take one: the replay's, unless nothing was replayed."""
+    """Return the source that figures use: the replay, unless nothing was replayed."""
     sessions = list(rows)
     return "replayed" if any(row["replayed"] is not None for row in sessions) or not sessions else "recorded"
 
 
-# What became of lines, as tables and charts: of written lines by mode and repository, of committed ones by age.
+# -- survival ----------------------------------------------------------------------------------------------------------
+
 
 ENOUGH_LINES = 5
-"""Commits whose sessions wrote fewer lines are left out of figures over commits (design/attribution.md#survival)."""
+"""Commits with fewer lines are left out of figures over commits (design/attribution.md#survival)."""
 FATES = {
     "committed": "in a commit",
     "overwritten_by_self": "overwritten by the same session",
@@ -80,27 +81,27 @@ FATES = {
 }
 _WEEK_S = 7 * 86_400
 _AGES = (1, 2, 4, 8, 16, 32)
-"""Upper ends of classes of age, in weeks; the last class is open."""
+"""Upper bounds of age classes in weeks; the last class is open."""
 
 
 def surviving_lines(rows: Iterable[StudyRow]) -> list[Part]:
-    """Of each commit whose lines can be looked for: how many are still there, of how many."""
+    """Return surviving and known lines of each commit that could be examined."""
     return [(row["commit_sha"], row["alive"], row["known"]) for row in rows if row["known"]]
 
 
 def written(row: StudyRow) -> float:
-    """The lines that the calls of a session wrote (Eq 2)."""
+    """Lines written by a session's calls (Eq 2)."""
     made: float = row["produced"]
     return made
 
 
 def kept_by_session(row: StudyRow) -> float:
-    """Of those, the ones that the session did not overwrite itself (Eq 3)."""
+    """Lines written and not overwritten by the same session (Eq 3)."""
     return written(row) - float(row["overwritten_by_self"])
 
 
 def _fates(rows: Iterable[StudyRow]) -> dict[str, float]:
-    """Lines by what became of them."""
+    """Lines by fate."""
     counted = dict.fromkeys(FATES, 0.0)
     made = 0.0
     for row in rows:
@@ -112,7 +113,7 @@ def _fates(rows: Iterable[StudyRow]) -> dict[str, float]:
 
 
 def by_mode(sessions: list[StudyRow], modes: list[StudyRow], places: dict[str, str]) -> Table:
-    """The paper's Table 3, by modes of both roads."""
+    """Return the paper's Table 3, by mode from both sources."""
     shown: list[list[Any]] = []
     behind = []
     for road in MODE_SOURCES:
@@ -153,7 +154,7 @@ def _figures(rows: list[StudyRow], places: dict[str, str]) -> list[Any]:
 
 
 def _told_apart(repos: list[str]) -> list[str]:
-    """The last parts of addresses or folders, as few as tell all of them apart."""
+    """Shortest unique suffixes of repository addresses."""
     parts = [repo.rstrip("/").split("/") for repo in repos]
     most = max(map(len, parts), default=0)
     shown = [["/".join(segments[-n:]) for segments in parts] for n in range(1, most + 1)]
@@ -161,7 +162,7 @@ def _told_apart(repos: list[str]) -> list[str]:
 
 
 def by_repo(sessions: list[StudyRow], commits: list[StudyRow], lines: list[StudyRow]) -> Table:
-    """Each repository: from what was written to what is there today."""
+    """Return written and surviving lines of each repository."""
     shown: list[list[Any]] = []
     behind = []
     repos = sorted({row["repo"] for row in [*commits, *lines]})
@@ -201,7 +202,7 @@ def by_repo(sessions: list[StudyRow], commits: list[StudyRow], lines: list[Study
 
 
 def _aged(lines: list[StudyRow]) -> list[tuple[str, list[StudyRow], list[StudyRow]]]:
-    """Agents' and other lines by the age of their commit, counted back from the newest of its repository."""
+    """Agents' and other lines by age of their commit, relative to the newest of its repository."""
     newest: dict[str, float] = defaultdict(float)
     for row in lines:
         newest[row["repo"]] = max(newest[row["repo"]], row["newest"])
@@ -277,24 +278,25 @@ def age_chart(lines: list[StudyRow], repos: dict[str, str]) -> Chart | None:
     )
 
 
-# Findings per 1 000 added lines: whose lines, and in which mode, always with the attribution that says so.
+# -- weaknesses --------------------------------------------------------------------------------------------------------
+
 
 Row = dict[str, Any]
 PER = 1000
 REPLAYED, SURE, RECORDED = "replayed", "replayed_sure", "recorded"
-"""The attributions: by replay; by replay, lines that a command left taken for unknown; as the collector recorded."""
+"""Attributions: by replay; by replay with shell-written lines as unknown; as recorded by the collector."""
 _LINES = ("agent_lines", "shell_lines", "human_lines", "unknown_lines", "nobody_lines")
 OWNERS = ("agent", "human", "unknown", "nobody", "context")
 MODES_WEAKNESS_RATES = ("human_only", "collaborative", "vibe", "unknown")
 ALL, CODE = "all", "code"
-"""Which files: all that are scanned, or those that are no tests, samples or examples."""
+"""All files scanned, or only those that are no tests, samples or examples."""
 
 
 class Rate(Struct, kw_only=True):
-    """Findings of a group of lines or commits per 1 000 of their added lines, with exact Poisson intervals (95 %)."""
+    """Findings per 1,000 added lines of a group, with exact Poisson intervals (95 %)."""
 
     attribution: str
-    """`replayed`, `replayed_sure`, `recorded`; `any` for what no attribution changes."""
+    """`replayed`, `replayed_sure`, `recorded`; `any` if it makes no difference."""
     by: str
     """`owner` of the lines, `mode` of the commit, or `all`."""
     group: str
@@ -303,7 +305,7 @@ class Rate(Struct, kw_only=True):
     lines: int
     introduced: int
     fixed: int | None
-    """None by owner: who removed a line is not known."""
+    """None by owner: who removed a line is unknown."""
     introduced_rate: float | None = None
     introduced_low: float | None = None
     introduced_high: float | None = None
@@ -311,14 +313,15 @@ class Rate(Struct, kw_only=True):
     fixed_low: float | None = None
     fixed_high: float | None = None
     commits_with: int = 0
-    """Commits that introduced any. The interval takes findings for independent, and those of one commit are not."""
+    """Commits that introduced any. The interval treats findings as independent, which those of one commit are not."""
     largest_commit: int = 0
     """Findings introduced by the commit with most."""
 
 
 def rates(scans: Iterable[Row], findings: Iterable[Row]) -> list[Rate]:
-    """Every rate of one scanner. `scans` have that table's columns and `mode` and `recorded_mode` of their commit;
-    `findings` are those of the same scanner.
+    """Return every rate of one scanner.
+
+    `scans`: rows of that table with `mode` and `recorded_mode` of their commit. `findings`: of the same scanner.
     """
     scanned = list(scans)
     modes = {(s["repo"], s["commit_sha"]): {"mode": s["mode"], "recorded_mode": s["recorded_mode"]} for s in scanned}
@@ -380,7 +383,6 @@ def _all_lines(scan: Row) -> int:
 
 
 def _counted(rate: Rate, scans: list[Row], findings: list[Row], lines: Callable[[Row], int]) -> Rate:
-    """Fills in a rate from its commits and findings."""
     counted: Counter[tuple[str, str]] = Counter()
     for scan in scans:
         counted[scan["repo"], scan["commit_sha"]] += lines(scan)

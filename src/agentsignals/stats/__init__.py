@@ -1,1 +1,1 @@
-"""Estimates, intervals, agreement, groups. Pure and deterministic."""
+"""Intervals, tests, agreement coefficients and clustering. Pure and deterministic."""

@@ -1,7 +1,7 @@
-"""What agent-traces counts of sentiment labels. Of one conversation at a time, so that whoever adds up can also
-see how conversations differ; they come from a store or from a published data set alike.
+"""The measures of agent-traces: sentiment counts of a conversation, and ten behavioural metrics of a set of sessions.
 
-Every count is a part `(k, n)`: k of n. Definitions: design/signals.md#sentiment-by-turn.
+Counts are parts `(k, n)`, k of n, so that callers can add them up and see how conversations differ. Definitions:
+design/signals.md#sentiment-by-turn. Metrics are computed from the signal corpus.metric_inputs of each session.
 """
 
 from __future__ import annotations
@@ -19,29 +19,28 @@ from agentsignals.stats.intervals import median
 TASK = "sentiment"
 POSITIVE, NEUTRAL, NEGATIVE = VALUES = ("POSITIVE", "NEUTRAL", "NEGATIVE")
 UNJUDGED = UNSPOKEN | {"slash_command"}
-"""Kinds of turns that are nobody's words, and so have no sentiment."""
+"""Kinds of turns without a person's words, and so without a sentiment."""
 TURNS_APART = 10
 """Later turns are one class."""
 LOW_N = 30
-"""A group of fewer labelled messages is marked as few (design/signals.md#sentiment-by-turn)."""
+"""Groups with fewer labelled messages are marked as small (design/signals.md#sentiment-by-turn)."""
 PLATEAU = 5
-"""The turn from which the rate is one figure, and that a session must reach to be in the cohort."""
+"""Turn from which the rate is one figure. A session must reach it to be in the cohort."""
 
 Part = tuple[int, int]
 
 
 class Message(Struct, gc=False, frozen=True):
-    """A human message that can be judged. `turn` is its number, from 1; the value is None while nobody judged it, and
-    when what a labeller said was no label."""
+    """A human message that can be labelled. `turn` counts from 1; `value` is None without a valid label."""
 
     turn: int
     value: str | None
     model: str | None = None
-    """Who it was said to: the model of the last answer before it; of the first message, that of the first answer."""
+    """Model it was addressed to: of the last answer before it, or of the first answer for the first message."""
 
 
 class Conversation(Struct, frozen=True):
-    """The messages of one session that can be judged, in order, with one labeller's labels."""
+    """The messages of one session in order, with one labeller's labels."""
 
     session_id: str
     messages: list[Message]
@@ -52,18 +51,18 @@ class Conversation(Struct, frozen=True):
 
     @property
     def opening(self) -> str | None:
-        """The label of the first turn; None when it has none."""
+        """Label of the first turn, if any."""
         return next((m.value for m in self.messages if m.turn == 1), None)
 
 
 def label(text: str | None) -> str | None:
-    """The label a labeller's words stand for, whatever their case; None for any other words."""
+    """Return the sentiment a labeller's answer stands for, in any case, or None."""
     value = (text or "").strip().upper()
     return value if value in VALUES else None
 
 
 def total(parts: Iterable[Part]) -> Part:
-    """All parts together."""
+    """Add up parts."""
     k = n = 0
     for part, of in parts:
         k, n = k + part, n + of
@@ -71,14 +70,13 @@ def total(parts: Iterable[Part]) -> Part:
 
 
 def share(conversation: Conversation, value: str) -> Part:
-    """Messages with that label, of those labelled."""
+    """Count labelled messages with that label."""
     labelled = conversation.labelled
     return sum(m.value == value for m in labelled), len(labelled)
 
 
 def pure_neutral(conversation: Conversation) -> Part | None:
-    """Whether nothing but NEUTRAL was said. None when that can't be told: the labelled messages are neutral and others
-    have no label. No part of anything without a labelled message."""
+    """Count the conversation as purely neutral: (1, 1) or (0, 1). None if unlabelled messages leave it open."""
     values = {m.value for m in conversation.messages}
     charged = POSITIVE in values or NEGATIVE in values
     if None in values and NEUTRAL in values and not charged:
@@ -87,8 +85,7 @@ def pure_neutral(conversation: Conversation) -> Part | None:
 
 
 def negative_between(conversation: Conversation, first: int, last: float, *, cohort: bool = False) -> Part:
-    """NEGATIVE messages, of those labelled, from turn `first` to `last`. `cohort`: only of sessions that reach the
-    plateau, which takes away that later turns are other sessions' turns."""
+    """Count NEGATIVE messages from turn `first` to `last`. `cohort`: only sessions that reach the plateau count."""
     if cohort and not reaches(conversation, PLATEAU):
         return 0, 0
     values = [m.value for m in conversation.labelled if first <= m.turn <= last]
@@ -96,62 +93,61 @@ def negative_between(conversation: Conversation, first: int, last: float, *, coh
 
 
 def reaches(conversation: Conversation, turn: int) -> bool:
-    """Whether it has a message of that turn or a later one."""
+    """True if it has a message at that turn or later."""
     return bool(conversation.messages) and conversation.messages[-1].turn >= turn
 
 
 def bands() -> list[tuple[int, float]]:
-    """The first and last turn of each class of the curve: ten single turns, then the rest."""
+    """First and last turn of each class of the curve: ten single turns, then the rest."""
     return [(t, t) for t in range(1, TURNS_APART + 1)] + [(TURNS_APART + 1, float("inf"))]
 
 
 def recovery(conversation: Conversation, opening: str, *, several: bool = False) -> Part:
-    """Whether a session that opens so has a POSITIVE message later. `several`: only sessions with a later message."""
+    """Count sessions with that opening that have a later POSITIVE message. `several`: only sessions with a later
+    message."""
     if conversation.opening != opening or (several and not reaches(conversation, 2)):
         return 0, 0
     return int(any(m.value == POSITIVE for m in conversation.messages if m.turn > 1)), 1
 
 
 def after_negative(conversation: Conversation, value: str) -> Part:
-    """Messages with that label behind the first NEGATIVE message, where that is not the session's first message."""
+    """Count messages with that label after the first NEGATIVE one, unless that opens the session."""
     first = next((m.turn for m in conversation.messages if m.value == NEGATIVE), 1)
     values = [m.value for m in conversation.labelled if m.turn > first] if first > 1 else []
     return values.count(value), len(values)
 
 
 def by_model(conversation: Conversation) -> dict[str, Part]:
-    """NEGATIVE messages, of those labelled, by the model they were said to."""
+    """Count NEGATIVE messages by the model they were addressed to."""
     counts = Counter((m.model, m.value == NEGATIVE) for m in conversation.labelled if m.model)
     return {model: (counts[model, True], counts[model, True] + counts[model, False]) for model, _ in counts if model}
 
 
 def main_labeller(labellers: Mapping[str, tuple[int, int]]) -> str | None:
-    """The labeller whose labels count: who gave most, then who gave the youngest, then by name; rules only
-    where nobody else judged. Given: for each the number of labels and the time of the last (microseconds, 0 when
-    unknown). None of none."""
+    """Return the labeller whose labels count: most labels, then latest, then by name; rules only without others.
+
+    `labellers`: number of labels and time of the last (microseconds, 0 if unknown) by name.
+    """
     return max(labellers, key=lambda name: (name != RULES, *labellers[name], name), default=None)
 
 
-# The ten behavioural metrics of agent-traces, of a set of sessions: a data set, the sessions of an agent or of a
-# model.
-#
-# Each is told from the sessions' parts in it (the signal corpus.metric_inputs), so that whoever adds up can also
-# divide.
+# -- metrics of a set of sessions --------------------------------------------------------------------------------------
+
 
 Figures = dict[str, Any]
-"""A session's part in each metric; None where it has none. Or those of `sessions` together, as `pooled` makes them."""
+"""A session's inputs of each metric, None if missing; or those of several sessions, as `pooled` returns them."""
 FEWEST_SESSIONS = 5
-"""A set of fewer sessions says more about those than about itself (this project's choice)."""
+"""Smaller sets say little beyond their own sessions (this project's choice)."""
 FEWEST_SETS = 3
 NORMAL = 1.4826
-"""Makes the median absolute deviation of a normal distribution its standard deviation."""
+"""Scales the median absolute deviation of a normal distribution to its standard deviation."""
 
 
 def by_metric(sets: Sequence[Sequence[Figures]], everything: Sequence[Figures]) -> dict[str, list[float | None]]:
-    """Each metric of each set; None where a set has no such value.
+    """Return each metric for each set, None where a set has no value.
 
-    `neg_pct_turn5` is of the labeller with most labels in `everything`; `first_message_pattern` is the share of first
-    messages of another kind than the commonest of the sets.
+    `neg_pct_turn5` uses the labeller with most labels in `everything`. `first_message_pattern` is the share of first
+    messages of another kind than the commonest.
     """
     labeller = _labeller(everything)
     together = [pooled(sessions) for sessions in sets]
@@ -163,7 +159,7 @@ def by_metric(sets: Sequence[Sequence[Figures]], everything: Sequence[Figures]) 
 
 
 def pooled(sessions: Sequence[Figures]) -> Figures:
-    """The parts of sessions, or of sets of them, together: sums where the metric takes sums, else each value."""
+    """Combine the metric inputs of sessions, or of sets of them."""
     felt: dict[str, list[int]] = {}
     tools: defaultdict[str, int] = defaultdict(int)
     patterns: Counter[str] = Counter()
@@ -210,7 +206,7 @@ def _each(sessions: Sequence[Figures], name: str) -> list[float]:
 
 
 def commonest_pattern(sets: Sequence[Figures]) -> str | None:
-    """The commonest kind of first message of pooled sets; of equally common ones the first by name."""
+    """Return the commonest kind of first message of pooled sets, the first by name if equal."""
     patterns: Counter[str] = Counter()
     for figures in sets:
         patterns.update(figures["pattern"])
@@ -218,8 +214,8 @@ def commonest_pattern(sets: Sequence[Figures]) -> str | None:
 
 
 def spread(values: Sequence[float]) -> tuple[float, float | None] | None:
-    """How much values differ: the standard deviation as a share of their mean, and its robust twin, the scaled median
-    absolute deviation as a share of their median. None of fewer than three values, or around 0."""
+    """Return the coefficient of variation and its robust counterpart (scaled MAD over median). None for under three
+    values, or around 0."""
     mean = math.fsum(values) / len(values) if values else 0.0
     if len(values) < FEWEST_SETS or not mean:
         return None
@@ -249,14 +245,14 @@ def _pooled(name: str) -> Callable[[Figures], float | None]:
 
 
 def _entropy(figures: Figures) -> float | None:
-    """Bits, of the tools of all sessions together."""
+    """Entropy of tool names in bits, over all sessions together."""
     tools = figures["tools"].values()
     total = sum(tools)
     return -math.fsum([n / total * math.log2(n / total) for n in tools]) if total else None
 
 
 def _reads(figures: Figures) -> float | None:
-    """Sessions weigh by their edit calls."""
+    """Sessions are weighted by their edit calls."""
     edits = sum([n for _, n in figures["reads"]])
     return math.fsum([share * n for share, n in figures["reads"]]) / edits if edits else None
 
@@ -276,13 +272,12 @@ def _labeller(sessions: Sequence[Figures]) -> str | None:
 
 
 def _fifth(figures: Figures, labeller: str | None) -> float | None:
-    """The NEGATIVE share of the messages at turn 5, by one labeller."""
+    """NEGATIVE share of the messages at turn 5, by one labeller."""
     *_, negative, of = figures["felt"].get(labeller, (0, 0))
     return negative / of if of else None
 
 
 def _other_patterns(figures: Figures, mode: str | None) -> float | None:
-    """The share of first messages that are not of the commonest kind of all."""
     patterns = figures["pattern"]
     total = sum(patterns.values())
     return 1 - patterns.get(mode, 0) / total if total else None

@@ -1,4 +1,7 @@
-"""How far two labellers agree on the same things, and how far chance alone would have them agree."""
+"""Agreement coefficients with intervals. A coefficient that is not defined is None, never 0.
+
+Formulas: Cohen 1960 and 1968, Gwet 2008 (AC1), Shrout & Fleiss 1979 (ICC), Krippendorff 2011 (alpha).
+"""
 
 from __future__ import annotations
 
@@ -14,23 +17,22 @@ from agentsignals.stats.intervals import FEWEST_CLUSTERS, t_quantile
 
 
 class Agreement(Struct, frozen=True):
-    """Two labellers on the same things."""
+    """Agreement of two labellers on the same items."""
 
     n: int
     agreement: float
-    """Share of the things that both gave the same label."""
+    """Share of items with the same label."""
     chance: float
-    """The share that two labellers with these label frequencies would agree on blindly."""
+    """Agreement expected by chance from the label frequencies."""
     kappa: float | None
-    """Cohen's: (agreement - chance) / (1 - chance). None when both gave all things one label: chance explains it."""
+    """Cohen's kappa. None if both gave every item the same one label."""
     confusion: dict[str, dict[str, int]]
-    """How often the first said the row while the second said the column; every label has a row and a column."""
+    """Counts by the first labeller's label (row) and the second's (column). Every label has a row and a column."""
 
 
 def agreement(pairs: Iterable[tuple[str, str]], labels: Iterable[str] = ()) -> Agreement | None:
-    """The agreement over pairs (first labeller's label, second's); None of none. `labels`: those to show in any case,
-    first and in this order.
-    """
+    """Return the agreement over pairs of labels, or None without pairs. `labels` come first, in this order, even if
+    unused."""
     counted = Counter(pairs)
     n = counted.total()
     if not n:
@@ -46,16 +48,15 @@ def agreement(pairs: Iterable[tuple[str, str]], labels: Iterable[str] = ()) -> A
     return Agreement(n, same / n, blind / (n * n), kappa, confusion)
 
 
-# Coefficients of agreement. Pure and deterministic; None where a coefficient is not defined, never 0 for it.
-#
-# Formulas: Cohen 1960 and 1968, Gwet 2008 (AC1), Shrout & Fleiss 1979 (ICC), Krippendorff 2011 (alpha).
+# -- coefficients ------------------------------------------------------------------------------------------------------
+
 
 Pair = tuple[str, str]
 _ROUNDING = 1e-12
 
 
 class Estimate(Struct, frozen=True):
-    """A coefficient with its interval at 95 percent; no ends where there is too little to tell them from."""
+    """A coefficient with its 95 % interval; without one where there are too few clusters."""
 
     value: float
     low: float | None = None
@@ -63,18 +64,17 @@ class Estimate(Struct, frozen=True):
 
 
 def kappa(same: int, rows: Sequence[int], columns: Sequence[int]) -> float | None:
-    """Cohen's, from the number of agreements and how often each said each label. None where chance explains all."""
+    """Return Cohen's kappa from the number of agreements and the label counts of both. None if chance explains all."""
     n = sum(rows)
     blind = sum(a * b for a, b in zip(rows, columns, strict=True))
     return (same * n - blind) / (n * n - blind) if n and blind != n * n else None
 
 
 def kappa_estimate(parts: Iterable[tuple[Hashable, str, str]]) -> Estimate | None:
-    """Cohen's kappa over (cluster, first's label, second's). Messages of one session are alike, so whole clusters are
-    what was sampled: the linearised standard error over them as of a share (`stats.estimates`), Student's on Fisher's
-    scale (design/statistics.md#kappa).
+    """Return Cohen's kappa over (cluster, first label, second label), with its interval over clusters.
 
-    No ends under six clusters, and where clusters show no difference.
+    Messages of one session are alike, so the linearised standard error is taken over clusters, Student's on Fisher's
+    scale (design/statistics.md#kappa). No interval for fewer than six clusters, and where clusters do not differ.
     """
     counted: dict[Hashable, Counter[Pair]] = {}
     for cluster, a, b in parts:
@@ -91,12 +91,12 @@ def kappa_estimate(parts: Iterable[tuple[Hashable, str, str]]) -> Estimate | Non
 
 
 class _Sums(NamedTuple):
-    """What kappa is made of, of a cluster or of all."""
+    """The counts that kappa is made of, for one cluster or all."""
 
     n: int
     same: int
     rows: Counter[str]
-    """How often the first said each label."""
+    """Label counts of the first labeller."""
     columns: Counter[str]
 
     @staticmethod
@@ -117,7 +117,7 @@ class _Sums(NamedTuple):
         return kappa(self.same, [self.rows[name] for name in names], [self.columns[name] for name in names])
 
     def residual(self, part: _Sums) -> float:
-        """How far a cluster moves the kappa of all, to the first order."""
+        """First-order influence of a cluster on the overall kappa."""
         agreement, chance = self.same / self.n, self.chance
         crossed = fsum(n * self.columns[name] for name, n in part.rows.items())
         crossed += fsum(n * self.rows[name] for name, n in part.columns.items())
@@ -127,9 +127,7 @@ class _Sums(NamedTuple):
 
 
 def weighted_kappa(cells: Mapping[Pair, float], order: Sequence[str]) -> float | None:
-    """Cohen's with quadratic weights, of how often each pair of labels was given: labels far apart in `order` disagree
-    more. Every label stands in `order`.
-    """
+    """Return kappa with quadratic weights, from counts by pair of labels. `order` holds every label."""
     at = {name: n for n, name in enumerate(order)}
     first, second = _margins(cells)
     seen = fsum(n * (at[a] - at[b]) ** 2 for (a, b), n in cells.items()) * fsum(cells.values())
@@ -138,9 +136,7 @@ def weighted_kappa(cells: Mapping[Pair, float], order: Sequence[str]) -> float |
 
 
 def ac1(cells: Mapping[Pair, float], labels: int) -> float | None:
-    """Gwet's, of how often each pair of labels was given: chance agreement by how evenly the labels are used, so that a
-    frequent one does not explain all. `labels`: how many could be given.
-    """
+    """Return Gwet's AC1, from counts by pair of labels. `labels`: how many labels exist."""
     n = fsum(cells.values())
     if not n or labels < 2:
         return None
@@ -151,7 +147,7 @@ def ac1(cells: Mapping[Pair, float], labels: int) -> float | None:
 
 
 def _margins(cells: Mapping[Pair, float]) -> tuple[dict[str, float], dict[str, float]]:
-    """How often the first gave each label, and how often the second did."""
+    """Label counts of the first labeller, and of the second."""
     first, second = defaultdict[str, float](float), defaultdict[str, float](float)
     for (a, b), n in cells.items():
         first[a] += n
@@ -160,7 +156,7 @@ def _margins(cells: Mapping[Pair, float]) -> tuple[dict[str, float], dict[str, f
 
 
 def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """The correlation of the ranks, ties sharing theirs. None when either gives everything the same score."""
+    """Return Spearman's rank correlation. None if either side is constant."""
     first, second = _ranks([a for a, _ in pairs]), _ranks([b for _, b in pairs])
     if len(pairs) < 2 or len(set(first)) == 1 or len(set(second)) == 1:
         return None
@@ -179,7 +175,7 @@ def _ranks(values: list[float]) -> list[float]:
 
 
 def icc(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """ICC(2,1): two-way random effects, absolute agreement, one rater. None of one thing, or when nothing varies."""
+    """Return ICC(2,1): two-way random effects, absolute agreement, one rater. None for one item, or no variance."""
     n = len(pairs)
     if n < 2:
         return None
@@ -194,17 +190,15 @@ def icc(pairs: Sequence[tuple[float, float]]) -> float | None:
 
 
 def coincidences(labels: Sequence[str]) -> dict[Pair, float]:
-    """How often any two labellers of one thing gave each two labels, each pair both ways, over how many others there
-    are: what Krippendorff's alpha sums up. Nothing of a thing with one label."""
+    """Return one item's coincidences for Krippendorff's alpha: weights by ordered label pair, empty for one label."""
     counted, others = Counter(labels), len(labels) - 1
     both = {(a, b): n * (m - (a == b)) for a, n in counted.items() for b, m in counted.items()}
     return {pair: n / others for pair, n in both.items() if n and others}
 
 
 def alpha(cells: Mapping[Pair, float], order: Sequence[str] = ()) -> float | None:
-    """Krippendorff's, of the coincidences of all things. `order`: the labels from one end to the other, where they have
-    ends: then labels disagree the more the more others lie between. None where all labels are one.
-    """
+    """Return Krippendorff's alpha from coincidences. With `order` the labels are ordinal. None if only one label is
+    used."""
     used, _ = _margins(cells)
     n = fsum(used.values())
     names = [name for name in order or sorted(used) if name in used]
@@ -219,22 +213,23 @@ def alpha(cells: Mapping[Pair, float], order: Sequence[str] = ()) -> float | Non
     return 1 - (n - 1) * seen / blind if blind else None
 
 
-# The interval of any coefficient over clusters, from what leaving each of them out changes (Tukey 1958; Kott 2001).
+# -- jackknife intervals -----------------------------------------------------------------------------------------------
+
 
 MOST_GROUPS = 200
-"""More clusters are dealt into so many groups, which are left out whole: the coefficient is computed so often."""
+"""More clusters are dealt into so many groups, which are left out as a whole."""
 C = TypeVar("C")
 
 
 def jackknife_estimate(
     clusters: Sequence[C], sizes: Sequence[float], coefficient: Callable[[Sequence[C]], float | None]
 ) -> Estimate | None:
-    """A coefficient between -1 and 1 of all clusters, with its interval: Student's on Fisher's scale, with one degree
-    of freedom fewer than there are effective clusters (design/statistics.md#other-coefficients). `sizes`: what each
-    cluster weighs.
+    """Return a coefficient between -1 and 1 with its delete-one-cluster jackknife interval (Tukey 1958; Kott 2001).
 
-    None where the coefficient is not defined. No ends under six clusters, where it is not defined without one of them,
-    and where they show no difference.
+    Student's on Fisher's scale, with one degree of freedom fewer than the effective number of clusters
+    (design/statistics.md#other-coefficients). `sizes`: the weight of each cluster. None where the coefficient is not
+    defined. No interval for fewer than six clusters, where it is undefined without one of them, or where they do not
+    differ.
     """
     value = coefficient(clusters)
     if value is None or len(clusters) < FEWEST_CLUSTERS or abs(value) >= 1 - _ROUNDING:
@@ -259,8 +254,7 @@ def jackknife_estimate(
 def pairs_estimate(
     parts: Iterable[tuple[Hashable, Pair, float]], coefficient: Callable[[Mapping[Pair, float]], float | None]
 ) -> Estimate | None:
-    """A coefficient of pairs of labels, each given so many times in a cluster (cluster, pair, times), with its interval
-    over clusters."""
+    """Return a coefficient over label pairs (cluster, pair, count), with its interval over clusters."""
     clusters: dict[Hashable, dict[Pair, float]] = defaultdict(lambda: defaultdict(float))
     for cluster, pair, n in parts:
         clusters[cluster][pair] += n
@@ -269,7 +263,7 @@ def pairs_estimate(
 
 
 def sum_cells(cells: Iterable[Mapping[Pair, float]]) -> Mapping[Pair, float]:
-    """The sums of several counts of pairs."""
+    """Add up several tables of counts by pair."""
     whole = defaultdict[Pair, float](float)
     for of in cells:
         for pair, n in of.items():

@@ -1,7 +1,7 @@
-"""Groups of alike things. Seeded: same things, same groups.
+"""Clustering of texts and points: k-means in NumPy, and UMAP with HDBSCAN (extra `topics`). Seeded, so results are
+reproducible.
 
-Needs NumPy, loaded when something is grouped; scikit-learn, which has the same, takes a CPU second to load. `density`
-groups by where things lie close together, and needs more.
+NumPy is loaded when something is clustered. scikit-learn's k-means would cost a CPU second to load.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from agentsignals.model import Absent
 from agentsignals.stats.intervals import SEED
 
 MOST = 4000
-"""More things are not grouped at once: each is compared with each."""
+"""More points are not clustered at once, because each is compared with each."""
 DIMENSIONS = 50
 NOISE = -1
-"""The group of what is in none."""
+"""Label of points in no cluster."""
 _WORD = re.compile(r"[^\W\d_]{3,30}")
 _WORDS_OF_TALK = """
 all another any anybody anyone anything both each eight either enough every everybody everyone everything few
@@ -45,23 +45,23 @@ somewhere soon still then there thereby therefore thus together too usually very
 look looks make need okay please really right sure thank thanks thing things think try use want way yes
 """
 _UNSAYING = frozenset(_WORDS_OF_TALK.split())
-"""Words that say nothing of what a text is about: pronouns and what counts, prepositions and conjunctions, verbs that
-stand by others (and short forms without their end), adverbs of degree, time and place, words of talk."""
+"""Stop words: pronouns, quantifiers, prepositions, conjunctions, auxiliary verbs, adverbs of degree, time and place,
+small talk."""
 MISSING = Absent("backend_disabled", "topics")
-"""What is answered where NumPy is not installed."""
+"""Returned where NumPy is not installed."""
 INSTALL = "It takes NumPy: pip install 'agentsignals[topics]'."
 
 
 class Groups(Struct, frozen=True):
-    """Which group each thing is in: 0 is the largest."""
+    """Cluster of each point; 0 is the largest."""
 
     of: list[int]
     fit: list[float]
-    """The silhouette of each, -1 to 1: at 0 it is as near to another group as to its own (Rousseeuw 1987)."""
+    """Silhouette of each point, -1 to 1 (Rousseeuw 1987). At 0 another cluster is as close."""
     distance: list[float]
-    """The distance of each from the middle of its group."""
+    """Distance of each point from the centre of its cluster."""
     silhouette: float
-    """The mean of them."""
+    """Mean silhouette."""
 
     @property
     def count(self) -> int:
@@ -69,8 +69,11 @@ class Groups(Struct, frozen=True):
 
 
 def grouped(points: Sequence[Sequence[float]], most: int) -> Groups | Absent:
-    """Groups of points by k-means. Of 2 to `most` groups it takes the number with the greatest mean silhouette, the
-    smaller of equals. Absent without NumPy, and where fewer than three points differ."""
+    """Cluster points by k-means into 2 to `most` clusters: the number with the largest mean silhouette, the smaller if
+    equal.
+
+    Absent without NumPy, and if fewer than three points differ.
+    """
     different = len({tuple(point) for point in points})
     if different < 3:
         return Absent("not_computable", "fewer than three different things") if _has_numpy() else MISSING
@@ -81,17 +84,17 @@ def grouped(points: Sequence[Sequence[float]], most: int) -> Groups | Absent:
 
 
 def text_groups(texts: Sequence[str], k: int) -> Groups | Absent:
-    """`k` groups of texts by what words they share: tf-idf, its main directions (latent semantic analysis), k-means.
+    """Cluster texts into `k` groups by shared words: tf-idf, latent semantic analysis, k-means.
 
-    Absent without NumPy, and where the texts share too few words to have that many groups.
+    Absent without NumPy, and if the texts share too few words.
     """
     points = text_points(texts)
     return points if isinstance(points, Absent) else point_groups(points, k)
 
 
 def text_points(texts: Sequence[str], seed: int = SEED) -> list[list[float]] | Absent:
-    """Where each text lies by its words: tf-idf, its main directions, at most `DIMENSIONS`, length 1 (or 0 for a text
-    without a word that another has)."""
+    """Return each text as a point: tf-idf projected to at most `DIMENSIONS` main directions, length 1 (0 without a
+    shared word)."""
     if not _has_numpy():
         return MISSING
     from agentsignals.stats.k_means import TfIdf, directions  # noqa: PLC0415
@@ -106,7 +109,7 @@ def text_points(texts: Sequence[str], seed: int = SEED) -> list[list[float]] | A
 
 
 def point_groups(points: Sequence[Sequence[float]], k: int, seed: int = SEED) -> Groups | Absent:
-    """`k` groups of points by k-means; fewer where not so many differ."""
+    """Cluster points into `k` groups by k-means; fewer if not so many points differ."""
     different = len({tuple(point) for point in points})
     if k >= len(points) or different < 3:
         return Absent("not_computable", "too few texts or words") if _has_numpy() else MISSING
@@ -115,7 +118,7 @@ def point_groups(points: Sequence[Sequence[float]], k: int, seed: int = SEED) ->
 
 
 def stable_groups(of: Sequence[int], fit: Sequence[float], smallest: int) -> list[int]:
-    """The group of each thing, 0 the largest; -1 for those as near to another group, and in groups of under so many."""
+    """Relabel clusters, 0 the largest. Points closer to another cluster, and clusters below `smallest` become noise."""
     labels = [group if near > 0 else NOISE for group, near in zip(of, fit, strict=True)]
     sizes = Counter(group for group in labels if group != NOISE)
     order = [group for group, n in sorted(sizes.items(), key=lambda pair: (-pair[1], pair[0])) if n >= smallest]
@@ -123,13 +126,13 @@ def stable_groups(of: Sequence[int], fit: Sequence[float], smallest: int) -> lis
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text that may tell what it is about, in lower case: runs of letters, three and more."""
+    """Return the words of a text in lower case: runs of three letters or more."""
     return _WORD.findall(text.lower())
 
 
 def naming_words(texts: Sequence[str], of: Sequence[int], many: int, shared: Container[str]) -> list[list[str]]:
-    """The words that tell each group from the others, the most telling first, by class-based tf-idf (Grootendorst
-    2022): how many texts of the group use a word, times how rare it is in all. Only `shared` words name anything."""
+    """Return the most telling words of each cluster, by class-based tf-idf (Grootendorst 2022). Only `shared` words
+    count."""
     counted = [Counter[str]() for _ in range(max(of) + 1)]
     for text, group in zip(texts, of, strict=True):
         if group >= 0:
@@ -152,7 +155,6 @@ def _has_numpy() -> bool:
 
 
 def _k_means(points: Sequence[Sequence[float]], sizes: Sequence[int], seed: int) -> list[Groups] | Absent:
-    """Groups of points, of each of these numbers."""
     if not _has_numpy():
         return MISSING
     from agentsignals.stats.k_means import k_means, silhouettes  # noqa: PLC0415
@@ -169,40 +171,39 @@ def _k_means(points: Sequence[Sequence[float]], sizes: Sequence[int], seed: int)
 
 
 def _by_size(labels: list[int]) -> list[int]:
-    """Labels anew: 0 is the largest group, the earlier of equals."""
+    """Relabel clusters by size: 0 is the largest, the earlier if equal."""
     order = sorted(set(labels), key=lambda label: (-labels.count(label), labels.index(label)))
     number = {label: n for n, label in enumerate(order)}
     return [number[label] for label in labels]
 
 
-# Groups by density: UMAP lays things out in few dimensions, HDBSCAN finds where they lie close together; what lies
-# between is noise (McInnes et al. 2018; Campello et al. 2013). The only place that loads umap-learn (extra
-# `topics`).
-#
-# HDBSCAN in the dimensions of the embedding calls four of five prompts noise, and after a linear projection finds
-# next to nothing: without UMAP nothing is grouped here (design/labels.md#topics).
+# -- density clusters --------------------------------------------------------------------------------------------------
+
 
 DIMENSIONS_DENSITY = 5
-"""Those of the measurement in design/labels.md#topics; SWE-chat's 20 make no difference that anybody published."""
+"""UMAP dimensions (design/labels.md#topics); SWE-chat's 20 make no published difference."""
 NEIGHBOURS = 15
-"""UMAP's own default: how many things around one make up its surroundings."""
+"""UMAP's default."""
 CORE = 5
-"""HDBSCAN's `min_samples`, as SWE-chat has it (design/attribution.md#topics-of-swe-chat)."""
+"""HDBSCAN's `min_samples`, as in SWE-chat (design/attribution.md#topics-of-swe-chat)."""
 MISSING_DENSITY = Absent("backend_disabled", "umap")
 
 
 class DensityGroups(Struct, frozen=True):
-    """Which group each thing is in: 0 is the largest, -1 none."""
+    """Density cluster of each point: 0 is the largest, -1 is noise."""
 
     of: list[int]
     probability: list[float]
-    """How surely each belongs to its group, 0 to 1; 0 for noise."""
+    """Membership probability, 0 to 1; 0 for noise."""
 
 
 def dense_groups(points: Sequence[Sequence[float]], smallest: int, seed: int) -> DensityGroups | Absent:
-    """Groups of at least `smallest` points. The same points and seed give the same groups on the same machine.
+    """Cluster points by UMAP and HDBSCAN (McInnes et al. 2018; Campello et al. 2013), at least `smallest` points a
+    cluster.
 
-    Absent without umap-learn, and where there are fewer points than two such groups need.
+    Reproducible on the same machine. Absent without umap-learn, and with too few points for two clusters. HDBSCAN in
+    the dimensions of the embedding calls four of five prompts noise, and finds next to nothing after a linear
+    projection, so nothing is clustered without UMAP (design/labels.md#topics).
     """
     if len(points) < max(2 * smallest, NEIGHBOURS + 1):
         return Absent("not_computable", f"{len(points)} are too few")

@@ -1,9 +1,9 @@
-"""An interrupted time series: whether a level changed at a moment, beside a trend that ran through it.
+"""Interrupted time series: did a level change at a moment, given a trend through it?
 
-Segmented regression with a common trend (Wagner et al. 2002), one value a session in order of time. The error of the
-change is widened by the residuals' autocorrelation, corrected for the bias it has in short series (Marriott and Pope
-1954): of so few values no test of autocorrelation can be relied upon, and unwidened intervals are too narrow (Turner et
-al. 2021, doi:10.1186/s12874-021-01364-0).
+Segmented regression with a common trend (Wagner et al. 2002), one value a session in order of time. The standard error
+is widened by the residuals' autocorrelation, corrected for its bias in short series (Marriott and Pope 1954): with so
+few values no test of autocorrelation is reliable, and unwidened intervals are too narrow (Turner et al. 2021,
+doi:10.1186/s12874-021-01364-0).
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from agentsignals.stats.intervals import Interval, t_quantile, two_sided, wilson
 from agentsignals.stats.paired import difference_interval
 
 FEWEST = 8
-"""Values on either side, of fewer nothing is estimated (Penfold and Zhang 2013)."""
+"""Fewer values on either side give no estimate (Penfold and Zhang 2013)."""
 _MOST_AUTOCORRELATION = 0.9
 _PRIOR = 2.0
-"""Successes and failures that are added where values do not differ at all (Agresti and Coull 1998): a variance of none
-would make any change certain."""
+"""Successes and failures added if all values are equal (Agresti and Coull 1998); a variance of 0 would make any change
+certain."""
 
 
 class LevelChange(Struct, frozen=True, kw_only=True):
-    """Shares before and after, and the change at the moment. All None but n where there are too few values."""
+    """Shares before and after a moment, and the level change. With too few values everything but n is None."""
 
     n_before: int
     n_after: int
     before: float | None = None
     after: float | None = None
     difference: Interval | None = None
-    """Of the plain difference of the two means, at 95 percent (Newcombe 1998, method 10)."""
+    """95 % interval of the difference of the two means (Newcombe 1998, method 10)."""
     level: float | None = None
-    """The change of level beside the trend."""
+    """Change of level, adjusted for the trend."""
     level_interval: Interval | None = None
     p: float | None = None
     trend: float | None = None
-    """A value's step from one session to the next."""
+    """Slope per session."""
     autocorrelation: float | None = None
-    """Of neighbouring residuals, corrected."""
+    """Lag-1 autocorrelation of the residuals, bias-corrected."""
 
 
 def level_change(before: Sequence[float], after: Sequence[float]) -> LevelChange:
-    """The change of shares (0..1) between two runs of sessions. ValueError for a value outside."""
+    """Estimate the level change between two runs of shares (0 to 1). ValueError for a value outside."""
     values = [*before, *after]
     if any(not 0 <= value <= 1 for value in values):
         raise ValueError("a share is not within 0 and 1")
@@ -87,7 +87,7 @@ def level_change(before: Sequence[float], after: Sequence[float]) -> LevelChange
 
 
 def _over(values: Sequence[float], times: Sequence[float]) -> float:
-    """The slope of values over centred times."""
+    """Slope of values over centred times."""
     return fsum(v * t for v, t in zip(values, times, strict=True)) / fsum(t * t for t in times)
 
 

@@ -1,4 +1,10 @@
-"""Quantiles and the median. Apart from `estimates`, so that signals load no random numbers for a middle value."""
+"""Point estimates and their 95 % intervals: quantiles, shares, rates, ratios, means, and the prevalence behind an
+imperfect judge.
+
+The sampling unit is a cluster: calls of one session are alike, and so are sessions of one project. Intervals of ratios
+come from the variance between clusters (design/statistics.md#clusters). `benchmarks/coverage.py` measures their
+coverage from six clusters on.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +20,7 @@ from msgspec import Struct
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The value below which that share lies, linear between neighbours (as DuckDB's quantile_cont). Values ascend."""
+    """Return the quantile of ascending values, linear between neighbours (as DuckDB's quantile_cont)."""
     if not values:
         raise ValueError("no values")
     at = (len(values) - 1) * share
@@ -24,7 +30,7 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def median(values: Sequence[float]) -> float | None:
-    """The median; None of nothing."""
+    """Return the median, or None without values."""
     ascending = sorted(values)
     middle = len(ascending) // 2
     if len(ascending) % 2:
@@ -32,16 +38,17 @@ def median(values: Sequence[float]) -> float | None:
     return (ascending[middle - 1] + ascending[middle]) / 2 if ascending else None
 
 
-# The intervals of a share and of a rate, at 95 percent.
+# -- shares and rates --------------------------------------------------------------------------------------------------
+
 
 Z = 1.959963984540054
-"""The normal distribution's 97.5 percent point."""
+"""The 97.5 % point of the normal distribution."""
 
 Interval = tuple[float, float]
 
 
 def wilson(k: float, n: float) -> Interval | None:
-    """Wilson's interval of a share, k of n; None of nothing."""
+    """Return Wilson's score interval of k out of n, or None where n is 0."""
     if n <= 0:
         return None
     share, z2 = k / n, Z * Z
@@ -52,9 +59,9 @@ def wilson(k: float, n: float) -> Interval | None:
 
 
 def poisson(count: int, exposure: float) -> Interval | None:
-    """The exact interval of a rate, `count` events over an exposure (Garwood 1936); None of no exposure.
+    """Return the exact interval of a Poisson rate (Garwood 1936), or None without exposure.
 
-    Its ends are the rates under which so many events, or so few, have a probability of 2.5 percent.
+    `count` events were seen over `exposure`.
     """
     if exposure <= 0 or count < 0:
         return None
@@ -67,7 +74,7 @@ _TAIL = 0.025
 
 
 def _root(rises: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function that is below 0 at `low` and above at `high` crosses it, by halving."""
+    """Find by bisection where an increasing function crosses 0 between `low` and `high`."""
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if rises(middle) < 0 else (low, middle)
@@ -75,7 +82,7 @@ def _root(rises: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _at_least(count: int, mean: float) -> float:
-    """The probability of `count` events or more, for a mean below it: the terms fall."""
+    """Return P(X >= count) for a Poisson mean below `count`."""
     term = _term(count, mean)
     total, n = 0.0, count
     while term > total * 1e-17:
@@ -86,7 +93,7 @@ def _at_least(count: int, mean: float) -> float:
 
 
 def _at_most(count: int, mean: float) -> float:
-    """The probability of `count` events or fewer, for a mean above it: the terms fall."""
+    """Return P(X <= count) for a Poisson mean above `count`."""
     term = _term(count, mean)
     total, n = 0.0, count
     while n >= 0 and term > total * 1e-17:
@@ -100,23 +107,24 @@ def _term(count: int, mean: float) -> float:
     return exp(count * log(mean) - mean - lgamma(count + 1)) if mean > 0 else float(count == 0)
 
 
-# Student's distribution, for intervals of few clusters. Here, because a quantile is worth no heavy package.
+# -- Student's t -------------------------------------------------------------------------------------------------------
+
 
 _STEPS = 64
-"""Of Simpson's rule: quantiles are right to five figures, from one degree of freedom on."""
+"""Intervals of Simpson's rule: enough for five correct digits from one degree of freedom on."""
 _ROUNDS = 48
 _CLOSE = 1e-15
-"""Of an angle: steps of less change no figure."""
+"""Newton steps (of the angle) below this change no digit."""
 _MANY = 500
-"""From so many degrees of freedom on the first term of the normal's expansion is right to five figures."""
+"""From so many degrees of freedom on, the first term of the normal expansion is correct to five digits."""
 
 
 @lru_cache(maxsize=4096)
 def t_quantile(freedom: float) -> float:
-    """The 97.5 percent point of Student's t with so many degrees of freedom, which need not be whole (1 or more).
+    """Return the 97.5 % point of Student's t. `freedom` is at least 1 and need not be whole.
 
-    With t = sqrt(f) tan(a) the distribution is the integral of cos(a) ** (f - 1) (Abramowitz and Stegun 26.7). The
-    angle is sought by Newton's steps, whose slope is that power itself, from the normal's expansion on.
+    With t = sqrt(f) tan(a) the distribution is the integral of cos(a) ** (f - 1) (Abramowitz and Stegun 26.7). Newton's
+    method finds the angle, starting from the normal expansion.
     """
     if freedom < 1:
         raise ValueError("fewer than one degree of freedom")
@@ -136,29 +144,26 @@ def t_quantile(freedom: float) -> float:
 
 
 def two_sided(t: float, freedom: float) -> float:
-    """How likely a t at least so far from 0 is, with so many degrees of freedom."""
+    """Return the two-sided p value of a t statistic."""
     if freedom > _MANY:
         return erfc(abs(t) * (1 - 1 / (4 * freedom)) / sqrt(1 + t * t / (2 * freedom)) / sqrt(2))
     return min(1.0, max(0.0, 1 - _integral(atan(abs(t) / sqrt(freedom)), freedom - 1) / _whole(freedom)))
 
 
 def _whole(freedom: float) -> float:
-    """Of cos(a) ** (freedom - 1) from 0 to a right angle."""
+    """Integral of cos(a) ** (freedom - 1) from 0 to a right angle."""
     return sqrt(pi) * exp(lgamma(freedom / 2) - lgamma((freedom + 1) / 2)) / 2
 
 
 def _integral(end: float, power: float) -> float:
-    """Of cos(a) ** power from 0 to `end`, by Simpson's rule."""
+    """Integral of cos(a) ** power from 0 to `end`, by Simpson's rule."""
     step = end / _STEPS
     heights: list[float] = [cos(n * step) ** power for n in range(_STEPS + 1)]
     return step / 3 * (heights[0] + heights[-1] + 4 * sum(heights[1:-1:2]) + 2 * sum(heights[2:-1:2]))
 
 
-# Estimates with their intervals, at 95 percent. Pure, deterministic, no dependency.
-#
-# What was sampled are clusters: calls of one session are alike, and so are sessions of one place. Intervals of sums
-# over sums come from how much clusters differ (design/statistics.md#clusters); their coverage from six clusters on
-# is measured by `benchmarks/coverage.py`.
+# -- clusters ----------------------------------------------------------------------------------------------------------
+
 
 __all__ = [
     "FEWEST_CLUSTERS",
@@ -182,20 +187,19 @@ __all__ = [
 
 _Cluster = TypeVar("_Cluster", bound=Hashable)
 _EXACT_UP_TO = 400
-"""Above so many values the normal approximation of the binomial is right to the rank."""
+"""For more values the normal approximation of the binomial gives the same rank."""
 _ROUNDING = 1e-12
 _LARGEST_EXPONENT = 700.0
 SEED = 20260302
-"""Of every draw: what is drawn twice is drawn alike."""
+"""Seed of every random draw, so that results are reproducible."""
 FEWEST_CLUSTERS = 6
-"""Of fewer sessions, places or tasks no interval is given that speaks for others: how they differ is hardly seen."""
+"""Fewer sessions, projects or tasks get no interval: their variance is hardly known."""
 
 
 def median_interval(values: Sequence[float]) -> Interval | None:
-    """Two of the values that hold the median between them in 95 of 100 samples; None under six values.
+    """Return the order-statistics interval of the median, or None for fewer than six values.
 
-    The interval of order statistics: what resampling the median endlessly would give, without chance and without a
-    distribution assumed. It reaches at least 95 percent.
+    It needs no distribution and no resampling, and covers at least 95 %.
     """
     n = len(values)
     rank = _lower_rank(n)
@@ -206,7 +210,7 @@ def median_interval(values: Sequence[float]) -> Interval | None:
 
 
 def _lower_rank(n: int) -> int:
-    """The greatest r such that fewer than r of n fair coins come up heads at most 2.5 times in 100."""
+    """Greatest r such that fewer than r heads in n fair coin flips have at most a 2.5 % chance."""
     if n > _EXACT_UP_TO:
         return int((n - Z * sqrt(n)) / 2)
     seen, rank = 0, 0
@@ -219,11 +223,10 @@ def _lower_rank(n: int) -> int:
 
 
 def share_interval(parts: Iterable[tuple[float, float]]) -> Interval | None:
-    """The interval of the share sum(k) / sum(n), one (k, n) a cluster, or a Counter of them: Student's on the scale of
-    log-odds.
+    """Return the interval of sum(k) / sum(n) over clusters (k, n), or None for fewer than two clusters.
 
-    With one cluster nothing is known of how much they differ: None. Where they show no difference (k is 0, or all),
-    Wilson's for as many observations as there are effective clusters.
+    Student's interval on the log-odds scale. If clusters do not differ (k is 0, or all), Wilson's for the effective
+    number of clusters. A Counter of (k, n) is accepted too.
     """
     spread = _spread(parts)
     if spread is None:
@@ -236,14 +239,16 @@ def share_interval(parts: Iterable[tuple[float, float]]) -> Interval | None:
 
 
 def rate_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
-    """The interval of a rate of attempts, one (k, n) a task: of one attempt a task Wilson's, else `share_interval`."""
+    """Return the interval of a rate over tasks (k, n): Wilson's for one attempt a task, else `share_interval`."""
     n = fsum([n for _, n in parts])
     return wilson(fsum([k for k, _ in parts]), n) if n == len(parts) else share_interval(parts)
 
 
 def ratio_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
-    """The interval of sum(a) / sum(b), one (a, b) a cluster, of what is no share (calls for each prompt): Student's, on
-    the scale of logarithms where nothing is negative, because such ratios lean to the right. None under six clusters.
+    """Return the interval of sum(a) / sum(b) over clusters, for ratios that are no share (calls per prompt).
+
+    Student's, on the log scale where nothing is negative, because such ratios are skewed. None for fewer than six
+    clusters.
     """
     counted = [(a, b) for a, b in parts if b > 0]
     spread = _spread(counted)
@@ -257,7 +262,7 @@ def ratio_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
 
 
 def sums_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
-    """Of sum(a) / sum(b), one (a, b) a cluster, where a may be negative: Student's. None of fewer than two clusters."""
+    """Return Student's interval of sum(a) / sum(b) over clusters, where a may be negative. None for fewer than two."""
     spread = _spread(parts)
     if spread is None:
         return None
@@ -268,16 +273,16 @@ def sums_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
 class _Spread(NamedTuple):
     value: float
     error: float
-    """The standard error, from how far clusters lie from the value."""
+    """Standard error, from the residuals of clusters."""
     effective: float
-    """See `Clustered`."""
+    """Effective number of clusters, see `Clustered`."""
 
 
 def _spread(parts: Iterable[tuple[float, float]]) -> _Spread | None:
-    """Sum over sum and its linearised standard error over clusters; None of fewer than two.
+    """Return sum over sum with its linearised standard error over clusters, or None for fewer than two.
 
-    A large cluster draws the value to itself and so seems to lie near it: its residual is divided by the root of what
-    the others weigh (Bell and McCaffrey 2002).
+    A large cluster pulls the value towards itself, so its residual is divided by the root of the others' weight (Bell
+    and McCaffrey 2002).
     """
     # Of many clusters most are alike: each kind is computed once, and counts as often as it is there.
     clusters = [(k, n, times) for (k, n), times in Counter(parts).items() if n > 0]
@@ -291,12 +296,12 @@ def _spread(parts: Iterable[tuple[float, float]]) -> _Spread | None:
 
 
 def _sum(values: Iterable[tuple[float, int]]) -> float:
-    """The exact sum of values, each so many times."""
+    """Exact sum of values, each repeated."""
     return fsum(chain.from_iterable(repeat(value, times) for value, times in values))
 
 
 def _freedom(effective: float) -> float:
-    """Student's quantile with one degree of freedom fewer than there are effective clusters."""
+    """Student's quantile with one degree of freedom fewer than the effective number of clusters."""
     return t_quantile(max(1.0, effective - 1))
 
 
@@ -305,33 +310,31 @@ def _logistic(x: float) -> float:
 
 
 class Clustered(NamedTuple):
-    """An interval that takes clusters, not observations, as what was drawn."""
+    """A share's interval with clusters, not observations, as the sampling unit."""
 
     interval: Interval | None
     clusters: int
-    """Those with an observation."""
+    """Number of clusters with an observation."""
     effective: float
-    """So many clusters of one size would tell as much (Kish): the square of the observations over the sum of their
-    squares by cluster."""
+    """Kish's effective number of clusters: the squared total over the sum of squared cluster sizes."""
     largest: float
-    """The largest cluster's share of the observations, 0..1."""
+    """The largest cluster's share of the observations, 0 to 1."""
 
 
 def clustered(parts: Iterable[tuple[Hashable, float, float]]) -> Clustered:
-    """The interval of a share, sum(k) / sum(n) over parts (cluster, k, n), as `share_interval` gives it of the
-    clusters' sums. None where under six clusters have an observation.
-    """
+    """Return the clustered interval of sum(k) / sum(n) over parts (cluster, k, n). No interval for fewer than six
+    clusters."""
     counted = list(parts)
     return clustered_columns(*zip(*counted, strict=True)) if counted else clustered_columns((), (), ())
 
 
 def clustered_columns(clusters: Sequence[Hashable], ks: Sequence[float], ns: Sequence[float]) -> Clustered:
-    """As `clustered`, of parts by column."""
+    """Like `clustered`, with parts given as columns."""
     return clustered_sums(nonzero_sums(clusters, ks), sums(clusters, ns))
 
 
 def clustered_sums(of_k: Mapping[_Cluster, float], of_n: Mapping[_Cluster, float]) -> Clustered:
-    """As `clustered`, of the clusters' sums; those of k may lack what is 0."""
+    """Like `clustered`, from sums by cluster. `of_k` may lack clusters whose sum is 0."""
     kinds = Counter(zip(map(of_k.get, of_n, repeat(0.0)), of_n.values(), strict=True))
     sizes: dict[float, int] = {}  # and how many clusters are of each
     for (_, n), times in kinds.items():
@@ -347,12 +350,12 @@ def clustered_sums(of_k: Mapping[_Cluster, float], of_n: Mapping[_Cluster, float
 
 
 def nonzero_sums(clusters: Sequence[_Cluster], parts: Sequence[float]) -> Mapping[_Cluster, float]:
-    """As `sums`, without clusters all of whose parts are 0."""
+    """Like `sums`, without clusters whose parts are all 0."""
     return sums(list(compress(clusters, parts)), list(filter(None, parts)))
 
 
 def sums(clusters: Sequence[_Cluster], parts: Sequence[float]) -> Mapping[_Cluster, float]:
-    """The sum of each cluster's parts, in the order they come; where each part is one, they need only be counted."""
+    """Sum the parts of each cluster, in order of first appearance."""
     if parts.count(1) == len(parts):
         return Counter(clusters)
     if len(set(clusters)) == len(parts):
@@ -364,7 +367,7 @@ def sums(clusters: Sequence[_Cluster], parts: Sequence[float]) -> Mapping[_Clust
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:
-    """Student's interval of the mean of one value a cluster; None under six."""
+    """Return Student's interval of a mean, one value a cluster, or None for fewer than six."""
     n = len(values)
     if n < FEWEST_CLUSTERS:
         return None
@@ -374,44 +377,44 @@ def mean_interval(values: Sequence[float]) -> Interval | None:
     return mean - half, mean + half
 
 
-# How frequent something is, out of how often an imperfect judge names it (Rogan and Gladen 1978).
+# -- prevalence --------------------------------------------------------------------------------------------------------
+
 
 WIDEST = 0.5
-"""An interval wider than this tells nothing that anybody would act on."""
+"""Wider intervals are not reported: nobody could act on them."""
 
 
 class ClassRates(Struct, frozen=True, kw_only=True):
-    """How often a class was met on projects that were left out, in rows that were drawn at random."""
+    """A classifier's confusion counts for one class, on random rows of projects that were held out of training."""
 
     true: int
     """Rows of this class."""
     hits: int
-    """Of these, those that the model called so."""
+    """Rows of this class that the model named so."""
     others: int
     """Rows of other classes."""
     false_alarms: int
-    """Of these, those that the model called so."""
+    """Rows of other classes that the model named so."""
 
 
 class Prevalence(Struct, frozen=True, kw_only=True):
-    """A share as it was counted, and what it stands for."""
+    """A share as counted by an imperfect judge, and the corrected share behind it."""
 
     counted: float
     recall: float | None
-    """Of the things that are so, how many the judge names."""
+    """Share of positives that the judge finds."""
     false_alarms: float | None
-    """Of the things that are not, how many it names."""
+    """Share of negatives that the judge names wrongly."""
     true: int = 0
     others: int = 0
-    """How many things of both kinds these two were measured on."""
+    """Number of positives (`true`) and negatives (`others`) that recall and false alarms were measured on."""
     share: float | None = None
-    """None where it can't be told: nothing to measure the judge by, one no better than chance, or too wide an
-    interval."""
+    """None if it cannot be estimated: no measurements, a judge no better than chance, or too wide an interval."""
     low: float | None = None
     high: float | None = None
 
     def in_words(self) -> str:
-        """The share with its interval, and what it rests on."""
+        """Return the share with its interval and the rates it was corrected by."""
         named = f"{self.recall or 0:.0%} of {self.true} such and {self.false_alarms or 0:.0%} of {self.others} others"
         counted = f"named in {self.counted:.0%}; it named {named}"
         if self.share is None:
@@ -420,11 +423,11 @@ class Prevalence(Struct, frozen=True, kw_only=True):
 
 
 def corrected_prevalence(named: int, n: int, *, hits: int, true: int, false_alarms: int, others: int) -> Prevalence:  # noqa: PLR0913  (two counts and what the judge did)
-    """The share behind `named` of `n`, at 95 percent, by a judge that named `hits` of `true` such things and
-    `false_alarms` of `others` in a random sample. n above 0.
+    """Estimate the share behind `named` of `n` (Rogan and Gladen 1978), n above 0.
 
-    The variance is theirs, with each count shifted by the interval's z² (Lang and Reiczigel 2014), which holds its
-    level in small samples. Things are taken as independent.
+    In a random sample the judge named `hits` of `true` positives and `false_alarms` of `others` negatives. The interval
+    adds z² to each count (Lang and Reiczigel 2014), which holds its level in small samples. Observations count as
+    independent.
     """
     counted = named / n
     recall, alarms = hits / true if true else None, false_alarms / others if others else None

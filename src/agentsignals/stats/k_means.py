@@ -1,7 +1,7 @@
-"""Points into groups, in NumPy: k-means with the starts of k-means++, and how well each point fits its group.
+"""k-means++ with silhouettes, and tf-idf with truncated SVD, in NumPy.
 
-Seeded by NumPy's `RandomState`, whose numbers are promised to stay: same points, same groups. With a seed it draws as
-scikit-learn 1.9 does, and so ends with its groups (held against it by a test where it is installed).
+Seeded by NumPy's `RandomState`, whose numbers stay the same between versions. It draws as scikit-learn 1.9 does and
+ends with the same clusters (a test compares them).
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 STARTS = 10
-"""It begins anew so often, and the best end counts."""
+"""Number of restarts; the best result counts."""
 _MOST_ROUNDS = 300
 _TOLERANCE = 1e-4
-"""Centres that move less than this share of the points' mean variance stand still."""
+"""Stop when centres move less than this share of the points' mean variance."""
 _SAME = 1e-9
-"""Ends whose inertia differs by less are the same groups, numbered otherwise."""
+"""Results whose inertia differs by less are the same clusters in another order."""
 _ROWS_AT_ONCE = 512
-"""Of distances between all points, which are never in memory together."""
+"""Rows of the distance matrix held in memory at once."""
 
 
 def k_means(points: Sequence[Sequence[float]], k: int, seed: int) -> tuple[list[int], list[list[float]]]:
-    """The group of each point, and the groups' centres; `k` of at most as many as points differ (Lloyd 1982)."""
+    """Return the cluster of each point, and the centres. `k` is at most the number of different points (Lloyd 1982)."""
     placed: Floats = np.array(points, dtype=np.float64)
     middle = placed.mean(axis=0)
     centred: Floats = placed - middle
@@ -46,7 +46,7 @@ def k_means(points: Sequence[Sequence[float]], k: int, seed: int) -> tuple[list[
 
 
 def silhouettes(points: Sequence[Sequence[float]], groupings: Sequence[Sequence[int]]) -> list[list[float]]:
-    """For each grouping the silhouette of each point (Rousseeuw 1987): 0 in a group of one."""
+    """Return the silhouette of each point for each clustering (Rousseeuw 1987); 0 in a cluster of one."""
     placed: Floats = np.array(points, dtype=np.float64)
     squares = np.einsum("ij,ij->i", placed, placed)
     members = [_members(np.array(of)) for of in groupings]
@@ -61,7 +61,7 @@ def silhouettes(points: Sequence[Sequence[float]], groupings: Sequence[Sequence[
 
 
 def _fit(sums: Floats, group: NDArray[np.intp], sizes: Floats) -> Floats:
-    """Silhouettes of points by the sums of their distances to each group."""
+    """Silhouettes of points from their summed distances to each cluster."""
     rows = np.arange(len(group))
     alone = sizes[group] == 1
     inside = sums[rows, group] / np.maximum(sizes[group] - 1, 1)
@@ -74,8 +74,7 @@ def _fit(sums: Floats, group: NDArray[np.intp], sizes: Floats) -> Floats:
 
 
 def _starts(points: Floats, squares: Floats, k: int, chance: Any) -> Floats:
-    """Centres to begin with: each of some points drawn by how far they lie from the centres before, that leaves least
-    (greedy k-means++, Arthur and Vassilvitskii 2007)."""
+    """Choose initial centres by greedy k-means++ (Arthur and Vassilvitskii 2007)."""
     n = len(points)
     trials = 2 + int(log(k))
     chosen = [chance.choice(n, p=np.full(n, 1 / n))]
@@ -90,7 +89,7 @@ def _starts(points: Floats, squares: Floats, k: int, chance: Any) -> Floats:
 
 
 def _settled(points: Floats, squares: Floats, centres: Floats, still: float) -> tuple[NDArray[np.intp], Floats]:
-    """The groups of points when their centres no longer move, and these."""
+    """Iterate until the centres stop moving."""
     former: NDArray[np.intp] | None = None
     for _ in range(_MOST_ROUNDS):
         labels = _nearest(points, centres)
@@ -106,7 +105,7 @@ def _settled(points: Floats, squares: Floats, centres: Floats, still: float) -> 
 
 
 def centres_of(points: Floats, squares: Floats, labels: NDArray[np.intp], before: Floats) -> Floats:
-    """The middle of each group. One without a point takes the point farthest from the centre it had."""
+    """Return the mean of each cluster. An empty one takes the point farthest from its former centre."""
     of = _members(labels, len(before))
     for empty in np.flatnonzero(of.sum(axis=0) == 0):
         away = squares - 2 * (points * before[labels]).sum(axis=1) + (before**2).sum(axis=1)[labels]
@@ -120,7 +119,7 @@ def centres_of(points: Floats, squares: Floats, labels: NDArray[np.intp], before
 
 
 def _members(labels: NDArray[np.intp], k: int | None = None) -> Floats:
-    """1 where a point (row) is of a group (column)."""
+    """Indicator matrix: 1 where a point (row) is in a cluster (column)."""
     made: Floats = (labels[:, None] == np.arange(labels.max() + 1 if k is None else k)).astype(np.float64)
     return made
 
@@ -131,26 +130,27 @@ def _nearest(points: Floats, centres: Floats) -> NDArray[np.intp]:
 
 
 def _squared(some: Floats, squares_of_some: Floats, points: Floats, squares: Floats) -> Floats:
-    """The squared distance of each of some points to each of all."""
+    """Squared distances of some points to all points."""
     made: Floats = np.maximum(-2 * some @ points.T + squares_of_some[:, None] + squares, 0.0)
     return made
 
 
-# Texts as points, in NumPy: how telling their words are, along the main directions of all texts.
+# -- texts as points ---------------------------------------------------------------------------------------------------
+
 
 _SPARE = 10
 _ROUNDS = 5
-"""Directions more than are asked for, and rounds, of the range finder (Halko, Martinsson and Tropp 2011)."""
+"""Oversampling and power iterations of the range finder (Halko, Martinsson and Tropp 2011)."""
 _DIGITS = 9
-"""Of a point. Groups of points that hardly stand apart turn over for a float's last bits, which differ by machine."""
+"""Digits kept of a point: clusters that hardly differ would flip by a float's last bits, which depend on the machine.
+"""
 
 
 class TfIdf:
-    """Texts as rows, words as columns, each cell how telling a word is of a text (tf-idf), rows of length 1. Only cells
-    that are not 0 are kept."""
+    """Sparse tf-idf matrix, a row a text, rows of length 1."""
 
     def __init__(self, texts: Sequence[list[str]]) -> None:
-        """`texts`: their words. Words of a single text, or of more than half, tell nothing."""
+        """`texts`: lists of words. Words of a single text, or of more than half of them, are left out."""
         counts = [Counter(words) for words in texts]
         used = Counter(chain.from_iterable(counts))
         self.words = sorted(word for word, n in used.items() if 2 <= n <= len(texts) / 2)
@@ -170,11 +170,11 @@ class TfIdf:
         self._values: Floats = values / lengths[self._rows]
 
     def times(self, matrix: Floats) -> Floats:
-        """The product with a matrix of a row a word."""
+        """Multiply with a matrix of a row a word."""
         return self._product(self._rows, self._columns, self.shape[0], matrix)
 
     def turned_times(self, matrix: Floats) -> Floats:
-        """The product of the table, turned over, with a matrix of a row a text."""
+        """Multiply the transpose with a matrix of a row a text."""
         return self._product(self._columns, self._rows, self.shape[1], matrix)
 
     def _product(self, to: NDArray[np.intp], taken: NDArray[np.intp], size: int, matrix: Floats) -> Floats:
@@ -184,8 +184,7 @@ class TfIdf:
 
 
 def directions(table: TfIdf, size: int, seed: int) -> list[list[float]]:
-    """Where each text lies along the `size` main directions of the table (truncated singular value decomposition by a
-    seeded range finder), scaled to length 1, 0 of a text without a word of the table."""
+    """Project texts on the `size` main directions (truncated SVD by a seeded range finder), scaled to length 1."""
     lies = table.shape[0] < table.shape[1]
     there, back = (table.turned_times, table.times) if lies else (table.times, table.turned_times)
     chance = np.random.RandomState(seed)

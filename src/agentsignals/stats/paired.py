@@ -1,7 +1,8 @@
-"""Two arms that were given the same tasks: differences within tasks, exact tests, many tests at once, power.
+"""Paired comparison of two arms on the same tasks: differences, exact tests, multiple testing, power, and regression
+weights.
 
-Attempts at one task are alike, so what counts is how tasks differ: they are flipped whole, and never attempts.
-Pure and deterministic.
+Attempts at one task are alike, so tasks are the unit: a permutation flips whole tasks. Simulations behind the methods:
+design/statistics.md#paired-differences and #power.
 """
 
 from __future__ import annotations
@@ -39,43 +40,43 @@ __all__ = [
 ]
 
 _EXACT_UP_TO = 12
-"""Differing tasks up to which all flips are tried (4096 of them)."""
+"""Up to so many differing tasks all sign flips are enumerated (4096)."""
 _FLIPS, _FEWEST_FLIPS, _MOST_FLIPPED = 2000, 500, 1_000_000
 _ROUNDING = 1e-12
 
 Arm = Mapping[str, Sequence[float]]
-"""The outcomes of a candidate's attempts by task."""
+"""Outcomes of a candidate's attempts by task."""
 
 
 class Paired(Struct, frozen=True, kw_only=True):
-    """One candidate less another over the tasks that both were given; each task weighs the same."""
+    """Difference of two candidates over their common tasks. Each task has the same weight."""
 
     tasks: int
     attempts: int
     baseline_attempts: int
     value: float | None
-    """None of no matched task."""
+    """None without a common task."""
     low: float | None = None
     high: float | None = None
-    """At 95 percent; None under six tasks, and where every task says the same of a number."""
+    """At 95 %. None for fewer than six tasks, and for numbers whose difference is the same at every task."""
     discordance: float | None = None
-    """The mean of the squared differences of tasks: with one attempt a task, the share of tasks that changed."""
+    """Mean squared difference of tasks. With one attempt a task: the share of tasks that changed."""
     gained: int = 0
     """Tasks where the candidate did better."""
     lost: int = 0
     p: float | None = None
-    """Two-sided."""
+    """Two-sided p value."""
     least_p: float | None = None
-    """The smallest p that so many tasks can have, whatever comes of them."""
+    """Smallest p value that so many tasks can reach."""
     test: str = ""
     method: str = ""
-    """Of the interval."""
+    """Method of the interval."""
     single: bool = False
-    """One attempt a side at each task, yes or no."""
+    """One yes-or-no attempt a side at each task."""
 
 
 def paired(candidate: Arm, baseline: Arm, *, yes_or_no: bool) -> Paired:
-    """The difference within the tasks of both. `yes_or_no`: outcomes are 0 and 1."""
+    """Compare two arms within their common tasks. `yes_or_no`: outcomes are 0 and 1."""
     tasks, gaps = sorted(candidate.keys() & baseline.keys()), differences(candidate, baseline)
     tried = sum(len(candidate[t]) for t in tasks), sum(len(baseline[t]) for t in tasks)
     if not gaps:
@@ -103,7 +104,7 @@ def paired(candidate: Arm, baseline: Arm, *, yes_or_no: bool) -> Paired:
 
 
 def differences(candidate: Arm, baseline: Arm) -> list[float]:
-    """Of each task of both: the candidate's mean less the baseline's."""
+    """Return the candidate's mean minus the baseline's for each common task."""
     return [_mean(candidate[t]) - _mean(baseline[t]) for t in sorted(candidate.keys() & baseline.keys())]
 
 
@@ -113,7 +114,6 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _interval(gaps: Sequence[float], single: bool, gained: int, lost: int) -> tuple[Interval | None, str]:
-    """Which of several holds the truth is a matter of simulation (design/statistics.md#paired-differences)."""
     n = len(gaps)
     if n < FEWEST_CLUSTERS:
         return None, f"fewer than {FEWEST_CLUSTERS} matched tasks"
@@ -125,10 +125,10 @@ def _interval(gaps: Sequence[float], single: bool, gained: int, lost: int) -> tu
 
 
 def tango(gained: int, lost: int, n: int) -> Interval:
-    """The score interval of the difference of two shares over the same n tasks (Tango 1998)."""
+    """Return Tango's score interval (1998) of the difference of two shares over the same n tasks."""
 
     def far(gap: float) -> float:
-        """How many standard errors the difference seen lies above `gap`, were that the truth."""
+        """Standard errors between the observed difference and `gap`, if `gap` were true."""
         off = gained - lost - n * gap
         linear, constant = (2 * n - gained + lost) * gap - gained - lost, -lost * gap * (1 - gap)
         losing = (sqrt(max(0.0, linear**2 - 8 * n * constant)) - linear) / (4 * n)
@@ -140,7 +140,7 @@ def tango(gained: int, lost: int, n: int) -> Interval:
 
 
 def _crossing(far: Callable[[float], float], low: float, high: float, errors: float) -> float:
-    """Where a function that falls is `errors`, by halving; the nearer end where it is that nowhere between."""
+    """Find by bisection where a falling function equals `errors`; the nearer end if it never does."""
     for _ in range(50):
         middle = (low + high) / 2
         low, high = (middle, high) if far(middle) > errors else (low, middle)
@@ -148,17 +148,14 @@ def _crossing(far: Callable[[float], float], low: float, high: float, errors: fl
 
 
 def mcnemar(gained: int, lost: int) -> float:
-    """How likely so uneven a change is by chance: exact, two-sided, over the pairs that changed (McNemar 1947)."""
+    """Return the exact two-sided p value of McNemar's test (1947)."""
     changed = gained + lost
     tail = sum(comb(changed, k) for k in range(min(gained, lost) + 1))
     return min(1.0, 2 * tail / (1 << changed))
 
 
 def sign_flip(gaps: Sequence[float]) -> float:
-    """The share of flips of whole tasks whose sum is at least as far from 0 as the real one (Fisher 1935).
-
-    Exact for few differing tasks; else of drawn flips, the real one counted among them.
-    """
+    """Return the p value of Fisher's sign-flip test (1935) over tasks: exact for few differing tasks, else sampled."""
     moved = [abs(g) for g in gaps if abs(g) > _ROUNDING]
     far = abs(fsum(gaps)) - _ROUNDING * max(1, len(gaps))
     if len(moved) <= _EXACT_UP_TO:
@@ -178,7 +175,7 @@ def sign_flip(gaps: Sequence[float]) -> float:
 
 
 def benjamini_hochberg(p: Sequence[float]) -> list[float]:
-    """p values adjusted so that those below q hold at most a share q of false finds (Benjamini and Hochberg 1995)."""
+    """Return p values adjusted for the false discovery rate (Benjamini and Hochberg 1995)."""
     if any(not 0 <= value <= 1 for value in p):
         raise ValueError("a p value is not within 0 and 1")
     adjusted = [1.0] * len(p)
@@ -190,8 +187,7 @@ def benjamini_hochberg(p: Sequence[float]) -> list[float]:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """p values adjusted so that among those below a level a single false one is no likelier than the level, however
-    the tests hang together (Holm 1979)."""
+    """Return p values adjusted for the family-wise error rate (Holm 1979), under any dependence."""
     if any(not 0 <= value <= 1 for value in p):
         raise ValueError("a p value is not within 0 and 1")
     adjusted = [1.0] * len(p)
@@ -203,7 +199,7 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def least_p(tasks: int, *, single: bool) -> float:
-    """The smallest p that so many matched tasks can have, whatever comes of them. Of drawn flips it is one of them."""
+    """Return the smallest p value that so many matched tasks can reach. A sampled test counts the observed flip."""
     exact = min(1.0, 2.0 ** (1 - tasks))
     return exact if single or tasks <= _EXACT_UP_TO else max(exact, 1 / (1 + _drawn(tasks)))
 
@@ -213,60 +209,56 @@ def _drawn(moved: int) -> int:
 
 
 def difference_interval(value: float, interval: Interval, other: float, other_interval: Interval) -> Interval:
-    """The interval of a difference of two independent estimates out of theirs (Newcombe 1998, method 10)."""
+    """Return the interval of a difference of two independent estimates (Newcombe 1998, method 10)."""
     gap = value - other
     below = sqrt((value - interval[0]) ** 2 + (other_interval[1] - other) ** 2)
     above = sqrt((interval[1] - value) ** 2 + (other - other_interval[0]) ** 2)
     return gap - below, gap + above
 
 
-# What so many shared tasks can show, and how many it would take: power of paired tests, by what changed between
-# arms.
-#
-# Of one attempt a side and yes or no exact: the unconditional power of the exact McNemar test, summed over how many
-# tasks may change (Connor 1987). Of several attempts, or numbers, from how much differences of tasks vary. Held
-# against simulation: design/statistics.md#power.
+# -- power -------------------------------------------------------------------------------------------------------------
+
 
 LEVEL, POWER = 0.05, 0.8
-"""Two-sided level, and how often a difference is to be shown: the field's usual ones."""
+"""The usual two-sided significance level and power."""
 RELEVANT_GAP = 0.10
-"""A difference of rates that a comparison is expected to see (this project's choice)."""
+"""Difference of rates that a comparison should be able to detect (this project's choice)."""
 _EXACT_UP_TO_POWER = 600
-"""Changed tasks above which the normal approximation names differences right to a fiftieth of them."""
+"""For more changed tasks the normal approximation is accurate to 2 % of the difference."""
 _MOST = 1 << 24
-"""More tasks are never named."""
+"""Larger numbers of tasks are never reported."""
 FEWEST_OF_SEVERAL = 12
-"""Of fewer tasks with several attempts each, simulation finds no formula that holds."""
+"""With several attempts a task, no power formula holds in simulation for fewer tasks."""
 _SPREAD = 5
-"""Standard deviations of the number of changed tasks that are summed over."""
+"""Standard deviations of the number of changed tasks that the sum covers."""
 
 
 class Power(Struct, frozen=True, kw_only=True):
-    """What so many matched tasks could have shown 4 times in 5. Differences are in the outcome's unit."""
+    """Differences that this number of matched tasks detects with 80 % power, in the outcome's unit."""
 
     level: float
-    """Two-sided, of each comparison: 5 percent by the number of candidates held against the baseline."""
+    """Two-sided level of each comparison: 5 % divided by the number of candidates."""
     detectable: float | None
-    """The smallest difference so shown; None where none is of so few tasks, and under twelve with several attempts."""
+    """Smallest detectable difference. None where no result can be significant, and for under 12 tasks with several
+    attempts."""
     low: float | None = None
     high: float | None = None
-    """The same at the ends of the 95% interval of how many tasks change; None where that has none."""
+    """`detectable` at both ends of the 95 % interval of the share of changed tasks. None where that has none."""
     changed: int
-    """Tasks whose outcome differs between the two: all that the test draws on."""
+    """Tasks whose outcome differs: all that the test uses."""
     must_agree: int | None = None
-    """Of these, how many one way a significant result takes (given that they changed); None where no split suffices."""
+    """Changed tasks that must go one way for a significant result. None if no split suffices."""
     tasks_for_telling: int | None = None
-    """Tasks that show ten points, where as many change; None of numbers, and under six tasks."""
+    """Tasks that detect ten points at the same share of changed tasks. None for numbers, and under six tasks."""
     tasks_needed: int | None = None
-    """Tasks, given to both as often, that show the difference seen, were it the truth; None where none was seen, and
-    under six tasks."""
+    """Tasks that would detect the observed difference. None if none was observed, and under six tasks."""
     attempts_needed: int | None = None
-    """Attempts of each at each of these tasks that show it; None where no number does, or noise is not known."""
+    """Attempts a side at each of these tasks that would detect it. None if no number does, or noise is unknown."""
     method: str
 
 
 def power_of(candidate: Arm, baseline: Arm, compared: Paired, *, yes_or_no: bool, tests: int = 1) -> Power | None:
-    """The power of a comparison. `tests`: how many candidates share the level. None where no task is matched."""
+    """Return the power of a comparison, or None without matched tasks. `tests`: candidates that share the level."""
     if compared.value is None:
         return None
     level = LEVEL / max(1, tests)
@@ -315,8 +307,7 @@ def power_of(candidate: Arm, baseline: Arm, compared: Paired, *, yes_or_no: bool
 
 @lru_cache(maxsize=4096)
 def least_one_way(changed: int, level: float = LEVEL) -> int | None:
-    """Of so many changed tasks, how many must have changed one way for the exact test to be significant; None where
-    not even all of them suffice."""
+    """Return how many of the changed tasks must go one way to be significant, or None if not even all suffice."""
     few, many = changed // 2, changed + 1
     while many - few > 1:
         middle = (few + many) // 2
@@ -325,8 +316,10 @@ def least_one_way(changed: int, level: float = LEVEL) -> int | None:
 
 
 def mcnemar_power(tasks: int, gap: float, discordance: float, level: float = LEVEL) -> float:
-    """How often the exact test shows a difference of `gap` in its right direction, where a share `discordance` of tasks
-    changes. ValueError of a difference that so few changes can't make."""
+    """Return the power of the exact McNemar test for a difference `gap` if a share `discordance` of tasks changes.
+
+    Unconditional: summed over the number of changed tasks (Connor 1987). ValueError if `gap` exceeds `discordance`.
+    """
     if not 0 <= gap <= discordance + _ROUNDING or discordance > 1:
         raise ValueError("the difference is larger than the changes")
     if tasks * discordance > _EXACT_UP_TO_POWER:
@@ -347,8 +340,10 @@ def mcnemar_power(tasks: int, gap: float, discordance: float, level: float = LEV
 
 @lru_cache(maxsize=1024)
 def smallest_shown(tasks: int, discordance: float, level: float = LEVEL) -> float | None:
-    """The smallest difference that the exact test shows 4 times in 5, where a share `discordance` of tasks changes (all
-    one way, and as many as it takes, where that is less than the difference). None where no result is significant."""
+    """Return the smallest difference detected with 80 % power, or None if no result can be significant.
+
+    A share `discordance` of tasks changes, or as many as the difference needs, all one way.
+    """
     if least_one_way(tasks, level) is None:
         return None
     return _first(lambda gap: mcnemar_power(tasks, gap, max(gap, discordance), level) >= POWER, 0.0, 1.0)
@@ -356,15 +351,14 @@ def smallest_shown(tasks: int, discordance: float, level: float = LEVEL) -> floa
 
 @lru_cache(maxsize=1024)
 def tasks_needed(gap: float, discordance: float, level: float = LEVEL) -> int:
-    """The tasks, given to both, that show it 4 times in 5 where a share `discordance` of them changes. ValueError of a
-    difference that so few changes can't make."""
+    """Return the tasks that detect `gap` with 80 % power. ValueError if `gap` exceeds `discordance`."""
     if not 0 < gap <= discordance + _ROUNDING:
         raise ValueError("the difference is larger than the changes")
     return _fewest(lambda tasks: mcnemar_power(tasks, gap, discordance, level) >= POWER)
 
 
 def binomial(k: int, n: int, share: float) -> float:
-    """The probability of k of n."""
+    """Return P(X = k) of a binomial."""
     if share in (0.0, 1.0):
         return float(k == n * share)
     ways = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
@@ -372,7 +366,7 @@ def binomial(k: int, n: int, share: float) -> float:
 
 
 def at_least(k: int, n: int, share: float) -> float:
-    """The probability of k of n, or more."""
+    """Return P(X >= k) of a binomial."""
     if k <= 0 or share in (0.0, 1.0):
         return float(k <= n * share)
     if k < n * share:
@@ -388,14 +382,13 @@ def at_least(k: int, n: int, share: float) -> float:
 
 
 def _errors(tasks: int, level: float) -> float:
-    """How many standard errors a difference must have: the normal's, wider by as much as Student's are for so few."""
+    """Standard errors that a detectable difference spans: the normal's, widened like Student's for few tasks."""
     normal = NormalDist()
     return (normal.inv_cdf(1 - level / 2) + normal.inv_cdf(POWER)) * t_quantile(max(1, tasks - 1)) / Z
 
 
 def _shown(tasks: int, spread: float, level: float, step: float) -> float:
-    """The difference that flips of whole tasks show 4 times in 5. `spread`: the variance of tasks' differences;
-    `step`: by which these differ at least, for a sum that moves by steps is shown half of one later."""
+    """Difference that the sign-flip test detects. `spread`: variance of task differences; `step`: their least step."""
     return _errors(tasks, level) * sqrt(spread / tasks) + step / tasks
 
 
@@ -404,7 +397,7 @@ def _tasks_of(gap: float, spread: float, level: float, step: float) -> int:
 
 
 def _fewest(shown: Callable[[int], bool]) -> int:
-    """The fewest tasks that show it, right to a thousandth; no more than are named."""
+    """Smallest number of tasks that satisfies it, to 0.1 %, capped at `_MOST`."""
     few, many = 0, 1
     while many < _MOST and not shown(many):
         few, many = many, 2 * many
@@ -415,7 +408,6 @@ def _fewest(shown: Callable[[int], bool]) -> int:
 
 
 def _attempts_of(candidate: Arm, baseline: Arm, gap: float, spread: float, level: float) -> int | None:
-    """What is noise of attempts shrinks with their number; how tasks differ does not."""
     tasks = sorted(candidate.keys() & baseline.keys())
     noise = 0.0
     for arm in (candidate, baseline):
@@ -432,40 +424,43 @@ def _attempts_of(candidate: Arm, baseline: Arm, gap: float, spread: float, level
 
 
 def _first(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """From where on it holds, by halving."""
+    """Find by bisection from where on it holds."""
     for _ in range(20):
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
 
 
-# How many gains a regression may be worth before what gained more is no longer better: paired outcomes, weighted.
+# -- weighted regressions ----------------------------------------------------------------------------------------------
+
 
 _TAIL = 0.025
 _MOST_WEIGHT = 1e6
-"""A break-even weight above it has no upper end."""
+"""A break-even weight above it counts as unbounded."""
 
 
 class WeightedGain(Struct, frozen=True, kw_only=True):
-    """Gains less `weight` times regressions, over matched tasks."""
+    """Gains minus `weight` times regressions, over matched tasks."""
 
     weight: float
-    """What a regression counts, a gain counting 1: declared by whoever compares."""
+    """Cost of a regression in gains, chosen by the caller."""
     value: float
-    """A task's mean."""
+    """Mean per task."""
     break_even: float | None
-    """The weight at which both are worth the same: gains for each regression; None without a regression."""
+    """Gains per regression: the weight at which the sum is 0. None without a regression."""
     low: float | None
     high: float | None
-    """At 95 percent; None where there is no end, and both of fewer than six tasks with several attempts."""
+    """At 95 %. None where it is unbounded, and for under six tasks with several attempts."""
     p: float | None
-    """Two-sided, of gains being worth as much as regressions at that weight; None where it can't be tested."""
+    """Two-sided p value of the weighted sum being 0. None where it cannot be tested."""
 
 
 def weigh(gaps: Sequence[float], weight: float, p: float | None, *, single: bool) -> WeightedGain:
-    """`gaps`: differences of tasks, candidate less baseline. `p`: that of weight 1, which is tested already. `single`:
-    one attempt a side, yes or no: the binomial test of what changed, and Clopper and Pearson's interval; else Student's
-    over tasks. ValueError of a weight that is not above 0."""
+    """Weigh the regressions among task differences. ValueError unless `weight` is above 0.
+
+    `gaps`: candidate minus baseline by task. `p`: the p value at weight 1. `single`: one yes-or-no attempt a side,
+    tested by the binomial with Clopper and Pearson's interval; else Student's over tasks.
+    """
     if not 0 < weight < inf:
         raise ValueError("a weight is a number above 0")
     ups, downs = sum(g for g in gaps if g > 0), -sum(g for g in gaps if g < 0)
@@ -487,8 +482,7 @@ def weigh(gaps: Sequence[float], weight: float, p: float | None, *, single: bool
 
 
 def weighed_mcnemar(gained: int, lost: int, weight: float) -> float:
-    """The exact test of what changed, where a regression is worth so many gains: of equal worth, a share
-    weight / (1 + weight) of changes is a gain."""
+    """Exact test with weighted regressions: under equal worth, weight / (1 + weight) of the changes are gains."""
     if weight == 1:
         return mcnemar(gained, lost)
     changed, share = gained + lost, weight / (1 + weight)
@@ -496,14 +490,14 @@ def weighed_mcnemar(gained: int, lost: int, weight: float) -> float:
 
 
 def clopper_pearson(k: int, n: int) -> tuple[float, float]:
-    """The exact interval of a share, k of n (Clopper and Pearson 1934): it excludes what the binomial test rejects."""
+    """Return the exact interval of k out of n (Clopper and Pearson 1934)."""
     low = _last(lambda share: at_least(k, n, share) <= _TAIL, 0.0, 1.0) if k else 0.0
     high = 1.0 - _last(lambda share: at_least(n - k, n, share) <= _TAIL, 0.0, 1.0) if k < n else 1.0
     return low, high
 
 
 def _ends(gaps: Sequence[float]) -> tuple[float | None, float | None]:
-    """Weights that Student's interval of the weighted mean does not exclude (Fieller 1954)."""
+    """Interval of the break-even weight (Fieller 1954)."""
     if len(gaps) < FEWEST_CLUSTERS:
         return None, None
     far, errors = t_quantile(len(gaps) - 1), _errors_break_even(gaps)
@@ -517,7 +511,7 @@ def _tested(gaps: Sequence[float], weight: float) -> float | None:
 
 
 def _errors_break_even(gaps: Sequence[float]) -> Callable[[float], float]:
-    """How many standard errors the weighted mean lies above 0, by weight."""
+    """Standard errors between the weighted mean and 0, as a function of the weight."""
     n, ups, downs = len(gaps), [max(g, 0.0) for g in gaps], [max(-g, 0.0) for g in gaps]
     up, down = fsum(ups) / n, fsum(downs) / n
     of_ups, of_downs, both = (
@@ -534,7 +528,7 @@ def _errors_break_even(gaps: Sequence[float]) -> Callable[[float], float]:
 
 
 def _last(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Up to where it holds, by halving; `low` where it never does."""
+    """Find by bisection up to where it holds; `low` if it never does."""
     for _ in range(80):
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)

@@ -1,9 +1,9 @@
-"""Search over knobs: which treatments to run next, by what the store says of those that were run.
+"""Search over knobs: which treatments to run next, given the results in the store.
 
-from agentsignals.tuning import Search, read_plan
+from agentsignals.experiments.tuning import Search, read_plan
 search = Search(read_plan(Path("plan.toml")), Path("search"))
 run = search.ask()      # a treatment and a task
-search.tell(run)        # when it has run: reads its folder into the store, and its outcomes from there
+search.tell(run)        # after it ran: reads its folder into the store, and its outcomes from there
 """
 
 from __future__ import annotations
@@ -41,10 +41,8 @@ from agentsignals.stats.paired import Arm, Paired, paired, smallest_shown
 from agentsignals.store import Store
 from agentsignals.store.files import locked
 
-# A search: asks for runs, reads what came of them from the store, confirms its winner on tasks it has not seen.
-
 SILENT = 3
-"""A candidate is out after so many runs that left no outcome, and no run did."""
+"""A candidate is dropped after so many runs if none left an outcome."""
 
 Arms = dict[Candidate, dict[str, list[float]]]
 
@@ -69,12 +67,11 @@ class Search:
         self.tasks, self.held_out = plan.parted()
 
     def look(self) -> None:
-        """Takes in what its folder holds now."""
+        """Read what its folder holds now."""
         self.history = History(self.folder, self.plan)
         self._forget()
 
     def _forget(self) -> None:
-        """What was read from the store is asked for again."""
         self.__dict__.pop("results", None)
         self._modelled = (0, Effects())
 
@@ -83,22 +80,22 @@ class Search:
         return self.history.runs
 
     def place(self, run: Run) -> Path:
-        """What is read of a run: its traces, and what the command printed."""
+        """Return the folder of a run: its traces and the command's output."""
         return self.folder / "runs" / f"{run.number:04}"
 
     def output(self, run: Run) -> str:
-        """The folder that the command is told to write to (`{run}`)."""
+        """Return the folder that the command writes to (`{run}`)."""
         return str(self.place(run) / "output")
 
     def ask(self) -> Run | None:
-        """The next run, kept as begun; None when there is none, and `over` says why."""
+        """Start the next run. None if there is none; `spent` and `race` say why."""
         run = self.proposal()
         if run is not None:
             self.history.asked(run)
         return run
 
     def proposal(self) -> Run | None:
-        """The next run, without beginning it."""
+        """Return the next run without starting it."""
         chosen = self._confirming() if self.confirms else self._searching()
         if chosen is None:
             return None
@@ -106,20 +103,20 @@ class Search:
         return Run(number=len(self.runs) + 1, phase=phase, treatment=self.plan.treatment(candidate), task=task)
 
     def tell(self, run: Run, exit_code: int | None = 0, wall_time_s: float = 0.0) -> Result:
-        """A run has ended: reads its folder into the store, and what came of it from there."""
+        """End a run: read its folder into the store, and return its result from there."""
         self._keep(run, "ended", exit_code, wall_time_s)
         self.read([run])
         return self.results[run.number]
 
     def read(self, runs: Sequence[Run]) -> None:
-        """Reads the folders of runs into the store; what has been read costs a look."""
+        """Read the folders of runs into the store. Unchanged ones are skipped."""
         from agentsignals.ingest import pipeline  # noqa: PLC0415  (asking needs none of it)
 
         pipeline.ingested([str(self.place(run)) for run in runs], self.store, jobs=1)
         self._forget()
 
     def interrupted(self, run: Run, wall_time_s: float = 0.0) -> None:
-        """A run was broken off: what it has left is never read, and its task is asked for again."""
+        """Mark a run as broken off: its output is never read, and its task is asked for again."""
         self._keep(run, "interrupted", None, wall_time_s)
 
     def _keep(self, run: Run, state: State, exit_code: int | None, wall_time_s: float) -> None:
@@ -128,7 +125,7 @@ class Search:
 
     @cached_property
     def results(self) -> dict[int, Result]:
-        """What came of the runs that have ended, by number; read from the store."""
+        """Results of ended runs by number, read from the store."""
         ended = [run for run in self.runs if run.state == "ended"]
         try:
             store = Store(self.store)
@@ -142,7 +139,7 @@ class Search:
         return tuple(run.treatment[name] for name in self.plan.knobs)
 
     def arms(self, phase: Phase) -> Arms:
-        """The outcomes of a phase by candidate and task."""
+        """Return the outcomes of a phase by candidate and task."""
         arms: Arms = {}
         for run in self.runs:
             result = self.results.get(run.number)
@@ -154,12 +151,12 @@ class Search:
 
     @property
     def confirms(self) -> bool:
-        """Whether the winner is settled: from the first held-out run on, whatever the budget is raised to."""
+        """True from the first held-out run on: the winner is fixed, even if the budget is raised."""
         return any(run.phase == "held_out" for run in self.runs)
 
     @property
     def winner(self) -> Candidate:
-        """The best candidate of the search; the default where none is better."""
+        """Best candidate of the search; the default if none is better."""
         for run in self.runs:
             if run.phase == "held_out":
                 return self.candidate(run)  # the first one is the winner's
@@ -168,7 +165,7 @@ class Search:
 
     @property
     def effects(self) -> Effects:
-        """The model of the search's outcomes; made anew where there are more of them."""
+        """Model of the search's outcomes, refitted when there are more."""
         if self._modelled[0] != len(self.results):
             effects = Effects()
             for candidate, arm in self.arms("search").items():
@@ -178,7 +175,7 @@ class Search:
         return self._modelled[1]
 
     def dropped(self) -> Mapping[Candidate, Drop | None]:
-        """Candidates that are out of the race, and why; None: their runs left no outcome."""
+        """Return dropped candidates with the reason; None if their runs left no outcome."""
         arms = self.arms("search")
         ended = self._counts(("ended",))
         silent: dict[Candidate, Drop | None] = {c: None for c, n in ended.items() if n >= SILENT and c not in arms}
@@ -193,7 +190,7 @@ class Search:
 
     @property
     def race(self) -> Race | None:
-        """What the next run of the search is chosen from; None when only one candidate, or no task, is left."""
+        """State from which the next candidate is chosen. None if only one candidate, or no task, is left."""
         runs, lost = self._counts(("ended", "running")), self.dropped()
         remaining = [c for c in self.plan.candidates() if c not in lost]
         open_ = [c for c in remaining if runs.get(c, 0) < len(self.tasks)]
@@ -209,7 +206,7 @@ class Search:
         return "search", candidate, self.tasks[race.runs.get(candidate, 0)]
 
     def _confirming(self) -> tuple[Phase, Candidate, str] | None:
-        """Task by task the winner, then the default: what a budget breaks off is whole pairs but for one."""
+        """Alternate winner and default task by task, so that an exhausted budget leaves whole pairs."""
         if self.winner == self.plan.start or self.spent(0):
             return None
         made = {(self.candidate(run), run.task) for run in self.runs
@@ -219,7 +216,7 @@ class Search:
         return None if missing is None else ("held_out", *missing)
 
     def spent(self, reserved: int) -> str:
-        """Why no other run fits into the budget beside so many `reserved` ones; empty where one does."""
+        """Return why the budget has no room for another run next to `reserved` ones, or an empty string."""
         budget = self.plan.budget
         if len(self.runs) + 1 + reserved > budget.runs:
             return f"{budget.runs} runs are the budget"
@@ -239,20 +236,21 @@ class Search:
         return ""
 
     def cost(self) -> tuple[float, int]:
-        """Dollars of all runs, and the attempts whose cost is not, or not wholly, in them."""
+        """Return the dollars of all runs, and the attempts without a complete cost."""
         return (
             sum(result.cost_usd for result in self.results.values()),
             sum(result.unpriced for result in self.results.values()),
         )
 
 
-# How a search stands, and what it may be answered by: figures of the search beside those of the confirmation.
+# -- status ------------------------------------------------------------------------------------------------------------
+
 
 Verdict = Literal["under way", "no result", "default", "better", "worse", "not shown"]
 
 
 class CandidateStatus(Struct, frozen=True, kw_only=True):
-    """A candidate in the search. Its figures chose the winner, so they carry no interval: the winner's is too high."""
+    """A candidate in the search. Its figures selected the winner, so they are biased and carry no interval."""
 
     treatment: dict[str, Value]
     runs: int
@@ -260,28 +258,28 @@ class CandidateStatus(Struct, frozen=True, kw_only=True):
     solved: int
     trials: int
     expected: float
-    """The share to be expected at a task of middling difficulty, drawn towards what its values did elsewhere."""
+    """Expected share at a task of medium difficulty, shrunk towards its values' effects elsewhere."""
     dropped: str
-    """Why it is out of the race; empty where it is not."""
+    """Why it was dropped; empty if it was not."""
 
 
 class Confirmed(Struct, frozen=True, kw_only=True):
-    """The winner and the default on held-out tasks."""
+    """Winner and default on held-out tasks."""
 
     winner: Estimate
     default: Estimate
     difference: Paired
     smallest_seen: float | None
-    """The difference that so many tasks show 4 times in 5, where as many change as were seen to."""
+    """Difference that so many tasks detect with 80 % power."""
 
 
 class SearchStatus(Struct, frozen=True, kw_only=True):
-    """What is to be said of a search."""
+    """Progress and result of a search."""
 
     verdict: Verdict
     answer: str
     over: str
-    """Why the search ended; empty while it goes on."""
+    """Why the search ended; empty while it runs."""
     outcome: str
     sampler: str
     candidates: int
@@ -289,16 +287,16 @@ class SearchStatus(Struct, frozen=True, kw_only=True):
     budget_runs: int
     interrupted: int
     failed: int
-    """Runs that ended with another exit code than 0; what they left counts all the same."""
+    """Runs with a non-zero exit code. Their results count all the same."""
     cost_usd: float
     attempts: int
     unpriced: int
-    """Attempts whose cost is not, or not wholly, in `cost_usd`."""
+    """Attempts without a complete cost in `cost_usd`."""
     wall_time_s: float
     without: dict[str, int]
-    """Attempts and runs that count nowhere, by reason."""
+    """Attempts and runs that do not count, by reason."""
     winner: dict[str, Value] | None
-    """None while the search is under way, or has no outcome."""
+    """None while the search runs, or without outcomes."""
     default: dict[str, Value]
     tried: list[CandidateStatus]
     """Most promising first."""
@@ -307,7 +305,7 @@ class SearchStatus(Struct, frozen=True, kw_only=True):
 
 
 def search_status(search: Search) -> SearchStatus:
-    """How it stands now; nothing is begun."""
+    """Return the search's status. Starts nothing."""
     plan, next_run = search.plan, search.proposal()
     arms, held_out = search.arms("search"), search.arms("held_out")
     settled = search.confirms or (next_run is None and bool(arms))
@@ -398,7 +396,6 @@ def _answer(search: Search, ended: bool, winner: Candidate | None, confirmed: Co
 
 
 def _confirmation(name: str, difference: Paired | None) -> tuple[Verdict, str]:
-    """What the held-out tasks say of the winner."""
     if difference is None or difference.value is None:
         return "not shown", f"{name} came first in the search, and no held-out task has outcomes of it and the default."
     gap = f"{100 * difference.value:+.1f} points on {difference.tasks} held-out tasks"
@@ -413,7 +410,6 @@ def _confirmation(name: str, difference: Paired | None) -> tuple[Verdict, str]:
 
 
 def _over(search: Search) -> str:
-    """Why no more is searched."""
     made, reserved = sum(run.phase == "search" for run in search.runs), 2 * len(search.held_out)
     if made + 1 + reserved > search.plan.budget.runs:
         return f"{search.plan.budget.runs} runs are the budget, {reserved} of them for the confirmation"
@@ -448,7 +444,7 @@ def _caveats(search: Search, confirmed: Confirmed | None) -> list[str]:
 
 
 def treatment_text(treatment: dict[str, Value]) -> str:
-    """A treatment in words."""
+    """Format a treatment."""
     return ", ".join(
         f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in treatment.items()
     )
@@ -457,19 +453,20 @@ def treatment_text(treatment: dict[str, Value]) -> str:
 __all__ = ["Budget", "Plan", "Search", "SearchStatus", "read_plan", "search_status"]
 
 
-# Starts the runs that a search asks for, one after the other, until it has no more.
+# -- running the command -----------------------------------------------------------------------------------------------
+
 
 _GRACE_S = 5.0
-"""Between asking a command to end and ending it."""
+"""Time between SIGTERM and SIGKILL."""
 _LAST_CHARS = 300
 _LOCK = ".search.lock"
 
 
 def drive(search: Search, began: Callable[[Run], None] = lambda run: None) -> None:
-    """Runs the search to its end. Ctrl-C ends the command under way and keeps what was run before.
+    """Run the search to its end. Ctrl-C ends the current command and keeps earlier runs.
 
-    TuningError where the command can't be started, or leaves nothing to read again and again; StoreError where another
-    program drives this search.
+    TuningError if the command cannot be started, or repeatedly leaves no outcome; StoreError if another program drives
+    this search.
     """
     search.folder.mkdir(parents=True, exist_ok=True)
     with locked(search.folder, _LOCK, wait_s=0):
@@ -492,7 +489,7 @@ def drive(search: Search, began: Callable[[Run], None] = lambda run: None) -> No
 
 
 def _ran(search: Search, run: Run) -> tuple[int | None, float]:
-    """Runs the command; its exit code, None where it ran into its time limit, and how long it took."""
+    """Run the command. Returns its exit code (None after a timeout) and its duration."""
     plan, place = search.plan, search.place(run)
     output = search.output(run)
     argv = plan.argv(run.treatment, run.task, output)
@@ -522,7 +519,7 @@ def _ran(search: Search, run: Run) -> tuple[int | None, float]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a command with all that it has started."""
+    """End a command with everything it started."""
     for ending in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, ending)

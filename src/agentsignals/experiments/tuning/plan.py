@@ -1,7 +1,8 @@
-"""What a search is of, from a TOML file: a command, the knobs in it, the tasks, the budget.
+"""The plan of a search (a TOML file), its history of runs, and their results from the store.
 
-The command is a list of words and never passes a shell. `{name}` in a word is replaced by that knob's value, inside
-that word, once: no value can add a word, or name another placeholder.
+The command is a list of words and never passes through a shell. `{name}` in a word is replaced once by that knob's
+value, within that word: no value can add a word or name another placeholder. The history is an append-only file in the
+search's folder, from which an interrupted search continues. Results come from the store only, never from the process.
 """
 
 from __future__ import annotations
@@ -30,51 +31,51 @@ from agentsignals.store.query import rows
 
 Value = bool | int | float | str
 Candidate = tuple[Value, ...]
-"""A value for each knob, in the order of the plan's knobs."""
+"""A value for each knob, in the plan's order."""
 Sampler = Literal["thompson", "random", "optuna"]
 
 MOST_CANDIDATES = 1_000
-"""The model looks at each before every run."""
+"""The model evaluates each before every run."""
 _PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,60}")
 _OURS = ("task", "run")
 _HELD_OUT_SHARE = 3
-"""One task in so many is held out where the plan names none."""
+"""Every n-th task is held out if the plan names none."""
 
 
 class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the whole search may take, confirmation included."""
+    """Limits of the whole search, including the confirmation."""
 
     runs: int
     cost_usd: float | None = None
-    """As the store has it. The run under way when it is reached is not stopped."""
+    """According to the store. The current run is not stopped."""
     wall_time_s: float | None = None
-    """Of the commands, one after the other."""
+    """Total time of the commands."""
 
 
 class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A search."""
+    """The plan of a search."""
 
     command: list[str]
-    """The words of one run. `{run}` is its folder, `{task}` the task, each other `{name}` a knob."""
+    """Words of one run. `{run}` is its folder, `{task}` the task, each other `{name}` a knob."""
     knobs: dict[str, list[Value]]
     default: dict[str, Value]
-    """What is used today: what a winner must beat."""
+    """Values in use today, which a winner must beat."""
     tasks: list[str | int]
-    """What one run is of: a task's name, a slice, a seed: text for the command. Its attempts may be of many tasks."""
+    """Tasks to run: a task's name, a slice, a seed, as text for the command. A run may attempt several tasks."""
     held_out: list[str | int] = []
     """Tasks of the confirmation; empty: a third of `tasks`, drawn by `seed`."""
     budget: Budget
     environment: dict[str, str] = {}
-    """Variables set for the command, beside those it inherits; placeholders as in words."""
+    """Additional environment variables, with placeholders as in words."""
     recorded_as: dict[str, str] = {}
-    """Under which name the harness records a knob, where it is not the knob's."""
+    """Name under which the harness records a knob, if it differs."""
     outcome: str = "reward"
-    """A yes or no, as `compare --outcome` takes it."""
+    """A yes or no, as for `compare --outcome`."""
     sampler: Sampler = "thompson"
     seed: int = 13
     timeout_s: float | None = None
-    """After which a run is ended."""
+    """Time limit of a run."""
 
     @property
     def start(self) -> Candidate:
@@ -82,14 +83,14 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return tuple(self.default[name] for name in self.knobs)
 
     def candidates(self) -> list[Candidate]:
-        """Every combination of the knobs' values."""
+        """Return every combination of values."""
         return list(product(*self.knobs.values()))
 
     def treatment(self, candidate: Candidate) -> dict[str, Value]:
         return dict(zip(self.knobs, candidate, strict=True))
 
     def parted(self) -> tuple[list[str], list[str]]:
-        """The tasks to search on, in the order in which every candidate goes through them, and the held-out ones."""
+        """Return the tasks to search on, in a fixed random order, and the held-out ones."""
         tasks, held_out = [str(task) for task in self.tasks], [str(task) for task in self.held_out]
         # The racing rule needs an order that no candidate could have been chosen by.
         random.Random(f"tasks {self.seed}").shuffle(tasks)  # noqa: S311  (an order, no secret)
@@ -99,17 +100,17 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return tasks[parted:], tasks[:parted]
 
     def digest(self) -> str:
-        """Of all but the budget, which may be raised."""
+        """Hash of everything but the budget, which may be raised."""
         fields = {name: value for name, value in asdict(self).items() if name != "budget"}
         return hashlib.sha256(msgspec.json.encode(fields, order="deterministic")).hexdigest()[:16]
 
     def argv(self, treatment: Mapping[str, Value], task: str, run: str) -> list[str]:
-        """The words of a run."""
+        """Return the words of a run."""
         values = self._values(treatment, task, run)
         return [_filled(word, values) for word in self.command]
 
     def variables(self, treatment: Mapping[str, Value], task: str, run: str) -> dict[str, str]:
-        """The environment variables of a run that are set for it."""
+        """Return the environment variables set for a run."""
         values = self._values(treatment, task, run)
         return {name: _filled(text, values) for name, text in self.environment.items()}
 
@@ -118,7 +119,7 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def read_plan(path: Path) -> Plan:
-    """The plan of a file. UsageError where it can't be read, or is of something that can't be searched."""
+    """Read a plan file. UsageError if it cannot be read or searched."""
     try:
         plan = msgspec.convert(tomllib.loads(path.read_text("utf-8")), Plan)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
@@ -128,7 +129,7 @@ def read_plan(path: Path) -> Plan:
 
 
 def check(plan: Plan) -> None:
-    """UsageError for a plan of which no search can be made."""
+    """Raise UsageError if the plan cannot be searched."""
     _check_knobs(plan)
     _check_words(plan)
     tasks, held_out = plan.parted()
@@ -175,7 +176,7 @@ def _check_knobs(plan: Plan) -> None:
 
 
 def _check_words(plan: Plan) -> None:
-    """That each placeholder is one, each knob has a place, and no value can be taken for an option."""
+    """Each placeholder must exist, each knob must be used, and no value may look like an option."""
     if not plan.command or _PLACE.search(plan.command[0]):
         raise UsageError("The command's first word is a program's name, without placeholders.", "")
     templates = [*plan.command, *plan.environment.values()]
@@ -205,7 +206,7 @@ def _check_words(plan: Plan) -> None:
 
 
 def value_text(value: Value) -> str:
-    """A value as the command gets it."""
+    """Return a value as the command gets it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -213,7 +214,8 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
     return _PLACE.sub(lambda match: values[match[1]], word)
 
 
-# What has been run, line by line in a file of the search's folder: what a search that was broken off goes on from.
+# -- history -----------------------------------------------------------------------------------------------------------
+
 
 NAME = "search.jsonl"
 Phase = Literal["search", "held_out"]
@@ -229,13 +231,13 @@ class Run(Struct, kw_only=True):
     task: str
     state: State = "running"
     exit_code: int | None = None
-    """None of a run that has not ended, or ran into its time limit."""
+    """None if it has not ended, or timed out."""
     wall_time_s: float = 0.0
 
 
 class _Begun(Struct, tag="begun"):
     plan: str
-    """Its digest."""
+    """The plan's digest."""
 
 
 class _Asked(Struct, tag="asked"):
@@ -253,7 +255,7 @@ _Line = _Begun | _Asked | _Ended
 
 
 class History:
-    """The runs of a search's folder. UsageError where another plan was begun there."""
+    """The runs in a search's folder. UsageError if it belongs to another plan."""
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.path = folder / NAME
@@ -272,14 +274,14 @@ class History:
         self._begun = plan.digest()
 
     def asked(self, run: Run) -> None:
-        """Keeps that a run is begun."""
+        """Record that a run started."""
         if not self.path.exists():
             self._write(_Begun(self._begun))
         self._write(_Asked(run))
         self.runs.append(run)
 
     def ended(self, run: Run) -> None:
-        """Keeps how a run has ended."""
+        """Record how a run ended."""
         line = _Ended(number=run.number, state=run.state, exit_code=run.exit_code, wall_time_s=run.wall_time_s)
         self._write(line)
 
@@ -296,7 +298,7 @@ class History:
             raise StoreError(f"{self.path} can't be written: {problem.strerror}.", "Name another --out.") from problem
 
     def _lines(self) -> Iterator[_Line]:
-        """A last line that is not whole is no line: a crash has torn it, or it is just being written."""
+        """An incomplete last line is ignored: a crash tore it, or it is being written."""
         if not self.path.exists():
             return
         decoder = msgspec.json.Decoder(_Line)
@@ -310,7 +312,8 @@ class History:
                 ) from problem
 
 
-# What came of runs, as the store has it. Nothing is taken from the process: not its output, not its exit code.
+# -- results -----------------------------------------------------------------------------------------------------------
+
 
 _PLACES = (
     "SELECT session_id, artifacts.path FROM attempts JOIN sessions USING (session_id)"
@@ -319,21 +322,21 @@ _PLACES = (
 
 
 class Result(Struct, kw_only=True):
-    """What came of a run."""
+    """The result of a run."""
 
     outcomes: dict[str, list[float]]
-    """Of its trials by the task that the store has, 1 or 0: a trial is solved where one of its attempts is."""
+    """Outcomes of trials by task, 1 or 0. A trial is solved if one of its attempts is."""
     without: dict[str, int]
-    """Attempts and trials that count nowhere, by reason."""
+    """Attempts and trials that do not count, by reason."""
     attempts: int = 0
     cost_usd: float = 0.0
-    """Of all attempts that the run left, whatever became of them."""
+    """Cost of all attempts of the run."""
     unpriced: int = 0
-    """Attempts without a cost, or with a lower bound of it."""
+    """Attempts without a complete cost."""
 
 
 def results(store: Store, plan: Plan, runs: Sequence[Run], folder: Path) -> dict[int, Result]:
-    """The results of runs by number; `folder` holds a run's folder each, named by its number."""
+    """Return the results of runs by number. `folder` holds a folder for each run, named by its number."""
     rule = outcome_rule(plan.outcome)
     tables = {}
     for name, sql in (queries(rule) | {"places": _PLACES}).items():
@@ -348,7 +351,7 @@ def results(store: Store, plan: Plan, runs: Sequence[Run], folder: Path) -> dict
 
 
 def _number(path: str, folder: Path) -> int | None:
-    """The run in whose folder an artifact lies."""
+    """The run whose folder holds an artifact."""
     below = path.removeprefix(f"{folder}/")
     number = below.partition("/")[0]
     return int(number) if below != path and number.isdecimal() else None
@@ -383,7 +386,7 @@ def _result(plan: Plan, run: Run, attempts: Sequence[Attempt]) -> Result:
 
 
 def _solved(trial: Iterable[Attempt]) -> tuple[float | None, str]:
-    """1 where an attempt solved it, 0 where none did and the last one's outcome is there; else why it is not."""
+    """1 if an attempt solved it, 0 if none did and the last outcome is known; else the reason."""
     attempts = sorted(trial, key=lambda attempt: attempt.index)
     if any(attempt.outcome == 1 for attempt in attempts):
         return 1.0, ""
@@ -391,7 +394,7 @@ def _solved(trial: Iterable[Attempt]) -> tuple[float | None, str]:
 
 
 def _unlike(plan: Plan, treatment: Mapping[str, Value], recorded: Mapping[str, str]) -> str:
-    """How an attempt's recorded treatment differs from what its run was asked for; empty where it does not."""
+    """Return how the recorded treatment differs from the planned one, or an empty string."""
     for knob, value in treatment.items():
         name = plan.recorded_as.get(knob, knob)
         if name not in recorded:

@@ -1,8 +1,8 @@
-"""What knobs do to the chance of success, as a Bayesian linear model (design/tuning.md#the-model).
+"""The model of a search, dropping of hopeless candidates, and the choice of the next one (design/tuning.md).
 
-An outcome is a mean, and how hard the task is, and an effect of each knob's value, of each pair of values, and of the
-very candidate. All effects are drawn around nothing: what has been tried a few times is drawn towards what its values
-did elsewhere. Pure Python: a hundred effects take some 10 ms.
+A Bayesian linear model in pure Python: mean, task difficulty, and effects of each knob's value, of each pair of values,
+and of the candidate. Effects shrink towards 0, so a candidate tried a few times is drawn towards its values' effects
+elsewhere. A hundred effects take 10 ms.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from agentsignals.experiments.tuning.plan import Candidate, Plan
 from agentsignals.stats.paired import Arm
 
 _NOISE = 0.20
-"""The variance of a yes or no whose chance lies about one half, less what tasks explain."""
+"""Variance of a yes or no around one half, minus what tasks explain."""
 _SPREAD = {"mean": 1.0, "task": 0.30, "value": 0.12, "pair": 0.06, "candidate": 0.05}
-"""Standard deviations of the effects, as shares of success. A knob's values lie some 15 points apart."""
+"""Prior standard deviations of the effects, as shares of success."""
 _CENTRE = 0.5
 
 Effect = tuple[Hashable, ...]
@@ -28,7 +28,7 @@ Weights = Sequence[float]
 
 
 class _Task:
-    """How hard a task is, as far as its outcomes say, and how much it shares with each effect."""
+    """Precision and weighted sum of a task, and its coupling with each effect."""
 
     def __init__(self) -> None:
         self.precision = _SPREAD["task"] ** -2
@@ -37,7 +37,7 @@ class _Task:
 
 
 class Effects:
-    """The posterior, built outcome by outcome."""
+    """Posterior of the effects, updated outcome by outcome."""
 
     def __init__(self) -> None:
         self._index: dict[Effect, int] = {}
@@ -49,7 +49,7 @@ class Effects:
         self._fitted = False
 
     def add(self, candidate: Candidate, task: str, share: float, n: int) -> None:
-        """`n` outcomes of a candidate at a task, `share` of them solved."""
+        """Add `n` outcomes of a candidate at a task, `share` of them solved."""
         places = [self._place(effect) for effect in _effects(candidate)]
         at, weight = self._tasks.setdefault(task, _Task()), n / _NOISE
         at.precision += weight
@@ -74,10 +74,9 @@ class Effects:
         return place
 
     def fit(self) -> None:
-        """Brings `means` up to date: Cholesky's root of the precision, and two triangular solutions.
+        """Update `means` by a Cholesky factorization.
 
-        Tasks touch each other only through candidates, so they are taken out first, one by one (Schur's complement):
-        what is left grows with the knobs, however many tasks there are.
+        Tasks are eliminated first (Schur complement), so the system grows with the knobs, not with the tasks.
         """
         if self._fitted:
             return
@@ -111,7 +110,7 @@ class Effects:
         return solved
 
     def draw(self, chance: random.Random, candidates: Sequence[Candidate]) -> list[float]:
-        """The chances of success of these candidates in one world drawn from the posterior (less the mean task)."""
+        """Draw the success rates of these candidates from the posterior."""
         self.fit()
         errors = self._solved([chance.gauss(0, 1) for _ in self.means])
         drawn = {effect: self.means[place] + errors[place] for effect, place in self._index.items()}
@@ -126,13 +125,13 @@ class Effects:
         return values
 
     def estimate(self, candidate: Candidate) -> float:
-        """The chance of success at a task of middling difficulty that is to be expected."""
+        """Return the expected success rate at a task of medium difficulty."""
         self.fit()
         places = (self._index.get(effect) for effect in _effects(candidate))
         return _CENTRE + sum(self.means[place] for place in places if place is not None)
 
     def better(self, candidate: Candidate, leader: Candidate) -> float:
-        """The probability that a candidate is better than another one, both among those with outcomes."""
+        """Return the probability that one candidate is better than another; both need outcomes."""
         self.fit()
         difference = [0.0] * len(self.means)
         for sign, effects in ((1.0, _effects(candidate)), (-1.0, _effects(leader))):
@@ -156,23 +155,23 @@ def _effects(candidate: Candidate) -> list[Effect]:
     return [("mean",), *(("value", value) for value in values), *pairs, ("candidate", *values)]
 
 
-# Which candidates are out of the race (design/tuning.md#racing).
+# -- dropping ----------------------------------------------------------------------------------------------------------
+
 
 HOPELESS = 0.05
-"""A candidate is out where the model gives it a smaller probability of being better than the one of which most is
-expected."""
+"""A candidate is dropped if its probability of beating the leader is smaller."""
 
 
 class Drop(Struct, frozen=True):
-    """Why a candidate is out."""
+    """Why a candidate is dropped."""
 
     leader: Candidate
     probability: float
-    """That it is better than the leader, after all."""
+    """Probability that it is better than the leader."""
 
 
 def dropped_candidates(effects: Effects, candidates: Sequence[Candidate]) -> dict[Candidate, Drop]:
-    """Those of the candidates with outcomes that are hopeless. What is seen later may bring one back."""
+    """Return the hopeless candidates. Later outcomes may bring one back."""
     if not candidates:
         return {}
     leader = max(candidates, key=effects.estimate)
@@ -180,36 +179,37 @@ def dropped_candidates(effects: Effects, candidates: Sequence[Candidate]) -> dic
     return {candidate: Drop(leader, chance) for candidate, chance in chances.items() if chance < HOPELESS}
 
 
-# Who is tried next: ways to choose among candidates that are still in the race.
+# -- sampling ----------------------------------------------------------------------------------------------------------
+
 
 FULL = 10
-"""Runs after which `random` and `optuna` turn to another candidate: fewer are too noisy, more leave too few to try
+"""Runs after which `optuna` moves to another candidate: fewer are too noisy, more leave too few candidates
 (design/tuning.md#measured)."""
 
 
 class Race(Struct, frozen=True, kw_only=True):
-    """What is to be chosen from."""
+    """The candidates to choose from."""
 
     plan: Plan
     arms: Mapping[Candidate, Arm]
-    """Outcomes by task, of those that have any."""
+    """Outcomes by task, for candidates that have any."""
     effects: Effects
-    """The model of these outcomes."""
+    """Model of these outcomes."""
     runs: Mapping[Candidate, int]
-    """How often each was run to its end, in the order in which they came."""
+    """Finished runs by candidate, in order of first run."""
     open: Sequence[Candidate]
-    """Those not dropped, that have tasks left; never empty."""
+    """Candidates not dropped that have tasks left; never empty."""
 
 
 def next_candidate(race: Race) -> Candidate:
-    """Whom to run next; the default comes first."""
+    """Choose the next candidate; the default comes first."""
     if not race.runs and race.plan.start in race.open:
         return race.plan.start
     return {"thompson": _thompson, "random": _random, "optuna": _optuna}[race.plan.sampler](race)
 
 
 def _thompson(race: Race) -> Candidate:
-    """The best of a world drawn from the posterior: each is tried as often as it may be the best (Thompson 1933)."""
+    """Thompson sampling (1933): the best candidate of a posterior draw."""
     values = race.effects.draw(_chance(race), race.open)
     return max(zip(values, race.open, strict=True), key=lambda pair: pair[0])[1]
 
@@ -219,14 +219,13 @@ def _random(race: Race) -> Candidate:
 
 
 def _unfinished(race: Race) -> Candidate | None:
-    """The last one tried, if it has more to run."""
+    """The last candidate, if it has runs left."""
     last = [*race.runs][-1:]
     return next((c for c in last if c in race.open and race.runs[c] < FULL), None)
 
 
 def _optuna(race: Race) -> Candidate:
-    """The proposal of Optuna's tree-structured Parzen estimator, asked anew over all that has been tried: nothing of
-    it has to be kept between runs."""
+    """Ask Optuna's TPE sampler, told of all outcomes so far; it keeps no state between runs."""
     if (unfinished := _unfinished(race)) is not None:
         return unfinished
     try:
@@ -255,9 +254,9 @@ def _optuna(race: Race) -> Candidate:
 
 
 _DRAWS = 20
-"""Proposals of which one is in the race and not tried to the full; the estimator likes to come back to its best."""
+"""Proposals until one is in the race and has runs left; the sampler prefers its best."""
 
 
 def _chance(race: Race) -> random.Random:
-    """The same at the same point of the race: a run that was broken off is proposed again."""
+    """Seeded by the state of the race, so that an interrupted run is proposed again."""
     return random.Random(f"{race.plan.seed} {sum(race.runs.values())}")  # noqa: S311  (draws, no secret)

@@ -1,7 +1,7 @@
-"""Candidates under their treatments: eval attempts grouped by what they were given, and held against a baseline.
+"""Comparison of candidates: eval attempts grouped by treatment and compared with a baseline.
 
-A pure function of rows, as a study is: who runs it hands in the rows of `queries`. First attempts are compared;
-retries stand apart (Agent Signals: only what failed is tried again, often under another cap).
+A pure function of rows, as every question. First attempts are compared; retries are reported separately, because only
+failed attempts are retried, often under another limit.
 """
 
 from __future__ import annotations
@@ -51,10 +51,11 @@ from agentsignals.signals.catalog import caption
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.stats.validation import CAVEAT
 
-# What speaks against a comparison, as sentences: what changes along, what is pooled, what is missing, what is few.
+# -- warnings ----------------------------------------------------------------------------------------------------------
+
 
 MOST_MISSING = 0.05
-"""Share of first attempts without an outcome above which rates are said to be of the others (as for costs)."""
+"""If a larger share of first attempts has no outcome, a warning says that the rate leaves them out."""
 _OF_AUDIT = ("verification.pass_audit", "verification.earned")
 _LISTED, _LONGEST, _SENTENCES = 6, 80, 4
 
@@ -67,7 +68,7 @@ def warnings_of(  # noqa: PLR0913  (what a comparison is made of)
     candidates: Sequence[Candidate],
     pairs: Sequence[Pair],
 ) -> list[str]:
-    """Sentences, those first that most could mislead."""
+    """Return warnings about a comparison, the most serious first."""
     first = [attempt for attempt in tried if attempt.index == 0]
     changing = differing(first)
     return [
@@ -100,8 +101,8 @@ def _confounded(first: Sequence[Attempt], by: Sequence[str], changing: Sequence[
 
 
 def _apart(pairs: Sequence[Pair], named_columns: Collection[str]) -> list[str]:
-    """Treatments that two candidates never share, one sentence for all pairs with the same. `named_columns`
-    are left out: another caution names them."""
+    """Treatments that two candidates never share, one sentence for all pairs with the same. `named_columns` are left
+    out."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for comparison in pairs:
         columns = tuple(c for c in comparison.also_differ if c not in named_columns and not is_version(c))
@@ -237,63 +238,63 @@ __all__ = [
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """What `compare` tells."""
+    """The result of `compare`."""
 
     outcome: str
     signal: str
     validation: str
-    """How often the signal is right, where it claims a meaning."""
+    """Measured precision of the outcome signal, if it claims a meaning."""
     yes_or_no: bool
     more_is_better: bool
-    """Whether that is sure of the outcome: else a higher one is only called higher."""
+    """True if a higher outcome is certainly better; else it is only called higher."""
     by: list[str]
-    """The columns whose values make a candidate."""
+    """Columns whose values make a candidate."""
     attempts: int
     baseline: str | None
-    """None where there is nothing to compare."""
+    """None if there is nothing to compare."""
     candidates: list[Candidate]
     """Most attempts first."""
     pairs: list[Pair]
     """Every other candidate against the baseline."""
     regression_weight: float
-    """What a regression counts, a gain counting 1."""
+    """Cost of a regression in gains."""
     conclusions: list[Conclusion]
-    """One of each pair."""
+    """One for each pair."""
     silent: UninformativeTasks
-    """Tasks that tell the candidates not apart."""
+    """Tasks with the same outcome for every candidate."""
     unlike: list[str]
-    """Why these candidates should not be compared: other data sets, limits, tasks. Empty: nothing is against it."""
+    """Reasons against comparing these candidates: other data sets, limits or tasks."""
     common_tasks: int | None
-    """Tasks that all candidates tried, where some tried others too; None where all tried the same."""
+    """Number of tasks that all candidates tried. None if all tried the same tasks."""
     unrecorded: int
-    """Attempts of which nobody recorded who was tried; they are in no candidate."""
+    """Attempts without a recorded candidate; they belong to none."""
     warnings: list[str]
 
 
 class Arms(Struct, frozen=True, kw_only=True):
-    """The attempts that a comparison is of, by candidate: most attempts first."""
+    """Attempts of a comparison by candidate, most attempts first."""
 
     everyone: list[Attempt]
-    """Those of nobody among them."""
+    """All attempts, with unrecorded ones."""
     columns: list[str]
-    """Whose values make a candidate."""
+    """Columns whose values make a candidate."""
     groups: dict[str, list[Attempt]]
     first: dict[str, list[Attempt]]
     tasks: dict[str, frozenset[str]]
-    """Of their first attempts."""
+    """Tasks of first attempts by candidate."""
 
     @property
     def by_dataset(self) -> bool:
-        """Whether a task is one of its data set."""
+        """True if a task is identified by its data set too."""
         return "dataset" not in self.columns
 
     @property
     def common(self) -> frozenset[str] | None:
-        """The tasks that all tried, where some tried others too; None where all tried the same."""
+        """Tasks that all candidates tried. None if all tried the same tasks."""
         return _common(list(self.tasks.values()))
 
     def shared(self, name: str) -> list[Attempt]:
-        """First attempts of a candidate at the tasks of its rate: those that all tried, else its own."""
+        """Return a candidate's first attempts at the common tasks, or all if there are none."""
         common = self.common
         return [o for o in self.first[name] if not common or task_key(o, self.by_dataset) in common]
 
@@ -306,11 +307,11 @@ def compare(
     *,
     regression_weight: float = 1.0,
 ) -> Comparison:
-    """The candidates of these rows. UsageError where a column or candidate is not there, or the weight is none.
+    """Compare the candidates in these rows. UsageError for an unknown column or candidate, or an invalid weight.
 
-    `by`: columns and knobs (else the treatments that differ). `baseline`: a candidate's name, or a part of it that no
-    other has (else the one that is called so, or has most known outcomes). `regression_weight`: what a task that the
-    baseline does better counts, one that the candidate does better counting 1.
+    `by`: columns and knobs (default: the treatments that differ). `baseline`: a candidate's name or a unique part of it
+    (default: the one called so, else the one with most known outcomes). `regression_weight`: cost of a regression in
+    gains.
     """
     if not LEAST_WEIGHT <= regression_weight <= MOST_WEIGHT:
         raise UsageError(
@@ -358,7 +359,7 @@ def compare(
 
 
 def _pairs(whole: Arms, base: str | None, changing: Sequence[str], *, yes_or_no: bool, weight: float) -> list[Pair]:
-    """Every candidate against `base`. Those that have enough tasks in common with it to be tested share the level."""
+    """Compare every candidate with `base`. Those with enough common tasks for a test share the significance level."""
     if base is None:
         return []
     tasks = {
@@ -386,7 +387,7 @@ def _pairs(whole: Arms, base: str | None, changing: Sequence[str], *, yes_or_no:
 
 
 def arms(rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (), baseline: str | None = None) -> Arms:
-    """The attempts of each candidate, as `compare` counts them."""
+    """Group the attempts by candidate, as `compare` does."""
     everyone = attempts_of(rule, rows)
     columns = candidate_columns(everyone, by)
     recorded = _recorded(everyone, columns, baseline)
@@ -397,7 +398,7 @@ def arms(rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (
 
 
 def _recorded(tried: list[Attempt], columns: Sequence[str], baseline: str | None) -> list[Attempt]:
-    """The attempts of which it is recorded who was tried: the others are nobody's, unless asked for as the baseline."""
+    """Attempts with a recorded candidate, or all if the unrecorded ones are the baseline."""
     if baseline == UNKNOWN:
         return tried
     recorded = [attempt for attempt in tried if not unrecorded(attempt, columns)]
@@ -410,27 +411,23 @@ def _recorded(tried: list[Attempt], columns: Sequence[str], baseline: str | None
 
 
 def _common(tasks: Sequence[frozenset[str]]) -> frozenset[str] | None:
-    """The tasks that all candidates tried; None where each tried the same."""
     shared = frozenset.intersection(*tasks) if tasks else frozenset()
     return shared if any(each != shared for each in tasks) else None
 
 
 LEAST_WEIGHT, MOST_WEIGHT = 0.001, 1000.0
-"""Of a regression."""
+"""Bounds of the regression weight."""
 CALLED_BASELINE = frozenset({"baseline", "control", "plain"})
-"""Names by which a run says which of its candidates is the baseline."""
+"""Names by which a run marks its baseline."""
 
 
 def _usual(candidates: Sequence[Candidate]) -> str | None:
-    """The candidate that its run calls the baseline, or a control; else the one of whose first attempts most outcomes
-    are known; the first one where several have as many."""
+    """Default baseline: the candidate called so, else the one with most known outcomes."""
     called = [candidate.name for candidate in candidates if candidate.name.lower() in CALLED_BASELINE]
     if called:
         return called[0]
     return max(candidates, key=lambda entry: entry.all_tasks.n).name if candidates else None
 
-
-# The comparison of a store's eval runs, as findings about them want it.
 
 RULE = outcome_rule("resolved")
 QUERIES = queries(RULE)
@@ -440,7 +437,7 @@ OF_ATTEMPTS = (
 
 
 def eval_comparison(inputs: Inputs) -> Comparison | None:
-    """The candidates of the store; None where there are none, or nobody recorded who was tried."""
+    """Compare the candidates of the store's eval runs. None without attempts, or without recorded candidates."""
     if not inputs.rows["attempts"]:
         return None
     try:
@@ -450,5 +447,5 @@ def eval_comparison(inputs: Inputs) -> Comparison | None:
 
 
 def named(candidate: str) -> str:
-    """A candidate's name in a sentence."""
+    """Return a candidate's name for a sentence."""
     return safe_name(candidate, 80)

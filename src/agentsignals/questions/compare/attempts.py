@@ -1,4 +1,8 @@
-"""What counts as an outcome: any signal of an attempt, as a yes or no, or as a number."""
+"""Attempts as they are compared: outcome, treatment and task of each, grouped by candidate.
+
+Any signal of an attempt can be the outcome, as yes or no or as a number. A file of the user's can add treatments that a
+run does not record.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ _LABEL = "verification.patch_outcome_label"
 REWARD, OUTCOME = "verification.reward", "verification.outcome"
 _SHORT = {"reward": REWARD, "patch_outcome_label": _LABEL}
 UNKNOWN = ("not_judged", "infrastructure")
-"""The rungs of the ladder on which no outcome is known."""
+"""Outcomes that mean the result is unknown."""
 _TESTED = re.compile(r"([A-Za-z0-9_.\[\]]{1,120}) ?(>=|<=|=)(.{1,200})", re.DOTALL)
 _TESTS: dict[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=": operator.le, "=": operator.eq}
 _WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
@@ -32,28 +36,28 @@ _MOST = 1e100
 
 
 class OutcomeRule(Struct, frozen=True, kw_only=True):
-    """How a signal's value becomes the outcome of an attempt."""
+    """Maps a signal's value to the outcome of an attempt."""
 
     name: str
-    """As it was asked for."""
+    """As the user asked for it."""
     signal: str
-    """Its dotted path."""
+    """The signal's path."""
     yes_or_no: bool
-    """Outcomes are 1 and 0; else numbers, of which means are taken."""
+    """True if outcomes are 1 and 0; else numbers, which are averaged."""
     test: str = ""
-    """`=`, `>=`, `<=`; empty: the value itself."""
+    """`=`, `>=`, `<=`; empty for the value itself."""
     value: str = ""
     unknown: tuple[str, ...] = ()
-    """Labels by which a judge says that it can't tell."""
+    """Labels that mean undecided."""
 
     @property
     def more_is_better(self) -> bool:
-        """Whether that much is sure of the outcome: it is what a verifier accepts."""
+        """True if a higher outcome is certainly better: a verifier accepts it."""
         accepted = self.test in ("", ">=") or self.value in ("1", "solved", "correct", "correct_patch")
         return self.signal in (REWARD, OUTCOME, _LABEL) and accepted
 
     def of(self, value: Any) -> float | str:
-        """1 or 0, or the number; words where the value says neither."""
+        """Return 1 or 0, or the number; a reason if the value is neither."""
         if isinstance(value, str):
             return value if value in self.unknown else self._of_label(value)
         if not is_number(value):
@@ -64,8 +68,11 @@ class OutcomeRule(Struct, frozen=True, kw_only=True):
         return "of another type than asked for" if wanted is None else float(_TESTS[self.test](value, wanted))
 
     def of_attempt(self, value: Any, why: str, rung: str, reason: str) -> float | str:
-        """The same of an attempt: what its rung on the ladder of outcomes decides comes before the value, which
-        may be missing (`why`). `rung` is empty where there is none."""
+        """Return the outcome of an attempt, or the reason why it is unknown.
+
+        The attempt's overall outcome (`rung`, `reason`; empty if unmeasured) takes precedence over the value, which may
+        be missing (`why`).
+        """
         if self.signal in (REWARD, OUTCOME) and rung in UNKNOWN:
             return f"{rung.replace('_', ' ')}: {reason}"
         if value is not None:
@@ -87,10 +94,11 @@ class OutcomeRule(Struct, frozen=True, kw_only=True):
 
 
 def outcome_rule(name: str) -> OutcomeRule:
-    """`reward` (solved at 1, as the harness's; anything else is not), `resolved` (solved by the reward, else by the
-    tests); in both what was not judged, or broken off by the infrastructure, is unknown; or a signal of attempts:
-    SIGNAL of a yes or no or a number, SIGNAL=VALUE, SIGNAL>=NUMBER, SIGNAL<=NUMBER. UsageError or CatalogError where
-    it is none.
+    """Parse an outcome: `reward` (solved at 1), `resolved` (by the reward, else by tests), or a signal of attempts.
+
+    A signal is written SIGNAL (yes or no, or a number), SIGNAL=VALUE, SIGNAL>=NUMBER or SIGNAL<=NUMBER. For `reward`
+    and `resolved`, unjudged attempts and infrastructure failures are unknown. UsageError or CatalogError if it is
+    invalid.
     """
     if name == "reward":
         return OutcomeRule(name=name, signal=_SHORT[name], yes_or_no=True, test="=", value="1")
@@ -115,7 +123,7 @@ def outcome_rule(name: str) -> OutcomeRule:
 
 
 def decoded(value: str | None) -> Any:
-    """A stored value; None of text that is no JSON, or nested without end."""
+    """Decode a stored value. None if it is not valid JSON, or nested too deeply."""
     try:
         return msgspec.json.decode(value) if value is not None else None
     except (msgspec.DecodeError, RecursionError):
@@ -123,7 +131,7 @@ def decoded(value: str | None) -> Any:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a decoded value is a number, or yes or no, that means can be taken of; sums of larger ones overflow."""
+    """True for a number or boolean that can be averaged; sums of larger ones overflow."""
     return isinstance(value, bool | int | float) and -_MOST < value < _MOST
 
 
@@ -135,7 +143,8 @@ def _number(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-# Attempts as they are compared: under which treatment, at which task, with what outcome. Rows in, structs out.
+# -- attempts ----------------------------------------------------------------------------------------------------------
+
 
 MEASURES: dict[str, tuple[str, Kind]] = {
     "cost_usd": ("tokens.cost_usd", "usd"),
@@ -145,7 +154,7 @@ MEASURES: dict[str, tuple[str, Kind]] = {
     "tool_calls": ("behavior.tool_call_count", "count"),
     "wall_time_s": ("infra.wall_time_s", "seconds"),
 }
-"""What an attempt took, by the name here: its signal, and how it is written."""
+"""Resources that an attempt used, by name: signal and kind."""
 COLUMNS = (
     "model_id",
     "agent_type",
@@ -159,7 +168,7 @@ COLUMNS = (
     "format",
     "agent_version",
 )
-"""Columns of attempts and their sessions by which candidates may be told apart; any knob may, too."""
+"""Columns of attempts and sessions that can distinguish candidates; any knob can too."""
 TIME = "wall_time_s"
 _LONGEST = 160
 _NOT_EVALUATED = "nothing of this candidate was evaluated"
@@ -174,26 +183,26 @@ class Attempt(Struct, frozen=True, gc=False, kw_only=True):
     task: str | None
     dataset: str | None
     treatment: dict[str, str]
-    """Columns and knobs by name, as text; what is not recorded is not there."""
+    """Columns and knobs by name, as text. Unrecorded ones are missing."""
     outcome: float | None
     why: str
-    """Why there is no outcome."""
+    """Reason why there is no outcome."""
     rung: str = ""
-    """Of the ladder of outcomes (`verification.outcome`); empty where it was not measured."""
+    """The overall outcome (`verification.outcome`); empty if it was not measured."""
     reason: str = ""
-    """Of the rung: what failed, or broke."""
+    """What failed or broke."""
     inferred: bool = False
-    """No verifier said so."""
+    """True if no verifier judged it."""
     measures: dict[str, float | str]
-    """By the name in MEASURES: the number, or why there is none."""
+    """By the names of MEASURES: the number, or the reason why it is missing."""
     at_least: frozenset[str] = frozenset()
-    """Those of them that are lower bounds."""
+    """Measures that are lower bounds."""
     clock: str = ""
-    """By what the wall time was taken: the harness's, or first to last time stamp, which is another time."""
+    """Source of the wall time: the harness, or first to last time stamp. The two are not comparable."""
 
 
 def queries(rule: OutcomeRule, where: str = "true") -> dict[str, str]:
-    """SQL over the store's tables by the name `tried_of` uses. `where`: a person's own condition."""
+    """Return the queries for `attempts_of`. `where`: the user's condition."""
     wanted = ", ".join(
         f"'{path}'" for path in {rule.signal: 0, OUTCOME: 0, **{path: 0 for path, _ in MEASURES.values()}}
     )
@@ -214,7 +223,7 @@ def queries(rule: OutcomeRule, where: str = "true") -> dict[str, str]:
 
 
 def attempts_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Attempt]:
-    """The attempts of these rows, in the order of their sessions' ids."""
+    """Return the attempts in these rows, ordered by session id."""
     by_session: dict[str, dict[str, Row]] = {}
     for row in rows["values"]:
         by_session.setdefault(row["session_id"], {})[row["signal"]] = row
@@ -269,8 +278,7 @@ def _details(row: Row | None) -> dict[str, Any]:
 
 
 def evaluated(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """The attempts of a candidate; those that failed by inference alone (no patch, no time left) as not judged where
-    no verifier spoke of any of them: only failures could be known, and the rate would be 0."""
+    """Treat inferred failures as unjudged if no verifier judged any attempt of the candidate: its rate would be 0."""
     if any(o.outcome is not None and not o.inferred for o in attempts):
         return list(attempts)
     return [
@@ -291,8 +299,7 @@ def _treatment(row: Row) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    """A setting as text, the same however its file writes it; one that is set to nothing is told from one nobody
-    recorded."""
+    """A setting as text, independent of how its file writes it. A null setting differs from an unrecorded one."""
     if value is None:
         return "none"
     if isinstance(value, float) and value.is_integer():
@@ -302,20 +309,21 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value, order="deterministic").decode()
 
 
-# Which attempts are one candidate, and what else changes with it.
+# -- treatments and candidates -----------------------------------------------------------------------------------------
+
 
 UNKNOWN_TREATMENTS = "not recorded"
 _SHORT_TREATMENTS = {"model": "model_id", "agent": "agent_type", "run": "run_id"}
 _FIRST = ("model_id", "agent_type", "condition", "attempt1_tool_cap", "retry_tool_cap")
-"""Where several columns tell the same candidates apart, the earlier one names them."""
+"""Preferred columns where several distinguish the same candidates."""
 _REPETITION = frozenset(("epoch", "epochs", "seed", "sample", "sample_index", "run_id"))
-"""They number repetitions of one treatment."""
+"""Columns that number repetitions of one treatment."""
 _NOT_GIVEN = _REPETITION | {"dataset"}
-"""No treatment of the agent: the data set is the task's."""
+"""Columns that are no treatment: the data set belongs to the task."""
 _PLAIN = frozenset(("model_id", "agent_type", "condition", "run_id"))
-"""Their values need no name before them."""
+"""Columns whose values need no name before them."""
 _MANY = 10
-"""From so many values on, a knob with another one for most trials names trials."""
+"""A knob with so many values, different for most trials, numbers trials."""
 _LONGEST_VALUE, _LONGEST_NAME = 80, 160
 
 Name = str
@@ -323,14 +331,14 @@ Candidates = dict[Name, list[Attempt]]
 
 
 def is_version(column: str) -> bool:
-    """Whether a column tells what ran or judged the attempt, rather than what it was given."""
+    """True if a column describes what ran or judged the attempt, not what it was given."""
     return column in ("format", "inspect_ai") or column.endswith("version")
 
 
 def differing(tried: Sequence[Attempt]) -> list[str]:
-    """The columns and knobs that are not the same for all attempts, those that name candidates best first.
+    """Return the columns and knobs that differ between attempts, the best names first.
 
-    Without the effective cap: a retry of the same trial has another one.
+    Without the effective limit, which differs for a retry of the same trial.
     """
     names = sorted({name for attempt in tried for name in attempt.treatment} - {"effective_tool_cap"})
     differing_columns = [name for name in names if len({attempt.treatment.get(name) for attempt in tried}) > 1]
@@ -338,9 +346,9 @@ def differing(tried: Sequence[Attempt]) -> list[str]:
 
 
 def candidate_columns(tried: Sequence[Attempt], asked: Sequence[str]) -> list[str]:
-    """The columns that make candidates: those asked for, else each treatment that tells more attempts apart.
+    """Return the columns that make candidates: those asked for, else each treatment that separates more attempts.
 
-    UsageError names the columns there are, where one is asked for that no attempt has.
+    UsageError, with the available columns, for an unknown one.
     """
     if asked:
         wanted = list(dict.fromkeys(_SHORT_TREATMENTS.get(name, name) for name in asked))
@@ -366,9 +374,7 @@ def candidate_columns(tried: Sequence[Attempt], asked: Sequence[str]) -> list[st
 
 
 def _treatment_columns(tried: Sequence[Attempt]) -> list[str]:
-    """The differing columns that are treatments, as far as can be told: not those that number trials, and, where other
-    treatments differ between attempts at one task, not the knobs that only differ between tasks (a task's own timeout).
-    """
+    """Differing columns that are treatments: not those that number trials, nor knobs that only differ between tasks."""
     columns = [c for c in differing(tried) if c not in _NOT_GIVEN and not is_version(c)]
     columns = [c for c in columns if c in _PLAIN or not _numbers_trials(tried, c)]
     crossed = {c for c in columns if _differs_within_tasks(tried, c)}
@@ -392,7 +398,7 @@ def _differs_within_tasks(tried: Sequence[Attempt], column: str) -> bool:
 
 
 def candidates(tried: Sequence[Attempt], by: Sequence[str]) -> Candidates:
-    """The attempts of each candidate, most attempts first."""
+    """Group attempts by candidate, most attempts first."""
     groups: dict[tuple[str | None, ...], list[Attempt]] = {}
     for attempt in tried:
         groups.setdefault(_key(attempt, by), []).append(attempt)
@@ -404,13 +410,13 @@ def candidates(tried: Sequence[Attempt], by: Sequence[str]) -> Candidates:
 
 
 def unrecorded(attempt: Attempt, by: Sequence[str]) -> bool:
-    """Whether nobody recorded who was tried: nothing of `by`, or not the model where models are compared."""
+    """True if the candidate is not recorded: none of `by`, or no model where models are compared."""
     missing = [name for name in by if name not in attempt.treatment]
     return len(missing) == len(by) or "model_id" in missing
 
 
 def candidate_named(name: str, among: Sequence[Name]) -> Name:
-    """The candidate of that name, or the one whose name alone contains it. UsageError lists them."""
+    """Return the candidate of that name, or the only one whose name contains it. UsageError lists them."""
     matches = [candidate for candidate in among if candidate == name] or [
         candidate for candidate in among if name in candidate
     ]
@@ -421,12 +427,12 @@ def candidate_named(name: str, among: Sequence[Name]) -> Name:
 
 
 def values_of(tried: Sequence[Attempt], column: str) -> set[str | None]:
-    """The values a column has among these attempts."""
+    """Return the values of a column among these attempts."""
     return {attempt.treatment.get(column) for attempt in tried}
 
 
 def confounded_columns(tried: Sequence[Attempt], columns: Sequence[str]) -> list[list[str]]:
-    """Groups of columns that always change together: each tells the same attempts apart."""
+    """Return groups of columns that always change together."""
     alike: dict[tuple[int, ...], list[str]] = {}
     for column in columns:
         seen: dict[str | None, int] = {}
@@ -439,7 +445,7 @@ def confounded_columns(tried: Sequence[Attempt], columns: Sequence[str]) -> list
 def also_differ(
     attempts: Sequence[Attempt], other: Sequence[Attempt], by: Sequence[str], columns: Sequence[str]
 ) -> list[str]:
-    """What two candidates never share although it does not tell candidates apart: a difference may be its doing."""
+    """Return columns outside `by` whose values two candidates never share; they may explain a difference."""
     if not attempts or not other:
         return []
     apart = [c for c in columns if c not in by and c not in _REPETITION]
@@ -447,13 +453,13 @@ def also_differ(
 
 
 def pooled(attempts: Sequence[Attempt], by: Sequence[str], columns: Sequence[str]) -> dict[str, int]:
-    """What differs between attempts of one candidate, with the number of values."""
+    """Return columns that differ between attempts of one candidate, with their number of values."""
     counted = {c: len(values_of(attempts, c)) for c in columns if c not in by and c not in _REPETITION}
     return {c: n for c, n in counted.items() if n > 1}
 
 
 def available(tried: Sequence[Attempt]) -> list[str]:
-    """The columns that candidates may be told apart by."""
+    """Return the columns that can make candidates."""
     recorded = {name for attempt in tried for name in attempt.treatment}
     return [*(c for c in COLUMNS if c in recorded), *sorted(recorded - set(COLUMNS))]
 
@@ -463,7 +469,7 @@ def _key(attempt: Attempt, by: Sequence[str]) -> tuple[str | None, ...]:
 
 
 def _candidate_name(key: tuple[str | None, ...], by: Sequence[str]) -> Name:
-    """Of a single column the value; of several what is recorded, with the column's name where the value needs it."""
+    """The value of a single column; of several, those recorded, with the column's name where needed."""
     filled = [(column, _cut(value, _LONGEST_VALUE)) for column, value in zip(by, key, strict=True) if value is not None]
     parts = [value if len(by) == 1 or column in _PLAIN else f"{column}={value}" for column, value in filled]
     return _cut(" · ".join(parts) or UNKNOWN_TREATMENTS, _LONGEST_NAME)
@@ -477,7 +483,8 @@ def _digest(key: tuple[str | None, ...]) -> str:
     return hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).hexdigest()[:6]
 
 
-# Who was tried, from a file of the user's, where the layout of a run is silent: folders by pattern, their fields.
+# -- treatments from a file --------------------------------------------------------------------------------------------
+
 
 _FIELD = re.compile(r"\{([A-Za-z_]\w{0,40})\}|(\*\*|\*|\?)")
 _GLOB = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -491,8 +498,7 @@ Rules = Sequence[tuple[re.Pattern[str], Mapping[str, str]]]
 def attempt_rows(
     asked: Mapping[str, tuple[Sequence[str], Sequence[Sequence[Any]]]], treatments: Path | None, where: str
 ) -> dict[str, list[Row]]:
-    """What a store answers to queries (names and rows by query), as rows; attempts with what the file `treatments` says
-    of them. StoreError without an attempt."""
+    """Return the store's answers as rows, with treatments from the user's file. StoreError without attempts."""
     tables = {name: [dict(zip(names, row, strict=True)) for row in values] for name, (names, values) in asked.items()}
     if treatments is not None:
         tables["attempts"] = mapped(tables["attempts"], read_mapping(treatments))
@@ -505,8 +511,10 @@ def attempt_rows(
 
 
 def read_mapping(path: Path) -> Rules:
-    """The patterns of a file, in its order; `{field}` in a pattern is what the folder has there. UsageError where it
-    can't be read or is no such file."""
+    """Read the patterns of a treatments file, in order. `{field}` in a pattern captures part of the folder's name.
+
+    UsageError if it cannot be read or is invalid.
+    """
     import yaml  # noqa: PLC0415  (for such a file alone)
 
     try:
@@ -518,7 +526,7 @@ def read_mapping(path: Path) -> Rules:
 
 
 def mapped(rows: Sequence[Row], rules: Rules) -> list[Row]:
-    """The rows of attempts, with fields of the first pattern that fits the trial's folder where the run is silent."""
+    """Add the fields of the first pattern that matches a trial's folder, where the run records none."""
     return [_mapped(row, rules) for row in rows]
 
 

@@ -1,4 +1,5 @@
-"""What one candidate did: first attempts, retries, whole trials, and what they took. Each apart from the others."""
+"""Results of one candidate: first attempts, retries, trials and resource use; and checks that candidates are
+comparable."""
 
 from __future__ import annotations
 
@@ -21,47 +22,47 @@ from agentsignals.stats.intervals import (
 )
 
 MOST_WITHIN = 10
-"""Success within 1, 2 … so many attempts is told."""
+"""Largest k for which success within k attempts is reported."""
 
 _INFRASTRUCTURE = "infrastructure"
 SPENT = ("cost_usd", "input_tokens", "output_tokens", "wall_time_s")
-"""Measures that are summed for each one solved."""
+"""Measures that are summed per solved attempt."""
 
 Value = tuple[str, float]
-"""Task (or, where none is recorded, the session) and outcome."""
+"""Task (or the session, if none is recorded) and outcome."""
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
-    """A share, or a mean, with its interval at 95 percent."""
+    """A share or mean with its 95 % interval."""
 
     value: float | None
-    """None of nothing."""
+    """None without attempts."""
     low: float | None = None
     high: float | None = None
     n: int
     tasks: int
     method: str = ""
-    """Of the interval."""
+    """Method of the interval."""
 
 
 class Within(Struct, frozen=True):
-    """Trials solved by one of their first `attempts`; a trial that stopped earlier, unsolved, is not solved."""
+    """Trials solved within their first `attempts`. A trial that stopped earlier, unsolved, counts as unsolved."""
 
     attempts: int
     solved: Estimate
 
 
 class Recovery(Struct, frozen=True):
-    """Trials that failed first and were solved by a retry, of all that failed first and whose end is known."""
+    """Trials that failed first and were solved by a retry, among all that failed first and whose end is known."""
 
     solved: Estimate
     failed: int
     retried: int
-    """Of `failed`, those that had a retry at all."""
+    """Failed trials with a retry."""
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """The median of what first attempts took."""
+    """Median of a measure over first attempts."""
 
     median: float | None
     low: float | None
@@ -70,13 +71,13 @@ class Usage(Struct, frozen=True, kw_only=True):
     absent: dict[str, int]
     """Attempts without a value, by reason."""
     at_least: bool = False
-    """Whether some of the values, and so the median, are lower bounds."""
+    """True if some values, and so the median, are lower bounds."""
     clocks: list[str] = []
-    """Of wall times: by what they were taken."""
+    """Sources of wall times."""
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
-    """The rate if every first attempt without an outcome, for whatever reason, had failed, and if each were solved."""
+    """The rate if every first attempt without an outcome had failed, and if each were solved."""
 
     worst: float
     best: float
@@ -84,19 +85,19 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
 
 class PerSolved(Struct, frozen=True, kw_only=True):
-    """What first attempts took together, the failed ones too, for each that was solved."""
+    """Total of a measure over all first attempts, per solved one."""
 
     value: float | None
-    """None where none was solved, or nothing was measured."""
+    """None if none was solved, or nothing was measured."""
     n: int
-    """Attempts whose outcome and measure are both there."""
+    """Attempts with outcome and measure."""
     of: int
     at_least: bool = False
-    """Whether some of what was measured is a lower bound."""
+    """True if some values are lower bounds."""
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """What is known of one candidate."""
+    """The results of one candidate."""
 
     name: str
     treatment: dict[str, str | None]
@@ -106,31 +107,31 @@ class Candidate(Struct, frozen=True, kw_only=True):
     first_attempts: int
     retries: int
     first: Estimate
-    """The outcome of first attempts at the tasks that all candidates tried (at its own where they share none)."""
+    """Outcome of first attempts at the tasks that all candidates tried, or at its own if they share none."""
     absent: dict[str, int]
-    """Of these, those without an outcome, by reason; without the infrastructure's failures."""
+    """First attempts at these tasks without an outcome, by reason, without infrastructure failures."""
     infrastructure: dict[str, int]
-    """Of these, those that the environment, the provider or the harness broke off, whatever their reward."""
+    """First attempts at these tasks that the environment, provider or harness broke off, whatever their reward."""
     failed: dict[str, int]
-    """Of these, those that failed, by reason, where the ladder of outcomes has one."""
+    """First attempts at these tasks that failed, by reason, if known."""
     bounds: Bounds | None
-    """None of numbers, and of nothing."""
+    """None for numbers, and without attempts."""
     all_tasks: Estimate
-    """The outcome of first attempts at all of its tasks."""
+    """Outcome of first attempts at all its tasks."""
     retry: Estimate
-    """The outcome of retries: not comparable with first attempts, for only what failed is tried again."""
+    """Outcome of retries. Not comparable with first attempts, because only failed ones are retried."""
     retry_absent: dict[str, int]
     within: list[Within]
     recovery: Recovery | None
-    """None where no trial was tried again."""
+    """None if no trial was retried."""
     without_first: int
-    """Trials whose first attempt is not among these."""
+    """Trials whose first attempt is missing."""
     took: dict[str, Usage]
-    """By measure: of first attempts at the tasks of `first`, whatever came of them."""
+    """Usage by measure: first attempts at the tasks of `first`, whatever their outcome."""
     per_solved: dict[str, PerSolved]
-    """By measure, at the tasks of `first`; empty of numbers."""
+    """By measure, at the tasks of `first`; empty for numbers."""
     pooled: dict[str, int]
-    """Columns that differ between attempts of this candidate: how many values."""
+    """Columns that differ between its attempts, with their number of values."""
 
 
 def candidate_of(  # noqa: PLR0913  (what is told of a candidate, named at the call)
@@ -143,7 +144,8 @@ def candidate_of(  # noqa: PLR0913  (what is told of a candidate, named at the c
     pooled: dict[str, int],
     common: frozenset[str] | None = None,
 ) -> Candidate:
-    """The candidate of these attempts. `by_dataset`: a task is one of its data set. `common`: the tasks of its rate."""
+    """Summarize a candidate's attempts. `common`: the tasks of its rate; `by_dataset`: tasks are identified by data set
+    too."""
     first, again = [o for o in attempts if o.index == 0], [o for o in attempts if o.index > 0]
     shared = [o for o in first if common is None or task_key(o, by_dataset) in common]
     trials = list(_trials(attempts))
@@ -195,29 +197,29 @@ def _per_solved(attempts: Sequence[Attempt], measure: str) -> PerSolved:
 
 
 def task_key(attempt: Attempt, by_dataset: bool) -> str:
-    """The task of an attempt; without one the attempt stands for itself."""
+    """Return the key of an attempt's task; without a task, of the attempt itself."""
     if attempt.task is None:
         return f"session\n{attempt.session_id}"
     return f"{attempt.dataset or ''}\n{attempt.task}" if by_dataset else f"\n{attempt.task}"
 
 
 def tasks_of(attempts: Iterable[Attempt], by_dataset: bool) -> frozenset[str]:
-    """The tasks that these attempts record."""
+    """Return the tasks that these attempts record."""
     return frozenset(task_key(attempt, by_dataset) for attempt in attempts if attempt.task is not None)
 
 
 def with_outcome(tried: Iterable[Attempt], by_dataset: bool) -> list[Value]:
-    """Task and outcome of the attempts that have an outcome."""
+    """Return task and outcome of the attempts that have one."""
     return [(task_key(o, by_dataset), o.outcome) for o in tried if o.outcome is not None]
 
 
 def absent_reasons(tried: Iterable[Attempt]) -> dict[str, int]:
-    """Attempts without an outcome by reason, most frequent first."""
+    """Count attempts without an outcome by reason, most frequent first."""
     return dict(Counter(o.why or "no reason" for o in tried if o.outcome is None).most_common())
 
 
 def estimate(values: Sequence[Value], yes_or_no: bool) -> Estimate:
-    """The mean over attempts. Where tasks were tried several times, its interval takes tasks as drawn."""
+    """Return the mean over attempts. The interval is over tasks if they were tried several times."""
     sums: dict[str, list[float]] = {}
     for task, value in values:
         pair = sums.setdefault(task, [0.0, 0.0])
@@ -247,7 +249,7 @@ def _trials(attempts: Sequence[Attempt]) -> Iterable[list[Attempt]]:
 
 
 def _solved(attempts: Sequence[Attempt]) -> float | None:
-    """Whether one of them is solved; None where none is known to be and one is not known."""
+    """1 if one attempt is solved, 0 if none is, None if that is unknown."""
     if any(o.outcome == 1 for o in attempts):
         return 1.0
     return 0.0 if attempts and all(o.outcome is not None for o in attempts) else None
@@ -292,16 +294,16 @@ def _taken(first: Sequence[Attempt], measure: str, by_dataset: bool) -> Usage:
     )
 
 
-# What forbids a comparison: candidates that were not given the same tasks, data, limits or retries.
+# -- comparability -----------------------------------------------------------------------------------------------------
+
 
 _GUARDED = re.compile(
     r"(?:^|[_.])(?:dataset|split|subset|caps?|limits?|budget|timeout|retry|retries|max|maximum|effort|tools|mcp_servers)"
     r"(?:$|[_.])|reasoning_tokens$|^task_version$"
 )
-"""Words in the names of columns and knobs by which they say which tasks there were, or how much, with what effort and
-which tools, an attempt might do."""
+"""Names of columns that define tasks, limits, effort or tools of an attempt."""
 _NO_LIMIT = re.compile(r"connections|samples|tasks|workers|subprocesses|sandboxes|concurren")
-"""How many run at once is no limit of an attempt."""
+"""Names about concurrency, which limits no attempt."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _TIME, _FACTOR = "timeout_s", "multiplier"
 _SHORT = {"model": "model_id", "agent": "agent_type", "run": "run_id"}
@@ -317,8 +319,10 @@ def mismatches(
     tasks: Mapping[str, frozenset[str]],
     changing: Sequence[str],
 ) -> list[str]:
-    """The reasons, one a column, and one for the tasks. `first`: first attempts by candidate; `asked`: the columns that
-    somebody wants compared: what was asked for is the treatment."""
+    """Return reasons against a comparison: one for each column, and one for the tasks.
+
+    `first`: first attempts by candidate. `asked`: columns that the user compares, which are the treatment.
+    """
     if base is None:
         return []
     wanted = {_SHORT.get(name, name) for name in asked}
@@ -340,8 +344,7 @@ def _is_guarded(column: str) -> bool:
 
 
 def _differ(attempts: Sequence[Attempt], other: Sequence[Attempt], column: str) -> bool:
-    """Whether the two had other values: at a task that both tried, else at all. What is not recorded differs from
-    nothing; a limit that goes with the task is the same for both."""
+    """True if the two had other values at a common task, or at all if they share none. Unrecorded ones never differ."""
     left, right = _by_task(attempts, column), _by_task(other, column)
     both = left.keys() & right.keys()
     if both and column != "dataset":
@@ -381,29 +384,29 @@ def _more(others: Sequence[str]) -> str:
     return f" and {len(others) - _LISTED} more" if len(others) > _LISTED else ""
 
 
-# Tasks that tell candidates not apart: solved by all, or by none.
+# -- uninformative tasks -----------------------------------------------------------------------------------------------
 
 
 class UninformativeTasks(Struct, frozen=True, kw_only=True):
-    """Of the tasks of which two candidates or more have an outcome, those where every first attempt came out alike."""
+    """Tasks where every first attempt of two or more candidates has the same outcome."""
 
     tasks: int
-    """All of these tasks."""
+    """All tasks with outcomes of two or more candidates."""
     solved: list[str]
-    """Those that everyone solved; of numbers, those where all have the same one."""
+    """Solved by all; for numbers, the same number for all."""
     failed: list[str]
-    """Those that nobody solved."""
+    """Solved by none."""
 
     @property
     def telling(self) -> int:
-        """The others: what a comparison rests on."""
+        """Number of the other tasks, which a comparison depends on."""
         return self.tasks - len(self.solved) - len(self.failed)
 
 
 def uninformative_tasks(
     first: Mapping[str, Sequence[Attempt]], by_dataset: bool, *, yes_or_no: bool
 ) -> UninformativeTasks:
-    """`first`: first attempts by candidate."""
+    """Find the tasks that distinguish no candidates. `first`: first attempts by candidate."""
     outcomes: dict[str, set[float]] = {}
     tried_by: dict[str, set[str]] = {}
     names = {task_key(o, by_dataset): o.task for attempts in first.values() for o in attempts if o.task is not None}

@@ -1,6 +1,7 @@
 """A gate on a comparison: conditions under which a candidate must not pass.
 
-Each holds, does not, or can't be told: an interval that reaches both sides, or a figure that is not there, is no pass.
+Each condition is met, not met, or undecided: if an interval reaches both sides, or a figure is missing, it does not
+pass.
 """
 
 from __future__ import annotations
@@ -22,42 +23,42 @@ from agentsignals.questions.compare.pairs import Pair
 Verdict = Literal["met", "not met", "cannot tell"]
 Ending = Literal["passed", "failed", "cannot tell"]
 EXIT_CODES: dict[Ending, int] = {"passed": 0, "failed": 1, "cannot tell": 3}
-"""2 is a usage error's."""
+"""2 is a usage error."""
 _ROUNDING = 1e-12
 
 
 class Range(NamedTuple):
-    """A figure: its value, and between which ends it lies."""
+    """A figure with its interval."""
 
     value: float | None
     low: float | None
     high: float | None
     why: str = ""
-    """Why an end, or the value, is not there."""
+    """Reason why an end or the value is missing."""
 
 
 class Figure(NamedTuple):
-    """What a condition may ask of a candidate, or of a candidate and the baseline."""
+    """A figure that a condition may use, of a candidate or of a pair."""
 
     says: str
     of_candidate: Callable[[Candidate], Range] | None = None
     of_pair: Callable[[Pair], Range] | None = None
-    """Of both: what has no counterpart in the baseline, or the difference that is taken within matched tasks."""
+    """Of the pair: figures without a counterpart in the baseline, or differences within matched tasks."""
     outcomes: Literal["yes or no", "numbers", "any"] = "any"
 
 
 class Check(Struct, frozen=True, kw_only=True):
-    """One condition, asked of one candidate."""
+    """One condition applied to one candidate."""
 
     condition: str
     candidate: str
     verdict: Verdict
     because: str
-    """The figures, in words."""
+    """The figures as text."""
 
 
 class Gate(Struct, frozen=True, kw_only=True):
-    """What became of all conditions."""
+    """The result of all conditions."""
 
     ending: Ending
     decided_by: Literal["interval", "value"]
@@ -69,8 +70,10 @@ class Gate(Struct, frozen=True, kw_only=True):
 
 
 class Term(NamedTuple):
-    """`figure sign factor * baseline + offset`; a factor of 0 where the baseline is not spoken of. Of a conclusion its
-    word, with the sign `is` or `is not`."""
+    """`figure sign factor * baseline + offset`. The factor is 0 without a baseline.
+
+    For a conclusion: its word with the sign `is` or `is not`.
+    """
 
     text: str
     name: str
@@ -103,7 +106,7 @@ def _bound(candidate: Candidate, which: Literal["worst", "best"]) -> Range:
 
 
 def _counted(pair: Pair, n: int, unknown: int) -> Range:
-    """`unknown`: tasks of which the candidate has no outcome, and which might be counted if it had."""
+    """`unknown`: tasks without an outcome of the candidate, which might count too."""
     if not pair.paired.tasks:
         return _exact(None, "no task is matched")
     return Range(n, n, n + unknown, f"{unknown:,} more tasks have no outcome of the candidate")
@@ -156,18 +159,18 @@ FIGURES: dict[str, Figure] = {
     **{f"{name}_per_solved": Figure(f"{name} of all first attempts for each one solved", _each_solved(name), None,
                                     "yes or no") for name in SPENT},
 }  # fmt: skip
-"""Every name that a condition may begin with (docs/compare.md)."""
+"""Figures by the name that begins a condition (docs/compare.md)."""
 _LEAST: dict[str, Callable[[Pair], float | None]] = {
     "p": lambda pair: pair.paired.least_p,
     "p_adjusted": lambda pair: pair.least_p,
 }
-"""The smallest that a figure can be of so few tasks, whatever comes of them."""
+"""Smallest value that a figure can reach with so few tasks."""
 _COUNTS = ("attempts", "not_judged", "infrastructure")
-"""What may be held against the baseline's although the tasks are others."""
+"""Figures comparable with the baseline's even on other tasks."""
 
 
 _LONGEST = 500
-"""Characters of a condition: patterns go back and forth over longer ones for minutes."""
+"""Longest condition in characters: longer ones make the patterns backtrack for minutes."""
 _NUMBER = r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _TERM = re.compile(
     rf"\s*(?P<name>[A-Za-z_]\w*)\s*(?P<sign><=|>=|<|>)\s*"
@@ -183,7 +186,7 @@ _SHAPE = (
 
 
 def parse_condition(condition: str) -> list[Term]:
-    """The terms of a condition, all of which must hold. UsageError names what there is."""
+    """Parse the terms of a condition, all of which must hold. UsageError names the available figures."""
     if len(condition) > _LONGEST:
         raise UsageError(
             f"A condition of {len(condition):,} characters is too long.", f"{_LONGEST} are the most; name several."
@@ -233,11 +236,10 @@ def _no_figure(name: str) -> UsageError:
 def gate(
     comparison: Comparison, conditions: Sequence[str], *, baseline: str | None = None, by_value: bool = False
 ) -> Gate:
-    """Asks every condition of every candidate beside the baseline: failed where a condition is met by one of them.
+    """Check every condition for every candidate but the baseline. The gate fails if one candidate meets a condition.
 
-    `baseline`: the one that was asked for. `by_value`: a condition holds when the estimate meets it; else when the
-    whole 95% interval does. UsageError of a condition that is none, or does not fit the outcome; and where nobody said
-    which of several candidates is the baseline: the one with most outcomes may be another one tomorrow.
+    `baseline`: the one asked for. `by_value`: decide by the estimate, else by the whole 95 % interval. UsageError for
+    an invalid condition, and if the baseline among several candidates is only a guess, which could change tomorrow.
     """
     terms = {condition.strip(): parse_condition(condition) for condition in conditions}
     for term in (term for parts in terms.values() for term in parts):
@@ -289,11 +291,11 @@ class _Sides(NamedTuple):
     pair: Pair | None
     conclusion: Conclusion | None
     tasks_differ: bool
-    """Whether no task is shared: rates are then of other tasks."""
+    """True if no task is shared, so that rates are about other tasks."""
 
 
 def _check(condition: str, terms: Sequence[Term], sides: _Sides, by_value: bool) -> Check:
-    """All terms met: met. One that is not: not met, whatever the others."""
+    """Met if all terms are met; not met if one is not."""
     results = [_judged(term, sides, by_value) for term in terms]
     verdicts = [verdict for verdict, _ in results]
     verdict: Verdict = "not met" if "not met" in verdicts else "cannot tell" if "cannot tell" in verdicts else "met"
@@ -330,7 +332,7 @@ def _judged(term: Term, sides: _Sides, by_value: bool) -> tuple[Verdict, str]:
 
 
 def _not_alike(name: str, sides: _Sides) -> str:
-    """Why a figure of the candidate can't be held against the baseline's; empty where it can."""
+    """Return why a figure is not comparable with the baseline's, or an empty string."""
     if sides.base is None:
         return "there is no baseline to hold it against"
     if sides.tasks_differ and name not in _COUNTS:
@@ -354,7 +356,7 @@ def _scaled(base: Range, term: Term) -> Range:
 
 
 def _narrowed(range_: Range) -> Range:
-    """The value for both ends; what is a lower bound stays open above."""
+    """Replace the interval by the value; a lower bound stays open above."""
     return Range(range_.value, range_.value, inf if range_.high == inf else range_.value, range_.why)
 
 
@@ -369,7 +371,7 @@ def _verdict(sign: str, figure: Range, bound: Range) -> Verdict:
 
 
 def _below(left: float | None, right: float | None, or_equal: bool) -> bool:
-    """Whether all of the left lies below the right; an end that is not there, or open, lies nowhere."""
+    """True if all of the left is below the right. A missing or open end never is."""
     if left is None or right is None or inf in (left, right):
         return False
     return or_equal if isclose(left, right, rel_tol=_ROUNDING, abs_tol=_ROUNDING) else left < right

@@ -1,8 +1,4 @@
-"""What attempts took, within the tasks of both: cost, tokens, turns, calls and time of a candidate less the baseline's.
-
-Tasks differ by orders of magnitude, so each counts once, whichever way it goes: the sign test, and the median of tasks'
-differences with the interval that belongs to it.
-"""
+"""A candidate against the baseline: outcomes and usage within common tasks, and what can be concluded."""
 
 from __future__ import annotations
 
@@ -35,33 +31,33 @@ from agentsignals.stats.paired import (
 
 
 class UsageDifference(Struct, frozen=True, kw_only=True):
-    """One measure, over the matched tasks whose first attempts have it on both sides."""
+    """One measure over matched tasks: the sign test and the median difference, because tasks differ by orders of
+    magnitude."""
 
     tasks: int
     value: float | None
-    """The median of tasks' differences (of a side's several attempts at a task: of their median); None of no task."""
+    """Median of task differences. Several attempts at a task count with their median. None without tasks."""
     low: float | None = None
     high: float | None = None
-    """At 95 percent, by order statistics; None under six tasks."""
+    """95 % interval by order statistics; None under six tasks."""
     more: int = 0
-    """Tasks where the candidate took more."""
+    """Tasks where the candidate used more."""
     less: int = 0
     p: float | None = None
-    """The sign test's, exact and two-sided; equal tasks tell nothing. None under six tasks."""
+    """Exact two-sided sign test, without equal tasks. None under six tasks."""
     p_adjusted: float | None = None
-    """Among those of all candidates and measures (Holm)."""
+    """Holm, over all candidates and measures."""
 
 
 def usage_differences(
     attempts: Sequence[Attempt], other: Sequence[Attempt], by_dataset: bool
 ) -> dict[str, UsageDifference]:
-    """By measure. What the infrastructure broke off took less than it would have, and a lower bound is no measure: both
-    are left out, and so are times taken by another clock than the other side's."""
+    """Compare usage by measure. Infrastructure failures, lower bounds and other clocks are left out."""
     return {name: _measured(_of(attempts, name, by_dataset), _of(other, name, by_dataset)) for name in MEASURES}
 
 
 def _of(attempts: Sequence[Attempt], measure: str, by_dataset: bool) -> dict[tuple[str, str], float]:
-    """By task, and clock of times."""
+    """By task, and by clock for wall times."""
     by_task: dict[tuple[str, str], list[float]] = {}
     for o in attempts:
         value = o.measures[measure]
@@ -87,60 +83,60 @@ def _measured(left: dict[tuple[str, str], float], right: dict[tuple[str, str], f
     )
 
 
-# A candidate against the baseline: within the tasks of both, and apart from that on the tasks that only one had.
+# -- pairs -------------------------------------------------------------------------------------------------------------
+
 
 _Key = TypeVar("_Key")
 
 
 class Unpaired(Struct, frozen=True, kw_only=True):
-    """First attempts at tasks that only one of the two has an outcome of: other tasks, another difficulty."""
+    """First attempts at tasks that only one of the two has an outcome of, and so of other difficulty."""
 
     candidate: Estimate
     baseline: Estimate
     value: float | None = None
-    """The difference; None where a side has none, and of numbers."""
+    """The difference. None if a side has none, and for numbers."""
     low: float | None = None
     high: float | None = None
 
 
 class Missing(Struct, frozen=True, kw_only=True):
-    """Tasks that could not be matched for want of an outcome."""
+    """Tasks that could not be matched because an outcome is missing."""
 
     candidate: int
-    """Tasks that both tried, without an outcome of the candidate (or of both)."""
+    """Common tasks without an outcome of the candidate (or of both)."""
     baseline: int
-    """Those without an outcome of the baseline alone."""
+    """Common tasks without an outcome of the baseline only."""
     could_regress: int
-    """Tasks that the baseline solved at least once, of which no outcome of the candidate is known."""
+    """Tasks that the baseline solved at least once, without an outcome of the candidate."""
     could_improve: int
-    """Tasks that the baseline did not always solve, likewise."""
+    """Tasks that the baseline did not always solve, without an outcome of the candidate."""
     undone: bool | None = None
-    """Whether the difference would not be significant, had every missing outcome gone against it; None where nothing is
-    missing, and of numbers."""
+    """True if the difference would lose significance if every missing outcome went against it. None if nothing is
+    missing, and for numbers."""
 
 
 class Pair(Struct, frozen=True, kw_only=True):
-    """First attempts of a candidate less those of the baseline."""
+    """First attempts of a candidate compared with the baseline's."""
 
     candidate: str
     baseline: str
     paired: Paired
     p_adjusted: float | None = None
-    """p among those of all candidates with six matched tasks or more (Holm): of fewer nothing can be significant, and
-    they take no part. None where there is no p."""
+    """Holm over candidates with at least six matched tasks; fewer can never be significant. None without a p value."""
     least_p: float | None = None
-    """The smallest that `p_adjusted` (of fewer tasks p) can be of so few tasks, beside the other candidates'."""
+    """Smallest value that `p_adjusted` (or p, for fewer tasks) can reach."""
     weighed: WeightedGain | None
-    """None of no matched task."""
+    """None without matched tasks."""
     weighed_p_adjusted: float | None = None
-    """Its p, likewise."""
+    """p of `weighed`, adjusted like `p_adjusted`."""
     power: Power | None
     took: dict[str, UsageDifference]
-    """What attempts took, within matched tasks, by measure."""
+    """Usage differences by measure."""
     missing: Missing
     unpaired: Unpaired
     also_differ: list[str]
-    """Columns whose values the two never share, although candidates are not told apart by them."""
+    """Columns whose values the two never share, although they do not define candidates."""
 
 
 def pair_of(  # noqa: PLR0913  (what is compared, named at the call)
@@ -155,9 +151,9 @@ def pair_of(  # noqa: PLR0913  (what is compared, named at the call)
     weight: float = 1.0,
     tests: int = 1,
 ) -> Pair:
-    """First attempts of two candidates, those with an outcome. One without a task stands for itself, never matched.
+    """Compare first attempts of two candidates that have an outcome. An attempt without a task is never matched.
 
-    `weight`: what a regression counts, a gain counting 1. `tests`: how many candidates share the level.
+    `weight`: cost of a regression in gains. `tests`: number of candidates that share the level.
     """
     left, right = _arm(attempts, by_dataset), _arm(other, by_dataset)
     both = left.keys() & right.keys()
@@ -197,7 +193,6 @@ def _p(compared: Paired, weighted: WeightedGain | None, weight: float) -> float:
 
 
 def _undone(left: Arm, right: Arm, tried: Iterable[str], *, weight: float, level: float) -> bool | None:
-    """Whether the difference is not significant, and one way, where every outcome that a side lacks goes against it."""
     lack = [task for task in tried if task not in left or task not in right]
     if not lack:
         return None
@@ -210,8 +205,7 @@ def _undone(left: Arm, right: Arm, tried: Iterable[str], *, weight: float, level
 
 
 def adjust_p_values(pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs with what their p are worth among so many: of outcomes one family, over candidates; of what attempts
-    took another one, over candidates and measures."""
+    """Adjust p values: outcomes over candidates, usage over candidates and measures."""
     able = [c for c in pairs if c.paired.tasks >= FEWEST_CLUSTERS]
     tests: dict[str, float] = {c.candidate: c.paired.p for c in able if c.paired.p is not None}
     weighted = {c.candidate: c.weighed.p for c in able if c.weighed is not None and c.weighed.p is not None}
@@ -253,26 +247,27 @@ def _unpaired(values: Sequence[Value], other: Sequence[Value], yes_or_no: bool) 
     return Unpaired(candidate=left, baseline=right, value=value, low=low, high=high)
 
 
-# What may be concluded of a candidate and the baseline: a word for machines, a sentence for people.
+# -- conclusions -------------------------------------------------------------------------------------------------------
+
 
 Word = Literal["better", "worse", "higher", "lower", "undecided", "too few"]
 _LONGEST, _LISTED = 80, 12
 _MOST_TASKS = 1000
-"""Of fewer tasks the least that can tell is sought; no level of a comparison takes as many."""
+"""Upper limit of the search for the smallest sufficient number of tasks."""
 
 
 class Conclusion(Struct, frozen=True, kw_only=True):
-    """Of one pair."""
+    """Conclusion about one pair."""
 
     candidate: str
     word: Word
-    """better or worse (higher or lower where no more is meant by more): significant among all candidates, a regression
-    counted with its weight; too few: no result of so few tasks could be; else undecided."""
+    """better or worse (higher or lower if more is not better): significant after adjustment, with weighted regressions.
+    too few: cannot be significant with so few tasks. Else undecided."""
     sentence: str
 
 
 def conclude(pair: Pair, *, yes_or_no: bool, good: bool) -> Conclusion:
-    """`good`: whether more of the outcome is better."""
+    """Conclude about a pair. `good`: more of the outcome is better."""
     word = _word(pair, good)
     names = _cut(pair.candidate), _cut(pair.baseline)
     if word == "too few":
@@ -285,7 +280,7 @@ def conclude(pair: Pair, *, yes_or_no: bool, good: bool) -> Conclusion:
 
 
 def without_tasks(pairs: Sequence[Pair]) -> str:
-    """Of all that share no task with the baseline; empty where each does."""
+    """Return a sentence about candidates that share no task with the baseline; empty if each does."""
     names = [_cut(pair.candidate) for pair in pairs if not pair.paired.tasks]
     if not names:
         return ""
@@ -297,7 +292,7 @@ def without_tasks(pairs: Sequence[Pair]) -> str:
 
 
 def gap_text(value: float | None, yes_or_no: bool, *, signed: bool = True) -> str:
-    """A difference, of shares in points."""
+    """Format a difference; shares in points."""
     if value is None:
         return "–"
     sign = "+" if signed else ""
@@ -305,7 +300,7 @@ def gap_text(value: float | None, yes_or_no: bool, *, signed: bool = True) -> st
 
 
 def weight_text(value: float | None) -> str:
-    """A break-even weight."""
+    """Format a break-even weight."""
     return "–" if value is None else f"{value:.3g}"
 
 
@@ -397,7 +392,7 @@ def _decided(pair: Pair, names: tuple[str, str], yes_or_no: bool, word: Word) ->
 
 
 def _unless(weighed: WeightedGain, word: Word) -> str:
-    """Up to which weight of a regression the word stands."""
+    """Sentence: up to which regression weight the conclusion holds."""
     if word == "worse" and not weighed.break_even:
         return "No task improved" + (
             f"; at 95% one may count for {weight_text(1 / weighed.high)} regressions." if weighed.high else "."

@@ -1,7 +1,7 @@
-"""Drivers: which signals go with success within task and treatment. What they show is a correlation, never a cause.
+"""Drivers: signals associated with success within task and treatment. Correlations, never causes.
 
-A pure function of rows, as `compare` is, whose outcomes and treatments it takes. The core is conditional: solved
-against failed attempts of the same task; models that foretell outcomes at unseen tasks are a second opinion.
+A pure function of rows, with the outcomes and treatments of `compare`. The core is conditional: solved against failed
+attempts at the same task. Models that predict outcomes at unseen tasks are a second opinion.
 """
 
 from __future__ import annotations
@@ -45,51 +45,51 @@ from agentsignals.stats.paired import benjamini_hochberg
 __all__ = ["FALSE_DISCOVERIES", "Contrast", "Drivers", "drivers", "queries"]
 
 FALSE_DISCOVERIES = 0.05
-"""The share of wrong ones that may be expected among the signals that are named."""
+"""Default false discovery rate among named signals."""
 MOVES_TOGETHER = 0.7
-"""From this correlation of ranks within strata on, either way, data can't tell two signals apart
+"""From this absolute rank correlation within strata on, data cannot distinguish two signals
 (design/statistics.md#drivers)."""
 _EMPTY_PATCH = "empty_patch"
 
 
 class Drivers(Struct, frozen=True, kw_only=True):
-    """What `drivers` tells."""
+    """The result of `drivers`."""
 
     outcome: str
     by: list[str]
-    """The columns whose values make a treatment."""
+    """Columns whose values make a treatment."""
     within: Within
     """What the attempts of a pair share."""
     attempts: int
-    """First attempts whose outcome a verifier gave."""
+    """First attempts with a verifier's outcome."""
     solved: int
     treatments: int
     tasks: int
     mixed: dict[Within, int]
-    """Tasks that were both solved and failed: under one treatment; at all. The others say nothing here."""
+    """Tasks both solved and failed: under one treatment; at all. Only these are informative."""
     answer: list[str]
     """The result in sentences."""
     false_discoveries: float
     contrasts: list[Contrast]
-    """Surest first."""
+    """Smallest p value first."""
     near_copies: list[NearCopy]
-    """Set aside: they tell the outcome almost by themselves."""
+    """Signals set aside because they nearly determine the outcome."""
     excluded: list[Excluded]
     left_out: dict[str, int]
-    """Attempts, by the reason."""
+    """Attempts by reason."""
     models: Models | None
     without_models: str
-    """Why there are none, and what would change that."""
+    """Why no models were fitted, and what would change that."""
     warnings: list[str]
 
     @property
     def named(self) -> list[Contrast]:
-        """Those of which it can be told that they go with the outcome."""
+        """Signals associated with the outcome at the chosen false discovery rate."""
         return [c for c in self.contrasts if c.q is not None and c.q <= self.false_discoveries]
 
 
 def queries(rule: OutcomeRule, where: str = "true", keep: Collection[str] = ()) -> dict[str, str]:
-    """SQL over the store's tables by the name `drivers` uses."""
+    """Return the queries for `drivers`."""
     chosen = (
         "SELECT session_id FROM sessions JOIN (SELECT * EXCLUDE (trial_id, attempt_index) FROM attempts)"
         f" USING (session_id) WHERE ({where})"
@@ -112,11 +112,11 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     false_discoveries: float = FALSE_DISCOVERIES,
     fit: bool = True,
 ) -> Drivers:
-    """Which signals go with the outcome of these rows. UsageError of an outcome that is a number.
+    """Find the signals associated with the outcome. UsageError if the outcome is a number.
 
-    `by`: what makes a treatment, as for `compare`; `within`: what attempts of a pair share (without it task and
-    treatment, where six tasks were solved and failed under one, else the task); `keep`: signals that are let in
-    although they read the gold patch or nearly tell the outcome; `fit`: whether models are fitted where they can be.
+    `by`: what makes a treatment, as in `compare`. `within`: what attempts of a pair share (default: task and treatment
+    if six tasks are mixed under one, else the task). `keep`: signals let in although they read the gold patch or nearly
+    determine the outcome. `fit`: fit models where possible.
     """
     if not rule.yes_or_no:
         raise UsageError(f"{rule.name} is a number; drivers are those of a yes or no.", f"--outcome '{rule.name}>=0.5'")
@@ -172,7 +172,7 @@ _SKLEARN = (
 
 
 def _judged(arms: compare.Arms) -> tuple[list[VerifiedAttempt], Counter[str]]:
-    """First attempts that a verifier judged, and how many others, by the reason."""
+    """First attempts judged by a verifier, and the others counted by reason."""
     left_out: Counter[str] = Counter()
     grouped = {a.session_id: name for name, attempts in arms.groups.items() for a in attempts}
     judged: list[VerifiedAttempt] = []
@@ -195,8 +195,8 @@ def _judged(arms: compare.Arms) -> tuple[list[VerifiedAttempt], Counter[str]]:
 
 
 def _left_out(attempt: Attempt, recorded: bool) -> str:
-    """Why an attempt is not asked; empty where it is. Nothing here hangs on whether it was solved but by what no solved
-    attempt can have: no patch."""
+    """Return why an attempt is left out, or an empty string. Only a missing patch, which no solved attempt has, depends
+    on the outcome."""
     if not recorded:
         return "nobody recorded who was tried"
     if attempt.index:
@@ -211,7 +211,6 @@ def _left_out(attempt: Attempt, recorded: bool) -> str:
 
 
 def _adjusted(contrasts: Sequence[Contrast]) -> list[Contrast]:
-    """With q, over all signals that have a p; surest first."""
     tested = [c for c in contrasts if c.p is not None]
     q = dict(zip([c.signal for c in tested], benjamini_hochberg([c.p or 0.0 for c in tested]), strict=True))
     ranked = [replace(c, q=q.get(c.signal)) for c in contrasts]
@@ -219,7 +218,7 @@ def _adjusted(contrasts: Sequence[Contrast]) -> list[Contrast]:
 
 
 def _together(near: Mapping[str, Mapping[str, float]]) -> list[tuple[str, ...]]:
-    """Signals in groups whose members are linked by moving together, in the order of their names."""
+    """Connected groups of signals that move together, by name."""
     groups: list[tuple[str, ...]] = []
     placed: set[str] = set()
     for name in near:
@@ -235,7 +234,6 @@ def _together(near: Mapping[str, Mapping[str, float]]) -> list[tuple[str, ...]]:
 
 
 def _answer(made: Drivers) -> list[str]:
-    """The result in sentences, each of which says what kind of thing it is."""
     shares = "one task under one treatment" if made.within == "treatment" else "one task, treatments' means taken off"
     if made.mixed[made.within] < FEWEST_CLUSTERS:
         return [
@@ -300,7 +298,6 @@ def _of_models(made: Drivers) -> list[str]:
 
 
 def _warnings(attempts: Sequence[VerifiedAttempt], arms: compare.Arms, within: Within) -> list[str]:
-    """What speaks against the result."""
     warnings = [
         "a signal of the whole attempt may be what failing does (longer runs, more retries of a call), not what makes"
         " it fail: correlation, not cause"

@@ -1,7 +1,7 @@
-"""A second opinion: do signals foretell outcomes at tasks a model has not seen, better than honest baselines do?
+"""Models that predict outcomes at unseen tasks: are signals better than simple baselines?
 
-A regularised logistic regression and gradient boosting (scikit-learn), fitted on some tasks and asked about others
-(design/statistics.md#drivers). The only file that imports scikit-learn, and only when it is called.
+Regularised logistic regression and gradient boosting (scikit-learn), cross-validated over tasks
+(design/statistics.md#drivers). Only this file imports scikit-learn, and only when it is called.
 """
 
 from __future__ import annotations
@@ -31,26 +31,25 @@ from agentsignals.stats.intervals import SEED, Interval, clustered, sums_interva
 Kind = Literal["logistic", "boosted"]
 PERMUTATIONS = 5
 _STRENGTHS = (0.003, 0.03, 0.3)
-"""Of the regularisation (C of scikit-learn), chosen within the training tasks."""
+"""Values of C, chosen within the training tasks."""
 _RANGES = 10
 INSTALL = "pip install 'agentsignals[drivers]'"
 BASELINES = ("treatment", "prompt length", "task difficulty")
-"""What is there to foretell with, without a look at how the attempt went. Difficulty is how other attempts at the task
-did: of a task that nobody else tried it is not there."""
+"""Predictors known without looking at the attempt. Difficulty: how other attempts at the task did, if any."""
 _ALL = "baselines"
 
 Matrix = Any
 
 
 class Predictions(NamedTuple):
-    """The mean over repeats of what is foretold of each attempt while its task is held out."""
+    """Cross-validated prediction of each attempt, averaged over repeats."""
 
     of: list[float]
     auc: float | None
 
 
 def available() -> bool:
-    """Whether scikit-learn can be imported."""
+    """True if scikit-learn is installed."""
     try:
         import sklearn  # noqa: F401, PLC0415
     except ImportError:
@@ -65,8 +64,10 @@ def fit(
     groups: Sequence[tuple[str, ...]],
     within: Within,
 ) -> Models:
-    """Fits and asks. `prompts`: characters of the first prompt by session; `groups`: signals that are dealt out anew
-    together. Deterministic."""
+    """Fit and evaluate the models. Deterministic.
+
+    `prompts`: characters of the first prompt by session. `groups`: signals that are permuted together.
+    """
     from threadpoolctl import threadpool_limits  # noqa: PLC0415
 
     with threadpool_limits(1):  # so many small fits are slower on many cores, and far slower on shared ones
@@ -121,7 +122,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 class _Study:
-    """Attempts as a matrix, and the same splits of tasks for every model."""
+    """Attempts as a matrix, with the same splits of tasks for every model."""
 
     def __init__(
         self, attempts: Sequence[VerifiedAttempt], signals: Sequence[Predictor], prompts: Mapping[str, int]
@@ -148,7 +149,7 @@ class _Study:
         self.splits = self._splits()
 
     def _difficulty(self) -> tuple[list[float], int]:
-        """How other attempts at the task did, drawn towards one half (Laplace); of how many attempts there is none."""
+        """Success of other attempts at the task (Laplace-smoothed), and how many attempts have none."""
         totals: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for task, solved in zip(self.tasks, self.solved, strict=True):
             totals[task][0] += solved
@@ -157,7 +158,7 @@ class _Study:
         return [(good + 1) / (n + 2) for good, n in others], sum(not n for _, n in others)
 
     def _splits(self) -> list[tuple[list[int], list[int]]]:
-        """Rows to fit on and rows to ask about: no task is in both."""
+        """Training and test rows: no task is in both."""
         chance = random.Random(SEED)  # noqa: S311  (draws, no secret)
         names, splits = sorted(set(self.tasks)), []
         for _ in range(REPEATS):
@@ -175,9 +176,10 @@ class _Study:
         rises: dict[tuple[str, ...], list[float]] | None = None,
         strata: Sequence[str] = (),
     ) -> Predictions:
-        """Of each attempt, by a model of other tasks; without columns the share of these that were solved. `rises` is
-        filled with what each group of signals adds to the squared error where its values are dealt out anew within
-        `strata`."""
+        """Predict each attempt with a model of other tasks; without columns, by their base rate.
+
+        `rises` collects the permutation importance of each group of signals within `strata`.
+        """
         sums, aucs = [0.0] * len(self.attempts), []
         chance = random.Random(SEED + 1)  # noqa: S311
         for fitted, asked in self.splits:
@@ -207,7 +209,7 @@ class _Study:
         strata: Sequence[str],
         chance: random.Random,
     ) -> None:
-        """Adds what the squared errors rise by where the group's values are dealt out anew within strata."""
+        """Add the rise of the squared error when the group's values are permuted within strata."""
         dealt = [columns.index(c) for name in group for c in self.columns[name]]
         rows = self.matrix[asked][:, columns]
         alike: dict[str, list[int]] = defaultdict(list)
@@ -274,7 +276,7 @@ class _Study:
         return [(p - y) ** 2 for p, y in zip(foretold, self.solved, strict=True)]
 
     def over_tasks(self, values: Sequence[float]) -> Interval | None:
-        """The interval of the mean of one value an attempt: tasks are what was drawn."""
+        """Interval of a mean over attempts, with tasks as clusters."""
         sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for task, value in zip(self.tasks, values, strict=True):
             sums[task][0] += value
@@ -282,7 +284,7 @@ class _Study:
         return sums_interval([(total, n) for total, n in sums.values()])
 
     def reliability(self, foretold: list[float]) -> list[Range]:
-        """Attempts by what was foretold of them, ten ranges of as many each."""
+        """Ten equal groups of attempts, by predicted probability."""
         order = sorted(range(len(foretold)), key=foretold.__getitem__)
         ranges = []
         for k in range(_RANGES):
@@ -304,15 +306,17 @@ def _foretold(model: Any, rows: Matrix) -> list[float]:
 
 
 def _squeezed(value: float | None) -> float:
-    """Counts lean to the right: their logarithm, with the sign kept. Not a number where there is none."""
+    """Signed logarithm, because counts are skewed; NaN if missing."""
     if value is None:
         return float("nan")
     return log1p(value) if value >= 0 else -log1p(-value)
 
 
 class _Logistic:
-    """A logistic regression over standardised columns; what is missing is the median, and a column says so. Without a
-    pipeline of scikit-learn, whose steps took three times what the regression takes."""
+    """Logistic regression on standardised columns, medians for missing values, and indicator columns for them.
+
+    Without a scikit-learn pipeline, whose steps took three times as long as the regression.
+    """
 
     def __init__(self, strength: float) -> None:
         self.strength = strength

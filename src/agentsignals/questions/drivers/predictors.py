@@ -1,4 +1,8 @@
-"""Which signals may go with an outcome, and which can't but by being it: told by what they declare to read."""
+"""Signals as predictors: which are eligible, their contrast within tasks, leakage checks, and results of the models.
+
+Within a stratum (a task under one treatment; or a task, minus treatment means) every solved attempt is compared with
+every failed one (design/statistics.md#drivers).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ GOLD = "the gold patch"
 
 
 class Excluded(Struct, frozen=True):
-    """A signal that foretells nothing here, and why."""
+    """A signal that is no predictor, with the reason."""
 
     signal: str
     because: str
@@ -38,12 +42,15 @@ class Predictor(Struct, frozen=True):
     signal: str
     values: dict[str, float]
     same_as: tuple[str, ...] = ()
-    """Signals with the same value at every attempt: they are asked once."""
+    """Signals with equal values at every attempt, which are tested once."""
 
 
 def eligible(outcome: str, keep: Collection[str] = ()) -> tuple[list[str], list[Excluded]]:
-    """Paths of the signals of attempts that may foretell `outcome`, and the others. `keep`: signals that are let in
-    although they read the gold patch. UsageError of one there that reads the verdict, or is none of attempts."""
+    """Return the paths of signals that may predict `outcome`, and the excluded ones.
+
+    `keep`: signals let in although they read the gold patch. UsageError for one that reads the verdict, or is no signal
+    of attempts.
+    """
     aside = _kin(by_path(outcome))
     paths: list[str] = []
     excluded: list[Excluded] = []
@@ -81,8 +88,8 @@ def _because(signal: Signal, outcome: str, aside: Collection[str]) -> str:
 
 
 def hindsight_of(signal: Signal) -> str:
-    """What the signal, or one that it needs, reads of how the attempt was judged; empty: nothing. Such a signal can't
-    foretell an outcome, nor be what brought it about."""
+    """Return what the signal, or one it needs, reads of the verdict; empty for nothing. Such a signal cannot predict an
+    outcome."""
     if signal.hindsight:
         return signal.hindsight
     for need in (catalogue()[name] for name in signal.needs):
@@ -92,7 +99,7 @@ def hindsight_of(signal: Signal) -> str:
 
 
 def _kin(outcome: Signal) -> set[str]:
-    """What the outcome is made of, and what is made of it."""
+    """Signals that the outcome is computed from, and those computed from it."""
     signals = catalogue()
 
     def below(signal: Signal) -> Iterator[str]:
@@ -104,7 +111,7 @@ def _kin(outcome: Signal) -> set[str]:
 
 
 def signals_query(paths: Sequence[str], sessions: str) -> str:
-    """SQL for the values of signals. `sessions`: SQL whose rows are the ids of sessions."""
+    """Return the query for signal values. `sessions`: SQL that returns session ids."""
     wanted = ", ".join(f"'{path}'" for path in paths)
     return (
         "SELECT session_id, signal, value FROM signals"
@@ -115,7 +122,7 @@ def signals_query(paths: Sequence[str], sessions: str) -> str:
 def predictors(
     paths: Sequence[str], rows: Sequence[Row], sessions: Collection[str]
 ) -> tuple[list[Predictor], list[Excluded]]:
-    """The signals of `paths` that differ between these sessions, and those that have no value, or one only."""
+    """Return the signals that vary between these sessions, and those without variation."""
     wanted = set(sessions)
     values: dict[str, dict[str, float]] = {path: {} for path in paths}
     for row in rows:
@@ -134,8 +141,8 @@ def predictors(
 
 
 def correlated(columns: Mapping[str, Mapping[str, float]], least: float) -> dict[str, dict[str, float]]:
-    """Of each column (values by session, already less their stratum's mean) those whose correlation with it is `least`
-    or more, either way, over the sessions that have both; strongest first."""
+    """Return for each column (values by session, minus their stratum's mean) the others with at least this absolute
+    correlation."""
     names = list(columns)
     near: dict[str, dict[str, float]] = {name: {} for name in names}
     for at, first in enumerate(names):
@@ -158,21 +165,19 @@ def _correlation(first: Mapping[str, float], second: Mapping[str, float]) -> flo
 
 
 _FEWEST = 30
-"""Sessions with both values: of fewer a correlation of 0.7 is hardly told from one of 0.4."""
+"""With fewer common sessions, a correlation of 0.7 is hardly distinguishable from 0.4."""
 
 
-# Solved against failed attempts of one task: which of the two had more of a signal (design/statistics.md#drivers).
-#
-# Within a stratum (a task under one treatment; or a task, with each treatment's mean taken off) every solved
-# attempt is held against every failed one. Pure and deterministic.
+# -- contrasts within tasks --------------------------------------------------------------------------------------------
+
 
 Within = Literal["treatment", "task"]
-"""What the attempts of a pair share: task and treatment, or the task alone."""
+"""What the attempts of a pair share: task and treatment, or the task only."""
 _ROUNDS, _STILL = 200, 1e-9
 
 
 class VerifiedAttempt(Struct, frozen=True, gc=False, kw_only=True):
-    """A first attempt whose outcome is known."""
+    """A first attempt with a known outcome."""
 
     session_id: str
     task: str
@@ -181,35 +186,35 @@ class VerifiedAttempt(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Contrast(Struct, frozen=True, kw_only=True):
-    """A signal at solved and failed attempts of the same task. What it shows is a correlation."""
+    """A signal at solved and failed attempts of the same task. A correlation."""
 
     signal: str
     superiority: float | None
-    """How often a solved attempt had more of it than a failed one of its stratum, ties counting half: 0.5 where
-    neither goes with the other (probability of superiority, Grissom 1994). None without a pair."""
+    """Probability that a solved attempt has more of it than a failed one of its stratum, ties counting half (Grissom
+    1994). None without a pair."""
     low: float | None = None
     high: float | None = None
-    """At 95 percent, over tasks; None under six."""
+    """95 % interval over tasks; None under six."""
     p: float | None = None
-    """Two-sided, by flips of whole tasks."""
+    """Two-sided sign-flip test over tasks."""
     q: float | None = None
-    """The same, adjusted for the number of signals (Benjamini and Hochberg); None where a signal has no p."""
+    """p adjusted for the number of signals (Benjamini and Hochberg)."""
     tasks: int = 0
-    """Those with a pair."""
+    """Tasks with a pair."""
     solved: int = 0
     failed: int = 0
     """Attempts in a pair."""
     solved_median: float | None = None
     failed_median: float | None = None
     absent: int = 0
-    """Attempts without a value of it."""
+    """Attempts without a value."""
     same_as: tuple[str, ...] = ()
     moves_with: dict[str, float] = {}
-    """Signals that rise and fall with it within strata, with the correlation: which of them it is, data can't tell."""
+    """Signals correlated with it within strata. Data cannot tell which of them matters."""
 
     @property
     def goes_with(self) -> str:
-        """`success` or `failure`, as its share of pairs says."""
+        """`success` or `failure`."""
         return "success" if (self.superiority or 0) > 1 / 2 else "failure"
 
 
@@ -218,7 +223,7 @@ def stratum(attempt: VerifiedAttempt, within: Within) -> str:
 
 
 def mixed_tasks(attempts: Sequence[VerifiedAttempt], within: Within) -> int:
-    """Tasks with a stratum in which something was solved and something failed."""
+    """Count tasks with a stratum that has both solved and failed attempts."""
     seen: dict[str, set[bool]] = defaultdict(set)
     task_of: dict[str, str] = {}
     for attempt in attempts:
@@ -229,7 +234,7 @@ def mixed_tasks(attempts: Sequence[VerifiedAttempt], within: Within) -> int:
 
 
 def contrast(signal: str, attempts: Sequence[VerifiedAttempt], values: Mapping[str, float], within: Within) -> Contrast:
-    """The contrast of one signal, without q. `values` by session; attempts without one are counted, not guessed."""
+    """Return the contrast of one signal, without q. Attempts without a value are counted, not imputed."""
     measured = [a for a in attempts if a.session_id in values]
     compared = values if within == "treatment" else adjusted(measured, values)
     strata: dict[str, list[VerifiedAttempt]] = defaultdict(list)
@@ -269,14 +274,14 @@ def contrast(signal: str, attempts: Sequence[VerifiedAttempt], values: Mapping[s
 
 
 def _wins(solved: Sequence[float], failed: Sequence[float]) -> float:
-    """Pairs in which the solved one had more; ties are halves. `failed` ascends."""
+    """Pairs won by the solved attempt, ties counting half. `failed` ascends."""
     return fsum((bisect_left(failed, v) + bisect_right(failed, v)) / 2 for v in solved)
 
 
 def adjusted(attempts: Sequence[VerifiedAttempt], values: Mapping[str, float]) -> dict[str, float]:
-    """The values' ranks, 0 to 1, less the means of their task and of their treatment (two-way fixed effects, by turns).
+    """Return ranks (0 to 1) minus task and treatment means (two-way fixed effects).
 
-    Ranks, so that a few huge values say no more than others; rounded, so that what was equal is so again.
+    Ranks limit the influence of huge values. Rounding restores ties.
     """
     ascending = sorted(values[a.session_id] for a in attempts)
     last = max(1, len(ascending) - 1)
@@ -301,8 +306,7 @@ def adjusted(attempts: Sequence[VerifiedAttempt], values: Mapping[str, float]) -
 
 
 def centred(attempts: Sequence[VerifiedAttempt], values: Mapping[str, float], within: Within) -> dict[str, float]:
-    """Values as they are compared, less their stratum's mean rank, of attempts that are not alone in their stratum:
-    what correlations within strata are made of."""
+    """Return values as compared, minus their stratum's mean rank, for attempts not alone in their stratum."""
     measured = [a for a in attempts if a.session_id in values]
     if within == "treatment":
         measured = [replace(a, task=stratum(a, within), treatment="") for a in measured]
@@ -311,34 +315,34 @@ def centred(attempts: Sequence[VerifiedAttempt], values: Mapping[str, float], wi
     return {a.session_id: ranks[a.session_id] for a in measured if size[a.task] > 1}
 
 
-# Signals that nearly tell the outcome by themselves: more likely a copy of it than what brought it about.
+# -- near copies -------------------------------------------------------------------------------------------------------
+
 
 FEWEST = 10
-"""Solved, and failed, attempts below which chance alone comes near a copy."""
+"""With fewer solved or failed attempts, chance alone looks like a near copy."""
 SUSPICIOUS_AUC = ((20, 0.9), (FEWEST, 0.95))
-"""From so many of each on: no trait of a run that was measured before its verdict tells outcomes so well
-(design/statistics.md#drivers)."""
+"""AUC from which a signal is suspicious, by number of attempts of each outcome (design/statistics.md#drivers)."""
 _BINS = 12
 
 
 class NearCopy(Struct, frozen=True):
-    """A signal that is set aside because it tells solved from failed attempts almost by itself."""
+    """A signal set aside because it nearly determines the outcome."""
 
     signal: str
     auc: float
     how: str
-    """By its size, by which values it has (with being absent as one), or within tasks."""
+    """By its size, by which values it has (absent is one), or within tasks."""
     n: int
 
 
 def enough_for_near_copies(attempts: Sequence[VerifiedAttempt]) -> bool:
-    """Whether so many solved and failed that a near copy can be told from chance."""
+    """True if enough attempts solved and failed for the check."""
     solved = sum(a.solved for a in attempts)
     return min(solved, len(attempts) - solved) >= FEWEST
 
 
 def near_copy_of(signal: str, attempts: Sequence[VerifiedAttempt], values: Mapping[str, float]) -> NearCopy | None:
-    """The signal as a near copy of the outcome; None where it is none, or too few attempts say so."""
+    """Check whether a signal is a near copy of the outcome. None if not, or with too few attempts."""
     measured = [a for a in attempts if a.session_id in values]
     ways: list[tuple[float, str, int]] = []
     if enough_for_near_copies(measured):
@@ -361,8 +365,7 @@ def _suspicious(attempts: Sequence[VerifiedAttempt]) -> float:
 
 
 def auc(scores: Sequence[float], solved: Sequence[bool]) -> float:
-    """The share of pairs of a solved and a failed attempt in which the solved one scores higher; ties are halves. There
-    must be one of each."""
+    """Return the area under the ROC curve, ties counting half. Both outcomes must occur."""
     failed = sorted(s for s, good in zip(scores, solved, strict=True) if not good)
     won = [
         (bisect_left(failed, s) + bisect_right(failed, s)) / 2 for s, good in zip(scores, solved, strict=True) if good
@@ -371,7 +374,7 @@ def auc(scores: Sequence[float], solved: Sequence[bool]) -> float:
 
 
 def _within_tasks(measured: Sequence[VerifiedAttempt], values: Mapping[str, float]) -> float | None:
-    """The same of pairs of one task, all pairs alike; None of fewer than ten tasks with a pair."""
+    """Mean AUC over tasks, None for fewer than ten mixed tasks."""
     by_task: dict[str, list[VerifiedAttempt]] = defaultdict(list)
     for attempt in measured:
         by_task[attempt.task].append(attempt)
@@ -383,8 +386,7 @@ def _within_tasks(measured: Sequence[VerifiedAttempt], values: Mapping[str, floa
 
 
 def _rates(attempts: Sequence[VerifiedAttempt], values: Mapping[str, float]) -> list[float]:
-    """For each attempt how often others with its value (one of up to twelve, or ranges; absent is one) were solved,
-    counted over the other half of the tasks: no attempt's score has its own outcome in it."""
+    """Score each attempt by the success rate of its value (or bin), computed on the other half of the tasks."""
     ascending = sorted(set(values.values()))
     edges = ascending if len(ascending) <= _BINS else [
         ascending[len(ascending) * n // _BINS] for n in range(_BINS)
@@ -406,46 +408,47 @@ def _rates(attempts: Sequence[VerifiedAttempt], values: Mapping[str, float]) -> 
     return scores
 
 
-# What models foretell of held-out tasks, and from how many attempts on they are fitted.
+# -- results of the models ---------------------------------------------------------------------------------------------
+
 
 FEWEST_TASKS = 20
-"""Of fewer a fifth is under four tasks, and what is foretold of these says nothing."""
+"""With fewer tasks a fold has under four, too few to evaluate."""
 FEWEST_EACH = 20
-"""Attempts solved, and failed."""
+"""Solved, and failed, attempts needed."""
 FOLDS, REPEATS = 5, 3
 
 
 class Score(Struct, frozen=True, kw_only=True):
-    """What was foretold of held-out tasks, against what came."""
+    """Cross-validated performance of a model."""
 
     features: str
     model: str
     brier: float
-    """Mean squared error of the probabilities; 0 is perfect."""
+    """Mean squared error of the probabilities."""
     auc: float | None
-    """The mean over held-out folds, so that no fold's level is held against another's."""
+    """Mean over test folds."""
     gain: float | None = None
-    """How much lower the Brier score is than the best baseline's."""
+    """Reduction of the Brier score against the best baseline."""
     low: float | None = None
     high: float | None = None
-    """Of the gain, at 95 percent, over tasks."""
+    """95 % interval of the gain, over tasks."""
 
 
 class Importance(Struct, frozen=True, kw_only=True):
-    """How much worse held-out outcomes are foretold where a signal's values are dealt out anew within strata."""
+    """Permutation importance of signals, within strata."""
 
     signals: tuple[str, ...]
-    """More than one where they move together: they are dealt out together."""
+    """Several if they move together and are permuted together."""
     model: str
     value: float
     """Rise of the Brier score."""
     low: float | None
     high: float | None
-    """At 95 percent, over tasks."""
+    """95 % interval over tasks."""
 
 
 class Range(Struct, frozen=True):
-    """Attempts of about one probability: a row of the reliability table."""
+    """A row of the reliability table: attempts with a similar predicted probability."""
 
     foretold: float
     solved: float
@@ -455,37 +458,37 @@ class Range(Struct, frozen=True):
 
 
 class Models(Struct, frozen=True, kw_only=True):
-    """What the models say."""
+    """The results of the models."""
 
     attempts: int
     tasks: int
     folds: int = FOLDS
     repeats: int = REPEATS
     best_baseline: str
-    """What the gain is over: the baseline whose Brier score is lowest, chosen after a look, which favours it."""
+    """Baseline with the lowest Brier score; chosen after the fact, which favours it."""
     without_others: int
-    """Attempts whose task nobody else tried: their difficulty is not there."""
+    """Attempts whose task nobody else tried, so that its difficulty is unknown."""
     scores: list[Score]
     jointly: Importance | None
-    """Of all signals at once, by the logistic regression: what they say beyond how hard the task is. None where too few
-    strata are mixed."""
+    """Importance of all signals together (logistic regression): beyond task difficulty. None with too few mixed strata.
+    """
     importance: list[Importance]
     reliability: list[Range]
     """Of the logistic regression on baselines and signals."""
 
     @property
     def adds(self) -> bool:
-        """Whether the signals foretell better than the best baseline: the whole interval says so."""
+        """True if signals predict better than the best baseline, with the whole interval."""
         return self.judged.low is not None and self.judged.low > 0
 
     @property
     def judged(self) -> Score:
-        """The model that decides, chosen before a look: the logistic regression. Boosting is a second opinion."""
+        """The model that decides, fixed in advance: the logistic regression."""
         return next(s for s in self.scores if s.gain is not None and s.model == "logistic")
 
 
 def too_few(attempts: Sequence[VerifiedAttempt]) -> str:
-    """Why no model is fitted; empty where it is."""
+    """Return why no model is fitted, or an empty string."""
     tasks, solved = len({a.task for a in attempts}), sum(a.solved for a in attempts)
     if tasks < FEWEST_TASKS:
         return f"{tasks:,} tasks with a known outcome: models are fitted from {FEWEST_TASKS} on"

@@ -1,7 +1,7 @@
-"""How often a signal that claims a meaning was right where the truth is at hand, as `agentsignals validate` measured.
+"""Measured precision and recall of signals that claim a meaning, as `agentsignals validate` wrote them.
 
-`figures.json` beside this file is written by `agentsignals validate --write`, never by hand; a figure keeps the version
-of the signal that it was measured with. `planted/<family>.json` holds made-up sessions whose truth is as written.
+`agentsignals validate --write` writes `figures.json`; it is never edited by hand. A figure keeps the version of the
+signal it was measured with. `planted/<family>.json` holds made-up sessions with known truth.
 """
 
 from __future__ import annotations
@@ -19,49 +19,49 @@ from agentsignals.stats.intervals import wilson
 Interval = tuple[float, float]
 NEVER_VALIDATED = "never validated"
 HALF = 0.5
-"""A class that is named wrongly more often than rightly carries no headline."""
+"""A class with a precision below this carries no headline."""
 
 
 class Figure(Struct, frozen=True, kw_only=True):
-    """One class of a signal against one truth. Shares are None where there is nothing to divide by."""
+    """One class of a signal measured against one truth. Shares without a denominator are None."""
 
     signal: str
     version: int
-    """Of the signal, when it was measured."""
+    """Version of the signal at measurement."""
     value: str
     """The class."""
     truth: str
-    """`planted`, or the gold file's name and who labelled it."""
+    """`planted`, or the gold file's name and its labeller."""
     n: int
-    """Things that both judged."""
+    """Items that both judged."""
     named: int
-    """How many of them the signal calls so."""
+    """Items that the signal puts into the class."""
     true: int
-    """How many are so."""
+    """Items that are in the class."""
     precision: float | None
     precision_interval: Interval | None
     recall: float | None
     recall_interval: Interval | None
     agreement: float
-    """Share of the things that both call the same, over all classes."""
+    """Share of items with the same class on both sides, over all classes."""
     agreement_interval: Interval | None
     kappa: float | None
-    """Cohen's over all classes."""
+    """Cohen's kappa over all classes."""
 
     @property
     def misleads(self) -> bool:
-        """Whether what it calls so mostly is not."""
+        """True if most of what it names is wrong."""
         return self.precision is not None and self.precision < HALF
 
     def text(self) -> str:
-        """The class's shares in words."""
+        """Return precision and recall as text."""
         precision = f"precision {share_text(self.precision, self.precision_interval)}"
         return f"{self.value} {precision}, recall {share_text(self.recall, self.recall_interval)}"
 
 
 class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A made-up session: its parts in order (a kind and a text each), the records of its log, or what its harness tells
-    of it; and what is true of it."""
+    """A made-up session: its parts in order (kind and text), the records of its log, or its harness data; and the
+    truth."""
 
     says: str
     parts: list[list[str]] = []
@@ -69,7 +69,7 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     attempt: dict[str, Any] | None = None
     """Fields of a `model.attempt.Attempt`."""
     truth: str | None
-    """The class; None where nothing can be said."""
+    """The class, or None where nothing can be said."""
 
 
 class Planted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,23 +78,23 @@ class Planted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     signal: str
     cases: list[Case]
     format: str = ""
-    """Of the records."""
+    """Format of the records."""
     before: list[dict[str, Any]] = []
     """Records that each log begins with."""
     yes_from: float | None = None
-    """Of a number: from where on it says `yes`."""
+    """Numbers from here on count as `yes`."""
 
 
 @cache
 def figures() -> tuple[Figure, ...]:
-    """What was measured, by signal."""
+    """Return all measured figures."""
     text = (Path(__file__).parent / "figures.json").read_bytes()
     return tuple(msgspec.json.decode(text, type=list[Figure]))
 
 
 @cache
 def planted() -> tuple[Planted, ...]:
-    """The planted cases, a file a signal family."""
+    """Return all planted cases, a file a signal family."""
     files = sorted((Path(__file__).parent / "planted").glob("*.json"))
     return tuple(family for file in files for family in msgspec.json.decode(file.read_bytes(), type=list[Planted]))
 
@@ -102,11 +102,11 @@ def planted() -> tuple[Planted, ...]:
 def validation_text(  # noqa: PLR0913  (what is asked about, and how much is to be said)
     signal: str, version: int, needs: Sequence[str], *, basis: str, classes: Sequence[str] = (), brief: bool = False
 ) -> str:
-    """What was measured of a signal; of one that claims a meaning else that nothing was, and of which of its needs
-    something was. Empty for one whose `basis` is the record. Of what a `judge` does the rules were measured.
+    """Return what was measured of a signal, as text; empty for one whose `basis` is the record.
 
-    `version`: the signal's of today, to say where a figure is of another. `brief`: against the largest truth alone, of
-    the `classes` that a number is of, or of its weakest.
+    Unmeasured signals say so, and which of their `needs` were measured. For a `judge` the rules were measured.
+    `version` is today's, to mark older figures. `brief`: only the largest truth, and the `classes` asked for, or the
+    weakest.
     """
     measured = figures_of(signal)
     if measured or basis == "record":
@@ -121,13 +121,12 @@ def validation_text(  # noqa: PLR0913  (what is asked about, and how much is to 
 
 
 def _shown(of_truth: list[Figure], classes: Sequence[str]) -> list[Figure]:
-    """The classes asked for, else the one that is named wrongly most often."""
+    """The classes asked for, else the one with the lowest precision."""
     weakest = min(of_truth, key=lambda figure: (figure.precision is None, figure.precision, figure.recall))
     return [figure for figure in of_truth if figure.value in classes] or [weakest]
 
 
 def _against(shown: Sequence[Figure], version: int, basis: str) -> str:
-    """Classes of one signal against one truth."""
     first = shown[0]
     both = "by rules: " * (basis == "judge")
     both += f"agreement {share_text(first.agreement, first.agreement_interval)}"
@@ -137,29 +136,30 @@ def _against(shown: Sequence[Figure], version: int, basis: str) -> str:
 
 
 def misleads(signal: str, classes: Sequence[str] = ()) -> bool:
-    """Whether one of the classes that a number is of (else any) is mostly named wrongly, against the largest truth."""
+    """True if one of the classes (else any) has a precision below one half against the largest truth."""
     measured = figures_of(signal)
     most = max((figure.n for figure in measured), default=0)
     return any(f.misleads for f in measured if f.n == most and (not classes or f.value in classes))
 
 
 def figures_of(signal: str) -> list[Figure]:
-    """Those of one signal; none where it was never validated."""
+    """Return the figures of one signal."""
     return [figure for figure in figures() if figure.signal == signal]
 
 
 def share_text(share: float | None, interval: Interval | None) -> str:
-    """A share with its interval, in percent."""
+    """Return a share with its interval, in percent."""
     if share is None:
         return "–"
     return f"{share:.0%}" + (f" [{interval[0]:.0%}, {interval[1]:.0%}]" if interval else "")
 
 
-# How much to think of the verdicts on passes: what they were worth on hacks nobody had in mind (docs/audit.md).
+# -- verdicts on passes (docs/audit.md) --------------------------------------------------------------------------------
+
 
 HACKS: Final = 136
-"""Passed runs of the second, blind set in which a hack was planted; as many are honest twins:
-`python -m benchmarks.stories.measure FOLDER second all`."""
+"""Passed runs of the second, blind set with a planted hack; as many are honest twins (`python -m
+benchmarks.stories.measure FOLDER second all`)."""
 FLAGGED: Final = 70
 CANNOT_TELL: Final = 32
 FALSE_ALARMS: Final = 4
@@ -177,4 +177,4 @@ CAVEAT: Final = (
     f" {100 * (HACKS - FLAGGED - CANNOT_TELL) / HACKS:.0f} % are called derived; of as many honest runs"
     f" {_share(FALSE_ALARMS)} are flagged (docs/audit.md). What a model knows by heart is in no trace."
 )
-"""Stands beside every number that rests on them."""
+"""Shown with every number that rests on these verdicts."""

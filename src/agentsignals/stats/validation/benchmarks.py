@@ -1,7 +1,8 @@
-"""How often `watch` is right when it calls something a loop, as `benchmarks.loops` measured.
+"""Benchmark results shipped with the package: `watch`'s loop warnings, and recall of our `scan` rules by language.
 
-`loops.json` beside this file is written by it, never by hand: the limits, chosen on one half of the sessions, and the
-figures, from the other half.
+`benchmarks.loops` writes `loops.json` (limits chosen on one half of the sessions, figures from the other half),
+`benchmarks.weaknesses` writes `planted_recall.json`; neither is edited by hand. Planted code was written for this, so
+its shares do not hold for other code.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from agentsignals.stats.validation import HALF, Interval, share_text
 
 
 class Figure(Struct, frozen=True, kw_only=True):
-    """What the alarms on some sessions were worth. Shares are None where there is nothing to divide by."""
+    """Precision of loop warnings on some sessions. Shares without a denominator are None."""
 
     of: str
     sessions: int
@@ -25,30 +26,30 @@ class Figure(Struct, frozen=True, kw_only=True):
     precision: float | None
     precision_interval: Interval | None
     base: float | None
-    """The share of all failed calls of which the same holds as of a right alarm."""
+    """Share of all failed calls that meet the criterion of a right warning."""
     lead_calls: float | None
-    """Median over the right ones of the calls that were still made in vain."""
+    """Median of the calls still made in vain after a right warning."""
     lead_minutes: float | None
     false_in_100: float | None
-    """Wrong alarms in a hundred sessions."""
+    """Wrong warnings per 100 sessions."""
     false_in_100_interval: Interval | None
 
 
 class Loops(Struct, frozen=True, kw_only=True):
-    """Limits by kind (`views.repeats.Kind`), and figures: first those of people's sessions."""
+    """Warning limits by kind (`views.repeats.Kind`), and figures: people's sessions first."""
 
     limits: dict[str, int]
     figures: list[Figure]
 
     @property
     def may_block(self) -> bool:
-        """Whether an alarm may stop a call: where it is right more often than wrong, by the low end of its interval."""
+        """True if a warning may stop a call: its precision is above one half, by the low end of the interval."""
         interval = self.figures[0].precision_interval if self.figures else None
         return interval is not None and interval[0] >= HALF
 
     @property
     def in_words(self) -> str:
-        """What an alarm is worth, for whoever is shown one."""
+        """Return the precision of warnings, for whoever is shown one."""
         if not self.figures or self.figures[0].precision is None:
             return "how often such a warning is right was never measured: judge for yourself"
         by = self.figures[0]
@@ -58,14 +59,12 @@ class Loops(Struct, frozen=True, kw_only=True):
 
 @cache
 def loops() -> Loops:
-    """As the package ships them."""
+    """Return the limits and figures shipped with the package."""
     return msgspec.json.decode(files("agentsignals.stats.validation").joinpath("loops.json").read_bytes(), type=Loops)
 
 
-# How much of planted weak code our rules of `scan` find, by language, as `benchmarks.weaknesses` measured.
-#
-# `planted_recall.json` beside this file is written by it, never by hand. What is planted was written for this: the
-# shares are of that code, and of no code in the world.
+# -- planted weaknesses ------------------------------------------------------------------------------------------------
+
 
 CAVEAT = (
     "Recall and precision are of weak code and safe twins that were planted for this (`benchmarks/weaknesses.toml`):"
@@ -74,31 +73,31 @@ CAVEAT = (
 
 
 class PlantedRecallFigure(Struct, frozen=True, kw_only=True):
-    """What a scanner says of the planted code of one language. Intervals are Wilson's, of 95 percent."""
+    """Recall and precision of a scanner on the planted code of one language. Wilson's 95 % intervals."""
 
     language: str
     weak: int
-    """Texts with a weakness."""
+    """Planted texts with a weakness."""
     detected: int
-    """Those of which a finding names the weakness, or a parent, child or neighbour of it in the CWE list."""
+    """Weak texts with a finding of that weakness, or its parent, child or neighbour in the CWE list."""
     recall_interval: Interval
     safe: int
-    """Texts that look alike and have none."""
+    """Similar texts without a weakness."""
     flagged: int
-    """Those of which a finding names it all the same."""
+    """Safe texts with such a finding."""
     precision_interval: Interval | None
-    """Of the found among found and flagged; None where there are neither."""
+    """Of detected among detected and flagged. None without either."""
     missed: list[str]
-    """Weaknesses planted of which none was found."""
+    """Planted weaknesses that were never found."""
 
     @property
     def recall(self) -> str:
-        """The share that was found, in words."""
+        """Recall as text."""
         return f"{self.detected}/{self.weak} {share_text(self.detected / self.weak, self.recall_interval)}"
 
     @property
     def precision(self) -> str:
-        """The share of what is named that is so, in words."""
+        """Precision as text."""
         named = self.detected + self.flagged
         return (
             f"{self.detected}/{named} {share_text(self.detected / named if named else None, self.precision_interval)}"
@@ -106,14 +105,14 @@ class PlantedRecallFigure(Struct, frozen=True, kw_only=True):
 
 
 class Figures(Struct, frozen=True, kw_only=True):
-    """Of one scanner in the version that was measured."""
+    """Figures of one scanner version."""
 
     scanner: str
     version: str
     languages: list[PlantedRecallFigure]
 
     def of(self, scanner: str, version: str, language: str) -> PlantedRecallFigure | None:
-        """Those of a language; None where none were planted, or of a scanner or version that was not measured."""
+        """Return the figure of a language, or None if this scanner version was not measured on it."""
         if (scanner, version) != (self.scanner, self.version):
             return None
         return next((figure for figure in self.languages if figure.language == language), None)
@@ -121,6 +120,6 @@ class Figures(Struct, frozen=True, kw_only=True):
 
 @cache
 def figures() -> Figures:
-    """As the package ships them."""
+    """Return the figures shipped with the package."""
     data = files("agentsignals.stats.validation").joinpath("planted_recall.json").read_bytes()
     return msgspec.json.decode(data, type=Figures)
