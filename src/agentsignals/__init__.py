@@ -174,14 +174,11 @@ def compare(  # noqa: PLR0913  (the options of the verb)
     StoreError without attempts; UnlikeCandidates, unless `anyway`, for those that can't be held against each other.
     """
     from agentsignals.errors import UnlikeCandidates
-    from agentsignals.questions.compare import compare as compared
-    from agentsignals.questions.compare import outcome_rule, queries
-    from agentsignals.questions.compare.attempts import attempt_rows
-    from agentsignals.store.query import rows
+    from agentsignals.questions.compare import question
+    from agentsignals.questions.compare.attempts import answer_over_attempts
 
-    rule = outcome_rule(outcome)
-    tables = attempt_rows({name: rows(store, sql) for name, sql in queries(rule, where).items()}, treatments, where)
-    comparison = compared(rule, tables, by, baseline, regression_weight=regression_weight)
+    asked = question(outcome, by, baseline, where=where, regression_weight=regression_weight)
+    comparison: Comparison = answer_over_attempts(store, asked, treatments, where)
     if comparison.unlike and not anyway:
         raise UnlikeCandidates(
             f"These candidates can't be compared: {'. '.join(comparison.unlike)}.",
@@ -209,17 +206,14 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     ones among those named; `models`: whether models are fitted, which takes the extra `drivers`. StoreError without
     attempts.
     """
-    from agentsignals.questions.compare import outcome_rule
-    from agentsignals.questions.compare.attempts import attempt_rows
-    from agentsignals.questions.drivers import drivers as analysed
-    from agentsignals.questions.drivers import queries
-    from agentsignals.store.query import rows
+    from agentsignals.questions.compare.attempts import answer_over_attempts
+    from agentsignals.questions.drivers import question
 
-    rule = outcome_rule(outcome)
-    tables = attempt_rows(
-        {name: rows(store, sql) for name, sql in queries(rule, where, keep).items()}, treatments, where
+    asked = question(
+        outcome, by, where=where, within=within, keep=keep, false_discoveries=false_discoveries, fit=models
     )
-    return analysed(rule, tables, by, within=within, keep=keep, false_discoveries=false_discoveries, fit=models)
+    made: Drivers = answer_over_attempts(store, asked, treatments, where)
+    return made
 
 
 def write_report(store: Store, path: str | Path) -> Path:

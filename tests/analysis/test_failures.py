@@ -14,7 +14,8 @@ import pytest
 from agentsignals import find
 from agentsignals.cli import main
 from agentsignals.model import Session
-from agentsignals.questions.failure_map import ENOUGH, FailureMap, failure_map, queries
+from agentsignals.questions.compare.attempts import answer_over_attempts
+from agentsignals.questions.failure_map import ENOUGH, FailureMap, failure_map, question
 from agentsignals.store import Store
 from agentsignals.store.query import rows as ask
 from agentsignals.ui.drill_down import behind, key_of
@@ -75,8 +76,8 @@ def server(store: Store) -> Iterator[Server]:
 
 
 def mapped(store: Store, where: str = "true") -> FailureMap:
-    asked = {name: ask(store, sql) for name, sql in queries(where).items()}
-    return failure_map({n: [dict(zip(names, row, strict=True)) for row in got] for n, (names, got) in asked.items()})
+    made: FailureMap = answer_over_attempts(store, question(where=where), where=where)
+    return made
 
 
 def counted(made: FailureMap, name: str) -> dict[str, int]:
@@ -130,7 +131,7 @@ def test_intervals_are_over_tasks(store: Store) -> None:
 
 
 def test_a_store_measured_before_the_signal_was_there_says_so(store: Store) -> None:
-    asked = {name: ask(store, sql) for name, sql in queries().items()}
+    asked = {name: ask(store, sql) for name, sql in question().queries.items()}
     rows = {n: [dict(zip(names, row, strict=True)) for row in got] for n, (names, got) in asked.items()}
     old = failure_map({**rows, "failures": []})
     assert old.failed == 24 and {f.because for f in old.listed} == {"not measured: read the run in again"}

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentsignals.cli.over_attempts import answered, arguments, rows_of
+from agentsignals.cli.over_attempts import answered, arguments
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
@@ -23,9 +23,11 @@ def run(options: argparse.Namespace) -> int:
 
 def made_of(store: Store, by: Sequence[str], where: str) -> AuditReport:
     """The audit of a store. StoreError without attempts; UsageError where no attempt has a column of `by`."""
-    from agentsignals.questions.audit import audit_report, queries
+    from agentsignals.questions.audit import question
+    from agentsignals.questions.compare.attempts import answer_over_attempts
 
-    return audit_report(rows_of(store, queries(where), where), by)
+    made: AuditReport = answer_over_attempts(store, question(by, where), where=where)
+    return made
 
 
 def as_text(made: AuditReport, *, as_markdown: bool = False) -> str:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentsignals.cli.over_attempts import answered, arguments, rows_of
+from agentsignals.cli.over_attempts import answered, arguments
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
@@ -24,9 +24,11 @@ def run(options: argparse.Namespace) -> int:
 
 def made_of(store: Store, by: Sequence[str], where: str) -> FailureMap:
     """The map of a store. StoreError without attempts; UsageError where no attempt has a column of `by`."""
-    from agentsignals.questions.failure_map import failure_map, queries
+    from agentsignals.questions.compare.attempts import answer_over_attempts
+    from agentsignals.questions.failure_map import question
 
-    return failure_map(rows_of(store, queries(where), where), by)
+    made: FailureMap = answer_over_attempts(store, question(by, where), where=where)
+    return made
 
 
 def in_words(made: FailureMap, *, as_markdown: bool = False) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from agentsignals.questions.question import Row
     from agentsignals.store import Store
 
 Made = TypeVar("Made")
@@ -34,11 +33,3 @@ def answered(
     made = without_keys_in(make(Store(options.store), options.by, options.where))
     print(json_text(made) if options.json else as_text(made, as_markdown=options.markdown))
     return 0
-
-
-def rows_of(store: Store, queries: Mapping[str, str], where: str) -> dict[str, list[Row]]:
-    """What a store answers to these queries. StoreError without attempts."""
-    from agentsignals.questions.compare.attempts import attempt_rows
-    from agentsignals.store.query import rows
-
-    return attempt_rows({name: rows(store, sql) for name, sql in queries.items()}, None, where)

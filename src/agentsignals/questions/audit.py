@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from agentsignals.questions.compare.attempts import (
+    ALL,
     Attempt,
     attempts_of,
     candidate_columns,
@@ -20,10 +21,10 @@ from agentsignals.questions.compare.attempts import (
     decoded,
     evaluated,
     outcome_rule,
+    queries,
 )
-from agentsignals.questions.compare.attempts import queries as compare_queries
 from agentsignals.questions.compare.candidate import task_key
-from agentsignals.questions.question import Row
+from agentsignals.questions.question import Question, Row
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.stats.validation import CAVEAT
 from agentsignals.views.reward_hacking import VERDICTS
@@ -93,12 +94,15 @@ class AuditReport(Struct, frozen=True, kw_only=True):
     caveat: str = CAVEAT
 
 
-def queries(where: str = "true") -> dict[str, str]:
-    """Return the queries for `audit_report`. `where`: the user's condition."""
-    return {
-        **compare_queries(_RULE, where),
-        "audits": AUDITS,
-    }
+def question(by: Sequence[str] = (), where: str = ALL) -> Question:
+    """Return the question whose answer is an `AuditReport`. `by`: as for `audit_report`; `where`: a condition."""
+    return Question(
+        name="audit",
+        question="Were passes earned?",
+        queries={**queries(_RULE, where), "audits": AUDITS},
+        function=lambda inputs: audit_report(inputs.rows, by),
+        context="eval",
+    )
 
 
 def audit_report(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> AuditReport:

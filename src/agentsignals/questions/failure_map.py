@@ -13,8 +13,8 @@ from itertools import combinations
 from msgspec import Struct
 
 from agentsignals.questions.audit import AUDITS, Pass, passes_of
-from agentsignals.questions.compare.attempts import UNKNOWN_TREATMENTS as NOBODY
 from agentsignals.questions.compare.attempts import (
+    ALL,
     Attempt,
     attempts_of,
     available,
@@ -23,11 +23,12 @@ from agentsignals.questions.compare.attempts import (
     decoded,
     evaluated,
     outcome_rule,
+    queries,
 )
-from agentsignals.questions.compare.attempts import queries as compare_queries
+from agentsignals.questions.compare.attempts import UNKNOWN_TREATMENTS as NOBODY
 from agentsignals.questions.compare.candidate import task_key
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Row
+from agentsignals.questions.question import Question, Row
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.stats.paired import difference_interval
 from agentsignals.stats.validation import CAVEAT
@@ -131,13 +132,16 @@ class FailureMap(Struct, frozen=True, kw_only=True):
     """Attempts of candidates that were never evaluated, which would have failed."""
 
 
-def queries(where: str = "true") -> dict[str, str]:
-    """Return the queries for `failure_map`. `where`: the user's condition."""
-    return {
-        **compare_queries(_RULE, where),
-        "failures": f"SELECT session_id, value, detail FROM signals WHERE signal = '{SIGNAL}' AND value IS NOT NULL",
-        "audits": AUDITS,
-    }
+def question(by: Sequence[str] = (), where: str = ALL) -> Question:
+    """Return the question whose answer is a `FailureMap`. `by`: as for `failure_map`; `where`: the user's condition."""
+    failures = f"SELECT session_id, value, detail FROM signals WHERE signal = '{SIGNAL}' AND value IS NOT NULL"
+    return Question(
+        name="failures",
+        question="Why did attempts fail?",
+        queries={**queries(_RULE, where), "failures": failures, "audits": AUDITS},
+        function=lambda inputs: failure_map(inputs.rows, by),
+        context="eval",
+    )
 
 
 def failure_map(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> FailureMap:

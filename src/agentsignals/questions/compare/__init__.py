@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from agentsignals.errors import UsageError
 from agentsignals.questions.compare.attempts import (
+    ALL,
     MEASURES,
     TIME,
     Attempt,
@@ -45,7 +46,7 @@ from agentsignals.questions.compare.candidate import (
     uninformative_tasks,
 )
 from agentsignals.questions.compare.pairs import Conclusion, Pair, Unpaired, adjust_p_values, conclude, pair_of
-from agentsignals.questions.question import Inputs, Row
+from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.ranking import safe_name
 from agentsignals.signals.catalog import caption
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
@@ -234,6 +235,7 @@ __all__ = [
     "compare",
     "outcome_rule",
     "queries",
+    "question",
 ]
 
 
@@ -297,6 +299,25 @@ class Arms(Struct, frozen=True, kw_only=True):
         """Return a candidate's first attempts at the common tasks, or all if there are none."""
         common = self.common
         return [o for o in self.first[name] if not common or task_key(o, self.by_dataset) in common]
+
+
+def question(
+    outcome: str = "reward",
+    by: Sequence[str] = (),
+    baseline: str | None = None,
+    *,
+    where: str = ALL,
+    regression_weight: float = 1.0,
+) -> Question:
+    """Return the question whose answer is a `Comparison`. `where`: the user's condition; the rest as for `compare`."""
+    rule = outcome_rule(outcome)
+    return Question(
+        name="compare",
+        question="Which candidate is better than the baseline?",
+        queries=queries(rule, where),
+        function=lambda inputs: compare(rule, inputs.rows, by, baseline, regression_weight=regression_weight),
+        context="eval",
+    )
 
 
 def compare(

@@ -20,8 +20,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.errors import StoreError, UsageError
-from agentsignals.questions.question import Kind, Row
+from agentsignals.questions.question import Inputs, Kind, Question, Row
 from agentsignals.signals.catalog import by_path
+from agentsignals.store import Store
+from agentsignals.store.query import rows as rows_of_store
 
 _LABEL = "verification.patch_outcome_label"
 REWARD, OUTCOME = "verification.reward", "verification.outcome"
@@ -201,7 +203,11 @@ class Attempt(Struct, frozen=True, gc=False, kw_only=True):
     """Source of the wall time: the harness, or first to last time stamp. The two are not comparable."""
 
 
-def queries(rule: OutcomeRule, where: str = "true") -> dict[str, str]:
+ALL = "true"
+"""The condition that selects every attempt."""
+
+
+def queries(rule: OutcomeRule, where: str = ALL) -> dict[str, str]:
     """Return the queries for `attempts_of`. `where`: the user's condition."""
     wanted = ", ".join(
         f"'{path}'" for path in {rule.signal: 0, OUTCOME: 0, **{path: 0 for path, _ in MEASURES.values()}}
@@ -495,19 +501,23 @@ _SHAPE = (
 Rules = Sequence[tuple[re.Pattern[str], Mapping[str, str]]]
 
 
-def attempt_rows(
-    asked: Mapping[str, tuple[Sequence[str], Sequence[Sequence[Any]]]], treatments: Path | None, where: str
-) -> dict[str, list[Row]]:
-    """Return the store's answers as rows, with treatments from the user's file. StoreError without attempts."""
-    tables = {name: [dict(zip(names, row, strict=True)) for row in values] for name, (names, values) in asked.items()}
+def answer_over_attempts(store: Store, question: Question, treatments: Path | None = None, where: str = ALL) -> Any:
+    """Ask a store a question about attempts. StoreError if there are none.
+
+    `treatments`: a file of the user's. `where`: the condition in the question, for the error message.
+    """
+    found: dict[str, list[Row]] = {}
+    for name, sql in question.queries.items():
+        columns, values = rows_of_store(store, sql)
+        found[name] = [dict(zip(columns, row, strict=True)) for row in values]
     if treatments is not None:
-        tables["attempts"] = mapped(tables["attempts"], read_mapping(treatments))
-    if not tables["attempts"]:
+        found["attempts"] = mapped(found["attempts"], read_mapping(treatments))
+    if not found["attempts"]:
         raise StoreError(
-            "There is no eval attempt" + (" under this condition." if where != "true" else "."),
+            f"There is no eval attempt{'' if where == ALL else ' under this condition'}.",
             "Attempts come from eval runs (Harbor, SWE-bench, Inspect …): `agentsignals analyze RUNS` reads them in.",
         )
-    return tables
+    return question.function(Inputs(rows=found))
 
 
 def read_mapping(path: Path) -> Rules:

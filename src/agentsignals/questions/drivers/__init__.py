@@ -15,7 +15,15 @@ from msgspec.structs import replace
 
 from agentsignals.errors import UsageError
 from agentsignals.questions import compare
-from agentsignals.questions.compare.attempts import Attempt, OutcomeRule, differing, is_version, pooled
+from agentsignals.questions.compare.attempts import (
+    ALL,
+    Attempt,
+    OutcomeRule,
+    differing,
+    is_version,
+    outcome_rule,
+    pooled,
+)
 from agentsignals.questions.compare.candidate import task_key
 from agentsignals.questions.drivers import models
 from agentsignals.questions.drivers.predictors import (
@@ -37,12 +45,12 @@ from agentsignals.questions.drivers.predictors import (
     signals_query,
     too_few,
 )
-from agentsignals.questions.question import Row
+from agentsignals.questions.question import Question, Row
 from agentsignals.signals.catalog import by_path
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.stats.paired import benjamini_hochberg
 
-__all__ = ["FALSE_DISCOVERIES", "Contrast", "Drivers", "drivers", "queries"]
+__all__ = ["FALSE_DISCOVERIES", "Contrast", "Drivers", "drivers", "queries", "question"]
 
 FALSE_DISCOVERIES = 0.05
 """Default false discovery rate among named signals."""
@@ -88,7 +96,30 @@ class Drivers(Struct, frozen=True, kw_only=True):
         return [c for c in self.contrasts if c.q is not None and c.q <= self.false_discoveries]
 
 
-def queries(rule: OutcomeRule, where: str = "true", keep: Collection[str] = ()) -> dict[str, str]:
+def question(  # noqa: PLR0913  (the options of the verb)
+    outcome: str = "reward",
+    by: Sequence[str] = (),
+    *,
+    where: str = ALL,
+    within: Within | None = None,
+    keep: Collection[str] = (),
+    false_discoveries: float = FALSE_DISCOVERIES,
+    fit: bool = True,
+) -> Question:
+    """Return the question whose answer is `Drivers`. `where`: the user's condition; the rest as for `drivers`."""
+    rule = outcome_rule(outcome)
+    return Question(
+        name="drivers",
+        question="Which signals are associated with success?",
+        queries=queries(rule, where, keep),
+        function=lambda inputs: drivers(
+            rule, inputs.rows, by, within=within, keep=keep, false_discoveries=false_discoveries, fit=fit
+        ),
+        context="eval",
+    )
+
+
+def queries(rule: OutcomeRule, where: str = ALL, keep: Collection[str] = ()) -> dict[str, str]:
     """Return the queries for `drivers`."""
     chosen = (
         "SELECT session_id FROM sessions JOIN (SELECT * EXCLUDE (trial_id, attempt_index) FROM attempts)"

@@ -14,7 +14,7 @@ from agentsignals.questions.compare import MEASURES, Arms, Comparison, compare, 
 from agentsignals.questions.compare.attempts import available
 from agentsignals.questions.compare.candidate import task_key
 from agentsignals.questions.compare.pairs import gap_text, weight_text, without_tasks
-from agentsignals.questions.failure_map import FailureMap, class_text, failure_map, passes_text, queries
+from agentsignals.questions.failure_map import FailureMap, class_text, passes_text, question
 from agentsignals.questions.formatting import formatted, signed
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, rate_interval
 from agentsignals.ui.drill_down import arms_of, compare_key, rows_of
@@ -243,7 +243,8 @@ def failures_page(reading: Reading, query: Query) -> Page:
 
 
 def _failure_map(reading: Reading, by: list[str]) -> FailureMap:
-    return failure_map({name: reading.rows(sql) for name, sql in queries().items()}, by)
+    made: FailureMap = question(by).answer(reading.rows)
+    return made
 
 
 # Candidates of an eval against each other, as `agentsignals compare` has it; each number opens its attempts.
