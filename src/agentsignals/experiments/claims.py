@@ -135,7 +135,14 @@ def load(claims: str | Path) -> ClaimSet:
 def parse(content: bytes, name: str) -> ClaimSet:
     """Parse a YAML document of claims. ClaimsError if it is invalid as a whole."""
     try:
-        _refuse_traps(content)
+        # Aliases and merges can expand endlessly, and deep nesting exhausts the loader's stack.
+        depth = 0
+        for event in yaml.parse(content, Loader=_LOADER):
+            if isinstance(event, yaml.AliasEvent):
+                raise ValueError(f"line {event.start_mark.line + 1} has an alias; write the value out")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST:
+                raise ValueError(f"line {event.start_mark.line + 1} is nested more than {_DEEPEST} deep")
         return msgspec.convert(yaml.load(content, Loader=_LOADER), ClaimSet)  # noqa: S506  (a safe loader)
     except (yaml.YAMLError, ValueError) as problem:  # msgspec's errors are values', too
         reason = " ".join(str(problem).split())
@@ -143,17 +150,6 @@ def parse(content: bytes, name: str) -> ClaimSet:
 
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def _refuse_traps(content: bytes) -> None:
-    """Aliases and merges can expand endlessly, and deep nesting exhausts the loader's stack."""
-    depth = 0
-    for event in yaml.parse(content, Loader=_LOADER):
-        if isinstance(event, yaml.AliasEvent):
-            raise ValueError(f"line {event.start_mark.line + 1} has an alias; write the value out")
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
-            raise ValueError(f"line {event.start_mark.line + 1} is nested more than {_DEEPEST} deep")
 
 
 def _entry(raw: Any, n: int, inside: ClaimSet) -> Claim | UnreadableClaim:

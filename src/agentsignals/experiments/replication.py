@@ -364,22 +364,14 @@ def _answer(
     except QueryError as problem:
         return Absent("not_computable", f"the query is not one SELECT: {problem.message}")
     except duckdb.Error as problem:
-        return _refused(problem, in_files)
+        if isinstance(problem, duckdb.InterruptException):
+            return Absent("not_computable", f"the query was stopped after {SECONDS_A_CLAIM:.0f} s")
+        if isinstance(problem, _NOT_THERE):
+            return Absent("missing_field", _message(problem))
+        damaged = in_files and not isinstance(problem, _FAULT_OF_THE_QUERY)
+        return Absent("parse_error" if damaged else "not_computable", _message(problem))
     finally:
         watch.cancel()
-    return _of_row(names, rows)
-
-
-def _refused(problem: duckdb.Error, in_files: bool) -> Absent:
-    if isinstance(problem, duckdb.InterruptException):
-        return Absent("not_computable", f"the query was stopped after {SECONDS_A_CLAIM:.0f} s")
-    if isinstance(problem, _NOT_THERE):
-        return Absent("missing_field", _message(problem))
-    damaged = in_files and not isinstance(problem, _FAULT_OF_THE_QUERY)
-    return Absent("parse_error" if damaged else "not_computable", _message(problem))
-
-
-def _of_row(names: list[str], rows: list[tuple[Any, ...]]) -> Answer | Absent:
     if len(rows) != 1:
         return Absent(
             "none_found" if not rows else "not_computable", f"the query gave {len(rows) or 'no'} rows, not one"

@@ -257,7 +257,7 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
 
 _MISSING = {
     grouping.MISSING.detail: ("NumPy is not installed", grouping.INSTALL),
-    density.MISSING_DENSITY.detail: (
+    density.UMAP_MISSING.detail: (
         "umap-learn is not installed",
         f"pip install 'agentsignals[topics]', or leave --method out: {K_MEANS} needs no more than NumPy.",
     ),

@@ -330,7 +330,10 @@ between them vary."""
 
 def _faced(left: Sequence[Step], right: Sequence[Step], levels: Sequence[_Level]) -> list[AlignedRow]:
     if not levels or not left or not right:
-        return _apart(left, right)
+        both = min(len(left), len(right))
+        rows = [AlignedRow(a, b, "other") for a, b in zip(left[:both], right[:both], strict=True)]
+        rows += [AlignedRow(step, None, "left") for step in left[both:]]
+        return rows + [AlignedRow(None, step, "right") for step in right[both:]]
     (how, key, counts), rest = levels[0], levels[1:]
     here, there = ([k for k, step in enumerate(side) if counts(step)] for side in (left, right))
     rows: list[AlignedRow] = []
@@ -341,13 +344,6 @@ def _faced(left: Sequence[Step], right: Sequence[Step], levels: Sequence[_Level]
         rows.append(AlignedRow(left[a], right[b], how))
         i, j = a + 1, b + 1
     return rows + _faced(left[i:], right[j:], rest)
-
-
-def _apart(left: Sequence[Step], right: Sequence[Step]) -> list[AlignedRow]:
-    both = min(len(left), len(right))
-    rows = [AlignedRow(a, b, "other") for a, b in zip(left[:both], right[:both], strict=True)]
-    rows += [AlignedRow(step, None, "left") for step in left[both:]]
-    return rows + [AlignedRow(None, step, "right") for step in right[both:]]
 
 
 def _common(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[int, int]]:
@@ -474,7 +470,17 @@ def divergence(rows: Sequence[AlignedRow], left_out: bool = False) -> Divergence
     if n is not None:
         place, shared = _place(rows, n), min(private[n].values(), default=0.0)
         touched = [frozenset(file for step in side for file in step.files) for side in sides]
-        unsure = _unsure(rows[n], basis, shared, sides, left_out)
+        row = rows[n]
+        opaque = max(sum(step.is_opaque for step in side) / len(side) if side else 0.0 for side in sides)
+        edited = {deed[0] for step in (row.left, row.right) if step is not None for deed in step.deeds}
+        reasons = [
+            "the trace does not say what many steps were about" if opaque >= OPAQUE else "",
+            "the other run does some of it, too" if shared >= SOME else "",
+            "which lines were changed is not recorded" if basis == "change" and "edited" in edited else "",
+            "neither changed a file" if basis == "course" else "",
+            "the runs are too long to be aligned whole" if left_out else "",
+        ]
+        unsure = "; ".join(filter(None, reasons))
         parting = DivergencePoint(
             place=place,
             basis=basis,
@@ -531,19 +537,6 @@ def _private(row: AlignedRow, did: Sequence[frozenset[Operation]]) -> dict[str, 
         ):
             shares[name] = share
     return shares
-
-
-def _unsure(row: AlignedRow, basis: Basis, shared: float, sides: Sequence[Sequence[Step]], left_out: bool) -> str:
-    opaque = max(sum(step.is_opaque for step in side) / len(side) if side else 0.0 for side in sides)
-    edited = {deed[0] for step in (row.left, row.right) if step is not None for deed in step.deeds}
-    reasons = [
-        "the trace does not say what many steps were about" if opaque >= OPAQUE else "",
-        "the other run does some of it, too" if shared >= SOME else "",
-        "which lines were changed is not recorded" if basis == "change" and "edited" in edited else "",
-        "neither changed a file" if basis == "course" else "",
-        "the runs are too long to be aligned whole" if left_out else "",
-    ]
-    return "; ".join(filter(None, reasons))
 
 
 def _side(rest: Sequence[Step], elsewhere: frozenset[str]) -> Side:

@@ -283,19 +283,34 @@ def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
     turns = [(rate, of_base[rate.turn]) for rate in yours.negative_by_turn if rate.turn in of_base]
     of_measure = {spread.signal: spread for spread in base.measures}
     pairs = [(spread, of_measure[spread.signal]) for spread in yours.measures if spread.signal in of_measure]
-    return Outcome(
-        [_size(yours, base, command), _furthest_turn(turns, yours, base, command), _furthest_measure(pairs, command)],
-        [_measures_table(pairs), _turns_table(turns)],
-        [_turns_chart(turns), _measures_chart(pairs)],
-        _limits(yours, base, pairs),
-    )
-
-
-def _size(yours: Baseline, base: Baseline, command: str) -> Finding:
     of = "sessions of the baseline"
     note = f"in {base.places:,} places; yours: {yours.sessions:,} sessions in {yours.places:,} places"
     size = count(base.sessions, base.sessions, evidence=_ELSEWHERE)
-    return size.finding("baseline.sessions", of.capitalize(), of, note, unit="sessions", command=command)
+    limits = [
+        "A gap to the baseline is one of tasks, agents and people as much as of you. Its intervals take sessions as"
+        " independent, and of many gaps the largest is large by chance too."
+    ]
+    for baseline, whose in ((base, "the baseline's"), (yours, "your")):
+        if baseline.largest_place is not None and baseline.largest_place > DOMINANT:
+            limits.append(f"{baseline.largest_place:.0%} of {whose} sessions whose place is known lie in one place.")
+    if yours.negative_by_turn and base.negative_by_turn and yours.labels_mark != base.labels_mark:
+        limits.append(
+            "Your sentiment labels and the baseline's are of different labellers or prompts: a gap may be theirs. Two"
+            " labellers of one data set agreed with a kappa of 0.43 (agent-traces)."
+        )
+    others = [MEASURES[mine.signal][0] for mine, other in pairs if mine.version != other.version]
+    if others:
+        limits.append(f"Measured otherwise here than in the baseline, and not compared: {', '.join(others)}.")
+    return Outcome(
+        [
+            size.finding("baseline.sessions", of.capitalize(), of, note, unit="sessions", command=command),
+            _furthest_turn(turns, yours, base, command),
+            _furthest_measure(pairs, command),
+        ],
+        [_measures_table(pairs), _turns_table(turns)],
+        [_turns_chart(turns), _measures_chart(pairs)],
+        limits,
+    )
 
 
 def _furthest_turn(turns: list[tuple[Rate, Rate]], yours: Baseline, base: Baseline, command: str) -> Finding:
@@ -485,22 +500,3 @@ def _measures_chart(pairs: list[tuple[Spread, Spread]]) -> Chart | None:
         of="of your sessions at most",
         note=f"the baseline's n = {most:,} at most; {INTERVAL_NOTE}",
     )
-
-
-def _limits(yours: Baseline, base: Baseline, pairs: list[tuple[Spread, Spread]]) -> list[str]:
-    limits = [
-        "A gap to the baseline is one of tasks, agents and people as much as of you. Its intervals take sessions as"
-        " independent, and of many gaps the largest is large by chance too."
-    ]
-    for baseline, whose in ((base, "the baseline's"), (yours, "your")):
-        if baseline.largest_place is not None and baseline.largest_place > DOMINANT:
-            limits.append(f"{baseline.largest_place:.0%} of {whose} sessions whose place is known lie in one place.")
-    if yours.negative_by_turn and base.negative_by_turn and yours.labels_mark != base.labels_mark:
-        limits.append(
-            "Your sentiment labels and the baseline's are of different labellers or prompts: a gap may be theirs. Two"
-            " labellers of one data set agreed with a kappa of 0.43 (agent-traces)."
-        )
-    others = [MEASURES[mine.signal][0] for mine, other in pairs if mine.version != other.version]
-    if others:
-        limits.append(f"Measured otherwise here than in the baseline, and not compared: {', '.join(others)}.")
-    return limits

@@ -25,7 +25,7 @@ from agentsignals.questions.compare.attempts import (
     outcome_rule,
     queries,
 )
-from agentsignals.questions.compare.attempts import UNKNOWN_TREATMENTS as NOBODY
+from agentsignals.questions.compare.attempts import NOT_RECORDED as NOBODY
 from agentsignals.questions.compare.candidate import task_key
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Question, Row

@@ -39,7 +39,20 @@ class TopicPrompts:
     def __init__(self, rows: Sequence[Row], places: dict[str, str]) -> None:
         self.left_out: Counter[str] = Counter()
         prompts = self._cleaned(rows, places)
-        self.prompts = self._capped(self._sized(_without_names(prompts)))
+        # Remove words of the project's name from its prompts, unless two other projects use them too.
+        vocabularies: defaultdict[str, set[str]] = defaultdict(set)
+        for prompt in prompts:
+            vocabularies[prompt.place].update(words_of(prompt.text))
+        used = Counter(chain.from_iterable(vocabularies.values()))  # by so many places
+        names: dict[str, set[str]] = {}
+        for place, words_here in vocabularies.items():
+            named = words_here.intersection(words_of(_NO_LETTERS.sub(" ", place)))
+            names[place] = {word for word in named if used[word] <= 2}
+        for prompt in prompts:
+            if of_place := names[prompt.place]:
+                words = prompt.text.split()
+                prompt.text = " ".join(word for word in words if not of_place.intersection(words_of(word)))
+        self.prompts = self._capped(self._sized(prompts))
 
     def _cleaned(self, rows: Sequence[Row], places: dict[str, str]) -> list[Prompt]:
         prompts = []
@@ -93,20 +106,3 @@ def plain_prompt(text: str) -> str:
     """Remove code, quotations, addresses, paths, identifiers, mentions and numbers; return one line."""
     plain = _BRACKETS.sub(" ", _ADDRESS.sub(" ", prose(text, [], [])))
     return " ".join([word for word in plain.split() if not _NAME.search(word.rstrip(".,:;!?"))])
-
-
-def _without_names(prompts: list[Prompt]) -> list[Prompt]:
-    """Remove words of the project's name from its prompts, unless two other projects use them too."""
-    vocabularies: defaultdict[str, set[str]] = defaultdict(set)
-    for prompt in prompts:
-        vocabularies[prompt.place].update(words_of(prompt.text))
-    used = Counter(chain.from_iterable(vocabularies.values()))  # by so many places
-    names: dict[str, set[str]] = {}
-    for place, words_here in vocabularies.items():
-        named = words_here.intersection(words_of(_NO_LETTERS.sub(" ", place)))
-        names[place] = {word for word in named if used[word] <= 2}
-    for prompt in prompts:
-        if of_place := names[prompt.place]:
-            words = prompt.text.split()
-            prompt.text = " ".join(word for word in words if not of_place.intersection(words_of(word)))
-    return prompts

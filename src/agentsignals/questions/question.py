@@ -208,14 +208,17 @@ class Study(Question, frozen=True, kw_only=True):
 
     def run(self, inputs: Inputs) -> Outcome:
         """Return the study's result, each finding with the versions it rests on, without empty tables and charts."""
+        from agentsignals.signals.catalog import caption  # noqa: PLC0415  (reading kept findings must not load the signals)
+
         outcome = self.function(inputs)
+        named = sorted({path for sql in self.queries.values() for path in SIGNAL_PATH.findall(sql)})
         return replace(
             outcome,
             findings=[_stamped(finding, inputs, self.name) for finding in outcome.findings],
             tables=[table for table in outcome.tables if table.rows],
             charts=[chart for chart in outcome.charts if chart is not None],
             limits=list(self.limits if outcome.limits is None else outcome.limits),
-            validation=_validation(self.queries.values()),
+            validation={path: words for path in named if (words := caption(path))},
         )
 
 
@@ -237,20 +240,13 @@ def _stamped(finding: Finding, inputs: Inputs, study: str) -> Finding:
     if inputs.context:
         for verb in ("query", "report"):
             command = command.replace(f"agentsignals {verb} ", f"agentsignals {verb} --context {inputs.context} ", 1)
-    from agentsignals.signals.catalog import caption  # noqa: PLC0415  (reading kept findings must not load the signals)
+    from agentsignals.signals.catalog import caption  # noqa: PLC0415  (as above)
     from agentsignals.stats.validation import misleads  # noqa: PLC0415
 
     captions = (caption(path, finding.classes) for path in finding.signals)
     validation = finding.validation or "; ".join(filter(None, captions))
     headline = finding.headline and not any(misleads(path, finding.classes) for path in finding.signals)
     return replace(finding, versions=versions, command=command, validation=validation, headline=headline)
-
-
-def _validation(queries: Iterable[str]) -> dict[str, str]:
-    from agentsignals.signals.catalog import caption  # noqa: PLC0415  (as above)
-
-    named = sorted({path for sql in queries for path in SIGNAL_PATH.findall(sql)})
-    return {path: words for path in named if (words := caption(path))}
 
 
 # -- evidence: the sessions that a figure counts, collected only while somebody asks ----------------------------------

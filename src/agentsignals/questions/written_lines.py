@@ -287,7 +287,7 @@ REPLAYED, SURE, RECORDED = "replayed", "replayed_sure", "recorded"
 """Attributions: by replay; by replay with shell-written lines as unknown; as recorded by the collector."""
 _LINES = ("agent_lines", "shell_lines", "human_lines", "unknown_lines", "nobody_lines")
 OWNERS = ("agent", "human", "unknown", "nobody", "context")
-MODES_WEAKNESS_RATES = ("human_only", "collaborative", "vibe", "unknown")
+SCANNED_MODES = ("human_only", "collaborative", "vibe", "unknown")
 ALL, CODE = "all", "code"
 """All files scanned, or only those that are no tests, samples or examples."""
 
@@ -346,18 +346,14 @@ def _by_owner(attribution: str, files: str, scans: list[Row], findings: list[Row
     groups: dict[str, list[Row]] = defaultdict(list)
     for finding in findings:
         if finding["change"] == "introduced":
-            groups[_owner(finding, attribution)].append(finding)
+            inferred = attribution == SURE and finding["tag"] == "agent_shell"
+            groups[("unknown" if inferred else str(finding["owner"]))].append(finding)
     for owner in OWNERS:
         rate = _empty(attribution, "owner", owner, files)
         _counted(rate, scans, groups[owner], _lines_of(owner, attribution))
         if rate.lines or rate.introduced:
             rate.fixed = rate.fixed_rate = rate.fixed_low = rate.fixed_high = None
             yield rate
-
-
-def _owner(finding: Row, attribution: str) -> str:
-    inferred = attribution == SURE and finding["tag"] == "agent_shell"
-    return "unknown" if inferred else str(finding["owner"])
 
 
 def _lines_of(owner: str, attribution: str) -> Callable[[Row], int]:
@@ -371,7 +367,7 @@ def _lines_of(owner: str, attribution: str) -> Callable[[Row], int]:
 
 
 def _by_mode(attribution: str, column: str, files: str, scans: list[Row], findings: list[Row]) -> Iterator[Rate]:
-    for mode in MODES_WEAKNESS_RATES:
+    for mode in SCANNED_MODES:
         of = [s for s in scans if s[column] == mode]
         those = [f for f in findings if f[column] == mode]
         if of:

@@ -149,7 +149,12 @@ def by_metric(sets: Sequence[Sequence[Figures]], everything: Sequence[Figures]) 
     `neg_pct_turn5` uses the labeller with most labels in `everything`. `first_message_pattern` is the share of first
     messages of another kind than the commonest.
     """
-    labeller = _labeller(everything)
+    labelled: dict[str, tuple[int, int]] = {}
+    for session in everything:
+        for name, (n, at, _, _) in session["felt"].items():
+            labels, last = labelled.get(name, (0, 0))
+            labelled[name] = labels + n, max(last, at)
+    labeller = main_labeller(labelled)
     together = [pooled(sessions) for sessions in sets]
     mode = commonest_pattern(together)
     values = {"neg_pct_turn5": [_fifth(figures, labeller) for figures in together]}
@@ -219,17 +224,11 @@ def spread(values: Sequence[float]) -> tuple[float, float | None] | None:
     mean = math.fsum(values) / len(values) if values else 0.0
     if len(values) < FEWEST_SETS or not mean:
         return None
-    return _deviation(values, mean) / abs(mean), _robust(values)
-
-
-def _deviation(values: Sequence[float], mean: float) -> float:
-    return math.sqrt(math.fsum([(v - mean) ** 2 for v in values]) / len(values))
-
-
-def _robust(values: Sequence[float]) -> float | None:
     middle = median(values)
     deviation = median([abs(v - middle) for v in values]) if middle else None
-    return NORMAL * deviation / abs(middle) if middle and deviation is not None else None
+    return math.sqrt(math.fsum([(v - mean) ** 2 for v in values]) / len(values)) / abs(mean), (
+        NORMAL * deviation / abs(middle) if middle and deviation is not None else None
+    )
 
 
 def _typical(name: str) -> Callable[[Figures], float | None]:
@@ -260,15 +259,6 @@ def _reads(figures: Figures) -> float | None:
 def _cost(figures: Figures) -> float | None:
     costs = figures["cost"]
     return math.fsum(costs) / len(costs) if costs else None
-
-
-def _labeller(sessions: Sequence[Figures]) -> str | None:
-    labelled: dict[str, tuple[int, int]] = {}
-    for session in sessions:
-        for name, (n, at, _, _) in session["felt"].items():
-            labels, last = labelled.get(name, (0, 0))
-            labelled[name] = labels + n, max(last, at)
-    return main_labeller(labelled)
 
 
 def _fifth(figures: Figures, labeller: str | None) -> float | None:

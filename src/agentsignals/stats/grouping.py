@@ -180,13 +180,13 @@ def _by_size(labels: list[int]) -> list[int]:
 # -- density clusters --------------------------------------------------------------------------------------------------
 
 
-DIMENSIONS_DENSITY = 5
+UMAP_DIMENSIONS = 5
 """UMAP dimensions (design/labels.md#topics); SWE-chat's 20 make no published difference."""
 NEIGHBOURS = 15
 """UMAP's default."""
 CORE = 5
 """HDBSCAN's `min_samples`, as in SWE-chat (design/attribution.md#topics-of-swe-chat)."""
-MISSING_DENSITY = Absent("backend_disabled", "umap")
+UMAP_MISSING = Absent("backend_disabled", "umap")
 
 
 class DensityGroups(Struct, frozen=True):
@@ -209,13 +209,13 @@ def dense_groups(points: Sequence[Sequence[float]], smallest: int, seed: int) ->
         return Absent("not_computable", f"{len(points)} are too few")
     umap = _umap()
     if umap is None:
-        return MISSING_DENSITY
+        return UMAP_MISSING
     from sklearn.cluster import HDBSCAN  # noqa: PLC0415  (a CPU second to load)
 
     with warnings.catch_warnings():  # on scattered points, equal points and threads: all of it expected here
         warnings.simplefilter("ignore")
         placed = umap.UMAP(
-            n_components=DIMENSIONS_DENSITY,
+            n_components=UMAP_DIMENSIONS,
             n_neighbors=NEIGHBOURS,
             min_dist=0.0,
             metric="cosine",

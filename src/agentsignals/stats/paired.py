@@ -223,7 +223,7 @@ LEVEL, POWER = 0.05, 0.8
 """The usual two-sided significance level and power."""
 RELEVANT_GAP = 0.10
 """Difference of rates that a comparison should be able to detect (this project's choice)."""
-_EXACT_UP_TO_POWER = 600
+_EXACT_CHANGES_UP_TO = 600
 """For more changed tasks the normal approximation is accurate to 2 % of the difference."""
 _MOST = 1 << 24
 """Larger numbers of tasks are never reported."""
@@ -322,7 +322,7 @@ def mcnemar_power(tasks: int, gap: float, discordance: float, level: float = LEV
     """
     if not 0 <= gap <= discordance + _ROUNDING or discordance > 1:
         raise ValueError("the difference is larger than the changes")
-    if tasks * discordance > _EXACT_UP_TO_POWER:
+    if tasks * discordance > _EXACT_CHANGES_UP_TO:
         error = NormalDist().inv_cdf(1 - level / 2)
         short = error * sqrt(discordance) - gap * sqrt(tasks)
         spread = sqrt(max(discordance - gap * gap, _ROUNDING))
@@ -346,7 +346,12 @@ def smallest_shown(tasks: int, discordance: float, level: float = LEVEL) -> floa
     """
     if least_one_way(tasks, level) is None:
         return None
-    return _first(lambda gap: mcnemar_power(tasks, gap, max(gap, discordance), level) >= POWER, 0.0, 1.0)
+    low, high = 0.0, 1.0
+    for _ in range(20):  # bisection
+        middle = (low + high) / 2
+        shown = mcnemar_power(tasks, middle, max(middle, discordance), level) >= POWER
+        low, high = (low, middle) if shown else (middle, high)
+    return high
 
 
 @lru_cache(maxsize=1024)
@@ -423,14 +428,6 @@ def _attempts_of(candidate: Arm, baseline: Arm, gap: float, spread: float, level
     return max(1, ceil(min(_MOST, each * noise / allowed)))
 
 
-def _first(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Find by bisection from where on it holds."""
-    for _ in range(20):
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
-
-
 # -- weighted regressions ----------------------------------------------------------------------------------------------
 
 
@@ -470,7 +467,8 @@ def weigh(gaps: Sequence[float], weight: float, p: float | None, *, single: bool
         ends = low / (1 - low) if low < 1 else None, high / (1 - high) if high < 1 else None
         tested: float | None = weighed_mcnemar(gained, lost, weight)
     else:
-        ends, tested = _ends(gaps), _tested(gaps, weight)
+        ends, enough = _ends(gaps), len(gaps) >= FEWEST_CLUSTERS
+        tested = two_sided(_errors_by_weight(gaps)(weight), len(gaps) - 1) if enough else None
     return WeightedGain(
         weight=weight,
         value=fmean(g if g > 0 else weight * g for g in gaps),
@@ -500,17 +498,13 @@ def _ends(gaps: Sequence[float]) -> tuple[float | None, float | None]:
     """Interval of the break-even weight (Fieller 1954)."""
     if len(gaps) < FEWEST_CLUSTERS:
         return None, None
-    far, errors = t_quantile(len(gaps) - 1), _errors_break_even(gaps)
+    far, errors = t_quantile(len(gaps) - 1), _errors_by_weight(gaps)
     low = _last(lambda weight: errors(weight) >= far, 0.0, _MOST_WEIGHT)
     high = _last(lambda weight: errors(weight) > -far, 0.0, _MOST_WEIGHT)
     return low, high if high < _MOST_WEIGHT * (1 - 1e-6) else None
 
 
-def _tested(gaps: Sequence[float], weight: float) -> float | None:
-    return two_sided(_errors_break_even(gaps)(weight), len(gaps) - 1) if len(gaps) >= FEWEST_CLUSTERS else None
-
-
-def _errors_break_even(gaps: Sequence[float]) -> Callable[[float], float]:
+def _errors_by_weight(gaps: Sequence[float]) -> Callable[[float], float]:
     """Standard errors between the weighted mean and 0, as a function of the weight."""
     n, ups, downs = len(gaps), [max(g, 0.0) for g in gaps], [max(-g, 0.0) for g in gaps]
     up, down = fsum(ups) / n, fsum(downs) / n

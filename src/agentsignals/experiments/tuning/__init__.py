@@ -347,7 +347,7 @@ def _tried(search: Search) -> list[CandidateStatus]:
     runs = Counter(search.candidate(run) for run in search.runs if run.phase == "search" and run.state == "ended")
     rows = []
     for candidate in runs:
-        outcomes = _outcomes(arms.get(candidate, {}))
+        outcomes = [outcome for outcomes in arms.get(candidate, {}).values() for outcome in outcomes]
         rows.append(
             CandidateStatus(
                 treatment=search.plan.treatment(candidate),
@@ -368,10 +368,6 @@ def _why(drop: Drop | None) -> str:
     return f"{drop.probability:.1%} likely to be better than the first"
 
 
-def _outcomes(arm: Arm) -> list[float]:
-    return [outcome for outcomes in arm.values() for outcome in outcomes]
-
-
 def _confirmed(winner: Arm, default: Arm) -> Confirmed:
     difference = paired(winner, default, yes_or_no=True)
     power = smallest_shown(difference.tasks, difference.discordance) if difference.discordance else None
@@ -390,12 +386,8 @@ def _answer(search: Search, ended: bool, winner: Candidate | None, confirmed: Co
             "default",
             "No better than the default: nothing tried is expected to do better, so nothing was confirmed.",
         )
-    return _confirmation(
-        treatment_text(search.plan.treatment(winner)), None if confirmed is None else confirmed.difference
-    )
-
-
-def _confirmation(name: str, difference: Paired | None) -> tuple[Verdict, str]:
+    name = treatment_text(search.plan.treatment(winner))
+    difference = None if confirmed is None else confirmed.difference
     if difference is None or difference.value is None:
         return "not shown", f"{name} came first in the search, and no held-out task has outcomes of it and the default."
     gap = f"{100 * difference.value:+.1f} points on {difference.tasks} held-out tasks"

@@ -7,7 +7,7 @@ failed attempts are retried, often under another limit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -15,12 +15,14 @@ from agentsignals.errors import UsageError
 from agentsignals.questions.compare.attempts import (
     ALL,
     MEASURES,
+    NOT_RECORDED,
     TIME,
     Attempt,
     OutcomeRule,
     also_differ,
     attempts_of,
     candidate_columns,
+    candidate_named,
     candidates,
     confounded_columns,
     decoded,
@@ -33,8 +35,6 @@ from agentsignals.questions.compare.attempts import (
     unrecorded,
     values_of,
 )
-from agentsignals.questions.compare.attempts import UNKNOWN_TREATMENTS as UNKNOWN
-from agentsignals.questions.compare.attempts import candidate_named as treatments_named
 from agentsignals.questions.compare.candidate import (
     Candidate,
     Estimate,
@@ -71,142 +71,106 @@ def warnings_of(  # noqa: PLR0913  (what a comparison is made of)
 ) -> list[str]:
     """Return warnings about a comparison, the most serious first."""
     first = [attempt for attempt in tried if attempt.index == 0]
-    changing = differing(first)
     return [
         *([CAVEAT] if rule.signal in _OF_AUDIT else []),
-        *_single(candidates, by, changing),
-        *_confounded(first, by, changing),
-        *_apart(pairs, {c for group in confounded_columns(first, changing) if set(group) & set(by) for c in group}),
-        *_names(candidates),
-        *_versions(first, by, changing),
-        *_pooled(candidates),
-        *_rule(rule, values, tried),
-        *_clocks(candidates),
-        *_missing(rule, candidates),
-        *_odd_trials(tried, candidates),
+        *_warnings_of_treatments(first, by, candidates, pairs),
+        *_warnings_of_outcomes(rule, values, tried, candidates),
     ]
 
 
-def _single(candidates: Sequence[Candidate], by: Sequence[str], changing: Sequence[str]) -> list[str]:
-    if len(candidates) != 1:
-        return []
-    other = [column for column in changing if column not in by]
-    more = f" What differs between its attempts: {_list(other)}; name one with --by." if other else ""
-    return [f"one candidate only, {candidates[0].name}: there is nothing to compare it with.{more}"]
-
-
-def _confounded(first: Sequence[Attempt], by: Sequence[str], changing: Sequence[str]) -> list[str]:
-    groups = [[c for c in group if c in by or not is_version(c)] for group in confounded_columns(first, changing)]
-    confounded = [group for group in groups if set(group) & set(by) and len(group) > 1]
-    return [f"{_list(g)} always change together: no difference can be laid to one of them." for g in confounded]
-
-
-def _apart(pairs: Sequence[Pair], named_columns: Collection[str]) -> list[str]:
-    """Treatments that two candidates never share, one sentence for all pairs with the same. `named_columns` are left
-    out."""
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for comparison in pairs:
-        columns = tuple(c for c in comparison.also_differ if c not in named_columns and not is_version(c))
-        if columns:
-            alike.setdefault(columns, []).append(comparison.candidate)
-    ranked = sorted(alike.items(), key=lambda pair: -len(pair[1]))
-    sentences = [
-        f"{_list(names)} {'differs' if len(names) == 1 else 'differ'} from the baseline in {_list(columns)}, too."
-        for columns, names in ranked[:_SENTENCES]
-    ]
-    left = sum(len(names) for _, names in ranked[_SENTENCES:])
-    return (
-        [*sentences, f"{left:,} more candidates differ from the baseline in other columns, too."] if left else sentences
-    )
-
-
-def _names(candidates: Sequence[Candidate]) -> list[str]:
-    """Providers and routers put folders before a model's name."""
+def _warnings_of_treatments(
+    first: Sequence[Attempt], by: Sequence[str], candidates: Sequence[Candidate], pairs: Sequence[Pair]
+) -> list[str]:
+    """Warn about what changes with the candidates, or within them."""
+    warnings: list[str] = []
+    changing = differing(first)
+    if len(candidates) == 1:
+        other = [column for column in changing if column not in by]
+        more = f" What differs between its attempts: {_list(other)}; name one with --by." if other else ""
+        warnings.append(f"one candidate only, {candidates[0].name}: there is nothing to compare it with.{more}")
+    confounded = confounded_columns(first, changing)
+    for columns in confounded:
+        together = [c for c in columns if c in by or not is_version(c)]
+        if set(together) & set(by) and len(together) > 1:
+            warnings.append(f"{_list(together)} always change together: no difference can be laid to one of them.")
+    # Treatments that two candidates never share, unless named above: one sentence for all pairs with the same.
+    named_columns = {c for group in confounded if set(group) & set(by) for c in group}
+    apart: dict[tuple[str, ...], list[str]] = {}
+    for pair in pairs:
+        if never_shared := tuple(c for c in pair.also_differ if c not in named_columns and not is_version(c)):
+            apart.setdefault(never_shared, []).append(pair.candidate)
+    ranked = sorted(apart.items(), key=lambda entry: -len(entry[1]))
+    for never_shared, names in ranked[:_SENTENCES]:
+        verb = "differs" if len(names) == 1 else "differ"
+        warnings.append(f"{_list(names)} {verb} from the baseline in {_list(never_shared)}, too.")
+    if left := sum(len(names) for _, names in ranked[_SENTENCES:]):
+        warnings.append(f"{left:,} more candidates differ from the baseline in other columns, too.")
+    # Providers and routers put folders before a model's name.
     alike: dict[str, list[str]] = {}
     for candidate in candidates:
         alike.setdefault(candidate.name.lower().rpartition("/")[2], []).append(candidate.name)
-    return [
-        f"{' and '.join(_cut(name) for name in names[:_LISTED])} end alike: one under several names? Then its tasks are"
-        " split between them."
+    warnings += [
+        f"{' and '.join(_cut(name) for name in names[:_LISTED])} end alike: one under several names? Then its tasks"
+        " are split between them."
         for names in alike.values()
         if len(names) > 1
     ][:_SENTENCES]
-
-
-def _versions(first: Sequence[Attempt], by: Sequence[str], changing: Sequence[str]) -> list[str]:
-    differing_versions = []
-    for column in changing:
-        if is_version(column) and column not in by:
-            values = sorted(v if v is not None else "not recorded" for v in values_of(first, column))
-            differing_versions.append(f"{column} ({_list(values)})")
-    if not differing_versions:
-        return []
-    return [
-        f"attempts were run or judged by different versions: {'; '.join(differing_versions)}."
-        " Rates may differ for that alone."
+    versions = [
+        f"{column} ({_list(sorted(v if v is not None else 'not recorded' for v in values_of(first, column)))})"
+        for column in changing
+        if is_version(column) and column not in by
     ]
+    if versions:
+        warnings.append(
+            f"attempts were run or judged by different versions: {'; '.join(versions)}."
+            " Rates may differ for that alone."
+        )
+    mixed = Counter(c for candidate in candidates for c in candidate.pooled if not is_version(c))
+    if mixed:
+        columns = [f"{c} (in {n} of {len(candidates)})" for c, n in mixed.most_common()]
+        warnings.append(f"candidates hold attempts that differ in {_list(columns)}: --by tells those apart.")
+    return warnings
 
 
-def _pooled(candidates: Sequence[Candidate]) -> list[str]:
-    columns = Counter(c for candidate in candidates for c in candidate.pooled if not is_version(c))
-    if not columns:
-        return []
-    pooled_columns = [f"{c} (in {n} of {len(candidates)})" for c, n in columns.most_common()]
-    return [f"candidates hold attempts that differ in {_list(pooled_columns)}: --by tells those apart."]
-
-
-def _rule(rule: OutcomeRule, values: Sequence[Row], tried: Sequence[Attempt]) -> list[str]:
+def _warnings_of_outcomes(
+    rule: OutcomeRule, values: Sequence[Row], tried: Sequence[Attempt], candidates: Sequence[Candidate]
+) -> list[str]:
+    """Warn about outcomes, times and tasks that are missing or not comparable."""
+    warnings: list[str] = []
     ids = {attempt.session_id for attempt in tried}
-    values_of_rule = [
+    stated = [
         decoded(row["value"])
         for row in values
         if row["signal"] == rule.signal and not row["absent"] and row["session_id"] in ids
     ]
     if rule.name == "reward":
-        partial = sum(isinstance(value, int | float) and value not in (0, 1) for value in values_of_rule)
-        return [f"{partial:,} rewards are neither 0 nor 1 and count as not solved; --outcome 'reward>=0.5' sets another"
-                " bar."] if partial else []  # fmt: skip
-    if rule.test == "=" and not any(attempt.outcome for attempt in tried):
-        labels = Counter(str(value) for value in values_of_rule)
-        labels_text = f"; what there is: {_list([name for name, _ in labels.most_common()])}" if labels else ""
-        return [f"no attempt has {rule.name}{labels_text}."]
-    return []
-
-
-def _clocks(candidates: Sequence[Candidate]) -> list[str]:
+        if partial := sum(isinstance(value, int | float) and value not in (0, 1) for value in stated):
+            warnings.append(
+                f"{partial:,} rewards are neither 0 nor 1 and count as not solved; --outcome 'reward>=0.5' sets another"
+                " bar."
+            )
+    elif rule.test == "=" and not any(attempt.outcome for attempt in tried):
+        labels = [name for name, _ in Counter(map(str, stated)).most_common()]
+        warnings.append(f"no attempt has {rule.name}{f'; what there is: {_list(labels)}' if labels else ''}.")
     clocks = Counter(clock for candidate in candidates for clock in candidate.took[TIME].clocks)
-    if len(clocks) < 2:
-        return []
-    counted = [f"{clock or 'not said'} (in {n} of {len(candidates)})" for clock, n in clocks.most_common()]
-    return [f"wall times are of several clocks, and not alike: {_list(counted)}."]
-
-
-def _missing(rule: OutcomeRule, candidates: Sequence[Candidate]) -> list[str]:
-    candidates_missing = []
+    if len(clocks) > 1:
+        counted = [f"{clock or 'not said'} (in {n} of {len(candidates)})" for clock, n in clocks.most_common()]
+        warnings.append(f"wall times are of several clocks, and not alike: {_list(counted)}.")
+    missing = []
     for candidate in candidates:
-        missing = sum(candidate.absent.values())
-        tried = candidate.first.n + missing + sum(candidate.infrastructure.values())
-        if missing > MOST_MISSING * tried:
-            reason = next(iter(candidate.absent))
-            candidates_missing.append(f"{candidate.name}: {missing:,} of {tried:,} ({_cut(reason)})")
-    if not candidates_missing:
-        return []
-    return [
-        f"first attempts without an outcome ({rule.name}) are left out of its rate: {_list(candidates_missing, '; ')}."
-    ]
-
-
-def _odd_trials(tried: Sequence[Attempt], candidates: Sequence[Candidate]) -> list[str]:
-    sentences = []
-    retries = sum(candidate.without_first for candidate in candidates)
-    if retries:
-        sentences.append(
-            f"{retries:,} trials have no first attempt under the same candidate: only their retries count."
+        absent = sum(candidate.absent.values())
+        of = candidate.first.n + absent + sum(candidate.infrastructure.values())
+        if absent > MOST_MISSING * of:
+            missing.append(f"{candidate.name}: {absent:,} of {of:,} ({_cut(next(iter(candidate.absent)))})")
+    if missing:
+        warnings.append(
+            f"first attempts without an outcome ({rule.name}) are left out of its rate: {_list(missing, '; ')}."
         )
-    nowhere = sum(attempt.task is None for attempt in tried)
-    if nowhere:
-        sentences.append(f"{nowhere:,} of {len(tried):,} attempts record no task, and are matched with none.")
-    return sentences
+    if retries := sum(candidate.without_first for candidate in candidates):
+        warnings.append(f"{retries:,} trials have no first attempt under the same candidate: only their retries count.")
+    if nowhere := sum(attempt.task is None for attempt in tried):
+        warnings.append(f"{nowhere:,} of {len(tried):,} attempts record no task, and are matched with none.")
+    return warnings
 
 
 def _list(words: Iterable[str], between: str = ", ") -> str:
@@ -293,7 +257,9 @@ class Arms(Struct, frozen=True, kw_only=True):
     @property
     def common(self) -> frozenset[str] | None:
         """Tasks that all candidates tried. None if all tried the same tasks."""
-        return _common(list(self.tasks.values()))
+        tasks = list(self.tasks.values())
+        shared = frozenset.intersection(*tasks) if tasks else frozenset()
+        return shared if any(each != shared for each in tasks) else None
 
     def shared(self, name: str) -> list[Attempt]:
         """Return a candidate's first attempts at the common tasks, or all if there are none."""
@@ -356,7 +322,7 @@ def compare(
         )
         for name, attempts in groups.items()
     ]
-    base = treatments_named(baseline, list(groups)) if baseline is not None else _usual(described_candidates)
+    base = candidate_named(baseline, list(groups)) if baseline is not None else _usual(described_candidates)
     pairs = _pairs(whole, base, changing, yes_or_no=rule.yes_or_no, weight=regression_weight)
     return Comparison(
         outcome=rule.name,
@@ -420,7 +386,7 @@ def arms(rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (
 
 def _recorded(tried: list[Attempt], columns: Sequence[str], baseline: str | None) -> list[Attempt]:
     """Attempts with a recorded candidate, or all if the unrecorded ones are the baseline."""
-    if baseline == UNKNOWN:
+    if baseline == NOT_RECORDED:
         return tried
     recorded = [attempt for attempt in tried if not unrecorded(attempt, columns)]
     if tried and not recorded:
@@ -429,11 +395,6 @@ def _recorded(tried: list[Attempt], columns: Sequence[str], baseline: str | None
             "--by compares by another column; --treatments FILE says it of folders.",
         )
     return recorded
-
-
-def _common(tasks: Sequence[frozenset[str]]) -> frozenset[str] | None:
-    shared = frozenset.intersection(*tasks) if tasks else frozenset()
-    return shared if any(each != shared for each in tasks) else None
 
 
 LEAST_WEIGHT, MOST_WEIGHT = 0.001, 1000.0

@@ -318,8 +318,8 @@ def _text(value: Any) -> str:
 # -- treatments and candidates -----------------------------------------------------------------------------------------
 
 
-UNKNOWN_TREATMENTS = "not recorded"
-_SHORT_TREATMENTS = {"model": "model_id", "agent": "agent_type", "run": "run_id"}
+NOT_RECORDED = "not recorded"
+SHORT_NAMES = {"model": "model_id", "agent": "agent_type", "run": "run_id"}
 _FIRST = ("model_id", "agent_type", "condition", "attempt1_tool_cap", "retry_tool_cap")
 """Preferred columns where several distinguish the same candidates."""
 _REPETITION = frozenset(("epoch", "epochs", "seed", "sample", "sample_index", "run_id"))
@@ -357,7 +357,7 @@ def candidate_columns(tried: Sequence[Attempt], asked: Sequence[str]) -> list[st
     UsageError, with the available columns, for an unknown one.
     """
     if asked:
-        wanted = list(dict.fromkeys(_SHORT_TREATMENTS.get(name, name) for name in asked))
+        wanted = list(dict.fromkeys(SHORT_NAMES.get(name, name) for name in asked))
         recorded = {name for attempt in tried for name in attempt.treatment}
         missing = [name for name in wanted if name not in recorded]
         if missing:
@@ -478,7 +478,7 @@ def _candidate_name(key: tuple[str | None, ...], by: Sequence[str]) -> Name:
     """The value of a single column; of several, those recorded, with the column's name where needed."""
     filled = [(column, _cut(value, _LONGEST_VALUE)) for column, value in zip(by, key, strict=True) if value is not None]
     parts = [value if len(by) == 1 or column in _PLAIN else f"{column}={value}" for column, value in filled]
-    return _cut(" · ".join(parts) or UNKNOWN_TREATMENTS, _LONGEST_NAME)
+    return _cut(" · ".join(parts) or NOT_RECORDED, _LONGEST_NAME)
 
 
 def _cut(text: str, most: int) -> str:

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from msgspec import Struct
 
-from agentsignals.questions.compare.attempts import MEASURES, TIME, Attempt
+from agentsignals.questions.compare.attempts import MEASURES, SHORT_NAMES, TIME, Attempt
 from agentsignals.questions.estimates import median_interval as clustered_median_interval
 from agentsignals.stats.intervals import (
     FEWEST_CLUSTERS,
@@ -306,7 +306,6 @@ _NO_LIMIT = re.compile(r"connections|samples|tasks|workers|subprocesses|sandboxe
 """Names about concurrency, which limits no attempt."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _TIME, _FACTOR = "timeout_s", "multiplier"
-_SHORT = {"model": "model_id", "agent": "agent_type", "run": "run_id"}
 _LISTED = 3
 
 Values = frozenset[str]
@@ -325,7 +324,7 @@ def mismatches(
     """
     if base is None:
         return []
-    wanted = {_SHORT.get(name, name) for name in asked}
+    wanted = {SHORT_NAMES.get(name, name) for name in asked}
     columns = [c for c in changing if _is_guarded(c) and c not in wanted]
     if _TIME in wanted or all(_TIME in a.treatment for attempts in first.values() for a in attempts):
         columns = [c for c in columns if _FACTOR not in c]  # the limit has it in it

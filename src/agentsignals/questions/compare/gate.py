@@ -305,7 +305,12 @@ def _check(condition: str, terms: Sequence[Term], sides: _Sides, by_value: bool)
 
 def _judged(term: Term, sides: _Sides, by_value: bool) -> tuple[Verdict, str]:
     if term.name not in FIGURES:
-        return _judged_word(term, sides.conclusion)
+        conclusion = sides.conclusion
+        if conclusion is None:
+            return "cannot tell", f"{term.text}: there is no baseline to hold it against"
+        if conclusion.word == "too few":
+            return "cannot tell", conclusion.sentence
+        return "met" if (conclusion.word == term.name) == (term.sign == "is") else "not met", conclusion.sentence
     figure = FIGURES[term.name]
     name, bound = term.name, _exact(term.offset)
     against = f"{term.offset:g}"
@@ -324,7 +329,9 @@ def _judged(term: Term, sides: _Sides, by_value: bool) -> tuple[Verdict, str]:
             why = _not_alike(name, sides)
             if why or sides.base is None:
                 return "cannot tell", f"{name}: {why}"
-            bound = _scaled(figure.of_candidate(sides.base), term)
+            base = figure.of_candidate(sides.base)
+            value, low, high = (None if end is None else term.factor * end + term.offset for end in base[:3])
+            bound = Range(value, low, high, base.why)
             against = _shown(bound)
     if by_value:
         asked, bound = _narrowed(asked), _narrowed(bound)
@@ -340,19 +347,6 @@ def _not_alike(name: str, sides: _Sides) -> str:
     if name.startswith(TIME) and sides.candidate.took[TIME].clocks != sides.base.took[TIME].clocks:
         return "candidate and baseline were timed by different clocks"
     return ""
-
-
-def _judged_word(term: Term, conclusion: Conclusion | None) -> tuple[Verdict, str]:
-    if conclusion is None:
-        return "cannot tell", f"{term.text}: there is no baseline to hold it against"
-    if conclusion.word == "too few":
-        return "cannot tell", conclusion.sentence
-    return "met" if (conclusion.word == term.name) == (term.sign == "is") else "not met", conclusion.sentence
-
-
-def _scaled(base: Range, term: Term) -> Range:
-    value, low, high = (None if end is None else term.factor * end + term.offset for end in base[:3])
-    return Range(value, low, high, base.why)
 
 
 def _narrowed(range_: Range) -> Range:

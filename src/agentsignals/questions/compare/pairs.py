@@ -339,7 +339,7 @@ def _undecided(pair: Pair, names: tuple[str, str], yes_or_no: bool, good: bool) 
         sure = f", {weight_text(weighed.low)} to {weight_text(weighed.high)} at 95%" if weighed.low is not None else ""
         return (
             f"{names[0]} differs from {names[1]} ({difference} on {_tasks(p.tasks)}, {_counts(pair, good)};"
-            f" {_p_conclusion(pair)}), but with a regression counted {weighed.weight:g} times"
+            f" {_p_text(pair)}), but with a regression counted {weighed.weight:g} times"
             f" neither is shown to be worth more:"
             f" it evens out at {weight_text(weighed.break_even)} gains for each{sure}."
         )
@@ -348,7 +348,7 @@ def _undecided(pair: Pair, names: tuple[str, str], yes_or_no: bool, good: bool) 
         ends = f"; anything from {gap_text(p.low, yes_or_no)} to {gap_text(p.high, yes_or_no)} fits what was seen"
     first = (
         f"Neither {names[0]} nor {names[1]} is shown to be {'better' if good else 'higher'} on {_tasks(p.tasks)}"
-        f" ({_counts(pair, good)}; {_p_conclusion(pair)}): the difference is {difference}{ends}."
+        f" ({_counts(pair, good)}; {_p_text(pair)}): the difference is {difference}{ends}."
     )
     return f"{first} {_able(power, p, yes_or_no)}" if power is not None else first
 
@@ -375,7 +375,7 @@ def _able(power: Power, compared: Paired, yes_or_no: bool) -> str:
 def _decided(pair: Pair, names: tuple[str, str], yes_or_no: bool, word: Word) -> str:
     p, weighed = pair.paired, pair.weighed
     ends = f" ({gap_text(p.low, yes_or_no)} to {gap_text(p.high, yes_or_no)})" if p.low is not None else ""
-    is_so, sure = f"{names[0]} is {word} than {names[1]}", _p_conclusion(pair)
+    is_so, sure = f"{names[0]} is {word} than {names[1]}", _p_text(pair)
     if weighed is not None and weighed.weight != 1:
         is_so = f"With a regression counted {weighed.weight:g} times {is_so}"
         sure += f", weighted {pair.weighed_p_adjusted:.2g}"
@@ -408,7 +408,7 @@ def _unless(weighed: WeightedGain, word: Word) -> str:
     return f"It is, unless a regression costs more than {weight_text(weighed.break_even)} gains{sure}."
 
 
-def _p_conclusion(pair: Pair) -> str:
+def _p_text(pair: Pair) -> str:
     adjusted = f", {pair.p_adjusted:.2g} among all candidates" if pair.p_adjusted != pair.paired.p else ""
     return f"p {pair.paired.p:.2g}{adjusted}"
 

@@ -174,6 +174,28 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     groups = _together(near) if mixed[chosen] >= FEWEST_CLUSTERS else []
     without = "" if fit else "not asked for"
     without = without or too_few(attempts) or ("" if models.available() else _SKLEARN)
+    warnings = [
+        "a signal of the whole attempt may be what failing does (longer runs, more retries of a call), not what makes"
+        " it fail: correlation, not cause"
+    ]
+    if chosen == "task":
+        warnings.append(
+            "pairs are of one task but of different treatments: their means are taken off, what a treatment does at"
+            " some tasks alone is not"
+        )
+    tried = [attempt for group in arms.first.values() for attempt in group]
+    changing = differing(tried)
+    inside = {c for group in arms.groups.values() for c in pooled(group, arms.columns, changing)}
+    hidden = sorted(c for c in inside if not is_version(c) and c != "effective_tool_cap")
+    if hidden and chosen == "treatment":
+        listed = ", ".join(hidden[:_LISTED]) + (" …" if len(hidden) > _LISTED else "")
+        warnings.append(f"attempts under one treatment differ in {listed} all the same: --by tells these apart")
+    if not enough_for_near_copies(attempts):
+        warnings.append(f"fewer than {FEWEST} solved or failed: a signal that copies the outcome can't be told")
+    reasons = Counter(t.reason for ts in arms.first.values() for t in ts if t.outcome == 0 and t.reason in _STOPS)
+    if reasons:
+        words = ", ".join(f"{n:,} by {reason}" for reason, n in reasons.most_common())
+        warnings.append(f"failed attempts that a limit ended ({words}) have more of what counts work, by the limit")
     result = Drivers(
         outcome=rule.name,
         by=arms.columns,
@@ -191,7 +213,7 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
         left_out=dict(left_out.most_common()),
         models=None if without else models.fit(attempts, asked, prompts, groups, chosen),
         without_models=without,
-        warnings=_warnings(attempts, arms, chosen),
+        warnings=warnings,
     )
     return replace(result, answer=_answer(result))
 
@@ -326,32 +348,6 @@ def _of_models(made: Drivers) -> list[str]:
         f" {added.brier:.3f}; by the best baseline, {baseline}, it is {(added.gain or 0) + added.brier:.3f}; no gain"
         f" can be shown{ends}."
     ]
-
-
-def _warnings(attempts: Sequence[VerifiedAttempt], arms: compare.Arms, within: Within) -> list[str]:
-    warnings = [
-        "a signal of the whole attempt may be what failing does (longer runs, more retries of a call), not what makes"
-        " it fail: correlation, not cause"
-    ]
-    if within == "task":
-        warnings.append(
-            "pairs are of one task but of different treatments: their means are taken off, what a treatment does at"
-            " some tasks alone is not"
-        )
-    tried = [attempt for group in arms.first.values() for attempt in group]
-    changing = differing(tried)
-    inside = {c for group in arms.groups.values() for c in pooled(group, arms.columns, changing)}
-    hidden = sorted(c for c in inside if not is_version(c) and c != "effective_tool_cap")
-    if hidden and within == "treatment":
-        listed = ", ".join(hidden[:_LISTED]) + (" …" if len(hidden) > _LISTED else "")
-        warnings.append(f"attempts under one treatment differ in {listed} all the same: --by tells these apart")
-    if not enough_for_near_copies(attempts):
-        warnings.append(f"fewer than {FEWEST} solved or failed: a signal that copies the outcome can't be told")
-    reasons = Counter(t.reason for ts in arms.first.values() for t in ts if t.outcome == 0 and t.reason in _STOPS)
-    if reasons:
-        words = ", ".join(f"{n:,} by {reason}" for reason, n in reasons.most_common())
-        warnings.append(f"failed attempts that a limit ended ({words}) have more of what counts work, by the limit")
-    return warnings
 
 
 _STOPS = ("time", "budget")
