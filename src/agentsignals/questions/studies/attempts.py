@@ -18,7 +18,7 @@ from agentsignals.questions.failure_map import (
     class_text,
     failure_map,
     passes_text,
-    queries,
+    question,
 )
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, Finding, Inputs, Kind, Outcome, Part, Row, Study, Table
@@ -540,7 +540,7 @@ FAILURES_STUDY = Study(
     order=362,
     title="Failures of eval runs",
     question="Why did attempts fail?",
-    queries={**_SQL["failures"], **queries()},
+    queries={**_SQL["failures"], **question().queries},
     function=_failures,
     context="eval",
 )
