@@ -1,26 +1,19 @@
-"""The threads of one family, each as a session."""
+"""Read Amp threads. The structs hold only the fields that are read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from typing import Any
 
-import msgspec
 from msgspec import Raw, Struct, field
 
 from agentsignals.changes.hunks import unified
-from agentsignals.formats import Input, Reading
 from agentsignals.formats.amp import PROFILE
-from agentsignals.formats.bounds import count as count_of
-from agentsignals.formats.bounds import whole
-from agentsignals.formats.builder import SessionBuilder, path_of_uri, repo_name
-from agentsignals.formats.documents import Snapshot, as_text, each, largest, tally
-from agentsignals.formats.documents import read as read_document
-from agentsignals.formats.edits import record_arguments
-from agentsignals.formats.records import UNREADABLE
-from agentsignals.model import MAIN, RAN, REPLAYED, Artifact, CallStatus, Session, Step, ToolCall, logged_iso, logged_ms
-
-# A thread of Amp as typed structs (design/formats.md#amp): only what is read.
+from agentsignals.formats.bounds import count, whole
+from agentsignals.formats.builder import path_of_uri, repo_name
+from agentsignals.formats.conversation import Document, DocumentReader
+from agentsignals.formats.documents import as_text
+from agentsignals.formats.records import decoded
+from agentsignals.model import MAIN, REPLAYED, CallStatus, Step, ToolCall, logged_iso, logged_ms
 
 
 class Problem(Struct, gc=False):
@@ -28,7 +21,7 @@ class Problem(Struct, gc=False):
 
 
 class Run(Struct, gc=False, kw_only=True):
-    """What became of a call; in `progress` what its subagent did."""
+    """The result of a call. `progress` holds the turns of its subagent."""
 
     status: str = ""
     result: Raw = Raw()
@@ -45,26 +38,21 @@ class Block(Struct, gc=False, kw_only=True):
     type: str = ""
     text: str | None = None
     thinking: str | None = None
-    id: str | None = None
-    name: str | None = None
+    id: str = ""
+    name: str = ""
     input: Raw = Raw()
-    toolUseID: str | None = None
+    toolUseID: str = ""
     run: Run = field(default_factory=Run)
-    args: BashArguments | None = None
+    args: BashArguments = field(default_factory=BashArguments)
     toolRun: Run | None = None
-    """Of a command that the person ran."""
+    """Result of a command that the person ran."""
     summary: Raw = Raw()
-
-
-BLOCKS = frozenset(
-    ("text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "manual_bash_invocation", "summary")
-)
 
 
 class State(Struct, gc=False):
     type: str | None = None
     stopReason: str | None = None
-    error: Problem | None = None
+    error: Problem = field(default_factory=Problem)
 
 
 class Usage(Struct, gc=False, kw_only=True):
@@ -131,37 +119,19 @@ class Relation(Struct, gc=False, kw_only=True):
     threadID: str | None = None
     type: str | None = None
     role: str | None = None
-    """What this thread is to the other one."""
+    """Role of this thread in the relation, such as `child`."""
 
 
-class Thread(Struct, kw_only=True):
-    id: str
-    messages: list[Raw] = []
+class Thread(Document, kw_only=True):
     created: object = None
     title: str | None = None
     env: Raw = Raw()
     meta: Raw = Raw()
-    relationships: list[Relation] = []
+    relationships: list[Relation] = field(default_factory=list)
     mainThreadID: str | None = None
-    """Of a subagent's thread."""
+    """Set in a subagent's thread."""
     forkPointIndex: int | None = None
-    """The last message that a fork copied from the thread it left."""
-    read: list[Message | None] = []
-    """`messages`, each decoded by itself; None for one that can't be read."""
-
-    @property
-    def initial(self) -> Initial:
-        try:
-            return msgspec.json.decode(self.env, type=Environment).initial if self.env else Initial()
-        except UNREADABLE:
-            return Initial()
-
-    @property
-    def traces(self) -> list[Trace]:
-        try:
-            return msgspec.json.decode(self.meta, type=Meta).traces if self.meta else []
-        except UNREADABLE:
-            return []
+    """Index of the last message that a fork copied from its origin."""
 
 
 class SubagentCall(Struct, gc=False, kw_only=True):
@@ -173,7 +143,7 @@ class SubagentCall(Struct, gc=False, kw_only=True):
 
 
 class SubagentTurn(Struct, gc=False, kw_only=True):
-    """An answer of a subagent with its calls."""
+    """One subagent message with its calls."""
 
     message: str | None = None
     tool_uses: list[SubagentCall]
@@ -190,38 +160,6 @@ class Result(Struct, gc=False, kw_only=True):
     stopReason: str | None = None
 
 
-_message = msgspec.json.Decoder(Message).decode
-_thread = msgspec.json.Decoder(Thread).decode
-_progress = msgspec.json.Decoder(list[SubagentTurn]).decode
-_result = msgspec.json.Decoder(Result | list[str] | str | None).decode
-
-
-def decode(data: memoryview | bytes, artifact: Artifact) -> Thread:
-    """A thread, message by message: one that is odd costs itself."""
-    thread = _thread(data)
-    thread.read, thread.messages = each(thread.messages, _message, artifact), []
-    return thread
-
-
-def subagent(run: Run) -> list[SubagentTurn]:
-    """What the subagent of a call did; nothing where it had none."""
-    try:
-        return _progress(run.progress) if run.progress else []
-    except UNREADABLE:
-        return []
-
-
-def result_of(raw: Raw) -> Result | str | None:
-    """A result, the lines of a list as a text; its own JSON where it is of no shape that is read."""
-    try:
-        result = _result(raw) if raw else None
-    except UNREADABLE:
-        result = []
-    if not isinstance(result, list):
-        return result
-    return "\n".join(result) or bytes(raw).decode("utf-8", "replace")
-
-
 _STATUS: dict[str, CallStatus] = {
     "done": "ok", "error": "error", "cancelled": "cancelled", "rejected-by-user": "rejected",
 }  # fmt: skip
@@ -229,37 +167,19 @@ _FEEDBACK = "This tool call was rejected by the user with feedback: "
 _BRANCH = "refs/heads/"
 
 
-def read(inputs: list[Input]) -> Reading:
-    """All files of one family; of several copies of a thread the fullest."""
-    return Reading([_Reader(snapshot).session() for snapshot in largest(_snapshots(inputs))])
+class Reader(DocumentReader[Thread, Message]):
+    profile, document_type, message_type = PROFILE, Thread, Message
+    part_types = frozenset(
+        ("text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "manual_bash_invocation",
+         "summary")
+    )  # fmt: skip
+    ended: int | None = None
+    """End time of the previous message's call, if it made exactly one."""
 
-
-def _snapshots(inputs: list[Input]) -> Iterator[Snapshot[Thread]]:
-    for source in inputs:
-        thread = read_document(source, partial(decode, artifact=source.artifact), "messages")
-        if thread is None:
-            continue
-        tally(source.artifact, "message", [None if m is None else m.role for m in thread.read])
-        yield Snapshot(source, thread, thread.id or source.artifact.artifact_id, len(thread.read))
-
-
-class _Reader:
-    """One session in the making."""
-
-    def __init__(self, snapshot: Snapshot[Thread]) -> None:
-        self.thread = snapshot.document
-        session = snapshot.source.session(snapshot.session_id, "amp", PROFILE.agent)
-        self.builder = SessionBuilder(session, PROFILE)
-        self._describe(session)
-        self.ends = {t.context.messageId: logged_iso(t.endTime) for t in self.thread.traces if t.name == "tools"}
-        """When the calls of a message had all ended."""
-        self.ended: int | None = None
-        """The same for the calls whose results come next, where it is one."""
-        self.touched: set[str] = set()
-        self.on = MAIN
-
-    def _describe(self, session: Session) -> None:
-        thread, initial = self.thread, self.thread.initial
+    def begin(self) -> None:
+        thread, session = self.document, self.session
+        initial = (decoded(thread.env, Environment) or Environment()).initial
+        self.is_subagent = thread.mainThreadID is not None
         session.title, session.started_at = thread.title, logged_ms(thread.created)
         session.agent_version = initial.platform.clientVersion
         began_it = (r.threadID for r in thread.relationships if r.role == "child" and r.type in ("fork", "handoff"))
@@ -268,146 +188,124 @@ class _Reader:
             ref = tree.repository.ref or ""
             session.repo = repo_name(tree.repository.url) or session.repo
             self.builder.where(path_of_uri(tree.uri), ref.removeprefix(_BRANCH) if ref.startswith(_BRANCH) else None)
+        traces = (decoded(thread.meta, Meta) or Meta()).traces
+        self.ends = {t.context.messageId: logged_iso(t.endTime) for t in traces if t.name == "tools"}
 
-    def session(self) -> Session:
-        copied = -1 if self.thread.forkPointIndex is None else self.thread.forkPointIndex
-        for n, message in enumerate(self.thread.read):
-            self.builder.line = n + 1
-            self.on = REPLAYED if n <= copied else MAIN
-            if message is not None:
-                self._message(message)
-        return self.builder.finish()
+    def take(self, message: Message) -> None:
+        copied = self.document.forkPointIndex
+        self.thread = REPLAYED if copied is not None and self.builder.line <= copied + 1 else MAIN
+        super().take(message)
 
-    def _message(self, message: Message) -> None:
-        at = logged_ms(message.meta.sentAt)
-        if message.role == "user":
-            self._user(message, at)
-        elif message.role == "assistant":
-            self._assistant(message)
-        elif message.role == "info":
-            for block in message.content:
-                self._told_by_program(block, at)
-        else:
-            self.builder.event("unknown", message.role or "message without a role", at, thread=self.on)
-        self.builder.unread((block.type for block in message.content), BLOCKS, at, self.on)
+    def at(self, message: Message) -> int | None:
+        return logged_ms(message.meta.sentAt)
 
-    def _user(self, message: Message, at: int | None) -> None:
-        """Results come first; with words of the person behind them where they spoke meanwhile."""
-        builder = self.builder
+    def types(self, message: Message) -> list[str]:
+        return [block.type for block in message.content]
+
+    def on_user(self, message: Message, at: int | None) -> None:
+        """Results come first; text that the person typed meanwhile follows."""
         for block in message.content:
             if block.type == "tool_result":
-                self._result(block.toolUseID or "", block.run, self.ended)
+                self.run(block.toolUseID, block.run, self.ended)
         text = "\n".join(block.text for block in message.content if block.type == "text" and block.text).strip()
-        kind = PROFILE.machine_kind(text)
-        if text and (kind or self.on != MAIN or self.thread.mainThreadID is not None):
-            builder.event(kind or "meta", text, at, thread=self.on)
-        elif text:
-            builder.turn("prompt", text, at)
-        elif any(block.type == "image" for block in message.content):
-            builder.turn("attachment", "", at)
+        self.prompt(text, at, attached=any(block.type == "image" for block in message.content))
         if message.interrupted:
-            builder.event("interrupt", "", at, thread=self.on)
+            self.event("interrupt", "", at)
 
-    def _told_by_program(self, block: Block, at: int | None) -> None:
-        builder = self.builder
-        if block.type == "manual_bash_invocation":
-            builder.event("user_shell", (block.args and block.args.cmd) or "", at, thread=self.on)
-            if block.toolRun is not None:
-                builder.event("command_output", _text(block.toolRun), at, thread=self.on)
-        elif block.type == "summary":
-            builder.event("compaction", "{}", at, thread=self.on)
-            builder.event("meta", bytes(block.summary).decode("utf-8", "replace"), at, thread=self.on)
-        elif block.text:
-            builder.event("meta", block.text, at, thread=self.on)
+    def on_info(self, message: Message, at: int | None) -> None:
+        for block in message.content:
+            if block.type == "manual_bash_invocation":
+                self.event("user_shell", block.args.cmd or "", at)
+                if block.toolRun is not None:
+                    self.event("command_output", _text(block.toolRun), at)
+            elif block.type == "summary":
+                self.event("compaction", "{}", at)
+                self.event("meta", bytes(block.summary).decode("utf-8", "replace"), at)
+            elif block.text:
+                self.event("meta", block.text, at)
 
-    def _assistant(self, message: Message) -> None:
-        builder, usage, state = self.builder, message.usage, message.state
-        at = logged_iso(usage.timestamp) if usage is not None else None
-        step = builder.step(None, usage.model if usage is not None else None, at, self.on)
+    def on_assistant(self, message: Message, _: int | None) -> None:
+        usage, state = message.usage or Usage(), message.state
+        at = logged_iso(usage.timestamp)
+        step = self.builder.step(None, usage.model, at, self.thread)
         if message.messageId is not None:
             step.message_id = str(message.messageId)
-        if usage is not None:
-            count(step, usage)
+        _count(step, usage)
         for block in message.content:
             if block.type in ("thinking", "redacted_thinking"):
-                builder.event("thinking", block.thinking or "", at, step, self.on)
+                self.event("thinking", block.thinking or "", at, step)
             elif block.type == "text" and (block.text or "").strip():
-                builder.event("text", block.text, at, step, self.on)
+                self.event("text", block.text, at, step)
             elif block.type == "tool_use":
-                self._call(block.id or "", block.name or "", block.input, at, step)
+                self.call(block.id, block.name, bytes(block.input), at, step)
         calls = sum(block.type == "tool_use" for block in message.content)
         self.ended = self.ends.get(message.messageId) if calls == 1 else None
         if state is not None:
             step.stop_reason = state.stopReason
             if state.type == "cancelled":
-                builder.event("interrupt", "", at, step, self.on)
+                self.event("interrupt", "", at, step)
             elif state.type == "error":
-                builder.event("api_error", (state.error and state.error.message) or "", at, step, self.on)
+                self.event("api_error", state.error.message or "", at, step)
 
-    def _call(self, call_id: str, name: str, arguments: Raw, at: int | None, step: Step) -> None:
-        self.builder.call(call_id, name, bytes(arguments) or b"{}", PROFILE.tool(name), at, step, step.thread)
-
-    def _result(self, call_id: str, run: Run, at: int | None) -> None:
-        builder = self.builder
-        for number, answer in enumerate(subagent(run)):
-            self._subagent(call_id, number, answer)
-        status, text = _STATUS.get(run.status), _text(run)
+    def run(self, call_id: str, run: Run, at: int | None) -> None:
+        """Record a call's result. Its subagent's turns go to a thread named after the call, without times."""
+        for number, answer in enumerate(decoded(run.progress, list[SubagentTurn]) or ()):
+            with self.aside(call_id):
+                step = self.builder.step(None, None, None, call_id)
+                if answer.message:
+                    self.event("text", answer.message, None, step)
+                for n, use in enumerate(answer.tool_uses):
+                    self.call(f"{call_id}#{number}.{n}", use.tool_name, bytes(use.input), None, step)
+                    self.run(
+                        f"{call_id}#{number}.{n}", Run(status=use.status, result=use.result, error=use.error), None
+                    )
+        status, text, result = _STATUS.get(run.status), _text(run), _result(run.result)
         if status is None:
-            return  # it was waiting or running when the thread was last written
+            return  # still running when the thread was last written
         feedback = text.removeprefix(_FEEDBACK) if text.startswith(_FEEDBACK) else None
-        result = result_of(run.result)
         code = whole(result.exitCode) if isinstance(result, Result) else None
         if isinstance(result, Result) and result.stopCode is not None:
             text = "\n".join(filter(None, (text, result.stopReason)))
             status, code = ("cancelled" if result.stopCode == "user-stop" else "error"), None
-        call = builder.result(call_id, text, "rejected" if feedback else status, at, self.on, code)
-        if feedback and self.on == MAIN:
-            builder.turn("rejection_feedback", feedback, at)
-        if call is None:
-            return
-        if call.status in RAN and call.class_ == "edit":
-            self._edit(call, result)
-        if call.path:
-            self.touched.add(call.path)
+        self.result(call_id, text, "rejected" if feedback else status, at, result, code)
+        if feedback and self.thread == MAIN:
+            self.builder.turn("rejection_feedback", feedback, at)
 
-    def _edit(self, call: ToolCall, result: Result | str | None) -> None:
-        diff = result.diff if isinstance(result, Result) else None
+    def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
+        diff = detail.diff if isinstance(detail, Result) else None
         hunks = unified(diff.removesuffix("```")) if isinstance(diff, str) else []
         if hunks:
             self.builder.edit(call, None, "modify", hunks)
-        else:
-            record_arguments(self.builder, call, self.touched)
+        return bool(hunks)
 
-    def _subagent(self, call_id: str, number: int, answer: SubagentTurn) -> None:
-        """What a subagent said and did, on the thread of the call that began it; nothing says when."""
-        builder, thread, turn = self.builder, call_id, self.builder.turn_index
-        builder.turn_index = None
-        step = builder.step(None, None, None, thread)
-        if answer.message:
-            builder.event("text", answer.message, None, step, thread)
-        for n, use in enumerate(answer.tool_uses):
-            own_id = f"{call_id}#{number}.{n}"
-            self._call(own_id, use.tool_name, use.input, None, step)
-            self._result(own_id, Run(status=use.status, result=use.result, error=use.error), None)
-        builder.turn_index = turn
+
+def _result(raw: Raw) -> Result | str | None:
+    """Decode a result. A list becomes lines of text, an unknown shape its JSON."""
+    result: Result | list[str] | str | None = decoded(raw, Result | list[str] | str | None)
+    if isinstance(result, list) or (result is None and raw and bytes(raw) != b"null"):
+        return "\n".join(result or ()) or bytes(raw).decode("utf-8", "replace")
+    return result
 
 
 def _text(run: Run) -> str:
-    """What the model got of a call."""
+    """Return the text that the model received."""
     if run.error is not None:
         return run.error.message or ""
-    result = result_of(run.result)
+    result = _result(run.result)
     if not isinstance(result, Result):
         return result or run.reason or ""
     shown = next((v for v in (result.output, result.content, result.diff) if v is not None), None)
     return as_text(shown) if shown is not None else bytes(run.result).decode("utf-8", "replace")
 
 
-def count(step: Step, usage: Usage) -> None:
-    """The tokens of a call (design/formats.md#token-usage). Of every provider but Anthropic Amp writes an input of 0,
-    and what did not come from the cache as if it had been written to it."""
-    fresh, written = count_of(usage.inputTokens), count_of(usage.cacheCreationInputTokens)
+def _count(step: Step, usage: Usage) -> None:
+    """Set the tokens of a model call (design/formats.md#token-usage). For providers other than Anthropic, Amp logs 0
+    input tokens and logs the uncached input as cache writes."""
+    fresh, written = count(usage.inputTokens), count(usage.cacheCreationInputTokens)
     if fresh == 0 and not (usage.model or "").startswith("claude"):
         fresh, written = written, None
     step.input_tokens, step.cache_write_tokens = fresh, written
-    step.output_tokens, step.cache_read_tokens = count_of(usage.outputTokens), count_of(usage.cacheReadInputTokens)
+    step.output_tokens, step.cache_read_tokens = count(usage.outputTokens), count(usage.cacheReadInputTokens)
+
+
+read = Reader.read

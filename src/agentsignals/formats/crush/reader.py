@@ -1,31 +1,29 @@
-"""The sessions of Crush of one family, each from its fullest copy."""
+"""Read Crush sessions. The structs hold only the fields that are read."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import partial
+from typing import Any
 
-import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Struct, field
 
 from agentsignals.changes.hunks import between, created
-from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount
-from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.crush import PROFILE
-from agentsignals.formats.documents import Snapshot, each, largest, tally
-from agentsignals.formats.documents import read as read_document
-from agentsignals.formats.edits import record_arguments
-from agentsignals.formats.records import UNREADABLE
-from agentsignals.model import RAN, SESSION_TOTAL, Artifact, CallStatus, ToolCall, logged_ms
-from agentsignals.model import Session as Made
+from agentsignals.formats.records import decoded
+from agentsignals.model import SESSION_TOTAL, CallStatus, ToolCall, logged_ms
 
-# A session of Crush as typed structs (design/formats.md#crush): only what is read.
+_DENIED = "User denied permission"
+_EXIT_CODE = re.compile(r"^Exit code (-?\d{1,9})\s*(?:<cwd>[^\n]*</cwd>\s*)?\Z", re.MULTILINE)
+"""A failed command ends its output with this line. The record has no other exit code."""
+_DOLLAR_DIGITS = 12
+_DATABASE = "/.crush/crush.db//"
+"""Path of a project's database below the project folder."""
 
 
 class Data(Struct, gc=False, kw_only=True):
-    """What is in a part, of whatever type."""
+    """Content of a message part, whatever its type."""
 
     text: str | None = None
     hidden: bool = False
@@ -47,9 +45,6 @@ class Part(Struct, gc=False):
     data: Data = field(default_factory=Data)
 
 
-PARTS = frozenset(("text", "reasoning", "image_url", "binary", "tool_call", "tool_result", "finish"))
-
-
 class Changed(Struct, gc=False):
     """A file before and after an edit."""
 
@@ -66,165 +61,88 @@ class Message(Struct, gc=False, kw_only=True):
     is_summary_message: object = None
 
 
-class Session(Struct, kw_only=True):
-    id: str
-    messages: list[Raw] = []
+class Session(Document, kw_only=True):
     parent_session_id: str | None = None
     title: str | None = None
     cost: object = None
     children_cost: object = None
     created_at: object = None
-    read: list[Message | None] = field(default_factory=list)
-    """`messages`, each decoded by itself; None for one that can't be read."""
 
 
-_message = msgspec.json.Decoder(Message).decode
-_session = msgspec.json.Decoder(Session).decode
-_changed = msgspec.json.Decoder(Changed).decode
+class Reader(DocumentReader[Session, Message]):
+    profile, document_type, message_type = PROFILE, Session, Message
+    part_types = frozenset(("text", "reasoning", "image_url", "binary", "tool_call", "tool_result", "finish"))
 
-
-def decode(data: memoryview | bytes, artifact: Artifact) -> Session:
-    """A session, message by message: one that is odd costs itself."""
-    session = _session(data)
-    session.read, session.messages = each(session.messages, _message, artifact), []
-    return session
-
-
-def changed(metadata: str | None) -> Changed | None:
-    """What an edit says beside its result; None where it is another tool's, or of another shape."""
-    try:
-        edit = _changed(metadata or "{}")
-    except UNREADABLE:
-        return None
-    return edit if edit.new_content is not None else None
-
-
-_DENIED = "User denied permission"
-_EXIT_CODE = re.compile(r"^Exit code (-?\d{1,9})\s*(?:<cwd>[^\n]*</cwd>\s*)?\Z", re.MULTILINE)
-"""What stands behind a command's output, where it failed; its record says nothing of it."""
-_DOLLAR_DIGITS = 12
-_DATABASE = "/.crush/crush.db//"
-"""Where a project keeps its database: the folder above is the project's."""
-
-
-def read(inputs: list[Input]) -> Reading:
-    """All files of one family; of several copies of a session the fullest."""
-    return Reading([_Reader(snapshot).session() for snapshot in largest(_snapshots(inputs))])
-
-
-def _snapshots(inputs: list[Input]) -> Iterator[Snapshot[Session]]:
-    for source in inputs:
-        session = read_document(source, partial(decode, artifact=source.artifact), "messages")
-        if session is None:
-            continue
-        tally(source.artifact, "message", [None if m is None else m.role for m in session.read])
-        yield Snapshot(source, session, session.id or source.artifact.artifact_id, len(session.read))
-
-
-class _Reader:
-    """One session in the making."""
-
-    def __init__(self, snapshot: Snapshot[Session]) -> None:
-        self.document = snapshot.document
-        made = snapshot.source.session(snapshot.session_id, "crush", PROFILE.agent)
-        made.title, made.started_at = self.document.title, _at(self.document.created_at)
-        made.parent_session_id = self.document.parent_session_id or None
-        self.builder = SessionBuilder(made, PROFILE)
-        folder, is_projects, _ = snapshot.source.artifact.path.rpartition(_DATABASE)
+    def begin(self) -> None:
+        self.session.title, self.session.started_at = self.document.title, _at(self.document.created_at)
+        self.session.parent_session_id = self.document.parent_session_id or None
+        self.is_subagent = bool(self.document.parent_session_id)
+        folder, is_projects, _ = self.source.artifact.path.rpartition(_DATABASE)
         self.builder.where(folder if is_projects else None)
-        self.touched: set[str] = set()
 
-    def session(self) -> Made:
-        for number, message in enumerate(self.document.read, 1):
-            self.builder.line = number
-            if message is not None:
-                self._message(message)
-        self._cost()
-        return self.builder.finish()
+    def at(self, message: Message) -> int | None:
+        return _at(message.created_at)
 
-    def _message(self, message: Message) -> None:
-        builder, at = self.builder, _at(message.created_at)
-        if message.role == "user":
-            self._user(message, at)
-        elif message.role == "assistant":
-            self._assistant(message, at)
-        elif message.role == "tool":
-            for part in message.parts:
-                if part.type == "tool_result":
-                    self._result(part.data, at)
-        elif message.role == "system":
-            builder.event("meta", "\n".join(part.data.text or "" for part in message.parts), at)
-        else:
-            builder.event("unknown", message.role or "message without a role", at)
-        builder.unread((part.type for part in message.parts), PARTS, at)
-
-    def _user(self, message: Message, at: int | None) -> None:
+    def on_user(self, message: Message, at: int | None) -> None:
         texts = [part.data for part in message.parts if part.type == "text" and part.data.text]
         text = "\n".join(data.text or "" for data in texts).strip()
-        is_hidden = bool(texts) and all(data.hidden for data in texts)
-        kind = PROFILE.machine_kind(text)
-        if text and (is_hidden or kind or self.document.parent_session_id):
-            self.builder.event(kind or "meta", text, at)
-        elif text:
-            self.builder.turn("prompt", text, at)
-        elif any(part.type in ("binary", "image_url") for part in message.parts):
-            self.builder.turn("attachment", "", at)
+        if text and all(data.hidden for data in texts) and not PROFILE.machine_kind(text):
+            self.event("meta", text, at)
+        else:
+            self.prompt(text, at, attached=any(part.type in ("binary", "image_url") for part in message.parts))
 
-    def _assistant(self, message: Message, at: int | None) -> None:
-        builder = self.builder
-        step = builder.step(message.id, message.model or None, at)
+    def on_assistant(self, message: Message, at: int | None) -> None:
+        step = self.builder.step(message.id, message.model or None, at)
         if message.is_summary_message:
-            builder.event("compaction", "{}", at, step)
+            self.event("compaction", "{}", at, step)
         for part in message.parts:
             data = part.data
             if part.type == "reasoning":
-                builder.event("thinking", data.thinking or "", at, step)
+                self.event("thinking", data.thinking or "", at, step)
             elif part.type == "text" and data.text:
-                builder.event("meta" if message.is_summary_message else "text", data.text, at, step)
+                self.event("meta" if message.is_summary_message else "text", data.text, at, step)
             elif part.type == "tool_call":
-                name = data.name or ""
-                builder.call(data.id or "", name, data.input or "{}", PROFILE.tool(name), at, step)
+                self.call(data.id or "", data.name or "", data.input or "", at, step)
             elif part.type == "finish":
                 step.stop_reason = data.reason
                 if data.reason == "canceled":
-                    builder.event("interrupt", data.message or "", at, step)
+                    self.event("interrupt", data.message or "", at, step)
                 elif data.reason == "error":
-                    builder.event("api_error", ": ".join(filter(None, (data.message, data.details))), at, step)
+                    self.event("api_error", ": ".join(filter(None, (data.message, data.details))), at, step)
 
-    def _result(self, data: Data, at: int | None) -> None:
-        text, call_id = data.content or "", data.tool_call_id or ""
-        asked = self.builder.calls_of(call_id)
-        match = _EXIT_CODE.search(text[-400:]) if asked and asked[0].command is not None else None
-        status: CallStatus = "error" if data.is_error else "ok"
-        if data.is_error and text == _DENIED:
-            status = "rejected"
-        call = self.builder.result(call_id, text, status, at, exit_code=int(match[1]) if match else None)
-        if call is None:
-            return
-        if call.status in RAN and call.class_ == "edit":
-            self._edit(call, data)
-        if call.path:
-            self.touched.add(call.path)
+    def on_tool(self, message: Message, at: int | None) -> None:
+        for data in (part.data for part in message.parts if part.type == "tool_result"):
+            text, call_id = data.content or "", data.tool_call_id or ""
+            asked = self.builder.calls_of(call_id)
+            match = _EXIT_CODE.search(text[-400:]) if asked and asked[0].command is not None else None
+            status: CallStatus = ("rejected" if text == _DENIED else "error") if data.is_error else "ok"
+            self.result(call_id, text, status, at, data.metadata, int(match[1]) if match else None)
 
-    def _edit(self, call: ToolCall, data: Data) -> None:
-        edit = changed(data.metadata)
-        if edit is None:
-            record_arguments(self.builder, call, self.touched)
-        elif not edit.old_content:
-            self.builder.edit(call, None, "create", [created(edit.new_content or "")])
+    def on_system(self, message: Message, at: int | None) -> None:
+        self.event("meta", "\n".join(part.data.text or "" for part in message.parts), at)
+
+    def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
+        change = decoded(detail, Changed)
+        if change is None or change.new_content is None:
+            return False
+        if change.old_content:
+            self.builder.edit(call, None, "modify", between(change.old_content, change.new_content))
         else:
-            self.builder.edit(call, None, "modify", between(edit.old_content, edit.new_content or ""))
+            self.builder.edit(call, None, "create", [created(change.new_content)])
+        return True
 
-    def _cost(self) -> None:
-        """What the session cost by itself: its children's dollars are part of what it says."""
+    def end(self) -> None:
+        """Record the session's own cost. Crush adds the children's cost to the parent's; it is subtracted here."""
         cost, children = amount(self.document.cost), amount(self.document.children_cost)
-        if not cost:
-            return
-        step = self.builder.step(None, None)
-        step.stop_reason, step.cost_source = SESSION_TOTAL, "recorded"
-        step.cost_usd = round(max(cost - (children or 0), 0), _DOLLAR_DIGITS)
-        self.builder.event("meta", "dollars of the session", None, step)
+        if cost:
+            step = self.builder.step(None, None)
+            step.stop_reason, step.cost_source = SESSION_TOTAL, "recorded"
+            step.cost_usd = round(max(cost - (children or 0), 0), _DOLLAR_DIGITS)
+            self.event("meta", "dollars of the session", None, step)
 
 
 def _at(seconds: object) -> int | None:
     return logged_ms(seconds * 1000 if isinstance(seconds, int | float) and not isinstance(seconds, bool) else seconds)
+
+
+read = Reader.read
