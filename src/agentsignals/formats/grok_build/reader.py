@@ -1,26 +1,20 @@
-"""The Grok Build sessions of one family: updates of each, once, and what its summary says."""
+"""Reads Grok Build sessions: the updates of each, once, and its summary. The structs hold only fields that are read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from typing import Any
 
-import msgspec
 from msgspec import Raw, Struct, field
 
 from agentsignals.changes.hunks import Hunk, created, trimmed
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.bounds import count, whole
-from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.bounds import whole
+from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import by_session, once
-from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.grok_build import PROFILE
-from agentsignals.formats.records import UNREADABLE, document, lines, saw
-from agentsignals.formats.usage import Tokens as RunTotalsUsed
-from agentsignals.formats.usage import close
-from agentsignals.model import RAN, CallStatus, Session, Step, ToolCall, logged_ms
-
-# The updates of a Grok Build session as typed structs: only what is read.
+from agentsignals.formats.records import decoded, decoder, document, lines, saw
+from agentsignals.formats.usage import close, tokens_of
+from agentsignals.model import CallStatus, Session, Step, ToolCall, logged_ms
 
 
 class Text(Struct, gc=False):
@@ -42,36 +36,36 @@ class Changed(Struct, gc=False):
 
 
 class Content(Struct, gc=False, kw_only=True, rename="camel"):
-    """Of a tool's result: text, or the change of a file."""
+    """A piece of a tool's result: text, or the change of a file."""
 
     type: str = ""
     content: Text | None = None
     path: str | None = None
     old_text: str | None = None
     new_text: str | None = None
-    beside: Changed | None = field(default=None, name="_meta")
+    meta: Changed | None = field(default=None, name="_meta")
 
 
 class Tool(Struct, gc=False):
     name: str = ""
 
 
-class OfUpdate(Struct, gc=False, kw_only=True):
+class UpdateMeta(Struct, gc=False, kw_only=True):
     tool: Tool | None = field(default=None, name="x.ai/tool")
     model: str | None = field(default=None, name="modelId")
     prompt: object = field(default=None, name="promptIndex")
 
 
 class Output(Struct, gc=False, kw_only=True):
-    """What a tool gave back; the exit code of a search is no command's."""
+    """The raw output of a tool. The exit code of a search is not a command's."""
 
     type: str = ""
     exit_code: object = None
     timed_out: object = None
 
 
-class Tokens(Struct, gc=False, kw_only=True, rename="camel"):
-    """`input_tokens` count the cached ones."""
+class Usage(Struct, gc=False, kw_only=True, rename="camel"):
+    """Tokens of a turn. `input_tokens` includes cached ones."""
 
     input_tokens: object = None
     output_tokens: object = None
@@ -81,8 +75,8 @@ class Tokens(Struct, gc=False, kw_only=True, rename="camel"):
     reasoning_tokens: object = None
 
 
-class Used(Tokens, gc=False, kw_only=True, rename="camel"):
-    model_usage: dict[str, Tokens] = field(default_factory=dict)
+class TurnUsage(Usage, gc=False, kw_only=True, rename="camel"):
+    model_usage: dict[str, Usage] = field(default_factory=dict)
 
 
 class Update(Struct, gc=False, kw_only=True, rename="camel"):
@@ -93,9 +87,9 @@ class Update(Struct, gc=False, kw_only=True, rename="camel"):
     status: str | None = None
     raw_input: Raw = Raw()
     raw_output: Raw = Raw()
-    usage: Used | None = None
+    usage: TurnUsage | None = None
     stop_reason: str | None = field(default=None, name="stop_reason")
-    beside: OfUpdate | None = field(default=None, name="_meta")
+    meta: UpdateMeta | None = field(default=None, name="_meta")
 
 
 class Meta(Struct, gc=False, kw_only=True, rename="camel"):
@@ -107,7 +101,7 @@ class Meta(Struct, gc=False, kw_only=True, rename="camel"):
 class Params(Struct, gc=False, kw_only=True):
     session_id: str = field(name="sessionId")
     update: Update
-    beside: Meta = field(default_factory=Meta, name="_meta")
+    meta: Meta = field(default_factory=Meta, name="_meta")
 
 
 class Record(Struct, gc=False):
@@ -129,192 +123,161 @@ class Summary(Struct, gc=False, kw_only=True):
     session_kind: str | None = None
 
 
-decode = msgspec.json.Decoder(Record).decode
-decode_summary = msgspec.json.Decoder(Summary).decode
-decode_text = msgspec.json.Decoder(Text).decode
-decode_contents = msgspec.json.Decoder(list[Content]).decode
-decode_output = msgspec.json.Decoder(Output).decode
-
-
-_QUIET = frozenset(("background_tasks", "available_commands_update", "current_mode_update", "plan"))
-"""What the screen shows beside; a plan stands in its call, too."""
+_IGNORED = frozenset(("background_tasks", "available_commands_update", "current_mode_update", "plan"))
+"""State of the screen. A plan is in its call too."""
 _HEADLESS = "headless"
-T = TypeVar("T")
 
 
 class _File:
-    """The updates of one file; a summary has none."""
+    """The updates of one file. A summary has none."""
 
     def __init__(self, source: Input) -> None:
         self.source = source
         self.summary: Summary | None = None
         self.records: list[tuple[int, Record]] = []
         if b'"chat_format_version"' in source.data[-65536:]:
-            self.summary = document(source.data, source.artifact, decode_summary)
+            self.summary = document(source.data, source.artifact, decoder(Summary).decode)
             if self.summary is not None:
                 saw(source.artifact, "summary")
         else:
-            self.records = list(lines(source.data, source.artifact, decode))
+            self.records = list(lines(source.data, source.artifact, decoder(Record).decode))
         for _, record in self.records:
             saw(source.artifact, record.params.update.session_update[:80] or "untyped")
-        named = self.summary.info.id if self.summary is not None else ""
-        first = self.records[0][1].params.session_id if self.records else named
+        summary_id = self.summary.info.id if self.summary is not None else ""
+        first = self.records[0][1].params.session_id if self.records else summary_id
         self.session_id = first or source.session_hint or source.artifact.artifact_id
         self.order = (-len(self.records), source.artifact.path, source.artifact.sha256)
 
 
 def read(inputs: list[Input]) -> Reading:
-    """All files of one family: those of one session are united by update."""
+    """Read a group of files. Those of one session are united by update."""
     sessions = [_read(session_id, files) for session_id, files in sorted(by_session(inputs, _File).items())]
     return Reading([session for session in sessions if session.events])
 
 
 def _read(session_id: str, files: list[_File]) -> Session:
     summary = next((file.summary for file in files if file.summary is not None), Summary(info=Info()))
-    builder = SessionBuilder(files[0].source.session(session_id, "grok-build", PROFILE.agent), PROFILE)
-    session = builder.session
+    session = files[0].source.session(session_id, "grok-build", PROFILE.agent)
     session.parent_session_id, session.title = summary.parent_session_id, summary.generated_title
-    builder.where(summary.info.cwd, summary.head_branch)
-    talk = _Talk(builder, summary)
+    reader = Reader(session, summary)
     for file, number, record in once(files, lambda file: file.records, _key):
-        talk.at(file.source.artifact.artifact_id, number)
-        talk.take(record)
-    talk.flush()
-    return builder.finish()
+        reader.place = (file.source.artifact.artifact_id, number)
+        reader.take(record)
+    reader.flush()
+    return reader.builder.finish()
 
 
 def _key(record: Record) -> str | None:
-    """Ids are numbered anew when a session is resumed: with its time one is the same in every copy."""
-    meta = record.params.beside
+    """Return the id of an update with its time, since a resumed session numbers its updates anew."""
+    meta = record.params.meta
     return f"{meta.event_id}|{meta.agent_timestamp_ms}" if meta.event_id else None
 
 
-class _Talk:
-    """One session in the making. Words come in pieces: they are held until something else comes."""
+class Reader(Conversation):
+    """A session while it is read. Text comes in chunks, which are held until another kind of update comes."""
 
-    def __init__(self, builder: SessionBuilder, summary: Summary) -> None:
-        self.builder = builder
+    profile = PROFILE
+
+    def __init__(self, session: Session, summary: Summary) -> None:
+        super().__init__(session)
+        self.builder.where(summary.info.cwd, summary.head_branch)
         self.is_scripted = summary.session_kind == _HEADLESS
-        self.is_subagents = "subagent" in (summary.session_kind or "")
+        self.is_subagent = "subagent" in (summary.session_kind or "")
         self.model = summary.current_model_id
-        self._held: list[str] = []
-        self._of: tuple[str, object] = ("", None)
-        """Which words are held: what they are, and of which prompt or model call."""
-        self._place = (builder.artifact_id, 0)
-        self._since: int | None = None
-        self._step: Step | None = None
-        self._busy = False
-        self._touched: set[str] = set()
-
-    def at(self, artifact_id: str, number: int) -> None:
-        """Where the next record stands."""
-        self._place = (artifact_id, number)
+        self.chunks: list[str] = []
+        self.message: tuple[str, object] = ("", None)
+        """Kind of the chunks that are held, and their prompt or model call."""
+        self.began: int | None = None
+        self.place = (self.builder.artifact_id, 0)
+        """File and line of the current record."""
+        self.step: Step | None = None
+        self.in_turn = False
 
     def take(self, record: Record) -> None:
-        update, meta = record.params.update, record.params.beside
-        kind, when = update.session_update, logged_ms(meta.agent_timestamp_ms)
+        update, meta = record.params.update, record.params.meta
+        kind, at = update.session_update, logged_ms(meta.agent_timestamp_ms)
         if kind.endswith("_chunk"):
-            self._chunk(kind, update, meta, when)
+            self.chunk(kind, update, meta, at)
             return
         self.flush()
-        self.builder.artifact_id, self.builder.line = self._place
+        self.builder.artifact_id, self.builder.line = self.place
         if kind == "tool_call":
-            self._call(update, meta, when)
+            self.step = self.model_call(meta, at)
+            tool = update.meta.tool if update.meta is not None else None
+            name = (tool.name if tool is not None else "") or update.title
+            self.call(update.tool_call_id, name, bytes(update.raw_input), at, self.step)
         elif kind == "tool_call_update":
-            self._result(update, when)
+            self.answer(update, at)
         elif kind == "turn_completed":
-            self._completed(update, when)
-        elif kind not in _QUIET:
-            self.builder.event("unknown", kind[:80] or "update without a kind", when)
+            self.complete(update, at)
+        elif kind not in _IGNORED:
+            self.event("unknown", kind[:80] or "update without a kind", at)
 
-    def _chunk(self, kind: str, update: Update, meta: Meta, when: int | None) -> None:
-        piece = _inside(update.content, decode_text) or Text()
-        is_agents = kind.startswith("agent_")
-        prompt = update.beside.prompt if update.beside is not None else None
-        if self._of != (of := (kind, meta.stream_start_ms if is_agents else prompt)):
+    def chunk(self, kind: str, update: Update, meta: Meta, at: int | None) -> None:
+        piece = decoded(update.content, Text) or Text()
+        is_agent = kind.startswith("agent_")
+        message = (kind, meta.stream_start_ms if is_agent else update.meta.prompt if update.meta is not None else None)
+        if self.message != message:
             self.flush()
-            self.builder.artifact_id, self.builder.line = self._place
-            self._of, self._since = of, when
-            self._step = self._stepped(meta, when) if is_agents else None
-        if update.beside is not None and update.beside.model:
-            self.model = update.beside.model
-        self._held.append(piece.text or ("" if piece.type == "text" else f"[{piece.type[:40]}]"))
+            self.builder.artifact_id, self.builder.line = self.place
+            self.message, self.began = message, at
+            self.step = self.model_call(meta, at) if is_agent else None
+        if update.meta is not None and update.meta.model:
+            self.model = update.meta.model
+        self.chunks.append(piece.text or ("" if piece.type == "text" else f"[{piece.type[:40]}]"))
 
     def flush(self) -> None:
-        """Writes down the words that are held."""
-        (kind, _), text, when = self._of, "".join(self._held), self._since
-        self._of, self._held = ("", None), []
+        """Record the text that is held."""
+        kind, text, at = self.message[0], "".join(self.chunks), self.began
+        self.message, self.chunks = ("", None), []
         if kind == "user_message_chunk":
-            self._asked(text, when)
+            if self.is_subagent:
+                self.event("meta", text, at)
+            else:
+                queued = "queued_prompt" if self.in_turn else "prompt"
+                self.builder.turn("scripted_prompt" if self.is_scripted else queued, text, at)
+            self.in_turn = True
         elif kind == "agent_message_chunk":
-            self.builder.event("text", text, when, self._step)
+            self.event("text", text, at, self.step)
         elif kind == "agent_thought_chunk":
-            self.builder.event("thinking", text, when, self._step)
+            self.event("thinking", text, at, self.step)
         elif kind:
-            self.builder.event("unknown", kind[:80], when)
+            self.event("unknown", kind[:80], at)
 
-    def _asked(self, text: str, when: int | None) -> None:
-        if self.is_subagents:
-            self.builder.event("meta", text, when)
-        elif self.is_scripted:
-            self.builder.turn("scripted_prompt", text, when)
-        else:
-            self.builder.turn("queued_prompt" if self._busy else "prompt", text, when)
-        self._busy = True
-
-    def _stepped(self, meta: Meta, when: int | None) -> Step:
-        """A model call is told by when its answer began."""
+    def model_call(self, meta: Meta, at: int | None) -> Step:
+        """Return the model call, which is known by the time at which its answer began."""
         began = logged_ms(meta.stream_start_ms)
-        return self.builder.step(str(began) if began is not None else None, self.model, when)
+        return self.builder.step(str(began) if began is not None else None, self.model, at)
 
-    def _call(self, update: Update, meta: Meta, when: int | None) -> None:
-        self._step = self._stepped(meta, when)
-        tool = update.beside.tool if update.beside is not None else None
-        name = (tool.name if tool is not None else "") or update.title
-        arguments = bytes(update.raw_input) or b"{}"
-        self.builder.call(update.tool_call_id, name, arguments, PROFILE.tool(name), when, self._step)
-
-    def _result(self, update: Update, when: int | None) -> None:
+    def answer(self, update: Update, at: int | None) -> None:
         if update.status not in ("completed", "failed", "cancelled"):
-            return  # how it is shown while it runs
-        contents = _inside(update.content, decode_contents) or []
+            return  # shown while it runs
+        contents: list[Content] = decoded(update.content, list[Content]) or []
         text = "\n".join(c.content.text for c in contents if c.content is not None and c.content.text)
-        output = _inside(update.raw_output, decode_output) or Output()
+        output = decoded(update.raw_output, Output) or Output()
         code = whole(output.exit_code) if output.type == "Bash" else None
         status: CallStatus = "ok" if update.status == "completed" else "error"
         status = "cancelled" if update.status == "cancelled" else "error" if output.timed_out is True else status
-        call = self.builder.result(update.tool_call_id, text, status, when, exit_code=code)
-        if call is not None and call.status in RAN and call.class_ == "edit":
-            self._edit(call, [c for c in contents if c.type == "diff"])
-        if call is not None and call.path:
-            self._touched.add(call.path)
+        self.result(update.tool_call_id, text, status, at, [c for c in contents if c.type == "diff"], code)
 
-    def _edit(self, call: ToolCall, changes: list[Content]) -> None:
-        for change in changes:
-            hunks = [_hunk(place) for place in change.beside.details] if change.beside is not None else []
+    def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
+        for change in detail:
             if not change.old_text and change.new_text:
                 self.builder.edit(call, change.path, "create", [created(change.new_text)])
             else:
-                self.builder.edit(call, change.path, "modify", [hunk for hunk in hunks if hunk is not None])
-        if not changes:
-            record_arguments(self.builder, call, self._touched)
+                places = change.meta.details if change.meta is not None else ()
+                self.builder.edit(call, change.path, "modify", [hunk for place in places if (hunk := _hunk(place))])
+        return bool(detail)
 
-    def _completed(self, update: Update, when: int | None) -> None:
-        self._busy = False
+    def complete(self, update: Update, at: int | None) -> None:
+        self.in_turn = False
         if update.stop_reason == "cancelled":
-            self.builder.event("interrupt", update.stop_reason, when)
-        if update.usage is None:
-            return
-        for model, tokens in (update.usage.model_usage or {self.model or "": update.usage}).items():
-            used = _used(tokens)
-            if any(used):
-                close(self.builder, model or None, used, when)
-
-
-def _used(tokens: Tokens) -> RunTotalsUsed:
-    prompt, cached, written = map(count, (tokens.input_tokens, tokens.cached_read_tokens, tokens.cache_creation_tokens))
-    fresh = max(prompt - (cached or 0) - (written or 0), 0) if prompt is not None else None
-    return RunTotalsUsed(fresh, count(tokens.output_tokens), cached, written, count(tokens.reasoning_tokens))
+            self.event("interrupt", update.stop_reason, at)
+        if update.usage is not None:
+            for model, usage in (update.usage.model_usage or {self.model or "": update.usage}).items():
+                tokens = tokens_of(usage)
+                if any(tokens):
+                    close(self.builder, model or None, tokens, at)
 
 
 def _hunk(place: Place) -> Hunk | None:
@@ -322,11 +285,3 @@ def _hunk(place: Place) -> Hunk | None:
     removed = [f"-{line}" for line in place.old_string.splitlines()]
     added = [f"+{line}" for line in place.new_string.splitlines()]
     return trimmed(old, new, removed + added) if old and new else None
-
-
-def _inside(raw: Raw, decoded: Callable[[Raw], T]) -> T | None:
-    """A part of an update; None where it is of another shape."""
-    try:
-        return decoded(raw) if raw else None
-    except UNREADABLE:
-        return None

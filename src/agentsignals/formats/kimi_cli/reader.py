@@ -1,25 +1,23 @@
-"""The kimi-cli sessions of one family: each wire file is a session, subagents' with their parent's."""
+"""Reads kimi-cli sessions: each wire file is a session, a subagent's too. The structs hold only the fields that are
+read."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import Any
 
-import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.changes.hunks import Hunk, changed, created, of_whole_file
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.bounds import count as count_of
-from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import saw_again
-from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.kimi_cli import PROFILE, place_of
 from agentsignals.formats.profile import WRITE
-from agentsignals.formats.records import UNREADABLE, lines, saw
-from agentsignals.model import MAIN, RAN, CallStatus, EventKind, Session, Step, ToolCall, logged_ms
-
-# The records of a wire file as they are decoded: only the fields that are read.
+from agentsignals.formats.records import decoded, decoder, lines, saw
+from agentsignals.formats.usage import charge, tokens_of
+from agentsignals.model import MAIN, CallStatus, EventKind, Session, Step, ToolCall, logged_ms
 
 
 class Part(Struct, gc=False, kw_only=True):
@@ -34,7 +32,7 @@ class Function(Struct, gc=False, kw_only=True):
 
 
 class Shown(Struct, gc=False, kw_only=True):
-    """What a person is shown of a result: of an edit, the lines before and after."""
+    """A result as the person sees it. An edit has the lines before and after."""
 
     type: str = ""
     path: str | None = None
@@ -53,7 +51,7 @@ class Returned(Struct, kw_only=True):
 
 
 class Usage(Struct, gc=False, kw_only=True):
-    """The tokens of a model call: `input_other` are those that did not come from the cache."""
+    """Tokens of a model call. `input_other` excludes cached ones."""
 
     input_other: object = None
     output: object = None
@@ -62,7 +60,7 @@ class Usage(Struct, gc=False, kw_only=True):
 
 
 class Payload(Struct, kw_only=True):
-    """What a message says; which fields it has depends on its type."""
+    """Content of a message. The fields depend on its type."""
 
     user_input: list[Part] | str | None = None
     type: str = ""
@@ -95,7 +93,7 @@ class Message(Struct, kw_only=True):
 
 
 class Record(Struct, kw_only=True):
-    """A line; the first has no message, but the version of the protocol."""
+    """A line. The first has the version of the protocol instead of a message."""
 
     type: str | None = None
     protocol_version: str | None = None
@@ -103,15 +101,11 @@ class Record(Struct, kw_only=True):
     message: Message | None = None
 
 
-decode = msgspec.json.Decoder(Record).decode
-decode_payload = msgspec.json.Decoder(Payload).decode
-
-
 _EXIT = re.compile(r"Command failed with exit code: (-?\d{1,10})")
 _SLASH = re.compile(r"/[a-z][\w:-]{0,60}(?:\s|\Z)")
 _PARTS = frozenset(("text", "think", "image_url", "audio_url", "video_url"))
-_TURNS = ("TurnBegin", "SteerInput")
-_QUIET = frozenset(
+_PROMPTS = ("TurnBegin", "SteerInput")
+_IGNORED = frozenset(
     (
         *("TurnEnd", "CompactionEnd", "HookTriggered", "MCPLoadingBegin", "MCPLoadingEnd", "MCPStatusSnapshot"),
         *("ApprovalRequest", "ApprovalRequestResolved", "QuestionRequest", "ToolCallRequest", "HookRequest"),
@@ -139,165 +133,140 @@ class _Wire(Struct):
 
 
 def read(inputs: list[Input]) -> Reading:
-    """All files of one family; of several copies of a file the longest."""
-    kept: dict[str, _Wire] = {}
+    """Read a group of files. Of several copies of a file the longest counts."""
+    longest: dict[str, _Wire] = {}
     for wire in sorted(map(_wire, inputs), key=lambda w: (-len(w.rows), w.source.artifact.artifact_id)):
-        first = kept.setdefault(wire.name, wire)
+        first = longest.setdefault(wire.name, wire)
         if first is not wire:
             wire.source.artifact.note = f"superseded by {first.source.artifact.artifact_id}"
             saw_again(wire.source.artifact)
-    return Reading([_Reader(kept[name], frozenset(kept)).session() for name in sorted(kept)])
+    return Reading([Reader(longest[name], frozenset(longest)).build() for name in sorted(longest)])
 
 
 def _wire(source: Input) -> _Wire:
-    rows = list(lines(source.data, source.artifact, decode))
+    rows = list(lines(source.data, source.artifact, decoder(Record).decode))
     for _, record in rows:
         saw(source.artifact, record.message.type if record.message is not None else record.type or "untyped")
     session_id, subagent = place_of(source.artifact.path)
     return _Wire(source, session_id or source.session_hint or source.artifact.artifact_id, subagent, rows)
 
 
-class _Reader:
-    """One session in the making."""
+class Reader(Conversation):
+    profile = PROFILE
 
     def __init__(self, wire: _Wire, names: frozenset[str]) -> None:
+        super().__init__(wire.source.session(wire.name, "kimi-cli", PROFILE.agent))
         self.wire = wire
-        session = wire.source.session(wire.name, "kimi-cli", PROFILE.agent)
-        session.parent_session_id = wire.session_id if wire.subagent is not None else None
-        self.builder = SessionBuilder(session, PROFILE)
+        self.is_subagent = wire.subagent is not None
+        self.session.parent_session_id = wire.session_id if self.is_subagent else None
         self.names = names
-        """The sessions that are read: subagents among them have their events there."""
-        self.thread = MAIN
+        """All sessions of the group. Events of a subagent that has its own are there."""
         self.steps: dict[str, Step] = {}
         self.counted: set[str] = set()
-        self.asked: dict[str, str] = {}
-        """The call of each request for leave."""
+        self.approvals: dict[str, str] = {}
+        """Call id by approval request."""
         self.rejected: dict[str, str] = {}
-        self.touched: set[str] = set()
 
-    def session(self) -> Session:
+    def build(self) -> Session:
         for line, record in self.wire.rows:
             self.builder.line = line
             if record.message is not None:
-                self._message(record.message, _time(record.timestamp))
+                self.take(record.message, _time(record.timestamp))
         return self.builder.finish()
 
-    def _message(self, message: Message, at: int | None) -> None:
-        try:
-            payload = decode_payload(bytes(message.payload))
-        except UNREADABLE:
-            self.builder.event("unknown", message.type[:80], at, thread=self.thread)
-            return
-        if message.type == "SubagentEvent":
-            self._of_subagent(payload, at)
-        elif message.type in _TURNS:
-            self._turn(payload, at, queued=message.type == "SteerInput")
-        elif message.type == "StepBegin":
+    def take(self, message: Message, at: int | None) -> None:
+        payload, kind, step = decoded(bytes(message.payload), Payload), message.type, self.steps.get(self.thread)
+        if payload is None:
+            self.event("unknown", kind[:80], at)
+        elif kind == "SubagentEvent":
+            agent = payload.agent_id or payload.parent_tool_call_id or "subagent"
+            # A copy of what is in the subagent's file. Older versions have it here alone.
+            if payload.event is not None and f"{self.wire.session_id}.{agent}" not in self.names:
+                turn, thread = self.builder.turn_index, self.thread
+                self.thread = agent
+                self.take(payload.event, at)
+                self.thread, self.builder.turn_index = thread, turn
+        elif kind in _PROMPTS:
+            self.user(payload, at, queued=kind == "SteerInput")
+        elif kind == "StepBegin":
             self.steps[self.thread] = self.builder.step(None, None, at, self.thread)
-        elif message.type == "ContentPart":
-            self._part(payload, at)
-        elif message.type == "ToolCall" and payload.function is not None:
+        elif kind == "ContentPart":
+            self.builder.unread((payload.type,), _PARTS, at, self.thread)
+            if text := payload.text or payload.think:
+                self.event("thinking" if payload.type == "think" else "text", text, at, step)
+        elif kind == "ToolCall" and payload.function is not None:
             name, arguments = payload.function.name, payload.function.arguments or "{}"
-            step = self.steps.get(self.thread)
             self.builder.call(payload.id or "", name, arguments, PROFILE.tool(name), at, step, self.thread)
-        elif message.type == "ToolResult" and payload.return_value is not None:
-            self._result(payload.tool_call_id or "", payload.return_value, at)
-        elif message.type == "StatusUpdate":
-            self._count(payload)
-        else:
-            self._other(message.type, payload, at)
+        elif kind == "ToolResult" and payload.return_value is not None:
+            self.answer(payload.tool_call_id or "", payload.return_value, at)
+        elif kind == "StatusUpdate":
+            self.count(payload, step)
+        elif kind == "StepRetry":
+            self.event("api_error", " ".join(filter(None, (payload.error_type, str(payload.status_code or "")))), at)
+        elif kind == "ApprovalRequest" and payload.id and payload.tool_call_id:
+            self.approvals[payload.id] = payload.tool_call_id
+        elif kind in ("ApprovalResponse", "ApprovalRequestResolved"):
+            if payload.response == "reject" and (call_id := self.approvals.get(payload.request_id or "")):
+                self.rejected[call_id] = payload.feedback or ""
+        elif kind == "HookResolved":
+            if payload.action == "block":
+                self.event("hook_block", payload.reason, at)
+        elif kind in _EVENTS:
+            text = payload.content or payload.question or payload.response or payload.body
+            self.event(_EVENTS[kind], text or ("{}" if kind == "CompactionBegin" else kind), at)
+        elif kind not in _IGNORED:
+            self.event("unknown", kind[:80], at)
 
-    def _of_subagent(self, payload: Payload, at: int | None) -> None:
-        """A copy of what stands in the subagent's file, where that is read; older versions have it here alone."""
-        agent = payload.agent_id or payload.parent_tool_call_id or "subagent"
-        if payload.event is None or f"{self.wire.session_id}.{agent}" in self.names:
-            return
-        turn, thread = self.builder.turn_index, self.thread
-        self.thread = agent
-        self._message(payload.event, at)
-        self.thread, self.builder.turn_index = thread, turn
-
-    def _turn(self, payload: Payload, at: int | None, queued: bool) -> None:
+    def user(self, payload: Payload, at: int | None, queued: bool) -> None:
         parts = payload.user_input or ""
         text = (parts if isinstance(parts, str) else _text(parts)).strip()
         if not isinstance(parts, str):
             self.builder.unread((p.type for p in parts), _PARTS, at, self.thread)
-        if self.thread != MAIN or self.wire.subagent is not None or PROFILE.machine_kind(text):
-            self.builder.event("meta", text, at, thread=self.thread)
-        elif text:
-            is_command = _SLASH.match(text) is not None
-            self.builder.turn("slash_command" if is_command else "queued_prompt" if queued else "prompt", text, at)
-        elif parts:
-            self.builder.turn("attachment", "", at)
+        if not text and (self.is_subagent or self.thread != MAIN):
+            self.event("meta", text, at)
+        else:
+            kind = "slash_command" if _SLASH.match(text) else "queued_prompt" if queued else "prompt"
+            self.prompt(text, at, bool(parts), kind)
 
-    def _part(self, payload: Payload, at: int | None) -> None:
-        self.builder.unread((payload.type,), _PARTS, at, self.thread)
-        if text := payload.text or payload.think:
-            kind: EventKind = "thinking" if payload.type == "think" else "text"
-            self.builder.event(kind, text, at, self.steps.get(self.thread), self.thread)
-
-    def _count(self, payload: Payload) -> None:
-        """Of a call once: its id comes again with what is known of its context later."""
-        step, used = self.steps.get(self.thread), payload.token_usage
-        if step is None or used is None or (payload.message_id or "") in self.counted:
+    def count(self, payload: Payload, step: Step | None) -> None:
+        """Count a call once: its id is repeated with later figures of its context."""
+        if step is None or payload.token_usage is None or (payload.message_id or "") in self.counted:
             return
         if payload.message_id:
             self.counted.add(payload.message_id)
         if step.input_tokens is not None or step.output_tokens is not None:  # a call of its own, for a summary
             step = self.builder.step(None, None, step.timestamp, self.thread)
         step.message_id = payload.message_id
-        _fill(step, used)
+        tokens = tokens_of(payload.token_usage, "apart")
+        if any(tokens):
+            charge(step, tokens)
 
-    def _result(self, call_id: str, returned: Returned, at: int | None) -> None:
+    def answer(self, call_id: str, returned: Returned, at: int | None) -> None:
         output = returned.output if isinstance(returned.output, str) else _text(returned.output or ())
         text = "\n".join(filter(None, (output.rstrip("\n"), returned.message)))
-        asked = self.builder.calls_of(call_id)
-        is_command = bool(asked) and asked[0].command is not None
+        calls = self.builder.calls_of(call_id)
+        is_command = bool(calls) and calls[0].command is not None
         exited = _EXIT.match(returned.message or "") if is_command else None
         code = int(exited[1]) if exited else 0 if is_command and returned.is_error is False else None
         status: CallStatus = "rejected" if call_id in self.rejected else "error" if returned.is_error else "ok"
-        call = self.builder.result(call_id, text, status, at, self.thread, code) if asked else None
-        if call is None:
-            self.builder.event("tool_result", text, at, None, self.thread)
-            return
-        if call.status in RAN and call.class_ == "edit":
-            self._edit(call, [d for d in returned.display if d.type == "diff" and d.old_text is not None])
-        if call.path:
-            self.touched.add(call.path)
-        if (feedback := self.rejected.pop(call_id, "")) and self.thread == MAIN and self.wire.subagent is None:
+        diffs = [d for d in returned.display if d.type == "diff" and d.old_text is not None]
+        call = self.result(call_id, text, status, at, diffs, code)
+        feedback = self.rejected.pop(call_id, "") if call is not None else ""
+        if feedback and self.thread == MAIN and not self.is_subagent:
             self.builder.turn("rejection_feedback", feedback, at)
 
-    def _edit(self, call: ToolCall, shown: Sequence[Shown]) -> None:
-        if not shown or any(d.is_summary for d in shown):
-            record_arguments(self.builder, call, self.touched)
-            return
-        hunks = [hunk for d in shown if (hunk := _hunk(d)) is not None]
-        is_new = not shown[0].old_text and len(shown) == 1
+    def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
+        if not detail or any(diff.is_summary for diff in detail):
+            return False
+        hunks = [hunk for diff in detail if (hunk := _hunk(diff)) is not None]
+        is_new = not detail[0].old_text and len(detail) == 1
         whole = is_new or PROFILE.tool(call.name) is WRITE
         self.builder.edit(call, None, "create" if is_new else "modify", of_whole_file(hunks) if whole else hunks)
-
-    def _other(self, kind: str, payload: Payload, at: int | None) -> None:
-        builder = self.builder
-        if kind == "StepRetry":
-            words = filter(None, (payload.error_type, str(payload.status_code or "")))
-            builder.event("api_error", " ".join(words), at, thread=self.thread)
-        elif kind == "ApprovalRequest" and payload.id and payload.tool_call_id:
-            self.asked[payload.id] = payload.tool_call_id
-        elif kind in ("ApprovalResponse", "ApprovalRequestResolved"):
-            if payload.response == "reject" and (call_id := self.asked.get(payload.request_id or "")):
-                self.rejected[call_id] = payload.feedback or ""
-        elif kind == "HookResolved":
-            if payload.action == "block":
-                builder.event("hook_block", payload.reason, at, thread=self.thread)
-        elif kind in _EVENTS:
-            text = payload.content or payload.question or payload.response or payload.body
-            builder.event(_EVENTS[kind], text or ("{}" if kind == "CompactionBegin" else kind), at, thread=self.thread)
-        elif kind not in _QUIET:
-            builder.event("unknown", kind[:80], at, thread=self.thread)
+        return True
 
 
 def _hunk(shown: Shown) -> Hunk | None:
-    """The changed lines of a piece of a file before and after."""
+    """Return the changed lines between two versions of a part of a file."""
     before, after = (shown.old_text or "").split("\n"), (shown.new_text or "").split("\n")
     if not shown.old_text:
         return created(shown.new_text or "")
@@ -309,14 +278,6 @@ def _hunk(shown: Shown) -> Hunk | None:
         tail += 1
     marks = " " * head + "-" * (len(before) - head - tail) + "+" * (len(after) - head - tail) + " " * tail
     return changed(shown.old_start or 1, shown.new_start or 1, marks)
-
-
-def _fill(step: Step, used: Usage) -> None:
-    fields = (used.input_other, used.output, used.input_cache_read, used.input_cache_creation)
-    fresh, output, read, write = map(count_of, fields)
-    if any((fresh, output, read, write)):
-        step.input_tokens, step.output_tokens = fresh, output
-        step.cache_read_tokens, step.cache_write_tokens = read, write
 
 
 def _text(parts: Iterable[Part]) -> str:
