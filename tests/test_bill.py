@@ -20,8 +20,8 @@ from agentsignals.store.tables import SESSIONS
 from agentsignals.ui.page import Query
 from agentsignals.ui.rendering import answer_of, html
 from agentsignals.ui.snapshot import Reading
-from tests import pi_entries
 from tests.claude import SESSION, Log
+from tests.formats import pi_entries
 
 WRITTEN = {"ephemeral_5m_input_tokens": 120, "ephemeral_1h_input_tokens": 80}
 USED = {"input_tokens": 7, "cache_read_input_tokens": 33_333, "cache_creation_input_tokens": 200,

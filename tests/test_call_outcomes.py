@@ -637,7 +637,7 @@ ELSEWHERE = {
     "entire": "holds the logs of other agents, and is read as they are",
     "inspect": "the same as inspect-json, packed",
     "openhands": "a file an event: tests/test_openhands.py asks the same",
-    "mistral-vibe": "a chunk of history is a list: tests/test_mistral_vibe.py asks the same",
+    "mistral-vibe": "a chunk of history is a list: tests/formats/test_mistral_vibe.py asks the same",
     "lab-repository": "calls of our own experiments, which are asked in tests/lab",
     "trail": "a span's error is the call's; the samples hold both",
     **dict.fromkeys(

@@ -1,27 +1,24 @@
-"""The Vibe sessions of one family: chunks of history, journals, states and messages, put together by session."""
+"""Reads Vibe sessions from history chunks, journals, states and messages. The structs hold only the fields that are
+read."""
 
 from __future__ import annotations
 
 import posixpath
 import re
+from typing import Any
 
-import msgspec
 from msgspec import Raw, Struct, field
 
 from agentsignals.changes.hunks import Hunk, trimmed
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, count, whole
-from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import as_text, each, tally
 from agentsignals.formats.documents import is_list as is_chunk
-from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.mistral_vibe import MESSAGES, PROFILE
-from agentsignals.formats.records import UNREADABLE, document, lines, saw
-from agentsignals.formats.usage import Tokens, close
-from agentsignals.model import RAN, CallStatus, Step, ToolCall, logged_iso, logged_ms
-from agentsignals.model import Session as ModelSession
-
-# The entries, messages and states of a Vibe session as typed structs: only what is read.
+from agentsignals.formats.records import decoded, decoder, document, lines, saw
+from agentsignals.formats.usage import Tokens, close, tokens_of
+from agentsignals.model import CallStatus, Session, Step, ToolCall, logged_iso, logged_ms
 
 
 class Part(Struct, gc=False):
@@ -30,7 +27,7 @@ class Part(Struct, gc=False):
 
 
 class Place(Struct, gc=False, kw_only=True):
-    """A changed place of a file, by whole lines."""
+    """A changed place of a file, in whole lines."""
 
     old_start_line: object = None
     new_start_line: object = None
@@ -42,12 +39,12 @@ class Replaced(Struct, gc=False):
     blocks: list[Place] = field(default_factory=list)
 
 
-class Beside(Struct, gc=False):
+class OutputMeta(Struct, gc=False):
     replaced: Replaced | None = field(default=None, name="mistralai.vibe.sdk.search_replace")
 
 
 class Structured(Struct, gc=False, kw_only=True):
-    """What a tool gave back, of whatever tool."""
+    """Structured output of a tool, whatever tool it is."""
 
     returncode: object = None
     stdout: str | None = None
@@ -63,7 +60,7 @@ class Failure(Struct, gc=False):
 class Output(Struct, gc=False, kw_only=True):
     content: list[Part] = field(default_factory=list)
     structured_content: Raw = Raw()
-    beside: Beside | None = field(default=None, name="_meta")
+    meta: OutputMeta | None = field(default=None, name="_meta")
 
 
 class State(Struct, gc=False, kw_only=True, rename="camel"):
@@ -86,7 +83,7 @@ class Outcome(Struct, gc=False):
 
 
 class Entry(Struct, gc=False, kw_only=True, rename="camel"):
-    """An entry of the history, of any type: it is written anew as it changes."""
+    """An entry of the history, of any type. It is written again as it changes."""
 
     id: str
     session_id: str
@@ -105,7 +102,7 @@ class Entry(Struct, gc=False, kw_only=True, rename="camel"):
 
 
 class Change(Struct, gc=False):
-    """Of an entry, or of something else that has none."""
+    """A change of an entry, or of something without one."""
 
     op: str = ""
     entry: Raw = Raw()
@@ -116,32 +113,32 @@ class Payload(Struct, gc=False):
 
 
 class Record(Struct, gc=False):
-    """Of the journal."""
+    """A record of the journal."""
 
     type: str = ""
     payload: Payload | None = None
 
 
 class TokenUsage(Struct, gc=False, rename="camel"):
-    """`input_tokens` count the cached ones."""
+    """`input_tokens` includes cached ones."""
 
     input_tokens: object = None
     output_tokens: object = None
     cached_input_tokens: object = None
 
 
-class Session(Struct, gc=False, kw_only=True, rename="camel"):
+class SessionState(Struct, gc=False, kw_only=True, rename="camel"):
     token_usage: TokenUsage | None = None
     parent_session_id: str | None = None
     title: str | None = None
 
 
 class Snapshot(Struct, gc=False):
-    session: Session | None = None
+    session: SessionState | None = None
 
 
 class Projection(Struct, gc=False, kw_only=True):
-    """What the runtime last knew of a session."""
+    """The last state of a session."""
 
     session_id: str = ""
     snapshot_sequence: int = 0
@@ -207,180 +204,16 @@ class Message(Struct, gc=False, kw_only=True):
     context_boundary: str | None = None
 
 
-decode_entry = msgspec.json.Decoder(Entry).decode
-decode_entries = msgspec.json.Decoder(list[Raw]).decode
-decode_change = msgspec.json.Decoder(Change).decode
-decode_record = msgspec.json.Decoder(Record).decode
-decode_projection = msgspec.json.Decoder(Projection).decode
-decode_meta = msgspec.json.Decoder(Meta).decode
-decode_message = msgspec.json.Decoder(Message).decode
-decode_structured = msgspec.json.Decoder(Structured).decode
-
-
-def text_of(parts: list[Part]) -> str:
-    """The texts joined."""
-    return "\n".join(part.text for part in parts if part.text)
-
-
-# One Vibe session in the making: entries of its history, or messages of versions before it had one.
-
-_RETURNED = re.compile(r"^returncode: (-?\d{1,9})$", re.MULTILINE)
-_READ = frozenset(("text", "image"))
-"""Parts of a message or a result."""
+_RETURN_CODE = re.compile(r"^returncode: (-?\d{1,9})$", re.MULTILINE)
+_PARTS = frozenset(("text", "image"))
 _DENIED = "tool_denied"
-_NOT_ENDED = frozenset(("pending", "running", "blocked", ""))
-
-
-class History:
-    """Adds entries or messages in order. A subagent's session is asked by another agent: no person talks in it."""
-
-    def __init__(self, builder: SessionBuilder) -> None:
-        self.builder = builder
-        self._step: Step | None = None
-        self._touched: set[str] = set()
-
-    def entry(self, entry: Entry) -> None:
-        builder, at = self.builder, logged_ms(entry.created_at)
-        if entry.type == "message":
-            self._words(entry, at)
-        elif entry.type == "reasoning":
-            builder.event("thinking", entry.text or "", at, self._step)
-        elif entry.type == "effect":
-            self._effect(entry, at)
-        elif entry.type in ("notice", "callback"):
-            builder.event("meta", entry.message or entry.type, at)
-        elif entry.type == "checkpoint":
-            is_compaction = "compact" in (entry.kind or "")
-            builder.event("compaction" if is_compaction else "meta", entry.message or entry.kind, at)
-        else:
-            builder.event("unknown", entry.type[:80] or "entry without a type", at)
-
-    def _words(self, entry: Entry, at: int | None) -> None:
-        builder, text = self.builder, text_of(entry.content)
-        builder.unread((part.type for part in entry.content), _READ, at)
-        if entry.role == "assistant":
-            self._step = builder.step(entry.id, None, at)
-            builder.event("text", text, at, self._step)
-        elif entry.role != "user" or entry.source == "harness" or builder.session.parent_session_id is not None:
-            builder.event("meta", text, at)
-        else:
-            steered = entry.source == "turn_steer"
-            builder.turn(("queued_prompt" if steered else "prompt") if text.strip() else "attachment", text, at)
-            self._step = None
-
-    def _effect(self, entry: Entry, at: int | None) -> None:
-        detail, state = entry.detail, entry.state
-        name = (detail.tool_name if detail is not None else "").rpartition(".")[2] or (detail.kind if detail else "")
-        arguments = bytes(detail.input) if detail is not None and detail.input else b"{}"
-        if self._step is None:  # it said nothing before it acted
-            self._step = self.builder.step(f"before {entry.id}", None, at)
-        call = self.builder.call(entry.id, name, arguments, PROFILE.tool(name), at, self._step)
-        if state is None or state.status in _NOT_ENDED:
-            return
-        if state.output is not None:
-            self.builder.unread((part.type for part in state.output.content), _READ, at)
-        back = _structured(state)
-        code = whole(back.returncode)
-        self.builder.result(
-            entry.id, _text(state, back), _status(state, back), logged_ms(entry.updated_at), exit_code=code
-        )
-        if call.status in RAN and call.class_ == "edit":
-            self._edit(call, state)
-        if call.path:
-            self._touched.add(call.path)
-
-    def _edit(self, call: ToolCall, state: State) -> None:
-        beside = state.output.beside if state.output is not None else None
-        hunks = [_hunk(place) for place in beside.replaced.blocks] if beside is not None and beside.replaced else []
-        if hunks:
-            self.builder.edit(call, None, "modify", [hunk for hunk in hunks if hunk is not None])
-        else:
-            record_arguments(self.builder, call, self._touched)
-
-    def message(self, message: Message) -> None:
-        """A message of the older form, which has no time."""
-        builder, text = self.builder, as_text(message.content)
-        if message.context_boundary is not None:
-            builder.event("compaction", "{}")
-        if message.manual_shell is not None:
-            builder.event("user_shell", message.manual_shell.command)
-            builder.event("command_output", message.manual_shell.output_text)
-        elif message.role == "assistant":
-            self._answer(message, text)
-        elif message.role == "tool":
-            self._result(message, text)
-        elif message.role == "user" and not message.injected and builder.session.parent_session_id is None:
-            builder.turn("prompt" if text.strip() else "attachment", text)
-        elif message.role in ("user", "system"):
-            builder.event("meta", text)
-        else:
-            builder.event("unknown", f"message of role {message.role}"[:80])
-
-    def _answer(self, message: Message, text: str) -> None:
-        step = self.builder.step(message.message_id, None)
-        if thought := as_text(message.reasoning_content):
-            self.builder.event("thinking", thought, None, step)
-        if text:
-            self.builder.event("text", text, None, step)
-        for asked in message.tool_calls or ():
-            if asked.function is None:
-                self.builder.event("unknown", "call without a function", None, step)
-            else:
-                name, arguments = asked.function.name, as_text(asked.function.arguments)
-                self.builder.call(asked.id, name, arguments or "{}", PROFILE.tool(name), None, step)
-
-    def _result(self, message: Message, text: str) -> None:
-        returned = _RETURNED.search(text[-400:])
-        status: CallStatus = "error" if text.startswith("<tool_error>") else "ok"
-        code = int(returned[1]) if returned else None
-        call = self.builder.result(message.tool_call_id or "", text, status, exit_code=code)
-        if call is not None and call.status in RAN and call.class_ == "edit":
-            record_arguments(self.builder, call, self._touched)
-        if call is not None and call.path:
-            self._touched.add(call.path)
-
-
-def _structured(state: State) -> Structured:
-    raw = state.output.structured_content if state.output is not None else None
-    try:
-        return decode_structured(raw) if raw else Structured()
-    except UNREADABLE:
-        return Structured()
-
-
-def _text(state: State, back: Structured) -> str:
-    """What came back; of a file that was read the text stands in its structure alone."""
-    if state.error is not None:
-        return state.error.message or state.error.code
-    printed = "\n".join(words for words in (back.stdout, back.stderr) if words)
-    content = text_of(state.output.content) if state.output is not None else ""
-    if printed or back.stdout is not None:
-        return printed
-    raw = state.output.structured_content if state.output is not None else b""
-    return state.output_text or content or bytes(raw or b"").decode("utf-8", "replace") or state.reason
-
-
-def _status(state: State, back: Structured) -> CallStatus:
-    if state.status == "cancelled":
-        return "cancelled"
-    denied = state.error is not None and state.error.code == _DENIED
-    if denied or state.status == "skipped":
-        return "rejected" if state.approval_source in (None, "user") else "error"
-    return "error" if state.status == "failed" or back.timed_out is True else "ok"
-
-
-def _hunk(place: Place) -> Hunk | None:
-    old, new = whole(place.old_start_line), whole(place.new_start_line)
-    lines = [*(f"-{line}" for line in place.old_lines), *(f"+{line}" for line in place.new_lines)]
-    return trimmed(old, new, lines) if old and new else None
-
-
+_RUNNING = frozenset(("pending", "running", "blocked", ""))
 _META = "meta.json"
 _DISCARDED = "discarded"
 
 
 class _Entry(Struct):
-    """An entry as it was last written, and where it was."""
+    """The last version of an entry, and its place."""
 
     entry: Entry
     artifact_id: str
@@ -393,11 +226,11 @@ class _Entry(Struct):
 
 
 class _Parts(Struct, kw_only=True):
-    """What the files say of one session."""
+    """The records of one session."""
 
     first: Input
     folder: str | None = None
-    """Of its `meta.json`."""
+    """Folder of its `meta.json`."""
     entries: dict[str, _Entry] = field(default_factory=dict)
     messages: list[tuple[Input, int, Message]] = field(default_factory=list)
     meta: Meta = field(default_factory=Meta)
@@ -405,12 +238,12 @@ class _Parts(Struct, kw_only=True):
 
 
 def read(inputs: list[Input]) -> Reading:
-    """All files of one family. Chunks repeat what earlier ones held: an entry counts as it was last written."""
+    """Read a group of files. Chunks repeat earlier ones: the last version of an entry counts."""
     sessions: dict[str, _Parts] = {}
     inputs = sorted(inputs, key=lambda i: i.artifact.path)
     for source in inputs:
         folder, name = posixpath.split(source.artifact.path)
-        if name == _META and (meta := document(source.data, source.artifact, decode_meta)) is not None:
+        if name == _META and (meta := document(source.data, source.artifact, decoder(Meta).decode)) is not None:
             saw(source.artifact, "meta")
             parts = sessions.setdefault(meta.session_id or folder, _Parts(first=source))
             parts.meta, parts.folder = meta, folder
@@ -424,28 +257,28 @@ def read(inputs: list[Input]) -> Reading:
 def _take(source: Input, sessions: dict[str, _Parts]) -> None:
     folder, name = posixpath.split(source.artifact.path)
     if name == MESSAGES:
-        beside = next((i for i, parts in sessions.items() if parts.folder == folder), None)
-        session_id = beside or source.session_hint or source.artifact.artifact_id
+        session_id = next((i for i, parts in sessions.items() if parts.folder == folder), None)
+        session_id = session_id or source.session_hint or source.artifact.artifact_id
         parts = sessions.setdefault(session_id, _Parts(first=source))
-        for number, message in lines(source.data, source.artifact, decode_message):
+        for number, message in lines(source.data, source.artifact, decoder(Message).decode):
             saw(source.artifact, f"message.{message.role}"[:80])
             parts.messages.append((source, number, message))
     elif is_chunk(source.data):
-        raws = document(source.data, source.artifact, decode_entries)
+        raws = document(source.data, source.artifact, decoder(list[Raw]).decode)
         if raws is not None:
             source.artifact.records -= 1  # its entries are
-            entries = each(raws, decode_entry, source.artifact)
+            entries = each(raws, decoder(Entry).decode, source.artifact)
             tally(source.artifact, "entry", [None if e is None else e.type[:80] for e in entries])
             for number, entry in enumerate(entries, 1):
                 if entry is not None:
                     _keep(entry, source, number, sessions)
     elif posixpath.basename(folder) == "journal":
-        for number, record in lines(source.data, source.artifact, decode_record):
+        for number, record in lines(source.data, source.artifact, decoder(Record).decode):
             saw(source.artifact, f"journal.{record.type}"[:80])
             if record.payload is not None:
                 _change(record.payload.delta, source, number, sessions)
     else:
-        state = document(source.data, source.artifact, decode_projection)
+        state = document(source.data, source.artifact, decoder(Projection).decode)
         if state is not None:
             saw(source.artifact, "projection")
             parts = sessions.setdefault(state.session_id, _Parts(first=source))
@@ -454,12 +287,12 @@ def _take(source: Input, sessions: dict[str, _Parts]) -> None:
 
 
 def _change(delta: list[Raw], source: Input, number: int, sessions: dict[str, _Parts]) -> None:
-    """Keeps the entries that a record of the journal puts there. Each change is counted by what it does."""
-    changes = each(delta, decode_change, source.artifact)
+    """Keep the entries that a record of the journal changes. Each change is counted by its operation."""
+    changes = each(delta, decoder(Change).decode, source.artifact)
     done: list[str | None] = [None if change is None else change.op[:80] for change in changes]
     for n, change in enumerate(changes):
         if change is not None and change.entry:
-            (entry,) = each([change.entry], decode_entry, source.artifact)
+            (entry,) = each([change.entry], decoder(Entry).decode, source.artifact)
             if entry is not None:
                 _keep(entry, source, number, sessions)
             else:
@@ -475,51 +308,155 @@ def _keep(entry: Entry, source: Input, number: int, sessions: dict[str, _Parts])
         parts.entries[entry.id] = fresh
 
 
-def _session(session_id: str, parts: _Parts) -> ModelSession:
+def _session(session_id: str, parts: _Parts) -> Session:
     meta = parts.meta
     state = parts.projection.snapshot.session if parts.projection.snapshot is not None else None
     session = parts.first.session(session_id, "mistral-vibe", PROFILE.agent)
-    builder = SessionBuilder(session, PROFILE)
     session.parent_session_id = meta.parent_session_id or (state.parent_session_id if state is not None else None)
     session.title = meta.title or (state.title if state is not None else None)
     session.model = meta.model or (meta.config.model_name if meta.config is not None else None)
+    reader = Reader(session)
+    reader.is_subagent = session.parent_session_id is not None
+    builder = reader.builder
     where = meta.environment.working_directory if meta.environment is not None else None
     builder.where(meta.origin_directory or where, meta.git_branch)  # a session may move
-    history = History(builder)
-    for kept in sorted(parts.entries.values(), key=_began):
+    for kept in sorted(parts.entries.values(), key=lambda kept: _time(kept.entry.created_at)):
         builder.artifact_id, builder.line = kept.artifact_id, kept.line
         if kept.entry.outcome is None or kept.entry.outcome.type != _DISCARDED:
-            history.entry(kept.entry)
+            reader.entry(kept.entry)
     for source, number, message in parts.messages if not parts.entries else ():
         builder.artifact_id, builder.line = source.artifact.artifact_id, number
-        history.message(message)
+        reader.message(message)
     for step in session.steps:
         step.model = session.model
-    _close(builder, parts)
-    session.started_at, ended = logged_iso(meta.start_time), logged_iso(meta.end_time)
-    made = builder.finish()
-    made.ended_at = made.ended_at or ended
-    return made
+    # Tokens are logged for the session alone. Older versions do not log how many were cached.
+    if state is not None and state.token_usage is not None:
+        tokens = tokens_of(state.token_usage)
+    else:
+        stats = meta.stats or Stats()
+        tokens = Tokens(count(stats.session_prompt_tokens), count(stats.session_completion_tokens))
+    if any(tokens):
+        step = close(builder, session.model, tokens)
+        if meta.stats is not None and (cost := amount(meta.stats.session_cost)):
+            step.cost_usd, step.cost_source = cost, "recorded"
+    session.started_at = logged_iso(meta.start_time)
+    builder.finish()
+    session.ended_at = session.ended_at or logged_iso(meta.end_time)
+    return session
 
 
-def _began(kept: _Entry) -> float:
-    at = kept.entry.created_at
+def _time(at: object) -> float:
     return at if isinstance(at, int | float) else 0
 
 
-def _close(builder: SessionBuilder, parts: _Parts) -> None:
-    """TokenUsage are told of the session alone. Those of older versions do not say how many were cached."""
-    snapshot, stats = parts.projection.snapshot, parts.meta.stats
-    tokens = snapshot.session.token_usage if snapshot is not None and snapshot.session is not None else None
-    if tokens is not None:
-        prompt, cached = count(tokens.input_tokens), count(tokens.cached_input_tokens)
-        fresh = None if prompt is None else max(prompt - (cached or 0), 0)
-        used = Tokens(fresh, count(tokens.output_tokens), cached)
-    elif stats is not None:
-        used = Tokens(count(stats.session_prompt_tokens), count(stats.session_completion_tokens))
-    else:
-        return
-    if any(used):
-        step = close(builder, builder.session.model, used)
-        if stats is not None and (paid := amount(stats.session_cost)):
-            step.cost_usd, step.cost_source = paid, "recorded"
+class Reader(Conversation):
+    """Entries, or messages of versions before 3.0."""
+
+    profile = PROFILE
+    step: Step | None = None
+
+    def entry(self, entry: Entry) -> None:
+        at = logged_ms(entry.created_at)
+        if entry.type == "message":
+            text = _text(entry.content)
+            self.builder.unread((part.type for part in entry.content), _PARTS, at)
+            if entry.role == "assistant":
+                self.step = self.builder.step(entry.id, None, at)
+                self.event("text", text, at, self.step)
+            elif entry.role != "user" or entry.source == "harness" or self.is_subagent:
+                self.event("meta", text, at)
+            else:
+                steered = entry.source == "turn_steer"
+                self.builder.turn(
+                    ("queued_prompt" if steered else "prompt") if text.strip() else "attachment", text, at
+                )
+                self.step = None
+        elif entry.type == "reasoning":
+            self.event("thinking", entry.text or "", at, self.step)
+        elif entry.type == "effect":
+            self.effect(entry, at)
+        elif entry.type in ("notice", "callback"):
+            self.event("meta", entry.message or entry.type, at)
+        elif entry.type == "checkpoint":
+            is_compaction = "compact" in (entry.kind or "")
+            self.event("compaction" if is_compaction else "meta", entry.message or entry.kind, at)
+        else:
+            self.event("unknown", entry.type[:80] or "entry without a type", at)
+
+    def effect(self, entry: Entry, at: int | None) -> None:
+        detail, state = entry.detail or Detail(), entry.state
+        name = detail.tool_name.rpartition(".")[2] or detail.kind
+        if self.step is None:  # it said nothing before it acted
+            self.step = self.builder.step(f"before {entry.id}", None, at)
+        self.call(entry.id, name, bytes(detail.input), at, self.step)
+        if state is None or state.status in _RUNNING:
+            return
+        output = state.output or Output()
+        self.builder.unread((part.type for part in output.content), _PARTS, at)
+        structured = decoded(output.structured_content, Structured) or Structured()
+        printed = "\n".join(text for text in (structured.stdout, structured.stderr) if text)
+        if state.error is not None:
+            text = state.error.message or state.error.code
+        elif printed or structured.stdout is not None:
+            text = printed
+        else:  # the text of a file that was read is in the structure alone
+            raw = bytes(output.structured_content).decode("utf-8", "replace")
+            text = state.output_text or _text(output.content) or raw or state.reason
+        status = _status(state, structured)
+        self.result(entry.id, text, status, logged_ms(entry.updated_at), output, whole(structured.returncode))
+
+    def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
+        meta = detail.meta if detail is not None else None
+        places = meta.replaced.blocks if meta is not None and meta.replaced is not None else ()
+        if places:
+            self.builder.edit(call, None, "modify", [hunk for place in places if (hunk := _hunk(place)) is not None])
+        return bool(places)
+
+    def message(self, message: Message) -> None:
+        """Read a message of the older form, which has no time."""
+        text = as_text(message.content)
+        if message.context_boundary is not None:
+            self.event("compaction", "{}")
+        if message.manual_shell is not None:
+            self.event("user_shell", message.manual_shell.command)
+            self.event("command_output", message.manual_shell.output_text)
+        elif message.role == "assistant":
+            step = self.builder.step(message.message_id, None)
+            if thought := as_text(message.reasoning_content):
+                self.event("thinking", thought, None, step)
+            if text:
+                self.event("text", text, None, step)
+            for call in message.tool_calls or ():
+                if call.function is None:
+                    self.event("unknown", "call without a function", None, step)
+                else:
+                    self.call(call.id, call.function.name, as_text(call.function.arguments), None, step)
+        elif message.role == "tool":
+            returned = _RETURN_CODE.search(text[-400:])
+            status: CallStatus = "error" if text.startswith("<tool_error>") else "ok"
+            code = int(returned[1]) if returned else None
+            self.result(message.tool_call_id or "", text, status, None, None, code)
+        elif message.role == "user" and not message.injected and not self.is_subagent:
+            self.builder.turn("prompt" if text.strip() else "attachment", text)
+        elif message.role in ("user", "system"):
+            self.event("meta", text)
+        else:
+            self.event("unknown", f"message of role {message.role}"[:80])
+
+
+def _text(parts: list[Part]) -> str:
+    return "\n".join(part.text for part in parts if part.text)
+
+
+def _status(state: State, structured: Structured) -> CallStatus:
+    if state.status == "cancelled":
+        return "cancelled"
+    if state.status == "skipped" or (state.error is not None and state.error.code == _DENIED):
+        return "rejected" if state.approval_source in (None, "user") else "error"
+    return "error" if state.status == "failed" or structured.timed_out is True else "ok"
+
+
+def _hunk(place: Place) -> Hunk | None:
+    old, new = whole(place.old_start_line), whole(place.new_start_line)
+    lines = [*(f"-{line}" for line in place.old_lines), *(f"+{line}" for line in place.new_lines)]
+    return trimmed(old, new, lines) if old and new else None

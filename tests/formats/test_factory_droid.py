@@ -14,7 +14,7 @@ from agentsignals.formats.factory_droid import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.model import Artifact, Session
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 ROW = dict[str, Any]
 START: ROW = {"type": "session_start", "id": "s1", "title": "t", "owner": "me", "version": 2, "cwd": "/w"}
 REMINDER = "<system-reminder>\nSystem info\nModel: Claude Opus 4.6\n</system-reminder>"

@@ -17,7 +17,7 @@ from agentsignals.model import ABANDONED, MAIN, REPLAYED, Artifact, Session
 from agentsignals.store import Store
 from agentsignals.store.index import FOLDER, FileEntry, SessionEntry
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "native" / "qwen"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "qwen"
 
 
 class Chat:

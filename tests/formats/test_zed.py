@@ -16,7 +16,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact, Session, from_iso
 from agentsignals.sources import RawFile, Unreadable, local
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "native" / "zed"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "zed"
 LEGACY = "CREATE TABLE threads (id TEXT PRIMARY KEY, summary TEXT NOT NULL, updated_at TEXT NOT NULL, "
 LEGACY += "data_type TEXT NOT NULL, data BLOB NOT NULL);"
 LATER = "".join(

@@ -15,7 +15,7 @@ from agentsignals.formats.gemini_cli import FORMAT
 from agentsignals.formats.head import Head
 from agentsignals.model import Artifact, Session
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions" / "gemini-cli"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "gemini-cli"
 AT = "2026-04-14T15:00:00.000Z"
 AT_US = 1_776_178_800_000_000
 LATER = "2026-04-14T15:00:09.000Z"

@@ -15,7 +15,7 @@ from agentsignals.formats.windsurf import FORMAT
 from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact, Session
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "native" / "windsurf"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "windsurf"
 PATH = "/home/me/.windsurf/transcripts/1b2c3d4e-aaaa.jsonl"
 
 

@@ -11,9 +11,9 @@ from agentsignals.formats import Input, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.pi import FORMAT
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, Artifact, from_iso
-from tests.pi_entries import ROW, at, chain, entry, given, header, main_texts, one, read, says, user
+from tests.formats.pi_entries import ROW, at, chain, entry, given, header, main_texts, one, read, says, user
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 
 
 # -- recognising ---------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from agentsignals.formats.mistral_vibe import FORMAT
 from agentsignals.formats.unknown import stranger
 from agentsignals.model import Artifact, Session
 
-CORPUS = Path(__file__).parents[2] / "shared/corpus/native/mistral-vibe"
+CORPUS = Path(__file__).parents[3] / "shared/corpus/native/mistral-vibe"
 ID = "5c1e7f60-0000-4000-8000-000000000001"
 UNIFIED = f"logs/session/unified/{ID}"
 OLD = "logs/session/session_20260613_110000_5c1e7f60"

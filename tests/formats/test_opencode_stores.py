@@ -24,7 +24,7 @@ from agentsignals.ui.live import Looking
 from agentsignals.ui.raw_record import raw_line
 from agentsignals.ui.snapshot import Reading
 from tests import cursor_database as cur
-from tests import opencode_database as oc
+from tests.formats import opencode_database as oc
 
 WORK = [
     oc.user('"Write \\"hello.py\\" and run it"'),
@@ -41,7 +41,7 @@ OLD = [oc.user("an old one"), oc.agent({"type": "text", "text": "an old answer"}
 CUT = [oc.user("say hi"), oc.agent(ended=False), oc.agent("{no json", {"type": "text", "text": "hi"})]  # type: ignore[arg-type]
 
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "native"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native"
 OLDEST = "ses_dfd04b7c2ffeEA7GR112NQ9MEI"
 """The session that the corpus holds in all three forms."""
 
@@ -274,7 +274,8 @@ def test_an_agent_s_homes_are_found_where_its_data_folder_is(
 WRITER = """
 import os, sqlite3, sys, time
 sys.path.insert(0, sys.argv[2])
-from tests import cursor_database as cur, opencode_database as oc
+from tests import cursor_database as cur
+from tests.formats import opencode_database as oc
 db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0)
 db.execute("PRAGMA wal_autocheckpoint = 4")
 n, until = 1, time.monotonic() + float(sys.argv[3])
@@ -336,7 +337,7 @@ def test_a_database_is_read_while_it_is_written_without_a_lock_or_a_torn_session
     """Each session is one of the committed states: its title says which message is the last."""
     name, begin, state, times = AT_WORK[agent]
     begin(tmp_path / name)
-    root = str(Path(__file__).parents[1])
+    root = str(Path(__file__).parents[2])
     enough = tmp_path / "enough"  # a busy machine takes its time to have seen as much
     command = [sys.executable, "-c", WRITER, str(tmp_path / name), root, "60", agent, str(enough)]
     seen, looks = set[str](), 0

@@ -14,7 +14,7 @@ from agentsignals.formats.continue_ import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.model import SESSION_TOTAL, Artifact, Session, ToolCall
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "native" / "continue" / "sessions"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "continue" / "sessions"
 
 
 def read(*files: object) -> Reading:

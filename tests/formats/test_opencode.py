@@ -15,7 +15,7 @@ from agentsignals.formats.opencode import FORMAT
 from agentsignals.formats.opencode.reader import SHELL_MARK
 from agentsignals.model import Artifact, Session
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions" / "opencode"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "opencode"
 START = 1_775_000_000_000
 ABORT = {"name": "MessageAbortedError", "data": {"message": "The operation was aborted."}}
 ZERO = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}

@@ -13,7 +13,7 @@ from agentsignals.formats.amp import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.model import MAIN, REPLAYED, Artifact, Session, ToolCall
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "native" / "amp"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "amp"
 ID = "T-019e0000-0000-7000-8000-000000000009"
 
 

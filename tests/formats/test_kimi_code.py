@@ -14,7 +14,7 @@ from agentsignals.formats.kimi_code import FORMAT
 from agentsignals.ingest import pipeline
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, Artifact, Session
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "native" / "kimi-code"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "kimi-code"
 T = 1_780_000_000_000
 ID = "session_11111111-0000-4000-8000-00000000000{}"
 Row = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.pi_entries import ROW, bot, call, chain, entry, main_texts, one, result, says, talk, user
+from tests.formats.pi_entries import ROW, bot, call, chain, entry, main_texts, one, result, says, talk, user
 
 # -- the person ----------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
 from agentsignals.model import SESSION_TOTAL, Artifact, Session, encoded
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "native" / "cline-cli"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "cline-cli"
 FOLDER = "/u/globalStorage/{}/tasks/1780000000000"
 T = 1_780_000_000_000
 Row = dict[str, Any]

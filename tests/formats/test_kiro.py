@@ -15,7 +15,7 @@ from agentsignals.formats.kiro import FORMAT
 from agentsignals.formats.kiro.reader import DENIED, STOPPED
 from agentsignals.model import Artifact, Session
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions" / "kiro"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "kiro"
 CANCELLED = [{"Text": "Tool use was cancelled by the user"}]
 
 
