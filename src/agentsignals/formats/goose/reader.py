@@ -17,7 +17,7 @@ from agentsignals.formats.head import head_of
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoded, decoder, lines, saw
 from agentsignals.formats.usage import Tokens, close
-from agentsignals.model import CallStatus, ToolCall, logged_iso, logged_ms
+from agentsignals.model import CallStatus, ToolCall, TurnKind, logged_iso, logged_ms
 
 
 class Annotations(Struct, gc=False):
@@ -206,7 +206,7 @@ class Reader(DocumentReader[Session, Message]):
         if text and _is_hidden(message) and not PROFILE.machine_kind(text):
             self.event("meta", text, at)
         else:
-            kind = "scripted_prompt" if self.document.session_type == "scheduled" else "prompt"
+            kind: TurnKind = "scripted_prompt" if self.document.session_type == "scheduled" else "prompt"
             self.prompt(text, at, any(block.type == "image" for block in message.content), kind)
 
     def on_assistant(self, message: Message, at: int | None) -> None:

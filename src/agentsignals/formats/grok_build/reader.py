@@ -14,7 +14,7 @@ from agentsignals.formats.documents import by_session, once
 from agentsignals.formats.grok_build import PROFILE
 from agentsignals.formats.records import decoded, decoder, document, lines, saw
 from agentsignals.formats.usage import close, tokens_of
-from agentsignals.model import CallStatus, Session, Step, ToolCall, logged_ms
+from agentsignals.model import CallStatus, Session, Step, ToolCall, TurnKind, logged_ms
 
 
 class Text(Struct, gc=False):
@@ -234,7 +234,7 @@ class Reader(Conversation):
             if self.is_subagent:
                 self.event("meta", text, at)
             else:
-                queued = "queued_prompt" if self.in_turn else "prompt"
+                queued: TurnKind = "queued_prompt" if self.in_turn else "prompt"
                 self.builder.turn("scripted_prompt" if self.is_scripted else queued, text, at)
             self.in_turn = True
         elif kind == "agent_message_chunk":

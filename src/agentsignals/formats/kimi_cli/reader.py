@@ -17,7 +17,7 @@ from agentsignals.formats.kimi_cli import PROFILE, place_of
 from agentsignals.formats.profile import WRITE
 from agentsignals.formats.records import decoded, decoder, lines, saw
 from agentsignals.formats.usage import charge, tokens_of
-from agentsignals.model import MAIN, CallStatus, EventKind, Session, Step, ToolCall, logged_ms
+from agentsignals.model import MAIN, CallStatus, EventKind, Session, Step, ToolCall, TurnKind, logged_ms
 
 
 class Part(Struct, gc=False, kw_only=True):
@@ -225,7 +225,7 @@ class Reader(Conversation):
         if not text and (self.is_subagent or self.thread != MAIN):
             self.event("meta", text, at)
         else:
-            kind = "slash_command" if _SLASH.match(text) else "queued_prompt" if queued else "prompt"
+            kind: TurnKind = "slash_command" if _SLASH.match(text) else "queued_prompt" if queued else "prompt"
             self.prompt(text, at, bool(parts), kind)
 
     def count(self, payload: Payload, step: Step | None) -> None:

@@ -254,10 +254,11 @@ _AGENT_KINDS = {"ToolUse": "tool_use", "Response": "response"}
 
 
 def _entry(data: memoryview | bytes) -> Entry:
-    if bytes(data[:1]) != b"[":
-        return decoder(Entry).decode(data)
-    pair = decoder(Pair).decode(data)
-    return Entry(pair.user, pair.assistant)
+    if bytes(data[:1]) == b"[":
+        pair = decoder(Pair).decode(data)
+        return Entry(pair.user, pair.assistant)
+    entry: Entry = decoder(Entry).decode(data)
+    return entry
 
 
 def _text_and_status(raw: Raw) -> tuple[str, int | None]:
