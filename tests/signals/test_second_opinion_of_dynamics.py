@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentsignals.formats import Input
-from agentsignals.formats.claude_code import read
+from agentsignals.formats.claude_code.reader import read
 from agentsignals.model import Absent, Artifact
 from agentsignals.signals.catalog import measure
 from agentsignals.views.session import SessionView

@@ -12,7 +12,7 @@ import pytest
 
 from agentsignals.embedding import _STOP
 from agentsignals.formats import Input
-from agentsignals.formats.claude_code import read
+from agentsignals.formats.claude_code.reader import read
 from agentsignals.model import Absent, Artifact, Session
 from agentsignals.signals.catalog import measure
 from agentsignals.views.session import SessionView

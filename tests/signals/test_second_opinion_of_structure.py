@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentsignals.formats import Input
-from agentsignals.formats.claude_code import read
+from agentsignals.formats.claude_code.reader import read
 from agentsignals.model import Artifact
 from agentsignals.signals.catalog import measure, plain
 from agentsignals.views.session import SessionView

@@ -1,4 +1,4 @@
-"""Vectors that took a model to make, kept in one file of a store by the text's hash. It can be thrown away."""
+"""Cache of vectors that took a model to compute: one file of a store, keyed by the text's hash. Safe to delete."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sqlite3
 import sys
 import weakref
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS profiles (embedder TEXT PRIMARY KEY, aligned REAL, un
 
 
 class Cache:
-    """The vectors of one embedder in a store. A file that is none is begun anew."""
+    """The vectors of one embedder in a store. A damaged file is replaced by a new one."""
 
     def __init__(self, folder: Path, embedder: str) -> None:
         self._path = folder / NAME
@@ -52,11 +52,14 @@ class Cache:
         """The vectors of those texts that are known."""
         wanted = {_key(text): text for text in texts}
         vectors: dict[str, Vector] = {}
-        for keys in _chunks(list(wanted)):
+        every = list(wanted)
+        for keys in (every[n : n + _AT_ONCE] for n in range(0, len(every), _AT_ONCE)):
             marks = ",".join("?" * len(keys))
             query = f"SELECT sha256, vector FROM vectors WHERE embedder = ? AND sha256 IN ({marks})"  # noqa: S608  (marks)
             for key, blob in self._all(query, (self._embedder, *keys)):
-                vectors[wanted[key]] = _read(blob)
+                values: array[float] = array("f")
+                values.frombytes(blob)
+                vectors[wanted[key]] = Dense(_little_endian(values))
         return vectors
 
     def _all(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
@@ -81,8 +84,12 @@ class Cache:
             ) from problem
 
     def put(self, vectors: dict[str, Vector]) -> None:
-        """Keeps vectors, in one transaction: a run that is killed has them or has none of them."""
-        rows = [(self._embedder, _key(t), _written(v)) for t, v in vectors.items() if isinstance(v, Dense)]
+        """Store vectors in one transaction: a run that is killed has all of them or none."""
+        rows = [
+            (self._embedder, _key(t), _little_endian(v.values).tobytes())
+            for t, v in vectors.items()
+            if isinstance(v, Dense)
+        ]
         self._change("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
 
     def profile(self) -> Profile | None:
@@ -105,23 +112,9 @@ def _key(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def _written(vector: Dense) -> bytes:
-    return _little(vector.values).tobytes()
-
-
-def _read(blob: bytes) -> Dense:
-    values: array[float] = array("f")
-    values.frombytes(blob)
-    return Dense(_little(values))
-
-
-def _little(values: array[float]) -> array[float]:
+def _little_endian(values: array[float]) -> array[float]:
     if sys.byteorder == "little":
         return values
     turned = array("f", values)
     turned.byteswap()
     return turned
-
-
-def _chunks(keys: list[bytes]) -> Iterator[list[bytes]]:
-    return (keys[n : n + _AT_ONCE] for n in range(0, len(keys), _AT_ONCE))

@@ -1,4 +1,4 @@
-"""Vectors by a model on this machine, through sentence-transformers; the only place that loads it."""
+"""Embedding models: sentence-transformers on this machine, or a server that speaks OpenAI's `POST /v1/embeddings`."""
 
 from __future__ import annotations
 
@@ -91,8 +91,6 @@ def digest(folder: Path) -> str:
             hasher.update(file.read(_ENDS))
     return hasher.hexdigest()
 
-
-# Vectors from a server that speaks OpenAI's `POST /v1/embeddings`; the standard library is all it takes.
 
 DEFAULT_URL = "https://api.openai.com/v1"
 URL_VARIABLE, KEY_VARIABLE = "OPENAI_BASE_URL", "OPENAI_API_KEY"
@@ -193,20 +191,16 @@ class Remote:
             ) from problem
         except (OSError, HTTPException) as problem:  # URLError, time-outs and broken connections
             raise _Refused(str(getattr(problem, "reason", problem)) or type(problem).__name__) from problem
-        return _vectors(data, n)
-
-
-def _vectors(data: bytes, n: int) -> list[Dense]:
-    try:
-        rows = msgspec.json.decode(data, type=_Answer).data
-        if all(r.index is not None for r in rows):
-            rows.sort(key=lambda r: r.index or 0)
-        vectors = [Dense.of(r.embedding) for r in rows]
-    except (msgspec.DecodeError, ValueError) as problem:
-        raise _Refused(f"an answer that is no list of vectors ({str(problem)[:100]})") from problem
-    if len(vectors) != n or len({len(v.values) for v in vectors}) > 1:
-        raise _Refused(f"{len(vectors)} vectors for {n} texts, or of different lengths")
-    return vectors
+        try:
+            rows = msgspec.json.decode(data, type=_Answer).data
+            if all(r.index is not None for r in rows):
+                rows.sort(key=lambda r: r.index or 0)
+            vectors = [Dense.of(r.embedding) for r in rows]
+        except (msgspec.DecodeError, ValueError) as problem:
+            raise _Refused(f"an answer that is no list of vectors ({str(problem)[:100]})") from problem
+        if len(vectors) != n or len({len(v.values) for v in vectors}) > 1:
+            raise _Refused(f"{len(vectors)} vectors for {n} texts, or of different lengths")
+        return vectors
 
 
 def _batches(numbers: list[int], texts: Sequence[str]) -> Iterator[list[int]]:

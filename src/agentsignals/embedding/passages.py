@@ -1,4 +1,5 @@
-"""The texts of a session that are compared: its first request, the exchanges around a turn, the agent's answers."""
+"""Passages of a session that are compared (its first request, the exchanges around a turn, the agent's answers), and
+the fit of an embedder's profile to them."""
 
 from __future__ import annotations
 
@@ -34,10 +35,6 @@ def without_code(text: str) -> str:
     return _LINK.sub(" ", text) if "http" in text else text
 
 
-def _tokens_read(turn: Turn) -> int:
-    return turn.n_tokens if len(turn.text) <= MOST_CHARS else count_tokens(turn.text[:MOST_CHARS])
-
-
 class Passages:
     """The passages of one session."""
 
@@ -49,10 +46,12 @@ class Passages:
     @once
     def anchor(self) -> Turn | None:
         """The turn that says what the session is about: the first that asks for something; None when none does."""
-        return next(
-            (t for t in self._turns if t.kind not in _NO_REQUEST and _tokens_read(t) >= MIN_ANCHOR_TOKENS),
-            None,
-        )
+        for turn in self._turns:
+            if turn.kind not in _NO_REQUEST:
+                is_short = len(turn.text) <= MOST_CHARS
+                if (turn.n_tokens if is_short else count_tokens(turn.text[:MOST_CHARS])) >= MIN_ANCHOR_TOKENS:
+                    return turn
+        return None
 
     def prompt(self, turn: Turn, most: int = MOST_CHARS) -> str:
         """Return a turn's own words, without code."""
@@ -95,10 +94,8 @@ class Passages:
                 yield "\n".join(self.window(n, anchor))
 
 
-# A session's first request as a vector, and how far from it other texts are.
-
 DIGITS = 4
-"""To which distances and what is made of them are rounded."""
+"""Decimals of distances and of values made of them."""
 
 
 def request_vectors(
@@ -168,7 +165,11 @@ def fit(openings: Iterable[Opening], vectors: Vectors) -> Profile | None:
     requests = vectors.of(o.request for o in chosen)
     aligned = _distances(requests, vectors.of(o.answer for o in chosen))
     exchanges = vectors.of(o.exchange for o in chosen)
-    unrelated = _distances(requests, [exchanges[_stranger(chosen, n)] for n in range(len(chosen))])
+    strangers = []  # for each session the next one of another place
+    for n, this in enumerate(chosen):
+        following = (*range(n + 1, len(chosen)), *range(n))
+        strangers.append(exchanges[next(k for k in following if chosen[k].place != this.place)])
+    unrelated = _distances(requests, strangers)
     if len(aligned) < MIN_SESSIONS or len(unrelated) < MIN_SESSIONS:
         return None
     a, m = median(aligned), median(unrelated)
@@ -178,10 +179,3 @@ def fit(openings: Iterable[Opening], vectors: Vectors) -> Profile | None:
 def _distances(some: Iterable[Vector], others: Iterable[Vector]) -> list[float]:
     cosines = [vector.cosine(other) for vector, other in zip(some, others, strict=True)]
     return [1 - c for c in cosines if c is not None]
-
-
-def _stranger(chosen: list[Opening], n: int) -> int:
-    """The next session of another place."""
-    return next(
-        k % len(chosen) for k in range(n + 1, n + len(chosen)) if chosen[k % len(chosen)].place != chosen[n].place
-    )

@@ -17,7 +17,7 @@ _MOST_CHARS = 300
 
 
 def call_summary(class_: ToolClass | str, path: str | None, command: str | None, arguments: str) -> str:
-    """The command of a call, its file, or, of a search and where there is neither, its arguments by name."""
+    """Return the command of a call, its file, or, for a search and where there is neither, its named arguments."""
     if class_ != "search" and (command or path):
         return command or path or ""
     if class_ == "search" and command:
@@ -42,18 +42,17 @@ def _short(value: Any) -> str:
     return msgspec.json.encode(value).decode()[:_MOST_CHARS]
 
 
-# What a shell command writes into files, as texts of edit tools are read: where the words of the command tell it.
-
-
 def command_texts(command: str, paths: Collection[str], *, has_failed: bool = False) -> list[tuple[str, EditText]]:
-    """Each text that a command puts into a file, in its order, by the name that the session's record gives the file.
+    """Return each text that a command writes into a file, in order, with the file's name in the session's record.
 
-    `paths`: the files that it is recorded to have changed; what it would have written elsewhere was not done.
-    `has_failed`: of a line that failed only what came before. A script that an earlier command wrote is not read again.
+    `paths`: the files that the command is recorded to have changed; other writes did not happen. `has_failed`: only
+    the writes before the failure count. A script that an earlier command wrote is not read again.
     """
     made: list[tuple[str, EditText]] = []
     for write in parse(command).writes if paths else ():
-        path = _recorded(write.path, paths)
+        plain = write.path.removeprefix("./")
+        ends = (path for path in paths if path.endswith(f"/{plain}") or plain.endswith(f"/{path}"))
+        path = plain if plain in paths else next(ends, None)
         if path is None or (has_failed and not write.is_sure):
             continue
         text = _text(write, path)
@@ -66,12 +65,6 @@ def complete_lines(command: str, paths: Collection[str], *, has_failed: bool = F
     """Return the texts that are complete lines: a substitution may replace a part of one."""
     texts = command_texts(command, paths, has_failed=has_failed)
     return [(path, text) for path, text in texts if text.kind != "replace" or "\n" in text.old]
-
-
-def _recorded(named: str, paths: Collection[str]) -> str | None:
-    plain = named.removeprefix("./")
-    ends = (path for path in paths if path.endswith(f"/{plain}") or plain.endswith(f"/{path}"))
-    return plain if plain in paths else next(ends, None)
 
 
 def _text(write: Write, path: str) -> EditText | None:

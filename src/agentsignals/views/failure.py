@@ -130,16 +130,41 @@ class Rule(NamedTuple):
     """Why it holds; empty where it does not."""
 
 
+RULES: list[Rule] = []
+"""In order: the first that holds. What ended an attempt comes before what it left behind, which may be half done; tests
+before places, as a fix in another place is a fix."""
+
+
+def _rule(name: FailureClass, means: str, needs: str) -> Callable[[Callable[[Case], str]], Callable[[Case], str]]:
+    def declare(holds: Callable[[Case], str]) -> Callable[[Case], str]:
+        RULES.append(Rule(name, means, needs, holds))
+        return holds
+
+    return declare
+
+
+@_rule("infrastructure", "The environment, the provider or the harness broke it off.", "the harness's ending")
 def _infrastructure(case: Case) -> str:
     return case.ladder.reason if case.ladder.outcome == "infrastructure" else ""
 
 
+@_rule("stuck", "A loop's alarm in its last ten calls, and a limit ended it, or it left no fix.", "the transcript")
 def _stuck(case: Case) -> str:
     circle = case.circle if case.stopped_by or not case.is_handed_in else None
     ended = case.stopped_by or "it ended without a fix"
     return f"{ended}, going in circles ({circle.kind}, {circle.times} times)" if circle is not None else ""
 
 
+@_rule("limit_reached", "Time, calls, tokens or money ran out first.", "the harness's ending")
+def _limit_reached(case: Case) -> str:
+    return case.stopped_by
+
+
+@_rule(
+    "gave_up",
+    "The agent ended by itself and handed in no fix: no change, or none of anything that was there before.",
+    "the patch; that only new files are no fix, the gold patch",
+)
 def _gave_up(case: Case) -> str:
     if case.facts.present is False:
         return "no change was handed in"
@@ -148,10 +173,21 @@ def _gave_up(case: Case) -> str:
     return "no answer was given" if case.is_answer and case.answer is None else ""
 
 
+@_rule("not_applied", "The verifier could not apply the patch.", "the verifier's report")
 def _not_applied(case: Case) -> str:
     return "the verifier could not apply the patch" if case.facts.applies is False else ""
 
 
+@_rule("regression", "All tests to be fixed pass, and tests that passed before fail now.", "the tests by name")
+def _regression(case: Case) -> str:
+    facts = case.facts
+    verified = case.attempt.verification
+    if verified is None or not case.has_counts or facts.fixed != facts.targets or not facts.broken:
+        return ""
+    return f"{case.tests}: {_named(verified.broken)}"
+
+
+@_rule("incomplete", "Some of the tests to be fixed pass, not all.", "the tests by name")
 def _incomplete(case: Case) -> str:
     facts = case.facts
     verified = case.attempt.verification
@@ -160,6 +196,11 @@ def _incomplete(case: Case) -> str:
     return f"{case.tests}; not fixed: {_named(verified.unfixed or verified.still_failing)}"
 
 
+@_rule(
+    "wrong_place",
+    "No test is fixed, and no file, or in them no function, that the gold patch changes is changed.",
+    "the patch and the gold patch; for functions, that both diffs show them",
+)
 def _wrong_place(case: Case) -> str:
     place = case.localization
     if place is None or case.facts.fixed or not case.has_patch:
@@ -171,20 +212,11 @@ def _wrong_place(case: Case) -> str:
     return ""
 
 
-def _regression(case: Case) -> str:
-    facts = case.facts
-    verified = case.attempt.verification
-    if verified is None or not case.has_counts or facts.fixed != facts.targets or not facts.broken:
-        return ""
-    return f"{case.tests}: {_named(verified.broken)}"
-
-
-def _named(tests: Sequence[str] | None) -> str:
-    """The first tests by name; of a long one its end, which tells it from others."""
-    shown = [name if len(name) <= _NAME_CHARS else f"…{name[1 - _NAME_CHARS :]}" for name in tests or ()]
-    return ", ".join(shown[:_NAMES]) + (", …" if len(shown) > _NAMES else "")
-
-
+@_rule(
+    "wrong_fix",
+    "A file of the gold patch is changed, and no test is fixed (some may be broken, too).",
+    "the tests by name and the gold patch",
+)
 def _wrong_fix(case: Case) -> str:
     place = case.localization
     if place is None or not place.files.hit or not case.has_counts or case.facts.fixed:
@@ -192,10 +224,16 @@ def _wrong_fix(case: Case) -> str:
     return f"{case.tests}, in {place.files.hit} of the {place.files.gold} files that the gold patch changes"
 
 
+@_rule(
+    "wrong_answer",
+    "A text is all that the agent gave, no tool was called, and the text was not accepted.",
+    "the transcript: no tool was called",
+)
 def _wrong_answer(case: Case) -> str:
     return "an answer was given, no tool was called, and the answer was not accepted" if case.is_answer else ""
 
 
+@_rule("cannot_tell", "What would decide is not recorded.", "")
 def _cannot_tell(case: Case) -> str:
     facts = case.facts
     if facts.targets is not None and facts.fixed == facts.targets and not facts.broken:
@@ -212,61 +250,10 @@ def _cannot_tell(case: Case) -> str:
     return "the tests are not listed"
 
 
-RULES: tuple[Rule, ...] = (
-    Rule(
-        "infrastructure",
-        "The environment, the provider or the harness broke it off.",
-        "the harness's ending",
-        _infrastructure,
-    ),
-    Rule(
-        "stuck",
-        "A loop's alarm in its last ten calls, and a limit ended it, or it left no fix.",
-        "the transcript",
-        _stuck,
-    ),
-    Rule(
-        "limit_reached",
-        "Time, calls, tokens or money ran out first.",
-        "the harness's ending",
-        lambda case: case.stopped_by,
-    ),
-    Rule(
-        "gave_up",
-        "The agent ended by itself and handed in no fix: no change, or none of anything that was there before.",
-        "the patch; that only new files are no fix, the gold patch",
-        _gave_up,
-    ),
-    Rule("not_applied", "The verifier could not apply the patch.", "the verifier's report", _not_applied),
-    Rule(
-        "regression",
-        "All tests to be fixed pass, and tests that passed before fail now.",
-        "the tests by name",
-        _regression,
-    ),
-    Rule("incomplete", "Some of the tests to be fixed pass, not all.", "the tests by name", _incomplete),
-    Rule(
-        "wrong_place",
-        "No test is fixed, and no file, or in them no function, that the gold patch changes is changed.",
-        "the patch and the gold patch; for functions, that both diffs show them",
-        _wrong_place,
-    ),
-    Rule(
-        "wrong_fix",
-        "A file of the gold patch is changed, and no test is fixed (some may be broken, too).",
-        "the tests by name and the gold patch",
-        _wrong_fix,
-    ),
-    Rule(
-        "wrong_answer",
-        "A text is all that the agent gave, no tool was called, and the text was not accepted.",
-        "the transcript: no tool was called",
-        _wrong_answer,
-    ),
-    Rule("cannot_tell", "What would decide is not recorded.", "", _cannot_tell),
-)
-"""In order: the first that holds. What ended an attempt comes before what it left behind, which may be half done; tests
-before places, as a fix in another place is a fix."""
+def _named(tests: Sequence[str] | None) -> str:
+    """The first tests by name; of a long one its end, which tells it from others."""
+    shown = [name if len(name) <= _NAME_CHARS else f"…{name[1 - _NAME_CHARS :]}" for name in tests or ()]
+    return ", ".join(shown[:_NAMES]) + (", …" if len(shown) > _NAMES else "")
 
 
 def failure_of(view: SessionView, touched: list[str] | None) -> Failure | None:

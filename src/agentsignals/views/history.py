@@ -88,7 +88,7 @@ class _Row(NamedTuple):
 
 @lru_cache(maxsize=256)
 def place_of(repo: str | None, cwd: str | None) -> str | None:
-    """The repository, else the working folder; the worktrees of a folder are that folder."""
+    """Return the repository, else the working folder; the worktrees of a folder count as that folder."""
     if repo:
         return repo.lower()
     return (_WORKTREE.sub("", cwd.rstrip("\\/")) or cwd) if cwd else None
@@ -101,13 +101,14 @@ def user_of(cwd: str | None) -> str | None:
 
 
 def time_span(times: Iterable[int | None]) -> tuple[int, int]:
-    """The first and the last moment that sessions speak of."""
+    """Return the first and the last known time."""
     spoken_of = [t for t in times if t is not None]
     return (min(spoken_of), max(spoken_of)) if spoken_of else (0, 0)
 
 
 def histories(outlines: Iterable[SessionSummary], span: tuple[int, int] | None = None) -> dict[str, History]:
-    """The history of every session, by its id. `span`: what all sessions speak of, where these are not all."""
+    """Return the history of every session, keyed by its id. `span`: the time span of all sessions, where these are not
+    all."""
     known_outlines = list(outlines)
     since, until = span or time_span(t for o in known_outlines for t in (o.started_at, o.ended_at))
     by_session: dict[str, History] = {}
@@ -126,27 +127,22 @@ def histories(outlines: Iterable[SessionSummary], span: tuple[int, int] | None =
             row.history.n_prior = n
         several = len({r.outline.user for r in group}) > 1
         for of_user in _grouped(group, lambda o: o.user) if several else (group,):
-            _note_user(of_user, _starts_before(of_user) if several else before)
+            humans = [r for r in of_user if _is_human(r.outline)]
+            starts = [r.start for r in humans]
+            for row, n in zip(of_user, _starts_before(of_user) if several else before, strict=True):
+                row.history.n_prior_same_user = n
+                after = bisect_right(starts, row.end)
+                if after < len(humans):
+                    following = humans[after]
+                    row.history.next_id, row.history.next_started_at = following.session_id, following.start
+                    compare(row.history, row.outline, following.outline)
     return by_session
 
 
 def _starts_before(group: list[_Row]) -> list[int]:
-    """For each session, how many of the group with a human turn started earlier."""
+    """Return for each session the number of the group with a human turn that started earlier."""
     starts = [r.start for r in group if _is_human(r.outline)]
     return [bisect_left(starts, row.start) for row in group]
-
-
-def _note_user(group: list[_Row], before: list[int]) -> None:
-    """Fill in the earlier and next sessions of one place and user."""
-    humans = [r for r in group if _is_human(r.outline)]
-    starts = [r.start for r in humans]
-    for row, n in zip(group, before, strict=True):
-        row.history.n_prior_same_user = n
-        after = bisect_right(starts, row.end)
-        if after < len(humans):
-            following = humans[after]
-            row.history.next_id, row.history.next_started_at = following.session_id, following.start
-            compare(row.history, row.outline, following.outline)
 
 
 def known_until(until: int, started_at: int | None, ended_at: int | None) -> int:
@@ -173,7 +169,7 @@ def _share_lines(group: list[_Row]) -> None:
     """Fill in the earlier sessions that changed the same lines. A line that several files have is ignored."""
     sessions = Counter([path for row in group for path in row.outline.lines])
     shared = [
-        (row, path, _split(packed))
+        (row, path, unpack(f">{len(packed) // 8}I", bytes.fromhex(packed)))
         for row in group
         for path, packed in sorted(row.outline.lines.items())
         if sessions[path] > 1
@@ -198,36 +194,29 @@ def _share_lines(group: list[_Row]) -> None:
 
 
 def prints(lines: Iterable[str]) -> str:
-    """Prints of the lines that are long enough to tell a place, of at most 2 000: eight hexadecimal digits each."""
+    """Return prints of the lines that are long enough to identify a place, at most 2,000: eight hex digits each."""
     long = "\n".join([line for line in lines if len(line) > SHORT_LINE])
     checksums = sorted(set(map(crc32, long.encode("utf-8", "replace").split(b"\n")))) if long else []
-    # Those of the smallest numbers: of two files alike the same are kept.
+    # The smallest numbers are kept: the same ones for two equal files.
     return pack(f">{min(len(checksums), MOST_PRINTS)}I", *checksums[:MOST_PRINTS]).hex()
 
 
-def _split(packed: str) -> tuple[int, ...]:
-    return unpack(f">{len(packed) // 8}I", bytes.fromhex(packed))
-
-
 def compare(history: History, this: SessionSummary, following: SessionSummary) -> None:
-    """Notes how like a session the next is."""
+    """Fill in how similar the next session is."""
     history.next_shares_file = not set(this.files).isdisjoint(following.files)
     history.next_similarity = similarity(this.words, following.words)
 
 
 def similarity(first: frozenset[str] | None, other: frozenset[str] | None) -> float | None:
-    """F1 of the word sets of two prompts' heads, 0..1; None when either is missing or has hardly a word."""
+    """Return the F1 of the word sets of two prompts' heads, 0..1; None when either is missing or very short."""
     if first is None or other is None or min(len(first), len(other)) < FEW_WORDS:
         return None
     return 2 * len(first & other) / (len(first) + len(other))
 
 
-# Which sessions lie in one repository, however their data came in: by its name, its folders, its history, its
-# files.
-#
-# A log names the folder it ran in, some the repository, too. Clones of one repository have other folders, on one
-# machine or several; their sessions are of one place all the same, and whoever takes them for many has intervals
-# that are too narrow (design/statistics.md#places).
+# Sessions of one repository are found by its name, folders, history and files. A log names the folder it ran in, some
+# the repository too. Clones have other folders, on one machine or several; counted as many places, they make intervals
+# too narrow (design/statistics.md#places).
 
 SHARED_COMMITS = 2
 """Abbreviated commits that two folders' logs have in common: of one, chance is not out of the question."""
@@ -257,8 +246,8 @@ class Site(Struct, kw_only=True):
     """Number of sessions of one repository and folder that share these facts."""
 
 
-class _Circles:
-    """Repositories and folders that are one place. Two repositories that have names of their own are never one."""
+class _PlaceGroups:
+    """Disjoint sets of repositories and folders that are one place. Two named repositories are never united."""
 
     def __init__(self) -> None:
         self._above: dict[str, str] = {}
@@ -271,7 +260,7 @@ class _Circles:
         return key
 
     def name(self, root: str) -> str | None:
-        """The repository that a circle is named after."""
+        """Return the repository that a group is named after."""
         return self._named.get(root)
 
     def add_repository(self, key: str) -> None:
@@ -287,10 +276,15 @@ class _Circles:
 
 
 def places(sites: Iterable[Site]) -> dict[str, str]:
-    """The place of each session that names a folder or a repository. Independent of their order."""
+    """Return the place of each session that names a folder or a repository, independent of their order."""
     listed = sorted(sites, key=lambda site: site.session_id)
-    circles = _Circles()
-    keys = {site.session_id: key for site in listed if (key := _key(site)) is not None}
+    circles = _PlaceGroups()
+    keys: dict[str, str] = {}
+    for site in listed:
+        if site.repo:
+            keys[site.session_id] = f"r:{site.repo.lower()}"
+        elif (folder := place_of(None, site.cwd)) is not None:
+            keys[site.session_id] = f"f:{folder}"
     of_folder: dict[str, list[Site]] = defaultdict(list)
     for site in listed:
         if site.repo:
@@ -303,26 +297,7 @@ def places(sites: Iterable[Site]) -> dict[str, str]:
             name = f"r:{names.pop()}"
             circles.add_repository(name)
             circles.unite(name, f"f:{folder}")
-    _by_content(circles, listed, keys)
-    members: dict[str, Counter[str]] = defaultdict(Counter)
-    for site in listed:
-        if (key := keys.get(site.session_id)) is not None:
-            members[circles.root(key)][key] += site.sessions
-    called = {
-        root: (circles.name(root) or max(sorted(counted), key=counted.__getitem__))[2:]
-        for root, counted in members.items()
-    }
-    return {session_id: called[circles.root(key)] for session_id, key in keys.items()}
-
-
-def _key(site: Site) -> str | None:
-    if site.repo:
-        return f"r:{site.repo.lower()}"
-    folder = place_of(None, site.cwd)
-    return f"f:{folder}" if folder is not None else None
-
-
-def _by_content(circles: _Circles, listed: list[Site], keys: dict[str, str]) -> None:
+    # Places of other names that share commits or deep files are united.
     commits: dict[str, set[str]] = defaultdict(set)
     files: dict[str, set[str]] = defaultdict(set)
     for site in listed:
@@ -338,6 +313,15 @@ def _by_content(circles: _Circles, listed: list[Site], keys: dict[str, str]) -> 
             n >= SHARED_FILES and n >= SHARED_SHARE * fewer
         ):
             circles.unite(first, second)
+    members: dict[str, Counter[str]] = defaultdict(Counter)
+    for site in listed:
+        if (key := keys.get(site.session_id)) is not None:
+            members[circles.root(key)][key] += site.sessions
+    called = {
+        root: (circles.name(root) or max(sorted(counted), key=counted.__getitem__))[2:]
+        for root, counted in members.items()
+    }
+    return {session_id: called[circles.root(key)] for session_id, key in keys.items()}
 
 
 def _in_common(held: dict[str, set[str]]) -> Counter[tuple[str, str]]:

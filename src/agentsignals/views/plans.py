@@ -1,4 +1,4 @@
-"""The plans an agent made: to-do lists, plans it showed the person, tasks it created. And how far two lie apart."""
+"""Plans of an agent (to-do lists, plans shown for approval, tasks it created) and the edit distance of two plans."""
 
 from __future__ import annotations
 
@@ -34,16 +34,23 @@ class Plan(Struct):
 
 
 def plans(view: SessionView) -> list[Plan]:
-    """Every state of a plan on the main thread that has steps, in order. Rejected calls changed nothing but `text`:
-    the person has seen it all the same.
-    """
+    """Return every state of a plan on the main thread that has steps, in order. Rejected calls count only for `text`,
+    which the person has read all the same."""
     handed_in: list[Plan] = []
     tasks = _Tasks()
     for call in view.calls:
         if call.class_ != "plan":
             continue
-        arguments, roles = _arguments(call.arguments), decoded(call.argument_roles)
-        listed = _listed(arguments, roles)
+        roles = decoded(call.argument_roles)
+        try:
+            arguments = msgspec.json.decode(call.arguments, type=dict[str, Any])
+        except (msgspec.DecodeError, RecursionError):
+            arguments = {}
+        listed: list[str] = []
+        for key in roles.steps:
+            if isinstance(arguments.get(key), list):
+                listed = [step for item in arguments[key] if (step := _step(item, roles))]
+                break
         if listed:
             handed_in.append(Plan(call, "todo", listed))
         elif (prose := next((p for name in roles.plan if isinstance(p := arguments.get(name), str)), None)) is not None:
@@ -58,21 +65,6 @@ def plans(view: SessionView) -> list[Plan]:
     return handed_in
 
 
-def _arguments(arguments: str) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(arguments, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-
-
-def _listed(arguments: dict[str, Any], roles: Roles) -> list[str]:
-    """The steps of a list written whole."""
-    for key in roles.steps:
-        if isinstance(arguments.get(key), list):
-            return [step for item in arguments[key] if (step := _step(item, roles))]
-    return []
-
-
 def _step(item: Any, roles: Roles) -> str:
     if isinstance(item, dict):
         item = next((item[k] for k in roles.step if item.get(k)), "")
@@ -80,7 +72,7 @@ def _step(item: Any, roles: Roles) -> str:
 
 
 def text_steps(text: str) -> list[str]:
-    """The numbered steps of a plan in prose, else its bullets; empty with fewer than two."""
+    """Return the numbered steps of a plan in prose, else its bullets; empty with fewer than two."""
     bare = _FENCE.sub("\n", text[:_MOST_PLAN_CHARS])
     for pattern in (_NUMBERED, _BULLETED):
         steps = [" ".join(step.split()) for step in pattern.findall(bare)]
@@ -90,7 +82,7 @@ def text_steps(text: str) -> list[str]:
 
 
 class _Tasks:
-    """Tasks made one call at a time. The calls that make the first ones are one plan together."""
+    """Tasks created one call at a time. The calls that create the first ones are one plan together."""
 
     def __init__(self) -> None:
         self._steps: dict[str, str] = {}
@@ -99,7 +91,7 @@ class _Tasks:
         self.still_making = True
 
     def take(self, call: ToolCall, arguments: dict[str, Any], roles: Roles, result: str) -> Plan | None:
-        """The plan after this call; None when it changed nothing of it."""
+        """Return the plan after this call; None when the call did not change it."""
         if roles.task in arguments:
             task_id = str(arguments[roles.task])
             changed = task_id in self._steps and self._update(task_id, arguments, roles)
@@ -138,13 +130,11 @@ def _names(listed: Any) -> Iterator[str]:
     return (str(n) for n in listed if isinstance(n, str | int)) if isinstance(listed, list) else iter(())
 
 
-# Edit distance of two plans as graphs: exact by branch and bound, within a bound on the work that no clock decides.
-#
-# A library's search (networkx) needs NumPy and SciPy for it, and stops by the clock: the same session would have
-# another value on a slower machine.
+# Edit distance of two plans as graphs, exact by branch and bound within a limit of steps. networkx needs NumPy and
+# SciPy for it, and stops by the clock: the same session would have another value on a slower machine.
 
 MOST_TRIED = 3_000
-"""Partial mappings looked at; plans of twelve steps rarely need a hundred."""
+"""Most partial mappings that are tried; plans of twelve steps rarely need a hundred."""
 _GONE = -1
 
 Edges = set[tuple[int, int]]
@@ -155,15 +145,14 @@ class Distance(Struct, frozen=True):
 
     edits: int
     exact: bool
-    """False: the search ended early, and fewer may do."""
+    """False where the search ended early, so that fewer edits may do."""
     largest: int
-    """Nodes and edges of both graphs: what taking one apart and building the other anew would cost."""
+    """Nodes and edges of both graphs: the cost of removing one and building the other."""
 
 
 def distance(alike: list[list[bool]], n_second: int, first: Edges, second: Edges) -> Distance:
-    """Edit distance of two directed graphs. `alike[i][j]` says whether node i of the first has the label of node j of
-    the second, which makes replacing it free; every other change of a node or an edge costs 1.
-    """
+    """Return the edit distance of two directed graphs. `alike[i][j]`: node i of the first has the label of node j of
+    the second, so that replacing it is free; every other change of a node or an edge costs 1."""
     n_first = len(alike)
     search = _Search(
         alike=[_mask(j for j, same in enumerate(row) if same) for row in alike],
@@ -197,7 +186,7 @@ def _ends(edges: Edges, node: int, others: Iterable[int]) -> tuple[int, int]:
 
 
 def _in_order(alike: list[list[bool]], n_second: int) -> list[int]:
-    """The cheapest mapping of nodes that keeps their order: the start of the search, and mostly its end."""
+    """Return the cheapest mapping of nodes that keeps their order: the start of the search, and mostly its result."""
     n = len(alike)
     costs = [[0] * (n_second + 1) for _ in range(n + 1)]
     for i in range(n, -1, -1):
@@ -228,13 +217,13 @@ class _Edges(NamedTuple):
 
 
 class _Search(Struct, kw_only=True):
-    """Decides node after node of the first graph where it goes; gives up what can't beat the best known. Sets of nodes
-    are bits of a number: what is asked of each of thousands of mappings costs an operation or two."""
+    """Branch and bound over mappings of the first graph's nodes, one after the other. Sets of nodes are bits of a
+    number: a test of each of thousands of mappings costs an operation or two."""
 
     alike: list[int]
-    """For each node of the first graph those of the second with its label,"""
+    """For each node of the first graph the nodes of the second with its label."""
     alike_to: list[int]
-    """and the other way round."""
+    """For each node of the second graph the nodes of the first with its label."""
     before: list[_Edges]
     """For each node of the first graph its edges with nodes before it."""
     after: list[int]
@@ -261,7 +250,7 @@ class _Search(Struct, kw_only=True):
         return cost + self._left(free)
 
     def go(self, i: int, cost: int, free: int) -> None:
-        """Tries every place that is free for node `i` and those behind it."""
+        """Try every free counterpart for node `i` and the nodes after it."""
         self.tried += 1
         if self.tried > MOST_TRIED or cost + self._at_least(i, free) >= self.best:
             return

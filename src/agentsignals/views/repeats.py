@@ -1,7 +1,7 @@
-"""Is this a loop? What an agent repeats in vain, call by call, so that it can be asked while it works.
+"""Loop detection: calls that an agent repeats in vain, counted call by call, so that a watcher can ask while it works.
 
-Five counts, each of a thread and each at nought again when a person speaks. One that reaches its limit is an alarm;
-docs/watch.md says how the limits were chosen, and how often an alarm is right.
+Five counts for each thread, reset when a person speaks. One that reaches its limit is an alarm; docs/watch.md has the
+choice of the limits, and how often an alarm is right.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct, field
 
 from agentsignals.changes.hunks import edit_texts
-from agentsignals.model import Event, Session, ToolCall, decoded
+from agentsignals.model import Session, ToolCall, decoded
 
 Kind = Literal["failing", "alike", "same", "undone", "mostly"]
 """`failing`: failures of one thing (`thing`) with no success of it between. `alike`: failing calls with one result,
@@ -58,10 +58,10 @@ class _Thread(Struct, kw_only=True):
     failing: dict[str, int] = field(default_factory=dict)
     alike: dict[str, int] = field(default_factory=dict)
     same: dict[str, tuple[int, int, str]] = field(default_factory=dict)
-    """By call: how often, edits before, result."""
+    """Keyed by call: times, edits before, result."""
     undone: dict[str, int] = field(default_factory=dict)
     taken: dict[str, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
-    """By file the edits made: what there was, and what became of it."""
+    """The edits keyed by file: the old text and the new."""
     lately: deque[bool] = field(default_factory=lambda: deque(maxlen=LATELY))
 
 
@@ -75,11 +75,16 @@ def counts(session: Session) -> Iterator[Count]:
     for call in session.tool_calls:
         if call.class_ not in UNREPEATABLE and call.purpose != "poll" and call.status not in _UNDONE:
             thread = threads[call.thread, bisect_left(spoken, call.seq)]
-            yield from _counted(call, thread, bisect_left(edited, call.seq), _result(call, by_seq))
+            event = by_seq.get(call.result_seq) if call.result_seq is not None else None
+            text = (event.text or "") if event is not None else ""
+            if len(text) > 2 * _END_CHARS:
+                text = f"{text[:_END_CHARS]}\0{text[-_END_CHARS:]}"
+            # Numbers (seconds, lines) differ between two runs of the same command.
+            yield from _counted(call, thread, bisect_left(edited, call.seq), _NUMBERS.sub("0", text))
 
 
 def alarms(session: Session, limits: Mapping[str, int]) -> Iterator[Count]:
-    """The counts that stand at their limit, or at a multiple of it."""
+    """Yield the counts that reach their limit, or a multiple of it."""
     for count in counts(session):
         limit = limits.get(count.kind, 0)
         if limit and count.times % limit == 0:
@@ -87,7 +92,7 @@ def alarms(session: Session, limits: Mapping[str, int]) -> Iterator[Count]:
 
 
 def standing(session: Session, limits: Mapping[str, int]) -> Count | None:
-    """The alarm that the last call with a result raises; None where it raises none."""
+    """Return the alarm that the last call with a result raises; None where it raises none."""
     tried = [call.seq for call in session.tool_calls if call.status not in _UNDONE]
     return next((alarm for alarm in alarms(session, limits) if alarm.seq == tried[-1]), None)
 
@@ -110,8 +115,13 @@ def _counted(call: ToolCall, thread: _Thread, edited: int, result: str) -> Itera
     else:
         thread.failing.pop(what, None)
     if call.class_ == "edit" and not failed:
-        for _ in range(_put_back(call, thread)):
-            path = call.path or ""
+        path = call.path or ""
+        edits, restored = thread.taken[path], 0
+        for text in edit_texts(call.arguments, call.argument_roles):
+            if text.kind == "replace" and max(len(text.old), len(text.new)) >= _SMALL_CHARS and text.old != text.new:
+                restored += (text.new, text.old) in edits
+                edits.add((text.old, text.new))
+        for _ in range(restored):
             thread.undone[path] = thread.undone.get(path, 0) + 1
             yield count("undone", thread.undone[path], path)
     elif call.command is None or not STATUS.match(call.command):
@@ -121,16 +131,6 @@ def _counted(call: ToolCall, thread: _Thread, edited: int, result: str) -> Itera
         thread.same[key] = times, edited, result
         if times > 1:
             yield count("same", times)
-
-
-def _put_back(call: ToolCall, thread: _Thread) -> int:
-    """Count the texts that an edit restores after an edit of the same file had removed them."""
-    taken, n = thread.taken[call.path or ""], 0
-    for text in edit_texts(call.arguments, call.argument_roles):
-        if text.kind == "replace" and max(len(text.old), len(text.new)) >= _SMALL_CHARS and text.old != text.new:
-            n += (text.new, text.old) in taken
-            taken.add((text.old, text.new))
-    return n
 
 
 def thing(call: ToolCall) -> str:
@@ -148,14 +148,15 @@ def signature(call: ToolCall) -> str:
 
 
 def single_spaced(command: str) -> str:
-    """A command without what is between its words."""
+    """Return a command with single spaces between its words."""
     if "\n" in command or "  " in command or "\t" in command:
         return " ".join(command.split())
     return command
 
 
 def canonical(arguments: str, manner: tuple[str, ...]) -> object:
-    """The arguments as sorted JSON; a command's without how it is run. As logged when they are no object."""
+    """Return the arguments as sorted JSON, without those that say how a command runs; as logged when they are no
+    object."""
     try:
         passed = msgspec.json.decode(arguments)
     except (msgspec.DecodeError, RecursionError):
@@ -165,12 +166,3 @@ def canonical(arguments: str, manner: tuple[str, ...]) -> object:
     if manner:
         passed = {k: single_spaced(v) if isinstance(v, str) else v for k, v in passed.items() if k not in manner}
     return msgspec.json.encode(passed, order="sorted")
-
-
-def _result(call: ToolCall, by_seq: dict[int, Event]) -> str:
-    """A call's result without what differs between two runs of the same: numbers, as of seconds and lines."""
-    event = by_seq.get(call.result_seq) if call.result_seq is not None else None
-    text = (event.text or "") if event is not None else ""
-    if len(text) > 2 * _END_CHARS:
-        text = f"{text[:_END_CHARS]}\0{text[-_END_CHARS:]}"
-    return _NUMBERS.sub("0", text)

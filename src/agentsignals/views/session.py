@@ -1,4 +1,4 @@
-"""Views of one session that many signals look at, each made once."""
+"""One session as signals see it: derived facts, each computed once, and the evidence that a value rests on."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def target_file(call: ToolCall) -> str | None:
 
 
 class Usage(Struct, frozen=True, gc=False):
-    """Tokens of several model calls together; None where no call says."""
+    """Tokens of several model calls together; None where no call reports them."""
 
     input_tokens: int | None
     output_tokens: int | None
@@ -67,22 +67,6 @@ class Usage(Struct, frozen=True, gc=False):
     def all_input(self) -> int:
         """Tokens that went in, cached or not."""
         return (self.input_tokens or 0) + (self.cache_read_tokens or 0) + (self.cache_write_tokens or 0)
-
-
-def _of_agent(events: list[Event]) -> list[Event]:
-    """Without the events before the agent's first and behind its last."""
-    start, end = 0, len(events)
-    while start < end and events[start].kind not in OF_AGENT:
-        start += 1
-    while start < end and events[end - 1].kind not in OF_AGENT:
-        end -= 1
-    return events[start:end]
-
-
-def _standing(labels: list[Label]) -> tuple[int, int, int, str]:
-    """Rules and classifiers judge everything they are shown, so who judges better has fewer labels, and goes first."""
-    labeller = labels[0].labeller
-    return trust(labeller), len(labels), max(label.created_at or 0 for label in labels), labeller
 
 
 class _InRepo(dict[str, bool]):
@@ -119,21 +103,30 @@ class SessionView:
         return made
 
     def forget(self) -> None:
-        """Lets go of the session and all that was made of it. Some of that refers to the view: without this, it would
-        all stay until the garbage collector comes, which is off while a shard is read.
-        """
+        """Drop the session and all derived facts. Some refer to the view: they would stay until the garbage collector
+        runs, which is off while a shard is read."""
         self.__dict__.clear()
 
     def judgements(self, task: str) -> list[Label]:
-        """The labels of a task by one labeller: who gave most, then who gave the youngest, rules only where nobody else
-        judged; none when nobody did."""
+        """Return the labels of a task by one labeller: the one with most, then with the youngest; rules only where
+        nobody else judged."""
         if not self.session.labels:
             return []
         by_labeller: dict[str, list[Label]] = defaultdict(list)
         for label in self.session.labels:
             if label.task == task:
                 by_labeller[label.labeller].append(label)
-        return max(by_labeller.values(), key=_standing) if by_labeller else []
+        # Rules and classifiers judge everything they are shown, so better judges have fewer labels, and go first.
+        return max(
+            by_labeller.values(),
+            key=lambda labels: (
+                trust(labels[0].labeller),
+                len(labels),
+                max(label.created_at or 0 for label in labels),
+                labels[0].labeller,
+            ),
+            default=[],
+        )
 
     @once
     def is_blind(self) -> bool:
@@ -151,7 +144,7 @@ class SessionView:
 
     @once
     def classes(self) -> list[str]:
-        """The catalogue's finer class of each main-thread call: a shell command by what it does (`shell_write`)."""
+        """The catalogue's finer class of each main-thread call: a shell command by its effect (`shell_write`)."""
         return [
             _SHELL_CLASSES.get(c.shell_kind, "shell") if (class_ := c.class_) == "shell"
             else "agent" if class_ == "task"
@@ -261,7 +254,7 @@ class SessionView:
 
     @once
     def git_calls(self) -> list[ToolCall]:
-        """Main-thread calls of a command that speaks of Git."""
+        """Main-thread calls of a command that names Git."""
         return [c for c in self.calls if c.command and "git" in c.command]
 
     @once
@@ -285,13 +278,21 @@ class SessionView:
 
     @once
     def responses(self) -> list[list[Event]]:
-        """For each turn the main-thread events from the agent's first to its last sign of life (`OF_AGENT`) before the
-        next; others may lie between them. Empty where it gave none.
-        """
+        """For each turn the main-thread events from the agent's first (`OF_AGENT`) to its last before the next turn;
+        others may lie between them. Empty without a response."""
         by_turn: dict[int | None, list[Event]] = defaultdict(list)
-        for turn, events in groupby(self.events, _TURN_OF):
-            by_turn[turn] += events
-        return [_of_agent(by_turn.get(t.turn, [])) for t in self.turns]
+        for number, events in groupby(self.events, _TURN_OF):
+            by_turn[number] += events
+        responses = []
+        for turn in self.turns:
+            response = by_turn.get(turn.turn, [])
+            start, end = 0, len(response)
+            while start < end and response[start].kind not in OF_AGENT:
+                start += 1
+            while start < end and response[end - 1].kind not in OF_AGENT:
+                end -= 1
+            responses.append(response[start:end])
+        return responses
 
     @once
     def mentions(self) -> Mentions:
@@ -349,11 +350,11 @@ class SessionView:
         return (self.session.events[call.result_seq].text or "") if call.result_seq is not None else ""
 
 
-# What a value rests on. A signal says it through `why`; unless someone asks, nothing is collected or costs.
+# The evidence of a value. A signal names it through `why`; unless someone asks, nothing is collected.
 
 EXCERPT_CHARS = 200
 MOST_ROWS = 50
-"""At most so many rows of evidence of one role are shown; the total is told (design/signals.md#evidence)."""
+"""Most rows of evidence of one role that are shown; the total is counted (design/signals.md#evidence)."""
 
 
 class Row(Protocol):
@@ -363,7 +364,7 @@ class Row(Protocol):
 
 
 class Item(Struct):
-    """One piece of evidence: an event, the line of the artifact it stands on, and its part in the value."""
+    """One piece of evidence: an event, its line in the artifact, and its role in the value."""
 
     seq: int | None
     artifact: str | None
@@ -373,31 +374,31 @@ class Item(Struct):
 
 
 class Evidence:
-    """Takes notes for nobody. Signals call it freely; only `CollectedEvidence` keeps anything."""
+    """A collector that keeps nothing. Signals call it freely; `CollectedEvidence` keeps what they name."""
 
     is_kept = False
     """Evidence is kept. Work for the evidence alone is skipped where it is not."""
 
     def support(self, rows: Iterable[Row], note: str = "") -> None:
-        """These make the value what it is: the numerator, the counted."""
+        """Name the rows that make the value: the numerator, the counted."""
 
     def denominator(self, rows: Iterable[Row], note: str = "") -> None:
-        """Out of these."""
+        """Name the rows that the supporting ones are a part of."""
 
     def counter(self, rows: Iterable[Row], note: str = "") -> None:
-        """These speak against it, or were left out."""
+        """Name the rows that speak against the value, or were left out."""
 
     def match(self, row: Row, pattern: str, words: str) -> None:
-        """A pattern of that name matched these words in the row's text."""
+        """Name a pattern that matched these words in the row's text."""
 
     def matches(self, matched: Iterable[tuple[Row, str, str]]) -> None:
-        """Many matches (row, pattern, words), which nobody makes unless someone asks."""
+        """Name many matches (row, pattern, words); the iterable is consumed only when evidence is kept."""
 
     def bill(self, steps: Iterable[Step], kinds: Collection[Kind]) -> None:
-        """The value is what these model calls used, or paid for, of these kinds of tokens."""
+        """Name the model calls whose tokens of these kinds, or whose cost, make the value."""
 
     def rule(self, text: str) -> None:
-        """The rule that decided."""
+        """Name the rule that decided."""
 
 
 NO_EVIDENCE = Evidence()
@@ -441,7 +442,7 @@ class CollectedEvidence(Evidence):
         self.rules.append(text)
 
     def input(self, path: str, value: Any, is_bound: bool = False) -> None:
-        """Another signal's value that went in; a lower bound where that is one."""
+        """Add another signal's value that was an input, marked where it is a lower bound."""
         text = f"absent ({value.reason})" if isinstance(value, Absent) else _short(msgspec.json.encode(value).decode())
         self.items.append(Item(None, None, None, f"{path} {'>=' if is_bound else '='} {text}", "input"))
 
@@ -474,8 +475,6 @@ def _short(text: str) -> str:
     return flat if len(flat) <= EXCERPT_CHARS else flat[: EXCERPT_CHARS - 1] + "…"
 
 
-# The agent's questions to the person.
-
 CLOSING_CHARS = 300
 """The last characters of a message, where a question is one to the person
 (design/signals.md#questions-to-the-person)."""
@@ -484,7 +483,8 @@ _CARRIED_OUT = RAN | {"error"}
 
 
 def closing_question(view: SessionView, response: list[Event]) -> Span | None:
-    """The last question near the end of a response's last message that neither asks for leave nor is a mere offer."""
+    """Return the last question near the end of a response's last message that is neither a request for permission nor
+    an offer."""
     last = next((e for e in reversed(response) if e.kind == "text" and e.text), None)
     if last is None:
         return None
@@ -494,8 +494,8 @@ def closing_question(view: SessionView, response: list[Event]) -> Span | None:
 
 
 def cut_short(view: SessionView, seq: int) -> list[Event | ToolCall]:
-    """Interruptions and refusals after that event, less those after which the agent went on: it did otherwise. Calls of
-    the same step were asked for together with a refused one, and answer nothing."""
+    """Return interruptions and refusals after an event, without those after which the agent went on. Calls of the same
+    step as a refused one were requested together with it, and do not count as going on."""
     last = next((c for c in reversed(view.calls) if c.thread == MAIN and c.status in _CARRIED_OUT), None)
     both: list[Event | ToolCall] = [*view.interrupts, *view.rejected]
     rows = [row for row in both if row.seq > seq]
@@ -505,7 +505,7 @@ def cut_short(view: SessionView, seq: int) -> list[Event | ToolCall]:
 
 
 def plan_handed_on(view: SessionView) -> bool:
-    """The session ends with a plan that was approved; the work on it is another session's."""
+    """Return whether the session ends with an approved plan, whose work is another session's."""
     last = view.calls[-1] if view.calls else None
     if last is None or last.purpose != "plan_handoff" or last.status != "ok" or last.result_seq is None:
         return False

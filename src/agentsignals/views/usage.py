@@ -1,4 +1,4 @@
-"""Tokens and money of model calls: the one ledger that sessions, signals, reports and exports sum up to."""
+"""Tokens and money of model calls: the only place where sessions, signals, reports and exports get their sums from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WRITTEN = frozenset(("text", "thinking"))
 
 
 def total_of(counts: list[int]) -> int | None:
-    """The sum; None of nothing."""
+    """Return the sum; None for an empty list."""
     return sum(counts) if counts else None
 
 
@@ -44,12 +44,12 @@ def cost_of(steps: list[Step]) -> float | None:
 
 
 def usd_of(steps: Iterable[Step]) -> float:
-    """The costs there are, in USD, together: the decimals they add up to, not the bits of a sum of floats."""
+    """Return the sum of the known costs in USD, rounded to the decimals of prices."""
     return round(math.fsum([s.cost_usd or 0.0 for s in steps]), USD_DIGITS)
 
 
 class UsageTotals(Struct, frozen=True, gc=False, kw_only=True):
-    """Tokens and money of model calls together: None where no call says, of money also where one has no price."""
+    """Tokens and money of model calls together: None where no call reports them; money also where one has no price."""
 
     input_tokens: int | None
     output_tokens: int | None
@@ -59,7 +59,7 @@ class UsageTotals(Struct, frozen=True, gc=False, kw_only=True):
 
 
 def usage_totals(steps: list[Step]) -> UsageTotals:
-    """The sums of model calls."""
+    """Return the sums of model calls."""
     billed = [s for s in steps if s.output_tokens is not None or s.input_tokens is not None]
     return UsageTotals(
         input_tokens=total_of([n for s in billed if (n := s.input_tokens) is not None]),
@@ -71,14 +71,14 @@ def usage_totals(steps: list[Step]) -> UsageTotals:
 
 
 def last_closing(steps: list[Step]) -> int:
-    """The last step that holds the totals of a run: whatever calls before it lack is in it; -1 where there is none."""
+    """Return the last step with the totals of a run, which include whatever calls before it lack; -1 without one."""
     closing = [s.step for s in steps if s.stop_reason == SESSION_TOTAL and s.output_tokens is not None]
     return max(closing, default=-1)
 
 
 def final_share(steps: list[Step], closing: int = -1) -> float | None:
-    """Share of the model calls that say what they used which have a stop reason, or totals behind them (`closing`, as
-    `last_closing` gives it); None when none says."""
+    """Return the share of model calls with usage that have a stop reason, or totals after them (`closing`, see
+    `last_closing`); None when none has usage."""
     final = [
         s.stop_reason is not None or s.step < closing
         for s in steps

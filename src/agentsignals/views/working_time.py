@@ -20,7 +20,7 @@ from agentsignals.views.session import OF_AGENT, SessionView
 
 SECOND = 1_000_000
 MODEL_S = 600.0
-"""A model call, between what went before and what it wrote: the longest that the providers' own clients wait."""
+"""Longest duration of a model call, from what went before to its text: the longest that providers' clients wait."""
 LONGEST_S: dict[ToolClass, float] = {
     "ask": 0.0,
     "edit": 10.0,
@@ -48,13 +48,13 @@ Span = tuple[int, int]
 
 
 class Time(Struct, frozen=True, kw_only=True):
-    """Seconds of a stretch of a session; they add up to its whole."""
+    """Seconds of a period of a session by activity; they add up to its length."""
 
     work_s: float
     asked_s: float
-    """With a question or a plan before the person."""
+    """Waiting for an answer to a question or a plan."""
     calls_s: float
-    """With a call open for longer than it can have run: it waited for leave, or the machine slept."""
+    """With a call open for longer than it can have run: it waited for permission, or the machine slept."""
     silence_s: float
     """With no call open, for longer than a model call takes: the machine slept, or the provider did not answer."""
 
@@ -106,10 +106,18 @@ class Clock:
             work += _written(view.events, [])
         self._work, self._asked, self._called = _united(work), _united(asked), _united(called)
         self.turns = [
-            (turn.timestamp, end) if turn.timestamp is not None and (end := _last(done)) is not None else None
+            (turn.timestamp, end)
+            if turn.timestamp is not None
+            and (
+                end := next(
+                    (e.timestamp for e in reversed(done) if e.timestamp is not None and e.kind in OF_AGENT), None
+                )
+            )
+            is not None
+            else None
             for turn, done in zip(view.turns, view.responses, strict=True)
         ]
-        """From each human turn to the agent's last sign of life before the next; None where either has no time."""
+        """From each human turn to the agent's last event before the next; None where either has no time."""
         if not view.turns:
             times = [e.timestamp for e in view.events if e.timestamp is not None and e.kind in OF_AGENT]
             self.turns = [(min(times), max(times))] if times else []
@@ -156,10 +164,6 @@ def _written(events: Iterable[Event], sent: list[int]) -> list[Span]:
     return spans
 
 
-def _last(events: list[Event]) -> int | None:
-    return next((e.timestamp for e in reversed(events) if e.timestamp is not None and e.kind in OF_AGENT), None)
-
-
 def _united(spans: Iterable[Span]) -> list[Span]:
     """Merge spans that touch or overlap, in order."""
     united: list[Span] = []
@@ -180,7 +184,7 @@ _END = itemgetter(1)
 
 
 def _without(spans: list[Span], taken: list[Span]) -> list[Span]:
-    """The moments of the one that are not in the other, both united."""
+    """Return the moments of the first that are not in the second, both united."""
     if not spans or not taken:
         return spans
     left: list[Span] = []

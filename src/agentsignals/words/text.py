@@ -71,12 +71,12 @@ def visible(text: str) -> str:
 
 def visible_in_json(document: str) -> str:
     r"""Return the document with every invisible character escaped as JSON does: `\u202e`, in six letters."""
-    return _UNSEEN.sub(lambda match: "".join(f"\\u{unit:04x}" for unit in _utf16(match[0])), document)
 
+    def escaped(match: re.Match[str]) -> str:
+        data = match[0].encode("utf-16-be")
+        return "".join(f"\\u{unit:04x}" for unit in struct.unpack(f">{len(data) // 2}H", data))
 
-def _utf16(char: str) -> tuple[int, ...]:
-    data = char.encode("utf-16-be")
-    return struct.unpack(f">{len(data) // 2}H", data)
+    return _UNSEEN.sub(escaped, document)
 
 
 def inert(cell: str) -> str:
@@ -89,10 +89,9 @@ def of_inert(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and _LIVE.match(cell[1:]) else cell
 
 
-# Which language a text is in: by its script, else by the small words of languages in Latin letters.
-#
-# Made for prompts about code: short, full of English loan words, and worth no answer when there is none. A detector
-# by letter statistics names some language for every such text, and costs more to load than all signals to compute.
+# Language detection by script, else by the small words of languages in Latin letters. Made for prompts about code:
+# short, full of English loan words. A detector by letter statistics names some language for every such text, and
+# costs more to load than all signals to compute.
 
 _OUTSIDE_LATIN = re.compile(r"[^\x00-\u024f]+")
 _SCRIPTS: tuple[tuple[str, int, int], ...] = (
