@@ -14,7 +14,6 @@ from agentsignals.questions.compare.attempts import MEASURES, SHORT_NAMES, TIME,
 from agentsignals.questions.estimates import median_interval as clustered_median_interval
 from agentsignals.stats.intervals import (
     FEWEST_CLUSTERS,
-    Interval,
     median,
     median_interval,
     rate_interval,
@@ -134,7 +133,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """Columns that differ between its attempts, with their number of values."""
 
 
-def candidate_of(  # noqa: PLR0913  (what is told of a candidate, named at the call)
+def candidate_of(  # noqa: PLR0913  (the parts of a candidate, named at the call)
     name: str,
     attempts: Sequence[Attempt],
     *,
@@ -144,46 +143,91 @@ def candidate_of(  # noqa: PLR0913  (what is told of a candidate, named at the c
     pooled: dict[str, int],
     common: frozenset[str] | None = None,
 ) -> Candidate:
-    """Summarize a candidate's attempts. `common`: the tasks of its rate; `by_dataset`: tasks are identified by data set
-    too."""
+    """Summarize a candidate's attempts.
+
+    `common`: the tasks of its rate. `by_dataset`: tasks are identified by their data set too.
+    """
     first, again = [o for o in attempts if o.index == 0], [o for o in attempts if o.index > 0]
     shared = [o for o in first if common is None or task_key(o, by_dataset) in common]
-    trials = list(_trials(attempts))
+    by_trial: dict[tuple[str, str | None, str | None], list[Attempt]] = {}
+    for attempt in attempts:
+        by_trial.setdefault((attempt.trial, attempt.task, attempt.treatment.get("run_id")), []).append(attempt)
+    trials = [sorted(trial, key=lambda o: (o.index, o.session_id)) for trial in by_trial.values()]
     whole = [t for t in trials if t[0].index == 0]
+    within: list[Within] = []
+    recovery = bounds = None
+    if yes_or_no and again:
+        most = max((t[-1].index for t in whole), default=0) + 1
+        within = [
+            Within(k, _share_solved(whole, [[o for o in t if o.index < k] for t in whole], by_dataset))
+            for k in range(1, min(most, MOST_WITHIN) + 1)
+        ]
+        failed = [t for t in whole if t[0].outcome == 0]
+        recovery = Recovery(
+            _share_solved(failed, failed, by_dataset), len(failed), sum(len(trial) > 1 for trial in failed)
+        )
+    if yes_or_no and shared:
+        solved, missing = sum(o.outcome or 0 for o in shared), sum(o.outcome is None for o in shared)
+        bounds = Bounds(worst=solved / len(shared), best=(solved + missing) / len(shared), n=len(shared))
+
+    def rungs(some: Iterable[Attempt], rung: str) -> dict[str, int]:
+        return dict(Counter(o.reason for o in some if o.rung == rung).most_common())
+
     return Candidate(
         name=name,
         treatment={column: attempts[0].treatment.get(column) for column in by},
         attempts=len(attempts),
         trials=len(trials),
-        tasks=len({task_key(o, by_dataset) for o in attempts if o.task is not None}),
+        tasks=len(tasks_of(attempts, by_dataset)),
         first_attempts=len(first),
         retries=len(again),
         first=estimate(with_outcome(shared, by_dataset), yes_or_no),
         absent=absent_reasons(o for o in shared if o.rung != _INFRASTRUCTURE),
-        infrastructure=_rungs(shared, _INFRASTRUCTURE),
-        failed=_rungs([o for o in shared if o.outcome is not None], "failed"),
-        bounds=_bounds(shared) if yes_or_no else None,
+        infrastructure=rungs(shared, _INFRASTRUCTURE),
+        failed=rungs((o for o in shared if o.outcome is not None), "failed"),
+        bounds=bounds,
         all_tasks=estimate(with_outcome(first, by_dataset), yes_or_no),
         retry=estimate(with_outcome(again, by_dataset), yes_or_no),
         retry_absent=absent_reasons(again),
-        within=_within(whole, by_dataset) if yes_or_no and again else [],
-        recovery=_recovery(whole, by_dataset) if yes_or_no and again else None,
+        within=within,
+        recovery=recovery,
         without_first=len(trials) - len(whole),
-        took={measure: _taken(shared, measure, by_dataset) for measure in MEASURES},
+        took={measure: _usage(shared, measure, by_dataset) for measure in MEASURES},
         per_solved={measure: _per_solved(shared, measure) for measure in SPENT} if yes_or_no else {},
         pooled=pooled,
     )
 
 
-def _rungs(attempts: Sequence[Attempt], rung: str) -> dict[str, int]:
-    return dict(Counter(o.reason for o in attempts if o.rung == rung).most_common())
+def _share_solved(trials: Sequence[list[Attempt]], parts: Sequence[list[Attempt]], by_dataset: bool) -> Estimate:
+    """Share of trials solved by one of these parts of their attempts, without those where that is unknown."""
+    values = []
+    for trial, part in zip(trials, parts, strict=True):
+        if any(o.outcome == 1 for o in part):
+            values.append((task_key(trial[0], by_dataset), 1.0))
+        elif part and all(o.outcome is not None for o in part):
+            values.append((task_key(trial[0], by_dataset), 0.0))
+    return estimate(values, True)
 
 
-def _bounds(attempts: Sequence[Attempt]) -> Bounds | None:
-    solved = sum(o.outcome or 0 for o in attempts)
-    missing = sum(o.outcome is None for o in attempts)
-    n = len(attempts)
-    return Bounds(worst=solved / n, best=(solved + missing) / n, n=n) if n else None
+def _usage(first: Sequence[Attempt], measure: str, by_dataset: bool) -> Usage:
+    values = [(o, value) for o in first if isinstance(value := o.measures[measure], float)]
+    absent = Counter(value for o in first if isinstance(value := o.measures[measure], str))
+    numbers = [value for _, value in values]
+    tasks = {o.session_id: task_key(o, by_dataset) for o, _ in values}
+    if len(set(tasks.values())) == len(values):
+        interval = median_interval(numbers)
+    else:
+        interval, _ = clustered_median_interval([(o.session_id, value) for o, value in values], tasks)
+    low, high = interval or (None, None)
+    return Usage(
+        median=median(numbers),
+        low=low,
+        high=high,
+        n=len(numbers),
+        absent=dict(absent.most_common()),
+        at_least=any(measure in o.at_least for o, _ in values),
+        clocks=sorted({o.clock for o, _ in values}) if measure == TIME else [],
+    )
 
 
 def _per_solved(attempts: Sequence[Attempt], measure: str) -> PerSolved:
@@ -220,78 +264,23 @@ def absent_reasons(tried: Iterable[Attempt]) -> dict[str, int]:
 
 def estimate(values: Sequence[Value], yes_or_no: bool) -> Estimate:
     """Return the mean over attempts. The interval is over tasks if they were tried several times."""
+    if not values:
+        return Estimate(value=None, n=0, tasks=0)
     sums: dict[str, list[float]] = {}
     for task, value in values:
         pair = sums.setdefault(task, [0.0, 0.0])
         pair[0] += value
         pair[1] += 1
-    if not values:
-        return Estimate(value=None, n=0, tasks=0)
-    interval, method = _interval(sums, len(values), yes_or_no)
+    parts = [(k, of) for _, (k, of) in sorted(sums.items())]
+    if not yes_or_no:
+        interval = ratio_interval(parts)
+        method = "Student's over tasks" if len(parts) >= FEWEST_CLUSTERS else "too few tasks"
+    else:
+        interval = rate_interval(parts)
+        method = "Wilson" if len(values) == len(parts) else "Student's over tasks" if len(parts) > 1 else "one task"
     low, high = interval or (None, None)
     mean = fmean(value for _, value in values)
     return Estimate(value=mean, low=low, high=high, n=len(values), tasks=len(sums), method=method)
-
-
-def _interval(sums: dict[str, list[float]], n: int, yes_or_no: bool) -> tuple[Interval | None, str]:
-    parts = [(k, of) for _, (k, of) in sorted(sums.items())]
-    if not yes_or_no:
-        return ratio_interval(parts), "Student's over tasks" if len(parts) >= FEWEST_CLUSTERS else "too few tasks"
-    method = "Wilson" if n == len(parts) else "Student's over tasks" if len(parts) > 1 else "one task"
-    return rate_interval(parts), method
-
-
-def _trials(attempts: Sequence[Attempt]) -> Iterable[list[Attempt]]:
-    grouped: dict[tuple[str, str | None, str | None], list[Attempt]] = {}
-    for attempt in attempts:
-        grouped.setdefault((attempt.trial, attempt.task, attempt.treatment.get("run_id")), []).append(attempt)
-    return (sorted(trial, key=lambda o: (o.index, o.session_id)) for trial in grouped.values())
-
-
-def _solved(attempts: Sequence[Attempt]) -> float | None:
-    """1 if one attempt is solved, 0 if none is, None if that is unknown."""
-    if any(o.outcome == 1 for o in attempts):
-        return 1.0
-    return 0.0 if attempts and all(o.outcome is not None for o in attempts) else None
-
-
-def _within(trials: Sequence[list[Attempt]], by_dataset: bool) -> list[Within]:
-    most = max((t[-1].index for t in trials), default=0) + 1
-    within = []
-    for k in range(1, min(most, MOST_WITHIN) + 1):
-        ends = [(task_key(t[0], by_dataset), _solved([o for o in t if o.index < k])) for t in trials]
-        values = [(task, end) for task, end in ends if end is not None]
-        within.append(Within(k, estimate(values, True)))
-    return within
-
-
-def _recovery(trials: Sequence[list[Attempt]], by_dataset: bool) -> Recovery:
-    failed = [t for t in trials if t[0].outcome == 0]
-    ends = [(task_key(t[0], by_dataset), _solved(t)) for t in failed]
-    values = [(task, end) for task, end in ends if end is not None]
-    return Recovery(estimate(values, True), len(failed), sum(len(t) > 1 for t in failed))
-
-
-def _taken(first: Sequence[Attempt], measure: str, by_dataset: bool) -> Usage:
-    measured = [(o, o.measures[measure]) for o in first]
-    values = [(o, value) for o, value in measured if isinstance(value, float)]
-    absent = Counter(value for _, value in measured if isinstance(value, str))
-    numbers = [value for _, value in values]
-    tasks = {o.session_id: task_key(o, by_dataset) for o, _ in values}
-    if len(set(tasks.values())) == len(values):
-        interval = median_interval(numbers)
-    else:
-        interval = clustered_median_interval([(o.session_id, value) for o, value in values], tasks)[0]
-    low, high = interval or (None, None)
-    return Usage(
-        median=median(numbers),
-        low=low,
-        high=high,
-        n=len(numbers),
-        absent=dict(absent.most_common()),
-        at_least=any(measure in o.at_least for o, _ in values),
-        clocks=sorted({o.clock for o, _ in values}) if measure == TIME else [],
-    )
 
 
 # -- comparability -----------------------------------------------------------------------------------------------------
@@ -308,8 +297,6 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _TIME, _FACTOR = "timeout_s", "multiplier"
 _LISTED = 3
 
-Values = frozenset[str]
-
 
 def mismatches(
     first: Mapping[str, Sequence[Attempt]],
@@ -325,62 +312,54 @@ def mismatches(
     if base is None:
         return []
     wanted = {SHORT_NAMES.get(name, name) for name in asked}
-    columns = [c for c in changing if _is_guarded(c) and c not in wanted]
+    columns = []
+    for column in changing:
+        name = _CAMEL.sub("_", column).lower()
+        guarded = name != "effective_tool_cap" and _GUARDED.search(name) and not _NO_LIMIT.search(name)
+        if guarded and column not in wanted:
+            columns.append(column)
     if _TIME in wanted or all(_TIME in a.treatment for attempts in first.values() for a in attempts):
-        columns = [c for c in columns if _FACTOR not in c]  # the limit has it in it
+        columns = [c for c in columns if _FACTOR not in c]  # the limit contains it
+
+    def more(others: Sequence[str]) -> str:
+        return f" and {len(others) - _LISTED} more" if len(others) > _LISTED else ""
+
+    def shown(name: str, column: str) -> str:
+        values = sorted({a.treatment[column][:80] for a in first[name] if column in a.treatment})
+        return f"{name} {' / '.join(values[:_LISTED])}{' / …' if len(values) > _LISTED else ''}"
+
     reasons = []
     for column in columns:
         others = [name for name, attempts in first.items() if name != base and _differ(attempts, first[base], column)]
         if others:
-            compared = [f"{name} {_shown(first[name], column)}" for name in (base, *others[:_LISTED])]
-            reasons.append(f"{column} differs: {'; '.join(compared)}{_more(others)}")
-    return [*reasons, *_tasks(base, tasks)]
-
-
-def _is_guarded(column: str) -> bool:
-    name = _CAMEL.sub("_", column).lower()
-    return name != "effective_tool_cap" and bool(_GUARDED.search(name)) and not _NO_LIMIT.search(name)
+            compared = [shown(name, column) for name in (base, *others[:_LISTED])]
+            reasons.append(f"{column} differs: {'; '.join(compared)}{more(others)}")
+    others = [name for name, each in tasks.items() if each != tasks[base]]
+    if others:
+        compared = [
+            f"{name} tried {len(tasks[name]):,}, of which {base}, with {len(tasks[base]):,}, tried"
+            f" {len(tasks[name] & tasks[base]):,}"
+            for name in others[:_LISTED]
+        ]
+        reasons.append(f"tasks differ: {'; '.join(compared)}{more(others)}")
+    return reasons
 
 
 def _differ(attempts: Sequence[Attempt], other: Sequence[Attempt], column: str) -> bool:
     """True if the two had other values at a common task, or at all if they share none. Unrecorded ones never differ."""
-    left, right = _by_task(attempts, column), _by_task(other, column)
+    sides: list[dict[str, set[str]]] = []
+    for side in (attempts, other):
+        by_task: dict[str, set[str]] = {}
+        for attempt in side:
+            if (value := attempt.treatment.get(column)) is not None:
+                by_task.setdefault(attempt.task or attempt.session_id, set()).add(value)
+        sides.append(by_task)
+    left, right = sides
     both = left.keys() & right.keys()
     if both and column != "dataset":
         return any(left[task] != right[task] for task in both)
-    mine, theirs = (frozenset(v for values in side.values() for v in values) for side in (left, right))
+    mine, theirs = (set().union(*side.values()) for side in sides)
     return bool(mine and theirs) and mine != theirs
-
-
-def _by_task(attempts: Sequence[Attempt], column: str) -> dict[str, Values]:
-    values: dict[str, Values] = {}
-    for attempt in attempts:
-        value = attempt.treatment.get(column)
-        if value is not None:
-            task = attempt.task or attempt.session_id
-            values[task] = values.get(task, frozenset()) | {value}
-    return values
-
-
-def _shown(attempts: Sequence[Attempt], column: str) -> str:
-    values = sorted({a.treatment[column][:80] for a in attempts if column in a.treatment})
-    return " / ".join(values[:_LISTED]) + (" / …" if len(values) > _LISTED else "")
-
-
-def _tasks(base: str, tasks: Mapping[str, frozenset[str]]) -> list[str]:
-    others = [name for name, each in tasks.items() if each != tasks[base]]
-    if not others:
-        return []
-    compared = [
-        f"{name} tried {len(tasks[name]):,}, of which {base}, with {len(tasks[base]):,}, tried"
-        f" {len(tasks[name] & tasks[base]):,}"
-        for name in others[:_LISTED]
-    ]
-    return [f"tasks differ: {'; '.join(compared)}{_more(others)}"]
-
-
-def _more(others: Sequence[str]) -> str:
-    return f" and {len(others) - _LISTED} more" if len(others) > _LISTED else ""
 
 
 # -- uninformative tasks -----------------------------------------------------------------------------------------------
