@@ -23,7 +23,7 @@ from agentsignals.store.sidecars import LabelRow
 from tests.analysis.stores import store_of
 from tests.build import say, session, user
 
-SHARED = Path(__file__).parents[2] / "shared"
+SHARED = Path(__file__).parents[3] / "shared"
 RUNS = SHARED / "corpus" / "emotion-runs"
 TARGETS = SHARED / "spec" / "emotion_replicate_targets.json"
 NEGATIVE = ("frustrated", "desperate", "stuck", "stressed")
@@ -386,7 +386,7 @@ def test_a_claim_that_asks_the_audit_wrongly_says_so_and_costs_no_other(tmp_path
 
 
 def test_every_figure_and_table_of_the_paper_has_its_row_and_names_studies_that_are() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "replicate.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "replicate.md").read_text("utf-8")
     rows = [row.split("|")[1:3] for row in page.splitlines() if re.match(r"\| (Figure|Table)s? \d", row)]
     seen: dict[str, set[int]] = {"Figure": set(), "Table": set()}
     for head, here in rows:

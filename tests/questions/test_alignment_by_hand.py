@@ -12,7 +12,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.questions.alignment import Place, align
 from agentsignals.store import Store, artifact_id
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "eval"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval"
 Judged = tuple[int, int] | None
 """Calls of the first and the second, from 1; one more than there are: it had ended. None: never."""
 

@@ -12,7 +12,7 @@ from agentsignals.errors import UsageError
 from agentsignals.questions.compare import Comparison, compare, outcome_rule
 from agentsignals.questions.compare.gate import gate
 from agentsignals.questions.compare.pairs import gap_text
-from tests.analysis.test_compare import HOSTILE, arm, compared, tried
+from tests.questions.test_compare import HOSTILE, arm, compared, tried
 
 ALL, NONE = " ".join("1" * 20), " ".join("0" * 20)
 

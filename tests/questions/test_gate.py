@@ -16,7 +16,7 @@ from agentsignals.errors import UsageError
 from agentsignals.questions.compare import Comparison
 from agentsignals.questions.compare.gate import FIGURES, gate, parse_condition
 from tests.analysis.stores import store_of
-from tests.analysis.test_compare import FAILED, HOSTILE, SOLVED, arm, compared, sessions
+from tests.questions.test_compare import FAILED, HOSTILE, SOLVED, arm, compared, sessions
 
 BETTER = "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1"
 WORSE = "0 0 0 0 0 0 0 0 0 0 0 0 0 1 1 1 1 1 1 1"

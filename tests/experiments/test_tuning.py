@@ -240,7 +240,7 @@ def test_a_candidate_whose_runs_leave_no_outcome_is_out(tmp_path: Path) -> None:
 
 
 def test_the_plan_of_the_page_is_one() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "tune.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "tune.md").read_text("utf-8")
     check(convert(tomllib.loads(page.partition("```toml\n")[2].partition("```")[0]), Plan))
 
 
