@@ -283,7 +283,7 @@ class Reader:
         self.model: str | None = None
         self.selected: str | None = None
         self._thoughts: set[str] = set()
-        self._handlers: dict[type, Callable[..., None]] = {
+        self._handlers: dict[type, Callable[..., object]] = {
             records.Start: self._start,
             records.Resume: self._start,
             records.ContextChanged: lambda event, at: self.builder.where(event.data.cwd, event.data.branch),

@@ -1,15 +1,19 @@
-"""What is known of Copilot Chat in VS Code: its homes, its tools, and under which names the editor shows them."""
+"""Copilot Chat in VS Code (design/formats.md#vs-code-copilot-chat).
+
+The editor keeps a chat as a document, since 1.109 as a log of changes to it. The extension writes what its agent does
+in the events of Copilot CLI, and traces into a database.
+"""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
 import msgspec
 from msgspec import structs
 
-from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, read_by
+from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, plain, read_by
 from agentsignals.formats.copilot_cli import IN_VS_CODE
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import (
@@ -30,7 +34,7 @@ from agentsignals.formats.profile import (
     Tool,
     named,
 )
-from agentsignals.formats.records import UNREADABLE
+from agentsignals.formats.records import decoded
 from agentsignals.model import Roles
 
 _SEVERAL = structs.replace(EDIT, roles=structs.replace(EDIT_ROLES, several=("replacements",)))
@@ -137,14 +141,12 @@ SHOWN_AS = {
     "copilot_toolReplay": "tool_replay",
     "copilot_updateUserPreferences": "update_user_preferences",
 }
-"""The names that the model calls tools by, where the editor shows them under others."""
+"""Names that the model uses for tools that the editor shows under other names."""
 
 
-# The extension's database of traces (design/formats.md#vs-code-copilot-chat): the spans of one chat as a document.
-#
-# A span belongs to the chat that it names, else to that of the span it lies within; one that makes a title names
-# the chat that it is for. Tool definitions, system instructions and what each call repeats of the conversation are
-# not read.
+# -- the extension's database of traces: the spans of one chat as a document
+# A span belongs to the chat that it names, else to that of the span around it. One that makes a title names the chat
+# that it is for. Tool definitions, system instructions and the repeated conversation of each call are not read.
 
 PARENT = "copilot_chat.parent_chat_session_id"
 WRITTEN = "gen_ai.usage.cache_creation.input_tokens"
@@ -158,52 +160,56 @@ _COLUMNS = (
     "status_message", "request_model", "response_model", "input_tokens", "output_tokens", "cached_tokens",
     "reasoning_tokens", "tool_name", "tool_call_id",
 )  # fmt: skip
-_object = msgspec.json.Decoder(dict[str, object]).decode
 
 
 def sessions(ask: Ask) -> Iterator[Held]:
-    """Every chat that spans name, with the end of the last of them."""
+    """Yield every chat that spans name, with the end of the last span."""
     query = "SELECT chat_session_id, count(*), max(end_time_ms) FROM spans WHERE chat_session_id <> '' GROUP BY 1"
     for session_id, spans, ended in ask(query):
         yield Held(session_id, int(ended) if isinstance(ended, int | float) else 0, spans)
 
 
 def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
-    """The spans of a chat in order of their beginning, a span of several within one another the longest first."""
+    """Yield the document of a chat: its spans in order of their start, of nested ones the outer first."""
     name = session_id.decode("utf-8", "replace")
     yield b'{"chatSessionId":' + msgspec.json.encode(name) + b',"spans":['
     comma = b""
     for row in _rows(ask, name):
         values = next(ask(f"SELECT {', '.join(_COLUMNS)} FROM spans WHERE rowid = ?", row))  # noqa: S608  (our words)
-        span = dict(zip(_COLUMNS, map(_plain, values), strict=True))
-        span["facts"] = _facts(ask, str(span["span_id"]))
-        if span["operation_name"] == "invoke_agent":
-            span["prompt"] = _prompt(ask, str(span["span_id"]))
+        span = dict(zip(_COLUMNS, map(plain, values), strict=True))
+        span_id = str(span["span_id"])
+        wanted = ", ".join("?" * len(_FACTS))
+        query = f"SELECT key, value FROM span_attributes WHERE span_id = ? AND key IN ({wanted})"  # noqa: S608
+        span["facts"] = {str(plain(key)): plain(value) for key, value in ask(query, span_id, *_FACTS)}
+        if span["operation_name"] == "invoke_agent":  # the prompt; an attribute of the span may hold it, too
+            query = "SELECT attributes FROM span_events WHERE span_id = ? AND name = 'user_message'"
+            events = (decoded(attributes, dict[str, object]) for (attributes,) in ask(query, span_id))
+            span["prompt"] = next((event.get("content") for event in events if event is not None), None)
         yield comma + msgspec.json.encode(span)
         comma = b","
     yield b"]}"
 
 
 def _rows(ask: Ask, name: str) -> list[int]:
-    """The rows of the chat's spans."""
+    """Return the rows of a chat's spans."""
     of_traces = (
         "SELECT rowid, span_id, parent_span_id, chat_session_id, start_time_ms, end_time_ms FROM spans"
         " WHERE trace_id IN (SELECT trace_id FROM spans WHERE chat_session_id = ?)"
     )
-    spans = {_plain(row[1]): [_plain(value) for value in row] for row in ask(of_traces, name)}
+    spans = {plain(row[1]): [plain(value) for value in row] for row in ask(of_traces, name)}
     mine = [span for span in spans.values() if _chat_of(span, spans) == name]
     of_titles = (
         "SELECT s.rowid, s.span_id, s.parent_span_id, s.chat_session_id, s.start_time_ms, s.end_time_ms FROM spans s"
         " JOIN span_attributes a ON a.span_id = s.span_id AND a.key = ?"
         " WHERE s.parent_span_id IS NULL AND s.chat_session_id IS NULL AND a.value = ?"
     )
-    mine += [[_plain(value) for value in row] for row in ask(of_titles, PARENT, name) if _plain(row[1]) not in spans]
+    mine += [[plain(value) for value in row] for row in ask(of_titles, PARENT, name) if plain(row[1]) not in spans]
     mine.sort(key=lambda span: (_number(span[4]), -_number(span[5])))
     return [span[0] for span in mine if isinstance(span[0], int)]
 
 
 def _chat_of(span: list[object], spans: dict[object, list[object]]) -> object:
-    """The chat that a span, or the nearest one above it, names."""
+    """Return the chat that a span names, or the nearest span above it that names one."""
     seen: set[object] = set()
     at: list[object] | None = span
     while at is not None and at[1] not in seen:
@@ -212,30 +218,6 @@ def _chat_of(span: list[object], spans: dict[object, list[object]]) -> object:
         seen.add(at[1])
         at = spans.get(at[2])
     return None
-
-
-def _facts(ask: Ask, span_id: str) -> dict[str, object]:
-    wanted = ", ".join("?" * len(_FACTS))
-    query = f"SELECT key, value FROM span_attributes WHERE span_id = ? AND key IN ({wanted})"  # noqa: S608
-    return {str(_plain(key)): _plain(value) for key, value in ask(query, span_id, *_FACTS)}
-
-
-def _prompt(ask: Ask, span_id: str) -> object:
-    """What the person typed; the attribute of the same span may hold it, too."""
-    query = "SELECT attributes FROM span_events WHERE span_id = ? AND name = 'user_message'"
-    return next(_contents(attributes for (attributes,) in ask(query, span_id)), None)
-
-
-def _contents(events: Iterable[object]) -> Iterator[object]:
-    for attributes in events:
-        try:
-            yield _object(attributes if isinstance(attributes, bytes) else b"").get("content")
-        except UNREADABLE:
-            continue
-
-
-def _plain(value: object) -> object:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _number(value: object) -> float:
@@ -253,11 +235,6 @@ DATABASE = Database(
 )
 
 
-# Copilot Chat in VS Code (design/formats.md#vs-code-copilot-chat).
-#
-# The editor keeps a chat as a document, since 1.109 as a log of changes to it; the extension writes what its agent
-# does in the events of Copilot CLI, and traces into a database.
-
 _FOLDERS = frozenset(("chatSessions", "emptyWindowChatSessions", "transcripts"))
 _SNAPSHOT = re.compile(r'\s*\{\s*"kind"\s*:\s*0\s*,\s*"v"\s*:\s*\{[^\[\]]{0,4000}"(?:responderUsername|creationDate)"')
 _ID = re.compile(r'"sessionId"\s*:\s*"([^"\\]{1,100})"')
@@ -266,14 +243,15 @@ _OF_A_CHAT = ("responderUsername", "inputState", "initialLocation", "creationDat
 
 
 def claims(head: Head) -> Claim | None:
-    """A list of `requests` beside who answers them; a log whose first line is such a document; or events that say who
-    wrote them. `workspace.json` above says where they were."""
+    """Claim a document of `requests` with the name of who answers them, or a log whose first line is one; events that
+    say that the extension wrote them; traces; and `workspace.json`, which names the folder."""
     events = (r["data"] for r in head.records if r.get("type") == "session.start" and isinstance(r.get("data"), dict))
     begun = next((data for data in events if IN_VS_CODE in data), None)
     if begun is not None:
         return _claim(begun.get("sessionId"), head.path)
     document = head.document
-    if is_workspace(document):
+    places = [document[name] for name in _WORKSPACE if name in document]
+    if len(places) == len(document) > 0 and all(isinstance(place, str) and "://" in place for place in places):
         return Claim(keys=[], companion=True, lends=posixpath.dirname(head.path))
     if "spans" in document and isinstance(document.get("chatSessionId"), str):
         return _claim(document["chatSessionId"], "")
@@ -293,14 +271,8 @@ def _claim(session_id: object, path: str) -> Claim:
     return Claim(keys=keys, root=path if names[1] is not None else None)  # what its workspace says may be lent to it
 
 
-def is_workspace(document: Mapping[str, object]) -> bool:
-    """Whether a file says which folder, or which file that lists several, the window of its folder is for."""
-    places = [document[name] for name in _WORKSPACE if name in document]
-    return len(places) == len(document) > 0 and all(isinstance(place, str) and "://" in place for place in places)
-
-
 def id_of_place(path: str) -> str | None:
-    """The session that the name of a file says, in the folders where the editor names them so."""
+    """Return the session that the name of a file says. None outside of the folders where files are named so."""
     folder, name = posixpath.split(path)
     return name.rpartition(".")[0] or None if posixpath.basename(folder) in _FOLDERS else None
 
