@@ -11,11 +11,12 @@ from msgspec import Raw, Struct
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import by_session, once
+from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.factory_droid import PROFILE
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import without_tagged
 from agentsignals.formats.records import decoder, lines, saw
-from agentsignals.model import CallStatus, Session, logged_iso
+from agentsignals.model import CallStatus, Session, ToolCall, logged_iso
 
 
 class Block(Struct, gc=False, kw_only=True):
@@ -112,6 +113,11 @@ class Reader(Conversation):
     named_model: str | None = None
     """The model that Droid names to the agent in its first reminder. Counts if no call names one."""
 
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.touched: set[str] = set()
+        """Files that the session read or changed. A write that failed does not count."""
+
     def take(self, record: Record) -> None:
         at = logged_iso(record.timestamp)
         if record.message is not None:
@@ -172,7 +178,9 @@ class Reader(Conversation):
                 text = inner if isinstance(inner, str) else "\n".join(part.text or "" for part in inner or ())
                 status: CallStatus = "error" if block.is_error else "ok"
                 code = exit_code(text) if status == "error" else None
-                self.result(block.tool_use_id or "", text, status, at, None, code)
+                call = self.result(block.tool_use_id or "", text, status, at, None, code)
+                if call is not None and status == "ok" and call.path and call.class_ in ("edit", "read"):
+                    self.touched.add(call.path)
         texts: list[str] = []
         for block in blocks:
             if block.type == "text" and block.text:
@@ -186,6 +194,10 @@ class Reader(Conversation):
             self.event("interrupt", text, at)
         else:
             self.prompt(text, at, attached=any(block.type == "image" for block in blocks))
+
+    def edit(self, call: ToolCall, text: str, detail: None) -> bool:
+        record_arguments(self.builder, call, self.touched)
+        return True
 
     def reminder(self, text: str, at: int | None) -> None:
         if self.named_model is None:

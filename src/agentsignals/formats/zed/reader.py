@@ -13,6 +13,7 @@ from agentsignals.changes.hunks import Hunk, between, created, unified
 from agentsignals.formats import Input
 from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.documents import Snapshot, as_text, each
+from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.records import decoded, decoder, skip
 from agentsignals.formats.usage import Tokens, charge, close, tokens_of, tokens_of_steps
 from agentsignals.formats.zed import PROFILE
@@ -154,6 +155,7 @@ class Reader(DocumentReader[Thread, Message]):
         session.started_at = logged_iso(began or row.get("created_at"))
         session.ended_at = logged_iso(row.get("updated_at"))
         self.model = _string(_inside(thread.model, "model"))
+        self.touched: set[str] = set()
         branch = _inside(trees[0], "git_state", "current_branch") if trees else None
         self.builder.where(self.folders[0] if self.folders else None, _string(branch))
 
@@ -249,6 +251,8 @@ class Reader(DocumentReader[Thread, Message]):
             status = "rejected" if text.startswith(_DENIED) else "error"
             status = "cancelled" if text.startswith(_CANCELLED) else status
         self.result(call.call_id, text, status, None, (result.output, arguments), int(exited[1]) if exited else None)
+        if call.path and call.class_ in ("edit", "read"):
+            self.touched.add(call.path)
 
     def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
         output, arguments = detail
@@ -267,7 +271,7 @@ class Reader(DocumentReader[Thread, Message]):
         elif isinstance(old, str) and isinstance(new, str):
             self.builder.edit(call, None, "modify", between(old, new))
         else:
-            return False
+            record_arguments(self.builder, call, self.touched)
         return True
 
     def full_path(self, path: str) -> str:
