@@ -23,7 +23,7 @@ from agentsignals.formats.head import HEAD_BYTES, MAX_RECORDS, Head
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import HAND_IN, SHELL
 from agentsignals.formats.records import decoded, decoder, lines, saw
-from agentsignals.model import ABANDONED, MAIN, CallStatus, Step, logged_iso
+from agentsignals.model import ABANDONED, MAIN, CallStatus, EventKind, Step, logged_iso
 from agentsignals.model import ToolCall as Call
 
 
