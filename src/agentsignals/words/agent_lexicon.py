@@ -188,7 +188,7 @@ CONFIRMATION = Question(
     r"(?:does|do) (?:that|this|these|it|the (?:plan|approach|design)|my \w+)(?: \w+)? (?:look|sound|seem|match)",
     r"(?:proceed|sound good|look good|go ahead)(?=\W*\?)",
 )
-"""The agent asks for leave or approval, and could go on at a bare yes."""
+"""The agent asks for permission or approval, and could go on at a bare yes."""
 
 PREFERENCE = Question(
     "preference",
@@ -196,7 +196,7 @@ PREFERENCE = Question(
     r"(?:could|can) you (?:clarify|tell me|provide|share|confirm|describe|paste|show me)",
     r"what (?:exactly|specifically)|which \w+ are you|do you (?:prefer|mean)|did you mean|decide\W",
 )
-"""The agent asks which of several, or for what it does not know: a bare yes would be no answer."""
+"""The agent asks for a choice or for a fact: a bare yes would be no answer."""
 
 
 def _marker(name: str, *phrases: str) -> Phrases:
@@ -231,22 +231,23 @@ OFFER = Question(
     r"what(?:'s| is) (?:on your mind|your take)|what do you think",
     r"(?:does|do) (?:that|this|these|the) [^?\n]{0,60}\b(?:make sense|address|help|answer|work for you)",
 )
-"""The agent hands the word back: nothing waits for the answer."""
+"""The agent offers more: no work waits for the answer."""
 
 
 def words_said(prose: Prose) -> frozenset[bytes]:
-    """The signs of all lists here that were said."""
+    """Return the signs of all lists here that the prose has."""
     return prose.words(_SIGNS)
 
 
 def other_language(prose: Prose) -> Absent | None:
-    """Why phrases can't be looked for: the agent does not speak English. None when it does, or says too little."""
+    """Return an `Absent` when the agent does not speak English, for which the phrases are. None when it does, or says
+    too little."""
     language = prose.language
     return Absent("not_computable", f"language: {language}") if language not in (None, "en") else None
 
 
 def hedges(prose: Prose) -> list[Span]:
-    """The hedges in what the agent said, in order."""
+    """Find hedges, in order."""
     return HEDGES.find(prose.low, words_said(prose))
 
 
@@ -263,22 +264,22 @@ def self_corrections(prose: Prose) -> list[Span]:
 
 
 def asked(prose: Prose) -> list[Span]:
-    """The questions in what the agent said, by kind: offer, preference, confirmation in this order, else `question`."""
+    """Find questions, each named by its kind: offer, preference, confirmation in this order, else `question`."""
     return [Span(start, end, kind_of(prose.low[start:end])) for start, end in questions(prose.low)]
 
 
 def kind_of(question: str) -> str:
-    """The kind of a question in lower case."""
+    """Return the kind of a question in lower case."""
     return next((q.name for q in (OFFER, PREFERENCE, CONFIRMATION) if q.is_asked(question)), "question")
 
 
 def seed_hedges(prose: Prose) -> list[Span]:
-    """The inventory's four hedges, for comparison."""
+    """Find the inventory's four hedges, for comparison."""
     return SEED_HEDGES.find(prose.low, words_said(prose))
 
 
 def seed_self_corrections(prose: Prose) -> list[Span]:
-    """The inventory's two phrases of self-correction, for comparison."""
+    """Find the inventory's two phrases of self-correction, for comparison."""
     return SEED_SELF_CORRECTIONS.find(prose.low, words_said(prose))
 
 
@@ -288,5 +289,5 @@ def assumptions(prose: Prose, event: Event) -> list[Span]:
 
 
 def seed_assumptions(prose: Prose, event: Event) -> list[Span]:
-    """The inventory's five phrases of assuming, for comparison."""
+    """Find the inventory's five phrases of assuming, for comparison."""
     return prose.spans_in(event, SEED_ASSUMPTIONS, words_said(prose))

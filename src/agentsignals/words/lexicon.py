@@ -70,7 +70,7 @@ _MOST_OPENERS = 3
 
 @lru_cache(maxsize=64)
 def clauses(low: str) -> list[tuple[int, int]]:
-    """The clauses of a text as (where it begins, where its words do): behind all openers first, then with them."""
+    """Return the clauses of a text as (start, start of its words): behind all openers first, then with them."""
     spans: list[tuple[int, int]] = []
     for start in (0, *[stop.end() for stop in _STOP.finditer(low)]):
         words = [_BLANKS.match(low, start).end()]  # type: ignore[union-attr]  # it always matches
@@ -414,14 +414,14 @@ _TRIGGERS = frozenset().union(*(p.triggers for p in ALL))
 
 
 class _Head(NamedTuple):
-    """The head of a turn, and what is asked of it again and again."""
+    """The head of a turn, prepared for all patterns."""
 
     text: str
     low: str
-    """In lower case, each character in its place."""
+    """The text in lower case, each character in its place."""
     words: frozenset[str]
     signs: frozenset[str]
-    """Return the words that trigger a reaction: few or none, so that a test of them costs nothing."""
+    """Those of the words that trigger a reaction: few or none, so that a test of them costs nothing."""
 
 
 @lru_cache(maxsize=1024)
@@ -434,44 +434,36 @@ def _head(text: str) -> _Head:
     pasted = _PASTED.search("\n" + low)
     end = min(pasted.start(), HEAD_CHARS) if pasted else HEAD_CHARS
     kept, low = kept[:end], low[:end]
-    words = _words(low if kept.isascii() else kept.lower())
+    letters = (low if kept.isascii() else kept.lower()).encode("ascii", "replace").translate(_LETTERS)
+    words = frozenset(letters.decode().split())
+    # Two stems are triggers that are no words by themselves.
+    words |= {stem for sign, stem in (("noo", "no"), ("misunder", "misunder")) if sign in low}
     return _Head(kept, low, words, _TRIGGERS & words)
 
 
-def _words(low: str) -> frozenset[str]:
-    words = frozenset(low.encode("ascii", "replace").translate(_LETTERS).decode().split())
-    # Two stems are triggers that are no whole words.
-    if "noo" in low:
-        words |= {"no"}
-    if "misunder" in low:
-        words |= {"misunder"}
-    return words
-
-
 def head(text: str) -> str:
-    """The first 320 characters of the cleaned text, up to where pasted third-party text begins."""
+    """Return the first 320 characters of the cleaned text, up to pasted third-party text."""
     return _head(text).text
 
 
 def words(text: str) -> frozenset[str]:
-    """The lower-case words of the head of a turn, as the triggers of the patterns name them: "nooo" counts as "no", and
-    "misunderstood" as its stem.
-    """
+    """Return the lower-case words of the head of a turn in the form of the triggers: "nooo" counts as "no", and
+    "misunderstood" as its stem."""
     return _head(text).words
 
 
 _CORRECTED_BY: dict[str, list[int]] = {}
-"""The corrections, by their number, that a trigger is one of."""
+"""Numbers of the corrections, keyed by trigger."""
 for _n, _pattern_lexicon in enumerate(CORRECTIONS):
     for _trigger in _pattern_lexicon.triggers:
         _CORRECTED_BY.setdefault(_trigger, []).append(_n)
 NO_WITHIN_CHARS = 160
-"""A "no" that far behind the start answers something else than the agent."""
+"""A "no" further from the start answers something else than the agent."""
 
 
 @lru_cache(maxsize=1024)
 def corrections(text: str, kind: str = "prompt") -> tuple[tuple[str, str], ...]:
-    """The corrections in the head of a turn of that kind: (pattern, matched words) each."""
+    """Return the corrections in the head of a turn, each as (pattern, matched words)."""
     searched = _head(text)
     if kind in UNSPOKEN or not searched.signs:
         return ()
@@ -481,18 +473,18 @@ def corrections(text: str, kind: str = "prompt") -> tuple[tuple[str, str], ...]:
         if pattern.name in WEAK and kind != "rejection_feedback":
             continue
         span = pattern.find(searched.low, searched.words)
-        if span is None or (pattern.name == "no_initial" and _is_not_a_no(searched.low, span[0])):
+        if span is None:
             continue
+        if pattern.name == "no_initial" and (
+            span[0] > NO_WITHIN_CHARS or QUOTED_DIALOG.search(searched.low, 0, span[0]) is not None
+        ):
+            continue  # a "no" to something else than the agent
         matches.append((pattern.name, searched.text[slice(*span)].strip()))
     return tuple(matches)
 
 
-def _is_not_a_no(low: str, at: int) -> bool:
-    return at > NO_WITHIN_CHARS or QUOTED_DIALOG.search(low, 0, at) is not None
-
-
 def rejection(text: str, kind: str = "prompt") -> str | None:
-    """The words with which a turn refuses or takes back what was done, without saying what to do instead."""
+    """Return the words that refuse or take back the work without a new instruction."""
     span = _search(REJECTION, text, kind)
     if span is None:
         return None
@@ -504,7 +496,7 @@ def rejection(text: str, kind: str = "prompt") -> str | None:
 
 
 def failure_report(text: str, kind: str = "prompt") -> str | None:
-    """The words that say the result does not work: the first that do."""
+    """Return the first words that report a failure of the result."""
     searched = _head(text)
     if kind in UNSPOKEN or not searched.signs:
         return None
@@ -517,22 +509,22 @@ _START = itemgetter(0)
 
 
 def acceptance(text: str, kind: str = "prompt") -> str | None:
-    """The words of praise, thanks, or a bare order to commit."""
+    """Return words of praise or thanks, or a bare order to commit."""
     return _matched(ACCEPTANCE, text, kind)
 
 
 def revert_all(text: str, kind: str = "prompt") -> str | None:
-    """The words that want everything taken back."""
+    """Return words that want everything taken back."""
     return _matched(REVERT_ALL, text, kind)
 
 
 def giving_up(text: str, kind: str = "prompt") -> str | None:
-    """The words that leave the work where it is."""
+    """Return words that give the work up."""
     return _matched(GIVING_UP, text, kind)
 
 
 def seed_corrections(text: str) -> str | None:
-    """The first of the seed's literal keywords anywhere in the raw text; for comparison only."""
+    """Return the first of the seed's literal keywords anywhere in the raw text; for comparison only."""
     low = text.lower()
     # The raw text may be long, and looking for eight words is faster than for a pattern of them.
     likely = [word for word in SEED_CORRECTIONS if word in low]
@@ -580,7 +572,7 @@ ENOUGH_WORDS = 12
 
 
 def is_english(text: str) -> bool:
-    """False when the head is mostly in another script, or long without one of English's small words."""
+    """Return False when the head is mostly in another script, or long without one of English's small words."""
     searched, _, words, _ = _head(text)
     if not searched.isascii():
         foreign = [c for c in _NOT_LATIN.findall(searched) if c.isalpha()]

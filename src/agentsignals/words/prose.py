@@ -64,7 +64,7 @@ def prose(text: str, code: list[str], quoted: list[str]) -> str:
 
 
 def _cut(pattern: re.Pattern[str], text: str, removed: list[str]) -> str:
-    """The text with a blank, or the line break it began with, for each match; what matched is added to `removed`."""
+    """Replace each match by a blank, or by the line break it began with; matches are added to `removed`."""
     matches = pattern.findall(text)
     if not matches:
         return text
@@ -89,14 +89,14 @@ class Span(NamedTuple):
 
 
 class Prose:
-    """The words of several messages, each in its place. Nothing found in it reaches from one message into the next."""
+    """The words of several messages, each in its place. No match reaches from one message into the next."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = [e for e in events if e.text]
         self.code: list[str] = []
-        """The code that was taken out, in pieces."""
+        """Code that was cut out, in pieces."""
         self.quoted: list[str] = []
-        """Quotations, and thinking between tags, that were taken out."""
+        """Quotations, and thinking between tags, that were cut out."""
         self.parts = [prose(e.text or "", self.code, self.quoted) for e in self.events]
         self.text = _BETWEEN.join(self.parts)
         self._asked_for: frozenset[bytes] = frozenset()
@@ -116,12 +116,12 @@ class Prose:
         return self._present
 
     def index(self, at: int) -> int:
-        """The number of the message that holds a place."""
+        """Return the number of the message at a place."""
         return bisect_right(self._starts, at) - 1
 
     @once
     def language(self) -> str | None:
-        """The language its first words are in; None where they are too few to tell."""
+        """The language of its first words; None where they are too few."""
         return language_of(self.text[:FIRST_WORDS_CHARS])
 
     @once
@@ -173,7 +173,7 @@ class Prose:
 
 
 class Phrase:
-    """Words that mean something where what follows matches `then`, and what stands before it `before` (both optional).
+    """Words with a meaning, if the text after them matches `then` and the text before them `before` (both optional).
 
     Whole words only. `sign` is the rarest of the phrase's words: without it nothing is searched.
     """
@@ -200,7 +200,7 @@ class Phrase:
         return match.start() if match else None
 
     def spans(self, low: str) -> Iterator[tuple[int, int]]:
-        """Every place where the phrase stands."""
+        """Yield every place of the phrase."""
         at = low.find(self.words)
         while at >= 0:
             end = at + len(self.words)
@@ -219,7 +219,7 @@ def is_of_word(char: str) -> bool:
 
 
 class Phrases:
-    """Phrases that mean the same. `allowed(low, start)` can refuse a place by what stands before it."""
+    """Phrases of one meaning. `allowed(low, start)` can refuse a place by the text before it."""
 
     def __init__(self, name: str, phrases: Iterable[Phrase], allowed: Callable[[str, int], bool] | None = None) -> None:
         self.name = name
@@ -254,7 +254,7 @@ MOST_OF_A_QUESTION = 300
 
 
 def questions(low: str) -> Iterator[tuple[int, int]]:
-    """The sentences that end in a question mark, as (start, end); of a long one its last 300 characters."""
+    """Yield the sentences that end in a question mark, as (start, end), cut to their last 300 characters."""
     at = low.find("?")
     while at >= 0:
         following = low[at + 1 : at + 2]
@@ -268,24 +268,21 @@ def questions(low: str) -> Iterator[tuple[int, int]]:
         at = low.find("?", at + 1)
 
 
-# Which files and folders a person's words name. Time is linear in the text, whatever is pasted into it.
-
 _IN_PATHS = bytes(n if chr(n).isalnum() or chr(n) in "._-/" else ord(" ") for n in range(128)).ljust(256)
 _DEEPEST = 40
 """A path of more folders is nobody's."""
 
 
 class Mentions:
-    """The names of files and folders in some texts. Names are compared as written; a folder that is named holds all
-    that lies in it, the folder of a file that is named only what lies beside that file.
-    """
+    """The names of files and folders in some texts, found in linear time. Names are compared as written. A named folder
+    covers everything in it; the folder of a named file covers only the files next to that file."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._files: set[str] = set()
         self._folders: set[str] = set()
         self._beside: set[str] = set()
         self.words = frozenset("\n".join(texts).encode("ascii", "replace").translate(_IN_PATHS).decode().split())
-        """The words of the texts, as names of files and folders have them."""
+        """The words of the texts, split where names of files and folders end."""
         self.marked = [word for word in self.words if "." in word or "/" in word]
         """Words with a character that only names of files have."""
         for word in self.marked:
@@ -316,18 +313,15 @@ class Mentions:
             return True
         if folder.count("/") > _DEEPEST or not self._folders:
             return False
-        return any(not self._folders.isdisjoint(_endings(above)) for above in _above(folder))
+        while folder:
+            if not self._folders.isdisjoint(_endings(folder)):
+                return True
+            folder = folder.rpartition("/")[0]
+        return False
 
 
 def _endings(folder: str) -> Iterator[str]:
-    """The folder as it may be called from anywhere above it: a/b/c, b/c, c."""
+    """Yield the names of a folder from anywhere above it: a/b/c, b/c, c."""
     while folder:
         yield folder
         folder = folder.partition("/")[2]
-
-
-def _above(folder: str) -> Iterator[str]:
-    """The folder and those it lies in: a/b/c, a/b, a."""
-    while folder:
-        yield folder
-        folder = folder.rpartition("/")[0]

@@ -10,7 +10,7 @@ import pytest
 from agentsignals.views.reward_hacking import FEWEST_RENAMED, is_literal, renamed
 from agentsignals.views.session import SessionView
 from tests.planted_passes import Step, Task, session
-from tests.test_audit import audited
+from tests.views.test_audit import audited
 
 T = Task(1)
 DIFF, PAGE = T.diff(), T.head + T.theirs

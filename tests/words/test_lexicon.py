@@ -347,7 +347,7 @@ def test_only_long_or_foreign_letters_tell_a_language(text: str, english: bool) 
     assert is_english(text) is english
 
 
-GOLD = Path(__file__).parents[2] / "shared" / "corpus" / "gold" / "prompts_gold.jsonl"
+GOLD = Path(__file__).parents[3] / "shared" / "corpus" / "gold" / "prompts_gold.jsonl"
 
 
 @pytest.mark.corpus

@@ -12,7 +12,7 @@ from agentsignals.signals.catalog import inventory
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 VALUES = "SELECT signal, s.session_id, turn, value, absent, context FROM signals s JOIN sessions USING (session_id)"
 UNVARIED = f"""
 SELECT signal, context FROM ({VALUES}) GROUP BY ALL HAVING count(DISTINCT value) FILTER (absent IS NULL) < 2
