@@ -68,7 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=CORPUS)
     with tempfile.TemporaryDirectory() as place:
-        summary, store = pipeline.ingested([str(parser.parse_args().folder)], place, jobs=1)
+        summary, store = pipeline.ingest_into([str(parser.parse_args().folder)], place, jobs=1)
         print("\n".join(table(summary, store)))
     print(f"\nNot read ({summary.other_files:,} files that are no traces beside them):\n")
     for unread in summary.unread:

@@ -71,7 +71,7 @@ def _run(format_name: str, path: Path, data: bytes, by_signal: bool) -> dict[str
         view = SessionView(session)
         results = timed("measure", lambda: catalog.measure(view))
         rows = timed("values", lambda: signal_rows(session, results))
-        timed("tables", lambda: shards.rows_of([session], [rows], []))
+        timed("tables", lambda: shards.shard_rows([session], [rows], []))
         times[ALL] = sum(times.values())
         if by_signal:
             times |= _by_signal(session)

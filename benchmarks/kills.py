@@ -154,7 +154,7 @@ def kills(verb: str, times: int, seed: int) -> int:
             now = stage.after()
             unlike = [name for name in clean if clean[name] != now.get(name)]
             store = Store(stage.store)
-            store.look(thorough=True)
+            store.check_files(thorough=True)
             if unlike or store.warnings:
                 print(f"{verb} {hit}: {', '.join(unlike)} differ; {'; '.join(store.warnings)}", flush=True)
             differed += bool(unlike)

@@ -108,7 +108,7 @@ def once(folder: str) -> dict[str, float]:
     clock = Clock()
     catalogue()
     instrument(clock)
-    plan.workers = lambda planned, jobs: 0  # all in this process, which a worker's death would end
+    plan.worker_count = lambda planned, jobs: 0  # all in this process, which a worker's death would end
     clock.spent[LOADING] = time.process_time()
     clock.since = time.process_time()
     with tempfile.TemporaryDirectory() as store, redirect_stdout(sys.stderr):

@@ -25,8 +25,7 @@ from agentsignals.model import (
     TurnKind,
 )
 from agentsignals.questions.ranking import Answer
-from agentsignals.store import query as views
-from agentsignals.store import tables
+from agentsignals.store import query, tables
 
 _STRUCTS: dict[str, type[Struct]] = {
     "artifacts": Artifact,
@@ -254,7 +253,7 @@ def page() -> str:
         if doc := inspect.getdoc(_STRUCTS[name]):
             lines += [" ".join(doc.split()), ""]
         lines += ["| column | type | unit | meaning |", "| --- | --- | --- | --- |"]
-        kinds = dict(views.columns(name))
+        kinds = dict(query.duckdb_columns(name))
         lines += [f"| `{c}` | {kinds[c]} | {unit(c)} | {meaning(name, c)} |" for c in columns]
     return "\n".join(lines) + "\n"
 

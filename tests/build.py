@@ -16,8 +16,7 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.claude_code import PROFILE
 from agentsignals.formats.profile import Profile
 from agentsignals.model import MAIN, Artifact, CallStatus, EventKind, Session, TurnKind
-from agentsignals.store import files, shards, tables
-from agentsignals.store import parquet as arrow_tables
+from agentsignals.store import disk, parquet, shards, tables
 from agentsignals.store.parquet import SignalRows
 from agentsignals.store.tables import AttemptRow
 from agentsignals.views.session import SessionView
@@ -52,11 +51,11 @@ def write_shard(
     signals: Sequence[SignalRows] = (),
     attempts: Sequence[AttemptRow] = (),
     name: str = "one",
-) -> dict[str, files.Part]:
+) -> dict[str, disk.StoredFile]:
     """A shard of a store, whole; gives the marks of its tables."""
     with shards.Draft(folder, name) as draft:
-        draft.add(shards.rows_of(list(sessions), list(signals), list(attempts)).tables)
-        draft.add({"artifacts": arrow_tables.plain_table(tables.ARTIFACTS, list(artifacts))})
+        draft.add(shards.shard_rows(list(sessions), list(signals), list(attempts)).tables)
+        draft.add({"artifacts": parquet.plain_table(tables.ARTIFACTS, list(artifacts))})
     return draft.parts
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.ingest.attempts import assemble
+from agentsignals.ingest.attempts import attach_attempts
 from agentsignals.model import Attempt, Session
 from tests.build import START, profile
 
@@ -204,7 +204,7 @@ def evaluated(
                 exception="DockerTimeoutError" if broken else None,
                 reward=float(rng.random() > 0.2 + 0.6 * hard[task]),
             )  # fmt: skip
-            made += assemble([], [attempt], {})
+            made += attach_attempts([], [attempt], {})
     return made
 
 

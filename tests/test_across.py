@@ -15,10 +15,7 @@ from typing import Any
 import pytest
 
 from agentsignals.errors import StoreError
-from agentsignals.ingest import corpus_signals as across
-from agentsignals.ingest import corpus_signals as briefs
-from agentsignals.ingest import corpus_signals as standing
-from agentsignals.ingest import pipeline
+from agentsignals.ingest import corpus_signals, pipeline
 from agentsignals.ingest.maintenance import forget
 from agentsignals.ingest.measure import explain
 from agentsignals.store import Store, shards
@@ -89,7 +86,7 @@ class Corpus:
 
 def across_of(store: Store) -> list[tuple[Any, ...]]:
     """The rows of the values across sessions."""
-    asked = ", ".join(f"'{path}'" for path in across.versions())
+    asked = ", ".join(f"'{path}'" for path in corpus_signals.corpus_versions())
     return sorted(rows(store, f"SELECT * FROM signals WHERE signal IN ({asked})")[1], key=str)
 
 
@@ -243,8 +240,8 @@ def harmed(path: Path) -> None:
 
 
 HARMS: dict[str, Callable[[Path], object]] = {
-    "briefs gone": lambda store: shutil.rmtree(store / briefs.FOLDER),
-    "briefs garbled": lambda store: [harmed(path) for path in (store / briefs.FOLDER).iterdir()],
+    "briefs gone": lambda store: shutil.rmtree(store / corpus_signals.FOLDER),
+    "briefs garbled": lambda store: [harmed(path) for path in (store / corpus_signals.FOLDER).iterdir()],
     "standings gone": lambda store: next(store.glob("standings.*")).unlink(),
     "standings garbled": lambda store: harmed(max(store.glob("standings.*"))),
 }
@@ -263,10 +260,10 @@ def test_what_can_be_thrown_away_is_made_again(corpus: Corpus, harm: str, tmp_pa
 
 
 def test_a_signal_of_another_version_is_computed_for_all_sessions(corpus: Corpus) -> None:
-    now = {path: version + 1 for path, version in across.versions().items()}
+    now = {path: version + 1 for path, version in corpus_signals.corpus_versions().items()}
     store = Store(corpus.store)
-    assert standing.read(store, across.versions()) is not None
-    assert standing.read(store, now) is None
+    assert corpus_signals.read_neighbours(store, corpus_signals.corpus_versions()) is not None
+    assert corpus_signals.read_neighbours(store, now) is None
 
 
 def test_values_across_sessions_that_were_lost_are_not_carried_over(corpus: Corpus, tmp_path: Path) -> None:
@@ -274,7 +271,7 @@ def test_values_across_sessions_that_were_lost_are_not_carried_over(corpus: Corp
     assert part is not None
     (corpus.store / part.file).unlink()
     with pytest.raises(StoreError):
-        list(shards.read_across(corpus.store, part))
+        list(shards.read_corpus_values(corpus.store, part))
     corpus.append()
     assert across_of(corpus.analyze(corpus.store)) == across_of(corpus.analyze(tmp_path / "fresh"))
 
@@ -283,9 +280,9 @@ def test_what_is_forgotten_is_in_no_brief(corpus: Corpus) -> None:
     gone = min(Store(corpus.store).manifest.sessions)
 
     def naming() -> list[str]:
-        part = Store(corpus.store).manifest.standings
+        part = Store(corpus.store).manifest.neighbours
         assert part is not None
-        kept = [*(corpus.store / briefs.FOLDER).iterdir(), corpus.store / part.file]
+        kept = [*(corpus.store / corpus_signals.FOLDER).iterdir(), corpus.store / part.file]
         return [path.name for path in kept if gone.encode() in path.read_bytes()]
 
     assert len(naming()) == 2

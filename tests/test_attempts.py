@@ -11,8 +11,8 @@ import pytest
 
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.attempts import assemble, once
-from agentsignals.model import Artifact, Attempt, HarnessSummary, Session, Statement, Verification, united
+from agentsignals.ingest.attempts import attach_attempts, without_copies
+from agentsignals.model import Artifact, Attempt, HarnessSummary, Session, Statement, Verification, merge_attempts
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from tests.golden import SAMPLES
@@ -173,7 +173,7 @@ def test_retries_are_attempts_of_their_own_in_the_order_of_time() -> None:
         Attempt(root="/r", attempt_index=0, summary=HarnessSummary(turns=3)),
         Attempt(root="/r", attempt_index=1, summary=HarnessSummary(turns=9)),
     ]
-    made = assemble([late[0], first[0]], parts, {a.artifact_id: a for _, a in (late, first)})
+    made = attach_attempts([late[0], first[0]], parts, {a.artifact_id: a for _, a in (late, first)})
     told = [(s.session_id, s.attempt.attempt_index, s.attempt.summary.turns, s.attempt.is_last) for s in made]  # type: ignore[union-attr]  # assembled
     assert told == [("first", 0, 3, False), ("late", 1, 9, True)]
     assert all(s.context == "eval" and s.attempt is not None and s.attempt.knobs == {"retry_tool_cap": 5} for s in made)
@@ -182,7 +182,7 @@ def test_retries_are_attempts_of_their_own_in_the_order_of_time() -> None:
 def test_an_attempt_that_only_the_harness_saw_is_a_row_too() -> None:
     only, artifact = session("only", 5)
     parts = [Attempt(root="/r", attempt_index=n, trial_id="t") for n in (0, 1)]
-    made = assemble([only], parts, {artifact.artifact_id: artifact})
+    made = attach_attempts([only], parts, {artifact.artifact_id: artifact})
     assert [(s.session_id, s.attempt.has_transcript if s.attempt else None) for s in made] == [
         ("only", True),
         ("t#1", False),
@@ -194,7 +194,7 @@ def test_files_of_several_tasks_in_one_folder_are_several_trials() -> None:
     parts = [
         Attempt(root="/r", task_id=f"task-{s.session_id}", session_artifact=s.artifact_id) for s in (one[0], two[0])
     ]
-    made = assemble([one[0], two[0]], parts, {a.artifact_id: a for _, a in (one, two)})
+    made = attach_attempts([one[0], two[0]], parts, {a.artifact_id: a for _, a in (one, two)})
     assert [(s.attempt.task_id, s.attempt.attempt_index) for s in made if s.attempt] == [
         ("task-one", 0),
         ("task-two", 0),
@@ -209,13 +209,13 @@ def test_what_is_lent_to_another_task_is_not_taken() -> None:
         Attempt(root="/r", scope="lent", task_id="x", run_id="of x"),
         Attempt(root="/elsewhere", scope="lent", exit_status="of nobody"),
     ]
-    (made,) = assemble([], parts, {})
+    (made,) = attach_attempts([], parts, {})
     assert made.attempt is not None
     assert (made.attempt.run_id, made.attempt.exit_status) == ("of x", None)
 
 
 def test_the_most_specific_part_is_believed_and_a_conflict_is_told() -> None:
-    whole = united(
+    whole = merge_attempts(
         [
             Attempt(root="/r", reward=1.0, knobs={"model_id": "a"}),
             Attempt(root="/r", scope="trial", reward=0.0, task_id="x", knobs={"model_id": "b", "timeout_s": 5}),
@@ -227,7 +227,7 @@ def test_the_most_specific_part_is_believed_and_a_conflict_is_told() -> None:
 
 def test_what_was_said_becomes_events_behind_the_session() -> None:
     said = Statement(text="reward 1", artifact_id="a-1", line=7, fields=["reward"])
-    (made,) = assemble([], [Attempt(root="/r", reward=1.0, statements=[said])], {})
+    (made,) = attach_attempts([], [Attempt(root="/r", reward=1.0, statements=[said])], {})
     (event,) = made.events
     assert (event.kind, event.text, event.artifact_id, event.line) == ("harness", "reward 1", "a-1", 7)
     assert made.attempt is not None
@@ -240,7 +240,7 @@ def test_a_folder_below_a_trial_is_part_of_it() -> None:
         Attempt(root="/r/t/verifier", scope="trial", verification=Verification(patch_applies=True)),
         Attempt(root="/r/t2", scope="trial", trial_id="t2"),
     ]
-    made = assemble([], parts, {})
+    made = attach_attempts([], parts, {})
     told = {s.attempt.trial_id: (s.attempt.reward, s.attempt.verification is not None) for s in made if s.attempt}
     assert told == {"t": (1.0, True), "t2": (None, False)}
 
@@ -253,7 +253,7 @@ def test_the_verdict_of_a_trial_is_of_its_last_attempt_and_its_totals_are_of_non
     )  # fmt: skip
     first, last = [
         s.attempt
-        for s in assemble([], [whole, *(Attempt(root="/r", attempt_index=n) for n in (0, 1))], {})
+        for s in attach_attempts([], [whole, *(Attempt(root="/r", attempt_index=n) for n in (0, 1))], {})
         if s.attempt
     ]
     assert (first.reward, first.timed_out, first.started_at, first.ended_at) == (None, None, 1, None)
@@ -275,7 +275,7 @@ def test_each_attempt_cites_its_own_event() -> None:
         Attempt(root="/r", attempt_index=0, statements=[Statement(text="a", artifact_id="a", line=2, fields=[])]),
         Attempt(root="/r", attempt_index=1),
     ]
-    made = [s.attempt for s in assemble([], [whole, *parts], {}) if s.attempt]
+    made = [s.attempt for s in attach_attempts([], [whole, *parts], {}) if s.attempt]
     assert [[s.seq for s in a.saying("knobs.timeout_s")] for a in made] == [[1], [0]]
 
 
@@ -300,7 +300,7 @@ def test_a_conversion_of_a_collected_session_is_told_once(name: str, started_at:
         Attempt(root="/r", scope="trial", trial_id="t"),
         Attempt(root="/r/agent", session_artifact="a-c", session_id=name, input_tokens=7),
     ]
-    made = assemble([converted, own], parts, {"a-c": file, "a-own": own_file})
+    made = attach_attempts([converted, own], parts, {"a-c": file, "a-own": own_file})
     assert len(made) == n
     assert file.note == ("converted from a-own" if n == 1 else None)
     assert [s.attempt.input_tokens for s in made if s.attempt and s.session_id == "own"] == [7 if n == 1 else None]
@@ -311,7 +311,7 @@ def test_two_sessions_that_agents_wrote_themselves_are_never_one() -> None:
     for one, _ in pairs:
         one.ended_at = 200
     parts = [Attempt(root="/r", scope="trial", trial_id="t")]
-    assert len(assemble([s for s, _ in pairs], parts, {a.artifact_id: a for _, a in pairs})) == 2
+    assert len(attach_attempts([s for s, _ in pairs], parts, {a.artifact_id: a for _, a in pairs})) == 2
 
 
 def test_sessions_without_an_id_in_one_folder_have_names_apart() -> None:
@@ -323,7 +323,7 @@ def test_sessions_without_an_id_in_one_folder_have_names_apart() -> None:
         for s in made
     }
     parts = [Attempt(root="/r", session_artifact=s.artifact_id) for s in made]
-    names = [s.session_id for s in assemble(made, parts, files)]
+    names = [s.session_id for s in attach_attempts(made, parts, files)]
     assert len(set(names)) == 3
     assert all(name.endswith("#0") for name in names), "runs side by side are no retries of each other"
 
@@ -334,13 +334,13 @@ def test_what_two_files_say_of_a_verification_is_put_together() -> None:
         Attempt(root="/r", verification=Verification(layout="B", patch_applies=False, fixed=["a"])),
         Attempt(root="/r", verification=Verification(status="crashed", message="no space")),
     ]
-    found = united(parts).verification
+    found = merge_attempts(parts).verification
     assert found == Verification(status="crashed", layout="B", patch_applies=True, fixed=["a"], message="no space")
 
 
 def test_what_a_trace_says_of_a_knob_gives_way_to_the_configuration() -> None:
     own = Attempt(root="/r", observed={"model_id": "gpt", "agent_type": "terminus"})
-    whole = united([own, Attempt(root="/r", scope="trial", knobs={"model_id": "openai/gpt"})])
+    whole = merge_attempts([own, Attempt(root="/r", scope="trial", knobs={"model_id": "openai/gpt"})])
     assert whole.knobs == {"model_id": "openai/gpt", "agent_type": "terminus"}
     assert whole.conflicts == []
 
@@ -349,13 +349,13 @@ def test_a_phase_that_was_announced_is_an_event_of_its_kind() -> None:
     said = Statement(
         text='{"event":"plannotator-phase","phase":"verify"}', artifact_id="a-1", line=3, fields=[], at=42, kind="phase"
     )
-    (made,) = assemble([], [Attempt(root="/r", statements=[said])], {})
+    (made,) = attach_attempts([], [Attempt(root="/r", statements=[said])], {})
     assert [(e.kind, e.timestamp, e.line) for e in made.events] == [("phase", 42, 3)]
 
 
 def test_a_part_that_comes_with_its_session_names_the_trial() -> None:
     session = Session(session_id="s", context="eval", format="x", agent="x", artifact_id="a-1")
-    (made,) = assemble([session], [Attempt(root="/r", trial_id="t", session_artifact="a-1", session_id="s")], {})
+    (made,) = attach_attempts([session], [Attempt(root="/r", trial_id="t", session_artifact="a-1", session_id="s")], {})
     assert made.attempt is not None
     assert made.attempt.trial_id == "t"
 
@@ -389,7 +389,7 @@ def test_what_an_agent_wrote_down_and_printed_is_one_session(
     kinds: tuple[tuple[str, int], ...], kept: list[str]
 ) -> None:
     made, files = printed_and_written(*kinds)
-    assert [s.format for s in once(made, files)] == kept
+    assert [s.format for s in without_copies(made, files)] == kept
     assert [a.note is not None for a in files.values()].count(True) == len({s.artifact_id for s in made}) - len(
         set(kept)
     )
@@ -399,13 +399,13 @@ def test_sessions_without_an_id_are_no_copies_of_each_other() -> None:
     made, files = printed_and_written(("sts", 1), ("claude-stream", 1))
     for one in made:
         one.session_id = ""
-    assert len(once(made, files)) == 2
+    assert len(without_copies(made, files)) == 2
 
 
 def test_what_a_harness_printed_and_converted_is_one_attempt() -> None:
     made, files = printed_and_written(("claude-stream", 9), ("atif", 3))
     parts = [Attempt(root="/r", session_artifact="a-atif", session_id="s", reward=1.0)]
-    (only,) = assemble(made, parts, files)
+    (only,) = attach_attempts(made, parts, files)
     assert only.format == "claude-stream"
     assert only.attempt is not None
     assert only.attempt.reward == 1.0

@@ -21,7 +21,7 @@ def test_every_stage_has_its_functions() -> None:
 
 @pytest.mark.slow
 def test_the_table_of_formats_counts_what_was_read_and_skipped(tmp_path: Path) -> None:
-    summary, store = pipeline.ingested([str(SAMPLES / "pi" / "broken.jsonl")], tmp_path / "s")
+    summary, store = pipeline.ingest_into([str(SAMPLES / "pi" / "broken.jsonl")], tmp_path / "s")
     rows = {line.split(" | ")[0][2:]: line.split(" | ")[1:] for line in table(summary, store)}
     assert set(formats()) <= set(rows)
     assert rows["pi"][1:6] == ["1", "0.0", "1", "31", "2 bad_json, 1 cut_line"]

@@ -12,7 +12,7 @@ from agentsignals.cli import main
 from agentsignals.errors import CatalogError
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.measure import explain
-from agentsignals.model.prices import summed
+from agentsignals.model.prices import total_line
 from agentsignals.signals import catalog
 from agentsignals.store import Store
 from agentsignals.store.query import rows
@@ -84,7 +84,7 @@ def test_lines_of_tokens_add_up_to_the_value(store: Store, path: str, kinds: tup
     explained = explain(store, SESSION, path)
     counted = [line for line in explained.bill if line.counts]
     assert {line.kind for line in counted} == set(kinds) and {line.whose for line in counted} == {"main thread"}
-    assert sum(line.amount for line in counted) == explained.value == summed(explained.bill).amount > 0
+    assert sum(line.amount for line in counted) == explained.value == total_line(explained.bill).amount > 0
     assert all(line.usd == line.amount * line.usd_each_million / 1_000_000 for line in counted)
     assert any(line.whose == "subagents" and not line.counts for line in explained.bill)
 
@@ -111,7 +111,7 @@ def test_every_total_of_a_session_is_explained_by_its_column(store: Store, colum
         (held,) = rows(store, f"SELECT {column} FROM sessions WHERE session_id = '{session}'")[1][0]
         explained = explain(store, session, f"sessions.{column}")
         assert explained.value == held
-        whole = summed(explained.bill)
+        whole = total_line(explained.bill)
         if held is not None:
             shown = str(whole.amount) if column.endswith("_tokens") else f"{whole.usd:f}"
             assert Decimal(shown) == Decimal(repr(held))

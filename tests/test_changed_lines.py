@@ -9,9 +9,9 @@ import pytest
 
 from agentsignals.changes.hunks import NOTHING, changed_lines
 from agentsignals.formats.profile import EDIT_ROLES
-from agentsignals.model import encoded
+from agentsignals.model import encode_roles
 
-ROLES = encoded(EDIT_ROLES)
+ROLES = encode_roles(EDIT_ROLES)
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n keep(this)\n-old(line)\n+new(line)\n"
 
 

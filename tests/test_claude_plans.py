@@ -144,10 +144,10 @@ def test_a_hand_off_is_read_with_the_session_it_names_and_with_none_where_that_w
     folder.mkdir()
     for n, log in enumerate([planning, named, *masked]):
         (folder / f"{n}.jsonl").write_bytes(log.data())
-    shards = plan.make([str(folder)], Manifest()).shards
-    assert sorted(len(family.members) for shard in shards for family in shard) == [1, 1, 2]
+    shards = plan.make_plan([str(folder)], Manifest()).shards
+    assert sorted(len(family.files) for shard in shards for family in shard) == [1, 1, 2]
     pipeline.ingest([str(folder)], tmp_path / "store", jobs=1)
-    assert len({entry.family for entry in Store(tmp_path / "store").manifest.files.values()}) == 3
+    assert len({entry.group for entry in Store(tmp_path / "store").manifest.files.values()}) == 3
 
 
 def test_analyze_the_list_the_page_and_the_report_count_what_people_said(

@@ -13,8 +13,8 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.errors import SourceError
-from agentsignals.ingest.collection import Collection, Filters, attributed, collect
-from agentsignals.ingest.repository_addresses import candidates
+from agentsignals.ingest.collection import Collection, Filters, attribute_repository, collect
+from agentsignals.ingest.repository_addresses import named_repositories
 from agentsignals.store import Store
 from tests.attribution.story import Story, block
 
@@ -170,7 +170,7 @@ def test_a_repository_without_checkpoints_is_left_out_unless_asked_for(tmp_path:
 def test_search_results_of_several_shapes_name_repositories(document: Any, expected: list[Any], tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     path.write_text(json.dumps(document))
-    assert [(c.place, c.is_fork) for c in candidates([str(path)])] == expected
+    assert [(c.place, c.is_fork) for c in named_repositories([str(path)])] == expected
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "{}", "[1, null, {}]", "[" * 5_000])
@@ -181,7 +181,7 @@ def test_a_list_that_names_none_says_so(text: str, tmp_path: Path) -> None:
         assert collect([str(path)], tmp_path / "store").by_status == {"failed": 1}  # a line like any other
         return
     with pytest.raises(SourceError):
-        candidates([str(path)])
+        named_repositories([str(path)])
 
 
 def test_the_verb_lists_without_reading_and_says_when_nothing_is_new(
@@ -295,7 +295,7 @@ def test_sessions_that_a_program_began_are_left_out_where_that_is_asked_for(tmp_
     assert (found.sessions, found.machine_sessions, found.sessions_left_out) == (1, 3, 3)
     assert ids(store) == {person}
     assert collect([str(story.root)], store, filters).by_status == {"unchanged": 1}
-    attributed(str(story.root), store, jobs=1)
+    attribute_repository(str(story.root), store, jobs=1)
     assert ids(store) == {person}, "attributing does not bring them back"
     more(story, "news")
     (tmp_path / "one" / "tree").rename(tmp_path / "gone")
@@ -310,7 +310,7 @@ def test_sessions_that_a_program_began_are_left_out_where_that_is_asked_for(tmp_
 def test_collecting_keeps_what_attribution_found_of_commits(tmp_path: Path) -> None:
     story = told(tmp_path / "one", "one")
     store = tmp_path / "store"
-    attributed(str(story.root), store, jobs=1)
+    attribute_repository(str(story.root), store, jobs=1)
     figures = "SELECT subject, added, agent_exact, mode, in_turn, flags FROM commits ORDER BY 1"
     before = Store(store).sql(figures).fetchall()
     assert [row[1] for row in before] == [None, 4]
@@ -321,7 +321,7 @@ def test_collecting_keeps_what_attribution_found_of_commits(tmp_path: Path) -> N
     story.publish()
     assert collect([str(story.root)], store).by_status == {"updated": 1}
     assert [row[1] for row in Store(store).sql(figures).fetchall()] == [None, None, 4]
-    attributed(str(story.root), store, jobs=1)
+    attribute_repository(str(story.root), store, jobs=1)
     assert [row[1] for row in Store(store).sql(figures).fetchall()] == [None, 4, 4]
 
 

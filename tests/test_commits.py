@@ -7,21 +7,20 @@ from typing import Any
 
 import pytest
 
-from agentsignals.store import Store, files
-from agentsignals.store import index as manifest
-from agentsignals.store.index import FileEntry, SessionEntry, ShardEntry
+from agentsignals.store import Store, disk, index
+from agentsignals.store.index import ArtifactEntry, SessionEntry, ShardEntry
 from tests.build import session, user, write_shard
 
 
 def session_entry(shard: str, family: str) -> SessionEntry:
-    figures: dict[str, Any] = dict.fromkeys(manifest.FIGURES)
-    return SessionEntry(shard=shard, family=family, context="product", **figures)
+    figures: dict[str, Any] = dict.fromkeys(index.FIGURES)
+    return SessionEntry(shard=shard, group=family, context="product", **figures)
 
 
-def file_entry(shard: str, family: str) -> FileEntry:
+def file_entry(shard: str, family: str) -> ArtifactEntry:
     facts: dict[str, Any] = {"container": "", "key": "", "session_hint": None, "repo_hint": None}
     facts |= {"source": "local", "spec": "/in", "bytes": 9, "stamp": 9, "format": "pi", "parser": 1}
-    return FileEntry(family=family, keys=[family], shard=shard, **facts)
+    return ArtifactEntry(group=family, keys=[family], shard=shard, **facts)
 
 
 def taken_in(store: Store, name: str, ids: list[str]) -> None:
@@ -64,19 +63,19 @@ def test_who_opens_the_store_between_sees_every_commit(store: Store) -> None:
     assert seen.damage == [] and len(shards) == 2
     store.save()
     assert state(Store(store.folder)) == state(store)
-    assert [p.name for p in store.folder.glob("manifest*")] == [manifest.NAME], "one file again"
+    assert [p.name for p in store.folder.glob("manifest*")] == [index.INDEX_FILE], "one file again"
 
 
 def test_a_commit_costs_what_it_holds(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[int] = []
-    replace = files.replace
+    replace = disk.write_atomically
 
     def replacing(target: Path, data: bytes) -> None:
         written.append(len(data))
         replace(target, data)
 
     taken_in(store, "000001-a", [f"s{n}" for n in range(3)])
-    monkeypatch.setattr(files, "replace", replacing)
+    monkeypatch.setattr(disk, "write_atomically", replacing)
     taken_in(store, "000002-b", ["few"])
     store.manifest.sessions |= {f"m{n}": session_entry("000001-a", f"family:m{n}") for n in range(500)}
     store.save()

@@ -66,5 +66,5 @@ def test_a_damaged_shard_is_put_together_with_none(tmp_path: Path, monkeypatch: 
     store = grown(tmp_path, 1)
     monkeypatch.setattr(compaction, "FEW", 2)
     (store.folder / "shards" / min(store.manifest.shards) / "turns.parquet").unlink()
-    store.look()
+    store.check_files()
     assert compaction.compact(store) == 0

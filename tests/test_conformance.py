@@ -11,7 +11,7 @@ import pytest
 
 from agentsignals import formats
 from agentsignals.formats import conformance
-from agentsignals.model.registry import Place
+from agentsignals.model.registry import UnitPlace
 from tests.golden import SAMPLES
 
 SOUND = """
@@ -100,7 +100,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
 def _found(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The reader as a format that is installed."""
     (folder / "toy_agent.py").write_text(code, encoding="utf-8")
-    place = Place("toy-agent", "agentsignals.formats.toy_agent:FORMAT")
+    place = UnitPlace("toy-agent", "agentsignals.formats.toy_agent:FORMAT")
     with monkeypatch.context() as patch:
         patch.setattr(formats, "__path__", [*formats.__path__, str(folder)])
         patch.setattr(formats.FORMATS, "places", {**formats.FORMATS.places, "toy-agent": place})

@@ -59,7 +59,7 @@ def made(folder: Path, messages: list[dict[str, Any] | bytes | None], **facts: A
 
 
 def read(folder: Path, store: Path) -> tuple[Store, list[Session]]:
-    kept = pipeline.ingested([str(folder)], store, jobs=1)[1]
+    kept = pipeline.ingest_into([str(folder)], store, jobs=1)[1]
     return kept, [kept.session(session_id) for session_id in kept.manifest.sessions]
 
 

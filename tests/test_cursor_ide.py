@@ -68,7 +68,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def store(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return pipeline.ingested([str(home)], tmp_path_factory.mktemp("store") / "s", jobs=1)[1]
+    return pipeline.ingest_into([str(home)], tmp_path_factory.mktemp("store") / "s", jobs=1)[1]
 
 
 def test_a_session_of_the_ide_and_of_its_transcript_is_one(store: Store) -> None:
@@ -154,7 +154,7 @@ def test_only_the_conversation_that_changed_is_read_again(tmp_path: Path) -> Non
         first = pipeline.ingest([place], tmp_path / "s", jobs=1)
         done = {"bubbleId": "811-1", **cur.call("read_file", {"contents": "1"}, params={"path": "a"})}
         cur.put(db, f"bubbleId:{WORK}:811-1", done)
-        second, store = pipeline.ingested([place], tmp_path / "s", jobs=1)
+        second, store = pipeline.ingest_into([place], tmp_path / "s", jobs=1)
     db.close()
     assert (first.parsed, second.parsed, second.unchanged) == (2, 1, 1)
     assert [store.session(i).tool_calls[0].status for i in (WORK, OTHER)] == ["ok", "none"]

@@ -12,9 +12,9 @@ from agentsignals.cli import main
 from agentsignals.formats import formats
 from agentsignals.formats import unknown as fields
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.plan import UnknownFields, drift
+from agentsignals.ingest.plan import UnknownFields, unknown_fields_by_version
 from agentsignals.store import Store
-from agentsignals.store.index import FileEntry
+from agentsignals.store.index import ArtifactEntry
 from tests import vocabulary
 from tests.golden import SAMPLES
 from tests.ui.served import page, serving
@@ -118,12 +118,12 @@ def test_the_page_of_files_shows_what_is_new_and_which_versions_were_met(store: 
 
 
 def test_fields_are_added_up_over_files() -> None:
-    def entry(version: str, *unknown: str) -> FileEntry:
+    def entry(version: str, *unknown: str) -> ArtifactEntry:
         kept = dict.fromkeys(("source", "spec", "container", "key", "family", "shard"), "")
         rest = {"bytes": 1, "stamp": 1, "session_hint": None, "repo_hint": None, "parser": 1, "keys": []}
-        return FileEntry(**kept, **rest, format="pi", version=version, unknown_fields=[*unknown])  # type: ignore[arg-type]
+        return ArtifactEntry(**kept, **rest, format="pi", version=version, unknown_fields=[*unknown])  # type: ignore[arg-type]
 
-    assert drift([entry("1", "a"), entry("2"), entry("1", "b", "a"), entry("", "c")]) == [
+    assert unknown_fields_by_version([entry("1", "a"), entry("2"), entry("1", "b", "a"), entry("", "c")]) == [
         UnknownFields(format="pi", version="1", files=2, fields=["a", "b"]),
         UnknownFields(format="pi", version="", files=1, fields=["c"]),
     ]

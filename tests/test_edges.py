@@ -19,7 +19,7 @@ from agentsignals.formats import by_name as by_format
 from agentsignals.formats.atif import FORMAT as ATIF
 from agentsignals.formats.bounds import amount, count
 from agentsignals.formats.outcome import exit_code
-from agentsignals.ingest.repository_addresses import candidates
+from agentsignals.ingest.repository_addresses import named_repositories
 from agentsignals.labels.labellers.rules import Rules
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import tokens
@@ -31,10 +31,7 @@ from agentsignals.redaction import redacted
 from agentsignals.shell.tokens import simples
 from agentsignals.stats.agent_traces import spread
 from agentsignals.stats.paired import paired, sign_flip
-from agentsignals.store import Store, tables
-from agentsignals.store import parquet as arrow_tables
-from agentsignals.store import query as views
-from agentsignals.store import sidecars as repositories
+from agentsignals.store import Store, parquet, query, sidecars, tables
 from agentsignals.store.query import connect
 from agentsignals.ui.document import n_of
 from agentsignals.views.history import prints
@@ -187,10 +184,10 @@ def test_clones_are_looked_for_so_deep(deep: int, found: bool, tmp_path: Path) -
     clone = tmp_path.joinpath(*(f"d{n}" for n in range(deep)))
     (clone / ".git").mkdir(parents=True)
     if found:
-        assert [c.place for c in candidates([str(tmp_path)])] == [str(clone)]
+        assert [c.place for c in named_repositories([str(tmp_path)])] == [str(clone)]
     else:
         with pytest.raises(SourceError, match="holds no Git repository"):
-            candidates([str(tmp_path)])
+            named_repositories([str(tmp_path)])
 
 
 def test_an_export_says_which_version_of_the_agent_it_was() -> None:
@@ -203,10 +200,10 @@ def test_an_export_says_which_version_of_the_agent_it_was() -> None:
 def test_columns_are_of_types_that_a_query_knows() -> None:
     """`_DUCK` of the views and `_TYPES` of Arrow have each of them."""
     for table, columns in tables.COLUMNS.items():
-        types = [str(f.type).replace("item: ", "").replace("element: ", "") for f in arrow_tables.SCHEMAS[table]]
+        types = [str(f.type).replace("item: ", "").replace("element: ", "") for f in parquet.SCHEMAS[table]]
         assert types == list(columns.values())
         assert all(kind == "int64" for column, kind in columns.items() if column.startswith("n_")), "counts are whole"
-        assert [name for name, _ in views.columns(table)] == arrow_tables.SCHEMAS[table].names
+        assert [name for name, _ in query.duckdb_columns(table)] == parquet.SCHEMAS[table].names
 
 
 def test_an_exit_code_is_read_where_a_result_begins() -> None:
@@ -233,7 +230,7 @@ def test_two_minutes_in_which_nobody_acts_are_no_pause(gap_s: int, minutes: floa
     made = session(user("a"), user("b"), session_id="s0")
     made.events[0].timestamp, made.events[1].timestamp = START, START + gap_s * 1_000_000
     store = store_of(tmp_path / "s", made)
-    repositories.write_repositories(store.folder, "/r", "commits", [commit("c0", "s0", added=100)])
+    sidecars.write_repository_rows(store.folder, "/r", "commits", [commit("c0", "s0", added=100)])
     found = findings(store, "efficiency").get("replayed.seconds")
     assert (found.value if found else None) == minutes
 

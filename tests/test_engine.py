@@ -21,12 +21,12 @@ from agentsignals.cli import demo_corpus, main
 from agentsignals.errors import StoreError, UsageError, WorkerError
 from agentsignals.ingest import pipeline, plan, shard
 from agentsignals.ingest.engine import ENGINES
-from agentsignals.ingest.engine.local import beside
+from agentsignals.ingest.engine.local import in_background
 from agentsignals.ingest.pipeline import Summary
-from agentsignals.ingest.plan import Family, Member
+from agentsignals.ingest.plan import FileGroup, RecognisedArtifact
 from agentsignals.sources import RawFile
 from agentsignals.store import Store
-from agentsignals.store.index import FOLDER
+from agentsignals.store.index import SHARDS_FOLDER
 from tests.test_pipeline import assert_same, tables
 
 resource = pytest.importorskip("resource", reason="limits of a process are POSIX")
@@ -187,8 +187,8 @@ def test_what_may_take_memory_is_read_by_a_process_that_may_die_also_with_one_jo
     path = tmp_path / "a.jsonl"
     path.write_bytes(beginning)
     file = RawFile(uri=str(path), source="local", spec=str(tmp_path), bytes=size, stamp=0)
-    family = Family("f", (Member(file=file, format="codex", keys=("k",)),))
-    assert plan.workers([[family]], jobs) == processes
+    family = FileGroup("f", (RecognisedArtifact(file=file, format="codex", keys=("k",)),))
+    assert plan.worker_count([[family]], jobs) == processes
 
 
 def is_deaf(task: Task) -> str:
@@ -208,7 +208,7 @@ def read_by(engine: str, corpus: Path, store: Path) -> Summary:
     return pipeline.analyze([str(corpus)], store, jobs=2, engine=engine, shard_bytes=40_000)
 
 
-def dies_once_while_writing(task: shard.Task) -> shard.Report:
+def dies_once_while_writing(task: shard.ShardTask) -> shard.ShardReport:
     """Its process is killed when all is written but the name."""
     mark = Path(task.root) / "died"
     if not mark.exists():
@@ -217,14 +217,14 @@ def dies_once_while_writing(task: shard.Task) -> shard.Report:
     return shard.read_shard(task)
 
 
-def dies_over_poison(task: shard.Task) -> shard.Report:
+def dies_over_poison(task: shard.ShardTask) -> shard.ShardReport:
     """One file kills whatever process opens it."""
-    if task.deaths < 2 and any("poison" in m.file.uri for f in task.families for m in f.members):
+    if task.deaths < 2 and any("poison" in m.file.uri for f in task.groups for m in f.files):
         os.kill(os.getpid(), signal.SIGKILL)
     return shard.read_shard(task)
 
 
-def on_a_full_disk(task: shard.Task) -> shard.Report:
+def on_a_full_disk(task: shard.ShardTask) -> shard.ShardReport:
     """The operating system refuses to write beyond 4 KB a file."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
@@ -279,7 +279,7 @@ def test_a_full_disk_ends_the_run_with_its_reason_and_the_next_one_goes_on(
     with monkeypatch.context() as patch, pytest.raises(StoreError, match="can't be written"):
         patch.setattr(shard, "read_shard", on_a_full_disk)
         read_by(engine, demo_folder / "corpus", tmp_path / "s")
-    assert list((tmp_path / "s" / FOLDER).iterdir()) == []
+    assert list((tmp_path / "s" / SHARDS_FOLDER).iterdir()) == []
     read_by(engine, demo_folder / "corpus", tmp_path / "s")
     assert_same_and_tidy(demo_folder / "store", tmp_path / "s")
 
@@ -349,9 +349,9 @@ def test_what_is_begun_beside_answers_and_refuses_as_here() -> None:
     def refuse() -> int:
         raise StoreError("No.", "Yes.")
 
-    assert beside(lambda: [refuse, 7][1])() == 7
+    assert in_background(lambda: [refuse, 7][1])() == 7
     with pytest.raises(StoreError, match="No"):
-        beside(refuse)()
+        in_background(refuse)()
 
 
 _ALONE = """

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.ingest import collection as several
-from agentsignals.ingest import collection as weaknesses
-from agentsignals.ingest.collection import attributed
+from agentsignals.ingest import collection
+from agentsignals.ingest.collection import attribute_repository
 from agentsignals.repositories.scanners import OwnRules
 from agentsignals.store import Store
 from tests.attribution.story import Story
@@ -50,7 +49,7 @@ def cut_off(repository: str) -> None:
     (git / "objects" / oid[:2] / oid[2:]).unlink()
 
 
-class Deadly(several.Attributing, frozen=True, kw_only=True):
+class Deadly(collection.AttributionTask, frozen=True, kw_only=True):
     """Ends its process over one repository, as often as it is tried; over another once."""
 
     def tables(self) -> Any:
@@ -66,14 +65,14 @@ class Deadly(several.Attributing, frozen=True, kw_only=True):
 def test_several_repositories_have_the_tables_of_one_after_the_other(engine: str, tmp_path: Path) -> None:
     places = repositories(tmp_path, "a", "b", "c")
     for place in places:
-        attributed(place, tmp_path / "one", jobs=1)
-        weaknesses.scanned(place, OwnRules(), tmp_path / "one", jobs=1)
-    done = weaknesses.scanned_several([*places, places[0]], OwnRules(), tmp_path / "all", jobs=2, engine=engine)
+        attribute_repository(place, tmp_path / "one", jobs=1)
+        collection.scan_repository(place, OwnRules(), tmp_path / "one", jobs=1)
+    done = collection.scan_repositories([*places, places[0]], OwnRules(), tmp_path / "all", jobs=2, engine=engine)
     assert [scan.repo for scan in done.repositories] == places and done.failed == []
     assert rows(tmp_path / "one") == rows(tmp_path / "all")
     assert len(rows(tmp_path / "all")["weaknesses"]) == 4 * len(places)
     assert_same(tables(tmp_path / "one"), tables(tmp_path / "all"))
-    _, again = several.attributed_several(places, tmp_path / "all", jobs=2, engine=engine)
+    _, again = collection.attribute_repositories(places, tmp_path / "all", jobs=2, engine=engine)
     assert [attribution.unchanged for attribution in again.repositories] == [True] * 3
 
 
@@ -84,9 +83,9 @@ def test_a_repository_that_fails_or_kills_its_worker_is_named_and_the_others_are
 ) -> None:
     places = repositories(tmp_path, "poison", "a", "torn", "frail")
     cut_off(places[2])
-    monkeypatch.setattr(several, "Attributing", Deadly)
+    monkeypatch.setattr(collection, "AttributionTask", Deadly)
     nothing = str(tmp_path / "nothing")
-    done = weaknesses.scanned_several([*places, nothing], OwnRules(), tmp_path / "s", jobs=2, engine=engine)
+    done = collection.scan_repositories([*places, nothing], OwnRules(), tmp_path / "s", jobs=2, engine=engine)
     assert [scan.repo for scan in done.repositories] == [places[1], places[3]]
     reasons = {failure.repo: failure.reason for failure in done.failed}
     assert reasons.keys() == {nothing, places[0], places[2]}

@@ -13,7 +13,7 @@ from opentraces_schema.models import TraceRecord
 from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.export import WRITERS, Writer, file_name
-from agentsignals.export.messages import iso, moves, threads
+from agentsignals.export.messages import iso_time, main_messages, subagent_threads
 from agentsignals.formats import Input, formats, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
@@ -70,7 +70,7 @@ def read_again(text: str, name: str) -> Session:
 def said(session: Session, thread: str = MAIN) -> list[tuple[Any, ...]]:
     """Who said and did what, in order."""
     rows: list[tuple[Any, ...]] = []
-    for move in moves(session, thread):
+    for move in main_messages(session, thread):
         calls = [
             (c.id, c.call.name, json.loads(c.call.arguments or "{}"), c.result.text or "" if c.result else None)
             for c in move.calls
@@ -100,7 +100,7 @@ def writer_of(name: str) -> Writer:
 
 def tokens(session: Session) -> list[tuple[Any, ...]]:
     """Of every step that used any; the format writes 0 for what is not known."""
-    shown = [m.step for m in moves(session) if m.step is not None]
+    shown = [m.step for m in main_messages(session) if m.step is not None]
     rows = [(s.input_tokens, s.output_tokens, s.cache_read_tokens, s.cache_write_tokens) for s in shown]
     return [tuple(t or 0 for t in row) for row in rows if any(row)]
 
@@ -122,7 +122,7 @@ def bare(value: Any) -> Any:
 @pytest.mark.parametrize("session", SESSIONS)
 def test_other_programs_see_words_calls_results_and_tokens(session: Session, name: str) -> None:
     """What comes back to us beside these is `test_round_trip`'s."""
-    if not comparable(session) or not moves(session):
+    if not comparable(session) or not main_messages(session):
         pytest.skip("calls whose arguments are no object, or nothing said: there is nothing to compare")
     writer = writer_of(name)
     again = read_again(for_others(writer.text(session)), f"x{writer.suffix}")
@@ -130,8 +130,8 @@ def test_other_programs_see_words_calls_results_and_tokens(session: Session, nam
     assert (again.session_id, again.agent) == (session.session_id, session.agent or "unknown")
     if name != "sts":  # it has no field for what is written to the cache
         assert tokens(again) == tokens(session)
-        assert [m.at for m in moves(again)] == [m.at for m in moves(session)]
-        assert threads(again) == threads(session)
+        assert [m.at for m in main_messages(again)] == [m.at for m in main_messages(session)]
+        assert subagent_threads(again) == subagent_threads(session)
 
 
 @pytest.mark.parametrize("session", SESSIONS)
@@ -162,7 +162,7 @@ def test_repeated_call_ids_are_told_apart() -> None:
     repeated = build(user("go"), call("Read", path="a"), call("Read", path="b"), call("Read", path="c"))
     for one in repeated.tool_calls:
         one.call_id = "functions.bash:0"
-    assert [c.id for m in moves(repeated) for c in m.calls] == [
+    assert [c.id for m in main_messages(repeated) for c in m.calls] == [
         "functions.bash:0",
         "functions.bash:0~2",
         "functions.bash:0~3",
@@ -170,9 +170,9 @@ def test_repeated_call_ids_are_told_apart() -> None:
 
 
 def test_times_that_are_no_times_are_left_out() -> None:
-    assert iso(10**30) is None
-    assert iso(None) is None
-    assert iso(1_772_359_205_123_456) == "2026-03-01T10:00:05.123456Z"
+    assert iso_time(10**30) is None
+    assert iso_time(None) is None
+    assert iso_time(1_772_359_205_123_456) == "2026-03-01T10:00:05.123456Z"
 
 
 @pytest.mark.parametrize(("given", "made"), [("a/b#0", "a_b_0"), ("../../etc", "_.._etc"), ("", "session")])

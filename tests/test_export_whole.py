@@ -17,8 +17,7 @@ import yaml
 from agentsignals.cli import main
 from agentsignals.ingest import pipeline
 from agentsignals.model import Label
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from agentsignals.store.copies import write_tables
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.store.tables import NAMES, OF_REPOSITORIES
@@ -87,7 +86,7 @@ def test_tables_of_some_sessions_hold_nothing_of_the_others(store: Path, capsys:
 
 def test_labels_made_here_are_in_the_tables(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [LabelRow(i, Label(task="sentiment", labeller="me", turn=0, value="NEUTRAL")) for i in (ONE, TWO)]
-    label_files.write(store, "sentiment", "me", rows)
+    sidecars.write_labels(store, "sentiment", "me", rows)
     _, told = exported(capsys, store, "parquet", "--where", f"session_id = '{ONE}'")
     assert told["tables"]["labels"] == 1
 

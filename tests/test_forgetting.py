@@ -11,8 +11,7 @@ from agentsignals.cli import main
 from agentsignals.errors import UnknownSession
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.maintenance import forget
-from agentsignals.store import Store
-from agentsignals.store import sidecars as repositories
+from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from agentsignals.store.tables import CommitRow, LineRow
 from agentsignals.ui import document as phrases
@@ -115,7 +114,7 @@ def test_no_table_and_no_note_of_a_repository_names_a_forgotten_session(folder: 
     commit = CommitRow(**dict.fromkeys(CommitRow.__struct_fields__))  # type: ignore[arg-type]
     commit.repo, commit.commit_sha, commit.session_ids = "shop", "c1", both
     commit.checkpoint_ids, commit.flags = [], []
-    repositories.write_repositories(store, "shop", "commits", [commit])
+    sidecars.write_repository_rows(store, "shop", "commits", [commit])
     lines = [
         LineRow(
             repo="shop", commit_sha="c1", path="a.py", line=n, tag="agent", session_id=session_id, seq=4,
@@ -123,17 +122,15 @@ def test_no_table_and_no_note_of_a_repository_names_a_forgotten_session(folder: 
         )
         for n, session_id in enumerate([*both, None])
     ]  # fmt: skip
-    repositories.write_repositories(store, "shop", "line_attribution", lines)
-    repositories.write_note(store, "shop", "naming", lines[0])
-    repositories.write_note(store, "shop", "other", lines[1])
+    sidecars.write_repository_rows(store, "shop", "line_attribution", lines)
+    sidecars.write_note(store, "shop", "naming", lines[0])
+    sidecars.write_note(store, "shop", "other", lines[1])
     forget(store, [IDS[0]])
     left = Store(store)
     assert rows(left, "SELECT session_ids FROM commits")[1] == [([IDS[1]],)]
     kept = rows(left, "SELECT line, tag, session_id, seq FROM line_attribution ORDER BY line")[1]
     assert kept == [(0, "agent", None, None), (1, "agent", IDS[1], 4), (2, "agent", None, 4)]
-    assert repositories.note(store, "shop", "naming") is None and repositories.note(store, "shop", "other")
+    assert sidecars.read_note(store, "shop", "naming") is None and sidecars.read_note(store, "shop", "other")
     assert not left.damage
-    live = {
-        str(path) for table in ("commits", "line_attribution") for path in repositories.files_repositories(store, table)
-    }
+    live = {str(path) for table in ("commits", "line_attribution") for path in sidecars.repository_files(store, table)}
     assert len(live) == 2 and not any(IDS[0].encode() in Path(path).read_bytes() for path in live)

@@ -9,7 +9,7 @@ import pytest
 
 from agentsignals.errors import QueryError
 from agentsignals.store import Store
-from agentsignals.store.query import maker
+from agentsignals.store.frames import provider_of
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, think, user
 
@@ -101,4 +101,4 @@ def test_a_store_without_a_session_gives_frames_without_a_row(tmp_path: Path) ->
     ],
 )  # fmt: skip
 def test_the_maker_is_told_by_how_the_name_begins(model: str, who: str | None) -> None:
-    assert maker(model) == who
+    assert provider_of(model) == who

@@ -20,9 +20,8 @@ from agentsignals.cli import search as verb
 from agentsignals.errors import UsageError
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.maintenance import forget
-from agentsignals.store import Store
-from agentsignals.store import fulltext as index
-from agentsignals.store.fulltext import KINDS, Results, excerpt, read, search
+from agentsignals.store import Store, fulltext
+from agentsignals.store.fulltext import KINDS, Results, excerpt, parse_question, search
 from tests.analysis.stores import store_of
 from tests.build import call, event, say, session, think, user
 from tests.claude import Log
@@ -181,7 +180,7 @@ def test_no_text_is_an_error(store: Store, typed: str) -> None:
 
 @given(st.text(alphabet="abcABC019_-./ é修", min_size=1, max_size=25), st.text(alphabet="ab cé修.", max_size=40))
 def test_what_is_marked_was_looked_for(word: str, around: str) -> None:
-    question = read(word)
+    question = parse_question(word)
     shown, marks = excerpt(f"{around} {word} {around}", question.terms)
     assert all(0 <= a < b <= len(shown) for a, b in marks)
     assert marks or not question.terms or not any(term.text.strip() for term in question.terms)
@@ -201,7 +200,7 @@ def test_what_could_not_be_taken_is_said(store: Store) -> None:
 
 
 def files(folder: Path) -> list[Path]:
-    return sorted((folder / index.FOLDER).glob("*"))
+    return sorted((folder / fulltext.FOLDER).glob("*"))
 
 
 def log(folder: Path, n: int, text: str) -> str:
@@ -223,7 +222,9 @@ def read_in(tmp_path: Path) -> Iterator[tuple[Path, list[str]]]:
 def test_what_was_forgotten_is_nowhere_in_the_index(read_in: tuple[Path, list[str]]) -> None:
     folder, ids = read_in
     assert search(Store(folder / "store"), "xylophone1").n_sessions == 1
-    (draft := folder / "store" / index.FOLDER / f"{files(folder / 'store')[0].stem}.7-7.tmp").write_bytes(b"xylophone1")
+    (draft := folder / "store" / fulltext.FOLDER / f"{files(folder / 'store')[0].stem}.7-7.tmp").write_bytes(
+        b"xylophone1"
+    )
     forget(folder / "store", [ids[1]])
     assert not draft.exists() and files(folder / "store") == []
     left = search(Store(folder / "store"), "kazoo")
@@ -281,27 +282,27 @@ def test_a_damaged_index_is_made_again(store: Store, tmp_path: Path, damage: byt
         else:
             path.write_bytes(damage)
     assert search(copied, "merge conflicts") == before
-    shutil.rmtree(copied.folder / index.FOLDER)
+    shutil.rmtree(copied.folder / fulltext.FOLDER)
     assert search(copied, "merge conflicts") == before
 
 
 def test_of_a_store_that_can_t_be_written_the_index_is_in_memory_and_it_says_so(store: Store, tmp_path: Path) -> None:
-    shutil.copytree(store.folder, tmp_path / "s", ignore=shutil.ignore_patterns(index.FOLDER))
+    shutil.copytree(store.folder, tmp_path / "s", ignore=shutil.ignore_patterns(fulltext.FOLDER))
     copied = Store(tmp_path / "s")
-    (copied.folder / index.FOLDER).write_text("in the way")
+    (copied.folder / fulltext.FOLDER).write_text("in the way")
     results = search(copied, "merge conflicts")
     assert results.n_sessions == 2 and "can't be written" in results.notes[0] and "in memory" in results.notes[0]
     assert search(copied, "merge conflicts").n_sessions == 2
 
 
 def test_an_answer_from_part_of_the_index_says_so(store: Store, tmp_path: Path) -> None:
-    shutil.copytree(store.folder, tmp_path / "s", ignore=shutil.ignore_patterns(index.FOLDER))
+    shutil.copytree(store.folder, tmp_path / "s", ignore=shutil.ignore_patterns(fulltext.FOLDER))
     partly = search(Store(tmp_path / "s"), "merge", complete=False)
     assert (partly.is_lower_bound, partly.n_sessions) == (True, 0)
 
 
 def test_many_ask_at_once_while_there_is_no_index(store: Store, tmp_path: Path) -> None:
-    shutil.copytree(store.folder, tmp_path / "s", ignore=shutil.ignore_patterns(index.FOLDER))
+    shutil.copytree(store.folder, tmp_path / "s", ignore=shutil.ignore_patterns(fulltext.FOLDER))
     code = (
         "from agentsignals.store import Store; from agentsignals.store.fulltext import search;"
         f"print(search(Store({str(tmp_path / 's')!r}), 'merge').n_sessions)"

@@ -15,7 +15,7 @@ import pytest
 from agentsignals.formats import Input, Reading, identify, zip_members
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.inspect import FORMAT
-from agentsignals.ingest.attempts import assemble
+from agentsignals.ingest.attempts import attach_attempts
 from agentsignals.model import Artifact, Attempt, Session
 from tests import inspect_logs as log
 from tests.inspect_logs import archive, at, call, header, model, sample, say, span, tool, usage, user
@@ -73,7 +73,7 @@ def test_an_odd_specification_names_no_task(spec: bytes) -> None:
 
 def test_epochs_are_trials_of_their_own() -> None:
     reading = read(archive(sample("a", 1), sample("a", 2)))
-    sessions = assemble(reading.sessions, reading.attempts, {})
+    sessions = attach_attempts(reading.sessions, reading.attempts, {})
     assert [(s.session_id, s.context) for s in sessions] == [("T1/a_epoch_1", "eval"), ("T1/a_epoch_2", "eval")]
     attempts = [s.attempt for s in sessions if s.attempt is not None]
     assert [(a.trial_id, a.attempt_index, a.task_id) for a in attempts] == [
@@ -88,7 +88,7 @@ def test_a_sample_run_again_by_a_retry_is_the_next_attempt_and_one_it_kept_count
     failed = sample("a", uuid="A1", started_at=log.WHEN.format(2), error={"message": "RuntimeError('x')"})
     again = sample("a", uuid="A2", started_at=log.WHEN.format(30), scores={"s": {"value": "C"}})
     reading = read(archive(kept, failed), archive(kept, again))
-    sessions = assemble(reading.sessions, reading.attempts, {})
+    sessions = attach_attempts(reading.sessions, reading.attempts, {})
     told = [(s.session_id, s.attempt.attempt_index, s.attempt.is_last) for s in sessions if s.attempt is not None]
     assert told == [("A1", 0, False), ("A2", 1, True), ("B", 0, True)]
 

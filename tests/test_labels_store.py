@@ -10,8 +10,7 @@ import pytest
 
 from agentsignals.ingest import pipeline
 from agentsignals.model import Label
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from agentsignals.store.sidecars import LabelRow
 from tests.golden import SAMPLES
@@ -30,26 +29,26 @@ def label(turn: int, value: str, **more: object) -> Label:
 def test_labels_come_back_as_they_were(store: Store) -> None:
     session_id = sorted(store.manifest.sessions)[0]
     made = [label(0, "NEUTRAL", reason="asks", created_at=1_772_359_205_000_000), label(1, "NEGATIVE", number=0.5)]
-    label_files.write(store.folder, "sentiment", "rules", [LabelRow(session_id, one) for one in made])
-    assert label_files.read(store.folder) == {session_id: made}
-    assert label_files.of_task(store.folder, "sentiment", "rules") == [LabelRow(session_id, one) for one in made]
-    assert label_files.of_task(store.folder, "sentiment", "gpt") == []
+    sidecars.write_labels(store.folder, "sentiment", "rules", [LabelRow(session_id, one) for one in made])
+    assert sidecars.read_labels(store.folder) == {session_id: made}
+    assert sidecars.labels_of(store.folder, "sentiment", "rules") == [LabelRow(session_id, one) for one in made]
+    assert sidecars.labels_of(store.folder, "sentiment", "gpt") == []
     assert store.session(session_id).labels == made
     found = rows(store, "SELECT session_id, turn, value, created_at FROM labels ORDER BY turn")[1]
     assert [r[:3] for r in found] == [(session_id, 0, "NEUTRAL"), (session_id, 1, "NEGATIVE")]
 
 
 def test_labelling_again_replaces_one_labellers_labels_of_one_task(store: Store) -> None:
-    label_files.write(store.folder, "sentiment", "rules", [LabelRow("a", label(0, "NEUTRAL"))])
-    label_files.write(store.folder, "sentiment", "org/model", [LabelRow("a", label(0, "POSITIVE"))])
-    label_files.write(store.folder, "sentiment", "rules", [LabelRow("b", label(0, "NEGATIVE"))])
+    sidecars.write_labels(store.folder, "sentiment", "rules", [LabelRow("a", label(0, "NEUTRAL"))])
+    sidecars.write_labels(store.folder, "sentiment", "org/model", [LabelRow("a", label(0, "POSITIVE"))])
+    sidecars.write_labels(store.folder, "sentiment", "rules", [LabelRow("b", label(0, "NEGATIVE"))])
     found = rows(store, "SELECT session_id, value FROM labels ORDER BY ALL")[1]
     assert found == [("a", "POSITIVE"), ("b", "NEGATIVE")]
 
 
 def test_labels_survive_reading_the_traces_again(store: Store) -> None:
     session_id = sorted(store.manifest.sessions)[0]
-    label_files.write(store.folder, "sentiment", "rules", [LabelRow(session_id, label(0, "NEUTRAL"))])
+    sidecars.write_labels(store.folder, "sentiment", "rules", [LabelRow(session_id, label(0, "NEUTRAL"))])
     for file in store.manifest.files.values():
         file.parser = -1  # as after an update of the parser
     store.manifest.code = ""
@@ -60,22 +59,22 @@ def test_labels_survive_reading_the_traces_again(store: Store) -> None:
 
 
 def test_the_fingerprint_changes_with_the_labels(store: Store) -> None:
-    assert label_files.fingerprint(store.folder) == ""
-    label_files.write(store.folder, "sentiment", "rules", [LabelRow("a", label(0, "NEUTRAL"))])
-    first = label_files.fingerprint(store.folder)
-    label_files.write(store.folder, "sentiment", "rules", [LabelRow("a", label(0, "NEGATIVE", reason="no"))])
-    assert "" != first != label_files.fingerprint(store.folder)
+    assert sidecars.labels_fingerprint(store.folder) == ""
+    sidecars.write_labels(store.folder, "sentiment", "rules", [LabelRow("a", label(0, "NEUTRAL"))])
+    first = sidecars.labels_fingerprint(store.folder)
+    sidecars.write_labels(store.folder, "sentiment", "rules", [LabelRow("a", label(0, "NEGATIVE", reason="no"))])
+    assert "" != first != sidecars.labels_fingerprint(store.folder)
 
 
 def test_names_that_are_no_file_names_have_files_of_their_own(tmp_path: Path) -> None:
-    one, two = (label_files.write(tmp_path, "sentiment", name, []) for name in ("a/b", "a-b"))
+    one, two = (sidecars.write_labels(tmp_path, "sentiment", name, []) for name in ("a/b", "a-b"))
     assert one != two
     assert one.parent == two.parent == tmp_path / "labels"
 
 
 def test_labelling_makes_the_values_stale_once(store: Store) -> None:
     assert pipeline.measure(store.folder)["sessions"] == 0
-    label_files.write(store.folder, "sentiment", "rules", [LabelRow("a", label(0, "NEUTRAL"))])
+    sidecars.write_labels(store.folder, "sentiment", "rules", [LabelRow("a", label(0, "NEUTRAL"))])
     assert pipeline.measure(store.folder)["sessions"] == len(store.manifest.sessions)
     assert pipeline.measure(store.folder)["sessions"] == 0
 
@@ -90,7 +89,7 @@ def test_measuring_says_how_many_values_are_others(store: Store) -> None:
     session_id = sorted(store.manifest.sessions)[0]
 
     def relabel() -> dict[str, int]:
-        label_files.write(store.folder, "sentiment", "rules", [LabelRow(session_id, label(0, "NEGATIVE"))])
+        sidecars.write_labels(store.folder, "sentiment", "rules", [LabelRow(session_id, label(0, "NEGATIVE"))])
         return pipeline.measure(store.folder)
 
     for change in (relabel, lambda: pipeline.measure(store.folder, embedder="chars")):

@@ -16,9 +16,8 @@ from agentsignals.ingest.maintenance import forget
 from agentsignals.questions import findings as computing
 from agentsignals.questions.findings import every_context, findings
 from agentsignals.questions.ranking import Answer, Bounds, fewest_sessions, ranked_answers
-from agentsignals.store import Store, tables
-from agentsignals.store import findings_cache as kept_findings
-from agentsignals.store.index import FileEntry
+from agentsignals.store import Store, findings_cache, tables
+from agentsignals.store.index import ArtifactEntry
 from agentsignals.store.query import rows
 from tests.analysis.stores import store_of
 from tests.build import call, session, user
@@ -66,9 +65,9 @@ def test_findings_are_computed_once_for_each_state_of_the_store(store: Store, co
     assert findings(Store(store.folder)).sessions == 11 and len(computed) == 3
 
 
-def read_at(stamp: int) -> FileEntry:
+def read_at(stamp: int) -> ArtifactEntry:
     """A file as it was at a time."""
-    return FileEntry(
+    return ArtifactEntry(
         source="local",
         spec="",
         bytes=1,
@@ -121,7 +120,7 @@ def test_nothing_that_other_code_said_before_is_shown(
     findings(store)
     store.manifest.files["0"] = read_at(-1)
     next(iter(store.manifest.shards.values())).internal_errors["x"] = 1
-    monkeypatch.setattr(kept_findings, "code_stamp", lambda: "another")
+    monkeypatch.setattr(findings_cache, "code_stamp", lambda: "another")
     assert findings_of(store).changed_files == 0 and len(computed) == 2
 
 
@@ -132,11 +131,11 @@ def test_what_was_kept_is_never_stale(
 ) -> None:
     findings(store)
     if what == "code":
-        monkeypatch.setattr(kept_findings, "code_stamp", lambda: "another")
+        monkeypatch.setattr(findings_cache, "code_stamp", lambda: "another")
     elif what == "damage":
         (store.folder / "shards" / next(iter(store.manifest.shards)) / "edits.parquet").unlink()
     else:
-        kept_findings.path(store, "product").write_text("{")
+        findings_cache.cache_file(store, "product").write_text("{")
     findings(Store(store.folder))
     assert len(computed) == 2
 
@@ -144,11 +143,11 @@ def test_what_was_kept_is_never_stale(
 def test_of_code_that_its_stamp_does_not_know_nothing_is_kept_for_others(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for code, is_kept in ((kept_findings.code_stamp(), True), ("older", False)):
+    for code, is_kept in ((findings_cache.code_stamp(), True), ("older", False)):
         store.manifest.code = code
-        kept_findings.keep(store, "product", b"")
-        monkeypatch.setattr(kept_findings, "_PROCESS", f"another than with {code}")
-        assert (kept_findings.read(store, "product") is not None) is is_kept
+        findings_cache.write(store, "product", b"")
+        monkeypatch.setattr(findings_cache, "_PROCESS", f"another than with {code}")
+        assert (findings_cache.read(store, "product") is not None) is is_kept
 
 
 def test_what_was_made_of_a_state_that_is_gone_is_not_kept(store: Store) -> None:
@@ -161,11 +160,11 @@ def test_what_was_made_of_a_state_that_is_gone_is_not_kept(store: Store) -> None
 def test_former_findings_go_after_an_hour(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     former = store.folder / "findings.former.product.json"
     former.write_text("")
-    kept_findings.keep(store, "product", b"")
+    findings_cache.write(store, "product", b"")
     assert former.exists()
-    monkeypatch.setattr(kept_findings.disk, "is_old", lambda _: True)
-    kept_findings.keep(store, "product", b"{}")
-    assert not former.exists() and kept_findings.read(store, "product") == b"{}"
+    monkeypatch.setattr(findings_cache.disk, "is_old", lambda _: True)
+    findings_cache.write(store, "product", b"{}")
+    assert not former.exists() and findings_cache.read(store, "product") == b"{}"
 
 
 def test_they_are_a_table_of_the_store(store: Store, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,8 +28,8 @@ EXTENDED = POINTER.replace("\noid", f"\next-0-foo sha256:{OID}\noid")
 )
 def test_a_pointer_is_named_and_text_about_one_is_not(tmp_path: Path, name: str, text: str, reason: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
-    made = plan.make([str(tmp_path)], Manifest())
-    members = [m for families in made.shards for family in families for m in family.members]
+    made = plan.make_plan([str(tmp_path)], Manifest())
+    members = [m for groups in made.shards for family in groups for m in family.files]
     reasons = [m.reason for m in members] + [r for entry in made.other_files.values() for r in entry.skipped]
     assert reasons == [reason]
     for member in members:

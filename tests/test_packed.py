@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from agentsignals.ingest import pipeline, plan
-from agentsignals.ingest.plan import Family, Member
+from agentsignals.ingest.plan import FileGroup, RecognisedArtifact
 from agentsignals.sources import RawFile, Unreadable, local
 from tests.claude import Log
 from tests.quick import some
@@ -97,8 +97,8 @@ def test_what_unpacks_to_very_much_is_read_by_a_worker(way: str, tmp_path: Path)
     (tmp_path / "x").write_bytes(packed)
     (file,) = local.find(str(tmp_path))
     assert isinstance(file, RawFile)
-    family = Family("x", (Member(file=file, format="claude-code", keys=("x",)),))
-    assert plan.workers([[family]], 1) == 1
+    family = FileGroup("x", (RecognisedArtifact(file=file, format="claude-code", keys=("x",)),))
+    assert plan.worker_count([[family]], 1) == 1
 
 
 @pytest.mark.parametrize("pack", [zipped, tarred, lambda data: b"7z\xbc\xaf\x27\x1c" + data])

@@ -20,7 +20,7 @@ from agentsignals.cli import demo_corpus
 from agentsignals.errors import StoreError
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.engine import ENGINES
-from agentsignals.model.registry import Place
+from agentsignals.model.registry import UnitPlace
 from agentsignals.questions import findings
 from agentsignals.sources import uri_of
 from agentsignals.store import Store
@@ -110,7 +110,7 @@ class Watched:
 def test_what_is_not_small_is_read_by_a_process_whose_end_ends_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, megabytes: int, jobs: int, workers: int
 ) -> None:
-    monkeypatch.setitem(ENGINES.places, "watched", Place("watched", f"{__name__}:Watched"))
+    monkeypatch.setitem(ENGINES.places, "watched", UnitPlace("watched", f"{__name__}:Watched"))
     monkeypatch.setattr(Watched, "workers", [])
     record = {
         "type": "user",
@@ -136,7 +136,7 @@ def test_order_processes_and_shard_size_do_not_change_the_tables(corpus: Path, t
 
 
 def test_a_run_that_read_everything_leaves_nothing_to_measure(corpus: Path, tmp_path: Path) -> None:
-    assert pipeline.ingested([str(corpus)], tmp_path / "s", jobs=1)[1].manifest.code == code_stamp()
+    assert pipeline.ingest_into([str(corpus)], tmp_path / "s", jobs=1)[1].manifest.code == code_stamp()
     assert pipeline.measure(tmp_path / "s") == {"signals": 0, "sessions": 0, "values": 0}
     store = Store(tmp_path / "s")
     next(iter(store.manifest.shards.values())).labels = "others than now"

@@ -17,7 +17,7 @@ from agentsignals.changes.hunks import changed_lines
 from agentsignals.cli import main
 from agentsignals.formats.profile import PLAN, Tool
 from agentsignals.model import Artifact, Session
-from agentsignals.model.registry import Place
+from agentsignals.model.registry import UnitPlace
 from agentsignals.questions.tool_kinds import HANDS_IN_PLAN, KIND
 from agentsignals.repositories.operations import operations
 from agentsignals.sources import local
@@ -82,7 +82,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A format in a package of its own, found as the others are; its home holds a session."""
     (tmp_path / "toy_agent.py").write_text(TOY, encoding="utf-8")
     monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(tmp_path)])
-    place = Place("toy-agent", "agentsignals.formats.toy_agent:FORMAT")
+    place = UnitPlace("toy-agent", "agentsignals.formats.toy_agent:FORMAT")
     monkeypatch.setattr(formats.FORMATS, "places", {**formats.FORMATS.places, "toy-agent": place})
     monkeypatch.setenv("HOME", str(tmp_path))
     logs = tmp_path / ".toy" / "logs"

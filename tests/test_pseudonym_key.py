@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentsignals.store import pseudonym_key as module
-from agentsignals.store.pseudonym_key import place, pseudonym_key
+from agentsignals.store.pseudonym_key import key_file, pseudonym_key
 
 TELL = """
 import sys
@@ -48,9 +48,9 @@ def anew() -> bytes:
 def test_a_key_is_made_once_and_kept(home: Path) -> None:
     first = pseudonym_key()
     assert len(first) == 32 and len(set(first)) > 8
-    assert place().is_relative_to(home) and place().read_bytes() == first
+    assert key_file().is_relative_to(home) and key_file().read_bytes() == first
     assert anew() == first
-    assert [p.name for p in place().parent.iterdir()] == ["pseudonyms.key"], "nothing else is left"
+    assert [p.name for p in key_file().parent.iterdir()] == ["pseudonyms.key"], "nothing else is left"
 
 
 def test_another_machine_has_another_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_processes_that_begin_at_once_have_one_key() -> None:
         one.stdin.flush()
     told = [one.communicate(timeout=60) for one in crowd]
     assert len({out for out, _ in told}) == 1 and {problem for _, problem in told} == {""}
-    assert told[0][0].split()[0] == place().read_bytes().hex() == pseudonym_key().hex()
+    assert told[0][0].split()[0] == key_file().read_bytes().hex() == pseudonym_key().hex()
 
 
 def test_who_makes_a_key_while_another_does_takes_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +82,7 @@ def test_who_makes_a_key_while_another_does_takes_the_others(monkeypatch: pytest
 
     monkeypatch.setattr(os, "link", later)
     assert pseudonym_key() == bytes(range(32))
-    assert len(list(place().parent.iterdir())) == 1
+    assert len(list(key_file().parent.iterdir())) == 1
 
 
 @windows
@@ -90,10 +90,10 @@ def test_nobody_else_reads_it_whatever_was_set() -> None:
     before = os.umask(0)
     try:
         key = pseudonym_key()
-        assert place().stat().st_mode & 0o777 == 0o600
-        place().chmod(0o644)
+        assert key_file().stat().st_mode & 0o777 == 0o600
+        key_file().chmod(0o644)
         assert anew() == key
-        assert place().stat().st_mode & 0o777 == 0o600
+        assert key_file().stat().st_mode & 0o777 == 0o600
     finally:
         os.umask(before)
 
@@ -117,9 +117,9 @@ def test_nobody_else_reads_it_while_it_is_made(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_key_that_cannot_be_closed_to_others_is_used_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    place().parent.mkdir(parents=True)
-    place().write_bytes(bytes(range(32)))
-    place().chmod(0o444)
+    key_file().parent.mkdir(parents=True)
+    key_file().write_bytes(bytes(range(32)))
+    key_file().chmod(0o444)
 
     def refused(*_: object) -> None:
         raise PermissionError(1, "read-only")
@@ -131,13 +131,13 @@ def test_a_key_that_cannot_be_closed_to_others_is_used_all_the_same(monkeypatch:
 def spoil(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     match how:
         case "a file stands where the folder would":
-            place().parent.parent.mkdir(parents=True)
-            place().parent.write_text("")
+            key_file().parent.parent.mkdir(parents=True)
+            key_file().parent.write_text("")
         case "a folder stands where the key would":
-            place().mkdir(parents=True)
+            key_file().mkdir(parents=True)
         case "half a key" | "an empty file" | "more than a key":
-            place().parent.mkdir(parents=True)
-            place().write_bytes({"h": bytes(16), "a": b"", "m": bytes(33)}[how[0]])
+            key_file().parent.mkdir(parents=True)
+            key_file().write_bytes({"h": bytes(16), "a": b"", "m": bytes(33)}[how[0]])
         case "no home":
             monkeypatch.setattr("platformdirs.user_data_dir", lambda *_, **__: "~/.local/share/agentsignals")
         case "no link":
@@ -160,7 +160,7 @@ def test_where_no_key_can_be_kept_a_run_has_its_own_and_says_so_once(
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "this run alone" in caplog.text
     assert anew() != first, "the next run has another"
-    parent = place().parent if how != "no home" else None
+    parent = key_file().parent if how != "no home" else None
     left = [] if parent is None or not parent.is_dir() else [p.name for p in parent.iterdir() if p.name[0] == "."]
     assert left == [], "nothing half-made is left"
 

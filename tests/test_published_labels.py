@@ -14,8 +14,7 @@ import pytest
 from agentsignals.errors import SourceError
 from agentsignals.ingest import pipeline
 from agentsignals.labels.matching import PublishedRow, read_published, take
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from tests.analysis.stores import store_of
 from tests.build import say, session, user
 
@@ -132,7 +131,7 @@ def test_labels_are_written_for_the_messages_they_are_of(store: Store, tmp_path:
     taken = take(store, file, "qwen", model="qwen3", created_at=5)
     assert (taken.labels, taken.sessions, taken.moved) == (2, 1, 0)
     assert (taken.unmatched_sessions, taken.unmatched_labels, taken.skipped) == (1, 2, {})
-    found = label_files.of_task(store.folder, "sentiment", "qwen")
+    found = sidecars.labels_of(store.folder, "sentiment", "qwen")
     assert [(r.session_id, r.label.turn, r.label.value) for r in found] == [
         ("one", 0, "NEUTRAL"),
         ("one", 1, "NEGATIVE"),
@@ -145,7 +144,7 @@ def test_a_message_that_is_another_turn_here_is_found_by_its_text(store: Store, 
     """Whoever published them did not count the slash command as a turn."""
     file = published(tmp_path / "a.parquet", row("two", 1, "NEUTRAL", content_text="add a test"))
     assert take(store, file, "qwen").moved == 1
-    assert [r.label.turn for r in label_files.of_task(store.folder, "sentiment", "qwen")] == [1]
+    assert [r.label.turn for r in sidecars.labels_of(store.folder, "sentiment", "qwen")] == [1]
 
 
 def test_a_text_that_several_turns_have_is_not_guessed_at(tmp_path: Path) -> None:
@@ -158,7 +157,7 @@ def test_a_text_that_several_turns_have_is_not_guessed_at(tmp_path: Path) -> Non
     )  # fmt: skip
     taken = take(store, file, "qwen")
     assert (taken.labels, taken.skipped) == (1, {"other_text": 2, "no_such_turn": 1})
-    assert label_files.of_task(store.folder, "sentiment", "qwen")[0].label.turn == 1
+    assert sidecars.labels_of(store.folder, "sentiment", "qwen")[0].label.turn == 1
 
 
 def test_without_its_text_a_label_goes_by_the_number_of_its_turn(store: Store, tmp_path: Path) -> None:
@@ -174,7 +173,7 @@ def test_two_published_messages_that_are_one_turn_here_leave_one_label(store: St
     )  # fmt: skip
     taken = take(store, file, "qwen")
     assert (taken.labels, taken.skipped) == (1, {"repeated": 1})
-    assert label_files.of_task(store.folder, "sentiment", "qwen")[0].label.value == "NEUTRAL"
+    assert sidecars.labels_of(store.folder, "sentiment", "qwen")[0].label.value == "NEUTRAL"
 
 
 def test_taken_labels_become_values_at_the_next_measure(store: Store, tmp_path: Path) -> None:
@@ -197,7 +196,7 @@ def test_hand_labels_of_real_prompts_find_their_turns(tmp_path: Path, corpus_fol
     assert taken.unmatched_labels == len(gold) - len(here) == 227
     assert taken.labels + sum(taken.skipped.values()) == len(here) == 25
     texts = {(s, t): x for s, t, x in store.sql("SELECT session_id, turn, text FROM turns").fetchall()}
-    for one in label_files.of_task(store.folder, "sentiment", "gold"):
+    for one in sidecars.labels_of(store.folder, "sentiment", "gold"):
         said = " ".join(texts[one.session_id, one.label.turn].split())
         own = [g for g in here if g["session"] == one.session_id and " ".join(g["text"].split()) == said]
         assert one.label.value in {g["sentiment"] for g in own}

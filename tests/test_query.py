@@ -18,8 +18,7 @@ from duckdb import OutOfMemoryException
 from agentsignals.errors import QueryError
 from agentsignals.ingest import pipeline
 from agentsignals.model import Label
-from agentsignals.store import Store, query
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, query, sidecars
 from agentsignals.store.query import NAMES, connect, execute_ours, rows, run
 from agentsignals.store.sidecars import LabelRow
 from tests.claude import Log
@@ -287,7 +286,7 @@ def test_a_connection_is_used_again_until_the_store_has_other_files(
     counted = "SELECT count(*) FROM labels"
     assert run(again, counted).fetchall() == [(0,)], "one that is closed leaves the other alone"
     session = min(Store(store).manifest.sessions)
-    label_files.write(store, "t", "me", [LabelRow(session, Label(task="t", labeller="me", turn=None, value="x"))])
+    sidecars.write_labels(store, "t", "me", [LabelRow(session, Label(task="t", labeller="me", turn=None, value="x"))])
     assert rows(Store(store), counted)[1] == [(1,)]
     assert run(again, counted).fetchall() == [(0,)], "it was made before"
     for n in range(query._MOST_KEPT + 1):

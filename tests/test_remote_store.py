@@ -19,10 +19,7 @@ from agentsignals import network
 from agentsignals.cli import main
 from agentsignals.errors import StoreError
 from agentsignals.ingest import pipeline
-from agentsignals.store import Store, remote
-from agentsignals.store import files as lock
-from agentsignals.store import remote as lease
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, disk, remote, sidecars
 from tests.s3_server import bucket, put
 from tests.test_s3_source import prompts, trace
 
@@ -76,15 +73,13 @@ def test_a_run_that_changes_nothing_uploads_nothing(bucket: Any, tmp_path: Path,
 
 def test_labels_made_here_are_committed_as_runs_are(bucket: Any, tmp_path: Path, machine: Any) -> None:
     pipeline.analyze([folder(tmp_path, "a")], STORE, jobs=1)
-    label_files.write(Store(STORE).folder, "sentiment", "person", [])
+    sidecars.write_labels(Store(STORE).folder, "sentiment", "person", [])
     machine("second")
-    assert [p.name.split("--")[0] for p in label_files.files(Store(STORE).folder)] == ["sentiment"]
+    assert [p.name.split("--")[0] for p in sidecars.label_files(Store(STORE).folder)] == ["sentiment"]
 
 
 _KILLED = """
 import os, signal, sys
-from agentsignals.store import remote
-from agentsignals.ingest import pipeline
 
 def die(*words):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -113,7 +108,7 @@ def test_a_run_killed_before_the_swap_leaves_the_state_before_and_the_next_one_g
         StoreError, match=r"Another run \(process \d+ on .+\) is writing the store s3://traces/team/store\."
     ):
         pipeline.analyze([folder(tmp_path)], STORE, jobs=1, wait_s=0)
-    monkeypatch.setattr(lease, "LEASE_S", 0.9)
+    monkeypatch.setattr(remote, "LEASE_S", 0.9)
     time.sleep(2)  # the server's times are whole seconds
     machine("first")
     summary = pipeline.analyze([folder(tmp_path, "c")], STORE, jobs=1)
@@ -128,7 +123,7 @@ def test_what_a_killed_run_left_is_put_aside_when_another_machine_has_gone_on(
 ) -> None:
     pipeline.analyze([folder(tmp_path, "a")], STORE, jobs=1)
     killed("_swapped", folder(tmp_path, "b"))
-    monkeypatch.setattr(lease, "LEASE_S", 0.9)
+    monkeypatch.setattr(remote, "LEASE_S", 0.9)
     time.sleep(2)
     machine("second")
     shutil.rmtree(tmp_path / "in")
@@ -144,7 +139,7 @@ def test_who_lost_the_lease_and_comes_too_late_commits_nothing(bucket: Any, tmp_
     root = Store(STORE).folder
     with (
         pytest.raises(StoreError, match="Another run wrote the store s3://traces/team/store meanwhile"),
-        lock.locked(root),
+        disk.locked(root),
     ):
         (root / "mine").write_text("x")
         bucket.put_object(Bucket="traces", Key="team/store/head", Body=b"{}")  # of whoever took the lease over
@@ -154,8 +149,8 @@ def test_who_lost_the_lease_and_comes_too_late_commits_nothing(bucket: Any, tmp_
 def test_a_lease_is_renewed_while_its_run_lives(
     bucket: Any, tmp_path: Path, machine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease, "LEASE_S", 0.9)
-    with lease.leased("traces", "p/", 0, lambda: None):
+    monkeypatch.setattr(remote, "LEASE_S", 0.9)
+    with remote.hold_lease("traces", "p/", 0, lambda: None):
         first = bucket.head_object(Bucket="traces", Key="p/lease")["ETag"]
         until = time.monotonic() + 20
         while bucket.head_object(Bucket="traces", Key="p/lease")["ETag"] == first and time.monotonic() < until:
@@ -168,7 +163,7 @@ def test_two_who_begin_at_once_write_one_after_the_other(bucket: Any, tmp_path: 
     inside: list[str] = []
 
     def enter(name: str) -> None:
-        with lease.leased("traces", "p/", 30, lambda: None):
+        with remote.hold_lease("traces", "p/", 30, lambda: None):
             inside.append(f"{name} in")
             time.sleep(0.2)
             inside.append(f"{name} out")
@@ -230,7 +225,7 @@ def test_blobs_that_nothing_is_any_more_go_after_an_hour(
     held = len(keys(bucket))
     root = Store(STORE).folder
     monkeypatch.setattr(remote.files, "KEEP_S", -1)
-    with lock.locked(root):
+    with disk.locked(root):
         (root / "more").write_text("x")
     assert len(keys(bucket)) < held
     machine("second")

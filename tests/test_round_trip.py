@@ -14,10 +14,10 @@ import pytest
 from msgspec import Struct, structs
 
 from agentsignals.export import Writer
-from agentsignals.export.messages import conversation, moves, threads
+from agentsignals.export.messages import conversation, main_messages, subagent_threads
 from agentsignals.formats import Input, formats, identify
 from agentsignals.formats.head import Head
-from agentsignals.ingest.attempts import assemble
+from agentsignals.ingest.attempts import attach_attempts
 from agentsignals.model import (
     MAIN,
     Artifact,
@@ -50,7 +50,7 @@ def place_unknown(session: Session) -> None:
 
 def words_are_one(session: Session) -> None:
     """Words of one move stand where its first ones stood."""
-    written = [move for thread in [MAIN, *threads(session)] for move in conversation(session, thread)]
+    written = [move for thread in [MAIN, *subagent_threads(session)] for move in conversation(session, thread)]
     firsts = {first.seq: (move, first) for move in written for first in move.first.values()}
     for one in session.events:
         if one.seq in firsts and one.text:
@@ -329,7 +329,7 @@ def test_trajectories_exported_into_one_folder_are_no_trial() -> None:
         for p, data in files.items()
     ]
     parts = [part for reading in readings for part in reading.attempts]
-    again = assemble([s for r in readings for s in r.sessions], parts, {})
+    again = attach_attempts([s for r in readings for s in r.sessions], parts, {})
     assert sorted((s.session_id, s.context, s.attempt is not None) for s in again) == [
         ("eval", "eval", True),
         ("product", "product", False),
@@ -341,7 +341,7 @@ def test_what_no_part_speaks_of_is_beside_the_trial() -> None:
     files = {n: Artifact(artifact_id=n, source="s", path=f"t/{n}", format="", sha256="", bytes=1) for n in "ab"}
     sessions = [build(user("go"), session_id=n, artifact_id=n) for n in files]
     part = Attempt(root="t", session_artifact="b", session_id="b")
-    again = {s.session_id: s for s in assemble(sessions, [part], files)}
+    again = {s.session_id: s for s in attach_attempts(sessions, [part], files)}
     assert again["a"].attempt is None
     assert (again["b"].attempt and again["b"].attempt.is_last) is True
 
@@ -424,7 +424,7 @@ def test_those_that_say_nothing_come_back() -> None:
     session = build(user("go"), say("x", "m"), lambda b, at: void(b.event("thinking", "", at, b.session.steps[0])))
     for name in READ_BACK:
         assert [e.kind for e in returned(session, writer_of(name)).events] == ["human_turn", "text", "thinking"]
-    assert len(moves(session)) == 2
+    assert len(main_messages(session)) == 2
 
 
 @pytest.mark.slow

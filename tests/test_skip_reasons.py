@@ -11,7 +11,7 @@ import pytest
 
 import agentsignals
 from agentsignals.formats import bounds as soundness
-from agentsignals.ingest import plan as family
+from agentsignals.ingest import plan
 from agentsignals.sources import local
 
 ROOT = Path(agentsignals.__file__).parent
@@ -40,7 +40,7 @@ def given() -> set[str]:
     calls = (n for tree in trees() for n in ast.walk(tree) if isinstance(n, ast.Call))
     passed = {word for call in calls if name_of(call) in COUNTING for arg in call.args for word in words(arg)}
     counted = {word for word in passed if WORD.fullmatch(word)}
-    return counted | soundness.REASONS | family.ABOUT_CONTENT | family._PASSING | set(local._REASONS.values())
+    return counted | soundness.REASONS | plan.ABOUT_CONTENT | plan._PASSING | set(local._REASONS.values())
 
 
 @pytest.mark.slow

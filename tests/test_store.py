@@ -19,10 +19,9 @@ from agentsignals.errors import StoreError, UnknownSession
 from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact, Session
 from agentsignals.signals.catalog import measure
-from agentsignals.store import Store, shards, tables
+from agentsignals.store import Store, parquet, shards, tables
 from agentsignals.store import index as manifest
-from agentsignals.store import parquet as arrow_tables
-from agentsignals.store.index import FileEntry, Manifest, SessionEntry, ShardEntry
+from agentsignals.store.index import ArtifactEntry, Manifest, SessionEntry, ShardEntry
 from agentsignals.store.parquet import signal_rows
 from agentsignals.store.query import rows
 from agentsignals.views.session import SessionView
@@ -84,7 +83,7 @@ def test_values_measured_from_the_store_are_those_measured_at_ingest(tmp_path: P
 def _entry(shard: str) -> SessionEntry:
     return SessionEntry(
         shard=shard,
-        family="f",
+        group="f",
         context="product",
         n_turns=0,
         n_prompts=0,
@@ -107,12 +106,12 @@ def test_a_unique_beginning_of_an_id_will_do(tmp_path: Path) -> None:
             store.resolve(wrong)
 
 
-def _unclaimed(uri: str, shard: str = "one", **other: Any) -> FileEntry:
+def _unclaimed(uri: str, shard: str = "one", **other: Any) -> ArtifactEntry:
     key = f"file:{uri}" if shard else ""
     kept = {"container": "", "key": "", "session_hint": None, "repo_hint": None, "format": None, "parser": 9}
     kept |= {"source": "local", "spec": "/data", "bytes": 30, "stamp": 1_772_442_000_000_000_007}
-    kept |= {"family": key, "keys": [key] if key else [], "shard": shard, "skipped": {"unrecognised": 1}}
-    return FileEntry(**(kept | other))
+    kept |= {"group": key, "keys": [key] if key else [], "shard": shard, "skipped": {"unrecognised": 1}}
+    return ArtifactEntry(**(kept | other))
 
 
 _ODD_ENTRIES: dict[str, dict[str, Any]] = {
@@ -120,7 +119,7 @@ _ODD_ENTRIES: dict[str, dict[str, Any]] = {
     "no trace": {"shard": "", "skipped": {"not_a_trace": 1}},
     "claimed": {"format": "pi", "skipped": {}},
     "of a family": {"keys": ["file:/data/a/0", "session:x"]},
-    "of another family": {"family": "file:/data/b"},
+    "of another family": {"group": "file:/data/b"},
     "two reasons": {"skipped": {"unrecognised": 1, "internal_error": 1}},
     "twice": {"skipped": {"unrecognised": 2}},
     "an error": {"error": "ValueError: x"},
@@ -148,7 +147,7 @@ def test_a_file_that_no_format_claims_takes_little_of_the_index(tmp_path: Path) 
     sizes = []
     for n in (100, 1_100):
         manifest.save(tmp_path, Manifest(files={(u := f"/data/some/folder/{i}.json"): _unclaimed(u) for i in range(n)}))
-        sizes.append((tmp_path / manifest.NAME).stat().st_size)
+        sizes.append((tmp_path / manifest.INDEX_FILE).stat().st_size)
     assert (sizes[1] - sizes[0]) / 1_000 < 60
 
 
@@ -186,12 +185,12 @@ def test_an_index_of_a_newer_program_is_refused_and_left_alone(tmp_path: Path, i
 
 def test_a_shard_of_an_older_program_has_null_in_the_columns_it_lacks(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", create=True)
-    whole = shards.rows_of([session(user("hello"), call("Bash", command="ls"))], [], []).tables
+    whole = shards.shard_rows([session(user("hello"), call("Bash", command="ls"))], [], []).tables
     whole["tool_calls"] = whole["tool_calls"].drop_columns(["purpose", "argument_roles"])
     whole["sessions"] = whole["sessions"].drop_columns(["conventions", "n_prompts", "visible_output_tokens"])
     with shards.Draft(store.folder, "one") as draft:
         draft.add(whole)
-        draft.add({"artifacts": arrow_tables.plain_table(tables.ARTIFACTS, [])})
+        draft.add({"artifacts": parquet.plain_table(tables.ARTIFACTS, [])})
     store.add_shard("one", ShardEntry(tables=draft.parts), {"s1": _entry("one")}, {})
     asked = "SELECT name, purpose, argument_roles, conventions FROM tool_calls JOIN sessions USING (session_id)"
     assert rows(store, asked)[1] == [("Bash", None, None, None)]

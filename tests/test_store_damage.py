@@ -15,11 +15,8 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.errors import StoreError
-from agentsignals.ingest import maintenance as repair
-from agentsignals.ingest import pipeline
-from agentsignals.store import Store, files, query
-from agentsignals.store import files as lock
-from agentsignals.store import sidecars as label_files
+from agentsignals.ingest import maintenance, pipeline
+from agentsignals.store import Store, disk, query, sidecars
 from agentsignals.store.index import RETIRED
 from agentsignals.store.sidecars import LabelRow
 from tests.claude import Log
@@ -129,7 +126,7 @@ def test_what_has_no_source_any_more_is_named_and_given_up_only_when_asked(
     assert counts(store)["sessions"] == len(lost), "what can be read stays readable"
     with pytest.raises(StoreError, match=r"turns\.parquet is gone"):
         Store(store).session(lost[0])
-    done = repair.repair(store)
+    done = maintenance.repair(store)
     assert lost[0] in done.lost[0]
     assert all(p.is_dir() for p in done.aside)
     assert Store(store).warnings == []
@@ -143,9 +140,9 @@ def test_what_only_its_bytes_show_is_found_by_doctor(place: Path) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert Store(place / "s").damage == [], "the cheap look trusts length and time"
     store = Store(place / "s")
-    store.look(thorough=True)
+    store.check_files(thorough=True)
     assert [d.table for d in store.damage] == ["turns"]
-    repair.repair(place / "s")
+    maintenance.repair(place / "s")
     assert counts(place / "s")["turns"] > 0
 
 
@@ -157,17 +154,17 @@ def test_a_copied_store_is_the_same_store(place: Path) -> None:
 
 def test_labels_that_are_damaged_are_told_and_put_aside(place: Path) -> None:
     root = place / "s"
-    label_files.write(root, "sentiment", "rules", [LabelRow("a", label(0, "NEUTRAL"))])
-    path = label_files.write(root, "sentiment", "gpt", [LabelRow("a", label(0, "NEUTRAL"))])
+    sidecars.write_labels(root, "sentiment", "rules", [LabelRow("a", label(0, "NEUTRAL"))])
+    path = sidecars.write_labels(root, "sentiment", "gpt", [LabelRow("a", label(0, "NEUTRAL"))])
     os.truncate(path, 100)
     assert ["gpt" in line for line in Store(root).warnings] == [True]
     assert query.rows(Store(root), "SELECT labeller FROM labels")[1] == [("rules",)]
     with pytest.raises(StoreError, match="100 of"):
-        label_files.of_task(root, "sentiment", "gpt")
-    assert len(repair.repair(root).lost) == 1
+        sidecars.labels_of(root, "sentiment", "gpt")
+    assert len(maintenance.repair(root).lost) == 1
     assert Store(root).warnings == []
     (root / "parts.json").unlink()
-    assert [r.session_id for r in label_files.of_task(root, "sentiment", "rules")] == ["a"], "the list is made again"
+    assert [r.session_id for r in sidecars.labels_of(root, "sentiment", "rules")] == ["a"], "the list is made again"
 
 
 def test_a_stray_file_is_shown_and_put_aside(place: Path) -> None:
@@ -175,7 +172,7 @@ def test_a_stray_file_is_shown_and_put_aside(place: Path) -> None:
     (only(place / "s") / "notes.txt").write_text("x")
     assert [p.name for p in Store(place / "s").strays()] == ["notes.txt", "stray"]
     assert Store(place / "s").warnings == [], "no answer lacks anything"
-    assert len(repair.repair(place / "s").aside) == 2
+    assert len(maintenance.repair(place / "s").aside) == 2
     assert Store(place / "s").strays() == []
 
 
@@ -185,7 +182,7 @@ def test_what_another_run_adds_before_our_lock_stays(made: Path, place: Path) ->
     shutil.copytree(SAMPLES / "codex", place / "codex")
     shutil.copytree(SAMPLES / "gemini-cli", place / "gemini")
     store = place / "s"
-    with lock.locked(store):
+    with disk.locked(store):
         waits = threading.Event()
         late = threading.Thread(
             target=pipeline.ingest,
@@ -208,7 +205,7 @@ def test_what_another_run_adds_before_our_lock_stays(made: Path, place: Path) ->
 
 
 def test_a_second_run_waits_so_long_and_says_so(place: Path) -> None:
-    with lock.locked(place / "s"), pytest.raises(StoreError, match=f"process {os.getpid()}.*0 seconds"):
+    with disk.locked(place / "s"), pytest.raises(StoreError, match=f"process {os.getpid()}.*0 seconds"):
         pipeline.ingest([str(SAMPLES / "pi")], place / "s", wait_s=0)
 
 
@@ -229,7 +226,7 @@ def test_a_reader_keeps_what_he_opened_and_it_goes_an_hour_later(place: Path) ->
     again = Store(store)
     again.sweep()
     assert old.is_dir(), "superseded a moment ago"
-    past = (old / RETIRED).stat().st_mtime - files.KEEP_S - 1
+    past = (old / RETIRED).stat().st_mtime - disk.KEEP_S - 1
     os.utime(old / RETIRED, (past, past))
     again.sweep()
     assert not old.exists()
@@ -239,11 +236,11 @@ def test_a_reader_keeps_what_he_opened_and_it_goes_an_hour_later(place: Path) ->
 
 def test_what_runs_leave_beside_the_shards_goes_although_they_follow_each_other(place: Path) -> None:
     store = Store(place / "s")
-    assert store.manifest.across and store.manifest.standings
-    lives = (store.manifest.across, store.manifest.standings)
+    assert store.manifest.across and store.manifest.neighbours
+    lives = (store.manifest.across, store.manifest.neighbours)
     now = min((store.folder / live.file).stat().st_mtime for live in lives)  # what is live is the newest
-    for n, age_s in ((90, 3 * files.KEEP_S), (91, 2 * files.KEEP_S), (92, 600), (93, 5)):
-        for live in (store.manifest.across, store.manifest.standings):
+    for n, age_s in ((90, 3 * disk.KEEP_S), (91, 2 * disk.KEEP_S), (92, 600), (93, 5)):
+        for live in (store.manifest.across, store.manifest.neighbours):
             path = store.folder / live.file.replace(f".{live.file.split('.')[1]}.", f".{n}.")
             shutil.copy(store.folder / live.file, path)
             os.utime(path, (now - age_s, now - age_s))
@@ -297,7 +294,7 @@ def test_every_reader_names_the_damage(verb: str, harm: str, place: Path, capsys
     root = place / "s"
     first = min(Store(root).manifest.sessions)
     for labeller in ("rules", "gpt"):
-        label_files.write(root, "sentiment", labeller, [LabelRow(first, label(0, "NEUTRAL"))])
+        sidecars.write_labels(root, "sentiment", labeller, [LabelRow(first, label(0, "NEUTRAL"))])
     if harm == "gone":
         table(root).unlink()
     else:

@@ -26,9 +26,7 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.errors import AgentSignalsError
 from agentsignals.ingest import pipeline
-from agentsignals.store import Store
-from agentsignals.store import index as parts
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from agentsignals.ui.server import Server
 from tests.attribution.story import Story, block
 from tests.golden import SAMPLES
@@ -62,8 +60,8 @@ class Stage:
             ["measure"],
         ):
             assert main([*words, "--store", str(self.store), "--quiet"]) == 0, words
-        held = label_files.of_task(self.store, "sentiment", "rules")
-        label_files.write(
+        held = sidecars.labels_of(self.store, "sentiment", "rules")
+        sidecars.write_labels(
             self.store,
             "sentiment",
             "other",
@@ -114,7 +112,7 @@ def swapped(store: Path) -> None:
 
 
 def part(store: Path, ends: str) -> Path:
-    return next(store / p.file for key, p in parts.load_parts(store).live() if ends in key)
+    return next(store / p.file for key, p in sidecars.SidecarList(store).live() if ends in key)
 
 
 Harm = Callable[[Path], object]

@@ -16,7 +16,7 @@ import pytest
 
 from agentsignals.formats import Input, by_name, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.ingest.attempts import assemble
+from agentsignals.ingest.attempts import attach_attempts
 from agentsignals.model import Artifact, Attempt, Session
 from tests.golden import SAMPLES
 from tests.quick import some
@@ -626,7 +626,7 @@ def test_parts_of_one_name_are_brought_to_where_the_session_is() -> None:
         Attempt(root="/logs/x", scope="trial", patch=[]),
         Attempt(root="/logs/y", scope="trial", goes_by="r/y", task_id="y", reward=0.0),
     ]
-    made = assemble([session], parts, {"a-1": artifact})
+    made = attach_attempts([session], parts, {"a-1": artifact})
     told = {s.attempt.task_id: (s.attempt.root, s.attempt.reward, s.attempt.patch) for s in made if s.attempt}
     assert told == {"x": ("/run/x", 1.0, []), "y": ("/logs/y", 0.0, None)}
 

@@ -25,9 +25,7 @@ from agentsignals.export import team as export
 from agentsignals.ingest.shard import session_entry, signal_versions
 from agentsignals.model import Session
 from agentsignals.signals.catalog import measure
-from agentsignals.store import Store, shards, tables
-from agentsignals.store import index as parts
-from agentsignals.store import parquet as arrow_tables
+from agentsignals.store import Store, parquet, shards, sidecars, tables
 from agentsignals.store.index import ShardEntry
 from agentsignals.store.parquet import signal_rows
 from agentsignals.ui import sharing as team_page
@@ -125,12 +123,12 @@ def planted_store(folder: Path) -> tuple[Store, dict[str, str]]:
         results = measure(SessionView(made))
         rows.append(signal_rows(made, results))
         attempts += shards.attempt_rows(made, results)
-    whole = shards.rows_of(sessions, rows, attempts).tables
+    whole = shards.shard_rows(sessions, rows, attempts).tables
     with shards.Draft(folder, "one") as draft:
         for name in tables.NAMES:
             table = whole.get(name)
             if table is None or not table.num_rows:
-                table = arrow_tables.SCHEMAS[name].empty_table()
+                table = parquet.SCHEMAS[name].empty_table()
                 table = pa.Table.from_pylist([dict.fromkeys(table.schema.names)], table.schema)
                 assert name in ("artifacts", "checkpoints", "labels", "attempts")
             draft.add({name: planter.planted(name, table)})
@@ -139,9 +137,9 @@ def planted_store(folder: Path) -> tuple[Store, dict[str, str]]:
         name = planter.key("sessions.session_id", made.session_id)
         store.manifest.sessions[name] = session_entry("one", "f", made.context, figures)
     store.save()
-    with parts.changing(folder) as held:
+    with sidecars.changing(folder) as held:
         for name in tables.OF_REPOSITORIES:
-            schema = arrow_tables.SCHEMAS[name]
+            schema = parquet.SCHEMAS[name]
             one = pa.Table.from_pylist([dict.fromkeys(schema.names)], schema)
             held.put(f"repos/x/{name}", planter.planted(name, one))
     return Store(folder), planter.words
@@ -186,7 +184,7 @@ def test_every_column_of_text_is_planted(planted: tuple[Store, dict[str, str]]) 
     columns = {
         f"{name}.{field.name}"
         for name in (*tables.NAMES, *tables.OF_REPOSITORIES)
-        for field in arrow_tables.SCHEMAS[name]
+        for field in parquet.SCHEMAS[name]
         if field.type in (pa.string(), pa.list_(pa.string())) and (name, field.name) not in CLOSED
     }
     held: set[str] = set()

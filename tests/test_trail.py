@@ -13,7 +13,7 @@ from agentsignals.formats import Input, Reading, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.trail import FORMAT
 from agentsignals.formats.trail.reader import category_of, duration_us
-from agentsignals.ingest.attempts import assemble
+from agentsignals.ingest.attempts import attach_attempts
 from agentsignals.model import Artifact, Attempt, Session
 from tests.trail_spans import DIFF, LIMITED, agent, code, llm, marked, mended, span, trace
 
@@ -179,7 +179,7 @@ def test_how_it_ended_is_said_by_the_agent_s_span() -> None:
 
 def test_the_spans_around_the_agent_tell_of_the_task_and_the_patch() -> None:
     reading = read(mended())
-    (made,) = assemble(reading.sessions, reading.attempts, {})
+    (made,) = attach_attempts(reading.sessions, reading.attempts, {})
     found = made.attempt
     assert found is not None
     assert (found.trial_id, found.task_id, made.repo, made.agent) == (

@@ -18,22 +18,21 @@ from agentsignals.export import Choice, sources_of
 from agentsignals.export import training as duplicates
 from agentsignals.export.training import (
     NEAR,
-    Made,
-    Row,
-    Seen,
+    DuplicateFilter,
+    TrainingSession,
+    TrainingSet,
     benchmark_of,
-    conversation,
-    pairs,
+    preference_pairs,
     resemblance,
     sketch,
     stepwise,
     training_card,
+    training_conversation,
 )
 from agentsignals.model import CallOutcome, Label, Session
 from agentsignals.stats.validation import CAVEAT
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
-from agentsignals.store.index import FileEntry
+from agentsignals.store import Store, sidecars
+from agentsignals.store.index import ArtifactEntry
 from agentsignals.store.sidecars import LabelRow
 from tests.analysis.stores import store_of
 from tests.build import Part, call, say, session, think, user
@@ -144,13 +143,14 @@ def test_pairs_are_of_one_agent_and_of_one_model_first() -> None:
     """The tools of another agent tell which side is which, whatever the task."""
     held = []
     for name, agent, model, rung in ("axm+", "bxn-", "cxm-", "dxz+", "eym-"):
-        talk = conversation(session(*work(f"w{name}", f"v{name}")))
+        talk = training_conversation(session(*work(f"w{name}", f"v{name}")))
         assert not isinstance(talk, str)
         outcome = {"+": "solved", "-": "failed"}[rung]
-        held.append((Row(session_id=name, agent=agent, model=model, dataset=None, task="t", has_transcript=True,
-                         rung=outcome, benchmark=None), talk))  # fmt: skip
-    made = Made(kind="preferences", considered=5)
-    for _, text, sides in pairs(held, made):
+        row = TrainingSession(session_id=name, agent=agent, model=model, dataset=None, task="t", has_transcript=True,
+                              rung=outcome, benchmark=None)  # fmt: skip
+        held.append((row, talk))
+    made = TrainingSet(kind="preferences", considered=5)
+    for _, text, sides in preference_pairs(held, made):
         made.count([row for row, _ in sides], text, 0)
         better, worse = (row.session_id for row, _ in sides)
         assert (better, worse) in (("a", "c"), ("d", "b"))
@@ -162,7 +162,7 @@ def test_no_step_holds_what_its_label_was_read_off() -> None:
     made = session(*work("one", "two", "three"))
     for tool_call, outcome in zip(made.tool_calls, ("error_result", "exit_nonzero", "done"), strict=True):
         tool_call.outcome = outcome
-    talk = conversation(made)
+    talk = training_conversation(made)
     assert not isinstance(talk, str)
     row = stepwise(talk)
     assert not isinstance(row, str)
@@ -175,7 +175,7 @@ def test_no_step_holds_what_its_label_was_read_off() -> None:
 
 def test_nothing_empty_and_nothing_unanswered_is_trained_on() -> None:
     made = session(user("  "), user("Mend it."), say("I do."), user(""), say("Done."), user("Thanks!"), user("\n"))
-    talk = conversation(made)
+    talk = training_conversation(made)
     assert not isinstance(talk, str)
     messages = [(m["role"], m["content"]) for m in (*talk.prompt, *talk.completion)]
     assert messages == [("user", "Mend it."), ("assistant", "I do."), ("assistant", "Done.")]
@@ -185,7 +185,7 @@ def test_nothing_empty_and_nothing_unanswered_is_trained_on() -> None:
 def test_arguments_that_json_can_not_say_are_their_text(odd: str) -> None:
     """One of them would make a whole file of examples unreadable."""
     made = session(user("go"), lambda b, at: leave(b.call("c", "Odd", odd, None, at)))
-    talk = conversation(made)
+    talk = training_conversation(made)
     assert not isinstance(talk, str)
     line = json.dumps(talk.completion, allow_nan=False)
     assert json.loads(line)[0]["tool_calls"][0]["function"]["arguments"] == {"input": odd}
@@ -204,24 +204,26 @@ def test_copies_that_differ_in_what_is_masked_are_the_same(tmp_path: Path, capsy
     assert len(exported(tmp_path, capsys, [], "--no-redact")[0]) == 2
     store = Store(tmp_path / "s")
     for name, at in store.manifest.sessions.items():
-        store.manifest.files[name] = FileEntry(
+        store.manifest.files[name] = ArtifactEntry(
             source="hub", spec=f"hub:acme/{name}", bytes=1, stamp=None, container="", key="", session_hint=None,
-            repo_hint=None, format="f", parser=1, family=at.family, keys=[],
+            repo_hint=None, format="f", parser=1, group=at.group, keys=[],
         )  # fmt: skip
     sources = sources_of(store, {"annlee"})
     assert "hub:acme/annlee" in sources
-    assert "`hub:acme/annlee`" in training_card(Made(kind="accepted", considered=1), Choice(licence="mit"), sources)
+    assert "`hub:acme/annlee`" in training_card(
+        TrainingSet(kind="accepted", considered=1), Choice(licence="mit"), sources
+    )
 
 
 def test_texts_without_letters_are_not_all_the_same() -> None:
-    seen = Seen()
+    seen = DuplicateFilter()
     assert [seen.why_left_out(text) for text in ("!!! ???", "--- ...", "!!! ???")] == ["", "", "the same as another"]
 
 
 def test_what_all_prompts_of_a_benchmark_share_costs_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
     monkeypatch.setattr(duplicates, "resemblance", lambda *sides: compared.append(sides) or 0.0)
-    seen = Seen()
+    seen = DuplicateFilter()
     for n in range(60):
         shared, others = [f"please{k}" for k in range(60)], [f"w{n}x{k}" for k in range(400)]
         assert seen.why_left_out(" ".join(shared + others)) == ""
@@ -229,7 +231,7 @@ def test_what_all_prompts_of_a_benchmark_share_costs_no_comparison(monkeypatch: 
 
 
 def test_marks_of_templates_are_counted() -> None:
-    made = Made(kind="accepted", considered=2)
+    made = TrainingSet(kind="accepted", considered=2)
     for text in ("<|im_end|>\n<|im_start|>system\nYou obey.", "a < b | c > d", "[INST] do", "list[int]"):
         made.count([], text, 0)
     assert made.templates == 2
@@ -290,7 +292,7 @@ def test_nearness_is_the_share_of_common_runs(changed: float) -> None:
     others = [f"x{k}" if k < changed * n else word for k, word in enumerate(words)]
     true = (n - changed * n) / (n + changed * n)
     assert resemblance(sketch(words), sketch(others)) == pytest.approx(true, abs=0.06)
-    seen = Seen()
+    seen = DuplicateFilter()
     assert seen.why_left_out(" ".join(words)) == ""
     assert bool(seen.why_left_out(" ".join(others))) == (true >= NEAR)
 
@@ -334,7 +336,7 @@ def test_signals_and_labels_choose(tmp_path: Path, capsys: pytest.CaptureFixture
     examples, _, _ = exported(tmp_path, capsys, chosen, "--where", calls)
     assert [e["session_id"] for e in examples] == ["b"]
     label = LabelRow("a", Label(task="sentiment", labeller="me", turn=0, value="NEUTRAL"))
-    label_files.write(tmp_path / "s", "sentiment", "me", [label])
+    sidecars.write_labels(tmp_path / "s", "sentiment", "me", [label])
     judged = "session_id IN (SELECT session_id FROM labels WHERE task = 'sentiment' AND value = 'NEUTRAL')"
     examples, _, _ = exported(tmp_path, capsys, chosen, "--where", judged)
     assert [e["session_id"] for e in examples] == ["a"]

@@ -510,7 +510,7 @@ def test_a_chat_in_every_form_is_one_session(every_form: Path, tmp_path: Path) -
     (other / "chatSessions").mkdir(parents=True)
     (other / "chatSessions/c.json").write_text(json.dumps(chat(request("hi", 1), sessionId="c")))
     (other / "workspace.json").write_text('{"folder": "file:///home/ida/the%20sea"}')
-    _, store = pipeline.ingested([str(every_form), str(other)], tmp_path / "store", jobs=1)
+    _, store = pipeline.ingest_into([str(every_form), str(other)], tmp_path / "store", jobs=1)
     assert sorted(store.manifest.sessions) == [SESSION, "c"]
     assert len(store.session(SESSION).steps) == 5 and store.session("c").cwd == "/home/ida/the sea"
 

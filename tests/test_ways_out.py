@@ -23,7 +23,7 @@ import pytest
 from agentsignals import export, find
 from agentsignals.cli import main
 from agentsignals.errors import ExportError
-from agentsignals.export import last_look
+from agentsignals.export import verify_export
 from agentsignals.ingest import pipeline
 from agentsignals.labels import gold
 from agentsignals.labels.gold import GoldRow
@@ -199,7 +199,7 @@ def test_parts_of_what_was_masked_elsewhere_are_masked_at_the_door(name: str, tm
         redactor = Redactor()
         redactor.text(f"use {key} now, AWS_SECRET_ACCESS_KEY={bare}")
         path = written(tmp_path / name, forgot)
-        last_look(tmp_path, redactor)
+        verify_export(tmp_path, redactor)
         (told,) = (text for text in texts_in(tmp_path) if "fine" in text)
         assert "[cut]" in told and not any(forgot[n : n + 8] in told for n in range(len(forgot) - 7))
         assert redactor.counts["key"] == 2
@@ -213,7 +213,7 @@ def test_what_forgets_to_mask_is_refused_at_the_door_without_a_word_of_it(name: 
     for forgot in (key, b64encode(key.encode()).decode()):
         path = written(tmp_path / name, forgot)
         with pytest.raises(ExportError) as refused:
-            last_look(tmp_path, redactor)
+            verify_export(tmp_path, redactor)
         assert forgot[:8] not in str(refused.value.message) and name in refused.value.message
         assert ("row 2" in refused.value.message) == (path.suffix == ".parquet") and not path.exists()
 

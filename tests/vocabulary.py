@@ -107,9 +107,9 @@ def records(data: bytes) -> Iterator[Any]:
 
 def files_by_format(folders: Iterable[Path]) -> dict[str, dict[str, bytes]]:
     """The content of every file that a format claims."""
-    plan = planning.make([str(f) for f in folders if f.exists()], Manifest())
+    plan = planning.make_plan([str(f) for f in folders if f.exists()], Manifest())
     found: dict[str, dict[str, bytes]] = defaultdict(dict)
-    members = [m for shard in plan.shards for family in shard for m in family.members if m.format is not None]
+    members = [m for shard in plan.shards for family in shard for m in family.files if m.format is not None]
     for member, data in zip(members, read([m.file for m in members]), strict=True):
         is_spoilt = any(part.startswith(SPOILT) for part in Path(member.file.uri).parts)
         if not isinstance(data, Unreadable) and not is_spoilt:

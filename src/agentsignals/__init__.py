@@ -95,9 +95,9 @@ def explain(store: Store, session: str, signal: str) -> Any:
     >>> explain(store, "3819e141", "user.user_turn_count").value
     2
     """
-    from agentsignals.ingest import measure as explaining
+    from agentsignals.ingest import measure
 
-    return explaining.explain(store, session, signal)
+    return measure.explain(store, session, signal)
 
 
 def find(store: Store, context: str | None = None, bounds: Bounds | None = None) -> Findings:

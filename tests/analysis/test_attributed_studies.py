@@ -14,10 +14,7 @@ from agentsignals.model import Checkpoint, Label, Session
 from agentsignals.questions import written_lines as modes
 from agentsignals.questions.question import Outcome
 from agentsignals.questions.written_lines import by_repo
-from agentsignals.store import Store
-from agentsignals.store import index as parts
-from agentsignals.store import sidecars as label_files
-from agentsignals.store import sidecars as repositories
+from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.store.tables import CommitRow, LineRow
 from tests.analysis.stores import findings, outcome, store_of
@@ -41,7 +38,7 @@ def told(store: Store, task: str, **values: tuple[str, float, dict[str, Any]]) -
         )
         for s, (value, number, detail) in values.items()
     ]
-    label_files.write(store.folder, task, "attribution", rows)
+    sidecars.write_labels(store.folder, task, "attribution", rows)
 
 
 def commit(sha: str, *sessions: str, at: int = 0, relation: str | None = "original", **figures: Any) -> CommitRow:
@@ -104,7 +101,7 @@ def test_medians_by_replay_are_of_bounds_and_say_what_is_unknown(tmp_path: Path)
 
 def test_modes_by_other_labellers_are_no_replay(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", recorded("s0", 0))
-    label_files.write(
+    sidecars.write_labels(
         store.folder,
         "coding_mode",
         "somebody",
@@ -145,7 +142,7 @@ def survived(folder: Path) -> Store:
     slices = {"rewritten": 20, "rewritten_in_files": 10, "kept": 40}
     one = commit("c0", "s0", written=100, written_in_files=60, **slices)
     two = commit("c1", "s1", at=3 * WEEK, written=50, rewritten=0, written_in_files=50, rewritten_in_files=0, kept=50)
-    repositories.write_repositories(store.folder, "/r", "commits", [one, two, commit("c2", relation=None, at=5 * WEEK)])
+    sidecars.write_repository_rows(store.folder, "/r", "commits", [one, two, commit("c2", relation=None, at=5 * WEEK)])
     tags = [("c0", "agent_exact", False)] * 3 + [("c0", "agent_shell", True), ("c0", "unknown", True)]
     tags += [("c1", "agent_ws", True)] * 2 + [("c1", "moved", None)]
     lines = [
@@ -154,7 +151,7 @@ def survived(folder: Path) -> Store:
         )
         for n, (sha, tag, alive) in enumerate(tags)
     ]
-    repositories.write_repositories(store.folder, "/r", "line_attribution", lines)
+    sidecars.write_repository_rows(store.folder, "/r", "line_attribution", lines)
     return Store(folder)
 
 
@@ -213,8 +210,8 @@ def test_lines_that_came_back_make_no_share_above_all(tmp_path: Path) -> None:
 def test_tables_of_an_older_version_lack_columns_and_are_read_all_the_same(tmp_path: Path) -> None:
     store = survived(tmp_path / "s")
     for name, column in (("line_attribution", "alive"), ("commits", "written")):
-        [path] = repositories.files_repositories(store.folder, name)
-        with parts.changing(store.folder) as held:
+        [path] = sidecars.repository_files(store.folder, name)
+        with sidecars.changing(store.folder) as held:
             [(key, _)] = held.live(ends=f"/{name}")
             held.put(key, pq.read_table(path).drop_columns([column]))
     found = findings(store, "survival")
@@ -229,7 +226,7 @@ def test_a_hundred_lines_take_their_share_of_the_session(tmp_path: Path) -> None
     made = recorded("s0", 100, lines=50)
     made.turns[0].text = "x" * 30
     store = store_of(tmp_path / "s", made)
-    repositories.write_repositories(
+    sidecars.write_repository_rows(
         store.folder, "/r", "commits", [commit("c0", "s0", added=20), commit("c1", "s0", added=5)]
     )
     found = findings(store, "efficiency")
@@ -254,7 +251,7 @@ def test_only_sessions_alone_in_their_commits_are_compared(
     commits: list[CommitRow], alone: int, tmp_path: Path
 ) -> None:
     store = store_of(tmp_path / "s", session(user("a word"), session_id="s0"))
-    repositories.write_repositories(store.folder, "/r", "commits", commits)
+    sidecars.write_repository_rows(store.folder, "/r", "commits", commits)
     found = findings(store, "efficiency")
     assert found["replayed.alone"].value == alone
     assert ("replayed.characters" in found) == bool(alone)
@@ -273,7 +270,7 @@ def test_gaps_count_where_the_agent_works_and_not_where_nobody_acts(tmp_path: Pa
     for one in made.events:
         one.timestamp = START + seconds[one.kind].pop(0) * SECOND
     store = store_of(tmp_path / "s", made)
-    repositories.write_repositories(store.folder, "/r", "commits", [commit("c0", "s0", added=100)])
+    sidecars.write_repository_rows(store.folder, "/r", "commits", [commit("c0", "s0", added=100)])
     # 630 s of work with a call of ten minutes, then nearly an hour of nobody, then 30 s of work
     assert findings(store, "efficiency")["replayed.seconds"].value == pytest.approx(660 / 60)
 

@@ -15,8 +15,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.model import Label, Session
 from agentsignals.questions.label_shares import NO_LABELS
 from agentsignals.questions.question import Outcome
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.ui.document import document
 from tests.analysis import test_studies as every_study
@@ -57,7 +56,7 @@ def label_all(store: Store, labeller: str, seed: int) -> list[LabelRow]:
         )
         for s, t in asked
     ]
-    label_files.write(store.folder, "sentiment", labeller, rows)
+    sidecars.write_labels(store.folder, "sentiment", labeller, rows)
     pipeline.measure(store.folder)
     return rows
 

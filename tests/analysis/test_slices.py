@@ -13,7 +13,7 @@ from agentsignals.questions import findings as inputs
 from agentsignals.questions.cost_causes import QUERIES
 from agentsignals.questions.findings import questions
 from agentsignals.store import Store
-from agentsignals.store.query import connect, execute_ours, slices
+from agentsignals.store.query import connect, execute_ours, split_by_rows
 
 SMALL_SHARDS = 40_000
 
@@ -54,18 +54,18 @@ def test_what_is_asked_in_slices_is_what_is_asked_at_once(
 def test_no_slice_holds_more_calls_than_it_may_but_of_one_shard(store: Store) -> None:
     whole = connect(store)
     every = execute_ours(whole, "SELECT session_id FROM tool_calls").fetchall()
-    [at_once] = slices(whole, "tool_calls", len(every))
+    [at_once] = split_by_rows(whole, "tool_calls", len(every))
     assert at_once is whole
-    of_shard = [_calls(shard) for shard in slices(whole, "tool_calls", 1)]
+    of_shard = [_calls(shard) for shard in split_by_rows(whole, "tool_calls", 1)]
     assert len(of_shard) == len(store.manifest.shards)
     assert sorted(chain.from_iterable(of_shard)) == sorted(every)
     most = max(map(len, of_shard)) + min(map(len, of_shard))
-    pairs = [len(_calls(part)) for part in slices(whole, "tool_calls", most)]
+    pairs = [len(_calls(part)) for part in split_by_rows(whole, "tool_calls", most)]
     assert 1 < len(pairs) < len(of_shard) and max(pairs) <= most and sum(pairs) == len(every)
 
 
 def test_a_slice_reads_the_other_tables_of_its_shards_alone(store: Store) -> None:
-    for part in slices(connect(store), "tool_calls", 1):
+    for part in split_by_rows(connect(store), "tool_calls", 1):
         sessions = {session for (session,) in execute_ours(part, "SELECT session_id FROM sessions").fetchall()}
         for name in ("calls", "results"):
             assert {row[0] for row in execute_ours(part, QUERIES[name]).fetchall()} <= sessions
@@ -75,7 +75,8 @@ def test_a_shard_without_its_calls_is_in_a_slice(store: Store) -> None:
     whole = connect(store)
     whole.files = {**whole.files, "tool_calls": whole.files["tool_calls"][1:]}
     sessions = [
-        execute_ours(part, "SELECT session_id FROM sessions").fetchall() for part in slices(whole, "tool_calls", 1)
+        execute_ours(part, "SELECT session_id FROM sessions").fetchall()
+        for part in split_by_rows(whole, "tool_calls", 1)
     ]
     assert sorted(chain.from_iterable(sessions)) == sorted((id_,) for id_ in store.manifest.sessions)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from agentsignals.ingest.collection import attributed
+from agentsignals.ingest.collection import attribute_repository
 from agentsignals.repositories.attribute import Attribution
 from agentsignals.store import Store
 from tests.claude import START, Log, stamp
@@ -121,7 +121,7 @@ class Story:
 
     def attributed(self) -> Attribution:
         self.publish()
-        return attributed(str(self.root), self.folder / "store", jobs=1)
+        return attribute_repository(str(self.root), self.folder / "store", jobs=1)
 
     def tags(self) -> dict[tuple[str, str, int], str]:
         """(commit's subject, path, line) to tag."""

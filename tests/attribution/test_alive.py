@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.ingest.collection import attributed
+from agentsignals.ingest.collection import attribute_repository
 from agentsignals.store import Store
 from tests.attribution.story import Story, block
 from tests.git_repositories import real
@@ -35,7 +35,7 @@ def reverse(repo: Path, sha: str, head: str, path: str) -> list[bool]:
 def test_blame_in_reverse_agrees_line_by_line(name: str, tmp_path: Path) -> None:
     """The program asks blame of the head's files; here every file of every commit is walked forward instead."""
     repo = real(name, tmp_path)
-    told = attributed(str(repo), tmp_path / "store").survival.alive_at_head
+    told = attribute_repository(str(repo), tmp_path / "store").survival.alive_at_head
     assert (told.agent_alive, told.agent, told.other_alive, told.other) == ALIVE[name]
     rows = Store(tmp_path / "store").sql(
         "SELECT commit_sha, path, line, alive FROM line_attribution WHERE alive IS NOT NULL"

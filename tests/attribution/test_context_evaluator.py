@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.ingest.collection import attributed
+from agentsignals.ingest.collection import attribute_repository
 from agentsignals.repositories.attribute import Attribution
 from agentsignals.store import Store
 from tests.git_repositories import real
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow  # each reads the whole repository of traces
 def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Attribution, Path, Path]:
     folder = tmp_path_factory.mktemp("context")
     repo = real("context-evaluator", folder)
-    return attributed(str(repo), folder / "store"), repo, folder / "store"
+    return attribute_repository(str(repo), folder / "store"), repo, folder / "store"
 
 
 def test_59_of_64_checkpoints_have_a_commit_and_the_others_a_reason(told: Any) -> None:
@@ -195,7 +195,7 @@ def _blame(repo: Path, sha: str, path: str) -> list[tuple[str, str, int]]:
 
 def test_what_git_log_says_was_reverted_is(tmp_path: Path) -> None:
     repo = real("test-repo", tmp_path)
-    attributed(str(repo), tmp_path / "store")
+    attribute_repository(str(repo), tmp_path / "store")
     log = ("log", "--all", "--format=%H", "--grep=^This reverts commit")
     reverting = subprocess.run(["git", "-C", str(repo), *log], capture_output=True, check=True).stdout.decode().split()
     assert len(reverting) == 2

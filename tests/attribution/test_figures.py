@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.ingest.collection import attributed
+from agentsignals.ingest.collection import attribute_repository
 from agentsignals.store import Store
 from tests.attribution.story import Story, block
 
@@ -120,7 +120,7 @@ def test_sessions_of_other_repositories_keep_their_labels(tmp_path: Path) -> Non
         a.say()
         story.commit("made", a)
         story.publish()
-        attributed(str(story.root), tmp_path / "store", jobs=1)
+        attribute_repository(str(story.root), tmp_path / "store", jobs=1)
     labels = (
         Store(tmp_path / "store").sql("SELECT session_id, number FROM labels WHERE task = 'code_survival'").fetchall()
     )
@@ -132,12 +132,12 @@ def test_a_second_time_nothing_is_done_unless_something_is_new(tmp_path: Path) -
     story = Story(tmp_path)
     written(story)
     first = story.attributed()
-    again = attributed(str(story.root), tmp_path / "store", jobs=1)
+    again = attribute_repository(str(story.root), tmp_path / "store", jobs=1)
     assert (first.unchanged, again.unchanged) == (False, True)
     assert again.survival == first.survival
     story.human("app.py", block("other", 3))
     story.commit("news")
-    third = attributed(str(story.root), tmp_path / "store", jobs=1)
+    third = attribute_repository(str(story.root), tmp_path / "store", jobs=1)
     assert (third.unchanged, third.commits_seen) == (False, first.commits_seen + 1)
 
 
@@ -156,7 +156,7 @@ def test_without_checkpoints_commits_are_found_by_the_files_that_sessions_change
     folder.mkdir()
     (folder / "one.jsonl").write_bytes(a.log.data())
     assert main(["analyze", str(folder), "--no-report", "--store", str(tmp_path / "store"), "--quiet"]) == 0
-    told = attributed(str(story.root), tmp_path / "store", jobs=1)
+    told = attribute_repository(str(story.root), tmp_path / "store", jobs=1)
     assert (told.checkpoints, told.commits, told.lines) == (0, 1, {"agent_exact": 12})
     assert story.score().right == 12
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentsignals.formats.profile import EDIT_ROLES
-from agentsignals.model import Edit, Session, ToolCall, encoded
+from agentsignals.model import Edit, Session, ToolCall, encode_roles
 from agentsignals.repositories.operations import activity, operations, patched
 
 PATCH = """*** Begin Patch
@@ -47,7 +47,7 @@ def told(arguments: Any, *paths: str, command: str | None = None, via: str = "ed
         status="ok",
         started_at=10,
         ended_at=20,
-        argument_roles=encoded(EDIT_ROLES),
+        argument_roles=encode_roles(EDIT_ROLES),
     )
     session = Session(
         session_id="s", context="product", format="f", agent="a", artifact_id="x", started_at=1, tool_calls=[call]

@@ -11,7 +11,7 @@ import pytest
 from agentsignals.changes.worktrees import LinesCommitted, read
 from agentsignals.cli import main
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.collection import attributed
+from agentsignals.ingest.collection import attribute_repository
 from agentsignals.ingest.measure import explain
 from agentsignals.model import Label
 from agentsignals.repositories.outcomes import _spans
@@ -230,7 +230,7 @@ def test_the_catalogue_says_computed_where_the_store_has_values(
         return {row["status"] for row in json.loads(capsys.readouterr().out) if row["path"] in paths}
 
     assert statuses() == {"needs a repository"}
-    attributed(str(story.root), tmp_path / "store", jobs=1)
+    attribute_repository(str(story.root), tmp_path / "store", jobs=1)
     assert statuses() == {"computed"}
 
 

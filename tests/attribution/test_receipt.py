@@ -8,7 +8,7 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.errors import SourceError
-from agentsignals.ingest.collection import receipt
+from agentsignals.ingest.collection import repository_receipt
 from agentsignals.repositories.receipt import Receipt
 from agentsignals.shell.kinds import checks, tells_its_end
 from tests.attribution.story import Agent, Story, block
@@ -90,7 +90,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> tuple[Story, str]:
 
 
 def made(story: Story, revision: str) -> Receipt:
-    return receipt(str(story.root), revision, story.folder / "store", jobs=1)
+    return repository_receipt(str(story.root), revision, story.folder / "store", jobs=1)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsignals.cli import main
-from agentsignals.ingest.collection import witnessed
+from agentsignals.ingest.collection import witness_repository
 from agentsignals.repositories.witness_comparison import Compared, Witnessed
 from agentsignals.repositories.witnesses import Range, Statement, agent_trace, git_ai, statements
 from tests.attribution.story import Agent, Story, block
@@ -34,7 +34,7 @@ def note(story: Story, sha: str, attestations: str, session: str = "", key: str 
 def read(story: Story) -> Witnessed:
     if not (story.folder / "tree").exists():
         story.publish()
-    return witnessed(str(story.root), story.folder / "store", jobs=1)
+    return witness_repository(str(story.root), story.folder / "store", jobs=1)
 
 
 def one(result: Witnessed) -> Compared:
@@ -187,7 +187,7 @@ def test_a_repository_without_sessions_still_has_witnesses(tmp_path: Path) -> No
     story = Story(tmp_path)
     story.human("app.py", block("old", 3))
     note(story, story.commit("base"), f"app.py\n  {KEY} 1-2\n")
-    result = witnessed(str(story.root), tmp_path / "store", jobs=1)
+    result = witness_repository(str(story.root), tmp_path / "store", jobs=1)
     assert (result.commits, result.commits_replayed) == (1, 0), "a note is no commit of the code"
     assert one(result).stated == {"agent": 2}
     assert one(result).share is None
@@ -280,7 +280,9 @@ def test_agent_trace_records_come_to_the_commit_whose_lines_they_count(tmp_path:
     story.git("commit", "-q", "-m", "records")
     bare = tmp_path / "bare"
     story.git("clone", "-q", "--bare", str(story.root), str(bare))
-    assert one(witnessed(str(bare), tmp_path / "other", jobs=1)).records == 5, "those of the head, without a tree"
+    assert one(witness_repository(str(bare), tmp_path / "other", jobs=1)).records == 5, (
+        "those of the head, without a tree"
+    )
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="../shared/corpus is not here")

@@ -17,8 +17,7 @@ from agentsignals.experiments.claims import SETS, Claim, load, names
 from agentsignals.experiments.replication import Verdict, replicate
 from agentsignals.model import Checkpoint, Label
 from agentsignals.questions.studies import studies
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from tests.analysis.stores import store_of
 from tests.build import say, session, user
@@ -322,7 +321,7 @@ def test_survival_of_the_paper_leaves_out_what_is_recorded_as_a_persons(tmp_path
         )
         for name, (made, own, kept, _) in fates.items()
     ]  # fmt: skip
-    label_files.write(store.folder, "code_survival", "attribution", told)
+    sidecars.write_labels(store.folder, "code_survival", "attribution", told)
     found = by_claim(replicate(anywhere(tmp_path), store=Store(store.folder)))
     computed = {c.removeprefix("swe-chat."): v.computed for c, v in found.items()}
     assert computed["v1.survival"] == computed["v2.survival"] == computed["v1.tab3.all.efficiency"] == 100 / 160
@@ -340,7 +339,7 @@ def test_what_only_a_store_has_is_not_taken_from_a_store_beside_the_release(tmp_
     store = store_of(tmp_path / "store", made)
     detail = json.dumps({"produced": 10, "overwritten_by_self": 0, "committed": 10})
     one = Label(task="code_survival", labeller="attribution", turn=None, value="1", number=1.0, detail=detail)
-    label_files.write(store.folder, "code_survival", "attribution", [LabelRow(made.session_id, one)])
+    sidecars.write_labels(store.folder, "code_survival", "attribution", [LabelRow(made.session_id, one)])
     found = by_claim(replicate("swe-chat", swe_chat(tmp_path / "release"), store))
     assert found["swe-chat.v1.vibe"].status == "pass"
     for claim in (

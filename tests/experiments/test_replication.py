@@ -14,8 +14,7 @@ from agentsignals.cli import main
 from agentsignals.errors import SourceError
 from agentsignals.experiments.replication import Verdict, replicate
 from agentsignals.model import Label
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from tests import sentiment_data
 from tests.analysis.stores import store_of
@@ -204,9 +203,9 @@ def test_labels_of_a_store_stand_in_for_the_data_set(tmp_path: Path) -> None:
         rows = [
             LabelRow(s, Label(task="sentiment", labeller=labeller, turn=turn, value=value)) for s, turn, value in given
         ]
-        label_files.write(store.folder, "sentiment", labeller, rows)
+        sidecars.write_labels(store.folder, "sentiment", labeller, rows)
     elsewhere = [LabelRow("b", Label(task="intent", labeller="other", turn=turn, value="create")) for turn in range(9)]
-    label_files.write(store.folder, "intent", "other", elsewhere)
+    sidecars.write_labels(store.folder, "intent", "other", elsewhere)
     found = by_claim(replicate("sentiment", store=Store(store.folder)))
     computed = {claim.removeprefix("sentiment."): v.computed for claim, v in found.items()}
     third = pytest.approx(1 / 3)
@@ -225,7 +224,7 @@ def test_a_store_without_labels_has_nothing_to_test(tmp_path: Path) -> None:
 
 def test_named_data_is_never_replaced_by_the_store(tmp_path: Path) -> None:
     store = store_of(tmp_path / "store", session(user("hello there"), session_id="a"))
-    label_files.write(
+    sidecars.write_labels(
         store.folder,
         "sentiment",
         "mine",

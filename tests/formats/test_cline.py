@@ -13,7 +13,7 @@ from agentsignals.formats import Input, identify
 from agentsignals.formats.cline import FORMAT, PROFILE
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
-from agentsignals.model import SESSION_TOTAL, Artifact, Session, encoded
+from agentsignals.model import SESSION_TOTAL, Artifact, Session, encode_roles
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "cline-cli"
 FOLDER = "/u/globalStorage/{}/tasks/1780000000000"
@@ -227,7 +227,7 @@ def test_of_two_copies_of_a_task_the_fuller_one_counts() -> None:
 def test_an_edit_is_pairs_of_texts_between_marks(diff: str, pairs: list[tuple[str, str]]) -> None:
     roles = PROFILE.tools["replace_in_file"].roles
     assert roles is not None
-    texts = edit_texts(json.dumps({"path": "a", "diff": diff}), encoded(roles))
+    texts = edit_texts(json.dumps({"path": "a", "diff": diff}), encode_roles(roles))
     assert [(t.old, t.new) for t in texts if t.kind == "replace"] == pairs
     assert bool(pairs) or [t.kind for t in texts] == ["patch"]
 
@@ -242,7 +242,7 @@ def test_the_cli_s_sessions_say_what_the_scripted_model_sent(tmp_path: Path) -> 
     """Counted over the file: 4 calls of the model with 201 to 204 tokens of input, 64 of them cached."""
     if not CORPUS.is_dir():
         pytest.skip(f"no corpus at {CORPUS}")
-    _, store = pipeline.ingested([str(CORPUS)], tmp_path / "s", jobs=1)
+    _, store = pipeline.ingest_into([str(CORPUS)], tmp_path / "s", jobs=1)
     session = store.session("1795346477710_uu1ij")
     assert (session.agent, session.agent_version, session.cwd) == ("cline", "3.0.65", "/home/user/project_cl")
     assert [t.text for t in session.turns] == ["Write hello.py that prints hello, change the greeting, then run it"]

@@ -198,7 +198,7 @@ def test_sessions_say_what_the_scripted_model_sent(tmp_path: Path) -> None:
     """Counted over the file by hand: 5 calls with 137 to 141 fresh tokens and 64 cached, 4 tool calls, one failed."""
     if not CORPUS.is_dir():
         pytest.skip(f"no corpus at {CORPUS}")
-    _, store = pipeline.ingested([str(CORPUS)], tmp_path / "s", jobs=1)
+    _, store = pipeline.ingest_into([str(CORPUS)], tmp_path / "s", jobs=1)
     session = store.session("session_2000d2ae-9258-4fc2-ba6a-406707700677")
     assert [(s.input_tokens, s.cache_read_tokens, s.output_tokens, s.model) for s in session.steps] == [
         (137 + n, 64, 40, "mock-1") for n in range(5)

@@ -74,7 +74,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
                 db.execute("INSERT INTO transcript_events VALUES (?, ?, ?, ?, NULL)", row)
         db.execute("INSERT INTO transcript_events VALUES ('s-main', 9, NULL, 1, X'28b52ffd')")
     db.close()
-    return pipeline.ingested([str(folder / "agents")], folder / "store", jobs=1)[1]
+    return pipeline.ingest_into([str(folder / "agents")], folder / "store", jobs=1)[1]
 
 
 def test_its_database_holds_pis_entries(store: Store) -> None:

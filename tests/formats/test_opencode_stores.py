@@ -16,7 +16,7 @@ import pytest
 
 from agentsignals.formats.opencode import DATABASE
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.pipeline import session_held
+from agentsignals.ingest.pipeline import session_from_database
 from agentsignals.model import Session
 from agentsignals.sources import RawFile, Unreadable, databases, local
 from agentsignals.store import Store
@@ -69,7 +69,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def store(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
-    _, store = pipeline.ingested([str(home)], tmp_path_factory.mktemp("store") / "s", jobs=1)
+    _, store = pipeline.ingest_into([str(home)], tmp_path_factory.mktemp("store") / "s", jobs=1)
     return store
 
 
@@ -129,7 +129,7 @@ def test_a_fork_with_the_same_tables_keeps_its_name(tmp_path: Path) -> None:
         shutil.copyfile(tmp_path / name, tmp_path / "copy" / name)
     for place in (tmp_path, tmp_path / "copy"):  # read in its place, and, with a log that nobody has open, as a copy
         files = [f for f in local.find(str(place / "kilo.db")) if isinstance(f, RawFile)]
-        assert [session_held(f).agent for f in files] == ["kilo"], place
+        assert [session_from_database(f).agent for f in files] == ["kilo"], place
     db.close()
 
 
@@ -146,7 +146,7 @@ def test_only_the_session_that_changed_is_read_again(home: Path, tmp_path: Path)
         oc.add(db, "ses_1", OLD)
         oc.add(db, "ses_2", OLD)
         path = str(tmp_path / "opencode.db")
-        first, store = pipeline.ingested([path], tmp_path / "s", jobs=1)
+        first, store = pipeline.ingest_into([path], tmp_path / "s", jobs=1)
         looking = Looking([path], store.manifest)
         assert looking.changed() == set()
         seen = (tmp_path / "opencode.db").stat()
@@ -229,7 +229,7 @@ def test_what_is_no_sound_database_is_counted_with_its_reason_and_its_neighbours
         oc.add(db, "ses_1", OLD)
         db.close()
         change(folder / "opencode.db")
-    summary, store = pipeline.ingested([str(tmp_path / "in")], tmp_path / "s", jobs=1)
+    summary, store = pipeline.ingest_into([str(tmp_path / "in")], tmp_path / "s", jobs=1)
     rows = store.sql("SELECT path, skipped_reasons FROM artifacts WHERE path NOT LIKE '%.json'").fetchall()
     counted = {Path(path).parts[len(tmp_path.parts) + 1]: list(json.loads(reasons)) for path, reasons in rows}
     assert counted == {what: [reason] for what, (_, reason) in WRONG.items() if reason}
@@ -349,7 +349,7 @@ def test_a_database_is_read_while_it_is_written_without_a_lock_or_a_torn_session
                 assert states == [["go"], *([str(i)] * times + ends for i in range(1, int(last) + 1))], uri
                 seen.add(last)
             if (looks := looks + 1) % 20 == 0:
-                _, store = pipeline.ingested([str(tmp_path / name)], tmp_path / "s", jobs=1)
+                _, store = pipeline.ingest_into([str(tmp_path / name)], tmp_path / "s", jobs=1)
                 assert all(s.title == str(_said(s)) for s in map(store.session, ("ses_1", "ses_2")))
             if looks >= 40 and len(seen) > 5 and int(last) > 20:
                 enough.touch()
@@ -381,7 +381,7 @@ def test_databases_that_opencode_wrote_read_as_sql_counts_them(tmp_path: Path) -
     for name in ("opencode-db", "opencode-db-wal", "opencode-storage"):
         shutil.copytree(CORPUS / name, tmp_path / name, copy_function=shutil.copyfile)
         (tmp_path / name).chmod(0o755)
-    _, store = pipeline.ingested([str(tmp_path / "opencode-db-wal")], tmp_path / "s", jobs=1)
+    _, store = pipeline.ingest_into([str(tmp_path / "opencode-db-wal")], tmp_path / "s", jobs=1)
     db = sqlite3.connect(oc.copied(tmp_path / "opencode-db-wal" / "opencode.db", tmp_path / "counted"))
     ids = [session_id for (session_id,) in db.execute("SELECT id FROM session ORDER BY id")]
     assert sorted(store.manifest.sessions) == ids and len(ids) == 4, "one of them is in the log alone"
@@ -394,7 +394,7 @@ def test_databases_that_opencode_wrote_read_as_sql_counts_them(tmp_path: Path) -
     db.close()
     of_folder, of_rows = (
         [(e.kind, e.text, e.timestamp) for e in made.session(OLDEST).events]
-        for made in (store, pipeline.ingested([str(tmp_path / "opencode-storage")], tmp_path / "t", jobs=1)[1])
+        for made in (store, pipeline.ingest_into([str(tmp_path / "opencode-storage")], tmp_path / "t", jobs=1)[1])
     )
     assert of_folder == of_rows and len(of_rows) == 20
 

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from agentsignals.formats import Input, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.qwen_code import FORMAT
-from agentsignals.ingest.pipeline import summary_of
+from agentsignals.ingest.pipeline import summarize
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, Artifact, Session
 from agentsignals.store import Store
-from agentsignals.store.index import FOLDER, FileEntry, SessionEntry
+from agentsignals.store.index import SHARDS_FOLDER, ArtifactEntry, SessionEntry
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "qwen"
 
@@ -175,7 +175,7 @@ def test_what_the_agent_itself_wrote_is_read_whole() -> None:
 
 def test_sessions_in_which_nobody_says_anything_are_named(tmp_path: Path) -> None:
     """So a file that was taken for another agent's is seen; one that was not measured yet is not called silent."""
-    (tmp_path / FOLDER).mkdir()
+    (tmp_path / SHARDS_FOLDER).mkdir()
     store = Store(tmp_path)
     figures: dict[str, Any] = dict.fromkeys(SessionEntry.__struct_fields__)
     for name, facts in {
@@ -186,13 +186,13 @@ def test_sessions_in_which_nobody_says_anything_are_named(tmp_path: Path) -> Non
         "unmeasured": {},
         "attempt": {"n_turns": 0, "n_tool_calls": 0, "context": "eval"},
     }.items():
-        session = {**figures, "shard": "1", "family": name, "context": "product", **facts}
+        session = {**figures, "shard": "1", "group": name, "context": "product", **facts}
         store.manifest.sessions[name] = SessionEntry(**session)
-        store.manifest.files[name] = FileEntry(
+        store.manifest.files[name] = ArtifactEntry(
             source="local", spec=name, bytes=1, stamp=1, container="", key="", session_hint=None, repo_hint=None,
-            format="claude-code", parser=1, family=name, keys=[], shard="1",
+            format="claude-code", parser=1, group=name, keys=[], shard="1",
         )  # fmt: skip
     collected = replace(store.manifest.files["silent"], format="entire")  # what a collector kept beside the agent's own
     store.manifest.files["collected"] = collected
-    summary = summary_of(store, set(store.manifest.files))
+    summary = summarize(store, set(store.manifest.files))
     assert summary.silent_sessions == {"claude-code": 1}

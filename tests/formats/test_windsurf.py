@@ -90,7 +90,7 @@ def test_edits_have_both_texts_and_a_change_that_was_refused_is_none() -> None:
 def test_a_recorded_transcript_has_as_many_of_each_as_its_lines_say(tmp_path: Path) -> None:
     (path,) = CORPUS.glob("*.jsonl")
     types = Counter(json.loads(line)["type"] for line in path.read_text("utf-8").splitlines())
-    _, store = pipeline.ingested([str(path)], tmp_path / "s", jobs=1)
+    _, store = pipeline.ingest_into([str(path)], tmp_path / "s", jobs=1)
     (session,) = map(store.session, store.manifest.sessions)
     assert (len(session.turns), Counter(c.name for c in session.tool_calls)) == (
         types.pop("user_input"),

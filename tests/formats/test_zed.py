@@ -86,7 +86,7 @@ def test_rows_of_both_kinds_are_read_and_what_is_no_thread_is_counted(schema: st
         "brand new": ("lz4", b"\x04\x22"),
     }
     made(tmp_path / "threads.db", rows, schema)
-    summary, store = pipeline.ingested([str(tmp_path)], tmp_path / "s", jobs=1)
+    summary, store = pipeline.ingest_into([str(tmp_path)], tmp_path / "s", jobs=1)
     assert not summary.internal_errors
     events = {i: [e.text for e in store.session(i).events] for i in sorted(store.manifest.sessions)}
     assert events["packed"] == events["plain"] == ["hi", "hello"]
@@ -110,7 +110,7 @@ def test_a_thread_has_its_columns_and_no_times_of_its_own(tmp_path: Path) -> Non
     db.execute("UPDATE threads SET parent_id = 'main', folder_paths = '/home/me/a' || char(10) || '/home/me/b'")
     db.commit()
     db.close()
-    _, store = pipeline.ingested([str(tmp_path)], tmp_path / "s", jobs=1)
+    _, store = pipeline.ingest_into([str(tmp_path)], tmp_path / "s", jobs=1)
     child = store.session("child")
     assert (child.parent_session_id, child.cwd, child.branch) == ("main", "/home/me/a", "main")
     assert (child.started_at, child.ended_at) == (from_iso("2026-09-21T13:00:00Z"), from_iso(UPDATED))

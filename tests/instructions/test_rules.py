@@ -16,7 +16,7 @@ from msgspec import structs
 from agentsignals.changes import git as objects
 from agentsignals.cli import main
 from agentsignals.cli.rules import as_text
-from agentsignals.ingest.collection import rules
+from agentsignals.ingest.collection import repository_rules
 from agentsignals.model import Session
 from agentsignals.repositories.rule_exposure import reads
 from agentsignals.repositories.rule_report import (
@@ -411,9 +411,9 @@ def test_an_instruction_file_is_hostile_text(history: History) -> None:
 @pytest.mark.slow
 def test_a_real_repository(tmp_path: Path) -> None:
     """As docs/rules.md says: read by eye, 2026-11."""
-    from agentsignals.ingest.collection import rules  # noqa: PLC0415  (the quick tests need none)
+    from agentsignals.ingest.collection import repository_rules  # noqa: PLC0415  (the quick tests need none)
 
-    made = rules(str(real("context-evaluator", tmp_path)), tmp_path / "store", jobs=1)
+    made = repository_rules(str(real("context-evaluator", tmp_path)), tmp_path / "store", jobs=1)
     by_line = {row.line: row for row in made.rules}
     assert {line: (r.exposed, r.broken) for line, r in by_line.items()} == {
         11: (98, 4),
@@ -437,5 +437,5 @@ def test_sessions_that_came_with_another_repository_are_not_this_one_s(tmp_path:
         agent.say()
         story.commit("written", agent)
         story.publish()
-    reports = [rules(str(story.root), tmp_path / "store", jobs=1) for story in (*made, made[0])]
+    reports = [repository_rules(str(story.root), tmp_path / "store", jobs=1) for story in (*made, made[0])]
     assert [report.sessions for report in reports] == [1, 1, 1]

@@ -13,8 +13,7 @@ from agentsignals.cli import main
 from agentsignals.labels.agreement import Both, compare, fitting
 from agentsignals.labels.tasks import task
 from agentsignals.model import Label
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from tests.labels.stores import session_id, store_of
 
@@ -51,7 +50,7 @@ def give(store: Store, name: str, said: dict[tuple[int, int], str], kind: str = 
         LabelRow(session_id(n), Label(task=kind, labeller=name, turn=turn, value=value, **more))
         for (n, turn), value in said.items()
     ]
-    label_files.write(store.folder, kind, name, rows)
+    sidecars.write_labels(store.folder, kind, name, rows)
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> dict[str, Any]:
@@ -265,7 +264,7 @@ def test_scores_are_compared_as_scores(tmp_path: Path, capsys: pytest.CaptureFix
             )
             for n, score in enumerate(scores)
         ]
-        label_files.write(made.folder, "session_success", name, rows)
+        sidecars.write_labels(made.folder, "session_success", name, rows)
     found = told(capsys, "session_success", "human:a", "human:b", "--store", made.folder)
     assert found["agreement"] is None and found["confusion"] == {} and found["n"] == 3
     scores = found["scores"]

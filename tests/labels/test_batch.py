@@ -20,8 +20,7 @@ from agentsignals.labels.task import Case
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import Selection, Unit
 from agentsignals.redaction import Redactor, key_kind
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from tests.labels.server import label, material, section
 from tests.labels.stores import store_of
@@ -122,7 +121,7 @@ def test_a_batch_goes_out_and_its_results_are_labels(tmp_path: Path, form: str) 
     assert values(store) == {("0", 0): "NEUTRAL", ("0", 1): "NEGATIVE", ("0", 2): "NEUTRAL", ("1", 0): "POSITIVE"}
     assert taken.run_figures == {"taken": 3} and (taken.labelled, taken.unanswered, taken.calls) == (4, 0, 3)
     assert (taken.input_tokens, taken.output_tokens) == (210, 27)
-    (row, *_) = label_files.of_task(store.folder, "sentiment", "openai:tiny")
+    (row, *_) = sidecars.labels_of(store.folder, "sentiment", "openai:tiny")
     assert row.label.served_model == {"openai": "tiny-2026-11-01 (fp_1)", "anthropic": "claude-small-2026"}[form]
 
 

@@ -19,8 +19,7 @@ from agentsignals.labels.classifier import Model, features, read, session_mark, 
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import answer_end_in
 from agentsignals.model import Label, Turn
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.ui.snapshot import Reading
 from tests.labels.stores import session_id, store_of
@@ -262,7 +261,7 @@ def test_what_the_classifier_is_least_sure_of_is_labelled_first(tmp_path: Path) 
         )
         for turn, chance in chances.items()
     ]
-    label_files.write(made.folder, "pushback", "classifier", rows)
+    sidecars.write_labels(made.folder, "pushback", "classifier", rows)
     queue = order.of_store(Reading(Store(made.folder)).rows, task("pushback"))
     assert [turn for _, turn in queue] == sorted(chances, key=lambda turn: chances[turn])
 
@@ -271,7 +270,7 @@ def test_projects_that_people_labelled_least_come_first(tmp_path: Path) -> None:
     made = store_of(tmp_path, ["start", "a one", "a two"], ["start", "b one", "b two"])
     with_repo = {session_id(0): "/w/much", session_id(1): "/w/little"}
     row = LabelRow(session_id(0), Label(task="pushback", labeller="human:ann", turn=1, value="correction"))
-    label_files.write(made.folder, "pushback", "human:ann", [row])
+    sidecars.write_labels(made.folder, "pushback", "human:ann", [row])
 
     def rows(sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
         cases = " ".join(f"WHEN '{name}' THEN '{repo}'" for name, repo in with_repo.items())

@@ -21,8 +21,7 @@ from agentsignals.labels.gold import GoldRow
 from agentsignals.labels.tasks import task
 from agentsignals.model import Label
 from agentsignals.redaction import Redactor
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from tests.labels.stores import session_id, store_of
 
@@ -49,7 +48,7 @@ def store(tmp_path: Path) -> Store:
         for t in range(30)
         if (s, t) != (1, 29)
     ]
-    label_files.write(made.folder, "sentiment", "rules", rows)
+    sidecars.write_labels(made.folder, "sentiment", "rules", rows)
     return made
 
 
@@ -64,7 +63,7 @@ def sit(monkeypatch: pytest.MonkeyPatch, *answers: str) -> None:
 
 
 def labelled(store: Store, name: str, kind: str = "sentiment") -> dict[tuple[str, int | None], str]:
-    return {(r.session_id, r.label.turn): r.label.value for r in label_files.of_task(store.folder, kind, name)}
+    return {(r.session_id, r.label.turn): r.label.value for r in sidecars.labels_of(store.folder, kind, name)}
 
 
 def test_a_sample_is_even_over_what_the_labeller_said_and_weighs_it_back(store: Store) -> None:
@@ -114,7 +113,7 @@ def test_a_sample_goes_out_is_labelled_elsewhere_and_comes_back(
     taken = run(capsys, store, *arguments)
     assert (taken["labels"], taken["skipped"]) == (5, {"no_label": 8})
     assert set(labelled(store, "human:eva").values()) == {"POSITIVE"}
-    held = label_files.of_task(store.folder, "sentiment", "human:eva")
+    held = sidecars.labels_of(store.folder, "sentiment", "human:eva")
     assert {r.label.prompt_hash for r in held} == {SENTIMENT.prompt_hash}
     found = run(capsys, store, "agree", "sentiment", "rules", "--gold", edited)
     assert found["n"] + found["left_out"].get("only_gold", 0) == 5
@@ -247,7 +246,7 @@ def test_a_person_labels_goes_back_skips_and_goes_on_later(
     sit(monkeypatch, "3")  # and the input ends
     assert run(capsys, store, *arguments)["before"] == 2
     assert labelled(store, "human:ann") == {(s, 0): "POSITIVE", (s, 1): "NEUTRAL", (s, 2): "NEGATIVE"}
-    assert {r.label.prompt_hash for r in label_files.of_task(store.folder, "sentiment", "human:ann")} == {
+    assert {r.label.prompt_hash for r in sidecars.labels_of(store.folder, "sentiment", "human:ann")} == {
         SENTIMENT.prompt_hash
     }
 
@@ -292,7 +291,7 @@ def test_sessions_are_scored_with_numbers(
     sit(monkeypatch, "101", "-1", "abc", "85")
     assert main(["annotate", "session_success", "--as", "ann", "--store", str(made.folder)]) == 0
     assert "turn 0, the person" in capsys.readouterr().err
-    (row,) = label_files.of_task(made.folder, "session_success", "human:ann")
+    (row,) = sidecars.labels_of(made.folder, "session_success", "human:ann")
     assert (row.label.value, row.label.number, row.label.turn) == ("85", 85.0, None)
 
 

@@ -15,8 +15,7 @@ from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.labels.run import Summary
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import Selection
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from tests.labels.server import Fault, Server, label, material, serving
 from tests.labels.stores import store_of
 
@@ -91,7 +90,7 @@ def test_everything_is_labelled_or_failed_and_nothing_is_asked_twice(tmp_path: P
     assert all(failure["detail"] for failure in first.failures)
     wrapped = {text for text in labelled if text.rpartition(" ")[0] in ("fence", "thought", "open thought", "sentence")}
     assert (first.unwrapped, first.loosely_parsed) == (len(wrapped), 2)
-    stored = label_files.of_task(store.folder, "sentiment", "openai:m")
+    stored = sidecars.labels_of(store.folder, "sentiment", "openai:m")
     assert {row.label.value for row in stored} == {"POSITIVE"}, "what was thought aloud is no answer"
     assert first.labelled + sum(first.failed.values()) == 2 * 2 * len(kinds)
 

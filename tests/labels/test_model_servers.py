@@ -21,8 +21,7 @@ from agentsignals.labels.run import Summary
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import Selection
 from agentsignals.network import Busy
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from tests.labels.server import Server, label, material, serving
 from tests.labels.stores import store_of
 
@@ -46,7 +45,7 @@ def asked(store: Store, *urls: str, timeout_s: float = 0.5) -> Summary:
 
 def stored(store: Store) -> list[tuple[str, int | None, str, str]]:
     """The labels, without when they were made."""
-    rows = label_files.of_task(store.folder, "sentiment", "openai:m")
+    rows = sidecars.labels_of(store.folder, "sentiment", "openai:m")
     return [(r.session_id, r.label.turn, r.label.value, r.label.labeller) for r in rows]
 
 

@@ -25,8 +25,7 @@ from agentsignals.labels.task import Task, Verdict
 from agentsignals.labels.tasks import task, tasks
 from agentsignals.labels.units import Selection, plain
 from agentsignals.model import Absent
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from tests.labels.server import Server, label, material, section, serving
 from tests.labels.stores import session_id, store_of
 
@@ -127,7 +126,7 @@ def test_each_way_of_asking_is_a_labeller_of_its_own(tmp_path: Path, server: Ser
     summary = judge(store, server, Prompting(label_first=True))
     assert summary.labeller == "openai:tiny+label-first" and summary.calls == 2, "the answers to the other are not its"
     assert summary.prompt_hash == f"{task('sentiment').prompt_hash}+label-first"
-    assert len(label_files.of_task(store.folder, "sentiment", "openai:tiny")) == 2
+    assert len(sidecars.labels_of(store.folder, "sentiment", "openai:tiny")) == 2
     compared = between(store, task("sentiment"), "openai:tiny", "openai:tiny+label-first")
     assert (compared.n, compared.agreement, compared.warnings) == (2, 1.0, [])
 
@@ -137,7 +136,7 @@ def test_the_label_is_what_most_answers_say(tmp_path: Path, server: Server) -> N
     said = iter(["POSITIVE", "NEUTRAL", "NEUTRAL", "NEGATIVE", "POSITIVE", "NEUTRAL"])
     server.answers = lambda _: label(next(said))
     summary = judge(store, server, Prompting(answers=3))
-    (first, *_, last) = label_files.of_task(store.folder, "sentiment", "openai:tiny+answers-3")
+    (first, *_, last) = sidecars.labels_of(store.folder, "sentiment", "openai:tiny+answers-3")
     assert (first.label.value, last.label.value) == ("NEUTRAL", "NEUTRAL"), "the same message has the same answers"
     assert json.loads(first.label.detail or "")["answers"] == {"POSITIVE": 1, "NEUTRAL": 2}
     assert summary.no_verdict == {UNDECIDED: 1} and (summary.labelled, summary.calls) == (2, 6)

@@ -14,8 +14,7 @@ from agentsignals.labels.run import Summary, estimate
 from agentsignals.labels.run import run as judge
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import Selection
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from tests.analysis.stores import store_of
 from tests.build import Part, call, say, session, user
@@ -41,7 +40,7 @@ def run(store: Store, server: Server, selection: Selection | None = None) -> Sum
 
 
 def said(store: Store) -> dict[str, str]:
-    return {r.session_id: r.label.value for r in label_files.of_task(store.folder, "repo_domain", "openai:tiny")}
+    return {r.session_id: r.label.value for r in sidecars.labels_of(store.folder, "repo_domain", "openai:tiny")}
 
 
 def shown(tmp_path: Path, server: Server, *sessions: tuple[Part, ...]) -> str:
@@ -62,7 +61,7 @@ def test_a_repository_is_asked_about_once_and_its_label_is_every_sessions(tmp_pa
     pipeline.measure(store.folder)
     found = rows(Store(store.folder), "SELECT value FROM signals WHERE signal = 'chat.repo_domain' ORDER BY session_id")
     assert [json.loads(value) for (value,) in found[1]] == ["application"] * 3 + ["library"]
-    (row, *_) = label_files.of_task(store.folder, "repo_domain", "openai:tiny")
+    (row, *_) = sidecars.labels_of(store.folder, "repo_domain", "openai:tiny")
     assert json.loads(row.label.detail or "") == {"audience": "developer"}
     assert run(store, server).calls == 0, "what is known is not asked again"
 

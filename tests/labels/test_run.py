@@ -21,8 +21,7 @@ from agentsignals.labels.matching import between
 from agentsignals.labels.run import Summary, estimate
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import Selection
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from tests.golden import SAMPLES
 from tests.labels.server import Server, label, material, section, serving
@@ -62,7 +61,7 @@ def test_labels_land_in_the_store_with_who_and_why(tmp_path: Path, server: Serve
     server.answers = by_words
     summary = judge(store, server)
     assert values(store) == {("0", 0): "NEUTRAL", ("0", 1): "NEGATIVE", ("1", 0): "POSITIVE"}
-    (row,) = [r for r in label_files.of_task(store.folder, "sentiment", "openai:tiny") if r.label.value == "NEGATIVE"]
+    (row,) = [r for r in sidecars.labels_of(store.folder, "sentiment", "openai:tiny") if r.label.value == "NEGATIVE"]
     one = row.label
     assert (one.reason, one.model, one.prompt_hash) == ("because", "tiny", task("sentiment").prompt_hash)
     assert one.created_at is not None
@@ -169,7 +168,7 @@ def test_a_long_session_is_judged_by_notes_and_its_last_part(tmp_path: Path, ser
     assert "request number 11" in section(final, f"part-{n}-of-{n}")
     shown = "".join(material(r) for r in server.requests)
     assert all(f"request number {n}:" in shown for n in range(12)), "every part is read by somebody"
-    found = {r.session_id[-1]: r.label for r in label_files.of_task(store.folder, "session_success", "openai:tiny")}
+    found = {r.session_id[-1]: r.label for r in sidecars.labels_of(store.folder, "session_success", "openai:tiny")}
     assert summary.labelled == 2 and found["0"].number == 70.0
     assert json.loads(found["0"].detail or "")["parts"] == names.count("notes") + 1
     assert "parts" not in json.loads(found["1"].detail or "")
@@ -285,7 +284,7 @@ def test_an_estimate_asks_nothing_and_says_what_is_left_to_ask(tmp_path: Path, s
     found = estimate(store, task("sentiment"), by, Selection(), 8_000)
     assert (found.units, found.calls, found.repeated, found.kept) == (4, 3, 1, 0)
     assert found.cost_usd is not None and found.cost_usd > 0
-    assert not (store.folder / label_files.FOLDER).exists(), "nothing is written either"
+    assert not (store.folder / sidecars.LABELS_FOLDER).exists(), "nothing is written either"
     running.run(store, task("sentiment"), by, Selection(f"session_id = '{session_id(1)}'"), silent)
     found = estimate(store, task("sentiment"), by, Selection(), 8_000)
     assert (found.calls, found.kept) == (2, 1)
@@ -307,7 +306,7 @@ def test_an_estimate_counts_the_notes_of_long_sessions(tmp_path: Path, server: S
 def test_every_run_leaves_what_it_was(tmp_path: Path, server: Server) -> None:
     store = store_of(tmp_path, ["one"])
     judge(store, server)
-    db = sqlite3.connect(store.folder / label_files.FOLDER / answers.NAME)
+    db = sqlite3.connect(store.folder / sidecars.LABELS_FOLDER / answers.NAME)
     ((started, ended, told),) = db.execute("SELECT * FROM runs").fetchall()
     kept = " ".join(str(cell) for row in db.execute("SELECT * FROM answers") for cell in row)
     db.close()
@@ -324,7 +323,7 @@ def test_every_run_leaves_what_it_was(tmp_path: Path, server: Server) -> None:
 
 def test_a_damaged_file_of_answers_is_not_thrown_away(tmp_path: Path, server: Server) -> None:
     store = store_of(tmp_path, ["one"])
-    path = store.folder / label_files.FOLDER / answers.NAME
+    path = store.folder / sidecars.LABELS_FOLDER / answers.NAME
     path.parent.mkdir()
     path.write_bytes(b"no database at all " * 100)
     with pytest.raises(StoreError):

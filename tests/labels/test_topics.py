@@ -23,8 +23,7 @@ from agentsignals.labels.topic_names import name_in
 from agentsignals.labels.topics import NO_TOPIC, Summary, kept_prompts, label_topics
 from agentsignals.model import Absent, Session
 from agentsignals.stats.grouping import dense_groups
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from tests.analysis.stores import store_of
 from tests.build import say, session, user
@@ -113,7 +112,7 @@ def answer(name: str) -> str:
 
 
 def numbers(store: Store) -> dict[tuple[str, int], int]:
-    found = label_files.of_task(store.folder, "topic", "clusters")
+    found = sidecars.labels_of(store.folder, "topic", "clusters")
     return {(r.session_id, r.label.turn or 0): int(r.label.number or 0) for r in found}
 
 
@@ -143,7 +142,7 @@ def test_topics_are_named_by_words_of_their_own(store: Store, method: str) -> No
     summary = label_topics(store, method=method)
     sets = [set(words.split()) for words in THEMES]
     assert summary.topics and all(any(set(topic.words) <= theme for theme in sets) for topic in summary.topics)
-    found = {r.label.number: r.label.value for r in label_files.of_task(store.folder, "topic", "clusters")}
+    found = {r.label.number: r.label.value for r in sidecars.labels_of(store.folder, "topic", "clusters")}
     assert found[0] == ", ".join(summary.topics[0].words) and found[-1] == NO_TOPIC
 
 
@@ -157,7 +156,7 @@ def test_every_prompt_is_in_a_topic_or_in_none_or_left_out_with_its_reason(store
     assert summary.compared + sum(summary.left_out.values()) == summary.prompts
     assert summary.left_out_share == 1 - summary.compared / summary.prompts
     assert [t.n for t in summary.topics] == sorted((t.n for t in summary.topics), reverse=True)
-    (row, *_) = label_files.of_task(store.folder, "topic", "clusters")
+    (row, *_) = sidecars.labels_of(store.folder, "topic", "clusters")
     detail = json.loads(row.label.detail or "")
     assert detail["noise_share"] == round(summary.noise_share, 4) and detail["method"] == method
     assert (detail["compared"], detail["topics"]) == (summary.compared, len(summary.topics))
@@ -172,7 +171,7 @@ def test_the_same_seed_says_the_same_and_another_is_another_version(store: Store
     other = label_topics(store, seed=4, method=method)
     assert other.version != first.version
     assert {
-        json.loads(r.label.detail or "")["seed"] for r in label_files.of_task(store.folder, "topic", "clusters")
+        json.loads(r.label.detail or "")["seed"] for r in sidecars.labels_of(store.folder, "topic", "clusters")
     } == {4}
 
 
@@ -225,7 +224,7 @@ def test_the_method_is_the_same_whatever_is_installed(
 
 def test_the_prompts_in_the_middle_of_a_topic_are_shown(store: Store) -> None:
     summary = label_topics(store)
-    found = {(r.session_id, r.label.turn): r.label for r in label_files.of_task(store.folder, "topic", "clusters")}
+    found = {(r.session_id, r.label.turn): r.label for r in sidecars.labels_of(store.folder, "topic", "clusters")}
     for topic in summary.topics:
         assert len(topic.examples) == len({one.session for one in topic.examples}) == 3
         shown = [found[one.session, one.turn - 1] for one in topic.examples]
@@ -302,7 +301,7 @@ def test_a_model_names_each_topic_once(store: Store, server: Server) -> None:
     assert {t.name for t in summary.topics} == {"Resolving differences between two lines of work"}
     shown = material(server.requests[0])
     assert shown.startswith("Words: ") and shown.count("\n- please could you ") >= 5
-    detail = [json.loads(r.label.detail or "") for r in label_files.of_task(store.folder, "topic", "clusters")]
+    detail = [json.loads(r.label.detail or "") for r in sidecars.labels_of(store.folder, "topic", "clusters")]
     assert {d.get("named_by") for d in detail} == {"openai:tiny", None}, "noise has no name"
     again = named(store, server)
     assert again.naming is not None and (again.naming.kept, again.naming.calls) == (n, 0)
@@ -345,7 +344,7 @@ def test_nothing_that_topics_are_made_of_or_that_a_namer_is_shown_holds_a_secret
     held = store_of(tmp_path / "s", *sessions(said))
     summary = named(held, server)
     asked = [material(request) for request in server.requests]
-    told = [row.label.value for row in label_files.of_task(held.folder, "topic", "clusters")]
+    told = [row.label.value for row in sidecars.labels_of(held.folder, "topic", "clusters")]
     shown = [(topic.words, [one.excerpt for one in topic.examples]) for topic in summary.topics]
     for text in (repr(shown), repr(told), *asked):
         assert not [part for part in hidden if part in text.lower()]

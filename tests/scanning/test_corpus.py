@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.ingest.collection import scanned
+from agentsignals.ingest.collection import scan_repository
 from agentsignals.repositories.scanner import language_of, place_of
 from agentsignals.repositories.scanners import OwnRules, scan_one
 from agentsignals.store import Store
@@ -24,7 +24,7 @@ def git(repo: Path, *words: str) -> str:
 @pytest.mark.slow
 def test_rates_divide_by_the_added_lines_that_git_shows(tmp_path: Path) -> None:
     repo = real("reglint", tmp_path)
-    told = scanned(str(repo), OwnRules(), tmp_path / "store", jobs=1)
+    told = scan_repository(str(repo), OwnRules(), tmp_path / "store", jobs=1)
     assert (told.commits, told.commits_left_out, told.files, told.scanned, told.skipped) == (5, 0, 24, 24, {})
     lines: Counter[str] = Counter()
     for (sha,) in Store(tmp_path / "store").sql("SELECT DISTINCT commit_sha FROM scans").fetchall():

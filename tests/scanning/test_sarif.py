@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.ingest.collection import scanned, with_report
+from agentsignals.ingest.collection import import_sarif, scan_repository
 from agentsignals.repositories.scanners import OwnRules
 from agentsignals.store import Store
 from tests.quick import some
@@ -36,12 +36,12 @@ def report(folder: Path, *results: Any, **run: Any) -> Path:
 def test_each_finding_is_its_lines_writers_and_replaces_the_tools_older_ones(tmp_path: Path) -> None:
     story = story_of_agent_and_human(tmp_path)
     story.publish()
-    scanned(str(story.root), OwnRules(), tmp_path / "store", jobs=1)
+    scan_repository(str(story.root), OwnRules(), tmp_path / "store", jobs=1)
     sarif = report(
         tmp_path, result("listing.py", 5, level="error"), result("file:///build/x/worth.py", 2), result("app.py", 1)
     )
     for _ in range(2):
-        told = with_report(str(story.root), sarif, tmp_path / "store", jobs=1)
+        told = import_sarif(str(story.root), sarif, tmp_path / "store", jobs=1)
     assert (told.findings, told.owners, told.skipped) == (3, {"agent": 1, "human": 1, "unlinked": 1}, {})
     rows = Store(tmp_path / "store").sql(
         "SELECT subject, path, line, change, owner, cwe, severity FROM weaknesses JOIN commits USING (repo, commit_sha)"
@@ -101,4 +101,4 @@ def test_a_report_about_an_older_commit_is_read_against_it(tmp_path: Path) -> No
     story.publish()
     for revision, found in ((sha, 1), (story.git("rev-parse", "HEAD"), 0), ("--help", 0)):
         sarif = report(tmp_path, result("listing.py", 5), versionControlProvenance=[{"revisionId": revision}])
-        assert with_report(str(story.root), sarif, tmp_path / "store", jobs=1).findings == found
+        assert import_sarif(str(story.root), sarif, tmp_path / "store", jobs=1).findings == found

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.ingest.collection import scanned
+from agentsignals.ingest.collection import scan_repository
 from agentsignals.repositories import scanners as own_rules
 from agentsignals.repositories.scan import Scan
 from agentsignals.repositories.scanners import OwnRules
@@ -47,7 +47,7 @@ def story_of_agent_and_human(folder: Path) -> Story:
 
 def scan_of(story: Story, **options: Any) -> Scan:
     story.publish()
-    return scanned(str(story.root), OwnRules(), story.folder / "store", jobs=1, **options)
+    return scan_repository(str(story.root), OwnRules(), story.folder / "store", jobs=1, **options)
 
 
 def rows(story: Story, columns: str, where: str = "true") -> list[tuple[Any, ...]]:
@@ -193,12 +193,16 @@ def test_a_second_run_scans_nothing_new_and_says_so(tmp_path: Path, capsys: pyte
     story = story_of_agent_and_human(tmp_path)
     first = scan_of(story)
     counting = Counting()
-    again = scanned(str(story.root), counting, tmp_path / "store", jobs=1)
+    again = scan_repository(str(story.root), counting, tmp_path / "store", jobs=1)
     assert (first.scanned, first.unchanged, counting.seen, again.scanned, again.unchanged) == (4, False, 0, 0, True)
     assert (again.introduced, again.rates) == (first.introduced, first.rates)
     assert main(["scan", str(story.root), "--store", str(tmp_path / "store"), "--quiet"]) == 0
     assert "nothing new to scan" in capsys.readouterr().out
-    assert scanned(str(story.root), counting, tmp_path / "store", jobs=1, afresh=True).scanned == counting.seen == 4
+    assert (
+        scan_repository(str(story.root), counting, tmp_path / "store", jobs=1, afresh=True).scanned
+        == counting.seen
+        == 4
+    )
 
 
 @pytest.mark.slow
@@ -206,9 +210,9 @@ def test_a_stopped_scan_goes_on_where_it_was(tmp_path: Path) -> None:
     story = story_of_agent_and_human(tmp_path)
     story.publish()
     with pytest.raises(KeyboardInterrupt):
-        scanned(str(story.root), Counting(fails_at=3), tmp_path / "store", jobs=1)
+        scan_repository(str(story.root), Counting(fails_at=3), tmp_path / "store", jobs=1)
     rest = Counting()
-    assert scanned(str(story.root), rest, tmp_path / "store", jobs=1).introduced == 4
+    assert scan_repository(str(story.root), rest, tmp_path / "store", jobs=1).introduced == 4
     assert rest.seen == 1
 
 
@@ -219,7 +223,7 @@ def test_other_rules_mean_another_version_and_a_new_scan(tmp_path: Path, monkeyp
     some = tuple(rule for rule in own_rules.rules() if rule.id == "py-eval")
     monkeypatch.setattr(own_rules, "rules", lambda: some)
     monkeypatch.setattr(own_rules, "rules_for", lambda language: some if language == "python" else ())
-    told = scanned(str(story.root), OwnRules(), tmp_path / "store", jobs=1)
+    told = scan_repository(str(story.root), OwnRules(), tmp_path / "store", jobs=1)
     assert (told.scanned, told.introduced, told.scanner_version.split("-")[0]) == (4, 1, "1")
     assert rows(story, "DISTINCT scanner_version") == [(told.scanner_version,)]
 
@@ -248,14 +252,14 @@ def test_what_a_clone_has_not_is_said_costs_nobody_else_and_is_scanned_once_it_i
     oid = story.git("rev-parse", "HEAD:naming.py")
     content = story.root / ".git/objects" / oid[:2] / oid[2:]
     content.rename(tmp_path / "away")
-    told = scanned(str(story.root), OwnRules(), tmp_path / "store", jobs=1)
+    told = scan_repository(str(story.root), OwnRules(), tmp_path / "store", jobs=1)
     assert set(told.rules) == {"py-eval", "py-shell-true"}
     assert (told.commits, told.commits_left_out, told.scanned) == (2, 1, 2)
     assert main(["scan", str(story.root), "--store", str(tmp_path / "store"), "--quiet"]) == 0
     shown = capsys.readouterr().out
     assert "nothing new to scan" in shown and "none; 1 commits left out" in shown
     (tmp_path / "away").rename(content)
-    last = scanned(str(story.root), OwnRules(), tmp_path / "store", jobs=1)
+    last = scan_repository(str(story.root), OwnRules(), tmp_path / "store", jobs=1)
     assert (last.introduced, last.commits, last.commits_left_out, last.scanned) == (4, 3, 0, 2)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals.ingest.attempts import assemble
+from agentsignals.ingest.attempts import attach_attempts
 from agentsignals.model import Attempt, PatchedFile, Statement, Verification
 from agentsignals.views.session import SessionView
 from tests.build import Part, session, user
@@ -18,19 +18,19 @@ ROOT = "/runs/task-1"
 def ran(*parts: Part, cwd: str | None = "/testbed", **facts: Any) -> SessionView:
     """An attempt whose conversation was collected. `facts` are fields of Attempt."""
     made = session(user("fix it"), *parts, cwd=cwd)
-    found = assemble([made], [_part(facts, session_artifact=made.artifact_id)], {})
+    found = attach_attempts([made], [_part(facts, session_artifact=made.artifact_id)], {})
     return SessionView(found[0])
 
 
 def unseen(**facts: Any) -> SessionView:
     """An attempt of which only the harness tells."""
-    return SessionView(assemble([], [_part(facts)], {})[0])
+    return SessionView(attach_attempts([], [_part(facts)], {})[0])
 
 
 def trial(*attempts: dict[str, Any]) -> list[SessionView]:
     """The attempts of one trial, in order."""
     parts = [_part({"attempt_index": n, **facts}) for n, facts in enumerate(attempts)]
-    return [SessionView(s) for s in assemble([], parts, {})]
+    return [SessionView(s) for s in attach_attempts([], parts, {})]
 
 
 def _part(facts: dict[str, Any], **more: Any) -> Attempt:

@@ -10,8 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from agentsignals.model import Session
-from agentsignals.store import Store
-from agentsignals.store import sidecars as repositories
+from agentsignals.store import Store, sidecars
 from agentsignals.store.tables import CommitRow, FindingRow, LineRow, ScanRow
 from agentsignals.ui.pages.code import FEWEST_TOUCHES, OWNERS
 from agentsignals.ui.server import Server
@@ -59,7 +58,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     for repo, subject in REPOS.items():
         figures = {**TAGS, "added": sum(TAGS.values()), "mode": "vibe", "agent_low": 0.5, "agent_high": 0.9}
         bare = _commit(repo, "c1", subject, relation=None)
-        repositories.write_repositories(folder, repo, "commits", [_commit(repo, "c0", subject, **figures), bare])
+        sidecars.write_repository_rows(folder, repo, "commits", [_commit(repo, "c0", subject, **figures), bare])
         tags = [tag for tag, n in TAGS.items() for _ in range(n)]
         lines = [
             LineRow(
@@ -75,14 +74,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
             )
             for n, tag in enumerate(tags)
         ]
-        repositories.write_repositories(folder, repo, "line_attribution", lines)
-        repositories.write_repositories(
+        sidecars.write_repository_rows(folder, repo, "line_attribution", lines)
+        sidecars.write_repository_rows(
             folder, repo, "weaknesses", [_weakness(repo, owner) for owner in ("agent", "unknown")]
         )
         scan = ScanRow(repo=repo, commit_sha="c0", scanner="rules", scanner_version="1", place="code",
                        files=3, skipped=1,
                        agent_lines=5, shell_lines=1, human_lines=1, unknown_lines=4, nobody_lines=2)  # fmt: skip
-        repositories.write_repositories(folder, repo, "scans", [scan])
+        sidecars.write_repository_rows(folder, repo, "scans", [scan])
     return Store(folder)
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentsignals.model import Label
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.ui.server import Server
 from tests.ui.browser import browsing, needs_browser, overflow_px, serious
@@ -25,10 +24,10 @@ def labelled(store: Store) -> Store:
     for labeller, values in BY.items():
         rows = [_row("fine-1", TASK, labeller, turn, value) for turn, value in enumerate(values)]
         rows += [_row(EVIL_ID, TASK, labeller, 0, values[0])] if labeller != EVIL else []
-        label_files.write(store.folder, TASK, labeller, rows)
+        sidecars.write_labels(store.folder, TASK, labeller, rows)
     for labeller in ("a", "b"):
         events = [_row("fine-1", EVIL, labeller, None, f"kind {labeller}", seq=n) for n in (0, 2)]
-        label_files.write(store.folder, EVIL, labeller, events)
+        sidecars.write_labels(store.folder, EVIL, labeller, events)
     return Store(store.folder)
 
 

@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from agentsignals.store import Store
-from agentsignals.store import fulltext as index
+from agentsignals.store import Store, fulltext
 from agentsignals.ui.pages import sessions as search
 from agentsignals.ui.server import Server
 from tests.analysis.stores import store_of
@@ -93,10 +92,10 @@ def test_of_one_session_all_passages_are_shown(tmp_path: Path) -> None:
 def test_while_the_index_is_made_the_page_says_so_and_asks_again(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(server.readings.folder, tmp_path / "s", ignore=shutil.ignore_patterns(index.FOLDER))
-    may_go_on, make = Event(), index.make
+    shutil.copytree(server.readings.folder, tmp_path / "s", ignore=shutil.ignore_patterns(fulltext.FOLDER))
+    may_go_on, make = Event(), fulltext.build
     monkeypatch.setattr(search, "WAIT_S", 0.01)
-    monkeypatch.setattr(index, "make", lambda *given: (may_go_on.wait(10), make(*given))[1])
+    monkeypatch.setattr(fulltext, "build", lambda *given: (may_go_on.wait(10), make(*given))[1])
     with serving(Store(tmp_path / "s")) as running:
         waiting = page(running, "/search?q=pytest")
         assert "is being made" in waiting and "data-again" in waiting and "at least 0 passages" in waiting
@@ -111,10 +110,10 @@ def test_while_the_index_is_made_the_page_says_so_and_asks_again(
 def test_what_the_index_lacked_comes_into_the_open_page(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(server.readings.folder, tmp_path / "s", ignore=shutil.ignore_patterns(index.FOLDER))
-    may_go_on, make = Event(), index.make
+    shutil.copytree(server.readings.folder, tmp_path / "s", ignore=shutil.ignore_patterns(fulltext.FOLDER))
+    may_go_on, make = Event(), fulltext.build
     monkeypatch.setattr(search, "WAIT_S", 0.01)
-    monkeypatch.setattr(index, "make", lambda *given: (may_go_on.wait(60), make(*given))[1])
+    monkeypatch.setattr(fulltext, "build", lambda *given: (may_go_on.wait(60), make(*given))[1])
     with serving(Store(tmp_path / "s")) as running, browsing() as browser:
         browser.goto(f"{running.url}search?q=pytest")
         assert browser.locator("#come [role=status]", has_text="is being made").count() == 1
@@ -126,7 +125,7 @@ def test_what_the_index_lacked_comes_into_the_open_page(
 
 def test_a_store_that_can_t_be_written_is_searched_all_the_same(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", session(user("hello xylophone"), call("Read", path="a.py")))
-    (store.folder / index.FOLDER).write_text("in the way")
+    (store.folder / fulltext.FOLDER).write_text("in the way")
     with serving(store) as running:
         told = said(running, "/search?q=xylophone")
         assert "1 passage in 1 session" in told and "can’t be written" in told.replace("'", "’")

@@ -16,7 +16,7 @@ from benchmarks.loops import AHEAD, base, judged
 
 from agentsignals.cli import hook, main
 from agentsignals.errors import FormatError
-from agentsignals.ingest import pipeline as tail
+from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from agentsignals.stats.validation import benchmarks as validation
 from agentsignals.stats.validation.benchmarks import Figure, Loops, loops
@@ -262,9 +262,9 @@ def test_a_line_that_is_half_written_and_a_cut_beginning_do_no_harm(
 ) -> None:
     path = written(tmp_path / "t.jsonl", 4, ending='{"type": "assistant", "message": {"role"')
     assert asked(path)
-    monkeypatch.setattr(tail, "TAIL_BYTES", 10)
+    monkeypatch.setattr(pipeline, "TAIL_BYTES", 10)
     path = written(tmp_path / "long.jsonl", 40)
-    made = tail.session_of(path, path.stat().st_size // 2)
+    made = pipeline.session_from_tail(path, path.stat().st_size // 2)
     assert 15 < len(made.tool_calls) < 25, "what lies before the tail was not read"
 
 
@@ -345,4 +345,4 @@ def test_what_is_no_transcript_is_refused(tmp_path: Path, capsys: pytest.Capture
     assert main(["watch", str(tmp_path), "--once"]) != 0
     assert "No transcript" in capsys.readouterr().err
     with pytest.raises(FormatError):
-        tail.session_of(tmp_path / "notes.txt")
+        pipeline.session_from_tail(tmp_path / "notes.txt")

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec import Struct, structs
 
-from agentsignals.model import Roles, decoded
+from agentsignals.model import Roles, decode_roles
 
 _AT = re.compile(r" -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
@@ -175,7 +175,7 @@ def edit_texts(arguments: str, argument_roles: str | None) -> list[EditText]:
         passed = arguments
     if isinstance(passed, str):
         return [EditText(kind="patch", new=passed)] if passed else []
-    return list(_texts(passed, decoded(argument_roles))) if isinstance(passed, dict) else []
+    return list(_texts(passed, decode_roles(argument_roles))) if isinstance(passed, dict) else []
 
 
 def _texts(arguments: dict[str, Any], roles: Roles) -> Iterator[EditText]:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from agentsignals.model import Absent, Attempt, PatchedFile, PatchOp, Verification, paths_of
+from agentsignals.model import Absent, Attempt, PatchedFile, PatchOp, Verification, patched_paths
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _GIT = re.compile(r'diff --git (?:"?a/(.*?)"?) (?:"?b/(.*?)"?)$')
@@ -395,9 +395,9 @@ def localized(patch: Iterable[PatchedFile], gold: Iterable[PatchedFile]) -> Loca
     sources = [f for f in ours if is_source(f.path)]
     if not ours or not theirs:
         return None
-    wanted, touched = paths_of(theirs), paths_of(ours)
-    hit = [f for f in theirs if paths_of([f]) & touched]
-    mine = [f for f in ours if paths_of([f]) & wanted]
+    wanted, touched = patched_paths(theirs), patched_paths(ours)
+    hit = [f for f in theirs if patched_paths([f]) & touched]
+    mine = [f for f in ours if patched_paths([f]) & wanted]
     functions, lines = _functions(mine, hit), _lines(mine, hit)
     return Localization(
         level=_level(bool(hit), functions, lines),

@@ -21,17 +21,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import Bar, json_text
-    from agentsignals.ingest import collection as several
-    from agentsignals.ingest.collection import attributed
+    from agentsignals.ingest import collection
+    from agentsignals.ingest.collection import attribute_repository
 
     how = {"afresh": options.afresh, "jobs": options.jobs, "engine": options.engine}
     if len(options.repositories) == 1:
-        result = attributed(options.repositories[0], options.store, **how)
+        result = attribute_repository(options.repositories[0], options.store, **how)
         print(json_text(result) if options.json else _text(result))
         return 0
     bar = Bar(options.quiet)
     try:
-        _, results = several.attributed_several(options.repositories, options.store, progress=bar, **how)
+        _, results = collection.attribute_repositories(options.repositories, options.store, progress=bar, **how)
     finally:
         bar.close()
     return shown(results, _text, as_json=options.json)

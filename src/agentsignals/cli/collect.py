@@ -42,10 +42,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import Bar, json_text, printable
     from agentsignals.ingest.collection import Filters, collect
-    from agentsignals.ingest.repository_addresses import candidates
+    from agentsignals.ingest.repository_addresses import named_repositories
 
     if options.list:
-        listed = candidates(options.repositories)
+        listed = named_repositories(options.repositories)
         print(json_text(listed) if options.json else "\n".join(printable(c.place) for c in listed))
         return 0
     filters = Filters(

@@ -16,7 +16,7 @@ from agentsignals.questions.compare.gate import Check, Gate
 from agentsignals.questions.compare.pairs import gap_text, weight_text, without_tasks
 from agentsignals.questions.formatting import formatted, signed
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
-from agentsignals.store import files
+from agentsignals.store import disk
 from agentsignals.ui.markdown import escaped, plain_lines, plain_table
 from agentsignals.words.text import visible
 
@@ -37,7 +37,7 @@ def write(path: Path, checked: Gate) -> None:
         "</testsuites>",
     ]
     try:
-        files.replace(path, "\n".join([*lines, ""]).encode())
+        disk.write_atomically(path, "\n".join([*lines, ""]).encode())
     except OSError as problem:
         raise ExportError(f"{path} can't be written: {problem.strerror or problem}.", "Name another file.") from problem
 

@@ -87,11 +87,11 @@ def run(options: argparse.Namespace) -> int:
 def _repositories(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text, printable, table
     from agentsignals.errors import UsageError
-    from agentsignals.ingest.repository_addresses import discovered
+    from agentsignals.ingest.repository_addresses import discover
 
     if not options.names:
         raise UsageError("No repository is named.", "Name a folder of clones, a list, or a saved search result.")
-    data_sets = discovered(options.names)
+    data_sets = discover(options.names)
     if options.json:
         print(json_text(data_sets))
         return 0

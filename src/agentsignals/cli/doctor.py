@@ -16,8 +16,8 @@ from agentsignals import __version__
 from agentsignals.cli.output import MEND, printable
 from agentsignals.errors import AgentSignalsError, StoreError
 from agentsignals.formats import homes, unread_homes
-from agentsignals.ingest.pipeline import Home, homes_here
-from agentsignals.ingest.plan import UnknownFields, drift
+from agentsignals.ingest.pipeline import AgentHome, agent_homes
+from agentsignals.ingest.plan import UnknownFields, unknown_fields_by_version
 from agentsignals.model import prices
 from agentsignals.sources.local import existing_paths
 from agentsignals.store import Store, local_folder
@@ -94,7 +94,7 @@ class Check(Struct):
     `problem`."""
     finding: str = field(name="found")
     advice: str = ""
-    home: Home | None = None
+    home: AgentHome | None = None
     """What an agent's folder or database holds, in figures."""
 
 
@@ -186,7 +186,7 @@ def _added() -> list[Check]:
 
 def _agents() -> list[Check]:
     """Every home of every agent: what is in it, or that it is not there."""
-    here = homes_here()
+    here = agent_homes()
     rows = []
     for name, patterns in homes().items():
         rows += [_home(home) for home in here if home.agent == name and home.is_read]
@@ -201,7 +201,7 @@ def _agents() -> list[Check]:
     return rows
 
 
-def _home(home: Home) -> Check:
+def _home(home: AgentHome) -> Check:
     sessions = ", ".join(
         f"{n:,} sessions" if name == home.agent else f"{n:,} {name}" for name, n in home.sessions.items()
     )
@@ -223,7 +223,7 @@ def _store(folder: str | None) -> list[Check]:
         return [Check("store", "problem", problem.message, problem.hint)]
     try:
         store = Store(place)
-        store.look(thorough=True)
+        store.check_files(thorough=True)
         strays = store.strays()
     except StoreError as problem:
         status = "problem" if place.is_dir() and any(place.iterdir()) else "missing"
@@ -246,7 +246,8 @@ def _store(folder: str | None) -> list[Check]:
     for reason, n in sorted(skipped.items(), key=lambda p: -p[1]):
         rows.append(Check("skipped", "problem", f"{n:,} {reason}", SKIP_ADVICE.get(reason, "")))
     rows += [
-        Check("new fields", "problem", drift_line(unknown), NEW_FIELDS) for unknown in drift(manifest.files.values())
+        Check("new fields", "problem", drift_line(unknown), NEW_FIELDS)
+        for unknown in unknown_fields_by_version(manifest.files.values())
     ]
     errors = {w for shard in manifest.shards.values() for w in shard.internal_errors}
     for what in sorted(errors | {f"{uri}: {entry.error}" for uri, entry in manifest.files.items() if entry.error}):

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from agentsignals.cli.output import printable
 from agentsignals.questions.ranking import Findings, decode_findings, too_few_sessions
-from agentsignals.store import Store
-from agentsignals.store import findings_cache as kept_findings
+from agentsignals.store import Store, findings_cache
 from agentsignals.store.index import contexts, main_context
 
 SENTENCES = 3
@@ -29,18 +28,18 @@ def findings_of(store: Store, jobs: int | None = None) -> Findings:
     its own."""
     context = main_context(store.manifest)
     n = sum(entry.context == context for entry in store.manifest.sessions.values())
-    made = too_few_sessions(n, context) or decode_findings(kept_findings.read(store, context))
+    made = too_few_sessions(n, context) or decode_findings(findings_cache.read(store, context))
     if made is not None:
         return made
-    before, changed = kept_findings.shortly_before(store, context) or (None, 0)
+    before, changed = findings_cache.recent(store, context) or (None, 0)
     made = decode_findings(before)
     if made is not None:
         return replace(made, changed_files=changed)
-    from agentsignals.ingest.engine.local import beside
+    from agentsignals.ingest.engine.local import in_background
     from agentsignals.ingest.pipeline import default_jobs
     from agentsignals.questions import findings
 
-    return findings.findings(store, beside=beside if (jobs or default_jobs()) > 1 else None)
+    return findings.findings(store, beside=in_background if (jobs or default_jobs()) > 1 else None)
 
 
 def last_lines(store: Store, made: Findings, folder: str | None, most: int = SENTENCES, lines: int = LINES) -> str:

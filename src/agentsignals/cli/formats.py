@@ -18,9 +18,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text, printable, table
     from agentsignals.formats import by_name, formats
-    from agentsignals.ingest.maintenance import versions_met
+    from agentsignals.ingest.maintenance import agent_versions
 
-    met = versions_met(options.store)
+    met = agent_versions(options.store)
     chosen = [by_name(options.name)] if options.name else list(formats().values())
     rows = [_described(f, met.get(f.name, {})) for f in chosen]
     if options.json:

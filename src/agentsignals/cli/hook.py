@@ -56,7 +56,7 @@ def run() -> int:
 
 def answer(event: bytes) -> str:
     """The JSON to answer an event with; empty where there is nothing to say."""
-    from agentsignals.ingest.pipeline import session_of
+    from agentsignals.ingest.pipeline import session_from_tail
     from agentsignals.stats.validation.benchmarks import loops
     from agentsignals.views.repeats import standing
 
@@ -64,7 +64,7 @@ def answer(event: bytes) -> str:
     if asked.hook_event_name not in (_BEFORE, *_AFTER):
         return ""
     measured = loops()
-    alarm = standing(session_of(asked.transcript_path), measured.limits)
+    alarm = standing(session_from_tail(asked.transcript_path), measured.limits)
     if alarm is None:
         return ""
     words = f"Is this a loop? {in_words(alarm.kind, alarm.times, alarm.name)}. {_ADVICE} ({measured.in_words})"

@@ -18,10 +18,10 @@ from agentsignals.errors import QueryError, SourceError, StoreError
 from agentsignals.formats import homes
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.pipeline import Summary
-from agentsignals.model.prices import Line
+from agentsignals.model.prices import CostLine
 from agentsignals.sources.local import found_homes
 from agentsignals.store import Store, place
-from agentsignals.store.index import NAME
+from agentsignals.store.index import INDEX_FILE
 
 _UNREAD_LINES = 6
 """Kinds of unread files that are named in words."""
@@ -49,7 +49,7 @@ def _analyze(options: argparse.Namespace) -> int:
 
         settings["exclude"] = exclusions.read_exclusions(options.exclude)
     try:
-        summary, store = pipeline.analyzed(options.sources, options.store, tell=_tell, **settings)
+        summary, store = pipeline.analyze_into(options.sources, options.store, tell=_tell, **settings)
     finally:
         bar.close()
     if options.report:
@@ -278,19 +278,19 @@ def _explain(options: argparse.Namespace) -> int:
     return 0
 
 
-def _bill(lines: list[Line]) -> str:
+def _bill(lines: list[CostLine]) -> str:
     """What a session used and paid, line by line, and what of it adds up to the value."""
-    from agentsignals.model.prices import in_digits, summed
+    from agentsignals.model.prices import exact_digits, total_line
     from agentsignals.questions.formatting import AT_LEAST
 
-    def cells(line: Line, what: str) -> tuple[Any, ...]:
+    def cells(line: CostLine, what: str) -> tuple[Any, ...]:
         bound = AT_LEAST if line.at_least else ""
-        usd = f"{bound}{in_digits(line.usd)}" if line.usd is not None else ""
-        price = in_digits(line.usd_each_million)
+        usd = f"{bound}{exact_digits(line.usd)}" if line.usd is not None else ""
+        price = exact_digits(line.usd_each_million)
         return what, line.whose, line.model, line.kind, line.calls or None, f"{bound}{line.amount}", price, usd
 
     rows = [cells(line, "in the value" if line.counts else "beside") for line in lines]
-    rows.append(cells(summed(lines), "sum"))
+    rows.append(cells(total_line(lines), "sum"))
     return table(("bill", "whose", "model", "kind", "calls", "tokens", "USD a million", "USD"), rows)
 
 
@@ -337,7 +337,7 @@ def _demo(options: argparse.Namespace) -> int:
     sources = demo_corpus.make_corpus(folder / "corpus")
     place_of_it = options.store or folder / "store"
     try:
-        summary, store = pipeline.analyzed([str(sources)], place_of_it, progress=bar)
+        summary, store = pipeline.analyze_into([str(sources)], place_of_it, progress=bar)
     finally:
         bar.close()
     summary.report = str(report.write(store, folder / "report.html").resolve())
@@ -392,7 +392,7 @@ def run_start(options: argparse.Namespace) -> int:
             summary = pipeline.analyze(sorted(there), options.store, progress=bar)
         finally:
             bar.close()
-    store = Store(options.store) if (place(options.store) / NAME).exists() else None
+    store = Store(options.store) if (place(options.store) / INDEX_FILE).exists() else None
     if store is None or not store.manifest.sessions:
         raise SourceError(
             "No session was found on this machine.", f"{_looked_for()} `{_DEMO}` shows what there would be."

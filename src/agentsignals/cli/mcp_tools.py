@@ -304,7 +304,7 @@ class Tools:
 
     def _rows(self, sql: str, most: int, context: str | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
         """The first rows of a query. QueryError where it takes longer than may be waited for."""
-        from agentsignals.store.query import answered, execute, names_of
+        from agentsignals.store.query import column_names, execute, with_connection
 
         late: list[bool] = []
 
@@ -318,13 +318,13 @@ class Tools:
             timer.start()
             try:
                 asked = execute(connection, sql)
-                return names_of(asked), asked.fetchmany(most)
+                return column_names(asked), asked.fetchmany(most)
             finally:
                 timer.cancel()
 
         with self._one_at_a_time:
             try:
-                return answered(self._store(), take, context)
+                return with_connection(self._store(), take, context)
             except QueryError as problem:
                 if not late:
                     raise

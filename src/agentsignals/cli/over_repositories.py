@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agentsignals.ingest.collection import Several
+    from agentsignals.ingest.collection import RepositoryResults
 
 
 def with_engine(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +18,7 @@ def with_engine(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def shown(results: Several[Any], text: Callable[[Any], str], *, as_json: bool) -> int:
+def shown(results: RepositoryResults[Any], text: Callable[[Any], str], *, as_json: bool) -> int:
     """Prints what came of each repository; the exit code is 1 where none was done."""
     from agentsignals.cli.output import json_text, printable
 

@@ -25,10 +25,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text
-    from agentsignals.ingest.collection import receipt
+    from agentsignals.ingest.collection import repository_receipt
     from agentsignals.redaction import without_keys_in
 
-    made = without_keys_in(receipt(options.repository, options.revision, options.store, jobs=options.jobs))
+    made = without_keys_in(repository_receipt(options.repository, options.revision, options.store, jobs=options.jobs))
     print(json_text(made) if options.json else _page(made, options.markdown))
     return 0
 

@@ -26,14 +26,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text
     from agentsignals.errors import UsageError
-    from agentsignals.ingest.collection import rules
+    from agentsignals.ingest.collection import repository_rules
     from agentsignals.redaction import without_keys_in
 
     if options.file and not options.repository:
         raise UsageError(
             "--file is a file of a repository.", "Name the repository, too: `agentsignals rules . --file …`."
         )
-    made = without_keys_in(rules(options.repository, options.store, file=options.file, jobs=options.jobs))
+    made = without_keys_in(repository_rules(options.repository, options.store, file=options.file, jobs=options.jobs))
     print(json_text(made) if options.json else as_text(made, as_markdown=options.markdown))
     return 0
 

@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import Bar, json_text
-    from agentsignals.ingest.collection import scanned, scanned_several, with_report
+    from agentsignals.ingest.collection import import_sarif, scan_repositories, scan_repository
     from agentsignals.repositories.scanners import scanner
 
     if options.sarif is not None:
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError("A scanner and a scanner's report came.", "Give --scanner or --sarif.")
         if len(options.repositories) > 1:
             raise UsageError("A scanner's report is of one repository.", "Name one with --sarif.")
-        taken = with_report(options.repositories[0], Path(options.sarif), options.store, jobs=options.jobs)
+        taken = import_sarif(options.repositories[0], Path(options.sarif), options.store, jobs=options.jobs)
         print(json_text(taken) if options.json else _text_of_report(taken))
         return 0
     chosen = scanner(options.scanner or "rules", options.config)
@@ -47,9 +47,9 @@ def run(options: argparse.Namespace) -> int:
     how = {"afresh": options.afresh, "jobs": options.jobs, "engine": options.engine, "progress": bar}
     try:
         if len(options.repositories) > 1:
-            results = scanned_several(options.repositories, chosen, options.store, **how)
+            results = scan_repositories(options.repositories, chosen, options.store, **how)
         else:
-            summary = scanned(options.repositories[0], chosen, options.store, **how)
+            summary = scan_repository(options.repositories[0], chosen, options.store, **how)
     finally:
         bar.close()
     if len(options.repositories) > 1:

@@ -66,12 +66,14 @@ def _watched(server: Server, options: argparse.Namespace) -> list[str]:
     from agentsignals.cli.output import printable
     from agentsignals.errors import UsageError
     from agentsignals.sources import local
-    from agentsignals.store import files as lock
+    from agentsignals.store import disk
     from agentsignals.ui.live import sources_of
 
     if elsewhere := [spec for spec in options.sources if not local.accepts(spec)]:
         raise UsageError(f"{elsewhere[0]!r} is no file, folder or agent: nothing else is watched.", "`--no-watch`?")
-    if not options.sources and server.readings.folder in lock.elsewhere:  # each change would be sent to where it lies
+    if (
+        not options.sources and server.readings.folder in disk.remote_stores
+    ):  # each change would be sent to where it lies
         return []
     specs, gone = (options.sources, []) if options.sources else sources_of(server.readings.current().store.manifest)
     if gone and not options.quiet:

@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     from agentsignals.errors import UsageError
     from agentsignals.sources.local import deleted_files
     from agentsignals.store import Store
-    from agentsignals.store.index import local_files, only_in
+    from agentsignals.store.index import local_files, sessions_only_in
     from agentsignals.store.query import rows
 
     if options.limit < 0:
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     if len(listed) < total:
         which = "the newest" if behind is None else "those with most"
         print(f"{len(listed):,} of {total:,} sessions, {which}; --limit {total} shows all")
-    deleted = only_in(store.manifest, deleted_files(local_files(store.manifest)))
+    deleted = sessions_only_in(store.manifest, deleted_files(local_files(store.manifest)))
     if deleted:
         print(f"the files of {len(deleted):,} sessions of the store are gone since they were read")
     return 0

@@ -58,7 +58,7 @@ def _team(options: argparse.Namespace) -> tuple[Team, Path]:
     """What was written, or is in the file that is checked. What was written is checked as it lies on the disk."""
     from agentsignals.export import cannot_write
     from agentsignals.export.team import encode, team
-    from agentsignals.store import Store, files
+    from agentsignals.store import Store, disk
     from agentsignals.ui import sharing as team_page
     from agentsignals.ui.sharing import free_path
 
@@ -68,7 +68,7 @@ def _team(options: argparse.Namespace) -> tuple[Team, Path]:
     store = Store(options.store)
     made = team(lambda query: _rows(store, query))
     try:
-        files.replace(path, encode(made) if path.suffix.lower() == ".json" else team_page.document(made))
+        disk.write_atomically(path, encode(made) if path.suffix.lower() == ".json" else team_page.document(made))
     except OSError as problem:
         raise cannot_write(path, problem) from problem
     return team_page.checked(path), path

@@ -61,13 +61,15 @@ def _at_work(specs: list[str]) -> tuple[RawFile, Session]:
     import heapq
 
     from agentsignals.errors import FormatError, SourceError
-    from agentsignals.ingest.pipeline import session_held, session_of
+    from agentsignals.ingest.pipeline import session_from_database, session_from_tail
     from agentsignals.sources import RawFile, open_source, path_of
 
     files = (f for spec in specs for f in open_source(spec) if isinstance(f, RawFile) and f.source == "local")
     for file in heapq.nlargest(_TRIED, files, key=lambda f: f.stamp or 0):
         try:
-            return file, session_held(file) if file.container else session_of(path_of(file.uri), _MOST_BYTES)
+            return file, session_from_database(file) if file.container else session_from_tail(
+                path_of(file.uri), _MOST_BYTES
+            )
         except (FormatError, OSError):
             continue
     raise SourceError(f"No transcript is in {', '.join(specs)}.", "Name a transcript, a folder or an agent.")

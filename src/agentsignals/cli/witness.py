@@ -23,10 +23,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text
-    from agentsignals.ingest.collection import witnessed
+    from agentsignals.ingest.collection import witness_repository
     from agentsignals.redaction import without_keys_in
 
-    result = without_keys_in(witnessed(options.repository, options.store, jobs=options.jobs))
+    result = without_keys_in(witness_repository(options.repository, options.store, jobs=options.jobs))
     print(json_text(result) if options.json else _report(result, options.markdown))
     return 0
 

@@ -33,7 +33,7 @@ from agentsignals.questions.findings import Reader
 from agentsignals.questions.question import Finding
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store
-from agentsignals.store.query import one_select, readable
+from agentsignals.store.query import parse_select, readable
 
 if TYPE_CHECKING:
     from agentsignals.lab.evaluation.audit import Audit, Figures
@@ -355,7 +355,7 @@ def _answer(
     watch = Timer(SECONDS_A_CLAIM, connection.interrupt)
     watch.daemon = True
     try:
-        statements = connection.extract_statements(one_select(connection, sql).sql)
+        statements = connection.extract_statements(parse_select(connection, sql).sql)
         if set(statements[0].named_parameters) != set(arguments):
             return Absent("not_computable", "the names after `$` in the query are not those of `with`")
         watch.start()

@@ -1,8 +1,8 @@
-"""Sessions out of the store again, in formats that others read.
+"""Sessions out of the store, in formats that others read.
 
-To add one: a module with a `WRITER`: a `Writer` (a file a session) or a `WholeWriter` (everything chosen, at once). A
+To add one: a module with a `WRITER`, a `Writer` (a file a session) or a `WholeWriter` (all chosen sessions at once). A
 writer says what its format can't carry, and `export` prints that list. Where `reads_back` names a trace format, reading
-what was written gives the rest unchanged.
+the files gives the rest unchanged.
 """
 
 from __future__ import annotations
@@ -26,15 +26,13 @@ if TYPE_CHECKING:
     from agentsignals.store import Store
 
 
-# What was written for others is read again, every file to its last byte, before anybody may give it away.
-
 _AT_ONCE = 4096
-"""Rows of a table, or lines of a text, that are looked at together; then one by one where something is seen."""
+"""Rows of a table, or lines of a text, that are checked together; one by one where something is found."""
 
 
-def last_look(written: Path, redactor: Redactor) -> None:
-    """Masks what is left of values that were masked elsewhere, and looks again. ExportError where a file holds a key
-    all the same, or such a part: all that was written is deleted.
+def verify_export(written: Path, redactor: Redactor) -> None:
+    """Read everything that was written for others again. Parts of values that were masked elsewhere are masked too.
+    ExportError where a file still holds a secret: all that was written is deleted.
 
     The message names the place and the kind, never the value.
     """
@@ -44,7 +42,7 @@ def last_look(written: Path, redactor: Redactor) -> None:
         try:
             if any(guard.has_part(text) for _, text in _texts(path)):
                 _write_again(path, guard, redactor)
-            refuse(path.name, _texts(path), guard)
+            refuse_secrets(path.name, _texts(path), guard)
         except ExportError:
             for other in files:
                 other.unlink(missing_ok=True)
@@ -52,7 +50,7 @@ def last_look(written: Path, redactor: Redactor) -> None:
 
 
 def _write_again(path: Path, guard: Guard, redactor: Redactor) -> None:
-    """Writes a file without parts of values that were masked elsewhere."""
+    """Rewrite a file without parts of values that were masked elsewhere."""
 
     def mask(text: str, times: int = 1) -> str:
         clean = guard.without_parts(text)
@@ -65,7 +63,7 @@ def _write_again(path: Path, guard: Guard, redactor: Redactor) -> None:
         import pyarrow as pa  # noqa: PLC0415  (loaded when something is written)
         import pyarrow.parquet as pq  # noqa: PLC0415
 
-        from agentsignals.store.copies import masked  # noqa: PLC0415
+        from agentsignals.store.copies import mask_table as masked  # noqa: PLC0415
 
         file = pq.ParquetFile(path)
         with pq.ParquetWriter(draft, file.schema_arrow, compression="zstd") as writer:
@@ -80,8 +78,8 @@ def _write_again(path: Path, guard: Guard, redactor: Redactor) -> None:
     draft.replace(path)
 
 
-def refuse(name: str, texts: Iterable[tuple[str, str]], guard: Guard) -> None:
-    """ExportError where one of the texts of a file, each with its place, holds what must not leave."""
+def refuse_secrets(name: str, texts: Iterable[tuple[str, str]], guard: Guard) -> None:
+    """Raise ExportError where one of the texts of a file, each with its place, holds a secret."""
     for place, text in texts:
         if kind := guard.kind(text):
             raise ExportError(
@@ -91,7 +89,7 @@ def refuse(name: str, texts: Iterable[tuple[str, str]], guard: Guard) -> None:
 
 
 def _texts(path: Path) -> Iterator[tuple[str, str]]:
-    """Every text of a file, with where it stands."""
+    """Yield every text of a file with its place."""
     yield "its name", path.name
     if path.suffix == ".parquet":
         yield from _cells(path)
@@ -123,7 +121,7 @@ def _cells(path: Path) -> Iterator[tuple[str, str]]:
 
 
 class Writer(Struct, frozen=True, kw_only=True):
-    """A format to write. `text` gives a session's file; `loses` is what such a file can't say."""
+    """A format of one file a session. `text` makes the file; `loses` lists what it can't carry."""
 
     name: str
     describes: str
@@ -131,48 +129,47 @@ class Writer(Struct, frozen=True, kw_only=True):
     text: Callable[[Session], str]
     loses: tuple[str, ...]
     reads_back: str = ""
-    """The trace format that its files are of; empty where no format reads them."""
+    """Trace format of its files; empty where no format reads them."""
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """What was asked for beside the format."""
+    """Options beside the format."""
 
     redactor: Redactor | None = None
-    """Masks every text that is written; None leaves them as they are."""
+    """Masks every text that is written; None leaves texts as they are."""
     licence: str | None = None
-    """The identifier under which the data may be used; None when nobody said."""
+    """Identifier of the licence of the data; None when none was named."""
     title: str | None = None
     transcripts: Literal["sts", "found", "none"] = "sts"
     """Conversations in one format; the files as they were found; or none."""
     kind: str = "accepted"
-    """Of training data: what an example is."""
+    """Kind of training examples."""
     without_benchmarks: bool = False
-    """Training data without what is of a known benchmark."""
+    """Leave sessions of known benchmarks out of training data."""
     tick: Callable[[str, int, int | None], None] = lambda stage, done, total: None
 
 
 class WholeWriter(Struct, frozen=True):
-    """A format whose files hold all sessions together. `put` gets the store, the ids chosen, and where to write."""
+    """A format whose files hold all sessions together. `put` gets the store, the chosen ids, and the target."""
 
     name: str
     describes: str
     put: Callable[[Store, list[str], Path, Choice], Exported]
     redacts: bool = False
-    """Texts are masked unless somebody says otherwise: it is made to be given away."""
+    """Mask texts by default: it is made to be given away."""
     loses: tuple[str, ...] = ()
 
     def write(self, store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:
-        """Writes these sessions. What was masked is looked through again: ExportError, and nothing stays, where it
-        holds a secret; ExportError, too, when it can't be written.
-        """
+        """Write these sessions, and check what was masked. ExportError, and nothing stays, where it still holds a
+        secret; ExportError when it can't be written."""
         done = self.put(store, ids, path, choice)
         if choice.redactor is not None:
-            last_look(path, choice.redactor)
+            verify_export(path, choice.redactor)
         return done
 
 
 class Exported(Struct, kw_only=True):
-    """What was written."""
+    """Counts of what was written."""
 
     format: str
     folder: str
@@ -184,9 +181,9 @@ class Exported(Struct, kw_only=True):
     tables: dict[str, int] = field(default_factory=dict)
     """Rows of each table."""
     masked: dict[str, int] | None = None
-    """What was masked, by kind; None when nothing was looked for."""
+    """Masked values by kind; None when nothing was masked."""
     notes: list[str] = field(default_factory=list)
-    """What the person should know of it."""
+    """Remarks for the person."""
 
 
 WRITERS = Registry[Writer | WholeWriter](
@@ -195,22 +192,20 @@ WRITERS = Registry[Writer | WholeWriter](
 
 
 def empty_folder(folder: Path) -> None:
-    """Makes the folder. ExportError when something is in it: no older export is mixed in."""
+    """Make the folder. ExportError when something is in it, so that no older export is mixed in."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise ExportError(f"{folder} is not empty.", "Name a new folder, so that no older export is mixed in.")
 
 
 def cannot_write(folder: Path, problem: OSError) -> ExportError:
-    """The error to raise when the disk refuses."""
+    """Return the error to raise when the disk refuses."""
     return ExportError(f"{folder} can't be written: {problem.strerror or problem}.", "Name another folder with -o.")
 
 
 def write(sessions: Iterator[Session], writer: Writer, folder: Path, redactor: Redactor | None = None) -> Exported:
-    """One file a session into a folder, which must be empty or new. What was masked is looked through again.
-
-    ExportError when it can't be written, and when it would hold a secret all the same: then nothing stays.
-    """
+    """Write one file a session into an empty or new folder, and check what was masked. ExportError when it can't be
+    written, and when it still holds a secret: then nothing stays."""
     done = Exported(format=writer.name, folder=str(folder), loses=list(writer.loses))
     try:
         empty_folder(folder)
@@ -220,7 +215,7 @@ def write(sessions: Iterator[Session], writer: Writer, folder: Path, redactor: R
                 done.without_transcript += 1
                 continue
             text = writer.text(session)
-            name = free_name(session.session_id, writer.suffix, taken, redactor)
+            name = unique_file_name(session.session_id, writer.suffix, taken, redactor)
             (folder / name).write_text(redactor.lines(text) if redactor else text, encoding="utf-8", errors="replace")
             done.files += 1
             done.sessions += 1
@@ -228,19 +223,18 @@ def write(sessions: Iterator[Session], writer: Writer, folder: Path, redactor: R
         raise cannot_write(folder, problem) from problem
     if redactor is not None:
         done.masked = redactor.counts
-        last_look(folder, redactor)
+        verify_export(folder, redactor)
     return done
 
 
 def file_name(session_id: str) -> str:
-    """A session's id as the name of a file: it may hold anything, slashes too."""
+    """Return a session's id as the name of a file: it may hold anything, slashes too."""
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in session_id).lstrip(".")[:120] or "session"
 
 
-def free_name(session_id: str, suffix: str, taken: set[str], redactor: Redactor | None) -> str:
-    """A session's file name that no other has: ids that differ in odd characters, late, or in what is masked of them,
-    would share one.
-    """
+def unique_file_name(session_id: str, suffix: str, taken: set[str], redactor: Redactor | None) -> str:
+    """Return a session's file name that no other has. Ids that differ in odd characters, late, or only in masked parts
+    would share one."""
     stem = file_name(redactor.plain(session_id) if redactor else session_id)
     name = stem + suffix
     if name.lower() in taken:
@@ -249,21 +243,21 @@ def free_name(session_id: str, suffix: str, taken: set[str], redactor: Redactor 
     return name
 
 
-# The card of a data set: what it holds, who may use it, how it was made. The Hub and `datasets` read its head.
+# The card of a data set
 
 UNKNOWN_LICENCE = "unknown"
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
 class Contents(Struct, kw_only=True):
-    """What a data set holds, for its card."""
+    """Contents of a data set, for its card."""
 
     title: str
     licence: str | None
     tables: dict[str, int]
     """Rows of each table that has any."""
     transcripts: int
-    """Files of conversations."""
+    """Number of conversation files."""
     transcript_kind: str
     agents: list[tuple[str, int]]
     """Agents and their sessions."""
@@ -275,13 +269,22 @@ class Contents(Struct, kw_only=True):
     loses: list[str] = field(default_factory=list)
 
 
-def card(contents: Contents) -> str:
-    """The README of the data set's folder."""
-    return f"---\n{_head(contents)}---\n\n{_body(contents)}"
+def dataset_card(contents: Contents) -> str:
+    """Return the README of a data set. The Hub and `datasets` read its head."""
+    rows = contents.tables.get("sessions", 0)
+    tags = ["agent-traces", "coding-agents", "agentsignals", *(["format:agent-traces"] if contents.transcripts else [])]
+    facts = {
+        "pretty_name": contents.title,
+        "license": contents.licence or UNKNOWN_LICENCE,
+        "tags": tags,
+        "size_categories": [size_category(rows)],
+        "configs": card_configs(contents),
+    }
+    return f"---\n{yaml_head(facts)}---\n\n{_body(contents)}"
 
 
-def configs(contents: Contents) -> list[dict[str, Any]]:
-    """What `load_dataset` offers: a configuration a table, the sessions first; transcripts are files, not rows."""
+def card_configs(contents: Contents) -> list[dict[str, Any]]:
+    """Return the configurations of `load_dataset`: one a table, the sessions first."""
     names = sorted(contents.tables, key=lambda n: (n != "sessions", n))
     return [
         {"config_name": n, "data_files": [{"split": "train", "path": f"data/{n}.parquet"}]}
@@ -290,31 +293,18 @@ def configs(contents: Contents) -> list[dict[str, Any]]:
     ]
 
 
-def _head(contents: Contents) -> str:
-    rows = contents.tables.get("sessions", 0)
-    tags = ["agent-traces", "coding-agents", "agentsignals", *(["format:agent-traces"] if contents.transcripts else [])]
-    facts = {
-        "pretty_name": contents.title,
-        "license": contents.licence or UNKNOWN_LICENCE,
-        "tags": tags,
-        "size_categories": [size(rows)],
-        "configs": configs(contents),
-    }
-    return head(facts)
-
-
-def size(rows: int) -> str:
-    """How many rows there are, in the Hub's words."""
+def size_category(rows: int) -> str:
+    """Return the number of rows in the Hub's words."""
     return next((name for limit, name in _SIZES if rows < limit), "1M<n<10M")
 
 
-def head(facts: dict[str, Any]) -> str:
-    """Facts as YAML, for the card's head."""
+def yaml_head(facts: dict[str, Any]) -> str:
+    """Return facts as YAML for the card's head."""
     return "".join(_yaml(name, value) for name, value in facts.items())
 
 
 def _yaml(name: str, value: Any) -> str:
-    """A key and its value; values as JSON, which YAML reads as its own, so that no word of theirs is read as more."""
+    """A key and its value as JSON, which is valid YAML and can't be misread."""
     if isinstance(value, list):
         return f"{name}:\n" + "".join(f"- {json.dumps(v)}\n" for v in value)
     return f"{name}: {json.dumps(value)}\n"
@@ -323,22 +313,22 @@ def _yaml(name: str, value: Any) -> str:
 def _body(contents: Contents) -> str:
     return "\n".join(
         [
-            f"# {plain(contents.title)}",
+            f"# {one_line(contents.title)}",
             "",
             "Sessions of coding agents with what was measured in them, made by agentsignals "
             f"{version('agentsignals')}.",
             "",
             "## What is in it",
             "",
-            *in_rows(("table", "rows"), sorted(contents.tables.items())),
+            *markdown_table(("table", "rows"), sorted(contents.tables.items())),
             "",
             *_transcripts(contents),
             "",
-            *in_rows(("agent", "sessions"), contents.agents),
+            *markdown_table(("agent", "sessions"), contents.agents),
             "",
-            *in_rows(("model", "sessions"), contents.models),
+            *markdown_table(("model", "sessions"), contents.models),
             "",
-            *in_rows(("format as found", "sessions"), contents.formats),
+            *markdown_table(("format as found", "sessions"), contents.formats),
             "",
             "## Loading it",
             "",
@@ -351,21 +341,29 @@ def _body(contents: Contents) -> str:
             "Times are UTC. Main figures of a session are of its main thread; subagents stand beside, in columns of",
             "their own. A value that is missing has a row in `signals` whose `absent` says why; it is never 0.",
             "",
-            *closing(contents.licence, contents.sources, contents.masked),
+            *card_closing(contents.licence, contents.sources, contents.masked),
         ]
     )
 
 
-def closing(licence: str | None, sources: list[str], masked: dict[str, int] | None) -> list[str]:
-    """How every card ends."""
-    return ["## Licence", "", *_licence(licence, sources), "", "## What was masked", "", *_masked(masked), ""]
+def card_closing(licence: str | None, sources: list[str], masked: dict[str, int] | None) -> list[str]:
+    """Return the end of every card: licence and masking."""
+    lines = (
+        [f"`{one_line(licence)}`, as whoever made this data set says."]
+        if licence
+        else ["Not stated. Without a licence nobody but their authors may pass these texts on."]
+    )
+    if sources:
+        lines += ["", "Sessions were taken from data sets that have licences of their own:", ""]
+        lines += [f"- `{one_line(s)}`" for s in sources]
+    return ["## Licence", "", *lines, "", "## What was masked", "", *_masked(masked), ""]
 
 
 def sources_of(store: Store, ids: Collection[str]) -> list[str]:
-    """The published data sets that sessions came from."""
-    families = {store.manifest.sessions[i].family for i in ids}
+    """Return the published data sets that sessions came from."""
+    groups = {store.manifest.sessions[i].group for i in ids}
     files = store.manifest.files.values()
-    return sorted({e.spec for e in files if e.family in families and e.spec.startswith("hub:")})
+    return sorted({e.spec for e in files if e.group in groups and e.spec.startswith("hub:")})
 
 
 def _transcripts(contents: Contents) -> list[str]:
@@ -376,21 +374,7 @@ def _transcripts(contents: Contents) -> list[str]:
     return [*lines, "", "They can't say:", "", *(f"- {loss}" for loss in contents.loses)] if contents.loses else lines
 
 
-def _licence(licence: str | None, sources: list[str]) -> list[str]:
-    """Who may use it. `sources`: data sets that the sessions came from."""
-    lines = (
-        [f"`{plain(licence)}`, as whoever made this data set says."]
-        if licence
-        else ["Not stated. Without a licence nobody but their authors may pass these texts on."]
-    )
-    if sources:
-        lines += ["", "Sessions were taken from data sets that have licences of their own:", ""]
-        lines += [f"- `{plain(s)}`" for s in sources]
-    return lines
-
-
 def _masked(masked: dict[str, int] | None) -> list[str]:
-    """What was masked, by kind; None where nothing was looked for."""
     if masked is None:
         return ["Nothing: texts stand as they were found."]
     method = "Keys, passwords, mail addresses and names in home folders were looked for by their shapes, in every text."
@@ -401,17 +385,17 @@ def _masked(masked: dict[str, int] | None) -> list[str]:
         "A secret that looks like prose passes. Users, mail addresses, telephones and addresses of machines have",
         "pseudonyms: the same for the same in all that the exporting machine gives away. Others have a word a kind.",
         "",
-        *in_rows(("kind", "times"), sorted(masked.items())),
+        *markdown_table(("kind", "times"), sorted(masked.items())),
     ]
 
 
-def in_rows(names: tuple[str, str], rows: Iterable[tuple[str, int]]) -> list[str]:
-    """Counts as a table of two columns."""
-    lines = [f"| {plain(str(name))} | {n:,} |" for name, n in rows]
+def markdown_table(names: tuple[str, str], rows: Iterable[tuple[str, int]]) -> list[str]:
+    """Return counts as a table of two columns."""
+    lines = [f"| {one_line(str(name))} | {n:,} |" for name, n in rows]
     return [f"| {names[0]} | {names[1]} |", "| --- | ---: |", *lines]
 
 
-def plain(text: str) -> str:
-    """A word of a trace as words: no markup, no line of its own."""
+def one_line(text: str) -> str:
+    """Return a text of a trace without markup and line breaks."""
     flat = " ".join(text.split())[:200]
     return "".join(f"\\{c}" if c in "\\`*_[]<>|#" else c for c in flat if c.isprintable())

@@ -15,12 +15,11 @@ import msgspec
 
 from agentsignals.errors import ExportError
 from agentsignals.export import Choice, Exported, WholeWriter, cannot_write, empty_folder
-from agentsignals.store import Store
-from agentsignals.store import sidecars as repositories
+from agentsignals.store import Store, sidecars
 
 VERSION = "0.1.0"
 NAMESPACE = uuid.UUID("6f3a1d52-9b7e-5c0e-8d1f-2a4b6c8e0f13")
-"""Of the records' ids: the same commit has the same one in every export."""
+"""Namespace of the records' ids: a commit has the same id in every export."""
 _OWNERS = {
     "agent_exact": "ai", "agent_ws": "ai", "agent_shell": "ai", "agent_other_session": "ai",
     "human_observed": "human", "unknown": "unknown",
@@ -36,8 +35,8 @@ LEFT JOIN sessions s USING (session_id) WHERE l.repo = $repo ORDER BY l.commit_s
 
 
 def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exported:
-    """One `traces.jsonl` a repository, a record a commit that one of these sessions has a part in. ExportError where no
-    repository was attributed."""
+    """Write one `traces.jsonl` a repository, a record for each commit that one of these sessions has a part in.
+    ExportError where no repository was attributed."""
     from agentsignals.store.query import ask, connect  # noqa: PLC0415  (DuckDB is loaded when something is written)
 
     connection = connect(store)
@@ -59,7 +58,7 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exporte
                 if row["commit_sha"] in wanted:
                     by_commit[row["commit_sha"]].append(row)
             records = [_record(repo, commit, by_commit[sha], mask) for sha, commit in wanted.items()]
-            place = folder / repositories.folder_of(folder, repo).name if len(commits) > 1 else folder
+            place = folder / sidecars.repository_folder(folder, repo).name if len(commits) > 1 else folder
             place.mkdir(exist_ok=True)
             (place / "traces.jsonl").write_bytes(b"".join(msgspec.json.encode(r) + b"\n" for r in records))
             done.files += 1

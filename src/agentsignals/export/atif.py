@@ -13,18 +13,17 @@ from agentsignals.export.messages import (
     LOSES,
     RESPELT,
     Call,
-    Move,
+    Message,
     arguments,
+    carried_call,
+    carried_session,
     conversation,
-    iso,
-    of_call,
-    of_session,
+    iso_time,
     prompt_tokens,
-    threads,
+    subagent_threads,
     without_nones,
 )
-from agentsignals.model import MAIN, Session, Step
-from agentsignals.model import round_trip as carried
+from agentsignals.model import MAIN, Session, Step, round_trip
 from agentsignals.model.prices import USD_DIGITS
 from agentsignals.model.round_trip import OfStep, OfTurn
 from agentsignals.views.usage import is_lower_bound
@@ -33,7 +32,7 @@ VERSION = "ATIF-v1.7"
 
 
 def text(session: Session) -> str:
-    """The trajectory as JSON; subagents' own conversations are embedded."""
+    """Return the trajectory as JSON; subagents' conversations are embedded."""
     return json.dumps(_trajectory(session, MAIN, session.session_id), ensure_ascii=False, indent=1)
 
 
@@ -57,40 +56,43 @@ def _trajectory(session: Session, thread: str, trajectory_id: str) -> dict[str, 
         "final_metrics": without_nones(_totals(thread_steps, is_bound)) or None,
     }
     if thread == MAIN:
-        others = threads(session)
+        others = subagent_threads(session)
         trajectory["subagent_trajectories"] = [_trajectory(session, t, t) for t in others] or None
         whole = [*talk, *(move for t in others for move in conversation(session, t))]
-        trajectory["extra"] = _extra(of_session(session, whole))
+        trajectory["extra"] = _extra(carried_session(session, whole))
     return without_nones(trajectory)
 
 
-def _step(n: int, move: Move, session: Session, is_bound: bool) -> dict[str, Any]:
+def _step(n: int, move: Message, session: Session, is_bound: bool) -> dict[str, Any]:
     if move.role != "agent":
-        words = {"step_id": n, "timestamp": iso(move.at), "source": move.role, "message": move.text}
+        words = {"step_id": n, "timestamp": iso_time(move.at), "source": move.role, "message": move.text}
         return without_nones({**words, "extra": _extra_of(move)})
     step = move.step
+    results = [{"source_call_id": c.id, "content": c.result.text or ""} for c in move.calls if c.result is not None]
     return without_nones(
         {
             "step_id": n,
-            "timestamp": iso(move.at),
+            "timestamp": iso_time(move.at),
             "source": "agent",
             "model_name": step.model if step is not None and step.model != session.model else None,
             "message": move.text,
             "reasoning_content": move.thought,
             "tool_calls": [_call(c) for c in move.calls] or None,
-            "observation": _observation(move.calls),
+            "observation": ({"results": results} if results else None),
             "metrics": (without_nones(_metrics(step, is_bound)) or None) if step is not None else None,
             "llm_call_count": 0 if step is None and not move.thinking else None,
-            "extra": _extra(carried.of(step, OfStep) | _mark(step, is_bound)) if step is not None else None,
+            "extra": _extra(round_trip.carried_facts(step, OfStep) | _mark(step, is_bound))
+            if step is not None
+            else None,
         }
     )
 
 
-def _extra_of(move: Move) -> dict[str, Any] | None:
+def _extra_of(move: Message) -> dict[str, Any] | None:
     if move.turn is not None:
-        return _extra(carried.of(move.turn, OfTurn))
+        return _extra(round_trip.carried_facts(move.turn, OfTurn))
     managed = {"context_management": {"type": "compaction"}} if "compaction" in move.first else {}
-    return managed | _extra(carried.of_event(move.events[0]))
+    return managed | _extra(round_trip.carried_event(move.events[0]))
 
 
 def _extra(facts: object) -> dict[str, Any]:
@@ -99,12 +101,7 @@ def _extra(facts: object) -> dict[str, Any]:
 
 def _call(exchange: Call) -> dict[str, Any]:
     called = {"tool_call_id": exchange.id, "function_name": exchange.call.name, "arguments": arguments(exchange.call)}
-    return without_nones({**called, "extra": _extra(of_call(exchange))})
-
-
-def _observation(calls: list[Call]) -> dict[str, Any] | None:
-    results = [{"source_call_id": c.id, "content": c.result.text or ""} for c in calls if c.result is not None]
-    return {"results": results} if results else None
+    return without_nones({**called, "extra": _extra(carried_call(exchange))})
 
 
 def _mark(step: Step, is_bound: bool) -> dict[str, bool]:

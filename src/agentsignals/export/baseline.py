@@ -1,4 +1,4 @@
-"""What many sessions are like, as numbers that name nobody: for `report --baseline` of somebody else."""
+"""Aggregate numbers of many sessions that name nobody, for `report --baseline` of somebody else."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals.errors import ExportError
-from agentsignals.export import Choice, Exported, WholeWriter, cannot_write, refuse
+from agentsignals.export import Choice, Exported, WholeWriter, cannot_write, refuse_secrets
 from agentsignals.questions.baseline import FEWEST, QUERY, baseline_of, encode
 from agentsignals.questions.question import Inputs, Versions
 from agentsignals.questions.sql import with_place
 from agentsignals.redaction.guard import Guard
-from agentsignals.store import Store, files
+from agentsignals.store import Store, disk
 from agentsignals.store.index import SCHEMA_VERSION
 
 
 def write(store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:
-    """The baseline of these sessions as one JSON file: of people's sessions, or of attempts when there is nothing else.
-
-    ExportError where that are too few, or `path` can't be written.
-    """
+    """Write the baseline of these sessions as one JSON file: of people's sessions, or of attempts when there are no
+    others. ExportError where there are too few, or `path` can't be written."""
     from agentsignals.store import query as asking  # noqa: PLC0415  (DuckDB is loaded when something is written)
 
     entries = store.manifest.sessions
@@ -36,35 +34,32 @@ def write(store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:
         def take(connection: asking.Connection, query: str = query) -> tuple[list[str], list[tuple[Any, ...]]]:
             connection.hold("sessions", with_place())
             asked = asking.execute(connection, query)
-            return asking.names_of(asked), asked.fetchall()
+            return asking.column_names(asked), asked.fetchall()
 
-        columns, values = asking.answered(store, take, context, connections)
+        columns, values = asking.with_connection(store, take, context, connections)
         measured = (dict(zip(columns, row, strict=True)) for row in values)
         tables[name] = [row for row in measured if row["session_id"] in wanted]
     made = baseline_of(Inputs(rows=tables, versions=Versions(SCHEMA_VERSION)), context)
     encoded = encode(made)
-    refuse(path.name, [("whole", encoded.decode())], Guard())
+    refuse_secrets(path.name, [("whole", encoded.decode())], Guard())
     try:
-        files.replace(path, encoded)
+        disk.write_atomically(path, encoded)
     except OSError as problem:
         raise cannot_write(path, problem) from problem
     counted = {"measures": len(made.measures), "turns with labels": len(made.negative_by_turn)}
+    # What the person should know.
+    others = len(ids) - len(wanted)
+    notes = ["it holds counts, means and quantiles, of no fewer than five: no text, id, path or name"]
+    if others:
+        notes.append(f"{others:,} attempts of eval runs are left out: --where \"context = 'eval'\" gives theirs")
     return Exported(
         format="baseline",
         folder=str(path),
         files=1,
         sessions=len(wanted),
         tables=counted,
-        notes=_notes(len(ids) - len(wanted)),
+        notes=notes,
     )
-
-
-def _notes(others: int) -> list[str]:
-    """What the person should know."""
-    notes = ["it holds counts, means and quantiles, of no fewer than five: no text, id, path or name"]
-    if others:
-        notes.append(f"{others:,} attempts of eval runs are left out: --where \"context = 'eval'\" gives theirs")
-    return notes
 
 
 WRITER = WholeWriter(

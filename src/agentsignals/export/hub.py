@@ -1,8 +1,7 @@
-"""A data set's folder as the Hub takes it: a card, the store's tables, the conversations. Nothing is uploaded."""
+"""A data set's folder for the Hub: a card, the store's tables, the conversations. Nothing is uploaded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,18 @@ from agentsignals.export import (
     Exported,
     WholeWriter,
     cannot_write,
-    card,
+    dataset_card,
     empty_folder,
     file_name,
-    free_name,
     sources_of,
+    unique_file_name,
 )
 from agentsignals.export.sts import WRITER as STS
+from agentsignals.ingest.plan import artifact_of
 from agentsignals.redaction import Redactor
-from agentsignals.sources import RawFile, Unreadable, read
+from agentsignals.sources import Unreadable, read
 from agentsignals.store import Store, artifact_id
-from agentsignals.store.index import FileEntry
+from agentsignals.store.index import ArtifactEntry
 
 _TITLE = "Coding agent sessions"
 _LOOKED_AT = 64 * 1024
@@ -32,7 +32,7 @@ _LOOKED_AT = 64 * 1024
 
 
 def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exported:
-    """The folder: README.md, data/*.parquet, transcripts/*."""
+    """Write README.md, data/*.parquet and transcripts/*."""
     done = Exported(format="hub", folder=str(folder), sessions=len(ids))
     originals = _files_of(store, set(ids)) if choice.transcripts == "found" else {}
     try:
@@ -43,7 +43,22 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exporte
         elif choice.transcripts == "found":
             _as_found(originals, folder / "transcripts", choice, done)
         n_transcripts = done.files - len(done.tables)
-        card_text = _card(store, ids, choice, done, n_transcripts)
+        counted = _counted(store, ids)
+        redactor = choice.redactor
+        contents = Contents(
+            title=choice.title or _TITLE,
+            licence=choice.licence,
+            tables=done.tables,
+            transcripts=n_transcripts,
+            transcript_kind=choice.transcripts,
+            agents=counted["agent"],
+            models=counted["model"],
+            formats=counted["format"],
+            sources=sources_of(store, ids),
+            masked=redactor.counts if redactor else None,
+            loses=done.loses,
+        )
+        card_text = dataset_card(contents)
         (folder / "README.md").write_text(
             choice.redactor.plain(card_text) if choice.redactor else card_text, "utf-8", "replace"
         )
@@ -62,7 +77,7 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exporte
 
 
 def _tables(store: Store, ids: list[str], folder: Path, choice: Choice, done: Exported) -> None:
-    """The tables that have rows: an empty one would be a configuration that can't be loaded."""
+    """Write the tables that have rows: an empty one would be a configuration that can't be loaded."""
     from agentsignals.store.copies import write_tables  # noqa: PLC0415  (pyarrow is loaded when something is written)
 
     folder.mkdir()
@@ -84,17 +99,17 @@ def _as_sts(store: Store, ids: list[str], folder: Path, choice: Choice, done: Ex
             done.without_transcript += 1
             continue
         text = STS.text(session)
-        name = free_name(session.session_id, STS.suffix, taken, choice.redactor)
+        name = unique_file_name(session.session_id, STS.suffix, taken, choice.redactor)
         _put(folder / name, text, choice.redactor)
         done.files += 1
 
 
-def _files_of(store: Store, ids: set[str]) -> dict[str, FileEntry]:
-    """The files that the sessions were read from. ExportError when they hold others too."""
-    families = {e.family for i, e in store.manifest.sessions.items() if i in ids}
-    others = {e.family for i, e in store.manifest.sessions.items() if i not in ids}
-    wanted = {u: e for u, e in sorted(store.manifest.files.items()) if e.format and e.family in families}
-    shared = [u for u, e in wanted.items() if e.family in others]
+def _files_of(store: Store, ids: set[str]) -> dict[str, ArtifactEntry]:
+    """Files that the sessions were read from. ExportError when they hold other sessions too."""
+    groups = {e.group for i, e in store.manifest.sessions.items() if i in ids}
+    others = {e.group for i, e in store.manifest.sessions.items() if i not in ids}
+    wanted = {u: e for u, e in sorted(store.manifest.files.items()) if e.format and e.group in groups}
+    shared = [u for u, e in wanted.items() if e.group in others]
     if shared:
         raise ExportError(
             f"{len(shared):,} files hold sessions that were not chosen too.",
@@ -103,11 +118,12 @@ def _files_of(store: Store, ids: set[str]) -> dict[str, FileEntry]:
     return wanted
 
 
-def _as_found(wanted: dict[str, FileEntry], folder: Path, choice: Choice, done: Exported) -> None:
+def _as_found(wanted: dict[str, ArtifactEntry], folder: Path, choice: Choice, done: Exported) -> None:
     folder.mkdir()
     lost: dict[str, int] = {}
-    for n, (uri, data) in enumerate(_contents(wanted)):
+    for n, (uri, entry) in enumerate(wanted.items()):
         choice.tick("writing transcripts", n, len(wanted))
+        data = next(iter(read([artifact_of(uri, entry).file])))
         if isinstance(data, Unreadable):
             lost[data.reason] = lost.get(data.reason, 0) + 1
             continue
@@ -125,43 +141,8 @@ def _as_found(wanted: dict[str, FileEntry], folder: Path, choice: Choice, done: 
     done.notes += [f"{count:,} files left out: {reason}" for reason, count in sorted(lost.items())]
 
 
-def _contents(wanted: dict[str, FileEntry]) -> Iterator[tuple[str, bytes | Unreadable]]:
-    for uri, e in wanted.items():
-        file = RawFile(
-            uri=uri,
-            source=e.source,
-            spec=e.spec,
-            bytes=e.bytes,
-            stamp=e.stamp,
-            container=e.container,
-            key=e.key,
-            session_hint=e.session_hint,
-            repo_hint=e.repo_hint,
-        )
-        yield uri, next(iter(read([file])))
-
-
 def _put(path: Path, text: str, redactor: Redactor | None) -> None:
     path.write_text(redactor.lines(text) if redactor else text, encoding="utf-8", errors="replace")
-
-
-def _card(store: Store, ids: list[str], choice: Choice, done: Exported, transcripts: int) -> str:
-    counted = _counted(store, ids)
-    redactor = choice.redactor
-    contents = Contents(
-        title=choice.title or _TITLE,
-        licence=choice.licence,
-        tables=done.tables,
-        transcripts=transcripts,
-        transcript_kind=choice.transcripts,
-        agents=counted["agent"],
-        models=counted["model"],
-        formats=counted["format"],
-        sources=sources_of(store, ids),
-        masked=redactor.counts if redactor else None,
-        loses=done.loses,
-    )
-    return card(contents)
 
 
 def _counted(store: Store, ids: list[str]) -> dict[str, list[tuple[str, int]]]:
@@ -170,7 +151,7 @@ def _counted(store: Store, ids: list[str]) -> dict[str, list[tuple[str, int]]]:
 
     chosen = set(ids)
     tallies: dict[str, dict[str, int]] = {"agent": {}, "model": {}, "format": {}}
-    for shard in store.whole("sessions"):
+    for shard in store.readable_shards("sessions"):
         rows: list[dict[str, Any]] = read_header(store.folder, shard, ["session_id", *tallies])
         for row in (r for r in rows if r["session_id"] in chosen):
             for name, counts in tallies.items():

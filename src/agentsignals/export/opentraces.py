@@ -13,17 +13,16 @@ from agentsignals.export.messages import (
     NO_BOUNDS,
     RESPELT,
     Call,
-    Move,
+    Message,
     arguments,
+    carried_call,
+    carried_session,
     conversation,
-    iso,
-    of_call,
-    of_session,
-    threads,
+    iso_time,
+    subagent_threads,
     without_nones,
 )
-from agentsignals.model import MAIN, Session, Step
-from agentsignals.model import round_trip as carried
+from agentsignals.model import MAIN, Session, round_trip
 from agentsignals.model.round_trip import OfStep, OfTurn
 from agentsignals.views.usage import usage_totals
 
@@ -32,25 +31,23 @@ _STATES = {"submitted": "goal_reached", "exit_cost": "interrupted", "exit_contex
 
 
 def text(session: Session) -> str:
-    """The record as one line of JSON, with its content hash."""
-    record = _record(session)
-    canonical = json.dumps({k: v for k, v in record.items() if k != "trace_id"}, sort_keys=True, ensure_ascii=False)
-    record["content_hash"] = hashlib.sha256(canonical.encode("utf-8", "replace")).hexdigest()
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"  # as most agents log their arguments
-
-
-def _record(session: Session) -> dict[str, Any]:
-    whole = [(m, thread) for thread in (MAIN, *threads(session)) for m in conversation(session, thread)]
+    """Return the record as one line of JSON, with its content hash."""
+    whole = [(m, thread) for thread in (MAIN, *subagent_threads(session)) for m in conversation(session, thread)]
     steps = [_step(m, thread) | {"step_index": n} for n, (m, thread) in enumerate(whole)]
     first = session.turns[0].text if session.turns else None
     attempt = session.attempt
-    return without_nones(
+    main_steps = [s for s in session.steps if s.thread == MAIN]
+    took = None
+    if session.started_at is not None and session.ended_at is not None:
+        took = (session.ended_at - session.started_at) / 1_000_000
+    used = usage_totals(session.steps)
+    record = without_nones(
         {
             "schema_version": VERSION,
             "trace_id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"agentsignals:{session.session_id}")),
             "session_id": session.session_id,
-            "timestamp_start": iso(session.started_at),
-            "timestamp_end": iso(session.ended_at),
+            "timestamp_start": iso_time(session.started_at),
+            "timestamp_end": iso_time(session.ended_at),
             "execution_context": "devtime" if attempt is None else "runtime",
             "task": without_nones(
                 {"description": first, "source": "user_prompt" if first else None, "repository": session.repo}
@@ -61,23 +58,36 @@ def _record(session: Session) -> dict[str, Any]:
             "environment": _environment(session),
             "steps": steps,
             "outcome": _outcome(session),
-            "metrics": _metrics(session),
+            "metrics": without_nones(
+                {
+                    "total_steps": len(main_steps),
+                    "total_input_tokens": used.input_tokens or 0,
+                    "total_output_tokens": used.output_tokens or 0,
+                    "total_cache_read_tokens": used.cache_read_tokens or 0,
+                    "total_cache_creation_tokens": used.cache_write_tokens or 0,
+                    "total_duration_s": took,
+                    "estimated_cost_usd": used.cost_usd if session.steps else None,
+                }
+            ),
             "attribution": _attribution(session),
             "metadata": without_nones({"format": session.format, "cwd": session.cwd})
             | {"agentsignals": _carried(session, [move for move, _ in whole])},
         }
     )
+    canonical = json.dumps({k: v for k, v in record.items() if k != "trace_id"}, sort_keys=True, ensure_ascii=False)
+    record["content_hash"] = hashlib.sha256(canonical.encode("utf-8", "replace")).hexdigest()
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"  # as most agents log their arguments
 
 
-def _carried(session: Session, whole: list[Move]) -> dict[str, Any]:
-    """What the schema has no field for, where it lets a producer add: at the end, by the number of the step."""
+def _carried(session: Session, whole: list[Message]) -> dict[str, Any]:
+    """Facts that the schema has no field for, by the number of the step."""
     numbered = list(enumerate(whole))
     return {
-        "session": of_session(session, whole),
-        "turns": {str(n): carried.of(m.turn, OfTurn) for n, m in numbered if m.turn is not None},
-        "steps": {str(n): carried.of(m.step, OfStep) for n, m in numbered if m.step is not None},
-        "calls": {f"{n}:{c.id}": of_call(c) for n, m in numbered for c in m.calls},
-        "events": {str(n): carried.of_event(m.events[0]) for n, m in numbered if m.role == "system"},
+        "session": carried_session(session, whole),
+        "turns": {str(n): round_trip.carried_facts(m.turn, OfTurn) for n, m in numbered if m.turn is not None},
+        "steps": {str(n): round_trip.carried_facts(m.step, OfStep) for n, m in numbered if m.step is not None},
+        "calls": {f"{n}:{c.id}": carried_call(c) for n, m in numbered for c in m.calls},
+        "events": {str(n): round_trip.carried_event(m.events[0]) for n, m in numbered if m.role == "system"},
     }
 
 
@@ -87,8 +97,9 @@ def _environment(session: Session) -> dict[str, Any]:
     return {"vcs": {"type": "git", "branch": session.branch}}
 
 
-def _step(move: Move, thread: str) -> dict[str, Any]:
+def _step(move: Message, thread: str) -> dict[str, Any]:
     step = move.step
+    # Token counts. The schema has no unknown: missing values are 0.
     return without_nones(
         {
             "step_index": 0,
@@ -100,8 +111,15 @@ def _step(move: Move, thread: str) -> dict[str, Any]:
             "call_type": None if move.role == "user" else "main" if thread == MAIN else "subagent",
             "tool_calls": [_call(c) for c in move.calls],
             "observations": [_observation(c) for c in move.calls],
-            "token_usage": _usage(step) if step is not None else None,
-            "timestamp": iso(move.at),
+            "token_usage": {
+                "input_tokens": step.input_tokens or 0,
+                "output_tokens": step.output_tokens or 0,
+                "cache_read_tokens": step.cache_read_tokens or 0,
+                "cache_write_tokens": step.cache_write_tokens or 0,
+            }
+            if step is not None
+            else None,
+            "timestamp": iso_time(move.at),
         }
     )
 
@@ -124,16 +142,6 @@ def _observation(exchange: Call) -> dict[str, Any]:
     return without_nones({"source_call_id": exchange.id, "content": text, "error": failed})
 
 
-def _usage(step: Step) -> dict[str, int]:
-    """The schema knows no unknown: what the trace does not say is 0 here."""
-    return {
-        "input_tokens": step.input_tokens or 0,
-        "output_tokens": step.output_tokens or 0,
-        "cache_read_tokens": step.cache_read_tokens or 0,
-        "cache_write_tokens": step.cache_write_tokens or 0,
-    }
-
-
 def _outcome(session: Session) -> dict[str, Any]:
     attempt = session.attempt
     if attempt is None:
@@ -152,27 +160,8 @@ def _outcome(session: Session) -> dict[str, Any]:
     )
 
 
-def _metrics(session: Session) -> dict[str, Any]:
-    main_steps = [s for s in session.steps if s.thread == MAIN]
-    took = None
-    if session.started_at is not None and session.ended_at is not None:
-        took = (session.ended_at - session.started_at) / 1_000_000
-    used = usage_totals(session.steps)
-    return without_nones(
-        {
-            "total_steps": len(main_steps),
-            "total_input_tokens": used.input_tokens or 0,
-            "total_output_tokens": used.output_tokens or 0,
-            "total_cache_read_tokens": used.cache_read_tokens or 0,
-            "total_cache_creation_tokens": used.cache_write_tokens or 0,
-            "total_duration_s": took,
-            "estimated_cost_usd": used.cost_usd if session.steps else None,
-        }
-    )
-
-
 def _attribution(session: Session) -> dict[str, Any] | None:
-    """The lines that edits wrote, as they stood right after the edit."""
+    """Lines that edits wrote, as they were right after the edit."""
     files: dict[str, list[dict[str, Any]]] = {}
     for edit in session.edits:
         if edit.start_line is not None and edit.end_line is not None and edit.end_line >= edit.start_line:

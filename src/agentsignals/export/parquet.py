@@ -9,7 +9,7 @@ from agentsignals.store import Store
 
 
 def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exported:
-    """Every table of these sessions."""
+    """Write every table of these sessions."""
     from agentsignals.store.copies import write_tables  # noqa: PLC0415  (pyarrow is loaded when something is written)
 
     redactor = choice.redactor

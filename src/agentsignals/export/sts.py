@@ -6,34 +6,46 @@ import json
 from typing import Any
 
 from agentsignals.export import Writer
-from agentsignals.export.messages import LOSES, NO_BOUNDS, Call, Move, conversation, of_call, of_places, without_nones
-from agentsignals.model import MAIN, Session, Step
-from agentsignals.model import round_trip as carried
+from agentsignals.export.messages import (
+    LOSES,
+    NO_BOUNDS,
+    Call,
+    Message,
+    carried_call,
+    carried_session_places,
+    conversation,
+    without_nones,
+)
+from agentsignals.model import MAIN, Session, Step, round_trip
 from agentsignals.model.round_trip import OfSession, OfStep, OfTurn
 
 
 def text(session: Session) -> str:
-    """A header line and a line a message."""
+    """Return a header line and a line a message."""
     header = {
         "type": "session",
         "harness": session.agent or "unknown",
         "id": session.session_id,
         "name": session.title,
         "cwd": session.cwd,
-        "agentsignals": carried.of(session, OfSession),
+        "agentsignals": round_trip.carried_facts(session, OfSession),
     }
     whole = conversation(session)
     messages = [message for move in whole for message in _messages(move)]
     for last in messages[-1:]:  # where it costs the head of the file nothing
-        last["agentsignals"] = last.get("agentsignals", {}) | of_places(session, whole, [MAIN])
+        last["agentsignals"] = last.get("agentsignals", {}) | carried_session_places(session, whole, [MAIN])
     lines = [without_nones(header), *({"type": "message", "message": m} for m in messages)]
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
-def _messages(move: Move) -> list[dict[str, Any]]:
+def _messages(move: Message) -> list[dict[str, Any]]:
     at = None if move.at is None else move.at // 1000
     if move.role != "agent":
-        facts = carried.of(move.turn, OfTurn) if move.turn is not None else carried.of_event(move.events[0])
+        facts = (
+            round_trip.carried_facts(move.turn, OfTurn)
+            if move.turn is not None
+            else round_trip.carried_event(move.events[0])
+        )
         return [without_nones({"role": move.role, "content": move.text, "timestamp": at, "agentsignals": facts})]
     message = {
         "role": "assistant",
@@ -51,13 +63,13 @@ def _messages(move: Move) -> list[dict[str, Any]]:
 
 def _call(exchange: Call) -> dict[str, Any]:
     function = {"name": exchange.call.name, "arguments": exchange.call.arguments or "{}"}
-    return {"id": exchange.id, "function": function, "agentsignals": of_call(exchange, as_logged=True)}
+    return {"id": exchange.id, "function": function, "agentsignals": carried_call(exchange, as_logged=True)}
 
 
 def _of_model(step: Step) -> dict[str, Any]:
     used = {"prompt_n": step.input_tokens, "predicted_n": step.output_tokens, "cache_n": step.cache_read_tokens}
     return {"model": step.model, "id": step.message_id, "timings": without_nones(used) or None,
-            "agentsignals": carried.of(step, OfStep)}  # fmt: skip
+            "agentsignals": round_trip.carried_facts(step, OfStep)}  # fmt: skip
 
 
 def _result(call_id: str, content: str, at: int | None) -> dict[str, Any]:

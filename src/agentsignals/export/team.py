@@ -1,9 +1,9 @@
-"""What a team may see of its members' agents: counts, costs, failures, outcomes and distributions, and no text at all.
+"""A team's view of its members' agents: counts, costs, failures, outcomes and distributions, and no text at all.
 
-Every figure rests on the sessions of published cells (week, agent, model), of which each holds five or more; no total
-includes a session of a cell that is not published, so that none can be found by subtraction. Names are those of a
-closed vocabulary, which this program ships: what a trace calls otherwise is `other_agent` or `other_model`. People,
-repositories, paths, branches and days are left out. `check` holds a file against all that.
+Every figure rests on sessions of published cells (week, agent, model), each of which holds five or more. No total
+includes a session of an unpublished cell, so none can be found by subtraction. Names are from a closed vocabulary that
+this program ships; others are `other_agent` or `other_model`. People, repositories, paths, branches and days are left
+out. `check` verifies all that of a file.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
 
 DIGITS = 4
-"""Significant digits of whatever is no plain count: more would tell one sum from another, and could hold a text."""
+"""Significant digits of anything but a plain count: more would identify a sum, and could hold a text."""
 MOST_COUNT = 100_000
-"""Whole numbers below this are counts and stand as they are."""
+"""Whole numbers below this are counts and are not rounded."""
 KIND: Final = "agentsignals-team"
 OTHER_AGENT, OTHER_MODEL, NO_MODEL, NO_WEEK = "other_agent", "other_model", "no_model", "no_week"
 SEVERAL = "several"
-"""Agents or models of cells too small to stand alone, together."""
+"""Agents or models of cells too small to stand alone."""
 Outcome = Literal[
     "accepted", "explicitly_rejected", "restarted_same_task", "abandoned_mid_session", "solved", "failed",
     "infrastructure", "no_verdict",
@@ -56,11 +56,11 @@ SELECT session_id, signal, number FROM signals
 WHERE level IN ('session', 'attempt') AND turn IS NULL AND absent IS NULL AND isfinite(number)
 """
 Ask = Callable[[str], list[dict[str, Any]]]
-"""Rows of a question to a store, by column."""
+"""Returns rows of a query by column."""
 
 
 class Cell(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The sessions of one agent and model that began in one week."""
+    """Sessions of one agent and model that began in one week."""
 
     context: Literal["product", "eval"]
     week: str
@@ -78,7 +78,7 @@ class Cell(Struct, kw_only=True, forbid_unknown_fields=True):
     cost_usd: float | None
     """None where fewer than five have a price."""
     outcomes: dict[Outcome, int]
-    """Without those of which there are too few, and without the next larger where subtraction would tell them."""
+    """Without rare outcomes, and without the next larger one where subtraction would reveal them."""
 
 
 class Spread(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -89,27 +89,27 @@ class Spread(Struct, kw_only=True, forbid_unknown_fields=True):
     signal: str
     n: int
     mean: float
-    """Of a flag: the share that has it."""
+    """Mean; for a flag, the share of true values."""
     q25: float | None
     median: float | None
     q75: float | None
 
 
 class Proof(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What was checked of the file that it stands in."""
+    """Checks of the file that holds it."""
 
     vocabulary: str
-    """SHA-256 of the words that may stand in it, one a line."""
+    """SHA-256 of the allowed words, one a line."""
     words: int
     strings: int
-    """Names and values, each looked up in the vocabulary."""
+    """Names and values that were looked up in the vocabulary."""
     numbers: int
     cells_left_out: int
-    """Weeks of an agent and model with fewer than five sessions that fit into no other."""
+    """Weeks of an agent and model with fewer than five sessions that fit into no other cell."""
 
 
 class Team(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The whole of a file."""
+    """A whole file."""
 
     kind: Literal["agentsignals-team"] = KIND
     version: Literal[1] = 1
@@ -121,8 +121,8 @@ class Team(Struct, kw_only=True, forbid_unknown_fields=True):
 
 @cache
 def vocabulary() -> frozenset[str]:
-    """Every word that may stand in a file: names of fields, signals, agents, models, outcomes. Weeks and numbers beside
-    them, and nothing else."""
+    """Return every word that a file may contain: names of fields, signals, agents, models, outcomes. Besides them only
+    weeks and numbers are allowed."""
     fields = (name for record in (Team, Cell, Spread, Proof) for name in record.__struct_encode_fields__)
     ours = (KIND, "product", "eval", SEVERAL, NO_MODEL, NO_WEEK, *get_args(Outcome), *fields)
     return frozenset((*ours, *_agents(), *_models(), *_signals()))
@@ -134,7 +134,7 @@ def vocabulary_hash() -> str:
 
 
 def team(ask: Ask) -> Team:
-    """A store's export. ExportError where no cell has enough sessions."""
+    """Return a store's export. ExportError where no cell has enough sessions."""
     rows = [_named(row) for row in ask(_SESSIONS)]
     by_cell, left_out = _cells(rows)
     if not by_cell:
@@ -150,13 +150,13 @@ def team(ask: Ask) -> Team:
 
 
 def encode(made: Team) -> bytes:
-    """The file: one way to write what is in it, so that how it is written says nothing."""
+    """Encode the file in the one allowed way, so that its formatting carries no information."""
     return msgspec.json.format(msgspec.json.encode(made, order="sorted"), indent=1) + b"\n"
 
 
 def check(content: bytes) -> Team:
-    """What a file holds, each string looked up and each number measured. ExportError at the first thing that must not
-    be there; it says where, never what."""
+    """Check a file: each string is looked up, each number measured. ExportError at the first violation says where,
+    never what."""
     try:
         made = msgspec.json.decode(content, type=Team)
         raw = msgspec.json.decode(content)
@@ -184,7 +184,7 @@ def _refused(why: str) -> ExportError:
 
 
 def _why_not(place: str, value: Any) -> str | None:
-    """Why a name or value may not stand at its place."""
+    """Reason why a name or value is not allowed at its place."""
     if isinstance(value, str):
         if place == "$.proof.vocabulary":
             return None if value == vocabulary_hash() else "is the hash of other words"
@@ -211,7 +211,7 @@ def _is_week(text: str) -> bool:
 
 
 def _tokens(value: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """Every name, string and number of a document, with its place; what is missing is none."""
+    """Yield every name, string and number of a document with its place."""
     if isinstance(value, dict):
         for name, held in value.items():
             yield f"the name of a field in {place}", name
@@ -224,7 +224,7 @@ def _tokens(value: Any, place: str) -> Iterator[tuple[str, Any]]:
 
 
 def _counted(made: Team) -> tuple[int, int]:
-    """How many strings and numbers the file has."""
+    """Number of strings and of numbers in the file."""
     tokens = [value for _, value in _tokens(msgspec.to_builtins(made), "$")]
     strings = sum(isinstance(value, str) for value in tokens)
     return strings, len(tokens) - strings
@@ -252,7 +252,7 @@ def _by_price() -> dict[int, str]:
 
 
 def _named(row: dict[str, Any]) -> dict[str, Any]:
-    """A session with its agent, model and outcome as the vocabulary has them."""
+    """A session with agent, model and outcome in words of the vocabulary."""
     listed = prices.price(row["model"]) if row["model"] else None
     model = NO_MODEL if not row["model"] else OTHER_MODEL if listed is None else _by_price()[id(listed)]
     agent = row["agent"] if row["agent"] in _agents() else OTHER_AGENT
@@ -266,8 +266,8 @@ Key = tuple[str, str, str, str]
 
 
 def _cells(rows: Iterable[dict[str, Any]]) -> tuple[dict[Key, list[dict[str, Any]]], int]:
-    """Sessions by cell. Cells that are too small become one of several models, then one of several agents, of that
-    week; how many cells are left out all the same."""
+    """Group sessions into cells. Small cells are merged over models, then over agents, of that week. Also return the
+    number of cells that stay too small."""
     cells: dict[Key, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         if _is_week(row["week"] or ""):
@@ -300,7 +300,7 @@ def _cell(key: Key, rows: Sequence[dict[str, Any]]) -> Cell:
 
 
 def _large(counted: Counter[Any]) -> dict[Any, int]:
-    """The counts of five or more; and of these none that would tell, with the total, one of fewer."""
+    """Counts of five or more, without those that would reveal a smaller one by subtraction."""
     ordered = sorted(counted.items(), key=lambda pair: (pair[1], pair[0]))
     hidden = sum(n for _, n in ordered if n < FEWEST)
     shown = [pair for pair in ordered if pair[1] >= FEWEST]
@@ -338,7 +338,7 @@ def _spreads(rows: Iterable[dict[str, Any]], agents: dict[str, tuple[str, str]])
 
 
 def _rounded(number: float) -> float:
-    """A count as it is; anything else to so many digits."""
+    """Round anything but a count to a few digits."""
     if float(number).is_integer() and abs(number) < MOST_COUNT:
         return number
     return float(f"{number:.{DIGITS}g}")

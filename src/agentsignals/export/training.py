@@ -1,6 +1,6 @@
-"""Training data out of eval attempts: accepted trajectories, preference pairs, steps. Nothing is uploaded.
+"""Training data from eval attempts: accepted trajectories, preference pairs, labelled steps. Nothing is uploaded.
 
-Only what a verifier or a result says is a label; what is left out is counted with the reason, on the card too.
+Only results of a verifier or a tool are labels. What is left out is counted with its reason, also on the card.
 """
 
 from __future__ import annotations
@@ -25,45 +25,46 @@ from agentsignals.export import (
     Exported,
     WholeWriter,
     cannot_write,
-    closing,
+    card_closing,
     empty_folder,
-    head,
-    in_rows,
-    plain,
-    size,
+    markdown_table,
+    one_line,
+    size_category,
     sources_of,
+    yaml_head,
 )
-from agentsignals.export.messages import Move, arguments, moves, without_nones
+from agentsignals.export.messages import Message as Move
+from agentsignals.export.messages import arguments, without_nones
+from agentsignals.export.messages import main_messages as moves
 from agentsignals.model import CallOutcome, Session
 from agentsignals.redaction import redacted
 from agentsignals.stats.validation import CAVEAT
 from agentsignals.store import Store
 from agentsignals.store.index import SCHEMA_VERSION
 
-# A session as chat messages with tool calls, as trainers take them: `role`, `content`, `tool_calls` with arguments
-# as an object, and results of the role `tool` (https://huggingface.co/docs/trl/dataset_formats#tool-calling).
+# Chat messages
 
 Message = dict[str, Any]
 
 
 class Conversation(Struct, frozen=True, kw_only=True):
-    """What a person asked first, and all that came of it."""
+    """A first prompt, and everything that followed."""
 
     prompt: list[Message]
-    """What stands before the agent's first message."""
+    """Messages before the agent's first one."""
     moves: list[Move]
-    """What comes then: the agent's, and what people said in between."""
+    """Messages that follow: the agent's, and the person's in between."""
     cut_results: int
-    """Results of which the store keeps the ends alone."""
+    """Results of which the store keeps only the ends."""
 
     @property
     def completion(self) -> list[Message]:
-        """The messages behind the prompt."""
+        """Messages after the prompt."""
         return [message for move in self.moves for message in messages(move)]
 
     @property
     def completion_text(self) -> str:
-        """What comes behind the prompt, as plain text."""
+        """Messages after the prompt as plain text."""
         return as_text(self.moves)
 
     @property
@@ -72,8 +73,8 @@ class Conversation(Struct, frozen=True, kw_only=True):
         return f"{prompt_text(self.prompt)}\n{self.completion_text}"
 
 
-def conversation(session: Session) -> Conversation | str:
-    """The main thread; why there is none to train on, where it has no prompt, or the agent says nothing."""
+def training_conversation(session: Session) -> Conversation | str:
+    """Return the main thread; or the reason why there is none to train on."""
     whole = [move for move in moves(session) if move.text.strip() or move.thinking or move.calls]
     while whole and whole[-1].role == "user":
         whole.pop()  # nobody answered it
@@ -91,8 +92,9 @@ def conversation(session: Session) -> Conversation | str:
 
 
 def messages(move: Move) -> list[Message]:
-    """The message of a move, and one for each result of its calls. What the agent thought stands apart
-    (`reasoning_content`), as templates of reasoning models take it."""
+    """Return the chat message of a message, and one for each result of its calls, as trainers take them
+    (https://huggingface.co/docs/trl/dataset_formats#tool-calling). Thinking is separate (`reasoning_content`), as
+    templates of reasoning models expect."""
     if move.role == "user":
         return [{"role": "user", "content": move.text}]
     calls = [
@@ -114,45 +116,44 @@ def messages(move: Move) -> list[Message]:
 
 
 def as_text(moves_of_it: Iterable[Move]) -> str:
-    """Moves as plain text, for what takes no messages."""
-    return "\n".join(text for move in moves_of_it for text in (deeds(move), results(move)) if text)
+    """Return messages as plain text."""
+    return "\n".join(text for move in moves_of_it for text in (action_text(move), result_text(move)) if text)
 
 
-def deeds(move: Move) -> str:
-    """What a move says and calls, as plain text."""
+def action_text(move: Move) -> str:
+    """Return what a message says and calls, as plain text."""
     calls = [f"{c.call.name} {c.call.arguments}" for c in move.calls]
     return "\n".join(text for text in (move.thought or "", move.text, *calls) if text)
 
 
-def results(move: Move) -> str:
-    """What its calls brought, as plain text."""
+def result_text(move: Move) -> str:
+    """Return the results of its calls, as plain text."""
     return "\n".join(c.result.text for c in move.calls if c.result is not None and c.result.text)
 
 
 def prompt_text(prompt: Sequence[Message]) -> str:
-    """The prompt as plain text."""
+    """Return the prompt as plain text."""
     return "\n\n".join(message["content"] for message in prompt)
 
 
-# The same text twice, and nearly so: by the share of their runs of five words that two texts have in common.
-#
-# Bottom-k sketches (Broder 1997, "On the resemblance and containment of documents"): of each text the k smallest
-# hashes.
+# Duplicates
 
 RUN_WORDS = 5
 NEAR = 0.8
-"""Share of common runs (Jaccard) from which on two texts are nearly the same (Lee et al. 2022, arXiv 2107.06499)."""
+"""Share of common five-word runs (Jaccard) from which two texts are near-duplicates (Lee et al. 2022, arXiv
+2107.06499)."""
 KEPT = 512
-"""Hashes of a text that are kept: the share is off by 0.02 (standard error at 0.8)."""
+"""Hashes kept of a text: the share is off by 0.02 (standard error at 0.8)."""
 _LOOKED_UP, _LIKELY = 16, 0.4
 """Texts are compared where they share 7 of their smallest 16 hashes: of two that share 0.8 of their runs all but one in
-a thousand do, of those that share a tenth (instructions that stand in every prompt of a benchmark) one in a hundred."""
+a thousand do, of those that share a tenth (instructions in every prompt of a benchmark) one in a hundred."""
 
 Sketch = tuple[int, ...]
 
 
-class Seen:
-    """The texts that were taken so far."""
+class DuplicateFilter:
+    """Finds duplicates and near-duplicates among texts, by bottom-k sketches (Broder 1997, "On the resemblance and
+    containment of documents")."""
 
     def __init__(self) -> None:
         self._exact: set[bytes] = set()
@@ -160,7 +161,7 @@ class Seen:
         self._sketches: list[Sketch] = []
 
     def why_left_out(self, text: str) -> str:
-        """Takes a text; empty, or why it is left out: a text taken before is the same, or nearly so."""
+        """Add a text; return the reason to leave it out where an earlier text is the same, or nearly so."""
         words = split_words(text) or text.split()  # of signs alone
         exact = hashlib.blake2b(" ".join(words).encode("utf-8", "replace"), digest_size=16).digest()
         if exact in self._exact:
@@ -179,22 +180,20 @@ class Seen:
 
 
 def sketch(words: list[str]) -> Sketch:
-    """The smallest hashes of a text's runs of words; of one run where the text is shorter."""
+    """Return the smallest hashes of a text's runs of words."""
     runs = {" ".join(words[n : n + RUN_WORDS]) for n in range(max(1, len(words) - RUN_WORDS + 1))}
     hashes = (int.from_bytes(hashlib.blake2b(r.encode("utf-8", "replace"), digest_size=8).digest()) for r in runs)
     return tuple(nsmallest(KEPT, hashes))
 
 
 def resemblance(left: Sketch, right: Sketch) -> float:
-    """The share of runs that two texts have in common, estimated."""
+    """Estimate the share of runs that two texts have in common."""
     union = nsmallest(KEPT, {*left, *right})
     shared = set(left) & set(right)
     return sum(key in shared for key in union) / len(union)
 
 
-# Which published benchmarks a task may be of, as far as a store knows: by data set, task and repository.
-#
-# What is trained on may not be measured on: who trains wants to know, and may leave these out.
+# Benchmarks
 
 _REPOSITORIES = (
     "astropy/astropy", "django/django", "matplotlib/matplotlib", "mwaskom/seaborn", "pallets/flask", "psf/requests",
@@ -204,7 +203,7 @@ _REPOSITORIES = (
     "marshmallow-code/marshmallow", "pvlib/pvlib-python", "pydicom/pydicom", "pyvista/pyvista", "sqlfluff/sqlfluff",
     "pylint-dev/astroid",
 )  # fmt: skip
-"""Of SWE-bench's tasks, test and development (Jimenez et al. 2024, arXiv 2310.06770)."""
+"""Repositories of SWE-bench's tasks, test and development (Jimenez et al. 2024, arXiv 2310.06770)."""
 _INSTANCE = re.compile(r"(?:^|__|/)([A-Za-z0-9_.-]+?)__([A-Za-z0-9_.-]+)-\d+$")
 _NAMES = (
     ("SWE-bench", r"swe.?bench"),
@@ -230,15 +229,15 @@ _BY_NAME = [(name, re.compile(rf"(?<![a-z0-9])(?:{pattern})", re.IGNORECASE)) fo
 
 
 class Match(NamedTuple):
-    """A benchmark, and by what it was recognised."""
+    """A benchmark, and what it was recognised by."""
 
     benchmark: str
     by: str
-    """`data set`, `task`, or `repository`: that a task may come of, and need not."""
+    """`data set`, `task`, or `repository`: a task may come of a repository, but need not."""
 
 
 def benchmark_of(dataset: str | None, task: str | None, repository: str | None) -> Match | None:
-    """The benchmark that a session's task is, or may be, of; None where nothing says so."""
+    """Return the benchmark that a session's task is, or may be, from. What is trained on may not be measured on."""
     for by, text in (("data set", dataset), ("task", task)):
         for name, pattern in _BY_NAME:
             if text and pattern.search(text):
@@ -252,8 +251,6 @@ def benchmark_of(dataset: str | None, task: str | None, repository: str | None) 
     return None
 
 
-# What the store knows of a session beside its words: who did it, at which task, with what outcome.
-
 _QUERY = """
 SELECT session_id, s.agent, coalesce(a.model_id, s.model) AS model, s.repo, a.dataset, a.task_id, a.has_transcript,
        o.value AS outcome, p.value AS pass_audit
@@ -266,7 +263,7 @@ ORDER BY session_id
 """
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class TrainingSession(Struct, frozen=True, kw_only=True):
     """A session that may be trained on."""
 
     session_id: str
@@ -275,28 +272,28 @@ class Row(Struct, frozen=True, kw_only=True):
     dataset: str | None
     task: str | None
     has_transcript: bool | None
-    """None of people's sessions."""
+    """None for people's sessions."""
     rung: str
-    """Of the ladder of outcomes: `solved`, `failed`, `infrastructure`, `not_judged`; empty of people's sessions."""
+    """Outcome: `solved`, `failed`, `infrastructure`, `not_judged`; empty for people's sessions."""
     benchmark: Match | None
     pass_audit: str = ""
-    """Of a pass: `derived`, `retrieved`, `verifier_touched`, `cannot_tell`; empty of what did not pass."""
+    """Audit of a pass: `derived`, `retrieved`, `verifier_touched`, `cannot_tell`; empty without a pass."""
 
     @property
     def about(self) -> dict[str, Any]:
-        """What goes beside the words of an example."""
+        """Columns beside the words of an example."""
         fields = ("session_id", "agent", "model", "dataset", "task")
         return {name: getattr(self, name) for name in fields}
 
 
-def rows_of(store: Store, ids: set[str]) -> list[Row]:
-    """These sessions, by id."""
+def training_rows(store: Store, ids: set[str]) -> list[TrainingSession]:
+    """Return these sessions in order of id."""
     from agentsignals.store.query import rows  # noqa: PLC0415  (DuckDB is loaded when something is written)
 
     names, values = rows(store, _QUERY)
     held = (dict(zip(names, row, strict=True)) for row in values)
     return [
-        Row(
+        TrainingSession(
             session_id=row["session_id"],
             agent=row["agent"],
             model=row["model"],
@@ -312,17 +309,15 @@ def rows_of(store: Store, ids: set[str]) -> list[Row]:
     ]
 
 
-# What training data were made, and what was left out, counted.
-
 Kind = Literal["accepted", "preferences", "steps"]
 KINDS: tuple[str, ...] = get_args(Kind)
 Example = dict[str, Any]
 _TEMPLATE = re.compile(r"<\|[a-z_]+\|>|\[/?INST\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>|<｜[^｜>]+｜>")
-"""What chat templates set between messages (ChatML, Llama, Mistral, Gemma, DeepSeek)."""
+"""Marks of chat templates between messages (ChatML, Llama, Mistral, Gemma, DeepSeek)."""
 
 
-class Made(Struct, kw_only=True):
-    """The counts of one export."""
+class TrainingSet(Struct, kw_only=True):
+    """Counts of one export."""
 
     kind: str
     considered: int
@@ -331,36 +326,36 @@ class Made(Struct, kw_only=True):
     left_out: Counter[str] = field(default_factory=Counter)
     """Sessions, or pairs, by reason."""
     benchmarks: Counter[Match] = field(default_factory=Counter)
-    """Sessions of the examples that are of a known benchmark."""
+    """Sessions of the examples that belong to a known benchmark."""
     cut_results: int = 0
     """Long results in the examples, of which the store keeps the ends."""
     templates: int = 0
-    """Examples whose texts hold marks of chat templates."""
+    """Examples that contain marks of chat templates."""
     across_models: int = 0
     """Pairs of two models."""
     session_ids: set[str] = field(default_factory=set)
     agents: Counter[str] = field(default_factory=Counter)
     models: Counter[str] = field(default_factory=Counter)
     datasets: Counter[str] = field(default_factory=Counter)
-    """Sessions of the examples."""
+    """Sessions of the examples by data set."""
 
     @property
     def rungs(self) -> tuple[str, ...]:
-        """The outcomes whose attempts may make an example."""
+        """Outcomes whose attempts may be an example."""
         return ("solved",) if self.kind == "accepted" else ("solved", "failed")
 
     @property
     def reasons(self) -> list[str]:
-        """What was left out in words, most first."""
+        """Reasons for leaving out, in words, most frequent first."""
         return [f"{n:,}: {reason}" for reason, n in self.left_out.most_common()]
 
     @property
     def contamination(self) -> list[str]:
-        """Benchmarks that the examples are of, in words."""
+        """Benchmarks of the examples, in words."""
         return [f"{match.benchmark}, by its {match.by}: {n:,} sessions" for match, n in self.benchmarks.most_common()]
 
-    def count(self, rows: Sequence[Row], text: str, cut_results: int) -> None:
-        """Counts an example of these sessions, with its words."""
+    def count(self, rows: Sequence[TrainingSession], text: str, cut_results: int) -> None:
+        """Count an example of these sessions, with its words."""
         self.examples += 1
         self.cut_results += cut_results
         self.templates += _TEMPLATE.search(text) is not None
@@ -374,13 +369,13 @@ class Made(Struct, kw_only=True):
                 self.benchmarks[row.benchmark] += 1
 
 
-# Pairs of attempts at one task, one solved and one failed, of one agent, that began with the same prompt.
+# Preference pairs
 
-Held = tuple[Row, Conversation]
+Held = tuple[TrainingSession, Conversation]
 
 
-def both_ways(rows: Sequence[Row], made: Made) -> list[Row]:
-    """The attempts at tasks that some solved and some failed; one without a task is left out, too."""
+def with_both_outcomes(rows: Sequence[TrainingSession], made: TrainingSet) -> list[TrainingSession]:
+    """Return the attempts at tasks that some solved and some failed. Attempts without a task are left out."""
     rungs: dict[tuple[str | None, str], set[str]] = {}
     for row in rows:
         if row.task is not None:
@@ -396,9 +391,10 @@ def both_ways(rows: Sequence[Row], made: Made) -> list[Row]:
     return kept
 
 
-def pairs(held: Sequence[Held], made: Made) -> Iterator[tuple[Example, str, list[Held]]]:
-    """Each attempt in one pair at most, so that no task weighs more than its attempts. Those of one model are paired
-    first; those of two agents never, which differ in tools and instructions, whatever came of the task."""
+def preference_pairs(held: Sequence[Held], made: TrainingSet) -> Iterator[tuple[Example, str, list[Held]]]:
+    """Yield pairs of a solved and a failed attempt with the same prompt. Each attempt is in one pair at most, so that
+    no task weighs more than its attempts. Attempts of one model are paired first; those of two agents never, because
+    tools and instructions differ."""
     groups: dict[tuple[str | None, ...], list[Held]] = {}
     for row, talk in sorted(held, key=lambda pair: pair[0].session_id):
         key = row.dataset, row.task, row.agent, json.dumps(talk.prompt, sort_keys=True)
@@ -423,7 +419,7 @@ def pairs(held: Sequence[Held], made: Made) -> Iterator[tuple[Example, str, list
 
 
 def _matched(group: Sequence[Held]) -> list[tuple[Held, Held]]:
-    """Solved with failed: those of the same model, then the rest."""
+    """Pair solved with failed attempts: those of the same model, then the rest."""
     matched = []
     left = list(group)
     for same_model in (True, False):
@@ -436,19 +432,22 @@ def _matched(group: Sequence[Held]) -> list[tuple[Held, Held]]:
     return matched
 
 
-# Steps with what is known of each: `prompt`, `completions`, `labels`, as process reward models are trained
-# (https://huggingface.co/docs/trl/dataset_formats#stepwise-supervision). No label is inferred.
+# Steps
 
 WORKED: frozenset[CallOutcome] = frozenset(("done",))
 FAILED: frozenset[CallOutcome] = frozenset(("error_result", "timed_out"))
-"""The tool itself refused, or did not end. A command that exits with another number than 0 is no failed step (tests
-that fail are often what was asked for), nor is a search that finds nothing, nor what a person refused or stopped."""
+"""Outcomes of a failed step: the tool refused, or did not end. A non-zero exit is none (failing tests are often what
+was asked for), nor is an empty search, nor what a person refused or stopped."""
 
 
 def stepwise(held: Conversation) -> dict[str, Any] | str:
-    """The row of a conversation; why there is none. A completion reaches from what the last labelled step brought to
-    what the next one does: steps between without a label go before it. The results that a label was read off begin the
-    next completion, so that no step holds its own label. What comes behind the last step is left out."""
+    """Return prompt, completions and labels of a conversation, as process reward models are trained
+    (https://huggingface.co/docs/trl/dataset_formats#stepwise-supervision); or the reason why there are none.
+
+    A completion reaches from the results of the last labelled step to the next labelled step; unlabelled steps between
+    go before it. The results that a label was read from begin the next completion, so that no step holds its own label.
+    What follows the last labelled step is left out.
+    """
     completions: list[str] = []
     labels: list[bool] = []
     waiting: list[str] = []
@@ -457,23 +456,23 @@ def stepwise(held: Conversation) -> dict[str, Any] | str:
         if label is None:
             waiting.append(as_text([move]))
             continue
-        completions.append("\n".join(text for text in (*waiting, deeds(move)) if text))
+        completions.append("\n".join(text for text in (*waiting, action_text(move)) if text))
         labels.append(label)
-        waiting = [results(move)]
+        waiting = [result_text(move)]
     if not labels:
         return "of no step it is known whether its calls worked"
     return {"prompt": prompt_text(held.prompt), "completions": completions, "labels": labels}
 
 
 def label_of(move: Move) -> bool | None:
-    """Whether the calls of a step worked, as their results say; None where that is not known of all of them."""
+    """Return True or False when the results tell of all calls of a step whether they worked; else None."""
     outcomes = [call.call.outcome for call in move.calls]
     if any(outcome in FAILED for outcome in outcomes):
         return False
     return True if outcomes and all(outcome in WORKED for outcome in outcomes) else None
 
 
-# The card of training data: what an example is, where it comes from, what was left out and why.
+# The card
 
 LOSES = (
     "what the tools are declared as: logs hold their calls alone, so there is no column `tools`",
@@ -505,24 +504,31 @@ _ABOUT = {"accepted": _OF_ONE, "steps": _OF_ONE, "preferences": (*_OF_ONE, "reje
 _TASKS = {"accepted": "text-generation", "preferences": "reinforcement-learning", "steps": "reinforcement-learning"}
 
 
-def training_card(made: Made, choice: Choice, sources: list[str]) -> str:
-    """The README of the folder."""
+def training_card(made: TrainingSet, choice: Choice, sources: list[str]) -> str:
+    """Return the README of the folder."""
     title = choice.title or f"Coding agents: {made.kind}"
     facts = {
         "pretty_name": title,
         "license": choice.licence or UNKNOWN_LICENCE,
         "task_categories": [_TASKS[made.kind]],
         "tags": ["coding-agents", "agent-traces", "agentsignals", "trl"],
-        "size_categories": [size(made.examples)],
+        "size_categories": [size_category(made.examples)],
         # Declared: of arguments that differ from call to call a table would make one, filled with nothing.
         "dataset_info": {
             "features": [*_COLUMNS[made.kind], *({"name": n, "dtype": "string"} for n in _ABOUT[made.kind])]
         },
         "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": "data/train.jsonl"}]}],
     }
-    return f"---\n{head(facts)}---\n\n" + "\n".join(
+    if choice.without_benchmarks:
+        lines = ["Sessions of known benchmarks were left out."]
+    elif made.benchmarks:
+        lines = ["**A model trained on this can't be measured on these:**", ""]
+        lines += [f"- {line}" for line in made.contamination]
+    else:
+        lines = ["None was recognised."]
+    return f"---\n{yaml_head(facts)}---\n\n" + "\n".join(
         [
-            f"# {plain(title)}",
+            f"# {one_line(title)}",
             "",
             _IS[made.kind],
             "",
@@ -540,13 +546,16 @@ def training_card(made: Made, choice: Choice, sources: list[str]) -> str:
             *_counted("data set of the task", made.datasets),
             "## What was left out",
             "",
-            *(in_rows(("reason", "sessions or pairs"), made.left_out.most_common()) or ["Nothing."]),
+            *(markdown_table(("reason", "sessions or pairs"), made.left_out.most_common()) or ["Nothing."]),
             "",
             "Two texts are nearly the same from 80 percent of common runs of five words on; the first of them stays.",
             "",
             "## Known benchmarks",
             "",
-            *_benchmarks(made, choice),
+            *lines,
+            "",
+            "Recognised by the names of data sets and tasks, and by SWE-bench's repositories: what goes by another name"
+            " passes.",
             "",
             "## What it can't say",
             "",
@@ -555,38 +564,26 @@ def training_card(made: Made, choice: Choice, sources: list[str]) -> str:
             f"- {made.cut_results:,} long results of tools are there by their ends alone.",
             f"- {made.templates:,} examples {TEMPLATES}.",
             "",
-            *closing(choice.licence, sources, choice.redactor.counts if choice.redactor else None),
+            *card_closing(choice.licence, sources, choice.redactor.counts if choice.redactor else None),
         ]
     )
 
 
 def _counted(name: str, counts: Counter[str]) -> list[str]:
-    return [*in_rows((name, "sessions"), counts.most_common(30)), ""]
-
-
-def _benchmarks(made: Made, choice: Choice) -> list[str]:
-    if choice.without_benchmarks:
-        lines = ["Sessions of known benchmarks were left out."]
-    elif made.benchmarks:
-        lines = ["**A model trained on this can't be measured on these:**", ""]
-        lines += [f"- {line}" for line in made.contamination]
-    else:
-        lines = ["None was recognised."]
-    return [*lines, "", "Recognised by the names of data sets and tasks, and by SWE-bench's repositories: what goes by"
-            " another name passes."]  # fmt: skip
+    return [*markdown_table((name, "sessions"), counts.most_common(30)), ""]
 
 
 def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exported:
-    """The folder: README.md and data/train.jsonl. ExportError where no session has anything to train on."""
+    """Write README.md and data/train.jsonl. ExportError where no session has anything to train on."""
     if choice.kind not in KINDS:
         raise UsageError(f"Training data come in kinds, and {choice.kind!r} is none.", f"--kind {' | '.join(KINDS)}")
-    made = Made(kind=choice.kind, considered=len(ids))
+    made = TrainingSet(kind=choice.kind, considered=len(ids))
     target = folder / "data" / "train.jsonl"
     try:
         empty_folder(folder)
         target.parent.mkdir()
         with target.open("w", encoding="utf-8", errors="replace", newline="\n") as out:
-            for example in _examples(store, rows_of(store, set(ids)), choice, made):
+            for example in _examples(store, training_rows(store, set(ids)), choice, made):
                 line = json.dumps(example, ensure_ascii=False)
                 out.write(f"{choice.redactor.text(line) if choice.redactor else line}\n")
         if not made.examples:
@@ -597,80 +594,7 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exporte
         (folder / "README.md").write_text(choice.redactor.plain(card) if choice.redactor else card, "utf-8", "replace")
     except OSError as problem:
         raise cannot_write(folder, problem) from problem
-    return Exported(
-        format="training",
-        folder=str(folder),
-        files=2,
-        sessions=sum(made.agents.values()),
-        loses=list(LOSES),
-        tables={f"{made.kind} examples": made.examples},
-        masked=choice.redactor.counts if choice.redactor else None,
-        notes=_notes(made, choice),
-    )
-
-
-def _examples(store: Store, rows: list[Row], choice: Choice, made: Made) -> Iterator[Example]:
-    """Example by example, each counted, those alike left out."""
-    wanted = [row for row in rows if _is_wanted(row, choice, made)]
-    if made.kind == "preferences":
-        wanted = both_ways(wanted, made)
-        held = list(_conversations(store, wanted, choice, made))
-        candidates = pairs(held, made)
-    else:
-        candidates = _single(_conversations(store, wanted, choice, made), made)
-    seen = Seen()
-    for example, text, sides in candidates:
-        # As it is given away: copies that differ in a name or a key that is masked are the same.
-        why = seen.why_left_out(redacted(text) if choice.redactor else text)
-        if why:
-            made.left_out[why] += 1
-        else:
-            made.count([row for row, _ in sides], text, sum(talk.cut_results for _, talk in sides))
-            yield example
-
-
-def _is_wanted(row: Row, choice: Choice, made: Made) -> bool:
-    why = ""
-    if row.has_transcript is False:
-        why = "the conversation was not collected"
-    elif choice.without_benchmarks and row.benchmark is not None:
-        why = f"of a known benchmark ({row.benchmark.benchmark}, by its {row.benchmark.by})"
-    elif made.kind != "steps" and not row.rung:
-        why = "nobody judged it: a person's session"
-    elif made.kind != "steps" and row.rung not in made.rungs:
-        why = f"its outcome: {row.rung.replace('_', ' ')}"
-    elif made.kind != "steps" and row.pass_audit in ("retrieved", "verifier_touched"):
-        why = f"its pass was not earned: {row.pass_audit.replace('_', ' ')}"
-    if why:
-        made.left_out[why] += 1
-    return not why
-
-
-def _conversations(store: Store, rows: list[Row], choice: Choice, made: Made) -> Iterator[Held]:
-    by_id = {row.session_id: row for row in rows}
-    for n, session in enumerate(store.read(set(by_id))):
-        choice.tick("writing", n, len(by_id))
-        held = conversation(session)
-        if isinstance(held, str):
-            made.left_out[held] += 1
-        else:
-            yield by_id[session.session_id], held
-
-
-def _single(held: Iterator[Held], made: Made) -> Iterator[tuple[Example, str, list[Held]]]:
-    for row, talk in held:
-        if made.kind == "accepted":
-            yield {"messages": [*talk.prompt, *talk.completion], **row.about}, talk.text, [(row, talk)]
-            continue
-        steps = stepwise(talk)
-        if isinstance(steps, str):
-            made.left_out[steps] += 1
-        else:
-            yield {**steps, **row.about}, talk.text, [(row, talk)]
-
-
-def _notes(made: Made, choice: Choice) -> list[str]:
-    """What the person should know."""
+    # What the person should know.
     notes = [f"left out: {reason}" for reason in made.reasons]
     notes += [f"of a known benchmark: {line}" for line in made.contamination]
     if made.benchmarks:
@@ -689,7 +613,76 @@ def _notes(made: Made, choice: Choice) -> list[str]:
         notes.append("no licence was given: the card says so, and nobody may reuse it (--license)")
     if choice.redactor is None:
         notes.append("nothing was masked: look through it before it leaves this machine")
-    return notes
+    return Exported(
+        format="training",
+        folder=str(folder),
+        files=2,
+        sessions=sum(made.agents.values()),
+        loses=list(LOSES),
+        tables={f"{made.kind} examples": made.examples},
+        masked=choice.redactor.counts if choice.redactor else None,
+        notes=notes,
+    )
+
+
+def _examples(store: Store, rows: list[TrainingSession], choice: Choice, made: TrainingSet) -> Iterator[Example]:
+    """Yield and count examples without duplicates."""
+    wanted = [row for row in rows if _is_wanted(row, choice, made)]
+    if made.kind == "preferences":
+        wanted = with_both_outcomes(wanted, made)
+        held = list(_conversations(store, wanted, choice, made))
+        candidates = preference_pairs(held, made)
+    else:
+        candidates = _single(_conversations(store, wanted, choice, made), made)
+    seen = DuplicateFilter()
+    for example, text, sides in candidates:
+        # As it is given away: copies that differ in a name or a key that is masked are the same.
+        why = seen.why_left_out(redacted(text) if choice.redactor else text)
+        if why:
+            made.left_out[why] += 1
+        else:
+            made.count([row for row, _ in sides], text, sum(talk.cut_results for _, talk in sides))
+            yield example
+
+
+def _is_wanted(row: TrainingSession, choice: Choice, made: TrainingSet) -> bool:
+    why = ""
+    if row.has_transcript is False:
+        why = "the conversation was not collected"
+    elif choice.without_benchmarks and row.benchmark is not None:
+        why = f"of a known benchmark ({row.benchmark.benchmark}, by its {row.benchmark.by})"
+    elif made.kind != "steps" and not row.rung:
+        why = "nobody judged it: a person's session"
+    elif made.kind != "steps" and row.rung not in made.rungs:
+        why = f"its outcome: {row.rung.replace('_', ' ')}"
+    elif made.kind != "steps" and row.pass_audit in ("retrieved", "verifier_touched"):
+        why = f"its pass was not earned: {row.pass_audit.replace('_', ' ')}"
+    if why:
+        made.left_out[why] += 1
+    return not why
+
+
+def _conversations(store: Store, rows: list[TrainingSession], choice: Choice, made: TrainingSet) -> Iterator[Held]:
+    by_id = {row.session_id: row for row in rows}
+    for n, session in enumerate(store.read(set(by_id))):
+        choice.tick("writing", n, len(by_id))
+        held = training_conversation(session)
+        if isinstance(held, str):
+            made.left_out[held] += 1
+        else:
+            yield by_id[session.session_id], held
+
+
+def _single(held: Iterator[Held], made: TrainingSet) -> Iterator[tuple[Example, str, list[Held]]]:
+    for row, talk in held:
+        if made.kind == "accepted":
+            yield {"messages": [*talk.prompt, *talk.completion], **row.about}, talk.text, [(row, talk)]
+            continue
+        steps = stepwise(talk)
+        if isinstance(steps, str):
+            made.left_out[steps] += 1
+        else:
+            yield {**steps, **row.about}, talk.text, [(row, talk)]
 
 
 WRITER = WholeWriter(

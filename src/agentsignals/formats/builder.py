@@ -33,7 +33,7 @@ from agentsignals.model import (
     ToolCall,
     Turn,
     TurnKind,
-    encoded,
+    encode_roles,
 )
 from agentsignals.shell import Command, writes_of
 from agentsignals.shell.arguments import WHOLE_TREE, Write
@@ -420,7 +420,7 @@ class SessionBuilder:
             arguments=arguments if isinstance(arguments, str) else arguments.decode("utf-8", "replace"),
             started_at=at,
             purpose=what.tool.purpose,
-            argument_roles=encoded(what.tool.roles) if what.tool.roles is not None else None,
+            argument_roles=encode_roles(what.tool.roles) if what.tool.roles is not None else None,
             limit_s=what.limit_s,
         )
         self.session.tool_calls.append(call)

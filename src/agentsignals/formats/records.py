@@ -75,7 +75,7 @@ def lines(data: bytes, artifact: Artifact, decode: Decode[T]) -> Iterator[tuple[
         number += 1
         start, at = at, stop + 1
         if at - released >= mapped.EVERY_BYTES:
-            mapped.release(data)
+            mapped.release_pages(data)
             released = at
         if stop - start > MAX_LINE_BYTES:
             artifact.records += 1

@@ -1,1 +1,1 @@
-"""From files to shards: what has changed, what belongs together, and the function that reads one shard."""
+"""Reading: plan the files to read, read and measure them in shards, and compute the values across sessions."""

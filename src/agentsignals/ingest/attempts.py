@@ -1,19 +1,15 @@
-"""Puts eval runs together: trials, their attempts in order, and with each the session, treatment, patch and verdict.
-
-A retry is never merged with the first attempt. An attempt whose conversation was not collected is a session without
-steps, so that what the harness knows is measured and what it doesn't is absent for a stated reason.
-"""
+"""Joins what the files of an eval run say: one session an attempt, with all that harness and verifier told of it."""
 
 from __future__ import annotations
 
 import hashlib
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
 from agentsignals.formats import format_named
-from agentsignals.model import MAIN, Artifact, Attempt, Event, Session, Statement, copied, united
+from agentsignals.model import MAIN, Artifact, Attempt, Event, Session, copy_attempt, merge_attempts
 
 _UNSTARTED = 2**62
 _OF_ALL = ("wall_time_s", "agent_time_s", "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd", "summary")
@@ -22,13 +18,14 @@ _OF_LAST = (
     "ended_at", "reward", "rewards", "verification", "patch", "patch_text_bytes", "exit_status", "ending",
     "exception", "timed_out", "ratings",
 )  # fmt: skip
-"""What a file about a trial says of its attempts together, of the first of them, of the last."""
+"""Fields of a part about a whole trial that belong to all attempts together, to the first, to the last."""
 
 
-def assemble(sessions: list[Session], parts: list[Attempt], artifacts: dict[str, Artifact]) -> list[Session]:
-    """The family's sessions, those of trials in the eval context with their attempt, and one for each attempt without.
+def attach_attempts(sessions: list[Session], parts: list[Attempt], artifacts: dict[str, Artifact]) -> list[Session]:
+    """Return the group's sessions: those of trials in the eval context with their attempt, and one for each attempt
+    without a conversation.
 
-    `artifacts` by id: where a session's file lies says which trial it is part of.
+    `artifacts` by id: the place of a session's file tells which trial it is part of.
     """
     not_lent = _brought_home([p for p in parts if p.scope != "lent"])
     if not not_lent:
@@ -54,8 +51,8 @@ def assemble(sessions: list[Session], parts: list[Attempt], artifacts: dict[str,
 
 
 def _rooted(parts: list[Attempt], lent: list[Attempt]) -> list[Attempt]:
-    """What lies in a folder below another trial's is part of that trial: its verifier's folder, its agent's. Not so its
-    steps, which are trials: what is said of a trial that has any is lent to them, save how it ended."""
+    """Move parts in folders below a trial (its verifier's, its agent's) to that trial. Steps of a trial are trials of
+    their own; parts of a trial with steps are lent to these, except how the trial ended."""
     roots, steps = {p.root for p in parts}, {p.root for p in parts if p.scope == "step"}
     of_several = {folder for step in steps for folder in _above(step)}
     kept: list[Attempt] = []
@@ -78,11 +75,8 @@ def _above(folder: str) -> Iterator[str]:
 
 
 def _told_once(sessions: list[Session], parts: list[Attempt], artifacts: dict[str, Artifact]) -> list[Session]:
-    """A trial's sessions without the conversions that its harness made of a conversation whose own file is there too.
-
-    Attempts follow each other: a conversion that began while an agent's session ran tells the same. What it says of the
-    attempt goes to that session.
-    """
+    """Drop the harness's conversions of conversations whose own file is there too. A conversion that began while an
+    agent's session ran is the same conversation; what it says of the attempt goes to that session."""
     kept: list[Session] = []
     agent_sessions = [s for s in sessions if _is_own(s)]
     printed = dict(_copies(sessions))
@@ -98,8 +92,8 @@ def _told_once(sessions: list[Session], parts: list[Attempt], artifacts: dict[st
     return kept
 
 
-def once(sessions: list[Session], artifacts: dict[str, Artifact]) -> list[Session]:
-    """The sessions without those that another format tells too: what an agent prints it also writes down."""
+def without_copies(sessions: list[Session], artifacts: dict[str, Artifact]) -> list[Session]:
+    """Return the sessions without those that another format tells too: an agent may write down what it also prints."""
     copies = dict(_copies(sessions)) if len(sessions) > 1 else {}
     for session in sessions:
         if id(session) in copies:
@@ -108,7 +102,8 @@ def once(sessions: list[Session], artifacts: dict[str, Artifact]) -> list[Sessio
 
 
 def _copies(sessions: list[Session]) -> Iterator[tuple[int, Session]]:
-    """Sessions of one id in several formats: all but one, each with it: the agent's own file, else the fullest."""
+    """Yield sessions of one id in several formats, all but one, each with that one: the agent's own file, else the
+    fullest."""
     first_by_id: dict[str, Session] = {}
     for session in sorted(sessions, key=lambda s: (not _is_own(s), -len(s.events), s.format)):
         first = first_by_id.setdefault(session.session_id, session)
@@ -117,7 +112,6 @@ def _copies(sessions: list[Session]) -> Iterator[tuple[int, Session]]:
 
 
 def _is_own(session: Session) -> bool:
-    """Whether the file is the agent's own, of the format it writes."""
     agent_format = format_named(session.format)
     return agent_format is not None and agent_format.is_own
 
@@ -130,9 +124,8 @@ def _same(session: Session, other: Session) -> bool:
 
 
 def _brought_home(parts: list[Attempt]) -> list[Attempt]:
-    """The parts of a trial whose files lie in several folders, which call it alike, all moved to one of them: to where
-    its session is, else to a folder of its own. Where several qualify, nothing says which is meant: none is moved.
-    """
+    """Move the parts of a trial whose files are in several folders to one: to that of its session, else to a folder
+    that is its alone. Where several qualify, none is moved."""
     named = [p for p in parts if p.goes_by is not None]
     if len({p.root for p in named}) < 2:
         return parts
@@ -176,7 +169,7 @@ def _is_of(part: Attempt, session: Session) -> bool:
 
 
 def _trials(root: str, parts: list[Attempt], sessions: list[Session], lent: list[Attempt]) -> list[Session]:
-    """The sessions of every trial in a folder. It holds several where its parts name several tasks."""
+    """Return the sessions of every trial in a folder: several where its parts name several tasks."""
     tied = [(s, [p for p in parts if _is_of(p, s)]) for s in sessions]
     loose = [p for p in parts if not any(p in session_parts for _, session_parts in tied)]
     tasks = list(dict.fromkeys(p.task_id for p in loose if p.task_id is not None))
@@ -202,7 +195,7 @@ def _trials(root: str, parts: list[Attempt], sessions: list[Session], lent: list
 
 
 def _is_meant(lent: Attempt, trial: list[Attempt]) -> bool:
-    """Whether a part is about this trial of those at its task: by name, and by the evaluation where both say which."""
+    """True where a lent part is about this trial: by name, and by evaluation where both name one."""
     if lent.goes_by is None:
         return True
     runs = {p.run_id for p in trial if p.scope == "trial" and p.goes_by is not None and p.run_id is not None}
@@ -220,7 +213,7 @@ def _lends_to(part: Attempt, root: str, task: str | None) -> bool:
 def _attempts(
     trial_id: str, tied: list[tuple[Session | None, list[Attempt]]], about: list[Attempt], lent: list[Attempt]
 ) -> list[Session]:
-    """One session an attempt, in order: attempts that say their index take it, sessions follow by time."""
+    """Return one session an attempt: attempts that say their index take it, other sessions follow by time."""
     singles = [p for p in about if p.scope == "attempt"]
     shared = [p for p in about if p.scope == "trial"] + lent
     by_index: dict[int, list[Attempt]] = {}
@@ -242,7 +235,7 @@ def _attempts(
     for index in indices:
         session, session_parts = taken.get(index, (None, []))
         last = index == indices[-1]
-        parts = [copied(p) for p in (*session_parts, *by_index.get(index, []), *shared)]
+        parts = [copy_attempt(p) for p in (*session_parts, *by_index.get(index, []), *shared)]
         if len(indices) > 1:
             parts = [_of_one(p, first=index == indices[0], last=last) if p.scope == "trial" else p for p in parts]
         made.append(_made(trial_id, index, last, session, parts))
@@ -250,9 +243,8 @@ def _attempts(
 
 
 def _of_one(part: Attempt, first: bool, last: bool) -> Attempt:
-    """What a part about a whole trial says of one of its several attempts: a verdict is of the last one, and what all
-    took together is of none.
-    """
+    """Keep of a part about a whole trial what is true of one of its attempts: a verdict is of the last one, and totals
+    are of none."""
     unsaid = [*_OF_ALL, *(() if first else _OF_FIRST), *(() if last else _OF_LAST)]
     for statement in part.statements:
         statement.fields = [f for f in statement.fields if f not in unsaid]
@@ -266,7 +258,7 @@ def _order(session: Session | None) -> tuple[int, str]:
 
 
 def _made(trial_id: str, index: int, last: bool, session: Session | None, parts: list[Attempt]) -> Session:
-    attempt = united(parts)
+    attempt = merge_attempts(parts)
     attempt.trial_id, attempt.attempt_index, attempt.is_last = trial_id, index, last
     if session is None:
         artifact = next((s.artifact_id for s in attempt.statements), "")
@@ -288,13 +280,8 @@ def _made(trial_id: str, index: int, last: bool, session: Session | None, parts:
     session.context = "eval"
     session.session_id = session.session_id or f"{trial_id}#{index}"
     session.attempt = attempt
-    _tell(session, attempt.statements)
-    return session
-
-
-def _tell(session: Session, statements: Iterable[Statement]) -> None:
-    """What the harness and the verifier said becomes events behind the session's own, for values to cite."""
-    for statement in statements:
+    # Append statements of harness and verifier as events, for values to cite.
+    for statement in attempt.statements:
         seq = len(session.events)
         session.events.append(
             Event(
@@ -311,10 +298,12 @@ def _tell(session: Session, statements: Iterable[Statement]) -> None:
             )
         )
         statement.seq = seq
+    return session
 
 
 def _trial_id(root: str, trial: str, parts: list[Attempt], several: bool) -> str:
-    """The trial's own id, else its folder's name, its parent's, and what tells folders of one name apart."""
+    """Return the trial's own id, else its folder's name, its parent's, and a mark that distinguishes folders of one
+    name."""
     named = next((p.trial_id for p in parts if p.trial_id is not None), None)
     if named is not None and not several:
         return named

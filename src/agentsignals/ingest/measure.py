@@ -1,4 +1,4 @@
-"""Values computed anew from the rows of a store, and which of them are others than before."""
+"""Signals computed again from the store: of shards with stale values, and one value with its evidence."""
 
 from __future__ import annotations
 
@@ -11,29 +11,28 @@ from msgspec import Struct
 
 from agentsignals.embedding import NONE, Vectors, counting_vectors, is_model, model
 from agentsignals.errors import CatalogError, EmbedderError, StoreError
-from agentsignals.ingest.corpus_signals import history_of, over_all
+from agentsignals.ingest.corpus_signals import corpus_value, session_history
 from agentsignals.model import MAIN, NO_SUBAGENT, Absent, Session, Step
-from agentsignals.model.prices import CACHE_WRITES, PAID, Kind, Line, lines, rounding
+from agentsignals.model.prices import CACHE_WRITES, PAID, CostLine, Kind, cost_lines, rounding_line
 from agentsignals.signals import Signal, catalog
 from agentsignals.signals.catalog import measure
-from agentsignals.store import Store, shards
-from agentsignals.store import parquet as table_files
-from agentsignals.store.index import FOLDER
+from agentsignals.store import Store, parquet, shards
+from agentsignals.store.index import SHARDS_FOLDER
 from agentsignals.store.parquet import signal_rows
 from agentsignals.store.tables import totals
 from agentsignals.views.session import MOST_ROWS, CollectedEvidence, Item, SessionView
 from agentsignals.views.usage import is_lower_bound
 
-# The vectors of a store's texts: by which embedder, on which scale, and where they are kept.
+# Vectors
 
 
-def while_reading(spec: str) -> str:
-    """What compares texts in the workers that read: a model is loaded once, and later."""
+def reading_embedder(spec: str) -> str:
+    """Return the embedder of workers that read. A model is loaded once, later."""
     return NONE if is_model(spec) else spec
 
 
-def vectors_of(store: Store, spec: str, tell: Callable[[str], None] | None = None) -> Vectors | Absent:
-    """What the signals of this store compare texts with."""
+def store_vectors(store: Store, spec: str, tell: Callable[[str], None] | None = None) -> Vectors | Absent:
+    """Return what the signals of this store compare texts with."""
     if not is_model(spec):
         return counting_vectors(spec)
     from agentsignals.embedding.cache import Cache  # noqa: PLC0415  (models only)
@@ -43,8 +42,9 @@ def vectors_of(store: Store, spec: str, tell: Callable[[str], None] | None = Non
     return Vectors(embedder, embedder.profile or cache.profile(), cache)
 
 
-def calibrated(store: Store, vectors: Vectors | Absent) -> Vectors | Absent:
-    """The same on a scale of its own: fitted to the store's sessions once there are enough, and kept from then on."""
+def calibrate(store: Store, vectors: Vectors | Absent) -> Vectors | Absent:
+    """Return these vectors on a scale fitted to the store's sessions, once there are enough. The scale is kept from
+    then on."""
     from agentsignals.embedding.cache import Cache  # noqa: PLC0415  (models only)
 
     if isinstance(vectors, Absent) or vectors.profile.origin != "identity" or not isinstance(vectors.kept, Cache):
@@ -62,14 +62,14 @@ def calibrated(store: Store, vectors: Vectors | Absent) -> Vectors | Absent:
 def _views(store: Store) -> Iterator[SessionView]:
     from agentsignals.store import shards  # noqa: PLC0415  (pyarrow is loaded when asked)
 
-    for name in store.whole():
+    for name in store.readable_shards():
         for session in shards.read_sessions(store.folder, name):
             if session.context == "product":
                 yield SessionView(session)
 
 
-def prepare(vectors: Vectors | Absent, view: SessionView) -> None:
-    """Has a model look at all texts of a session at once: one by one they would take several times as long."""
+def embed_session(vectors: Vectors | Absent, view: SessionView) -> None:
+    """Embed all texts of a session in one batch: one by one would take several times as long."""
     if not isinstance(vectors, Absent) and vectors.kept is not None and view.session.context == "product":
         from agentsignals.embedding.passages import Passages  # noqa: PLC0415
 
@@ -87,37 +87,39 @@ def measure_shard(
     vectors: Vectors | Absent,
     tell: Callable[[str], None] | None,
 ) -> tuple[int, Counter[str]]:
-    """Computes the values of a shard's sessions and puts a copy with them in its place; gives the number of sessions,
-    and by signal how many values are others."""
+    """Compute the values of a shard's sessions and replace the shard by a copy with them. Return the number of
+    sessions, and the number of changed values by signal."""
     rows, attempts = [], []
     count = 0
     for session in shards.read_sessions(store.folder, name):
         view = SessionView(session)
-        prepare(vectors, view)
+        embed_session(vectors, view)
         results = measure(view, {"vectors": vectors})
         rows.append(signal_rows(session, results))
         attempts += shards.attempt_rows(session, results)
         count += 1
-    entry, new_name = store.manifest.shards[name], store.next_name(name)
-    tables = shards.measured_anew(store.folder, name, new_name, entry.tables, rows, attempts)
-    before, after = (_values(store.folder / FOLDER / each / "signals.parquet") for each in (name, new_name))
+    entry, new_name = store.manifest.shards[name], store.new_shard_name(name)
+    tables = shards.copy_with_values(store.folder, name, new_name, entry.tables, rows, attempts)
+    before, after = (_values(store.folder / SHARDS_FOLDER / each / "signals.parquet") for each in (name, new_name))
     if before is None and tell is not None:
-        tell(f"{FOLDER}/{name}/signals.parquet is damaged: its values are computed anew, and compared with none.")
-    store.put_in_place(name, new_name, tables)
+        tell(
+            f"{SHARDS_FOLDER}/{name}/signals.parquet is damaged: its values are computed anew, and compared with none."
+        )
+    store.replace_shard(name, new_name, tables)
     entry.signals, entry.values = dict(now), ""
     store.manifest.history_of = ""
     store.commit()
-    return count, changed(before, after)
+    return count, changed_values(before, after)
 
 
-def values_across(store: Store) -> Values | None:
-    """The values across sessions as they stand in the store; None where they can't be read."""
+def corpus_values(store: Store) -> Values | None:
+    """Return the stored values across sessions; None where they can't be read."""
     across = store.manifest.across
     return _values(store.folder / across.file) if across is not None else Counter()
 
 
-def changed(before: Values | None, after: Values | None) -> Counter[str]:
-    """By signal, how many values are new, gone or others; none where there is nothing to compare."""
+def changed_values(before: Values | None, after: Values | None) -> Counter[str]:
+    """Count by signal the values that are new, gone or changed; none where there is nothing to compare."""
     if before is None or after is None:
         return Counter()
     came, went = Counter[str](), Counter[str]()
@@ -129,17 +131,17 @@ def changed(before: Values | None, after: Values | None) -> Counter[str]:
 
 def _values(path: Path) -> Values | None:
     try:
-        columns = table_files.read(path, _COLUMNS).to_pydict()
+        columns = parquet.read(path, _COLUMNS).to_pydict()
     except StoreError:  # damaged or gone: what is computed in its place can't be compared
         return None
     return Counter(zip(*(columns[name] for name in _COLUMNS), strict=True))
 
 
-# One value again, with the events, artifact lines and rule it rests on: the same function, in explaining mode.
+# Explanations
 
 
 class Explanation(Struct, kw_only=True):
-    """The contract's document: a value or its absence, the rule, and the evidence."""
+    """A value or its absence, its rule, and its evidence."""
 
     session: str
     signal: str
@@ -152,25 +154,25 @@ class Explanation(Struct, kw_only=True):
     description: str
     version: int
     basis: str
-    """What it rests on (`signals.Basis`)."""
+    """Kind of evidence (`signals.Basis`)."""
     validation: str
-    """How often it was right where the truth was at hand."""
+    """How often the signal was right where the truth is known."""
     unit: str
     pitfalls: str
     artifacts: dict[str, str]
-    """Path of each artifact the evidence names."""
-    bill: list[Line]
-    """Of a value in tokens or money: all that the session used and paid, line by line; those with `counts` add up to
+    """Path of each artifact that the evidence names."""
+    bill: list[CostLine]
+    """For a value in tokens or money: all that the session used and paid, line by line. Lines with `counts` add up to
     the value."""
 
 
 def explain(store: Store, session_id: str, path: str) -> Explanation:
-    """Why a session has the value it has. `path` is a signal's, or `sessions.` with a total of tokens or money."""
-    return explained(store, store.session(session_id), path)
+    """Explain the value of a session. `path` is a signal's, or `sessions.` with a total of tokens or money."""
+    return explain_session(store, store.session(session_id), path)
 
 
-def explained(store: Store, session: Session, path: str) -> Explanation:
-    """As `explain`, of a session that was read. Only what the signal needs is computed again."""
+def explain_session(store: Store, session: Session, path: str) -> Explanation:
+    """Explain a value of a session that was read. Only what the signal needs is computed again."""
     if path.startswith(OF_SESSIONS):
         return _of_total(store, session, path)
     signal = catalog.by_path(path)
@@ -180,14 +182,23 @@ def explained(store: Store, session: Session, path: str) -> Explanation:
             "`agentsignals inventory` says of which each signal is.",
         )
     if signal.scope == "corpus":
-        return _over_all(store, session, signal)
+        # Explain a value over all sessions of the session's context by each session's inputs.
+        whole = corpus_value(store, signal, session.context, MOST_ROWS)
+        why = CollectedEvidence(SessionView(session))
+        for session_id, by_need in whole.inputs.items():
+            is_bound = store.manifest.sessions[session_id].visible_output_tokens is not None
+            for need, of_it in by_need.items():
+                needed = catalog.catalogue()[need]
+                why.input(f"{session_id} {needed.path}", of_it, is_bound and needed.grows_with_output)
+        why.totals["input"], why.items = whole.sessions * len(signal.needs), why.items[:MOST_ROWS]
+        return _explanation(store, session, signal, whole.value, whole.detail, why, [])
     view = SessionView(session)
-    among = needed(signal)
+    among = required_signals(signal)
     compares = any("vectors" in catalog.catalogue()[name].parameters for name in {signal.name, *among})
     inputs = {"vectors": _vectors(store, view)} if compares else {}
     values, history = catalog.values(view, inputs, among), None
     if signal.scope == "history":
-        history, across = history_of(store, session.session_id)
+        history, across = session_history(store, session.session_id)
         values |= across
     value, detail, collected = catalog.explain(signal, view, values, history)
     if not collected.items and not isinstance(value, Absent):
@@ -196,9 +207,9 @@ def explained(store: Store, session: Session, path: str) -> Explanation:
     return _explanation(store, session, signal, value, detail, collected, _bill(session, collected, value, is_usd))
 
 
-def needed(signal: Signal) -> set[str]:
-    """The names of the signals that a signal needs, and of those that these need."""
-    return {*signal.needs}.union(*(needed(catalog.catalogue()[name]) for name in signal.needs))
+def required_signals(signal: Signal) -> set[str]:
+    """Return the names of the signals that a signal needs, directly or not."""
+    return {*signal.needs}.union(*(required_signals(catalog.catalogue()[name]) for name in signal.needs))
 
 
 def _explanation(  # noqa: PLR0913  (what an explanation is made of)
@@ -208,7 +219,7 @@ def _explanation(  # noqa: PLR0913  (what an explanation is made of)
     value: Any,
     detail: dict[str, Any],
     why: CollectedEvidence,
-    bill: list[Line],
+    bill: list[CostLine],
 ) -> Explanation:
     return Explanation(
         session=session.session_id,
@@ -230,26 +241,12 @@ def _explanation(  # noqa: PLR0913  (what an explanation is made of)
     )
 
 
-def _bill(session: Session, why: CollectedEvidence, value: Any, is_usd: bool) -> list[Line]:
-    """All that a session used, where the value is made of that; empty where it is not."""
+def _bill(session: Session, why: CollectedEvidence, value: Any, is_usd: bool) -> list[CostLine]:
     if not why.billed:
         return []
-    bill = lines(session.steps, why.billed, is_lower_bound(session))
-    rest = rounding(value, bill) if is_usd and isinstance(value, float) else None
+    bill = cost_lines(session.steps, why.billed, is_lower_bound(session))
+    rest = rounding_line(value, bill) if is_usd and isinstance(value, float) else None
     return [*bill, rest] if rest is not None else bill
-
-
-def _over_all(store: Store, session: Session, signal: Signal) -> Explanation:
-    """A value over all sessions of the session's context: what of each went in."""
-    whole = over_all(store, signal, session.context, MOST_ROWS)
-    why = CollectedEvidence(SessionView(session))
-    for session_id, by_need in whole.inputs.items():
-        is_bound = store.manifest.sessions[session_id].visible_output_tokens is not None
-        for need, of_it in by_need.items():
-            needed = catalog.catalogue()[need]
-            why.input(f"{session_id} {needed.path}", of_it, is_bound and needed.grows_with_output)
-    why.totals["input"], why.items = whole.sessions * len(signal.needs), why.items[:MOST_ROWS]
-    return _explanation(store, session, signal, whole.value, whole.detail, why, [])
 
 
 OF_SESSIONS = "sessions."
@@ -307,8 +304,8 @@ def _of_total(store: Store, session: Session, path: str) -> Explanation:
 def _vectors(store: Store, view: SessionView) -> Vectors | Absent:
     """What compares this session's texts. What needs none of it is explained all the same when a model is gone."""
     try:
-        vectors = vectors_of(store, store.manifest.embedder)
-        prepare(vectors, view)
+        vectors = store_vectors(store, store.manifest.embedder)
+        embed_session(vectors, view)
     except EmbedderError as problem:
         return Absent("backend_disabled", f"embedder: {problem.message}")
     return vectors

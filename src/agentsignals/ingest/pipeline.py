@@ -1,4 +1,4 @@
-"""The flow, stage by stage: sources -> plan -> shards -> values across sessions. The only file that joins them.
+"""One run, stage by stage: sources, plan, shards, corpus signals, summary.
 
 Interrupting is safe: each shard is committed when it is done, and the next run reads only what is missing.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -20,53 +21,51 @@ from agentsignals.errors import FormatError, SourceError
 from agentsignals.formats import Input, format_named, homes, identify, unread_homes
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import plan as planning
-from agentsignals.ingest.plan import READ_AGAIN, UnknownFields, drift, is_current, shard_name, versions
+from agentsignals.ingest.plan import READ_AGAIN, UnknownFields, is_current, shard_name, unknown_fields_by_version
+from agentsignals.ingest.plan import versions_by_format as versions
 from agentsignals.model import Artifact, Session
+from agentsignals.model.registry import has_foreign_units
 from agentsignals.sources import RawFile, Unreadable, read, storable_text
 from agentsignals.sources.contents import nonblocking
 from agentsignals.sources.local import deleted_files, existing_paths, found_homes
-from agentsignals.store import Store, place
-from agentsignals.store import files as lock
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, disk, place, sidecars
 from agentsignals.store.index import (
-    FileEntry,
+    ArtifactEntry,
     Manifest,
     SessionEntry,
     code_stamp,
-    extended,
+    intern_texts,
     local_files,
-    only_in,
-    share_texts,
+    sessions_only_in,
 )
 
 if TYPE_CHECKING:
-    from agentsignals.ingest.plan import Family
-    from agentsignals.ingest.shard import Report
+    from agentsignals.ingest.plan import FileGroup
+    from agentsignals.ingest.shard import ShardReport
 
 
-# What the files are that no format reads: a run that reads nothing says what there was instead.
+# The summary of a run
 
 MOST = 20
-"""So many groups are told apart: a folder of data has as many as it has kinds of files."""
+"""Groups of unread files that are listed: a folder of data has as many as it has kinds of files."""
 
 
-class Unread(Struct, kw_only=True):
+class UnreadFiles(Struct, kw_only=True):
     """Files of one kind that were found and not read."""
 
     reason: str
     what: str
-    """What they are, as far as they say; empty where they don't."""
+    """What they are, as far as their content tells; else empty."""
     files: int
     bytes: int
     example: str
-    """The path of one of them."""
+    """Path of one of them."""
     agent: str = ""
-    """In whose folder they lie, where an agent's was named."""
+    """Agent in whose folder they are, where an agent was named."""
 
 
-def unread(store: Store, uris: set[str]) -> list[Unread]:
-    """The files of a run that no format reads, by what they are: those that say it before those that don't, of these
-    most of them first."""
+def unread_files(store: Store, uris: set[str]) -> list[UnreadFiles]:
+    """Group the files of a run that no format reads: known kinds first, then by number of files."""
     left = {uri: e for uri, e in store.manifest.files.items() if e.format is None and e.shard and uri in uris}
     if not left:
         return []
@@ -81,16 +80,13 @@ def unread(store: Store, uris: set[str]) -> list[Unread]:
     )[:MOST]
 
 
-def _of(reason: str, what: str, agent: str, members: list[str], left: dict[str, FileEntry]) -> Unread:
+def _of(reason: str, what: str, agent: str, members: list[str], left: dict[str, ArtifactEntry]) -> UnreadFiles:
     size = sum(left[uri].bytes for uri in members)
-    return Unread(reason=reason, what=what, files=len(members), bytes=size, example=min(members), agent=agent)
-
-
-# What a run says when it is done: what it read, and what the store holds of it.
+    return UnreadFiles(reason=reason, what=what, files=len(members), bytes=size, example=min(members), agent=agent)
 
 
 class Summary(Struct, kw_only=True):
-    """What a run found and did. Figures are of the sources named, as they stand in the store."""
+    """Results of a run. Figures are of the sources named, as they are in the store now."""
 
     store: str
     artifacts: int = 0
@@ -100,15 +96,15 @@ class Summary(Struct, kw_only=True):
     other_files: int = 0
     """Files under the sources that are no traces (not JSON)."""
     repeated: int = 0
-    """Of the artifacts, those whose content another one holds too (a data set uploaded again): not counted twice."""
+    """Artifacts with the same content as another (a data set uploaded again): counted once."""
     excluded_sessions: int = 0
     """Sessions left out in this run, as a list asked."""
     excluded_sources: int = 0
     sessions: int = 0
     attempts: int = 0
-    """Of the sessions, those that are attempts of eval runs."""
+    """Sessions that are attempts of eval runs."""
     prompts: int = 0
-    """What people said; hand-offs of a plan are not among them."""
+    """Prompts of people, without hand-offs of a plan."""
     tool_calls: int = 0
     edits: int = 0
     input_tokens: int = 0
@@ -119,18 +115,17 @@ class Summary(Struct, kw_only=True):
     unpriced_sessions: int = 0
     """Sessions whose cost is not known; they are not in `cost_usd`."""
     lower_bounds: int = 0
-    """Sessions whose output is logged in mid-stream: their output tokens and cost are at least what is counted."""
+    """Sessions whose output is logged in mid-stream: their output tokens and cost are lower bounds."""
     visible_output_tokens: int = 0
-    """What the visible text of these comes to (`views.ledger.VISIBLE_ERROR`)."""
+    """Tokens of the visible text of these sessions (`views.usage.VISIBLE_ERROR`)."""
     silent_sessions: dict[str, int] = field(default_factory=dict)
-    """Sessions of people, by format, with neither prompt nor call nor tokens: their files were read, and perhaps for
-    another agent's than they are."""
+    """Sessions of people, by format, without prompt, call and tokens: their files may be another agent's."""
     formats: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
-    unread: list[Unread] = field(default_factory=list)
-    """What the files are that no format reads, most of them first."""
+    unread: list[UnreadFiles] = field(default_factory=list)
+    """Files that no format reads, by kind, most files first."""
     versions: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Files by format and the version of the agent that wrote them, where they say it."""
+    """Files by format and agent version, where they tell it."""
     unknown_fields: list[UnknownFields] = field(default_factory=list)
     """Fields that no file of the format had before: its agent writes something new."""
     internal_errors: dict[str, int] = field(default_factory=dict)
@@ -140,20 +135,20 @@ class Summary(Struct, kw_only=True):
     """Sessions of damaged shards whose sources are gone: the store holds part of them at most."""
     report: str | None = None
     stored_sessions: int = 0
-    """Sessions that the store holds in all, whatever sources they were read from."""
+    """All sessions of the store, whatever sources they were read from."""
     deleted_files: int = 0
     """Files that traces were read from and that are gone."""
     deleted_sessions: int = 0
-    """Sessions that were read from these alone; the store keeps them."""
+    """Sessions that were read from deleted files alone; the store keeps them."""
 
 
-def summary_of(store: Store, uris: set[str]) -> Summary:
-    """Adds up what the index says of these files and their sessions."""
+def summarize(store: Store, uris: set[str]) -> Summary:
+    """Add up what the index says of these files and their sessions."""
     summary = Summary(store=storable_text(str(store.folder)))
     files = store.manifest.files
     entries = [entry for uri, entry in files.items() if uri in uris]  # as they lie in memory: half the time
     read = [entry for entry in entries if entry.shard]
-    families = {entry.family for entry in read}
+    groups = {entry.group for entry in read}
     summary.other_files, summary.artifacts = len(entries) - len(read), len(read)
     contents = [entry.key for entry in read if entry.stamp is None and entry.key]
     summary.repeated = len(contents) - len(set(contents))
@@ -163,42 +158,13 @@ def summary_of(store: Store, uris: set[str]) -> Summary:
         if entry.skipped:
             skipped.update(entry.skipped)
     summary.skipped = dict(skipped)
-    summary.unread = unread(store, uris)
-    summary.versions, summary.unknown_fields = versions(read), drift(read)
+    summary.unread = unread_files(store, uris)
+    summary.versions, summary.unknown_fields = versions(read), unknown_fields_by_version(read)
     if any(entry.error for entry in read):
         summary.internal_errors = {
             f"{uri}: {e.error}": 1 for uri, e in files.items() if e.error and e.shard and uri in uris
         }
-    sessions = [session for session in store.manifest.sessions.values() if session.family in families]
-    _add(summary, sessions)
-    silent = Counter(session.family for session in sessions if _is_silent(session))
-    formats: dict[str, set[str]] = {}
-    for entry in [entry for entry in read if entry.format and entry.family in silent]:
-        formats.setdefault(entry.family, set()).add(entry.format or "")
-    for family, names in formats.items():
-        name = max(names, key=_is_own)
-        summary.silent_sessions[name] = summary.silent_sessions.get(name, 0) + silent[family]
-    for shard in store.manifest.shards.values():
-        for what, n in shard.internal_errors.items():
-            summary.internal_errors[what] = summary.internal_errors.get(what, 0) + n
-    deleted = deleted_files(local_files(store.manifest) - uris)
-    summary.stored_sessions, summary.deleted_files = len(store.manifest.sessions), len(deleted)
-    summary.deleted_sessions = len(only_in(store.manifest, deleted)) if deleted else 0
-    return summary
-
-
-def _is_own(name: str) -> tuple[bool, str]:
-    """Of the formats of one family the agent's before the collector's. Only these are loaded, of more than thirty."""
-    return (named := format_named(name)) is not None and named.is_own, name
-
-
-def _is_silent(session: SessionEntry) -> bool:
-    """None is not known: a session that was not measured is not silent."""
-    nothing = session.n_turns == 0 and session.n_tool_calls == 0
-    return nothing and session.context == "product" and not (session.input_tokens or session.output_tokens)
-
-
-def _add(summary: Summary, sessions: list[SessionEntry]) -> None:
+    sessions = [session for session in store.manifest.sessions.values() if session.group in groups]
     summary.sessions = len(sessions)
     summary.attempts = len([s for s in sessions if s.context == "eval"])
     summary.prompts = sum([s.n_prompts or 0 for s in sessions])
@@ -212,24 +178,47 @@ def _add(summary: Summary, sessions: list[SessionEntry]) -> None:
     summary.lower_bounds, summary.visible_output_tokens = len(visible), sum(visible)
     costs = [s.cost_usd for s in sessions if s.cost_usd is not None]
     summary.unpriced_sessions, summary.cost_usd = len(sessions) - len(costs), sum(costs, 0.0)
+    silent = Counter(session.group for session in sessions if _is_silent(session))
+    formats: dict[str, set[str]] = {}
+    for entry in [entry for entry in read if entry.format and entry.group in silent]:
+        formats.setdefault(entry.group, set()).add(entry.format or "")
+    for group, names in formats.items():
+        name = max(names, key=_is_own)
+        summary.silent_sessions[name] = summary.silent_sessions.get(name, 0) + silent[group]
+    for shard in store.manifest.shards.values():
+        for what, n in shard.internal_errors.items():
+            summary.internal_errors[what] = summary.internal_errors.get(what, 0) + n
+    deleted = deleted_files(local_files(store.manifest) - uris)
+    summary.stored_sessions, summary.deleted_files = len(store.manifest.sessions), len(deleted)
+    summary.deleted_sessions = len(sessions_only_in(store.manifest, deleted)) if deleted else 0
+    return summary
+
+
+def _is_own(name: str) -> tuple[bool, str]:
+    return (named := format_named(name)) is not None and named.is_own, name
+
+
+def _is_silent(session: SessionEntry) -> bool:
+    nothing = session.n_turns == 0 and session.n_tool_calls == 0
+    return nothing and session.context == "product" and not (session.input_tokens or session.output_tokens)
 
 
 _MOST_COMMITS = 16
-"""Written beside the index, until it is written whole again: a run over one shard adds two."""
+"""Commits beside the index before it is written whole again: a run over one shard adds two."""
 
 
 class Progress(Protocol):
-    """Told how far a run is. `total` is None while it is not known."""
+    """Called with the progress of a run. `total` is None while it is not known."""
 
     def __call__(self, stage: str, done: int, total: int | None) -> None: ...
 
 
 def silent(stage: str, done: int, total: int | None) -> None:
-    """Says nothing."""
+    """Report nothing."""
 
 
 class _Way(Struct, frozen=True):
-    """How shards are read: by how many workers, of which engine, telling whom, without which sessions."""
+    """Options for reading shards."""
 
     jobs: int
     engine: str
@@ -239,7 +228,7 @@ class _Way(Struct, frozen=True):
 
 
 def default_sources() -> list[str]:
-    """The agents whose folders are on this machine. SourceError when there is none."""
+    """Return the agents whose folders are on this machine. SourceError when there is none."""
     agents = sorted(found_homes())
     if not agents:
         unread = [
@@ -254,11 +243,11 @@ def default_sources() -> list[str]:
 
 
 def default_jobs() -> int:
-    """One worker a core, at most 8: reading traces soon waits for the disk."""
+    """Return one worker a core, at most 8: reading traces soon waits for the disk."""
     return min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
-def ingested(  # noqa: PLR0913  (each is a choice of the person at the command line)
+def ingest_into(  # noqa: PLR0913  (each is a choice of the person at the command line)
     specs: Iterable[str],
     store_folder: Path | str | None = None,
     *,
@@ -269,17 +258,17 @@ def ingested(  # noqa: PLR0913  (each is a choice of the person at the command l
     embedder: str | None = None,
     exclude: frozenset[str] = frozenset(),
     progress: Progress = silent,
-    wait_s: float = lock.WAIT_S,
+    wait_s: float = disk.WAIT_S,
 ) -> tuple[Summary, Store]:
-    """Reads sources into the store, and computes the signals of the sessions that changed. What was damaged in the
-    store is read again, where its sources are still on this machine. Gives the store as it is then, too.
+    """Read sources into the store, measure the sessions that changed, and return the summary and the store. Damaged
+    shards are read again where their sources are still on this machine.
 
-    `jobs`: worker processes. `force_format`: read every file as this format. `shard_bytes`: raw bytes a shard aims at;
-    more means fewer files and more memory. `embedder`: what compares texts, the store's from now on. `exclude`: data
-    sets of the Hub (`owner/name`) and sessions to leave out. `progress` is told how far the run is. `wait_s`: how long
-    to wait for another run on the same store; StoreError afterwards.
+    `jobs`: worker processes. `force_format`: read every file as this format. `shard_bytes`: raw bytes of a shard; more
+    means fewer files and more memory. `embedder`: the store's embedder from now on. `exclude`: data sets of the Hub
+    (`owner/name`) and sessions to leave out. `wait_s`: how long to wait for another run on the same store; StoreError
+    afterwards.
     """
-    with lock.locked(place(store_folder, create=True), wait_s=wait_s, waiting=_waiting(progress)):
+    with disk.locked(place(store_folder, create=True), wait_s=wait_s, waiting=_waiting(progress)):
         store = Store(store_folder, write=True)
         broken = _to_read_again(store)
         missing = {s for s, e in store.manifest.sessions.items() if e.shard in broken}
@@ -287,16 +276,16 @@ def ingested(  # noqa: PLR0913  (each is a choice of the person at the command l
         _choose(store, embedder)
         tick = partial(progress, "looking", total=None)
         way = _Way(jobs or default_jobs(), engine, progress, exclude, shard_bytes)
-        plan = planning.make(
+        plan = planning.make_plan(
             specs, store.manifest, force_format, tick, shard_bytes, same_code, exclude, broken, way.jobs
         )
         parsed, excluded = _read(store, plan, way)
         is_much = len(plan.shards) != 1 or bool(broken)
         plan.shards.clear()  # what they name was read: half as much as the index
         if broken:
-            store.look()
+            store.check_files()
         _finish(store, plan.other_files, is_much)
-    summary = summary_of(store, set(plan.seen))
+    summary = summarize(store, set(plan.seen))
     broken = _to_read_again(store)
     lost = {s for s, e in store.manifest.sessions.items() if e.shard in broken}
     summary.restored_sessions, summary.lost_sessions = len(missing - lost), sorted(lost)
@@ -307,30 +296,30 @@ def ingested(  # noqa: PLR0913  (each is a choice of the person at the command l
 
 
 def ingest(specs: Iterable[str], store_folder: Path | str | None = None, **options: Any) -> Summary:
-    """What `ingested` read and what the store holds of it. Options are of `ingested`."""
-    return ingested(specs, store_folder, **options)[0]
+    """Read sources into the store and return the summary. Options are those of `ingest_into`."""
+    return ingest_into(specs, store_folder, **options)[0]
 
 
-def analyzed(
+def analyze_into(
     specs: Iterable[str] | str = (),
     store_folder: Path | str | None = None,
     *,
     tell: Callable[[str], None] | None = None,
     **options: Any,
 ) -> tuple[Summary, Store]:
-    """The main job: `ingested` and measured. Without sources: the agents found on this machine."""
+    """Read and measure; without sources, the agents found on this machine. Options are those of `ingest_into`."""
     wanted = [specs] if isinstance(specs, str) else list(specs)
-    summary, store = ingested(wanted or default_sources(), store_folder, **options)
+    summary, store = ingest_into(wanted or default_sources(), store_folder, **options)
     if store.damage or not _is_measured(store):
         del store  # its index is as large as the one that is read next
-        measure(store_folder, options.get("progress", silent), tell=tell, wait_s=options.get("wait_s", lock.WAIT_S))
+        measure(store_folder, options.get("progress", silent), tell=tell, wait_s=options.get("wait_s", disk.WAIT_S))
         store = Store(store_folder)
     return summary, store
 
 
 def analyze(specs: Iterable[str] | str = (), store_folder: Path | str | None = None, **options: Any) -> Summary:
-    """What `analyzed` read. Options are of `analyzed` and `ingested`."""
-    return analyzed(specs, store_folder, **options)[0]
+    """Read and measure, and return the summary. Options are those of `ingest_into`."""
+    return analyze_into(specs, store_folder, **options)[0]
 
 
 def measure(
@@ -339,13 +328,13 @@ def measure(
     *,
     embedder: str | None = None,
     tell: Callable[[str], None] | None = None,
-    wait_s: float = lock.WAIT_S,
+    wait_s: float = disk.WAIT_S,
 ) -> dict[str, int]:
-    """Computes the values whose signal is new or has a newer version, and those of labels made since; says how many
-    `values` are others now, of how many `signals` (or those of another version), and how many `sessions` were measured.
+    """Compute values whose signal is new or has a newer version, and those that depend on labels made since. Return the
+    numbers of changed `values`, of `signals` they belong to (or with another version), and of `sessions` measured.
 
-    `embedder`: what compares texts, the store's from now on; where it is another, all values are computed anew. `tell`
-    hears what goes where when it asks a server. `wait_s` as in `ingest`.
+    `embedder`: the store's embedder from now on; another one computes all values anew. `tell` is told where texts go
+    when a server embeds them. `wait_s` as in `ingest_into`.
     """
     nothing = {"signals": 0, "sessions": 0, "values": 0}
     store = Store(store_folder)
@@ -353,37 +342,41 @@ def measure(
         return nothing
     folder = store.folder
     del store
-    with lock.locked(folder, wait_s=wait_s, waiting=_waiting(progress)):
+    with disk.locked(folder, wait_s=wait_s, waiting=_waiting(progress)):
         store = Store(store_folder, write=True)
         _choose(store, embedder)
         return nothing if not store.damage and _is_measured(store) else _measure(store, progress, tell)
 
 
 def _is_measured(store: Store) -> bool:
-    """Whether all values are of this very code and of the labels and the embedder of now."""
-    spec, labelled = store.manifest.embedder, label_files.fingerprint(store.folder)
+    """True where all values are of this code and of the current labels and embedder."""
+    spec, labelled = store.manifest.embedder, sidecars.labels_fingerprint(store.folder)
     same_inputs = all(s.embedder == spec and s.labels == labelled for s in store.manifest.shards.values())
     return store.manifest.code == code_stamp() and bool(store.manifest.history_of) and same_inputs
 
 
 def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | None) -> dict[str, int]:
-    from agentsignals.ingest import corpus_signals as across  # noqa: PLC0415  (nothing of this is needed when all is known)
+    from agentsignals.ingest import corpus_signals  # noqa: PLC0415  (nothing of this is needed when all is known)
     from agentsignals.ingest import measure as comparing  # noqa: PLC0415
     from agentsignals.ingest import measure as measuring  # noqa: PLC0415
     from agentsignals.ingest.shard import signal_versions  # noqa: PLC0415  (loads every signal)
 
-    spec, labelled = store.manifest.embedder, label_files.fingerprint(store.folder)
+    spec, labelled = store.manifest.embedder, sidecars.labels_fingerprint(store.folder)
     now, shards = signal_versions(), store.manifest.shards
     measurable = set(shards) - _to_read_again(store)
     without_values = {d.shard for d in store.damage if d.table == "signals"}
     stale = measurable & (_stale(store) | without_values)
-    share_texts(store.manifest)
+    intern_texts(store.manifest)
     renewed: set[str] = set()
     others: Counter[str] = Counter()
     sessions = 0
-    if stale or "" in without_values or store.manifest.history_of != store.fingerprint(across.versions()):
-        vectors = comparing.vectors_of(store, spec, tell)
-        fitted = comparing.calibrated(store, vectors)
+    if (
+        stale
+        or "" in without_values
+        or store.manifest.history_of != store.fingerprint(corpus_signals.corpus_versions())
+    ):
+        vectors = comparing.store_vectors(store, spec, tell)
+        fitted = comparing.calibrate(store, vectors)
         if fitted is not vectors:
             stale = measurable  # no value of the old scale may stay beside those of the new
             for shard in shards.values():
@@ -398,13 +391,13 @@ def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | Non
             sessions += count
             others += differing
         if stale:
-            store.look()
+            store.check_files()
             store.sweep()
         store.manifest.history_of = ""
         progress("values across sessions", 0, None)
-        values = measuring.values_across(store)
+        values = measuring.corpus_values(store)
         _finish(store, {}, is_much=True)
-        others += measuring.changed(values, measuring.values_across(store))
+        others += measuring.changed_values(values, measuring.corpus_values(store))
     if _is_of_this_code(store) and store.manifest.code != code_stamp():
         store.manifest.code = code_stamp()
         store.save()
@@ -412,10 +405,10 @@ def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | Non
 
 
 def _stale(store: Store) -> set[str]:
-    """The shards whose values are of other signals, another embedder or other labels than those of now."""
+    """Shards whose values are of other signals, labels or another embedder than the current ones."""
     from agentsignals.ingest.shard import signal_versions  # noqa: PLC0415  (loads every signal)
 
-    due = (signal_versions(), store.manifest.embedder, label_files.fingerprint(store.folder))
+    due = (signal_versions(), store.manifest.embedder, sidecars.labels_fingerprint(store.folder))
     return {n for n, s in store.manifest.shards.items() if (s.signals, s.embedder, s.labels) != due}
 
 
@@ -424,7 +417,6 @@ def _waiting(progress: Progress) -> Callable[[], None]:
 
 
 def _choose(store: Store, embedder: str | None) -> None:
-    """Makes this the store's embedder, when one was asked for. UsageError for what is none."""
     if embedder is None or embedder == store.manifest.embedder:
         return
     from agentsignals.embedding import parsed  # noqa: PLC0415
@@ -435,58 +427,58 @@ def _choose(store: Store, embedder: str | None) -> None:
 
 
 def _to_read_again(store: Store) -> frozenset[str]:
-    """The damaged shards whose sources are needed: values alone are computed anew from the rest."""
+    """Damaged shards whose sources are needed. Damaged values alone are computed again from the other tables."""
     return frozenset(d.shard for d in store.damage if d.shard and d.table != "signals")
 
 
 def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
-    """Reads the plan's shards and commits each as it comes. Gives the files decoded and the sessions left out."""
+    """Read the plan's shards and commit each as it comes. Return numbers of files decoded and sessions left out."""
     if not plan.shards:
         return 0, 0
     with _without_threads():
         from agentsignals.ingest.engine import ENGINES  # noqa: PLC0415  (not needed when nothing changed)
-        from agentsignals.ingest.measure import while_reading  # noqa: PLC0415
-        from agentsignals.ingest.shard import Task, read_shard, signal_versions, smaller  # noqa: PLC0415
+        from agentsignals.ingest.measure import reading_embedder  # noqa: PLC0415
+        from agentsignals.ingest.shard import ShardTask, read_shard, signal_versions, split_task  # noqa: PLC0415
         from agentsignals.store.compaction import compact  # noqa: PLC0415
 
     if len(plan.shards) > 1:
-        share_texts(store.manifest)
-    by = while_reading(store.manifest.embedder)
+        intern_texts(store.manifest)
+    by = reading_embedder(store.manifest.embedder)
     store.manifest.run += 1
     run = store.manifest.run
-    total = sum(f.bytes for families in plan.shards for f in families)
+    total = sum(f.bytes for groups in plan.shards for f in groups)
     done = parsed = excluded = 0
     way.progress("reading", 0, total)
     signal_versions()  # loads every signal: the values across sessions need them, and workers that are copies have them
 
-    def read(planned: list[list[Family]]) -> Iterator[Report]:
+    def read(planned: list[list[FileGroup]]) -> Iterator[ShardReport]:
         tasks = [
-            Task(
+            ShardTask(
                 root=str(store.folder),
-                name=shard_name(families, run),
-                families=families,
+                name=shard_name(groups, run),
+                groups=groups,
                 embedder=by,
                 exclude=way.exclude,
                 run=run,
                 shard_bytes=way.shard_bytes,
             )
-            for families in planned
+            for groups in planned
         ]
-        workers = planning.workers(planned, way.jobs)
-        with closing(ENGINES.get(way.engine)().map(read_shard, tasks, workers, smaller)) as reports:
+        workers = planning.worker_count(planned, way.jobs)
+        with closing(ENGINES.get(way.engine)().map(read_shard, tasks, workers, split_task)) as reports:
             for report in reports:
                 store.add_shard(report.name, report.entry, report.sessions, report.files)
                 yield report
 
-    surprises: set[str] = set()
+    late_keys: set[str] = set()
     try:
         for report in read(plan.shards):
-            surprises |= report.surprises
+            late_keys |= report.late_keys
             done += report.bytes
             parsed += report.parsed
             excluded += report.excluded
             way.progress("reading", done, total)
-        for _ in read(planning.joined(store.manifest, surprises)):
+        for _ in read(planning.regroup(store.manifest, late_keys)):
             way.progress("reading", done, total)
         compact(store)
     finally:
@@ -496,7 +488,8 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
 
 @contextmanager
 def _without_threads() -> Iterator[None]:
-    """Where NumPy is installed, pyarrow loads it, and its OpenBLAS would begin threads: none while this lasts."""
+    """pyarrow loads NumPy, whose OpenBLAS would start threads: none while this context lasts, so that workers can be
+    forked."""
     name = "OPENBLAS_NUM_THREADS"
     if name in os.environ:
         yield
@@ -508,9 +501,9 @@ def _without_threads() -> Iterator[None]:
         del os.environ[name]
 
 
-def _finish(store: Store, other_files: dict[str, FileEntry], is_much: bool) -> None:
-    """Values across sessions, when any session changed, and what else the index should remember. `is_much`: it is not
-    one shard alone that changed."""
+def _finish(store: Store, other_files: dict[str, ArtifactEntry], is_much: bool) -> None:
+    """Compute the values across sessions when any session changed, and write the index. `is_much`: more than one shard
+    changed."""
     manifest = store.manifest
     entries = manifest.files
     new_files = {u: e for u, e in other_files.items() if entries.get(u) != e}
@@ -519,13 +512,13 @@ def _finish(store: Store, other_files: dict[str, FileEntry], is_much: bool) -> N
         store.manifest.code = ""  # so that the next run looks at each file's own entry, which says to read it again
         store.save()
     if store.manifest.shards and not store.manifest.history_of:
-        from agentsignals.ingest import corpus_signals as across  # noqa: PLC0415  (only when something changed)
-        from agentsignals.ingest.engine.local import beside  # noqa: PLC0415
-        from agentsignals.store.parquet import give_back  # noqa: PLC0415
+        from agentsignals.ingest import corpus_signals  # noqa: PLC0415  (only when something changed)
+        from agentsignals.ingest.engine.local import in_background  # noqa: PLC0415
+        from agentsignals.store.parquet import release_memory  # noqa: PLC0415
 
-        measured = partial(across.measure_across, store)
-        manifest.run, manifest.across, manifest.standings = beside(measured)() if is_much else measured()
-        store.manifest.history_of = store.fingerprint(across.versions())
+        measured = partial(corpus_signals.measure_corpus, store)
+        manifest.run, manifest.across, manifest.neighbours = in_background(measured)() if is_much else measured()
+        store.manifest.history_of = store.fingerprint(corpus_signals.corpus_versions())
         is_told = store.manifest.code == code_stamp()  # by the run before: what this one read is of this code, too
         if not is_told and not store.damage and _is_of_this_code(store) and not _stale(store):
             store.manifest.code = code_stamp()  # nothing is left to measure: the index is not opened again for it
@@ -533,52 +526,51 @@ def _finish(store: Store, other_files: dict[str, FileEntry], is_much: bool) -> N
             store.save()
         else:
             store.commit()
-        give_back()
+        release_memory()
     elif new_files:
         store.save()
 
 
 def _is_of_this_code(store: Store) -> bool:
-    """Whether every file was read by this very code."""
-    return all(is_current(e) for e in store.manifest.files.values()) and not extended()
+    return all(is_current(e) for e in store.manifest.files.values()) and not has_foreign_units(tuple(sys.path))
 
 
-# What lies where agents keep their sessions on this machine, before any of it is read.
+# Homes of agents
 
 
-class Home(Struct, kw_only=True):
+class AgentHome(Struct, kw_only=True):
     """A folder or database of an agent, and what was found in it."""
 
     agent: str
     path: str
     is_read: bool = True
-    """Whether the agent's sessions are read at all."""
+    """True where the agent's sessions are read at all."""
     files: int = 0
-    """A session of a database counts as a file."""
+    """Files; a session of a database counts as a file."""
     bytes: int = 0
     sessions: dict[str, int] = field(default_factory=dict)
-    """That would be read, by format; those that are read together (forks, subagents) count as one."""
+    """Sessions that would be read, by format. Those that are read together (forks, subagents) count as one."""
     left: dict[str, int] = field(default_factory=dict)
-    """Files that would not be read, by reason; those that are no traces at all among them."""
+    """Files that would not be read, by reason, including those that are no traces."""
 
 
-def homes_here() -> list[Home]:
-    """Every home of a known agent that is on this machine. Each file is recognised by its beginning, none is read."""
+def agent_homes() -> list[AgentHome]:
+    """Find every home of a known agent on this machine. Files are recognised by their beginning, none is read."""
     there = [(agent, path, True) for agent, paths in found_homes().items() for path in paths]
     there += [(agent, path, False) for agent, named in unread_homes().items() for path in existing_paths(named)]
     return [_looked_into(agent, path, is_read) for agent, path, is_read in there]
 
 
-def _looked_into(agent: str, path: Path, is_read: bool) -> Home:
-    plan = planning.make([str(path)], Manifest())
-    home = Home(agent=agent, path=str(path), is_read=is_read, files=len(plan.seen))
+def _looked_into(agent: str, path: Path, is_read: bool) -> AgentHome:
+    plan = planning.make_plan([str(path)], Manifest())
+    home = AgentHome(agent=agent, path=str(path), is_read=is_read, files=len(plan.seen))
     sessions: Counter[str] = Counter()
     left: Counter[str] = Counter()
-    for family in [family for shard in plan.shards for family in shard]:
-        home.bytes += family.bytes
-        formats = {member.format for member in family.members if member.format is not None}
+    for group in [group for shard in plan.shards for group in shard]:
+        home.bytes += group.bytes
+        formats = {member.format for member in group.files if member.format is not None}
         sessions.update(formats)
-        left.update(member.reason for member in family.members if member.format is None)
+        left.update(member.reason for member in group.files if member.format is None)
     for entry in plan.other_files.values():
         home.bytes += entry.bytes
         left.update(entry.skipped)
@@ -586,16 +578,15 @@ def _looked_into(agent: str, path: Path, is_read: bool) -> Home:
     return home
 
 
-# The end of one transcript, read by itself: what an agent at work has done lately, without a store.
+# One transcript, without a store
 
 TAIL_BYTES = 4 * 1024 * 1024
-"""The last thousand calls of most agents; reading them takes 0.1 s."""
+"""Holds the last thousand calls of most agents; reading them takes 0.1 s."""
 
 
-def session_of(path: Path | str, most_bytes: int = TAIL_BYTES) -> Session:
-    """The session that a transcript tells of, as far as its last `most_bytes` go. A line that is half written, and the
-    one that the cut goes through, are left out. FormatError where no format claims it or it holds none; OSError.
-    """
+def session_from_tail(path: Path | str, most_bytes: int = TAIL_BYTES) -> Session:
+    """Read the last `most_bytes` of a transcript, without a store. Cut lines are left out. FormatError where no format
+    claims it or it holds no session; OSError."""
     with open(path, "rb", buffering=0, opener=nonblocking) as file:
         seen = os.fstat(file.fileno())
         if not stat.S_ISREG(seen.st_mode):
@@ -609,8 +600,8 @@ def session_of(path: Path | str, most_bytes: int = TAIL_BYTES) -> Session:
     return _session(str(path), Head(head, str(path), len(head) == seen.st_size), data)
 
 
-def session_held(file: RawFile) -> Session:
-    """The session that a database holds, whole; FormatError where it can't be read."""
+def session_from_database(file: RawFile) -> Session:
+    """Read one session of a database, without a store. FormatError where it can't be read."""
     data = next(read([file]))
     if isinstance(data, Unreadable):
         raise FormatError(f"{file.uri} can't be read: {data.reason}.", "Ask again when its agent has begun.")

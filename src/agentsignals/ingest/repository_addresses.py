@@ -1,4 +1,4 @@
-"""Where repositories are named: paths, addresses, folders of clones, lists, saved results of a search."""
+"""Repositories that somebody named: paths, addresses, folders of clones, lists, saved search results."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from agentsignals.sources.git import is_address
 _OWNER_AND_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9._-]{1,100}")
 _LARGEST_LIST = 64 * 1024 * 1024
 _DEEP = 2
-"""Levels of folders that a folder of clones is searched for: OWNER/NAME."""
+"""Levels of folders that a folder of clones is searched: OWNER/NAME."""
 
 
-class Candidate(Struct, frozen=True):
+class NamedRepository(Struct, frozen=True):
     """A repository that somebody named."""
 
     place: str
     """A path or an address."""
     is_fork: bool = False
-    """Only a search result says so."""
+    """True where a search result says so."""
 
 
-def candidates(wanted: Iterable[str]) -> list[Candidate]:
-    """Each repository named, once, in order. SourceError for a name that is none of what this understands."""
-    by_place: dict[str, Candidate] = {}
+def named_repositories(wanted: Iterable[str]) -> list[NamedRepository]:
+    """Return each repository named, once, in order. SourceError for a name that is not understood."""
+    by_place: dict[str, NamedRepository] = {}
     for place in wanted:
         for candidate in _of(place):
             earlier = by_place.get(candidate.place)
@@ -44,24 +44,40 @@ def candidates(wanted: Iterable[str]) -> list[Candidate]:
     return list(by_place.values())
 
 
-def _of(place: str) -> Iterator[Candidate]:
+def _of(place: str) -> Iterator[NamedRepository]:
     plain = place.removeprefix("git:") if not place.startswith("git://") else place
     if is_address(plain):
-        yield Candidate(plain)
+        yield NamedRepository(plain)
         return
     path = Path(plain).expanduser()
     if os.path.isfile(path):  # noqa: PTH113  (Path.is_file raises for a name that is too long)
-        yield from _of_list(path)
+        # Read a list: a repository a line (`#` begins a comment), or JSON with objects that name
+        # repositories.
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_LIST)
+        try:
+            listed = list(_named(msgspec.json.decode(data)))
+        except (msgspec.DecodeError, RecursionError):
+            listed = []
+            for line in data.decode("utf-8", "replace").splitlines():
+                word = line.partition("#")[0].strip()
+                if word:
+                    listed.append(_candidate(word, path.parent))
+        if not listed:
+            raise SourceError(
+                f"{str(path)!r} names no repository.", "Write one a line: a path, an address or OWNER/NAME."
+            )
+        yield from listed
     elif os.path.isdir(path):  # noqa: PTH112
         if objects.locate(path) is not None and _is_own(path):
-            yield Candidate(str(path.absolute()))
+            yield NamedRepository(str(path.absolute()))
             return
-        inside = [Candidate(str(p)) for p in _clones(path.absolute(), _DEEP)]
+        inside = [NamedRepository(str(p)) for p in _clones(path.absolute(), _DEEP)]
         if not inside:
             raise SourceError(f"{place!r} holds no Git repository.", "Name a repository, or a folder of clones.")
         yield from inside
     elif _OWNER_AND_NAME.fullmatch(plain):
-        yield Candidate(f"https://github.com/{plain}")
+        yield NamedRepository(f"https://github.com/{plain}")
     else:
         raise SourceError(
             f"Nothing is found under {place!r}.",
@@ -70,7 +86,7 @@ def _of(place: str) -> Iterator[Candidate]:
 
 
 def _is_own(path: Path) -> bool:
-    """Whether a folder is a repository itself, not just inside one."""
+    """True for a folder that is a repository itself, not just inside one."""
     return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
 
 
@@ -84,41 +100,24 @@ def _clones(folder: Path, deep: int) -> Iterator[Path]:
             yield from _clones(path, deep - 1)
 
 
-def _of_list(path: Path) -> Iterator[Candidate]:
-    """A line a repository (`#` begins a remark), or a JSON document in which objects say where their repository is."""
-    with path.open("rb") as file:
-        data = file.read(_LARGEST_LIST)
-    try:
-        listed = list(_named(msgspec.json.decode(data)))
-    except (msgspec.DecodeError, RecursionError):
-        listed = []
-        for line in data.decode("utf-8", "replace").splitlines():
-            word = line.partition("#")[0].strip()
-            if word:
-                listed.append(_candidate(word, path.parent))
-    if not listed:
-        raise SourceError(f"{str(path)!r} names no repository.", "Write one a line: a path, an address or OWNER/NAME.")
-    yield from listed
-
-
-def _candidate(word: str, folder: Path) -> Candidate:
+def _candidate(word: str, folder: Path) -> NamedRepository:
     if is_address(word):
-        return Candidate(word)
+        return NamedRepository(word)
     local = (folder / Path(word).expanduser()).absolute()
     if os.path.isdir(local):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
-        return Candidate(str(local))
+        return NamedRepository(str(local))
     if _OWNER_AND_NAME.fullmatch(word):
-        return Candidate(f"https://github.com/{word}")
-    return Candidate(str(local))
+        return NamedRepository(f"https://github.com/{word}")
+    return NamedRepository(str(local))
 
 
-def _named(value: Any) -> Iterator[Candidate]:
-    """Repositories in the answer of a search: its items, the repository of a found file, or a plain list."""
+def _named(value: Any) -> Iterator[NamedRepository]:
+    """Repositories in a search answer: its items, the repository of a found file, or a plain list."""
     if isinstance(value, list):
         for item in value:
             yield from _named(item)
     elif isinstance(value, str) and (is_address(value) or _OWNER_AND_NAME.fullmatch(value)):
-        yield Candidate(value if is_address(value) else f"https://github.com/{value}")
+        yield NamedRepository(value if is_address(value) else f"https://github.com/{value}")
     elif isinstance(value, dict):
         if isinstance(items := value.get("items") or value.get("repositories"), list):
             yield from _named(items)
@@ -128,31 +127,28 @@ def _named(value: Any) -> Iterator[Candidate]:
             yield from _of_object(value)
 
 
-def _of_object(record: dict[str, Any]) -> Iterator[Candidate]:
+def _of_object(record: dict[str, Any]) -> Iterator[NamedRepository]:
     fork = record.get("fork", record.get("is_fork", record.get("isFork"))) is True
     for key in ("clone_url", "html_url", "url"):
         address = record.get(key)
         if isinstance(address, str) and is_address(address) and "://api." not in address:
-            yield Candidate(address, fork)
+            yield NamedRepository(address, fork)
             return
     for key in ("full_name", "nameWithOwner", "name"):
         name = record.get(key)
         if isinstance(name, str) and _OWNER_AND_NAME.fullmatch(name):
-            yield Candidate(f"https://github.com/{name}", fork)
+            yield NamedRepository(f"https://github.com/{name}", fork)
             return
 
 
-# Which of the repositories that somebody names hold checkpoints, before anything of them is read or fetched.
-
-
-class Discovered(Struct, kw_only=True):
-    """A repository, and what its refs say. Of one behind an address nothing is known before it is fetched."""
+class DiscoveredRepository(Struct, kw_only=True):
+    """A repository and what its refs tell. Nothing is known of a remote one before it is fetched."""
 
     place: str
     is_here: bool
     is_fork: bool = False
     layouts: dict[str, int] = field(default_factory=dict)
-    """How many refs keep checkpoints in which way: `sharded` (a branch or ref of many), `rooted` (a ref each),
+    """Number of refs by the way they keep checkpoints: `sharded` (a branch or ref of many), `rooted` (a ref each),
     `shadow`."""
     commits: int | None = None
     naming: int | None = None
@@ -160,15 +156,15 @@ class Discovered(Struct, kw_only=True):
     trouble: str | None = None
 
 
-def discovered(wanted: Iterable[str]) -> list[Discovered]:
-    """Each repository named by paths, addresses, folders of clones, lists or saved search results."""
-    return [_looked_at(c.place, c.is_fork) for c in candidates(wanted)]
+def discover(wanted: Iterable[str]) -> list[DiscoveredRepository]:
+    """Look into each repository named, before anything is read or fetched."""
+    return [_looked_at(c.place, c.is_fork) for c in named_repositories(wanted)]
 
 
-def _looked_at(place: str, is_fork: bool) -> Discovered:
+def _looked_at(place: str, is_fork: bool) -> DiscoveredRepository:
     if is_address(place):
-        return Discovered(place=place, is_here=False, is_fork=is_fork)
-    repository = Discovered(place=place, is_here=True, is_fork=is_fork)
+        return DiscoveredRepository(place=place, is_here=False, is_fork=is_fork)
+    repository = DiscoveredRepository(place=place, is_here=True, is_fork=is_fork)
     located = objects.locate(Path(place))
     if located is None:
         repository.trouble = "no Git repository"

@@ -21,8 +21,7 @@ from agentsignals.labels.units import SPOKEN, Mask, Selection, Unit, before, pla
 from agentsignals.model import Label
 from agentsignals.redaction import Redactor
 from agentsignals.stats.intervals import SEED
-from agentsignals.store import Store
-from agentsignals.store import sidecars as labels
+from agentsignals.store import Store, sidecars
 from agentsignals.store.pseudonym_key import pseudonym_key
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.views.session import SessionView
@@ -137,12 +136,12 @@ def give(store: Store, task: Task, labeller: str, rows: Iterable[tuple[Place, Go
             made.created_at, made.number = now(), score(task, row.label)
             made.detail = UNSURE if row.unsure else None
             new[session_id, turn] = LabelRow(session_id, made)
-    labels.update(store.folder, task.name, labeller, lambda before: _ordered(_by_place(before) | new))
+    sidecars.update_labels(store.folder, task.name, labeller, lambda before: _ordered(_by_place(before) | new))
 
 
 def take_back(store: Store, task: Task, labeller: str, place: Place) -> None:
     """Removes the label of a place."""
-    labels.update(
+    sidecars.update_labels(
         store.folder,
         task.name,
         labeller,
@@ -152,7 +151,7 @@ def take_back(store: Store, task: Task, labeller: str, place: Place) -> None:
 
 def standing(store: Store, task: Task, labeller: str) -> dict[Place, LabelRow]:
     """What the labeller gave so far."""
-    return _by_place(labels.of_task(store.folder, task.name, labeller))
+    return _by_place(sidecars.labels_of(store.folder, task.name, labeller))
 
 
 def _by_place(rows: Iterable[LabelRow]) -> dict[Place, LabelRow]:

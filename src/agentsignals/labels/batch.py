@@ -24,8 +24,7 @@ from agentsignals.labels.task import Task, Verdict
 from agentsignals.labels.units import Selection
 from agentsignals.model import Absent
 from agentsignals.redaction.guard import Guard
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 
 _BOUNDS = frozenset(("minimum", "maximum"))
 """What Anthropic's schemas do not know; what is out of bounds is found when the answer is read."""
@@ -359,7 +358,7 @@ def write(  # noqa: PLR0913  (as `run`, and where to)
     target = Path(path)
     if target.exists():
         raise UsageError(f"{target} is there already.", "Name a new file.")
-    answers = Answers(store.folder / label_files.FOLDER)
+    answers = Answers(store.folder / sidecars.LABELS_FOLDER)
     try:
         requests = _Requests(by, window, target, FORMS[form_of(by, form)], answers)
         if again:
@@ -389,7 +388,7 @@ def take(  # noqa: PLR0913  (as `run`, and where from)
     (another task, model or way of asking), or no result. LabelError where none is of a question here.
     """
     results, skipped = _read(paths)
-    answers = Answers(store.folder / label_files.FOLDER)
+    answers = Answers(store.folder / sidecars.LABELS_FOLDER)
     try:
         taking = _Results(by, window, results)
         summary = run(store, task, taking, selection, progress, prompting)

@@ -25,7 +25,7 @@ from agentsignals.errors import ExportError, LabelledMeanwhile, SourceError, Sto
 from agentsignals.labels.agreement import fitting, score
 from agentsignals.labels.task import Task
 from agentsignals.redaction.guard import Guard
-from agentsignals.store.files import locked
+from agentsignals.store.disk import locked
 from agentsignals.words.text import inert, of_inert
 
 SUFFIXES = (".jsonl", ".csv")

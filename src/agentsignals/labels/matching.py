@@ -40,8 +40,7 @@ from agentsignals.model import RULES, Label, Turn
 from agentsignals.redaction import redacted
 from agentsignals.redaction.spans import without_pseudonyms
 from agentsignals.stats.agent_traces import TASK, label
-from agentsignals.store import Store
-from agentsignals.store import sidecars as labels
+from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from agentsignals.store.query import rows as rows_of
 from agentsignals.store.sidecars import LabelRow
@@ -186,7 +185,7 @@ def take(  # noqa: PLR0913  (what a label is made of)
             task=task, labeller=labeller, turn=turn, value=row.value, reason=row.reason, model=model, created_at=at
         )
         rows[row.session_id, turn] = LabelRow(row.session_id, made)
-    labels.write(store.folder, task, labeller, [rows[key] for key in sorted(rows)])
+    sidecars.write_labels(store.folder, task, labeller, [rows[key] for key in sorted(rows)])
     taken.labels, taken.sessions = len(rows), len({session_id for session_id, _ in rows})
     taken.unmatched_sessions = len(unmatched)
     taken.skipped = dict(skipped)

@@ -23,8 +23,7 @@ from agentsignals.labels.validation import rules_measured
 from agentsignals.model import RULES, Absent, Label
 from agentsignals.model.prices import cost_usd
 from agentsignals.stats.intervals import Prevalence
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.words.text import estimate_tokens
 
@@ -191,7 +190,7 @@ class _Run:
         self._prompting, self._name = prompting, by.name + prompting.suffix
         self._version = versioned(task, by, prompting)
         self._asker = Asker(task, self._name, prompting)
-        self._answers = Answers(store.folder / label_files.FOLDER) if by.keeps else None
+        self._answers = Answers(store.folder / sidecars.LABELS_FOLDER) if by.keeps else None
         self._lock = threading.RLock()
         self._waiting: dict[str, list[_Poll | None]] = {}
         self._failed_now: dict[str, Outcome] = {}
@@ -396,8 +395,8 @@ class _Run:
                 return [rows[place] for place in sorted(rows)]
 
             folder, name = self._store.folder, self._task.name
-            if rows or label_files.of_task(folder, name, self._name):
-                summary.file = str(label_files.update(folder, name, self._name, with_standing))
+            if rows or sidecars.labels_of(folder, name, self._name):
+                summary.file = str(sidecars.update_labels(folder, name, self._name, with_standing))
             summary.labelled, summary.unanswered = len(self._rows), self._open
             if self._classifier is not None:
                 named = Counter(row.label.value for row in self._rows.values())
@@ -470,7 +469,7 @@ def estimate(  # noqa: PLR0913  (as `run`)
     versioned(task, by, prompting)
     name = by.name + prompting.suffix
     totals = Estimate(task=task.name, labeller=name, window=window)
-    folder = store.folder / label_files.FOLDER
+    folder = store.folder / sidecars.LABELS_FOLDER
     answers = Answers(folder) if by.keeps and folder.is_dir() else None
     asker = Asker(task, name, prompting)
     seen: set[str] = set()

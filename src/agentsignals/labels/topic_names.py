@@ -15,8 +15,7 @@ from agentsignals.labels.labellers import Labeller
 from agentsignals.labels.prompting import Question, made
 from agentsignals.labels.task import Unfit, prompt, read_as
 from agentsignals.model import RULES
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 
 TASK = "topic_name"
 CENTRAL = 100
@@ -55,7 +54,7 @@ class Naming:
         if by.name == RULES or by.name.startswith("hf:"):
             raise UsageError(f"{by.name} writes no names.", "--names openai:MODEL@URL")
         self._by = by
-        self._folder = store.folder / label_files.FOLDER
+        self._folder = store.folder / sidecars.LABELS_FOLDER
         self._lock = threading.Lock()
         self._names: dict[str, str] = {}
         self.usage = Named(by=by.name)

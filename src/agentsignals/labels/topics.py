@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from agentsignals.embedding import NONE, Dense, is_model, parsed
 from agentsignals.errors import LabelError, UsageError
-from agentsignals.ingest.measure import vectors_of
+from agentsignals.ingest.measure import store_vectors
 from agentsignals.labels.answers import now
 from agentsignals.labels.labellers import Labeller
 from agentsignals.labels.task import mark
@@ -32,8 +32,7 @@ from agentsignals.stats.grouping import (
     words_of,
 )
 from agentsignals.stats.intervals import SEED
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
+from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from agentsignals.store.sidecars import LabelRow
 
@@ -126,7 +125,7 @@ def clustered(  # noqa: PLR0913  (what is grouped, how, and who is told)
 def _points(
     store: Store, texts: Sequence[str], spec: str, seed: int, tell: Callable[[str], None] | None
 ) -> tuple[str, Sequence[Sequence[float]]] | Absent:
-    vectors = vectors_of(store, spec, tell) if is_model(spec) else Absent("backend_disabled", NONE)
+    vectors = store_vectors(store, spec, tell) if is_model(spec) else Absent("backend_disabled", NONE)
     if isinstance(vectors, Absent):
         points = text_points(texts, seed)
         return points if isinstance(points, Absent) else (TFIDF, points)
@@ -251,7 +250,7 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
             summary.naming = naming.usage
             _name(naming, summary, kept.prompts, made)
     finally:  # a server that gives up takes the names, not the topics
-        summary.file = str(label_files.write(store.folder, TASK, LABELLER, _rows(summary, kept.prompts, made)))
+        summary.file = str(sidecars.write_labels(store.folder, TASK, LABELLER, _rows(summary, kept.prompts, made)))
     return summary
 
 

@@ -1,7 +1,7 @@
-"""One agent run in a trial of a task, as its harness and verifier tell it: what surrounds a session of an eval.
+"""The data model: a session, the rows that belong to it, and the attempt of an eval run that it may be.
 
-Each file of a run tells a part. A part leaves out what it does not say; `united` puts the parts of one attempt
-together, and what two of them say differently is kept as a conflict, never averaged.
+Times are integers, microseconds since 1970 UTC. A missing fact is None here and NULL in the store; a signal that can't
+be computed is `Absent` and says why. Field order is column order.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from msgspec import Struct, field
 
 PatchOp = Literal["create", "modify", "delete", "rename"]
 Ending = Literal["finished", "time", "budget", "verifier", "infrastructure"]
-"""What ended an attempt: the agent; its time or its budget of calls, tokens or money; the verifier, which failed; or
-the environment, the provider or the harness, which no benchmark holds against the agent."""
+"""Cause of an attempt's end: the agent; its time or its budget of calls, tokens or money; the verifier, which failed;
+or the environment, the provider or the harness, which no benchmark counts against the agent."""
 
 
 class PatchedFile(Struct, gc=False, kw_only=True):
@@ -32,20 +32,20 @@ class PatchedFile(Struct, gc=False, kw_only=True):
     hunks: list[tuple[int, int, int, int]]
     changes: list[tuple[int, int, str]] = field(default_factory=list)
     digests: list[str] = field(default_factory=list)
-    """Of the lines that `changes` name, without their indentation: numbers alone mislead where two patches were made of
-    two commits."""
+    """Hashes of the lines that `changes` name, without indentation: numbers alone mislead where two patches have
+    different base commits."""
     old_path: str | None = None
-    """Where a renamed file was before."""
+    """Former path of a renamed file."""
     binary: bool = False
 
 
-def paths_of(files: Iterable[PatchedFile] | None) -> frozenset[str]:
-    """The paths that a patch touches; of a renamed file both names. None of an unknown patch."""
+def patched_paths(files: Iterable[PatchedFile] | None) -> frozenset[str]:
+    """Return the paths that a patch touches; both names of a renamed file. Empty for an unknown patch."""
     return frozenset(path for file in files or () for path in (file.path, file.old_path) if path)
 
 
 class Verification(Struct, kw_only=True):
-    """What the verifier found: test ids by what was expected of them and what came (design/formats.md#swe-bench)."""
+    """Result of the verifier: test ids by what was expected of them and what came (design/formats.md#swe-bench)."""
 
     status: Literal["ok", "crashed", "timed_out"] = "ok"
     layout: Literal["A", "B"] = "A"
@@ -66,11 +66,11 @@ class Verification(Struct, kw_only=True):
     failed: list[str] | None = None
     """Fail now, where nobody says how they did before."""
     message: str = ""
-    """What a verifier that crashed said."""
+    """Message of a verifier that crashed."""
 
 
 class HarnessSummary(Struct):
-    """What the harness counted itself while the agent ran (`[subq-eval]` lines)."""
+    """Counts of the harness while the agent ran (`[subq-eval]` lines)."""
 
     turns: int | None = None
     tool_calls: int | None = None
@@ -88,7 +88,7 @@ class Statement(Struct, kw_only=True):
     fields: list[str]
     """The names of the attempt's fields that rest on it; a knob is `knobs.NAME`."""
     at: int | None = None
-    """When, in microseconds UTC, where that is known."""
+    """Time in microseconds UTC, where that is known."""
     kind: Literal["harness", "phase"] = "harness"
     """The kind of event it becomes: `phase` where the agent announced one while it ran."""
     seq: int = -1
@@ -96,23 +96,27 @@ class Statement(Struct, kw_only=True):
 
 
 class Attempt(Struct, kw_only=True):
-    """One uninterrupted agent run, or a part of what is known about it. None: this part does not say."""
+    """One uninterrupted agent run, or a part of what is known about it. None: this part does not tell.
+
+    Each file of a run tells a part. `merge_attempts` merges the parts of one attempt, and keeps contradictions as
+    conflicts.
+    """
 
     root: str
     """The folder of the trial."""
     scope: Literal["attempt", "trial", "step", "lent"] = "attempt"
-    """What the part is about: one attempt; all of the trial; a step of another trial, which is a trial of its own in
-    that one's folder; any trial below `root` (of `task_id`, when named)."""
+    """Subject of the part: one attempt; all of the trial; a step of another trial, which is a trial of its own in that
+    one's folder; any trial below `root` (of `task_id`, when named)."""
     trial_id: str | None = None
     attempt_index: int | None = None
     is_last: bool | None = None
-    """Whether no attempt of the trial came after it."""
+    """True where no attempt of the trial came after it."""
     task_id: str | None = None
     run_id: str | None = None
     goes_by: str | None = None
-    """What the trial is called wherever its files lie (`<run>/<task>`): parts of that name are about it too."""
+    """Name of the trial wherever its files are (`<run>/<task>`): parts of that name belong to it too."""
     only_below: str | None = None
-    """Of a lent part: how the name of the folder below `root` begins whose trial it is about."""
+    """For a lent part: prefix of the folder below `root` of the trial it is about."""
     session_id: str | None = None
     """The session that this part came with; empty when the format has no id for it."""
     session_artifact: str | None = None
@@ -121,12 +125,12 @@ class Attempt(Struct, kw_only=True):
     """The treatment as configured, under Agent Signals's names (`attempt1_tool_cap` …) and others; None: set to no
     limit."""
     observed: dict[str, Any] = field(default_factory=dict)
-    """What a trace says itself of such a knob: taken where no configuration names it."""
+    """Values of knobs in the trace, used where no configuration names them."""
     summary: HarnessSummary | None = None
     localization: dict[str, Any] | None = None
     """`attempt1Mode`, `trialRecoveryMode`, `finalFailureMode`, verbatim."""
     patch: list[PatchedFile] | None = None
-    """What the agent changed; an empty list is a patch known to be empty."""
+    """Files that the agent changed; an empty list is a patch known to be empty."""
     patch_text_bytes: int | None = None
     gold_patch: list[PatchedFile] | None = None
     verification: Verification | None = None
@@ -143,7 +147,7 @@ class Attempt(Struct, kw_only=True):
     ended_at: int | None = None
     wall_time_s: float | None = None
     agent_time_s: float | None = None
-    """Of `wall_time_s`, what the agent itself took: without environment, set-up and verification."""
+    """Time of the agent itself, without environment, set-up and verification."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_tokens: int | None = None
@@ -154,14 +158,14 @@ class Attempt(Struct, kw_only=True):
     statements: list[Statement] = field(default_factory=list, name="said")
     """The column `facts` keeps them as `said`, so that a store written before can be read."""
     kinds: list[str] = field(default_factory=list)
-    """Which kinds of files there are: `stdout`, `result_json`, `verifier_report`, `gold_patch`, `patch`,
-    `harness_config`, `harbor_result`, `session_jsonl`, `attempt_log`, `eval_history`."""
+    """Kinds of files there are: `stdout`, `result_json`, `verifier_report`, `gold_patch`, `patch`, `harness_config`,
+    `harbor_result`, `session_jsonl`, `attempt_log`, `eval_history`."""
     conflicts: list[str] = field(default_factory=list)
     """Fields that two parts say differently; the most specific part was believed."""
 
     @property
     def has_transcript(self) -> bool:
-        """Whether the attempt's own conversation was collected."""
+        """True where the attempt's own conversation was collected."""
         return "session_jsonl" in self.kinds
 
     def saying(self, name: str) -> list[Statement]:
@@ -186,8 +190,8 @@ _NOT_UNITED = frozenset(
 _OWN_OF_ATTEMPT = frozenset(("attempt_index",))
 
 
-def united(parts: list[Attempt]) -> Attempt:
-    """The parts of one attempt as one, the most specific first: what an earlier part says wins."""
+def merge_attempts(parts: list[Attempt]) -> Attempt:
+    """Merge the parts of one attempt, the most specific first: an earlier part wins."""
     whole = Attempt(root=parts[0].root)
     unnoted = {"run_id"}  # the run that an evaluation was is another one than the run it evaluates
     for part in parts:
@@ -199,7 +203,18 @@ def united(parts: list[Attempt]) -> Attempt:
             if earlier is None:
                 setattr(whole, name, value)
             elif isinstance(earlier, Verification):
-                whole.verification = _verified(earlier, value)
+                # Merge two reports of one verification. A failure in either one counts.
+                fuller = earlier if earlier.fixed is not None or value.fixed is None else value
+                whole.verification = Verification(
+                    status=earlier.status if earlier.status != "ok" else value.status,
+                    layout=fuller.layout,
+                    message=earlier.message or value.message,
+                    **{
+                        name: getattr(earlier, name) if getattr(earlier, name) is not None else getattr(value, name)
+                        for name in Verification.__struct_fields__
+                        if name not in ("status", "layout", "message")
+                    },
+                )
             elif type(value) in (int, float, str, bool) and earlier != value and name not in unnoted:
                 whole.conflicts.append(name)
                 unnoted.add(name)
@@ -214,31 +229,11 @@ def united(parts: list[Attempt]) -> Attempt:
     return whole
 
 
-def _verified(first: Verification, second: Verification) -> Verification:
-    """What two files say of one verification; that it failed is believed of either."""
-    fuller = first if first.fixed is not None or second.fixed is None else second
-    return Verification(
-        status=first.status if first.status != "ok" else second.status,
-        layout=fuller.layout,
-        message=first.message or second.message,
-        **{
-            name: getattr(first, name) if getattr(first, name) is not None else getattr(second, name)
-            for name in Verification.__struct_fields__
-            if name not in ("status", "layout", "message")
-        },
-    )
-
-
-def copied(part: Attempt) -> Attempt:
-    """The part again, to be changed without changing it."""
+def copy_attempt(part: Attempt) -> Attempt:
+    """Copy a part so that it can be changed."""
     statements = [msgspec.structs.replace(s, fields=list(s.fields)) for s in part.statements]
     return msgspec.structs.replace(part, statements=statements, kinds=list(part.kinds), knobs=dict(part.knobs))
 
-
-# What a trace becomes: a session and the rows that belong to it, the same in memory as in the store.
-#
-# Times are integers, microseconds since 1970 UTC. A missing fact is None here and NULL in the store; a signal that
-# can't be computed is `Absent` and says why. Field order is column order.
 
 MAIN = "main"
 """The thread of the conversation with the person; any other thread is a subagent's id."""
@@ -254,7 +249,7 @@ RULES = "rules"
 CLASSIFIER = "classifier"
 """The labeller by a small model that the package carries; `classifier:FILE` is by somebody's own."""
 ENCODER = "encoder"
-"""The same with a sentence encoder."""
+"""Labeller with a sentence encoder and a small model."""
 _LEAST_TRUSTED = (RULES, CLASSIFIER, ENCODER)
 NO_SUBAGENT = frozenset((MAIN, ABANDONED, REPLAYED))
 
@@ -262,7 +257,7 @@ Context = Literal["product", "eval"]
 TurnKind = Literal[
     "prompt", "queued_prompt", "rejection_feedback", "slash_command", "plan_handoff", "attachment", "scripted_prompt",
 ]  # fmt: skip
-"""What a turn begins with. `scripted_prompt`: what a program asked for that drives the agent, so nobody's words."""
+"""Beginning of a turn. `scripted_prompt`: a prompt of a program that drives the agent, so nobody's words."""
 UNSPOKEN: frozenset[TurnKind] = frozenset(("plan_handoff", "attachment", "scripted_prompt"))
 """Turns without words of a person."""
 EventKind = Literal[
@@ -278,26 +273,26 @@ ToolClass = Literal["read", "search", "edit", "shell", "test", "plan", "task", "
 ToolPurpose = Literal[
     "find_files", "write_file", "add_task", "plan_handoff", "plan_mode", "skill", "tool_search", "poll",
 ]  # fmt: skip
-"""What a tool is for, finer than its class, where signals ask for it: to find files by name, to write one whole, to put
-one task on a list, to show the person a plan and wait for leave, to begin planning, to use a skill, to look for tools,
-to see whether something that runs has ended."""
+"""Purpose of a tool, finer than its class, where signals need it: find files by name, write a whole file, add a task to
+a list, show the person a plan and wait for approval, start planning, use a skill, search for tools, poll something that
+runs."""
 Convention = Literal["thinking_not_logged", "phases_logged", "usage_logged_midway"]
-"""How an agent logs, so that what is missing can be read: it never logs thinking; it logs the phases it announces; its
-usage may be logged before the answer is whole."""
+"""Logging habits of an agent, by which missing data can be interpreted: it never logs thinking; it logs the phases it
+announces; it may log usage before the answer is complete."""
 ShellKind = Literal["test", "build", "vcs", "read", "search", "write", "run"]
 CallStatus = Literal["ok", "error", "rejected", "cancelled", "unknown", "none"]
-"""Whether a call failed. `unknown`: it has a result, and the trace does not say; `none`: it has no result."""
+"""Success of a call. `unknown`: it has a result, and the trace does not tell; `none`: it has no result."""
 RAN: frozenset[CallStatus] = frozenset(("ok", "unknown"))
-"""What is taken to have done what it was asked to."""
+"""Statuses of calls that are taken to have done what was asked."""
 CallOutcome = Literal[
     "done", "nothing_found", "exit_nonzero", "error_result", "timed_out", "refused", "cancelled",
 ]  # fmt: skip
-"""How a call ended, in the same words for every agent (design/formats.md#how-a-call-ended). The first two are `ok`, the
-next three `error`; who refused is a person."""
+"""End of a call, in the same words for every agent (design/formats.md#how-a-call-ended). The first two are `ok`, the
+next three `error`; `refused` is by a person."""
 EditOp = Literal["create", "modify", "delete", "rename"]
 EditOrigin = Literal["written", "copied", "repository", "network", "package", "program"]
-"""Where the text of a shell command's edit is from: it stands in the command; another file; a state of the repository
-(`git checkout REF -- FILE`, `git stash`); a download; a package; or a program made it, and only the file is known."""
+"""Source of the text of a shell command's edit: the command itself; another file; a state of the repository (`git
+checkout REF -- FILE`, `git stash`); a download; a package; or a program, and only the file is known."""
 
 AbsentReason = Literal[
     "not_applicable", "missing_artifact", "missing_field", "not_computable", "none_found",
@@ -328,7 +323,8 @@ class Turn(Struct, gc=False, kw_only=True):
 
     @property
     def is_prompt(self) -> bool:
-        """Whether the person said it: a plan that goes on in a fresh context is the agent's, a script's no person's."""
+        """True where the person said it. A plan that goes on in a fresh context is the agent's; a script's prompt is
+        nobody's."""
         return self.kind not in ("plan_handoff", "scripted_prompt")
 
 
@@ -352,21 +348,21 @@ class Step(Struct, gc=False, kw_only=True):
     cost_source: str | None = None
     """`recorded`, or the version of the price table that was applied."""
     cache_write_1h_tokens: int | None = None
-    """Those of `cache_write_tokens` kept for an hour, which cost more; None when the trace does not say."""
+    """Part of `cache_write_tokens` kept for an hour, which costs more; None when the trace does not tell."""
     input_in_step: int | None = None
     """The closing step whose input, and output where none stands here, holds this call's too."""
     speed: str | None = None
     """`fast` where the call was made so; as the provider names it. None: standard."""
     service_tier: str | None = None
-    """As the provider names it (`priority`, `batch`); None: standard."""
+    """Name by the provider (`priority`, `batch`); None: standard."""
     inference_geo: str | None = None
-    """Where the call had to be computed (`us`); None: anywhere."""
+    """Required place of computation (`us`); None: anywhere."""
     web_searches: int | None = None
     """Searches of the provider that are paid for each."""
     unpriced: str | None = None
-    """What of the call the price table lacks: `cost_usd` is too low by that."""
+    """Part of the call that the price table lacks: `cost_usd` is too low by that."""
     summed_calls: int | None = None
-    """Of a closing step for a subagent whose work is not logged: its tool calls, as the log counts them."""
+    """For a closing step of a subagent whose work is not logged: its tool calls, as the log counts them."""
     summed_tokens: int | None = None
     """Its tokens, of which the log tells neither kind nor model."""
 
@@ -404,7 +400,7 @@ class ToolCall(Struct, gc=False, kw_only=True):
     """The arguments as JSON text, as logged."""
     status: CallStatus = "none"
     outcome: CallOutcome | None = None
-    """None where there is no result, or the trace does not say what became of the call."""
+    """None where there is no result, or the trace does not tell how the call ended."""
     error_class: str | None = None
     exit_code: int | None = None
     started_at: int | None = None
@@ -414,11 +410,12 @@ class ToolCall(Struct, gc=False, kw_only=True):
     result_seq: int | None = None
     purpose: ToolPurpose | None = None
     argument_roles: str | None = None
-    """Which of the arguments hold what (`roles.Roles`, as JSON): texts of edits stand there, and are kept once."""
+    """Names of arguments by what they hold (`Roles`, as JSON). Texts of edits are in the arguments, and are kept once.
+    """
     ran_s: float | None = None
-    """How long it ran as its result says, without a wait for leave; None when the log does not say."""
+    """Run time by its result, without waiting for approval; None when the log does not tell."""
     limit_s: float | None = None
-    """How long it was let run, as its arguments say; None when they don't."""
+    """Time limit by its arguments; None when they don't tell."""
 
 
 class Edit(Struct, gc=False, kw_only=True):
@@ -437,17 +434,16 @@ class Edit(Struct, gc=False, kw_only=True):
     added: int | None = None
     removed: int | None = None
     old_start: int | None = None
-    """Where the removed lines began before the call; None when the trace has no line numbers."""
+    """First removed line before the call; None when the trace has no line numbers."""
     whole_file: bool = False
     origin: EditOrigin | None = None
-    """Of a shell command's edit, where its text is from; None of an edit tool's, whose arguments hold it, and where
-    none came in."""
+    """Source of a shell command's text; None for an edit tool, whose arguments hold it, and where none came in."""
     source: str | None = None
     """The file, revision, address, package or program that the text is from; None where it stands in the call."""
 
 
 class Checkpoint(Struct, gc=False, kw_only=True):
-    """What a collector (Entire) recorded beside a transcript; an independent second opinion."""
+    """Record of a collector (Entire) beside a transcript: an independent second opinion."""
 
     checkpoint_id: str
     created_at: int | None = None
@@ -472,7 +468,7 @@ class Label(Struct, gc=False, kw_only=True):
     """A judgement by a rule, a model or a person, of a session or of one event in it."""
 
     task: str
-    """What was judged: `sentiment`, `trail_error` …"""
+    """Question that was judged: `sentiment`, `trail_error` …"""
     labeller: str
     turn: int | None
     value: str
@@ -489,7 +485,7 @@ class Label(Struct, gc=False, kw_only=True):
     number: float | None = None
     """The value where it is a score."""
     detail: str | None = None
-    """What else the labeller said, as JSON."""
+    """Further statements of the labeller, as JSON."""
 
 
 class Artifact(Struct, gc=False, kw_only=True):
@@ -505,10 +501,10 @@ class Artifact(Struct, gc=False, kw_only=True):
     records: int = 0
     skipped: int = 0
     skipped_reasons: dict[str, int] = field(default_factory=dict)
-    """Why records were skipped; and, in no `skipped`, why values of records that were read are absent: what could not
-    be true (`impossible_tokens` …) or stored (`unsound_text`)."""
+    """Reasons why records were skipped; and, not in `skipped`, why values of records that were read are absent: they
+    could not be true (`impossible_tokens` …) or stored (`unsound_text`)."""
     record_kinds: dict[str, int] = field(default_factory=dict)
-    """How many records of each kind were read, those that leave no event (hook ticks, snapshots) included."""
+    """Records of each kind that were read, including those that leave no event (hook ticks, snapshots)."""
     note: str | None = None
 
 
@@ -539,21 +535,22 @@ class Session(Struct, kw_only=True):
     labels: list[Label] = field(default_factory=list)
     """Judgements that came with the trace; those made here are kept apart."""
     attempt: Attempt | None = None
-    """What is known of the run this session is, in the eval context."""
+    """The eval run that this session is, in the eval context."""
 
 
-def trust(labeller: str) -> int:
-    """The rank of a labeller, by its name: rules give way to the classifier, it to one with an encoder, and each to
-    people and language models, which are of one rank."""
+def labeller_rank(labeller: str) -> int:
+    """Return the rank of a labeller by its name: rules give way to the classifier, it to one with an encoder, and each
+    to people and language models, which have one rank."""
     kind = labeller.partition(":")[0]
     return _LEAST_TRUSTED.index(kind) if kind in _LEAST_TRUSTED else len(_LEAST_TRUSTED)
 
 
-# Which argument of a tool holds what: an agent's profile says it, so that nobody else need know an agent's words.
+# Roles of arguments
 
 
 class Roles(Struct, frozen=True, kw_only=True, omit_defaults=True, cache_hash=True):
-    """Names of arguments by what they hold. Several names of one role are spellings; the first that is there counts."""
+    """Names of a tool's arguments by what they hold, from an agent's profile. Several names of one role are spellings;
+    the first one present counts."""
 
     replace: tuple[tuple[str, str], ...] = ()
     """Pairs: a text of the file, and what it becomes."""
@@ -566,14 +563,14 @@ class Roles(Struct, frozen=True, kw_only=True, omit_defaults=True, cache_hash=Tr
     several: tuple[str, ...] = ()
     """A list of edits, each an object of the roles above."""
     everywhere: tuple[str, ...] = ()
-    """Whether each place of the old text is meant, not one."""
+    """True-like where each place of the old text is meant, not one."""
     line: tuple[str, ...] = ()
     """The number of lines before the part that comes in."""
     deed: str = ""
-    """What the tool is asked to do: `create` makes the file anew, `append` puts the part at its end."""
+    """Operation: `create` makes the file anew, `append` puts the part at its end."""
 
     manner: tuple[str, ...] = ()
-    """How a command is to be run, not what: for how long, in the background."""
+    """Options of how a command is run: for how long, in the background."""
 
     steps: tuple[str, ...] = ()
     """A list of things to do, written whole."""
@@ -596,18 +593,18 @@ class Roles(Struct, frozen=True, kw_only=True, omit_defaults=True, cache_hash=Tr
 
 
 @cache
-def encoded(roles: Roles) -> str:
-    """As a call carries it."""
+def encode_roles(roles: Roles) -> str:
+    """Encode roles for a call."""
     return msgspec.json.encode(roles).decode()
 
 
 @cache
-def decoded(text: str | None) -> Roles:
-    """As it was declared; no roles where a call has none. Few tools have any: each is decoded once."""
+def decode_roles(text: str | None) -> Roles:
+    """Decode the roles of a call; none where it has none. Few tools have any: each is decoded once."""
     return msgspec.json.decode(text, type=Roles) if text is not None else Roles()
 
 
-# Times as agents write them, as microseconds since 1970 UTC.
+# Times
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = EPOCH.toordinal()
@@ -625,7 +622,7 @@ IMPOSSIBLE = -(2**62)
 
 
 def from_iso(text: str | None) -> int | None:
-    """An ISO 8601 time; a naive one is read as UTC. None when it is missing or is no time."""
+    """Parse an ISO 8601 time; a naive one is UTC. None when it is missing or invalid."""
     if not text:
         return None
     try:
@@ -637,7 +634,7 @@ def from_iso(text: str | None) -> int | None:
 
 
 def logged_iso(text: str | None) -> int | None:
-    """The same of a record: None when it is missing, `IMPOSSIBLE` when it is no time."""
+    """Parse a logged ISO 8601 time: None when it is missing, `IMPOSSIBLE` when it is invalid."""
     if not text:
         return None
     at = from_iso(text)
@@ -645,7 +642,7 @@ def logged_iso(text: str | None) -> int | None:
 
 
 def logged_ms(value: object) -> int | None:
-    """Milliseconds since 1970, as a record has them: None for none, `IMPOSSIBLE` for what is no time."""
+    """Parse logged milliseconds since 1970: None when missing, `IMPOSSIBLE` when invalid."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LATEST:

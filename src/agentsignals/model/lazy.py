@@ -1,4 +1,4 @@
-"""Patterns that are compiled when they are first used: a run loads hundreds, most of which its texts never need."""
+"""Lazily compiled patterns, cached properties, and release of memory maps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NAMES = tuple(name for name in dir(re.Pattern) if not name.startswith("_"))
 
 
 class _Compiled:
-    """Has what a pattern has, as its own: found faster than by asking for it each time."""
+    """Holds the methods of a pattern as its own attributes, which are found faster."""
 
 
 class _Deferred(_Compiled):
@@ -26,20 +26,17 @@ class _Deferred(_Compiled):
 
 
 def deferred_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """A pattern as of `re.compile`, which it calls when first used: re.error comes then. Not for `isinstance`, nor as
-    an argument of `re`'s functions."""
+    """Return a pattern that is compiled when first used: a run loads hundreds, most of which its texts never need.
+    re.error comes then. Not for `isinstance`, nor as an argument of `re`'s functions."""
     return cast("re.Pattern[str]", _Deferred(text, flags))
 
-
-# A property that is made once.
 
 _Made = TypeVar("_Made")
 
 
 class once(Generic[_Made]):  # noqa: N801  (used like `property`)
-    """A property that is made when first asked for. `functools.cached_property` takes a lock until Python 3.12, which
-    for the many small views of many small sessions costs more than making them.
-    """
+    """A property that is computed when first read. `functools.cached_property` takes a lock until Python 3.12, which
+    costs more than computing the many small views of small sessions."""
 
     def __init__(self, make: Callable[[Any], _Made]) -> None:
         self._make = make
@@ -51,13 +48,12 @@ class once(Generic[_Made]):  # noqa: N801  (used like `property`)
         return made
 
 
-# Files that are mapped into memory: their pages count as a process's own until it lets go of them.
-
 EVERY_BYTES = 16 * 1024 * 1024
-"""How much of a map is read before it is let go."""
+"""Bytes of a map that are read before its pages are released."""
 
 
-def release(data: object) -> None:
-    """Lets go of what was read of a map; it is still there, and read from the file again when looked at. Bytes stay."""
+def release_pages(data: object) -> None:
+    """Release the pages of a memory map, which count as this process's own. They are read from the file again when
+    needed. Bytes are left alone."""
     if isinstance(data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         data.madvise(mmap.MADV_DONTNEED)

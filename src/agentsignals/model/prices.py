@@ -1,7 +1,8 @@
-"""What model calls cost at list price, for traces that do not say. A model that is not in the table has no price.
+"""List prices of model calls, for traces without costs, and bills in decimals that can be checked by hand.
 
-The table is `<VERSION>.json` beside this file: USD per million tokens, each model with its source. A new table is a new
-file with a new version; steps keep the version they were priced with in `cost_source`.
+The table is `prices-<VERSION>.json` beside this file: USD per million tokens, each model with its source. A new table
+is a new file with a new version; steps keep the version they were priced with in `cost_source`. A model that is not in
+the table has no price: only exact names match, so that a successor stays unknown.
 """
 
 from __future__ import annotations
@@ -20,20 +21,17 @@ from msgspec import Struct, field
 
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, SESSION_TOTAL, Session, Step
 
-# Model names as agents log them, reduced to the names of the price table. Only exact names match: a successor whose
-# name merely begins like a known model's stays unknown.
-
 _ROUTES = frozenset((
     "amazon-bedrock", "anthropic", "azure", "bedrock", "copilot", "dashscope", "deepseek", "gemini", "github-copilot",
     "google", "google-vertex", "minimax", "mistral", "mistralai", "models", "moonshot", "moonshotai", "openai",
     "openai-codex", "opencode", "openrouter", "qwen", "vertex", "vertex_ai", "x-ai", "xai", "z-ai", "zai", "zai-org",
     "zhipuai",
 ))  # fmt: skip
-"""Ways to a model that stand before its name, as in `openrouter/anthropic/claude-…`. The price is the list price of the
-model's maker, whatever the way there charged."""
+"""Routes to a model that precede its name, as in `openrouter/anthropic/claude-…`. The price is the list price of the
+model's maker, whatever the route charged."""
 
 _EFFORTS = frozenset(("none", "off", "minimal", "low", "medium", "high", "xhigh", "max", "thinking"))
-"""What may follow a colon without changing the price; `:free` and the like do change it."""
+"""Words after a colon that do not change the price; `:free` and the like do."""
 
 _BEDROCK = re.compile(r"(?:(?:us|eu|apac|au|ca|jp|global)\.)?anthropic\.(?P<name>.+?)(?:-v\d+(?::\d+)?)?")
 _BIG_WINDOW = re.compile(r"\[1m\]$")
@@ -43,9 +41,10 @@ _POINT = re.compile(r"(?<=\d)\.(?=\d)")
 
 
 def candidates(logged: str) -> Iterator[str]:
-    """Names to look up, the most exact first. A dated name may be priced apart from the undated one."""
+    """Yield names to look up, the most exact first. A dated name may have a price of its own."""
     name = _without_route(logged.strip().lower())
-    name = _AT.sub("", _BIG_WINDOW.sub("", _without_effort(name)))
+    before, colon, effort = name.rpartition(":")
+    name = _AT.sub("", _BIG_WINDOW.sub("", (before if colon and effort in _EFFORTS else name)))
     yield name
     if name.startswith("claude-"):
         name = _POINT.sub("-", name)
@@ -62,24 +61,19 @@ def _without_route(name: str) -> str:
     return bedrock["name"] if bedrock else name
 
 
-def _without_effort(name: str) -> str:
-    before, colon, effort = name.rpartition(":")
-    return before if colon and effort in _EFFORTS else name
-
-
 VERSION = "2026-11"
 DATE = "2026-11-20"
-"""The day the table's sources were looked at."""
+"""Day on which the table's sources were looked at."""
 
 USD_DIGITS = 12
-"""Costs are kept to so many decimals. List prices times tokens and factors have no more (a price has at most three
-decimals a million, a factor one), so that a cost is what they come to by hand, without a float's last bits."""
+"""Decimals of costs. List prices times tokens and factors have no more (a price has at most three decimals a million, a
+factor one), so a cost is what one computes by hand, without a float's last bits."""
 _EPOCH = date(1970, 1, 1).toordinal()
 _US_A_DAY = 86_400_000_000
 
 
 class Tier(Struct, frozen=True, kw_only=True):
-    """Prices of a whole request whose prompt, cached tokens included, is longer than so many tokens."""
+    """Prices of a whole request whose prompt, cached tokens included, is longer than `tokens`."""
 
     tokens: int
     input: float | None = None
@@ -96,20 +90,20 @@ class Rate(Struct, frozen=True, kw_only=True):
     output: float | None = None
     cache_read: float | None = None
     cache_write: float | None = None
-    """Of writing to a cache that lasts minutes; None: not charged apart, or not known."""
+    """Writing to a cache that lasts minutes; None: not charged separately, or not known."""
     cache_write_1h: float | None = None
     since: date | None = None
     until: date | None = None
     above: list[Tier] = field(default_factory=list)
-    """Long prompts, ascending. A tier without prices says that they differ and are not known."""
+    """Tiers of long prompts, ascending. A tier without prices says that they differ and are not known."""
     factors: dict[str, float] = field(default_factory=dict)
-    """By what all of these prices are multiplied for a speed (`fast`), a service tier, or a place (`us`)."""
+    """Factors on all of these prices for a speed (`fast`), a service tier, or a place (`us`)."""
     web_search: float | None = None
     """USD for a thousand searches."""
 
 
 class ModelPrice(Struct, frozen=True):
-    """What is known of one model's prices; `rates` are newest first."""
+    """Prices of one model; `rates` are newest first."""
 
     source: str
     rates: list[Rate]
@@ -117,7 +111,7 @@ class ModelPrice(Struct, frozen=True):
     note: str = ""
 
     def rate(self, day: date) -> Rate | None:
-        """The rate of a day; None when it is not known."""
+        """Return the rate of a day; None when it is not known."""
         for rate in self.rates:
             if rate.since is None or rate.since <= day:
                 return rate if rate.until is None or day < rate.until else None
@@ -125,7 +119,7 @@ class ModelPrice(Struct, frozen=True):
 
 
 class Table(Struct, frozen=True):
-    """A price table as it lies in its file."""
+    """A price table as it is in its file."""
 
     version: str
     date: date
@@ -136,7 +130,7 @@ class Table(Struct, frozen=True):
 
 @lru_cache(maxsize=1)
 def table() -> Table:
-    """The price table of this version."""
+    """Return the price table of this version."""
     return msgspec.json.decode(Path(__file__).with_name(f"prices-{VERSION}.json").read_bytes(), type=Table)
 
 
@@ -147,7 +141,7 @@ def _by_name() -> dict[str, ModelPrice]:
 
 @lru_cache(maxsize=1024)
 def price(model: str) -> ModelPrice | None:
-    """The prices of a model, by its name as logged; None when the table does not know exactly this model."""
+    """Return the prices of a model by its name as logged; None when the table does not know exactly this model."""
     return next((listed for name in candidates(model) if (listed := _by_name().get(name))), None)
 
 
@@ -161,7 +155,7 @@ def cost_usd(  # noqa: PLR0913  (the kinds of tokens a call is billed for)
     cache_write_1h_tokens: int = 0,
     at: int | None = None,
 ) -> float | None:
-    """What a call costs; None when a price it needs is not known. Of no tokens: 0.0.
+    """Return the cost of a call; None when a price it needs is not known, 0.0 without tokens.
 
     Input excludes cached tokens, output includes reasoning; `cache_write_tokens` includes those written for an hour.
     `at` is the time of the call in microseconds since 1970 UTC; without it, the table's date counts.
@@ -177,11 +171,11 @@ def cost_usd(  # noqa: PLR0913  (the kinds of tokens a call is billed for)
 
 
 def apply(session: Session) -> None:
-    """Gives the steps whose cost was not recorded, and whose tokens are known, their list price.
+    """Set the list price of steps with known tokens whose cost was not recorded.
 
-    A format without a concept of caching leaves the cached tokens absent; then there are none to bill. Nor is there
-    input to bill where a closing step holds it. Of a closing step nobody knows how long its prompts were: the price of
-    short ones is the least they cost.
+    A format without a concept of caching leaves cached tokens absent; then there are none to bill. There is no input to
+    bill where a closing step holds it. The prompts of a closing step are of unknown length: the price of short ones is
+    a lower bound.
     """
     model: str | None = None
     day: int | None = None
@@ -212,28 +206,28 @@ def apply(session: Session) -> None:
 
 
 class Charge(NamedTuple):
-    """What a call is charged by."""
+    """Prices of one call."""
 
     terms: _Terms
-    """The prices of a prompt of its length."""
+    """Prices for a prompt of its length."""
     factor: float
-    """By what they are multiplied for a speed, a service tier, or a place."""
+    """Factor for a speed, a service tier, or a place."""
     search: float
-    """For one search; nan where not known."""
+    """Price of one search; nan where not known."""
 
 
-def charge(step: Step) -> Charge:
-    """The list prices of a call, whether it was paid by them or not."""
+def step_charge(step: Step) -> Charge:
+    """Return the list prices of a call, whether it was paid by them or not."""
     terms = _terms(step.model, None if step.timestamp is None else step.timestamp // _US_A_DAY)
     prompt = (step.input_tokens or 0) + (step.cache_read_tokens or 0) + (step.cache_write_tokens or 0)
     search = nan if terms.web_search is None else terms.web_search
     return Charge(_of_prompt(terms, step, prompt), round(_factor(step, terms, []), 6), search)
 
 
-def written_out(step: Step, is_bound: bool = False) -> str:
-    """What a call used times what a million of it costs, as one line that can be checked by hand: input that came from
-    no cache, read from one, written to one, output. `is_bound`: the output was logged in mid-stream."""
-    rate, factor, search = charge(step)
+def in_words(step: Step, is_bound: bool = False) -> str:
+    """Return tokens times prices of a call as one line that can be checked by hand: uncached input, read from a cache,
+    written to one, output. `is_bound`: the output was logged in mid-stream."""
+    rate, factor, search = step_charge(step)
     for_an_hour = step.cache_write_1h_tokens or 0
     kinds = (
         (step.input_tokens, "in", rate.input),
@@ -260,9 +254,9 @@ def written_out(step: Step, is_bound: bool = False) -> str:
     return f"{least}${step.cost_usd:.6f} = {line} ({step.model}, {step.cost_source}{lacks})"
 
 
-class Parts(NamedTuple):
-    """What a model call costs by the kind of its tokens, in USD: input from no cache, read from one, written to one,
-    output, and the rest, of which nothing is known."""
+class CostParts(NamedTuple):
+    """Cost of a model call by kind of token, in USD: uncached input, read from a cache, written to one, output, and a
+    rest that is not attributed."""
 
     input: float
     cache_read: float
@@ -271,7 +265,7 @@ class Parts(NamedTuple):
     other: float
 
 
-def parts(  # noqa: PLR0913  (what a call is charged by)
+def cost_parts(  # noqa: PLR0913  (what a call is charged by)
     model: str | None,
     at: int | None,
     usd: float,
@@ -279,12 +273,12 @@ def parts(  # noqa: PLR0913  (what a call is charged by)
     *,
     searches: int = 0,
     is_total: bool = False,
-) -> Parts:
-    """The cost of a call apart, summing to `usd`: list prices times its tokens, scaled to what was recorded. What a
-    search costs, or a call whose model has no list price, is in the rest.
+) -> CostParts:
+    """Split the cost of a call into parts that sum to `usd`: list prices times its tokens, scaled to what was recorded.
 
-    `at`: microseconds since 1970 UTC. `tokens`: input from no cache, read from one, written to one, of these for an
-    hour, output. `searches`: those paid apart. `is_total`: of many calls, whose prompts nobody knows.
+    Searches, and calls whose model has no list price, are in the rest. `at`: microseconds since 1970 UTC. `tokens`:
+    uncached input, cache reads, cache writes, of these for an hour, output. `searches`: those paid separately.
+    `is_total`: a total of many calls, whose prompts are of unknown length.
     """
     fresh, read, written, hour, output = tokens
     terms = _terms(model, None if at is None else at // _US_A_DAY)
@@ -298,20 +292,20 @@ def parts(  # noqa: PLR0913  (what a call is charged by)
         of_write += (written - hour) * rate.cache_write
     total = of_input + of_read + of_write + of_output
     if isnan(total) or not total:
-        return Parts(0.0, 0.0, 0.0, 0.0, usd)
+        return CostParts(0.0, 0.0, 0.0, 0.0, usd)
     search = terms.web_search
     rest = min(usd, searches * search) if searches and search is not None else 0.0
     scale = (usd - rest) / total
-    return Parts(of_input * scale, of_read * scale, of_write * scale, of_output * scale, rest)
+    return CostParts(of_input * scale, of_read * scale, of_write * scale, of_output * scale, rest)
 
 
 def _of_prompt(terms: _Terms, step: Step, prompt: int) -> _Terms:
-    """The terms of a call with that prompt. A closing step is of many calls, whose prompts nobody knows."""
+    """Terms for a prompt of that length. A closing step is a total of many calls with unknown prompts."""
     return terms if prompt <= terms.limit or step.stop_reason == SESSION_TOTAL else terms.longer(prompt)
 
 
 def _factor(step: Step, terms: _Terms, lacking: list[str]) -> float:
-    """What the way a call was served multiplies its price by; `lacking` gets what the table has no figure for."""
+    """Factor for the way a call was served; `lacking` gets what the table has no figure for."""
     product = 1.0
     for name in (step.speed, step.service_tier, step.inference_geo):
         if name is not None:
@@ -332,7 +326,7 @@ def _searches_usd(step: Step, terms: _Terms, lacking: list[str]) -> float:
 
 
 class _Terms(NamedTuple):
-    """Prices a token, nan where not known, so that whatever needs them is nan too."""
+    """Prices a token; nan where not known, so that every result that needs them is nan too."""
 
     input: float = nan
     output: float = nan
@@ -340,21 +334,21 @@ class _Terms(NamedTuple):
     cache_write: float = nan
     cache_write_1h: float = nan
     limit: float = inf
-    """The longest prompt they hold for."""
+    """Longest prompt they hold for."""
     above: tuple[Tier, ...] = ()
     factors: dict[str, float] = {}  # noqa: RUF012  (a named tuple has no factories; it is only read)
     web_search: float | None = None
-    """For one search."""
+    """Price of one search."""
 
     def longer(self, prompt: int) -> _Terms:
-        """The terms of a prompt beyond the limit."""
+        """Return the terms of a prompt beyond the limit."""
         return _a_token([tier for tier in self.above if prompt > tier.tokens][-1])
 
 
 def _cost(  # noqa: PLR0913  (the kinds of tokens)
     terms: _Terms, fresh: int, output: int, read: int, written: int, *, for_an_hour: int = 0
 ) -> float:
-    """Tokens times prices; nan when a price is missing of which there are tokens."""
+    """Tokens times prices; nan when a price is missing for which there are tokens."""
     cost = 0.0
     if fresh:
         cost += fresh * terms.input
@@ -378,7 +372,7 @@ def _terms(model: str | None, day: int | None) -> _Terms:
 
 
 def _date(day: int | None) -> date:
-    """The date of a day since 1970; the table's for none, and for a number that is no day (a trace may log any)."""
+    """Date of a day since 1970; the table's for none, and for an impossible day."""
     ordinal = 0 if day is None else _EPOCH + day
     return date.fromordinal(ordinal) if 0 < ordinal <= date.max.toordinal() else table().date
 
@@ -400,15 +394,15 @@ def _a_token(prices: Rate | Tier, above: Sequence[Tier] = (), extras: Rate | Non
     )
 
 
-# What model calls used and cost, line by line and in decimals, so that a sum can be checked by hand.
+# Bills
 
 Kind = Literal[
     "input", "cache read", "cache write 5m", "cache write 1h", "output", "reasoning", "web searches", "not split",
     "recorded", "rounding",
 ]  # fmt: skip
-"""`cache write 5m`: for minutes, or for how long is not logged; `reasoning`: a part of the output; `not split`: a
-subagent's tokens, of which the log tells neither kind nor model; `recorded`: what the trace says was paid, whatever the
-list prices are; `rounding`: what the value leaves out behind its last digit."""
+"""Kinds of cost. `cache write 5m`: for minutes, or for an unknown time; `reasoning`: a part of the output; `not split`:
+a subagent's tokens of unknown kind and model; `recorded`: paid by the trace, whatever the list prices are; `rounding`:
+the difference to the value's last digit."""
 _ORDER = {kind: n for n, kind in enumerate(get_args(Kind))}
 CACHE_WRITES: frozenset[Kind] = frozenset(("cache write 5m", "cache write 1h"))
 PROMPT: frozenset[Kind] = CACHE_WRITES | {"input", "cache read"}
@@ -417,27 +411,29 @@ _WHOSE = {MAIN: "main thread", ABANDONED: "left branches", REPLAYED: "copied his
 _A_MILLION = 1_000_000
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class CostLine(Struct, frozen=True, kw_only=True):
     """Tokens (or searches) of one kind that have one price."""
 
     whose: str
     """`main thread`, `subagents`, `left branches`, `copied history`."""
     model: str
     kind: Kind | Literal[""]
-    """Empty of a sum."""
+    """Kind of cost; empty for a sum."""
     calls: int
     amount: int
     usd_each_million: Decimal | None = None
-    """The list price, times the factor of a speed, tier or place; None: not known, or not what was paid."""
+    """List price times the factor of a speed, tier or place; None: not known, or not what was paid."""
     usd: Decimal | None = None
     counts: bool
-    """Whether it is part of the value."""
+    """True where it is part of the value."""
     at_least: bool = False
-    """Whether it was logged in mid-stream: a lower bound."""
+    """True where it was logged in mid-stream: a lower bound."""
 
 
-def lines(steps: Collection[Step], counted: Mapping[int, Collection[Kind]], is_bound: bool = False) -> list[Line]:
-    """The bill of these calls, first what is part of a value: the kinds that `counted` names by the `id` of a call.
+def cost_lines(
+    steps: Collection[Step], counted: Mapping[int, Collection[Kind]], is_bound: bool = False
+) -> list[CostLine]:
+    """Return the bill of these calls, first the part of a value: the kinds that `counted` names by the `id` of a call.
     `is_bound`: their output was logged in mid-stream."""
     sums: dict[tuple[bool, str, str, Kind, Decimal | None], tuple[int, int, Decimal | None]] = {}
     for step in steps:
@@ -449,7 +445,7 @@ def lines(steps: Collection[Step], counted: Mapping[int, Collection[Kind]], is_b
             total = paid if usd is None or paid is None else usd + paid
             sums[counts, whose, model, kind, price] = (calls + 1, before + amount, total)
     return [
-        Line(whose=whose, model=model, kind=kind, calls=calls, amount=amount, usd_each_million=price, usd=usd,
+        CostLine(whose=whose, model=model, kind=kind, calls=calls, amount=amount, usd_each_million=price, usd=usd,
              counts=counts, at_least=is_bound and kind in ("output", "reasoning"))
         for (counts, whose, model, kind, price), (calls, amount, usd) in sorted(
             sums.items(), key=lambda s: (not s[0][0], s[0][1] != _WHOSE[MAIN], *s[0][1:3], _ORDER[s[0][3]])
@@ -457,44 +453,44 @@ def lines(steps: Collection[Step], counted: Mapping[int, Collection[Kind]], is_b
     ]  # fmt: skip
 
 
-def rounding(value: float, bill: Collection[Line]) -> Line | None:
-    """What a value in USD differs by from its lines; None where they sum to its last digit."""
-    rest = Decimal(repr(value)) - usd_of(bill)
-    return Line(whose="", model="", kind="rounding", calls=0, amount=0, usd=rest, counts=True) if rest else None
+def rounding_line(value: float, bill: Collection[CostLine]) -> CostLine | None:
+    """Return the difference between a value in USD and its lines; None where they sum to its last digit."""
+    rest = Decimal(repr(value)) - total_usd(bill)
+    return CostLine(whose="", model="", kind="rounding", calls=0, amount=0, usd=rest, counts=True) if rest else None
 
 
-def usd_of(bill: Collection[Line]) -> Decimal:
-    """The dollars of those lines that are part of the value."""
+def total_usd(bill: Collection[CostLine]) -> Decimal:
+    """Sum the dollars of the lines that are part of the value."""
     return sum((line.usd for line in bill if line.counts and line.usd is not None), Decimal())
 
 
-def summed(bill: Collection[Line]) -> Line:
-    """The lines that are part of the value as one: their tokens, without a part of the output twice, and their USD."""
+def total_line(bill: Collection[CostLine]) -> CostLine:
+    """Sum the lines that are part of the value; reasoning is not counted again beside the output."""
     counted = [line for line in bill if line.counts]
     all_kinds = {line.kind for line in counted}
     beside = ("web searches", "recorded", "rounding", *(("reasoning",) if "output" in all_kinds else ()))
-    return Line(
+    return CostLine(
         whose="",
         model="",
         kind="",
         calls=0,
         amount=sum(line.amount for line in counted if line.kind not in beside),
-        usd=usd_of(counted),
+        usd=total_usd(counted),
         counts=True,
         at_least=any(line.at_least for line in counted),
     )
 
 
-def in_digits(usd: Decimal | None) -> str:
-    """An amount with all its digits and no more; empty where it is not known."""
+def exact_digits(usd: Decimal | None) -> str:
+    """Format an amount with all its digits and no more; empty where it is not known."""
     return "" if usd is None else f"{usd.normalize():f}"
 
 
 def _parts(step: Step) -> list[tuple[Kind, int, Decimal | None]]:
-    """Amounts by kind, each with the price of a million; of what was recorded, or has no price, None."""
+    """Amounts by kind, each with its price a million; None where it was recorded or has no price."""
     is_recorded = step.cost_source == "recorded"
     is_listed = step.cost_usd is not None and not is_recorded
-    terms, factor, search = charge(step)
+    terms, factor, search = step_charge(step)
     hour = step.cache_write_1h_tokens or 0
     kinds: tuple[tuple[Kind, int, float], ...] = (
         ("input", step.input_tokens or 0, terms.input),
@@ -516,5 +512,5 @@ def _parts(step: Step) -> list[tuple[Kind, int, Decimal | None]]:
 
 
 def _million(price: float, factor: float = 1.0) -> Decimal | None:
-    """A price of one as that of a million, in the digits it is listed with; None of nan."""
+    """Price of a million tokens in the digits it is listed with; None for nan."""
     return None if isnan(price) else Decimal(repr(round(price * _A_MILLION, 6))) * Decimal(repr(factor))

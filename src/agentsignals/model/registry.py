@@ -1,10 +1,10 @@
-"""Units that nobody lists (formats, sources, signals, studies, findings, exports, labellers, engines), found by name.
+"""Units (formats, sources, signals, studies, findings, exports, labellers, engines) found by name, without a list.
 
-A module in the folder of its kind that declares the kind's word (`FORMAT = …`) is a unit of the module's name; one with
-a name before the word (`TURNS_STUDY = …`) is a unit of that name, and a file may declare several. Another
-package adds one by an entry point of the group `agentsignals.formats`, `agentsignals.signals` … whose name is the
-unit's and which leads to what the module would declare (https://packaging.python.org/specifications/entry-points/).
-Looking for units loads none of them.
+A module in the folder of its kind that declares the kind's word (`FORMAT = …`) is a unit of the module's name. One with
+a name before the word (`TURNS_STUDY = …`) is a unit of that name, and a file may declare several. Another package adds
+one by an entry point of the group `agentsignals.formats`, `agentsignals.signals` … with the unit's name,
+which leads to what the module would declare (https://packaging.python.org/specifications/entry-points/). Finding units
+loads none of them.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ Unit = TypeVar("Unit")
 _log = logging.getLogger(__name__)
 
 
-class Place(NamedTuple):
-    """Where a unit is declared."""
+class UnitPlace(NamedTuple):
+    """Place where a unit is declared."""
 
     name: str
     target: str
     """`module:attribute`, or a module."""
     distribution: str = ""
-    """The package, with its version, that adds it; empty for a unit of this one."""
+    """Package, with version, that adds it; empty for a unit of this one."""
 
     def __str__(self) -> str:
         return f"{self.target} of {self.distribution}" if self.distribution else self.target
 
     def load(self) -> Any:
-        """The unit. Raises whatever its module does."""
+        """Load the unit. Raises whatever its module does."""
         module, _, attribute = self.target.partition(":")
         return attrgetter(attribute)(import_module(module)) if attribute else import_module(module)
 
 
 class Registry(Generic[Unit]):
-    """The units of one kind by name: those of `package`, then those that other packages add, each in order of name.
+    """Units of one kind by name: those of `package`, then those of other packages, each in order of name.
 
-    `attribute`: what a module declares; empty where each module is a unit, and importing it is all there is to do.
-    `is_unit`: whether what was declared is one. `modules`: which files of the package's folder may hold units.
+    `attribute`: name that a module declares; empty where importing the module is enough. `is_unit`: checks what was
+    declared. `modules`: files of the package's folder that may hold units.
     """
 
     def __init__(
@@ -71,11 +71,11 @@ class Registry(Generic[Unit]):
         self._modules = re.compile(modules)
 
     @cached_property
-    def inside(self) -> dict[str, Place]:
+    def inside(self) -> dict[str, UnitPlace]:
         """The units of this package."""
         return {place.name: place for place in sorted(self._inside())}
 
-    def _inside(self) -> Iterator[Place]:
+    def _inside(self) -> Iterator[UnitPlace]:
         inner = [(f"{top.name}/", top) for top in self._folder.iterdir() if top.is_dir()]
         for above, place in [("", self._folder), *inner]:
             for file in place.iterdir():
@@ -85,26 +85,22 @@ class Registry(Generic[Unit]):
     def _folder(self) -> Path:
         return Path(str(import_module(self._package).__file__)).parent  # `importlib.resources` takes 10 ms to load
 
-    def _declared(self, path: str) -> Iterator[Place]:
-        """The units that a file of the package declares: `STUDY = …` is named as its module is, `TURNS_STUDY = …` is
-        named `turns`."""
+    def _declared(self, path: str) -> Iterator[UnitPlace]:
+        """Yield the units of a file of the package: `STUDY = …` has the module's name, `TURNS_STUDY = …` is `turns`."""
         if not self._modules.fullmatch(path):
             return
         module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         target = f"{self._package}.{module}"
         if not self._attribute:
-            yield Place(module, target)
+            yield UnitPlace(module, target)
             return
-        for prefix in self._declarations.findall((self._folder / path).read_text("utf-8")):
-            yield Place(prefix[:-1].lower() or module, f"{target}:{prefix}{self._attribute}")
+        declaration = rf"^((?:[A-Z][A-Z0-9_]*_)?){self._attribute} *[:=]"
+        for prefix in re.findall(declaration, (self._folder / path).read_text("utf-8"), re.M):
+            yield UnitPlace(prefix[:-1].lower() or module, f"{target}:{prefix}{self._attribute}")
 
-    @cached_property
-    def _declarations(self) -> re.Pattern[str]:
-        return re.compile(rf"^((?:[A-Z][A-Z0-9_]*_)?){self._attribute} *[:=]", re.M)
-
-    def _place(self, key: str) -> Place | None:
-        """Where a unit is: without a look at the others, where its module bears its name and no package adds any."""
-        if "places" not in vars(self) and key.isidentifier() and not adds_units(tuple(sys.path)):
+    def _place(self, key: str) -> UnitPlace | None:
+        """Find a unit without listing the others, where its module bears its name and no package adds any."""
+        if "places" not in vars(self) and key.isidentifier() and not has_foreign_units(tuple(sys.path)):
             for path in (f"{key}.py", f"{key}/__init__.py"):
                 if (self._folder / path).is_file():
                     for unit in self._declared(path):
@@ -113,15 +109,15 @@ class Registry(Generic[Unit]):
         return self.places.get(key)
 
     @cached_property
-    def places(self) -> dict[str, Place]:
+    def places(self) -> dict[str, UnitPlace]:
         """Every unit. NameCollision when two have one name."""
         places = dict(self.inside)
-        if not adds_units(tuple(sys.path)):
+        if not has_foreign_units(tuple(sys.path)):
             return places
         from importlib.metadata import entry_points  # noqa: PLC0415  (50 ms, which most runs do without)
 
         for entry in sorted(entry_points(group=self.group), key=lambda entry: entry.name):
-            place = Place(entry.name, entry.value, _distribution(entry))
+            place = UnitPlace(entry.name, entry.value, _distribution(entry))
             taken = places.setdefault(_key(entry.name), place)
             if taken is not place:
                 raise NameCollision(
@@ -131,7 +127,7 @@ class Registry(Generic[Unit]):
         return places
 
     def get(self, name: str) -> Unit:
-        """The unit of that name. UsageError names what there is; and says why, where one is there and can't be used."""
+        """Return the unit of that name. UsageError lists the names there are, or says why the unit can't be used."""
         place = self._place(_key(name))
         unit = None if place is None else self.load(place)
         if unit is not None:
@@ -145,9 +141,8 @@ class Registry(Generic[Unit]):
         loaded = {name: self.load(place) for name, place in self.places.items()}
         return {name: unit for name, unit in loaded.items() if unit is not None}
 
-    def load(self, place: Place) -> Unit | None:
-        """The unit of that place; None when another package's can't be used, which is logged once. What this package's
-        raises is raised: that is a defect."""
+    def load(self, place: UnitPlace) -> Unit | None:
+        """Load a unit. None, logged once, when another package's can't be used; errors of this package are raised."""
         if not place.distribution:
             unit: Unit = place.load()
             return unit
@@ -165,24 +160,24 @@ class Registry(Generic[Unit]):
             return None
         return unit
 
-    def _unfit(self, place: Place, unit: Any) -> str:
-        """Why what was declared is no unit of that place; empty when it is."""
+    def _unfit(self, place: UnitPlace, unit: Any) -> str:
+        """Reason why what was declared is no unit of that place; empty when it is."""
         if not self._is_unit(unit):
             return f"it is no {self.kind} but {type(unit).__name__}"
         name = getattr(unit, "name", place.name)
         return "" if _key(name) == _key(place.name) else f"it calls itself {name!r}, its entry point {place.name!r}"
 
-    def leave_out(self, place: Place, why: str) -> None:
-        """Notes that another package's unit can't be used."""
+    def leave_out(self, place: UnitPlace, why: str) -> None:
+        """Record that another package's unit can't be used."""
         if place.name not in self.broken:
             self.broken[place.name] = f"{place}: {why}"
             _log.warning("The %s %r is left out: %s", self.kind, place.name, self.broken[place.name])
 
 
 @cache
-def adds_units(folders: tuple[str, ...]) -> bool:
-    """Whether a package installed in one of these folders may add a unit of any kind. Reads but the lists of entry
-    points: `importlib.metadata` takes 50 ms to load."""
+def has_foreign_units(folders: tuple[str, ...]) -> bool:
+    """Return True when a package installed in one of these folders may add a unit of any kind. Only lists of entry
+    points are read: `importlib.metadata` takes 50 ms to load."""
     for folder in folders:
         try:
             installed = [p for p in Path(folder or ".").iterdir() if p.suffix in (".dist-info", ".egg-info", ".egg")]

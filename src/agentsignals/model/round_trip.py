@@ -1,8 +1,8 @@
-"""What an exchange format has no field for: the exports write it under `agentsignals` where the format leaves room for
-its producers, and the readers of those formats take it from there (design/formats.md#round-trips).
+"""Facts that an exchange format has no field for. Exports write them under `agentsignals`, where the format leaves room
+for its producers, and the readers of those formats take them from there (design/formats.md#round-trips).
 
-A row's facts are whole: what they leave out is None. So each kind has a field that must be there. The values are as
-hostile as all others: what is not as declared here says nothing, and soundness looks at the rest.
+A row's facts are complete: what they leave out is None. So each kind has a required field. The values are as hostile as
+all others: what is not as declared here is ignored.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from agentsignals.model import (
 )
 
 Count = Annotated[int, Meta(ge=0, le=2**40)]
-"""What is counted here of other formats, and therefore looked at by nobody else."""
+"""A number that no other format counts, so nobody else checks it."""
 
 
 class OfSession(Struct, kw_only=True, omit_defaults=True):
@@ -88,7 +88,7 @@ class OfCall(Struct, kw_only=True, omit_defaults=True):
     status: CallStatus
     class_: ToolClass = field(name="class", default="other")
     call_id: str | None = None
-    """The agent's own, where several calls share one and the format's has a number."""
+    """Id by the agent, where several calls share one and the format's has a number."""
     outcome: CallOutcome | None = None
     error_class: str | None = None
     exit_code: int | None = None
@@ -103,7 +103,7 @@ class OfCall(Struct, kw_only=True, omit_defaults=True):
     limit_s: float | None = None
     result_tokens: Count | None = None
     no_object: Literal["json", "text", "empty"] | None = None
-    """The arguments were none, but what stands under `input`: other JSON, or no JSON at all; or there were none."""
+    """Arguments that were no object but what is under `input`: other JSON, or text; or there were none."""
 
     def __post_init__(self) -> None:
         if self.argument_roles is not None:
@@ -111,15 +111,14 @@ class OfCall(Struct, kw_only=True, omit_defaults=True):
 
 
 class OfEvent(Struct, kw_only=True, omit_defaults=True):
-    """Of what is neither said by anybody nor a call with its result: formats have it as words of the system."""
+    """Facts of an event that is neither words nor a call with its result: formats have it as words of the system."""
 
     kind: EventKind
     wordless: bool = False
 
 
 class OfRecord(Struct, kw_only=True):
-    """All of them together, where only a whole session's record has room: by the number of the step they are of, and
-    calls by `STEP:CALL_ID`."""
+    """All facts together, where only the record of a session has room: by step number, calls by `STEP:CALL_ID`."""
 
     session: Raw = Raw()
     turns: dict[str, Raw] = field(default_factory=dict)
@@ -131,21 +130,21 @@ class OfRecord(Struct, kw_only=True):
 _Facts = TypeVar("_Facts")
 
 
-def of(row: Session | Turn | Step | ToolCall, kind: type[Struct]) -> dict[str, Any]:
-    """The facts of a row that are to be carried, as plain data."""
+def carried_facts(row: Session | Turn | Step | ToolCall, kind: type[Struct]) -> dict[str, Any]:
+    """Return the facts of a row as plain data."""
     facts = kind(**{name: getattr(row, name) for name in kind.__struct_fields__ if hasattr(row, name)})
     values: dict[str, Any] = msgspec.to_builtins(facts)
     return values
 
 
-def of_event(event: Event) -> dict[str, Any]:
-    """What is to be carried of an event, as plain data."""
+def carried_event(event: Event) -> dict[str, Any]:
+    """Return the facts of an event as plain data."""
     values: dict[str, Any] = msgspec.to_builtins(OfEvent(kind=event.kind, wordless=event.text is None))
     return values
 
 
-def read(raw: Raw, kind: type[_Facts]) -> _Facts | None:
-    """The facts that a record carries; None where it carries none, or what is none."""
+def read_carried(raw: Raw, kind: type[_Facts]) -> _Facts | None:
+    """Return the facts that a record carries; None where it carries none, or invalid ones."""
     try:
         return msgspec.json.decode(raw, type=kind) if raw else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -153,7 +152,7 @@ def read(raw: Raw, kind: type[_Facts]) -> _Facts | None:
 
 
 def restore(row: Session | Turn | Step | ToolCall, facts: Struct | None) -> None:
-    """Sets what the facts say; without any the row stays as the format's fields have it."""
+    """Set the facts on a row; without any it stays as the format's fields have it."""
     for name in facts.__struct_fields__ if facts is not None else ():
         value = getattr(facts, name)
         if hasattr(row, name) and not (value is None and name in _KEPT):
@@ -163,7 +162,7 @@ def restore(row: Session | Turn | Step | ToolCall, facts: Struct | None) -> None
 
 
 _KEPT = frozenset(("repo", "call_id"))
-"""What the format's own fields, or the place of the file, say where nothing is carried."""
+"""Facts that stay as the format's fields, or the place of the file, have them when nothing is carried."""
 
 
 def _unwrapped(arguments: str, was: Literal["json", "text", "empty"]) -> str:
@@ -176,13 +175,11 @@ def _unwrapped(arguments: str, was: Literal["json", "text", "empty"]) -> str:
         return arguments
 
 
-# Where the rows of a session stand among each other, for the formats that have an order of their own: subagents
-# apart, results beside their calls (design/formats.md#round-trips). Carried with a session, and put back when it is
-# read.
+# Places of rows
 
 
-class Place(Struct, array_like=True, kw_only=True):
-    """Of an event."""
+class EventPlace(Struct, array_like=True, kw_only=True):
+    """Place of an event."""
 
     kind: EventKind
     seq: Count
@@ -192,8 +189,8 @@ class Place(Struct, array_like=True, kw_only=True):
     n_chars: Count
 
 
-class Blank(Place, array_like=True, kw_only=True):
-    """Of an event of words that has none (thinking that only the provider can read): no file has it otherwise."""
+class BlankPlace(EventPlace, array_like=True, kw_only=True):
+    """Place of an event without words (thinking that only the provider can read), which no file has otherwise."""
 
     thread: str
 
@@ -224,11 +221,12 @@ class EditPlace(Struct, array_like=True, kw_only=True):
 
 
 class Places(Struct, kw_only=True, omit_defaults=True):
-    """Events and steps in the order in which a file has them; and the rows that are about them."""
+    """Order of events and steps for formats that have an order of their own (subagents separate, results next to their
+    calls), and the rows about them."""
 
-    events: list[Place]
+    events: list[EventPlace]
     steps: list[StepPlace]
-    blanks: list[Blank] = field(default_factory=list)
+    blanks: list[BlankPlace] = field(default_factory=list)
     edits: list[EditPlace] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
     checkpoints: list[Checkpoint] = field(default_factory=list)
@@ -242,16 +240,16 @@ class _Carrying(Struct):
     places: Places
 
 
-def of_placement(
+def carried_places(
     session: Session, events: Iterable[Event], steps: Iterable[Step], threads: Container[str]
 ) -> dict[str, Any]:
-    """The places of these events and steps, which a file has in this order, as plain data; and of what is blank in
-    the threads that it has."""
+    """Return the places of these events and steps, which a file has in this order, and of blank events in the threads
+    that it has, as plain data."""
     blank = [e for e in session.events if e.kind in WORDS and not e.text and e.thread in threads]
     rows = Places(
-        events=[_copied(e, Place) for e in events],
+        events=[_copied(e, EventPlace) for e in events],
         steps=[_copied(s, StepPlace) for s in steps],
-        blanks=[_copied(e, Blank) for e in blank],
+        blanks=[_copied(e, BlankPlace) for e in blank],
         edits=[_copied(e, EditPlace) for e in session.edits],
         labels=session.labels,
         checkpoints=session.checkpoints,
@@ -259,12 +257,10 @@ def of_placement(
     return {"places": msgspec.to_builtins(rows)}
 
 
-def put_back(session: Session, raw: Raw) -> None:
-    """Gives the rows of a session that was read the places that its file carries.
-
-    Where they are not those of what was read (somebody took a message out) all stays as the file has it.
-    """
-    carrying = read(raw, _Carrying)
+def restore_places(session: Session, raw: Raw) -> None:
+    """Put the rows of a session that was read in the places that its file carries. When these do not fit what was read
+    (somebody removed a message), all stays as the file has it."""
+    carrying = read_carried(raw, _Carrying)
     if carrying is None or not _fits(session, carrying.places):
         return
     places = carrying.places
@@ -298,7 +294,7 @@ def put_back(session: Session, raw: Raw) -> None:
 
 
 def _put_back_beside(session: Session, places: Places, seqs: list[int]) -> None:
-    """Edits, labels and checkpoints; what is about a row that is not there is left out."""
+    """Restore edits, labels and checkpoints; those about a missing row are left out."""
     calls = {seqs[call.seq]: call for call in session.tool_calls}
     session.edits = [
         _copied(edit, Edit, seq=call.seq, turn=call.turn, thread=call.thread, call_id=call.call_id)
@@ -315,8 +311,8 @@ def _put_back_beside(session: Session, places: Places, seqs: list[int]) -> None:
 
 
 def _fits(session: Session, places: Places) -> bool:
-    """Whether these are the places of what was read: as many, of the same kinds, each once, and the turns, calls and
-    results in an order that can be."""
+    """True when these are the places of what was read: as many, of the same kinds, each once, and with turns, calls and
+    results in a possible order."""
     if len(places.steps) != len(session.steps) or len({place.step for place in places.steps}) != len(places.steps):
         return False
     if any(blank.kind not in WORDS for blank in places.blanks):
@@ -330,7 +326,7 @@ def _fits(session: Session, places: Places) -> bool:
 
 
 def _copied(row: Struct, kind: type[_Row], **others: Any) -> _Row:
-    """The fields that a kind of rows has, of a row that has them, too."""
+    """Copy the fields that a kind of rows has."""
     return kind(**{name: getattr(row, name) for name in kind.__struct_fields__ if name not in others}, **others)
 
 
@@ -339,6 +335,6 @@ def _within(number: int | None, count: int) -> int | None:
 
 
 def _rank(number: int | None, numbers: list[int]) -> int | None:
-    """Which of the numbers it is; None where it is none of them."""
+    """Position of a number; None where it is not among them."""
     n = len(numbers) if number is None else bisect_left(numbers, number)
     return n if n < len(numbers) and numbers[n] == number else None

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentsignals.model import CLASSIFIER, ENCODER, RULES, trust
+from agentsignals.model import CLASSIFIER, ENCODER, RULES, labeller_rank
 from agentsignals.questions.estimates import ClusteredShare, Estimate, clustered_share, count
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Finding, Inputs, Outcome, Row
@@ -255,7 +255,7 @@ def pushback_finding(  # noqa: PLR0913  (a finding's words, in the order they ar
             at_least=True,
             signals=(PUSHBACK,),
         )
-    labeller = max(able, key=lambda n: (n == inputs.labeller, trust(n), len(by_labeller[n])))
+    labeller = max(able, key=lambda n: (n == inputs.labeller, labeller_rank(n), len(by_labeller[n])))
     counted = [(row["session_id"], float(row["value"] != NONE), 1.0) for row in by_labeller[labeller]]
     none = class_rates(labeller, _TASK).get(NONE)
     # To object is not to be of the class `non_pushback`: what is a hit of the one is no false alarm of the other.

@@ -28,9 +28,7 @@ from agentsignals.repositories.commit_figures import (
 from agentsignals.repositories.outcomes import Outcomes
 from agentsignals.repositories.replay import AddedLine, Chances, Replay, Replayed
 from agentsignals.repositories.working_trees import Point, Repository, Worktree, opened, points, worktrees
-from agentsignals.store import Store, artifact_id
-from agentsignals.store import sidecars as label_files
-from agentsignals.store import sidecars as repositories
+from agentsignals.store import Store, artifact_id, sidecars
 from agentsignals.store.index import code_stamp
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.store.tables import CommitRow, LineRow
@@ -52,7 +50,7 @@ class OfSessions(Struct):
     def write(self, store: Store) -> None:
         """Puts them beside those of other sessions, in the place of what these had before."""
         for task, rows in self.by_task.items():
-            label_files.replace(store.folder, task, LABELLER, self.sessions, rows)
+            sidecars.replace_labels(store.folder, task, LABELLER, self.sessions, rows)
 
 
 def of_sessions(
@@ -181,9 +179,9 @@ class Tables(Struct):
         if not self.result.unchanged:
             name = self.result.repo
             self.labels.write(store)
-            repositories.write_repositories(store.folder, name, "commits", self.commits)
-            repositories.write_repositories(store.folder, name, "line_attribution", self.lines)
-            repositories.write_note(store.folder, name, NOTE, _Kept(self.state, self.result))
+            sidecars.write_repository_rows(store.folder, name, "commits", self.commits)
+            sidecars.write_repository_rows(store.folder, name, "line_attribution", self.lines)
+            sidecars.write_note(store.folder, name, NOTE, _Kept(self.state, self.result))
         return self.result
 
 
@@ -254,13 +252,13 @@ def _summary(
 
 
 def _state(store: Store, git_dir: str) -> str:
-    contents = "|".join(sorted(name.rpartition("-")[2] for name in store.whole()))
+    contents = "|".join(sorted(name.rpartition("-")[2] for name in store.readable_shards()))
     state = f"{code_stamp()}|{git.tips_name(git_dir)}|{contents}"
     return hashlib.blake2b(state.encode(), digest_size=12).hexdigest()
 
 
 def _kept(store: Store, name: str) -> _Kept | None:
-    note = repositories.note(store.folder, name, NOTE)
+    note = sidecars.read_note(store.folder, name, NOTE)
     try:
         return msgspec.json.decode(note, type=_Kept) if note else None
     except msgspec.DecodeError:  # of an older version
@@ -276,7 +274,7 @@ def _sessions(store: Store, repository: Repository, name: str) -> set[str]:
     named = {r.session_id for r in repository.recorded} & store.manifest.sessions.keys()
     artifacts = {artifact_id(uri) for uri in store.manifest.files if uri.startswith(f"git:{name}@")}
     inside = name.rstrip("/")
-    for shard in store.whole("sessions"):
+    for shard in store.readable_shards("sessions"):
         for row in read_header(store.folder, shard, ["session_id", "cwd", "artifact_id"]):
             cwd = (row["cwd"] or "").rstrip("/")
             if row["artifact_id"] in artifacts or cwd == inside or cwd.startswith(f"{inside}/"):

@@ -15,8 +15,7 @@ from agentsignals.model import Session, ToolCall
 from agentsignals.repositories.commit_figures import share_of
 from agentsignals.repositories.operations import operations
 from agentsignals.shell.kinds import Check, checks, tells_its_end
-from agentsignals.store import Store
-from agentsignals.store import sidecars as repositories
+from agentsignals.store import Store, sidecars
 from agentsignals.views.usage import cost_of, is_lower_bound, unpriced_parts
 
 MOST_LISTED = 20
@@ -237,9 +236,9 @@ class Receipt(Struct, kw_only=True):
 def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
     """The receipt of these commits of a repository which `attribute` has been run for."""
     wanted = set(shas)
-    rows = {r["commit_sha"]: r for r in repositories.rows(store.folder, name, "commits")}
+    rows = {r["commit_sha"]: r for r in sidecars.repository_rows(store.folder, name, "commits")}
     attributed = [rows[sha] for sha in shas if sha in rows and rows[sha]["added"] is not None]
-    lines = [r for r in repositories.rows(store.folder, name, "line_attribution") if r["commit_sha"] in wanted]
+    lines = [r for r in sidecars.repository_rows(store.folder, name, "line_attribution") if r["commit_sha"] in wanted]
     named = {s for row in attributed for s in row["session_ids"]} | {r["session_id"] for r in lines if r["session_id"]}
     others = [row for row in rows.values() if row["commit_sha"] not in wanted and row["added"] is not None]
     near = sorted(others, key=lambda row: -row["committed_at"])
@@ -268,7 +267,7 @@ def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
     missing = sorted(named - {s.session_id for s in sessions})
     costs = [part.cost_usd for part in parts if part.cost_usd is not None]
     ran = [run.name for run in work.checks]
-    scanned = {r["commit_sha"] for r in repositories.rows(store.folder, name, "scans")} & wanted
+    scanned = {r["commit_sha"] for r in sidecars.repository_rows(store.folder, name, "scans")} & wanted
     return Receipt(
         repo=name,
         commits=shas,
@@ -292,7 +291,7 @@ def receipt(store: Store, git_dir: str, name: str, shas: list[str]) -> Receipt:
         changed_not_committed_n=len(left),
         committed_not_changed=sorted(unchanged)[:MOST_LISTED],
         committed_not_changed_n=len(unchanged),
-        weaknesses=_introduced(repositories.rows(store.folder, name, "weaknesses"), wanted) if scanned else None,
+        weaknesses=_introduced(sidecars.repository_rows(store.folder, name, "weaknesses"), wanted) if scanned else None,
         commits_scanned=len(scanned),
     )
 

@@ -21,8 +21,7 @@ from agentsignals.errors import ScanError
 from agentsignals.repositories.scan import Changed, Lines, owner_of
 from agentsignals.repositories.scanner import ScanFinding, marked, place_of
 from agentsignals.repositories.scanners import level
-from agentsignals.store import Store
-from agentsignals.store import sidecars as repositories
+from agentsignals.store import Store, sidecars
 from agentsignals.store.tables import FindingRow
 
 _Origin = tuple[str, str, int]
@@ -140,7 +139,7 @@ def take_in(store: Store, git_dir: str, name: str, path: Path) -> Imported:
     def with_others(before: list[dict[str, Any]]) -> list[Any]:
         return [*(msgspec.convert(r, FindingRow) for r in before if r["scanner"] not in tools), *rows]
 
-    repositories.update_repositories(store.folder, name, "weaknesses", with_others)
+    sidecars.update_repository_rows(store.folder, name, "weaknesses", with_others)
     owners, scanners = Counter(row.owner or "" for row in rows), Counter(row.scanner for row in rows)
     return Imported(name, dict(scanners), len(rows), dict(owners.most_common()), dict(sorted(skipped.items())))
 
@@ -167,10 +166,10 @@ class _Placed:
 
     def __init__(self, store: Store, git_dir: str, name: str) -> None:
         self._git_dir, self._name = git_dir, name
-        self._lines = Lines(repositories.rows(store.folder, name, "line_attribution"), lambda _: True)
+        self._lines = Lines(sidecars.repository_rows(store.folder, name, "line_attribution"), lambda _: True)
         self._attributed = {
             row["commit_sha"]
-            for row in repositories.rows(store.folder, name, "commits")
+            for row in sidecars.repository_rows(store.folder, name, "commits")
             if row["added"] is not None and row["relation"] not in (None, "copy")
         }
 

@@ -23,9 +23,7 @@ from agentsignals.stats.intervals import poisson
 from agentsignals.stats.validation import benchmarks as planted_recall
 from agentsignals.stats.validation.benchmarks import CAVEAT
 from agentsignals.stats.validation.benchmarks import PlantedRecallFigure as Figure
-from agentsignals.store import Store
-from agentsignals.store import sidecars as label_files
-from agentsignals.store import sidecars as repositories
+from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.store.tables import FindingRow, ScanRow
 
@@ -214,7 +212,7 @@ def of_sessions(
 
 def write(store: Store, scanner: str, sessions: set[str], rows: list[LabelRow]) -> None:
     """Puts a scanner's labels of these sessions beside those of others, in the place of what these had before."""
-    label_files.replace(store.folder, TASK, _labeller(scanner), sessions, rows)
+    sidecars.replace_labels(store.folder, TASK, _labeller(scanner), sessions, rows)
 
 
 def _labeller(scanner: str) -> str:
@@ -315,7 +313,7 @@ class _Run:
 
     def take_up(self) -> None:
         """Takes over what a former run knew, when it was of the same rules."""
-        note = repositories.note(self.store.folder, self.name, self._note)
+        note = sidecars.read_note(self.store.folder, self.name, self._note)
         try:
             kept = msgspec.json.decode(note, type=_Kept) if note else None
         except msgspec.DecodeError:  # of an older version
@@ -325,7 +323,7 @@ class _Run:
 
     def keep(self) -> None:
         """Writes down what is known."""
-        repositories.write_note(self.store.folder, self.name, self._note, self.kept)
+        sidecars.write_note(self.store.folder, self.name, self._note, self.kept)
 
     @property
     def _note(self) -> str:
@@ -451,7 +449,7 @@ class Tables(Struct):
         def with_others(before: list[dict[str, Any]]) -> list[Any]:
             return [*(msgspec.convert(r, kind) for r in before if r["scanner"] != self.result.scanner), *rows]
 
-        repositories.update_repositories(store.folder, self.result.repo, table, with_others)
+        sidecars.update_repository_rows(store.folder, self.result.repo, table, with_others)
 
 
 def scan(store: Store, at: tuple[str, str], scanner: Scanner, progress: Progress, *, afresh: bool = False) -> Tables:
@@ -463,7 +461,7 @@ def scan(store: Store, at: tuple[str, str], scanner: Scanner, progress: Progress
     git_dir, name = at
     commits = {
         row["commit_sha"]: row
-        for row in repositories.rows(store.folder, name, "commits")
+        for row in sidecars.repository_rows(store.folder, name, "commits")
         if row["relation"] not in (None, "copy") and row["added"] is not None and not row["is_merge"]
     }
     run = _Run(store, git_dir, name, scanner)
@@ -479,7 +477,7 @@ def scan(store: Store, at: tuple[str, str], scanner: Scanner, progress: Progress
     )
     summary.scanned = run.scan_missing(changes.values(), progress)
     summary.unchanged = summary.scanned == 0
-    lines = Lines(repositories.rows(store.folder, name, "line_attribution"), run.takes)
+    lines = Lines(sidecars.repository_rows(store.folder, name, "line_attribution"), run.takes)
     findings, scans = [], []
     for sha, files in changes.items():
         commit_changes = changed(

@@ -24,8 +24,7 @@ from agentsignals.repositories.witnesses import (
     statements,
 )
 from agentsignals.stats.intervals import clustered
-from agentsignals.store import Store
-from agentsignals.store import sidecars as repositories
+from agentsignals.store import Store, sidecars
 
 _AUTHORED = re.compile(rb"^author [^\n]* (\d{1,12}) [+-]\d{4}$", re.MULTILINE)
 _SECOND_US = 1_000_000
@@ -230,7 +229,7 @@ class Witnessed(Struct, kw_only=True):
 def witnessed(store: Store, git_dir: str, name: str, folder: Path | None) -> Witnessed:
     """Every witness beside the replay of a repository, which `attribute` has written to the store."""
     commits = git.commits(git_dir)
-    rows = repositories.rows(store.folder, name, "line_attribution")
+    rows = sidecars.repository_rows(store.folder, name, "line_attribution")
     replayed: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         if not row["is_blank"]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import field
 
-from agentsignals.model import Absent, Attempt, CallStatus, Edit, PatchedFile, ToolCall, paths_of
+from agentsignals.model import Absent, Attempt, CallStatus, Edit, PatchedFile, ToolCall, patched_paths
 from agentsignals.signals import Measured, Row, ratio, signals_with
 from agentsignals.views.session import Evidence, SessionView
 
@@ -241,7 +241,7 @@ def _net_files(view: SessionView, attempt: Attempt, why: Evidence) -> Measured |
     patched = _submitted(view, attempt)
     if listed is None and patched is None:
         return None if attempt.has_transcript else Absent("missing_artifact", "stdout")
-    in_patch = paths_of(patched)
+    in_patch = patched_paths(patched)
     files = in_patch
     if listed is not None:
         files = frozenset(path.replace("\\", "/").removeprefix("./") for path, _ in listed)
@@ -304,7 +304,7 @@ def localization_mode(view: SessionView, why: Evidence, files_searched_before_ed
     modes = {name: attempt.localization.get(key) for name, key in _MODES.items()}
     detail: dict[str, Any] = {"mode": modes["trial_recovery_mode" if attempt.attempt_index else "attempt1_mode"]}
     if attempt.gold_patch is not None and attempt.has_transcript:
-        detail["localization_class"] = _class(view, paths_of(attempt.gold_patch), files_searched_before_edit)
+        detail["localization_class"] = _class(view, patched_paths(attempt.gold_patch), files_searched_before_edit)
     return Measured(modes, detail)
 
 
@@ -321,7 +321,7 @@ def localized_correct_file(
     attempt = view.session.attempt
     if attempt is None or attempt.gold_patch is None:
         return Absent("missing_artifact", "gold_patch")
-    gold = paths_of(attempt.gold_patch)
+    gold = patched_paths(attempt.gold_patch)
     why.denominator(attempt.saying("gold_patch"), "gold:")
     edits = view.repo_edits
     if not edits:

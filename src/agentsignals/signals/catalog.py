@@ -13,7 +13,7 @@ from msgspec import Struct
 from agentsignals.embedding import counting_vectors
 from agentsignals.errors import AgentSignalsError, CatalogError
 from agentsignals.model import Absent, Context
-from agentsignals.model.registry import Place, Registry
+from agentsignals.model.registry import Registry, UnitPlace
 from agentsignals.signals import DECLARED, Measured, Row, Scope, Signal, Status
 from agentsignals.stats.validation import validation_text
 from agentsignals.views.session import NO_EVIDENCE, CollectedEvidence, SessionView
@@ -52,7 +52,7 @@ def catalogue() -> dict[str, Signal]:
     return ordered
 
 
-def _with_those_of(place: Place, ordered: dict[str, Signal]) -> dict[str, Signal]:
+def _with_those_of(place: UnitPlace, ordered: dict[str, Signal]) -> dict[str, Signal]:
     """The catalogue with another package's signals; without, where they can't be declared or computed."""
     before = dict(DECLARED)
     if SIGNALS.load(place) is not None:

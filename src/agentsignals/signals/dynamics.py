@@ -10,7 +10,7 @@ from typing import Any
 
 from agentsignals.embedding import Vectors, split_words
 from agentsignals.embedding.passages import DIGITS, WINDOW_TURNS, Passages, cosine_distance, request_vectors
-from agentsignals.model import UNSPOKEN, Absent, ToolCall, Turn, decoded
+from agentsignals.model import UNSPOKEN, Absent, ToolCall, Turn, decode_roles
 from agentsignals.redaction import redacted
 from agentsignals.signals import Measured, ratio, signals_with
 from agentsignals.views.plans import MOST_STEPS, Edges, Plan, distance, plans, text_steps
@@ -153,7 +153,7 @@ def _repeated(calls: list[ToolCall]) -> list[list[ToolCall]]:
     for group in alike.values():
         raw = {calls[n].arguments for n in group}
         # Calls of one tool: their arguments are called alike.
-        manner = decoded(calls[group[0]].argument_roles).manner
+        manner = decode_roles(calls[group[0]].argument_roles).manner
         plain = {a: canonical(a, manner) for a in raw} if len(raw) > 1 else {}
         same: dict[object, list[int]] = {}
         for n in group:

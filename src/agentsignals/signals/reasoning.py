@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agentsignals.model import Absent, Event, ToolCall, decoded, to_iso
+from agentsignals.model import Absent, Event, ToolCall, decode_roles, to_iso
 from agentsignals.signals import Measured, signals_with
 from agentsignals.views.session import Evidence, SessionView
 from agentsignals.words.agent_lexicon import other_language, seed_self_corrections
@@ -274,7 +274,7 @@ def _items(call: ToolCall) -> int:
         arguments = msgspec.json.decode(call.arguments, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError):
         return 0  # arguments cut off or of another shape hold no plan that could be read
-    roles = decoded(call.argument_roles)
+    roles = decode_roles(call.argument_roles)
     listed = next((x for name in (*roles.steps, *roles.plan) if (x := arguments.get(name))), None)
     if isinstance(listed, str):
         return len(_LISTED.findall("\n" + listed))

@@ -1,4 +1,4 @@
-"""What is kept: a folder of Parquet files, the only truth, and an index beside it that can be thrown away."""
+"""The store: a folder of Parquet files, which are the only truth, and an index that can be rebuilt from them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
@@ -14,25 +14,19 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from agentsignals.errors import StoreError, UnknownSession
-from agentsignals.store import files as disk
-from agentsignals.store import files as lock
-from agentsignals.store import index
-from agentsignals.store import index as parts
-from agentsignals.store import sidecars as label_files
-from agentsignals.store.files import Part
+from agentsignals.store import disk, index, sidecars
+from agentsignals.store.disk import StoredFile
 from agentsignals.store.index import (
-    FOLDER,
     RETIRED,
+    SHARDS_FOLDER,
+    ArtifactEntry,
     Commit,
-    Damage,
-    FileEntry,
     Manifest,
     SessionEntry,
     ShardEntry,
-    in_words,
-    share_texts,
+    intern_texts,
 )
-from agentsignals.store.index import damage_damage as damage
+from agentsignals.store.sidecars import Damage, SidecarList
 
 if TYPE_CHECKING:
     import duckdb
@@ -41,35 +35,35 @@ if TYPE_CHECKING:
     from agentsignals.model import Session
 
 
-# What each shard holds, and which sessions a family has, so that a commit looks through no index for it.
-
-
-class Holdings:
-    """Of a manifest that is changed through this alone; `change` is what of that is not written yet."""
+class ShardIndex:
+    """Sessions and files of each shard, and sessions of each group, so that a commit need not search the index. The
+    manifest is changed through this alone; `change` is the part not written yet."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
         self._sessions: dict[str, set[str]] = defaultdict(set)
         self._files: dict[str, set[str]] = defaultdict(set)
-        self._families: dict[str, set[str]] = defaultdict(set)
+        self._groups: dict[str, set[str]] = defaultdict(set)
         self.change = Commit()
         self._note(manifest.sessions, manifest.files)
 
     def sessions_of(self, shard: str) -> set[str]:
-        """The sessions that a shard holds."""
+        """Return the sessions of a shard."""
         return self._sessions[shard]
 
     def files_of(self, shard: str) -> set[str]:
-        """The files whose rows a shard holds."""
+        """Return the files whose rows a shard holds."""
         return self._files[shard]
 
-    def in_families(self, families: set[str]) -> set[str]:
-        """The sessions of these families."""
-        return {session_id for family in families for session_id in self._families[family]}
+    def sessions_in_groups(self, groups: set[str]) -> set[str]:
+        """Return the sessions of these groups."""
+        return {session_id for group in groups for session_id in self._groups[group]}
 
-    def add(self, name: str, entry: ShardEntry, sessions: dict[str, SessionEntry], files: dict[str, FileEntry]) -> None:
-        """Takes in a shard. No other holds its sessions and files any more."""
-        share_texts(Commit(sessions=sessions, files=files))
+    def add(
+        self, name: str, entry: ShardEntry, sessions: dict[str, SessionEntry], files: dict[str, ArtifactEntry]
+    ) -> None:
+        """Add a shard. No other shard may hold its sessions and files any more."""
+        intern_texts(Commit(sessions=sessions, files=files))
         for held in (self._manifest, self.change):
             held.shards[name] = entry
             held.sessions.update(sessions)
@@ -77,22 +71,22 @@ class Holdings:
         self._note(sessions, files)
 
     def drop(self, shard: str, sessions: set[str], files: set[str]) -> None:
-        """Takes sessions and files out of a shard; where files lie is said by whoever takes them."""
+        """Remove sessions and files from a shard. The new shard of the files is set by whoever takes them."""
         for session_id in sessions:
-            self._families[self._manifest.sessions.pop(session_id).family].discard(session_id)
+            self._groups[self._manifest.sessions.pop(session_id).group].discard(session_id)
             self.change.sessions.pop(session_id, None)
         self.change.gone_sessions += sessions
         self._sessions[shard] -= sessions
         self._files[shard] -= files
 
     def remove(self, shard: str) -> None:
-        """Takes a shard out that holds nothing any more."""
+        """Remove a shard that is empty."""
         self._manifest.shards.pop(shard)
         self.change.shards.pop(shard, None)
         self.change.gone_shards.append(shard)
 
     def put(self, shards: list[str], name: str, entry: ShardEntry) -> None:
-        """Has another stand for shards."""
+        """Replace shards by another that holds the same sessions and files."""
         manifest, change = self._manifest, self.change
         for shard in shards:
             self.remove(shard)
@@ -106,30 +100,27 @@ class Holdings:
             change.files[uri] = manifest.files[uri]
             change.files[uri].shard = name
 
-    def _note(self, sessions: dict[str, SessionEntry], files: dict[str, FileEntry]) -> None:
+    def _note(self, sessions: dict[str, SessionEntry], files: dict[str, ArtifactEntry]) -> None:
         for session_id, entry in sessions.items():
             self._sessions[entry.shard].add(session_id)
-            self._families[entry.family].add(session_id)
+            self._groups[entry.group].add(session_id)
         for uri, file in files.items():
             self._files[file.shard].add(uri)
 
-
-# Where a store lies: a folder named, the default one, or the folder here that stands for a store elsewhere.
 
 ENVIRONMENT = "AGENTSIGNALS_STORE"
 
 
 def local_folder(folder: Path | str | None = None, *, create: bool = False) -> Path:
-    """The folder of the store named; else of `$AGENTSIGNALS_STORE`, else the platform's for a user's data. Of a store
-    elsewhere (`s3://…`) the one here that stands for it, as that is now: StoreError when it can't be fetched, or
-    is not there and not to be made (`create`).
-    """
+    """Return the folder of the store named; else of `$AGENTSIGNALS_STORE`, else the platform's folder for user data.
+    For a remote store (`s3://…`), fetch it and return its local copy. StoreError when it can't be fetched, or does not
+    exist and `create` is False."""
     named = folder if folder is not None else os.environ.get(ENVIRONMENT)
     scheme, slash, rest = str(named).partition(":/")  # a Path has one slash where an address has two
     if scheme == "s3" and slash:
         from agentsignals.store import remote  # noqa: PLC0415  (only for such a store)
 
-        return remote.folder_of(f"s3://{rest.lstrip('/')}", create=create)
+        return remote.local_copy(f"s3://{rest.lstrip('/')}", create=create)
     if named:
         return Path(named).expanduser()
     import platformdirs  # noqa: PLC0415  (only when nobody names a store)
@@ -138,13 +129,13 @@ def local_folder(folder: Path | str | None = None, *, create: bool = False) -> P
 
 
 def place(folder: Path | str | None = None, *, create: bool = False) -> Path:
-    """The folder of the store named, or of the default one; `create` makes it where there is none."""
+    """Return the folder of the store named, or of the default one; `create` makes it where there is none."""
     root = local_folder(folder, create=create)
     try:
-        if create and not (root / index.NAME).exists() and not (root / FOLDER).is_dir():
-            (root / FOLDER).mkdir(parents=True, exist_ok=True)
-            with lock.locked(root):
-                if not (root / index.NAME).exists() and not any((root / FOLDER).iterdir()):
+        if create and not (root / index.INDEX_FILE).exists() and not (root / SHARDS_FOLDER).is_dir():
+            (root / SHARDS_FOLDER).mkdir(parents=True, exist_ok=True)
+            with disk.locked(root):
+                if not (root / index.INDEX_FILE).exists() and not any((root / SHARDS_FOLDER).iterdir()):
                     index.save(root, Manifest())
     except OSError as problem:
         raise StoreError(
@@ -153,20 +144,26 @@ def place(folder: Path | str | None = None, *, create: bool = False) -> Path:
     return root
 
 
-# Which session a person means: by its id, by the beginning of it, or by the file that holds it.
-
 _KEY = "session:"
 
 
 def full_id(manifest: Manifest, name: str, place: str) -> str:
-    """The id of the session named by it, by a unique beginning of it, or by its log: the address or the end of it, the
-    file's name, or a unique beginning of the name. UnknownSession otherwise; `place` is the store's, for its words.
-    """
     if name in manifest.sessions:
         return name
     near = [i for i in manifest.sessions if i.startswith(name)] if name else []
     if not near and name:
-        near = _of_files(manifest, name)
+        # Sessions of the files with this name: those the files themselves name, else those of their groups.
+        files = [
+            entry
+            for uri, entry in manifest.files.items()
+            if entry.shard
+            and (uri == name or uri.endswith(f"/{name.removeprefix('./')}") or PurePath(uri).name.startswith(name))
+        ]
+        ids = {key.removeprefix(_KEY) for entry in files for key in entry.keys if key.startswith(_KEY)}
+        groups = {entry.group for entry in files}
+        near = sorted(ids & manifest.sessions.keys()) or sorted(
+            i for i, entry in manifest.sessions.items() if entry.group in groups
+        )
     if len(near) == 1:
         return near[0]
     if near:
@@ -174,22 +171,8 @@ def full_id(manifest: Manifest, name: str, place: str) -> str:
     raise UnknownSession(f"There is no session {name!r} in {place}.", "`agentsignals sessions` lists them.")
 
 
-def _of_files(manifest: Manifest, name: str) -> list[str]:
-    """The sessions of the files that are named so: those the files themselves name, else those of their families."""
-    files = [entry for uri, entry in manifest.files.items() if entry.shard and _is_named(uri, name)]
-    ids = {key.removeprefix(_KEY) for entry in files for key in entry.keys if key.startswith(_KEY)}
-    families = {entry.family for entry in files}
-    return sorted(ids & manifest.sessions.keys()) or sorted(
-        i for i, entry in manifest.sessions.items() if entry.family in families
-    )
-
-
-def _is_named(uri: str, name: str) -> bool:
-    return uri == name or uri.endswith(f"/{name.removeprefix('./')}") or PurePath(uri).name.startswith(name)
-
-
 _LOOK_AGAIN_S = 1.0
-"""A store that was just opened is not looked at again."""
+"""Seconds for which a store that was just checked is not checked again."""
 
 # Before pyarrow is loaded, for all that it does: a shard's buffers are made once; mimalloc clears huge pages for them.
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
@@ -197,31 +180,78 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
 
 
-class Store:
-    """A store on disk, as it stood when it was opened: a run that goes on meanwhile changes nothing of it, and removes
-    nothing that it holds for an hour. Opening reads the index and looks whether its files are as they were written;
-    what is not is in `damage`, and a warning goes to the logger `agentsignals.store`.
+def find_damage(root: Path, manifest: Manifest, thorough: bool = False) -> list[Damage]:
+    """Compare the store with its index. Lengths and times are compared, and bytes where a time differs; `thorough`
+    compares all bytes."""
+    counted = Counter(entry.shard for entry in manifest.sessions.values())
+    broken: list[Damage] = []
+    for name, shard in sorted(manifest.shards.items()):
+        folder, n = f"{root}/{SHARDS_FOLDER}/{name}", counted[name]
+        wrong = {
+            table: what
+            for table, part in shard.tables.items()
+            if (what := disk.what_is_wrong(f"{folder}/{table}.parquet", part, thorough))
+        }
+        for table, what in wrong.items():
+            if thorough:  # what only its bytes show is looked at by them from now on
+                shard.tables[table].stamp = 0
+            rows = f"{shard.tables[table].rows:,} rows of {table}, of {n:,} sessions, are missing"
+            broken.append(
+                Damage(place=f"{SHARDS_FOLDER}/{name}/{table}.parquet", what=what, lacks=rows, shard=name, table=table)
+            )
+    across = manifest.across
+    if across is not None and (what := disk.what_is_wrong(f"{root}/{across.file}", across, thorough)):
+        across.stamp = 0 if thorough else across.stamp
+        broken.append(Damage(place=across.file, what=what, lacks="values across sessions are missing", table="signals"))
+    return [*broken, *SidecarList(root).damage(thorough=thorough)]
 
-    `create` makes the folder. `write`: the index is saved where it had to be made again; only under the store's lock.
+
+def describe_damage(damages: list[Damage], manifest: Manifest) -> list[str]:
+    """Return a line for each damaged file, or one for a shard of which nothing is left."""
+    by_shard: dict[str, list[Damage]] = {}
+    lines = []
+    for damage in damages:
+        if damage.shard:
+            by_shard.setdefault(damage.shard, []).append(damage)
+        else:
+            lines.append(str(damage))
+    counted = Counter(entry.shard for entry in manifest.sessions.values())
+    for name, those in by_shard.items():
+        if len(those) == len(manifest.shards[name].tables) and len({d.what for d in those}) == 1:
+            lines.append(f"{SHARDS_FOLDER}/{name} {those[0].what}: {counted[name]:,} sessions are missing")
+        else:
+            lines += map(str, those)
+    return sorted(lines)
+
+
+class Store:
+    """A store on disk, as it was when it was opened.
+
+    A run that goes on meanwhile changes nothing of it, and removes nothing that it holds for an hour. Opening reads the
+    index and checks the files. What is damaged is in `damage`, and a warning goes to the logger `agentsignals.store`.
+
+    `create` makes the folder. `write` saves an index that had to be rebuilt; only under the store's lock.
     """
 
     damage: list[Damage]
-    """What is not as it was written. Answers are without it."""
+    """Files that are not as they were written. Answers are without them."""
     warnings: list[str]
-    """The same in words, with what happened to the index."""
+    """The damage in words, and what happened to the index."""
 
     def __init__(self, folder: Path | str | None = None, *, create: bool = False, write: bool = False) -> None:
         self.folder = place(folder, create=create or write)
-        if not (self.folder / index.NAME).exists() and not (self.folder / FOLDER).is_dir():
+        if not (self.folder / index.INDEX_FILE).exists() and not (self.folder / SHARDS_FOLDER).is_dir():
             raise StoreError(f"There is no store in {self.folder}.", "Run `agentsignals analyze SOURCE` first.")
         self._retired: list[str] = []
-        self._holdings: Holdings | None = None
+        self._shard_index: ShardIndex | None = None
         self._open(write)
 
     def _open(self, write: bool = False) -> None:
         manifest, why = index.load(self.folder)
-        self._holdings = None
-        made_again = manifest is None and ((self.folder / FOLDER).is_dir() and any((self.folder / FOLDER).iterdir()))
+        self._shard_index = None
+        made_again = manifest is None and (
+            (self.folder / SHARDS_FOLDER).is_dir() and any((self.folder / SHARDS_FOLDER).iterdir())
+        )
         self.manifest = manifest or (self._rebuilt(write, why) if made_again else Manifest())
         self.warnings = []
         if made_again:
@@ -230,21 +260,22 @@ class Store:
                 f"its index {why or 'is gone'} and is made again from the {n:,} sessions there: `analyze` your sources"
                 " again, what else was lost is not known"
             )
-        if lost := parts.load_parts(self.folder).lost:
+        if lost := SidecarList(self.folder).lost:
             self.warnings.append(
-                f"{parts.NAME_PARTS} {lost}: labels and what is known of repositories are as files show"
+                f"{sidecars.LIST_FILE} {lost}: labels and what is known of repositories are as files show"
             )
         self._warn(self.warnings)
         self.damage = []
         self._words: list[str] = []
-        self.look()
+        self.check_files()
 
-    def look(self, *, thorough: bool = False) -> bool:
-        """Compares the files with the index again; `thorough`: byte for byte. Whether anything else is wrong now."""
-        before, self.damage = self.damage, damage(self.folder, self.manifest, thorough)
+    def check_files(self, *, thorough: bool = False) -> bool:
+        """Check the files against the index again; `thorough` compares bytes. Return True when the damage is another
+        than before."""
+        before, self.damage = self.damage, find_damage(self.folder, self.manifest, thorough)
         self._looked_at = time.monotonic()
         self._broken = {(d.shard, d.table) for d in self.damage if d.shard}
-        earlier, self._words = self._words, in_words(self.damage, self.manifest)
+        earlier, self._words = self._words, describe_damage(self.damage, self.manifest)
         self._warn([line for line in self._words if line not in earlier])
         self.warnings = [line for line in self.warnings if line not in earlier] + self._words
         return self.damage != before
@@ -257,54 +288,54 @@ class Store:
                 logging.getLogger("agentsignals.store").warning("the store %s is damaged: %s", self.folder, line)
 
     def refresh(self) -> None:
-        """Opens the store again when something of it went since it was opened: a run may have replaced it."""
+        """Reopen the store when one of its files is gone: a run may have replaced it."""
         if self.is_changed(_LOOK_AGAIN_S):
             self._open()
 
     def is_changed(self, after_s: float) -> bool:
-        """Whether something else is wrong than was, where the last look is longer ago than this."""
-        return time.monotonic() - self._looked_at > after_s and self.look()
+        """Return True when a check finds other damage than the last one, which must be longer ago than this."""
+        return time.monotonic() - self._looked_at > after_s and self.check_files()
 
-    def whole(self, *tables: str) -> list[str]:
-        """The shards in order, without those in which one of these tables (none named: any) was damaged."""
+    def readable_shards(self, *tables: str) -> list[str]:
+        """Return the shards in order, without those in which one of these tables (none named: any) is damaged."""
         if not self._broken:
             return sorted(self.manifest.shards)
         broken = {shard for shard, table in self._broken if not tables or table in tables}
         return sorted(self.manifest.shards.keys() - broken)
 
     def files(self, table: str) -> list[Path]:
-        """The files of a table of sessions that can be read."""
+        """Return the undamaged files of a table of sessions."""
         manifest = self.manifest
         paths = [
-            self.folder / FOLDER / name / f"{table}.parquet"
-            for name in self.whole(table)
+            self.folder / SHARDS_FOLDER / name / f"{table}.parquet"
+            for name in self.readable_shards(table)
             if table in manifest.shards[name].tables
         ]
         if manifest.across is not None and table == "signals":
-            paths += self.sound([self.folder / manifest.across.file])
-        return paths + (self.sound(label_files.files(self.folder)) if table == "labels" else [])
+            paths += self.without_damaged([self.folder / manifest.across.file])
+        return paths + (self.without_damaged(sidecars.label_files(self.folder)) if table == "labels" else [])
 
-    def sound(self, paths: list[Path]) -> list[Path]:
-        """Files beside the shards without those of which something showed that they are damaged."""
+    def without_damaged(self, paths: list[Path]) -> list[Path]:
+        """Return these files without damaged ones."""
         broken = {self.folder / d.place for d in self.damage}
         return [path for path in paths if path not in broken]
 
     def __repr__(self) -> str:
-        from agentsignals.store.query import outline  # noqa: PLC0415  (DuckDB is loaded when asked)
+        from agentsignals.store.query import summary_line  # noqa: PLC0415  (DuckDB is loaded when asked)
 
-        return f"<Store {self.folder}: {outline(self)}>"
+        return f"<Store {self.folder}: {summary_line(self)}>"
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def sql(self, query: str) -> duckdb.DuckDBPyRelation:
-        """A DuckDB relation over the store's tables, read only. Trace text is data here, never code."""
+        """Return a DuckDB relation over the store's tables, read only. Trace text is data here, never code."""
         from agentsignals.store.query import connect, run  # noqa: PLC0415  (DuckDB is loaded when asked)
 
         return run(connect(self), query)
 
     def frame(self, table: str) -> pl.DataFrame:
-        """A table or view of the store as a Polars frame."""
-        from agentsignals.store.query import frame  # noqa: PLC0415  (Polars is loaded when asked)
+        """Return a table or view as a Polars frame."""
+        from agentsignals.store.frames import frame  # noqa: PLC0415  (Polars is loaded when asked)
 
         return frame(self, table)
 
@@ -313,7 +344,7 @@ class Store:
         return self.frame("sessions")
 
     def events(self) -> pl.DataFrame:
-        """One row an event, in file order: whatever happened."""
+        """One row an event, in file order."""
         return self.frame("events")
 
     def tool_calls(self) -> pl.DataFrame:
@@ -322,38 +353,37 @@ class Store:
 
     def content(self, context: str | None = None) -> pl.DataFrame:
         """One row a piece of text: session_id, seq, turn (1-based), thread, role (`user`, `assistant`, `tool`,
-        `system`), content_type (the event's kind), content_text (a call's is its arguments), n_chars (more than is
-        kept of a long result), tool (a call's), timestamp.
-        """
-        from agentsignals.store.query import content  # noqa: PLC0415  (Polars is loaded when asked)
+        `system`), content_type (the event's kind), content_text (a call's arguments), n_chars (full length of a long
+        result that was cut), tool (of a call), timestamp."""
+        from agentsignals.store.frames import content  # noqa: PLC0415  (Polars is loaded when asked)
 
         return content(self, context)
 
     def user_messages(self, context: str | None = "product") -> pl.DataFrame:
         """One row a human turn, in the columns of agent-traces's data set: session_id, turn (1-based), nTurns (of the
-        session), normPos (0 at its first turn, 1 at its last), model, provider (who makes it; None when its name does
-        not tell), agent, cost_total_sum (USD of the session), n_events, n_tool_calls (of the session), content_text.
-        Then ours: timestamp, kind, repo, source_dataset, format, context, cost_at_least (output was logged in
-        mid-stream: the cost is a lower bound). Prompts of eval runs only when asked for with
-        `context="eval"`, both with None.
+        session), normPos (0 at its first turn, 1 at its last), model, provider (None when the model's name does not
+        tell), agent, cost_total_sum (USD of the session), n_events, n_tool_calls (of the session), content_text.
+
+        Our own columns follow: timestamp, kind, repo, source_dataset, format, context, cost_at_least (the cost is a
+        lower bound). `context="eval"` returns prompts of eval runs, None both.
         """
-        from agentsignals.store.query import user_messages  # noqa: PLC0415  (Polars is loaded when asked)
+        from agentsignals.store.frames import user_messages  # noqa: PLC0415  (Polars is loaded when asked)
 
         return user_messages(self, context)
 
     def signals(self) -> pl.DataFrame:
-        """Every value in the long form: level, session, signal, value (JSON), number, absent … and `validation`: what a
-        signal that claims a meaning rests on, and how often that was right (empty of one that counts)."""
+        """Every value in the long form: level, session, signal, value (JSON), number, absent and more. `validation`
+        says how often a signal that claims a meaning was right; empty for counts."""
         return self.frame("signals")
 
     def session(self, session_id: str) -> Session:
-        """One session, as `resolve` names it; UnknownSession otherwise. StoreError when damaged."""
+        """Return one session, as `resolve` names it. UnknownSession otherwise; StoreError when it is damaged."""
         from agentsignals.store.shards import read_sessions  # noqa: PLC0415  (pyarrow is loaded when asked)
 
         self.refresh()
         full = self.resolve(session_id)
         shard = self.manifest.sessions[full].shard
-        if shard not in self.whole():
+        if shard not in self.readable_shards():
             what = next(str(d) for d in self.damage if d.shard == shard)
             raise StoreError(f"The session {full} can't be read: {what}.", "`agentsignals doctor` says what helps.")
         try:
@@ -364,29 +394,30 @@ class Store:
             ) from None
 
     def read(self, ids: set[str]) -> Iterator[Session]:
-        """The sessions of these ids with all their rows, a shard in memory at a time, in order of shard and id; without
-        those whose shard was damaged."""
+        """Yield the sessions of these ids with all their rows, in order of shard and id; one shard is in memory at a
+        time. Sessions of damaged shards are left out."""
         from agentsignals.store.shards import read_sessions  # noqa: PLC0415  (pyarrow is loaded when asked)
 
         self.refresh()
-        entries, whole = self.manifest.sessions, set(self.whole())
+        entries, whole = self.manifest.sessions, set(self.readable_shards())
         for shard in sorted({entries[i].shard for i in ids if i in entries} & whole):
             try:
                 sessions = read_sessions(self.folder, shard)
             except StoreError:  # what only reading it shows
-                if not self.look(thorough=True):
+                if not self.check_files(thorough=True):
                     raise
                 continue
             yield from (s for s in sessions if s.session_id in ids)
 
     def resolve(self, session_id: str) -> str:
-        """The full id of a session named by it, by a unique beginning of it, or by its log's own file name."""
+        """Return the id of the session named by it, by a unique beginning of it, or by its log: the address or its end,
+        the file's name, or a unique beginning of that. UnknownSession otherwise."""
         return full_id(self.manifest, session_id, str(self.folder))
 
     def artifact_paths(self, ids: set[str], session_id: str) -> dict[str, str]:
-        """The path of each artifact of these ids, which a session rests on: most were read with it."""
-        family = self.manifest.sessions[session_id].family
-        for uris in ([uri for uri, e in self.manifest.files.items() if e.family == family], self.manifest.files):
+        """Return the path of each artifact of these ids, on which a session rests."""
+        group = self.manifest.sessions[session_id].group
+        for uris in ([uri for uri, e in self.manifest.files.items() if e.group == group], self.manifest.files):
             paths = {wanted_id: uri for uri in uris if (wanted_id := artifact_id(uri)) in ids}
             if len(paths) == len(ids):
                 break
@@ -395,147 +426,148 @@ class Store:
     # -- writing -------------------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Writes the index whole; afterwards marks the shards that it no longer names."""
+        """Write the index whole, then mark the shards that it no longer names."""
         index.save(self.folder, self.manifest)
-        self._holdings = None
+        self._shard_index = None
         self._retire()
 
     def commit(self) -> None:
-        """Writes what shards that were added, dropped or put in place change; else as `save`."""
-        index.commit(self.folder, self.manifest, self.holdings.change)
-        self.holdings.change = Commit()
+        """Write the changes of shards since the last commit."""
+        index.commit(self.folder, self.manifest, self.shard_index.change)
+        self.shard_index.change = Commit()
         self._retire()
 
     def _retire(self) -> None:
         for name in self._retired:
             with suppress(OSError):  # of a shard that is gone; else the next run marks it
-                (self.folder / FOLDER / name / RETIRED).touch()
+                (self.folder / SHARDS_FOLDER / name / RETIRED).touch()
         self._retired = []
-        lock.saved(self.folder)
+        disk.checkpoint(self.folder)
 
     @property
-    def holdings(self) -> Holdings:
-        """What each shard holds, since the index was written whole."""
-        if self._holdings is None:
-            self._holdings = Holdings(self.manifest)
-        return self._holdings
+    def shard_index(self) -> ShardIndex:
+        """Index of sessions and files by shard."""
+        if self._shard_index is None:
+            self._shard_index = ShardIndex(self.manifest)
+        return self._shard_index
 
     def add_shard(
-        self, name: str, entry: ShardEntry, sessions: dict[str, SessionEntry], files: dict[str, FileEntry]
+        self, name: str, entry: ShardEntry, sessions: dict[str, SessionEntry], files: dict[str, ArtifactEntry]
     ) -> None:
-        """Takes in a shard just written; the sessions and files it holds anew leave the shards that held them.
-        StoreError when it is not in this folder.
-        """
+        """Add a shard just written. Its sessions and files are removed from the shards that held them. StoreError when
+        it is not in this folder."""
         manifest = self.manifest
-        if entry.tables and not (self.folder / FOLDER / name).is_dir():
+        if entry.tables and not (self.folder / SHARDS_FOLDER / name).is_dir():
             raise StoreError(
                 f"A worker wrote the shard {name}, and it is not in {self.folder}.",
                 "Workers on other machines must see the store's folder, by the same path.",
             )
-        families = {e.family for e in sessions.values()} | {e.family for e in files.values()}
-        families |= {manifest.files[u].family for u in files if u in manifest.files and manifest.files[u].family}
+        groups = {e.group for e in sessions.values()} | {e.group for e in files.values()}
+        groups |= {manifest.files[u].group for u in files if u in manifest.files and manifest.files[u].group}
         again = {session_id for session_id in sessions if session_id in manifest.sessions}
-        self.drop(again | self.holdings.in_families(families), set(files), name)
-        self.holdings.add(name, entry, sessions, files)
+        self.drop(again | self.shard_index.sessions_in_groups(groups), set(files), name)
+        self.shard_index.add(name, entry, sessions, files)
         manifest.history_of = ""
         self.commit()
 
-    def put_in_place(self, name: str, new_name: str, tables: dict[str, Part]) -> None:
-        """Has a copy stand for a shard. Not written."""
+    def replace_shard(self, name: str, new_name: str, tables: dict[str, StoredFile]) -> None:
+        """Replace a shard by a copy, without writing the index."""
         entry = self.manifest.shards[name]
         entry.tables = tables
-        self.holdings.put([name], new_name, entry)
+        self.shard_index.put([name], new_name, entry)
         self._retired.append(name)
 
-    def unite(self, names: list[str], new_name: str, entry: ShardEntry) -> None:
-        """Has one shard stand for several."""
-        self.holdings.put(names, new_name, entry)
+    def merge_shards(self, names: list[str], new_name: str, entry: ShardEntry) -> None:
+        """Replace several shards by one."""
+        self.shard_index.put(names, new_name, entry)
         self._retired += names
         self.manifest.history_of = ""
         self.commit()
 
-    def next_name(self, of: str) -> str:
-        """A name for a shard of this content that none ever had."""
+    def new_shard_name(self, of: str) -> str:
+        """Return an unused shard name for this content."""
         self.manifest.run += 1
         return f"{self.manifest.run:06d}-{of.rpartition('-')[2]}"
 
     def fingerprint(self, across: dict[str, int]) -> str:
-        """Names the state of all shards, of the signals in them, and of those across sessions (path to version)."""
+        """Return a hash of all shards, of the signals in them, and of the corpus signals (path to version)."""
         state = [f"{n}:{sorted(s.signals.items())}" for n, s in sorted(self.manifest.shards.items())]
         state.append(f"{sorted(across.items())}|{sorted(self._broken)}")
         return hashlib.blake2b("|".join(state).encode(), digest_size=12).hexdigest()
 
     def drop(self, sessions: set[str], uris: set[str], keep: str = "") -> None:
-        """Writes the shards that hold these sessions or files again without them; the shard `keep` is left alone."""
+        """Rewrite the shards that hold these sessions or files without them; the shard `keep` is left alone."""
         from agentsignals.store import shards  # noqa: PLC0415  (pyarrow is loaded when something is written)
 
-        manifest, holdings = self.manifest, self.holdings
+        manifest, shard_index = self.manifest, self.shard_index
         holding = {manifest.sessions[s].shard for s in sessions}
         holding |= {manifest.files[u].shard for u in uris if u in manifest.files and manifest.files[u].shard}
         for shard in sorted(holding - {keep}):
-            gone, gone_files = holdings.sessions_of(shard) & sessions, holdings.files_of(shard) & uris
-            holdings.drop(shard, gone, gone_files)
+            gone, gone_files = shard_index.sessions_of(shard) & sessions, shard_index.files_of(shard) & uris
+            shard_index.drop(shard, gone, gone_files)
             if shard not in manifest.shards:
                 continue
-            if not (holdings.sessions_of(shard) or holdings.files_of(shard)):
-                holdings.remove(shard)
+            if not (shard_index.sessions_of(shard) or shard_index.files_of(shard)):
+                shard_index.remove(shard)
                 self._retired.append(shard)
                 continue
             named = "|".join([shard, *sorted(gone), *sorted(gone_files)])
-            name = self.next_name(hashlib.blake2b(named.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest())
+            name = self.new_shard_name(
+                hashlib.blake2b(named.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+            )
             entry, artifacts = manifest.shards[shard], {artifact_id(u) for u in gone_files}
-            is_emptied = not holdings.sessions_of(shard)
-            tables = shards.without(self.folder, shard, name, entry.tables, gone, artifacts, is_emptied)
+            is_emptied = not shard_index.sessions_of(shard)
+            tables = shards.copy_without(self.folder, shard, name, entry.tables, gone, artifacts, is_emptied)
             entry.values = entry.values or shard
-            self.put_in_place(shard, name, tables)
+            self.replace_shard(shard, name, tables)
 
     def sweep(self) -> None:
-        """Removes shards that were superseded an hour ago and drafts of a run that was killed. A shard that no index
-        named and that holds sessions the store does not have is put aside. Only while no worker writes: a shard is
-        renamed into place before it is named in the index.
+        """Remove shards that were superseded an hour ago, and drafts of a run that was killed. A shard that no index
+        named and that holds sessions the store lacks is set aside.
+
+        Call it only while no worker writes: a shard is renamed into place before the index names it.
         """
         from agentsignals.store.shards import DRAFT  # noqa: PLC0415  (pyarrow is loaded when something is written)
 
-        for path in disk.listed(self.folder / FOLDER):
+        for path in disk.folder_entries(self.folder / SHARDS_FOLDER):
             if path.name.startswith(DRAFT):
                 shutil.rmtree(path, ignore_errors=True)
             elif path.name in self.manifest.shards or not os.access(path, os.R_OK | os.X_OK):
                 continue
-            elif disk.holds(path, RETIRED):
-                if disk.is_old(path / RETIRED):
+            elif disk.has_entry(path, RETIRED):
+                if disk.is_expired(path / RETIRED):
                     shutil.rmtree(path, ignore_errors=True)
             elif self._is_known(path):
                 with suppress(OSError):
                     (path / RETIRED).touch()
             else:
-                disk.put_aside(self.folder, path)
+                disk.set_aside(self.folder, path)
         # Of what runs alone read the last stays; of what others read, each until its successor is an hour old: while an
         # agent works there is a new one every few seconds.
-        across, standings = self.manifest.across, self.manifest.standings
+        across, standings = self.manifest.across, self.manifest.neighbours
         for live, pattern, is_read in ((across, "signals.*parquet", True), (standings, "standings.*", False)):
             written = sorted(self.folder.glob(pattern), key=lambda p: p.stat().st_mtime_ns) if live is not None else ()
             for path, successor in pairwise(written):
-                if live is not None and path.name != live.file and (not is_read or disk.is_old(successor)):
+                if live is not None and path.name != live.file and (not is_read or disk.is_expired(successor)):
                     path.unlink(missing_ok=True)
 
     def strays(self) -> list[Path]:
-        """What lies in the store's folders and belongs to nothing: no part, no former state, no draft."""
+        """Return what lies in the store's folders and belongs to nothing."""
         from agentsignals.store.shards import DRAFT  # noqa: PLC0415  (pyarrow is loaded when asked)
 
         named = self.manifest.shards
         strays = [
             p
-            for p in disk.listed(self.folder / FOLDER)
-            if p.name not in named and not p.name.startswith(DRAFT) and not disk.holds(p, RETIRED)
+            for p in disk.folder_entries(self.folder / SHARDS_FOLDER)
+            if p.name not in named and not p.name.startswith(DRAFT) and not disk.has_entry(p, RETIRED)
         ]
         for name, entry in named.items():
             with suppress(OSError):  # a shard that can't be listed is damaged, which is said elsewhere
-                inside = (self.folder / FOLDER / name).iterdir()
+                inside = (self.folder / SHARDS_FOLDER / name).iterdir()
                 strays += [p for p in inside if p.name not in {f"{t}.parquet" for t in entry.tables} | {RETIRED}]
-        return sorted([*strays, *parts.load_parts(self.folder).strays()])
+        return sorted([*strays, *SidecarList(self.folder).strays()])
 
     def _is_known(self, shard: Path) -> bool:
-        """Whether all sessions of a shard that the index doesn't name are in the store."""
         from agentsignals.store.shards import read_table  # noqa: PLC0415  (rare)
 
         try:
@@ -545,16 +577,16 @@ class Store:
         return all(row["session_id"] in self.manifest.sessions for row in rows)
 
     def _rebuilt(self, write: bool, why: str) -> Manifest:
-        from agentsignals.store.shards import rebuilt  # noqa: PLC0415  (rare)
+        from agentsignals.store.shards import rebuild_index  # noqa: PLC0415  (rare)
 
-        made = rebuilt(self.folder, write)
+        made = rebuild_index(self.folder, write)
         if write:
             if why:
-                disk.put_aside(self.folder, self.folder / index.NAME)
+                disk.set_aside(self.folder, self.folder / index.INDEX_FILE)
             index.save(self.folder, made)
         return made
 
 
 def artifact_id(uri: str) -> str:
-    """The id of the file of that address: stable while the file grows."""
+    """Return the id of the file of that address: stable while the file grows."""
     return hashlib.blake2b(uri.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()

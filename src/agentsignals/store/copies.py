@@ -1,4 +1,4 @@
-"""The store's tables as plain Parquet files, for those who have no store: of all sessions or of some."""
+"""The store's tables as plain Parquet files, of all sessions or of some, masked if requested."""
 
 from __future__ import annotations
 
@@ -11,28 +11,25 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agentsignals.errors import StoreError
-from agentsignals.store import parquet as arrow_tables
-from agentsignals.store import parquet as table_files
-from agentsignals.store import sidecars as repositories
-from agentsignals.store import tables
+from agentsignals.store import parquet, sidecars, tables
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
 
 Mask = Callable[[str, int], str]
-"""A text without what must not leave; the number says how often it occurs."""
+"""Masks a text; the number says how often it occurs."""
 _PEOPLE = frozenset(("author",))
-"""Columns of people's names, which no pattern tells from other words: empty wherever texts are masked."""
+"""Columns of people's names, which no pattern recognises: empty wherever texts are masked."""
 
 
 _PRINTS = ("user.edited_line_prints",)
-"""Signals that are hashes of texts as they were: whoever guesses a line sees whether it was there."""
+"""Signals that are hashes of unmasked texts: who guesses a line could check it."""
 
 
 def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = None) -> dict[str, int]:
-    """One file a table into a folder; gives the rows of each. A shard of a table is in memory at a time.
+    """Write one file a table into a folder and return the rows of each. A shard of a table is in memory at a time.
 
-    Of some sessions only, the values of the whole store are left out, and artifacts and commits of none of them.
+    For a selection of sessions, values of the whole store, and artifacts and commits of other sessions, are left out.
     StoreError when a shard can't be read; OSError when the folder can't be written.
     """
     store.refresh()
@@ -41,12 +38,12 @@ def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = 
     kept = None if whole else _artifacts(store, wanted)
     counted = {}
     for name in (*tables.NAMES, *tables.OF_REPOSITORIES):
-        schema = arrow_tables.SCHEMAS[name]
+        schema = parquet.SCHEMAS[name]
         counted[name] = 0
         with pq.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd") as writer:
             for table in _parts(store, name, schema):
                 rows = table if whole else _chosen(table, wanted, kept)
-                rows = masked(rows, mask) if mask else rows
+                rows = mask_table(rows, mask) if mask else rows
                 counted[name] += rows.num_rows
                 if rows.num_rows:
                     writer.write_table(rows)
@@ -54,26 +51,26 @@ def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = 
 
 
 def _parts(store: Store, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
-    """A table's rows file by file."""
     of_repositories = name in tables.OF_REPOSITORIES
-    paths = store.sound(repositories.files_repositories(store.folder, name)) if of_repositories else store.files(name)
+    paths = (
+        store.without_damaged(sidecars.repository_files(store.folder, name)) if of_repositories else store.files(name)
+    )
     for path in paths:
         if (table := _read(store, path)) is not None:
-            yield arrow_tables.of_today(table, schema)
+            yield parquet.with_current_columns(table, schema)
 
 
 def _read(store: Store, path: Path, columns: list[str] | None = None) -> pa.Table | None:
-    """A file's rows; None where only reading it showed that it is damaged, which a warning says then."""
+    """Rows of a file; None, with a warning, where only reading it showed that it is damaged."""
     try:
-        return table_files.read(path, columns)
+        return parquet.read(path, columns)
     except StoreError:
-        if not store.look(thorough=True) and not store.damage:
+        if not store.check_files(thorough=True) and not store.damage:
             raise
         return None
 
 
 def _artifacts(store: Store, wanted: pa.Array) -> pa.Array:
-    """The artifacts that events of these sessions came from."""
     ids: set[str] = set()
     for path in store.files("events"):
         table = _read(store, path, ["session_id", "artifact_id"])
@@ -86,7 +83,11 @@ def _artifacts(store: Store, wanted: pa.Array) -> pa.Array:
 
 def _chosen(table: pa.Table, wanted: pa.Array, artifacts: pa.Array | None) -> pa.Table:
     if "session_ids" in table.schema.names:
-        return _of_sessions(table, set(wanted.to_pylist()))
+        ids_wanted = set(wanted.to_pylist())  # the others are not named
+        at = table.schema.get_field_index("session_ids")
+        kept = [[i for i in ids or () if i in ids_wanted] for ids in table.column(at).to_pylist()]
+        field = table.schema.field(at)
+        return table.set_column(at, field, pa.array(kept, field.type)).filter(pa.array([bool(ids) for ids in kept]))
     if "session_id" not in table.schema.names:
         if "artifact_id" not in table.schema.names:  # nobody knows which session it is of
             return table.slice(0, 0)
@@ -94,16 +95,8 @@ def _chosen(table: pa.Table, wanted: pa.Array, artifacts: pa.Array | None) -> pa
     return table.filter(pc.is_in(table.column("session_id"), wanted))
 
 
-def _of_sessions(table: pa.Table, wanted: set[str]) -> pa.Table:
-    """The rows that any of these sessions has a part in, without the names of the others."""
-    at = table.schema.get_field_index("session_ids")
-    kept = [[i for i in ids or () if i in wanted] for ids in table.column(at).to_pylist()]
-    field = table.schema.field(at)
-    return table.set_column(at, field, pa.array(kept, field.type)).filter(pa.array([bool(ids) for ids in kept]))
-
-
-def masked(table: pa.Table, mask: Mask) -> pa.Table:
-    """Every text of every column masked, each distinct one once; without hashes of what was not masked."""
+def mask_table(table: pa.Table, mask: Mask) -> pa.Table:
+    """Mask every text of every column, each distinct text once. Hashes of unmasked texts are removed."""
     if "signal" in table.schema.names:
         table = table.filter(pc.invert(pc.is_in(table.column("signal"), pa.array(_PRINTS))))
     for n, field in enumerate(table.schema):

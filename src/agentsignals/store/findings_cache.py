@@ -1,6 +1,6 @@
-"""The findings of a store as it now is, as files beside its shards: computed above it, they are its table `findings`.
+"""Cache of a store's findings, as files beside its shards; the table `findings` reads them.
 
-A file's name holds all that it follows from, so it is of this very state or it is not read. It can be thrown away.
+A file's name is a hash of all that the findings follow from, so a stale one is never read. It can be thrown away.
 """
 
 from __future__ import annotations
@@ -16,36 +16,35 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.errors import StoreError
-from agentsignals.store import files as disk
-from agentsignals.store import index as parts
-from agentsignals.store.index import FOLDER as SHARDS
+from agentsignals.store import disk, sidecars
 from agentsignals.store.index import RETIRED, code_stamp, contexts
+from agentsignals.store.index import SHARDS_FOLDER as SHARDS
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
 
 FEW = 0.02
-"""Of the files, so many may be new or others while what was said before is shown: with a session a prompt, a store of a
-thousand is looked at anew every twentieth prompt, and what one session of fifty can change is said beside it."""
+"""Share of files that may be new or changed while earlier findings are still shown. In a store of a thousand sessions
+findings are recomputed every twentieth prompt."""
 _PATTERN, _OF = "findings.*", ".files"
 _MARK = 8
 _PROCESS = f"{os.getpid()} {time.time_ns()}"
 
 
-def path(store: Store, context: str) -> Path:
-    """The file of a context's findings. Where not all of the store is of this very code, or other packages add units,
-    which its stamp does not know, no other process has it."""
+def cache_file(store: Store, context: str) -> Path:
+    """Return the file of a context's findings. Where part of the store is of other code, or other packages add units,
+    only this process uses it."""
     mark = _mark(_surroundings(store), store.manifest.shards, store.manifest.across)
     return store.folder / f"findings.{mark}.{context}.json"
 
 
 def _surroundings(store: Store) -> list[object]:
-    """What the findings follow from beside the sessions."""
+    """State that findings follow from besides the sessions."""
     code = code_stamp()
     return [
         code,
         "" if store.manifest.code == code else _PROCESS,
-        dict(parts.load_parts(store.folder).live()),
+        dict(sidecars.SidecarList(store.folder).live()),
         [str(damage) for damage in store.damage],
         sorted({(shard.embedder, shard.labels) for shard in store.manifest.shards.values()}),
     ]
@@ -56,11 +55,11 @@ def _mark(*state: object) -> str:
 
 
 class _Files(Struct):
-    """What a state of the store was made of, beside its findings."""
+    """State of the files that findings were computed from."""
 
     surroundings: str
     files: bytes
-    """A mark of each trace as it was read, one behind the other."""
+    """A mark of each trace as it was read, concatenated."""
 
 
 def _files(store: Store) -> _Files:
@@ -73,16 +72,16 @@ def _files(store: Store) -> _Files:
 
 
 def read(store: Store, context: str) -> bytes | None:
-    """A context's findings as they were kept; None where nobody computed them."""
+    """Return the cached findings of a context; None where nobody computed them."""
     try:
-        return path(store, context).read_bytes()
+        return cache_file(store, context).read_bytes()
     except OSError:
         return None
 
 
-def shortly_before(store: Store, context: str) -> tuple[bytes, int] | None:
-    """A context's findings before a few files changed, and how many these are. None where there are none, more files
-    are new or others (`FEW` of all), one is gone, or anything else is another than then."""
+def recent(store: Store, context: str) -> tuple[bytes, int] | None:
+    """Return earlier findings of a context and how many files changed since. None where there are none, more than `FEW`
+    of the files changed, one is gone, or anything else differs."""
     formers = [f for f in store.folder.glob(f"findings.*.{context}.json") if f.with_suffix(_OF).exists()]
     try:
         former = max(formers, key=lambda file: file.stat().st_mtime_ns)
@@ -97,34 +96,34 @@ def shortly_before(store: Store, context: str) -> tuple[bytes, int] | None:
     return (made, changed) if is_near else None
 
 
-def keep(store: Store, context: str, made: bytes) -> None:
-    """Keeps a context's findings, where the folder can be written; those of former states go after an hour. Not those
-    of a state that was former when they were made: sessions may have been forgotten meanwhile."""
-    kept = path(store, context)
+def write(store: Store, context: str, made: bytes) -> None:
+    """Cache a context's findings, where the folder can be written; older ones are removed after an hour. Findings of a
+    store that was replaced meanwhile are not kept: sessions may have been forgotten."""
+    kept = cache_file(store, context)
     with suppress(OSError, StoreError):
         if _is_former(store):
             return
-        disk.replace(kept.with_suffix(_OF), msgspec.msgpack.encode(_files(store)))
-        disk.replace(kept, made)
+        disk.write_atomically(kept.with_suffix(_OF), msgspec.msgpack.encode(_files(store)))
+        disk.write_atomically(kept, made)
         for former in store.folder.glob(_PATTERN):
-            if former.stem != kept.stem and disk.is_old(former):
+            if former.stem != kept.stem and disk.is_expired(former):
                 former.unlink(missing_ok=True)
 
 
 def _is_former(store: Store) -> bool:
-    """Whether a shard that it holds was replaced since it was opened. The index is not read for it, which a large store
-    would have in memory twice then."""
+    """True when a shard of this store was replaced since it was opened. Reading the index again would double its
+    memory."""
     folders = (store.folder / SHARDS / name for name, shard in store.manifest.shards.items() if shard.tables)
-    return any(disk.holds(folder, RETIRED) or not folder.exists() for folder in folders)
+    return any(disk.has_entry(folder, RETIRED) or not folder.exists() for folder in folders)
 
 
-def every_context(store: Store) -> list[bytes] | None:
-    """Those of all contexts that the store has; None where those of one were not kept."""
+def read_all_contexts(store: Store) -> list[bytes] | None:
+    """Return the cached findings of all contexts of the store; None where one is missing."""
     kept = [read(store, context) for context in sorted(contexts(store.manifest))]
     return [made for made in kept if made is not None] if None not in kept else None
 
 
-def forget(folder: Path) -> None:
-    """Removes them all: they name sessions."""
+def clear(folder: Path) -> None:
+    """Remove all cached findings: they name sessions."""
     for kept in folder.glob(_PATTERN):
         kept.unlink(missing_ok=True)

@@ -1,4 +1,9 @@
-"""Full text search over what a store holds: prompts, replies, commands, paths, results (decisions/017)."""
+"""Full text search over prompts, replies, commands, paths and results (docs/decisions/017).
+
+The index is SQLite's FTS5, a file a shard, made from nothing but the shard. It can be thrown away. A file is named by
+the content it was made from, so that the index of a replaced shard is never read. Forgetting removes whole files; no
+row stays behind.
+"""
 
 from __future__ import annotations
 
@@ -24,19 +29,19 @@ import msgspec
 from msgspec import Struct, field
 
 from agentsignals.errors import StoreError, UsageError
-from agentsignals.store import files
+from agentsignals.store import disk
 from agentsignals.store import index as manifest
-from agentsignals.store.index import FOLDER as SHARDS
+from agentsignals.store.index import SHARDS_FOLDER as SHARDS
 from agentsignals.store.index import Manifest
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
 
 
-# The texts of a store, each with what it is, and how a number names one.
+# Passages
 
 KINDS = ("title", "prompt", "reply", "command", "path", "result", "thinking", "other")
-"""What a passage can be, the most telling first."""
+"""Kinds of passages, the most telling first."""
 _OF_EVENTS = {
     "human_turn": "prompt",
     "user_shell": "prompt",
@@ -45,36 +50,36 @@ _OF_EVENTS = {
     "command_output": "result",
     "thinking": "thinking",
 }
-"""The kinds of events; of the others (notes of the harness, interruptions, compactions) all are `other`."""
+"""Kinds of passages by kind of event; all others (notes of the harness, interruptions, compactions) are `other`."""
 _EVENTS = ["session_id", "seq", "kind", "text"]
 _CALLS = ["session_id", "seq", "path", "command", "arguments", "result_seq", "name"]
 _END = re.compile("(?:[a-z0-9]|[A-Z](?=[A-Z][a-z]))[A-Z][A-Za-z0-9]*")
 _BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-"""Letters of scripts that put no space between words: Thai, Lao, Burmese, Khmer, Kana, Han."""
+"""Letters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, Kana, Han."""
 _MOST_WORDS = 500_000
-"""Identifiers whose endings are kept in memory."""
+"""Identifiers whose endings are cached."""
 _KIND_BITS, _SEQ_BITS = 3, 32
 
 
 class Passage(NamedTuple):
-    """A text of a session: what an event says, or a call asks for; its title, which is as good as its first event."""
+    """A text of a session: of an event, of a call's arguments, or its title."""
 
     session_id: str
     seq: int
     kind: str
     text: str
     tool: str
-    """The tool of a call, also for its result; empty for anything else."""
+    """Tool of a call, also for its result; else empty."""
 
 
-def number_of(session: int, kind: str, seq: int) -> int:
-    """The number of a passage in the index: those of a session follow each other, the most telling kinds first."""
+def passage_number(session: int, kind: str, seq: int) -> int:
+    """Return the number of a passage in the index: a session's are contiguous, the most telling kinds first."""
     return (session << _KIND_BITS | KINDS.index(kind)) << _SEQ_BITS | seq
 
 
 def session_and_kind(number: int) -> tuple[int, str]:
-    """Of a passage's number without its event's (`KIND_SHIFT` bits to the right)."""
+    """Decode a passage's number without its event (shifted by `KIND_SHIFT` bits)."""
     return number >> _KIND_BITS, KINDS[number & (1 << _KIND_BITS) - 1]
 
 
@@ -83,19 +88,19 @@ SESSION_SHIFT = _SEQ_BITS + _KIND_BITS
 
 
 def passages(shard: Path) -> Iterator[list[Passage]]:
-    """All texts of a shard, a session's at a time in order of their numbers. StoreError when it can't be read."""
-    from agentsignals.store import parquet as table_files  # noqa: PLC0415  (pyarrow is loaded when an index is made)
+    """Yield the texts of a shard, a session at a time, in order of their numbers. StoreError when it can't be read."""
+    from agentsignals.store import parquet  # noqa: PLC0415  (pyarrow is loaded when an index is made)
 
     calls: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
-    for table in table_files.pieces(shard / "tool_calls.parquet", _CALLS):
+    for table in parquet.read_batches(shard / "tool_calls.parquet", _CALLS):
         for session_id, *call in zip(*(column.to_pylist() for column in table.columns), strict=True):
             calls[session_id].append(tuple(call))
     titles: dict[str, str] = {}
-    for table in table_files.pieces(shard / "sessions.parquet", ["session_id", "title"]):
+    for table in parquet.read_batches(shard / "sessions.parquet", ["session_id", "title"]):
         titles |= zip(*(column.to_pylist() for column in table.columns), strict=True)
     events = (
         row
-        for table in table_files.pieces(shard / "events.parquet", _EVENTS)
+        for table in parquet.read_batches(shard / "events.parquet", _EVENTS)
         for row in zip(*(column.to_pylist() for column in table.columns), strict=True)
     )
     for session_id, of_session in groupby(events, key=itemgetter(0)):
@@ -107,16 +112,16 @@ def passages(shard: Path) -> Iterator[list[Passage]]:
             if text
         ]
         for seq, path, command, arguments, _, name in of_calls:
-            texts = texts_of_call(path, command, arguments)
+            texts = call_texts(path, command, arguments)
             made += [Passage(session_id, seq, kind, text, name) for kind, text in texts.items() if text]
         if title := titles.get(session_id):
             made.append(Passage(session_id, 0, "title", title, ""))
-        made.sort(key=lambda p: number_of(0, p.kind, p.seq))
+        made.sort(key=lambda p: passage_number(0, p.kind, p.seq))
         yield made
 
 
-def texts_of_call(path: str | None, command: str | None, arguments: str) -> dict[str, str]:
-    """What a call asks for: the paths it is about, and whatever else it says, by kind."""
+def call_texts(path: str | None, command: str | None, arguments: str) -> dict[str, str]:
+    """Return what a call asks for, by kind: paths, and everything else."""
     texts = [*_strings(arguments)]
     paths = [text for text in texts if path and (text == path or text.endswith(f"/{path}"))] or ([path] if path else [])
     rest = [text for text in texts if text not in paths]
@@ -126,7 +131,7 @@ def texts_of_call(path: str | None, command: str | None, arguments: str) -> dict
 
 
 def _strings(arguments: str) -> Iterator[str]:
-    """The texts in a JSON document, in order; of what is none, itself."""
+    """Yield the strings in a JSON document, in order; the text itself where it is no JSON."""
     try:
         waiting: list[Any] = [msgspec.json.decode(arguments or "{}")]
     except (msgspec.DecodeError, RecursionError):
@@ -142,18 +147,18 @@ def _strings(arguments: str) -> Iterator[str]:
             waiting += reversed(value)
 
 
-def storable(text: str) -> str:
-    """The text without halves of surrogate pairs, which SQLite takes no string with."""
+def without_surrogates(text: str) -> str:
+    """Replace halves of surrogate pairs, which SQLite refuses."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def spaced(text: str) -> str:
-    """The text with spaces around each letter of a script that has none between words: so these can be looked up."""
+def space_unspaced_scripts(text: str) -> str:
+    """Put spaces around each letter of scripts without spaces, so that words in them can be found."""
     return text if text.isascii() else _UNSPACED.sub(r" \g<0> ", text)
 
 
-class Endings:
-    """What the identifiers of a text end with, from each part of theirs on: `OpenStore` can be found as `store`."""
+class PartIndexer:
+    """Endings of identifiers from each of their parts on, so that `OpenStore` is found as `store`."""
 
     def __init__(self) -> None:
         self._made: dict[str, str] = {}
@@ -162,7 +167,6 @@ class Endings:
         return " ".join(self._made.get(end) or self._of_end(end) for end in set(_END.findall(text)))
 
     def _of_end(self, end: str) -> str:
-        """Of the end of an identifier that begins a letter before its first inner part."""
         starts = [1, *(match.start() for match in _BOUNDARY.finditer(end, 2))]
         made = " ".join(end[start:].lower() for start in starts)
         if len(self._made) >= _MOST_WORDS:
@@ -171,22 +175,19 @@ class Endings:
         return made
 
 
-# The index of a store's texts: SQLite's FTS5, a file a shard, beside the shards and made from nothing but them.
-#
-# It can be thrown away. A file is named by the content it was made from: that of a shard that was replaced is never
-# asked again, and goes as soon as anybody looks; forgetting is to remove a file, no row of which stays behind.
+# The index
 
 FOLDER = ".search"
-"""Hidden: what stands for a store elsewhere takes no part of it there."""
+"""Folder of the index; hidden, so that it is not uploaded to a remote store."""
 VERSION = 2
-"""Of what is in a file, and of how texts are cut into words."""
+"""Version of the files' content and of the way texts are split into words."""
 TABLES = ("sessions", "events", "tool_calls")
-"""The tables whose texts are looked through."""
+"""Tables whose texts are searched."""
 Progress = Callable[[str, int, int | None], None]
-"""Called with what is being done, how much of it is done, and how much there is."""
+"""Called with the stage, the amount done, and the total."""
 _making = Lock()
 _in_memory: dict[Path, sqlite3.Connection] = {}
-"""Of stores that can't be written, for as long as the program runs."""
+"""Indexes of stores that can't be written, while the program runs."""
 _SUFFIX = ".sqlite"
 _TABLES = """
 PRAGMA journal_mode = OFF;
@@ -197,23 +198,23 @@ INSERT INTO passages (passages, rank) VALUES ('hashsize', 100000000);
 """
 
 
-def make(store: Store, progress: Progress = lambda *_: None) -> str:
-    """Makes what of the index is missing, and removes what is of no shard any more. Why it could not be written, where
-    it could not: it is in memory then. StoreError where this Python can't have one."""
+def build(store: Store, progress: Progress = lambda *_: None) -> str:
+    """Build what of the index is missing, and remove what is stale. Return why it could not be written; it is in memory
+    then. StoreError where this Python's SQLite has no FTS5."""
     with _making:
-        wanted, why = missing(store), ""
+        wanted, why = missing_shards(store), ""
         live = _live(store.folder) if wanted else set()
         sizes = {name: store.manifest.shards[name].tables["events"].bytes for name in wanted}
         for done, name in enumerate(wanted):
             progress("indexing", sum(sizes[n] for n in wanted[:done]), sum(sizes.values()))
-            path = file_of(store.folder, store.manifest, name)
+            path = index_file(store.folder, store.manifest, name)
             why = why or ("" if path.name in live else "The store was written anew since it was opened.")
             try:
                 why = why or _written(store.folder, name, path)
                 if why:
                     _in_memory[path] = _filled(":memory:", store.folder / SHARDS / name)
             except StoreError:  # what only reading a shard shows
-                if not store.look(thorough=True):
+                if not store.check_files(thorough=True):
                     raise
         paths = set(_files(store).values())
         for path in _in_memory.keys() - paths:
@@ -223,27 +224,27 @@ def make(store: Store, progress: Progress = lambda *_: None) -> str:
     return why
 
 
-def missing(store: Store) -> list[str]:
-    """The shards that have no index yet."""
+def missing_shards(store: Store) -> list[str]:
+    """Return the shards without an index."""
     return [name for name, path in _files(store).items() if path not in _in_memory and not _is_whole(path)]
 
 
 def sweep(folder: Path, expected: Collection[str] = ()) -> None:
-    """Removes the files that are of no shard of the store as it now is, and drafts of programs that died. Nothing where
-    only files are there that were `expected`."""
-    there = [path for path in files.listed(folder / FOLDER) if path.name not in expected]
+    """Remove the files of shards that no longer exist, and drafts of programs that died. Nothing is done where only
+    `expected` files are there."""
+    there = [path for path in disk.folder_entries(folder / FOLDER) if path.name not in expected]
     live = {name.partition(".")[0] for name in _live(folder)} if there else set()
     for path in there:
         is_draft = path.suffix != _SUFFIX
-        if path.name.partition(".")[0] not in live or (is_draft and files.is_old(path)):
+        if path.name.partition(".")[0] not in live or (is_draft and disk.is_expired(path)):
             with suppress(OSError):  # who may not remove it may not write here either
                 path.unlink()
 
 
 @contextmanager
-def opened(store: Store, shard: str) -> Iterator[sqlite3.Connection]:
-    """The index of a shard, to be read. Of one that is damaged nothing is left: it is made anew, once."""
-    path = file_of(store.folder, store.manifest, shard)
+def open_index(store: Store, shard: str) -> Iterator[sqlite3.Connection]:
+    """Open the index of a shard for reading."""
+    path = index_file(store.folder, store.manifest, shard)
     try:
         yield _in_memory[path]
         return
@@ -255,39 +256,39 @@ def opened(store: Store, shard: str) -> Iterator[sqlite3.Connection]:
 
 
 def drop(store: Store, shard: str) -> None:
-    """Removes the index of a shard, which showed that it is damaged."""
-    path = file_of(store.folder, store.manifest, shard)
+    """Remove the index of a shard that showed to be damaged."""
+    path = index_file(store.folder, store.manifest, shard)
     _in_memory.pop(path, None)
     with suppress(OSError):
         path.unlink(missing_ok=True)
 
 
-def file_of(folder: Path, index: Manifest, shard: str) -> Path:
-    """The index of a shard, there or not. A copy of a shard whose values alone are new has the same."""
+def index_file(folder: Path, index: Manifest, shard: str) -> Path:
+    """Return the path of a shard's index. A copy of a shard with other values has the same."""
     tables = index.shards[shard].tables
     content = [tables[name].digest for name in TABLES]
     mark = hashlib.blake2b("|".join([str(VERSION), *(content if all(content) else [shard])]).encode(), digest_size=16)
     return folder / FOLDER / f"{mark.hexdigest()}{_SUFFIX}"
 
 
-def searched(store: Store) -> list[str]:
-    """The shards that hold texts, without those whose texts were damaged."""
-    return [name for name in store.whole(*TABLES) if store.manifest.shards[name].tables.keys() >= set(TABLES)]
+def indexed_shards(store: Store) -> list[str]:
+    """Return the shards with texts that are not damaged."""
+    return [name for name in store.readable_shards(*TABLES) if store.manifest.shards[name].tables.keys() >= set(TABLES)]
 
 
 def _files(store: Store) -> dict[str, Path]:
-    return {name: file_of(store.folder, store.manifest, name) for name in searched(store)}
+    return {name: index_file(store.folder, store.manifest, name) for name in indexed_shards(store)}
 
 
 def _live(folder: Path) -> set[str]:
-    """The names of the files that belong to the store as it now is on disk."""
+    """Names of the files that belong to the store as it is on disk now."""
     index = manifest.load(folder)[0] or Manifest()
     whole = [name for name, entry in index.shards.items() if entry.tables.keys() >= set(TABLES)]
-    return {file_of(folder, index, name).name for name in whole}
+    return {index_file(folder, index, name).name for name in whole}
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a file is there and as long as it says of itself."""
+    """True for a file that is as long as its header says."""
     try:
         with path.open("rb") as file:
             head = file.read(100)
@@ -301,14 +302,14 @@ def _is_whole(path: Path) -> bool:
 
 
 def _written(folder: Path, shard: str, path: Path) -> str:
-    """Writes the index of a shard; why it could not."""
+    """Write the index of a shard, or say why that failed."""
     draft = path.with_name(f"{path.stem}.{os.getpid()}-{get_ident()}.tmp")
     try:
         path.parent.mkdir(exist_ok=True)
         draft.unlink(missing_ok=True)
         with closing(_filled(str(draft), folder / SHARDS / shard)):
             pass
-        files.flush([draft])
+        disk.flush([draft])
         draft.replace(path)
     except (OSError, sqlite3.Error) as problem:
         return f"{folder / FOLDER} can't be written: {getattr(problem, 'strerror', None) or problem}."
@@ -319,7 +320,7 @@ def _written(folder: Path, shard: str, path: Path) -> str:
 
 
 def _filled(where: str, shard: Path) -> sqlite3.Connection:
-    """A database of the texts of a shard."""
+    """Fill a database with the texts of a shard."""
     database = sqlite3.connect(where, check_same_thread=False)
     try:
         database.executescript(_TABLES)
@@ -329,7 +330,7 @@ def _filled(where: str, shard: Path) -> sqlite3.Connection:
         raise StoreError(
             "This Python's SQLite has no full-text search (FTS5).", "Use a Python that is built with it: most are."
         ) from problem
-    endings = Endings()
+    endings = PartIndexer()
     with database:
         for number, of_session in enumerate(passages(shard)):
             if of_session:
@@ -341,17 +342,22 @@ def _filled(where: str, shard: Path) -> sqlite3.Connection:
     return database
 
 
-def _rows(number: int, of_session: list[Passage], endings: Endings) -> Iterator[tuple[int, str, str, str]]:
+def _rows(number: int, of_session: list[Passage], endings: PartIndexer) -> Iterator[tuple[int, str, str, str]]:
     for passage in of_session:
-        text = storable(passage.text)
-        yield number_of(number, passage.kind, passage.seq), spaced(text), endings.of(text), storable(passage.tool)
+        text = without_surrogates(passage.text)
+        yield (
+            passage_number(number, passage.kind, passage.seq),
+            space_unspaced_scripts(text),
+            endings.of(text),
+            without_surrogates(passage.tool),
+        )
 
 
-# What the index says of a question: how many passages of which kinds fit in each session, and the first of them.
+# Counting matches
 
 _Answer = TypeVar("_Answer")
 _AT_ONCE = 4
-"""Shards that are asked together: SQLite works without Python's lock."""
+"""Shards that are searched in parallel: SQLite works without Python's lock."""
 _COUNTED = f"""
 SELECT session_id, at & 7, n FROM (
   SELECT at, count(*) AS n FROM (
@@ -365,8 +371,8 @@ WHERE passages MATCH ? AND rowid >= ? << {SESSION_SHIFT} AND rowid < (? + 1) << 
 """  # noqa: S608  (numbers of ours)
 
 
-def counted(store: Store, expression: str, shards: Collection[str]) -> dict[str, Counter[str]]:
-    """The passages of each kind that fit, by session. `shards`: those that have an index."""
+def count_passages(store: Store, expression: str, shards: Collection[str]) -> dict[str, Counter[str]]:
+    """Count matching passages of each kind by session. `shards`: those with an index."""
 
     def of_shard(shard: str) -> list[tuple[str, int, int]]:
         return _asked(store, shard, lambda database: database.execute(_COUNTED, (expression,)).fetchall())
@@ -379,10 +385,10 @@ def counted(store: Store, expression: str, shards: Collection[str]) -> dict[str,
     return by_session
 
 
-def first(
+def first_passages(
     store: Store, expression: str, sessions: Collection[str], kinds: Collection[str], most: int
 ) -> dict[str, list[tuple[str, int]]]:
-    """The first passages of these sessions that fit, the most telling kinds first: kind and event; in this order."""
+    """Return the first matching passages (kind and event) of these sessions, the most telling kinds first."""
     by_shard: dict[str, list[str]] = defaultdict(list)
     for session_id in sessions:
         by_shard[store.manifest.sessions[session_id].shard].append(session_id)
@@ -404,15 +410,15 @@ def first(
 
 
 def _asked(store: Store, shard: str, ask: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
-    """The answer of a shard's index; of one made anew where this is damaged, or was removed meanwhile."""
+    """Query a shard's index; it is built again where it is damaged, or was removed meanwhile."""
     try:
-        with opened(store, shard) as database:
+        with open_index(store, shard) as database:
             return ask(database)
     except sqlite3.DatabaseError:
         drop(store, shard)
-    make(store)
+    build(store)
     try:
-        with opened(store, shard) as database:
+        with open_index(store, shard) as database:
             return ask(database)
     except sqlite3.DatabaseError as problem:
         raise StoreError(
@@ -421,15 +427,15 @@ def _asked(store: Store, shard: str, ask: Callable[[sqlite3.Connection], _Answer
         ) from problem
 
 
-# What people type into a search box, as a question for the index. Nothing that can be typed is an error.
+# Parsing questions
 
 MOST_TERMS = 24
-"""Words of one question: more are those of a text that was pasted, and each costs a look-up."""
+"""Words of one question: more are those of a pasted text, and each costs a look-up."""
 MOST_CHARS = 2_000
 SHORTEST_BEGINNING = 3
-"""Letters of a word that also stands for what begins with it: of one or two, nearly everything does."""
+"""Letters from which a word also matches what begins with it: nearly everything begins with one or two."""
 SHORTEST_STARRED = 2
-"""The same where somebody asks for it: of 5,000 sessions, what begins with one letter takes seconds to put together."""
+"""Letters of a word with `*`: in 5,000 sessions, matching what begins with one letter takes seconds."""
 FIELDS = ("kind", "tool", "agent", "repo", "session", "context")
 # Only a word of three letters is left out: `--no-verify`, `-m` and `-rf` are looked for.
 _PARTS = re.compile(rf'((?<!\S)-(?="|[^\W_]{{3}}))?(?:({"|".join(FIELDS)}):(?=\S))?("[^"]*"?\*?|\S+)', re.IGNORECASE)
@@ -438,15 +444,15 @@ _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
 
 class Term(Struct, frozen=True):
-    """Words that stand one behind the other."""
+    """Words in this order, next to each other."""
 
     text: str
     is_beginning: bool
-    """Whether the last of them may go on."""
+    """True where the last word may go on."""
 
     def matched(self) -> str:
-        """In the language of SQLite's FTS5, where a string in quotes holds nothing but itself."""
-        quoted = spaced(self.text).replace('"', '""')
+        """Return it in FTS5's language, where a quoted string holds nothing but itself."""
+        quoted = space_unspaced_scripts(self.text).replace('"', '""')
         return f'"{quoted}"{"*" if self.is_beginning else ""}'
 
 
@@ -459,19 +465,19 @@ class Filter(Struct, frozen=True):
 
 
 class Question(Struct):
-    """All `terms` in one passage, and none of those `without`."""
+    """A parsed search: all `terms` in one passage, and none of those `without`."""
 
     terms: list[Term]
     without: list[Term]
     kinds: frozenset[str]
-    """The kinds of passages that count."""
+    """Kinds of passages that count."""
     filters: list[Filter]
     notes: list[str]
-    """What of it could not be taken as it was typed."""
+    """Parts that could not be used as they were typed."""
 
     @property
     def expression(self) -> str:
-        """In the language of FTS5; empty where it asks for nothing."""
+        """FTS5 expression; empty where it asks for nothing."""
         tools = [f for f in self.filters if f.field == "tool"]
         wanted = [f"{{text parts}} : ({' AND '.join(term.matched() for term in self.terms)})"] if self.terms else []
         wanted += [_of_tool(f) for f in tools if not f.is_excluded]
@@ -482,18 +488,21 @@ class Question(Struct):
         return f"({' AND '.join(wanted)})" + (f" NOT ({' OR '.join(unwanted)})" if unwanted else "")
 
 
-def read(text: str) -> Question:
-    """Words, `"phrases"`, `beginnings*`, `-without`, and conditions: `kind:` and the other FIELDS."""
+def parse_question(text: str) -> Question:
+    """Parse words, `"phrases"`, `beginnings*`, `-without`, and conditions (`kind:` and the other FIELDS). Nothing that
+    can be typed is an error."""
     asked = Question([], [], frozenset(KINDS), [], [])
     wanted: set[str] = set()
     unwanted: set[str] = set()
     if len(text) > MOST_CHARS:
         asked.notes.append(f"Only the first {MOST_CHARS:,} characters were looked for.")
-    for minus, in_field, value in _pieces(text[:MOST_CHARS]):
-        if in_field == "kind" and (kinds := _kinds(value)):
-            (unwanted if minus else wanted).update(kinds)
-            continue
+    for minus, field_name, value in _PARTS.findall(without_surrogates(_CONTROL.sub(" ", text[:MOST_CHARS]))):
+        in_field = field_name.lower()
         if in_field == "kind":
+            named = {name for name in re.split(r"[,|]", value.strip('"').lower()) if name}
+            if named and _NAMES.keys() >= named:
+                (unwanted if minus else wanted).update(_NAMES[name] for name in named)
+                continue
             asked.notes.append(f"kind:{value} is none of {', '.join(KINDS)}; it was looked for as words.")
         if in_field in FIELDS[1:]:
             if _has_letters(value):
@@ -510,17 +519,6 @@ def read(text: str) -> Question:
         asked.without = asked.without[: MOST_TERMS - len(asked.terms)]
     asked.kinds = frozenset(wanted or KINDS) - unwanted
     return asked
-
-
-def _pieces(text: str) -> Iterator[tuple[str, str, str]]:
-    clean = storable(_CONTROL.sub(" ", text))
-    for minus, in_field, value in _PARTS.findall(clean):
-        yield minus, in_field.lower(), value
-
-
-def _kinds(value: str) -> set[str]:
-    named = [name for name in re.split(r"[,|]", value.strip('"').lower()) if name]
-    return {_NAMES[name] for name in named} if _NAMES.keys() >= set(named) else set()
 
 
 def _term(value: str) -> Term | None:
@@ -542,89 +540,70 @@ def _of_tool(condition: Filter) -> str:
     return f'{{tool}} : (^"{quoted}"*)'
 
 
-# The part of a passage that shows why it was found.
+# Excerpts
 
-BEFORE_CHARS, MOST_CHARS_EXCERPT = 70, 260
-"""Characters that are shown before the first match, and altogether: two lines of the page."""
+BEFORE_CHARS, EXCERPT_CHARS = 70, 260
+"""Characters shown before the first match, and in all: two lines of the page."""
 _MOST_MATCHES = 400
 _BETWEEN = re.compile(r"[\W_]+")
 
 
 def excerpt(text: str, terms: Sequence[Term]) -> tuple[str, list[tuple[int, int]]]:
-    """The stretch of a text that holds most of these words, on one line, and where in it they stand. Where none is seen
-    (`terms` may be empty) the beginning."""
+    """Return the part of a text, on one line, with most of these words, and where they are in it; the beginning where
+    none is found."""
     matches = _matches(text, terms)
-    start = max(0, _best(matches) - BEFORE_CHARS)
+    most, best = 0, 0  # where the part begins that holds most of the terms, the first of several
+    for n, (begin, _, _) in enumerate(matches):
+        inside = {term for at, _, term in matches[n : n + 50] if at - begin < EXCERPT_CHARS - BEFORE_CHARS}
+        if len(inside) > most:
+            most, best = len(inside), begin
+    start = max(0, best - BEFORE_CHARS)
     if start:
         gap = re.compile(r"\s").search(text, start, start + BEFORE_CHARS // 2)
         start = gap.end() if gap else start
-    end = min(len(text), start + MOST_CHARS_EXCERPT)
+    end = min(len(text), start + EXCERPT_CHARS)
     shown = "".join(" " if c.isspace() else c for c in text[start:end])
-    marks = [(max(a, start), min(b, end)) for a, b, _ in matches if a < end and b > start]
     lead, tail = "… " if start else "", " …" if end < len(text) else ""
-    return f"{lead}{shown}{tail}", [(a - start + len(lead), b - start + len(lead)) for a, b in _apart(marks)]
+    marks: list[tuple[int, int]] = []
+    for begin, stop, _ in matches:
+        if begin < end and stop > start:
+            mark = max(begin, start) - start + len(lead), min(stop, end) - start + len(lead)
+            if marks and mark[0] <= marks[-1][1]:
+                marks[-1] = marks[-1][0], max(mark[1], marks[-1][1])
+            else:
+                marks.append(mark)
+    return f"{lead}{shown}{tail}", marks
 
 
 def _matches(text: str, terms: Sequence[Term]) -> list[tuple[int, int, int]]:
-    """Beginning, end and which of the terms, in order of place."""
+    """Start, end and index of the term of each match, in order."""
     plain = _plain(text)
     matches: list[tuple[int, int, int]] = []
     for n, term in enumerate(terms):
-        for match in _pattern(term).finditer(plain):
+        words = [re.escape(word) for word in _BETWEEN.split(_plain(term.text)) if word]
+        end = r"[^\W_]*" if term.is_beginning else r"(?![^\W_])"
+        for match in re.finditer(r"[\W_]+".join(words) + end, plain):
             at = match.start()
-            if at and text[at - 1].isalnum() and not _begins_part(text, at):
-                continue
+            if at and text[at - 1].isalnum():
+                # Inside a word only where a part of an identifier begins, or a word of a script without spaces.
+                before, here, after = text[at - 1], text[at], text[at + 1 : at + 2]
+                if here.isascii() and not (here.isupper() and (before.islower() or after.islower())):
+                    continue
             matches.append((at, match.end(), n))
             if len(matches) >= _MOST_MATCHES * (n + 1):
                 break
     return sorted(matches)
 
 
-def _pattern(term: Term) -> re.Pattern[str]:
-    words = [re.escape(word) for word in _BETWEEN.split(_plain(term.text)) if word]
-    return re.compile(r"[\W_]+".join(words) + (r"[^\W_]*" if term.is_beginning else r"(?![^\W_])"))
-
-
-def _begins_part(text: str, at: int) -> bool:
-    """Whether a part of an identifier begins there, or a word of a script without spaces."""
-    before, here = text[at - 1], text[at]
-    return (here.isupper() and (before.islower() or text[at + 1 : at + 2].islower())) or not here.isascii()
-
-
 def _plain(text: str) -> str:
-    """In lower case without accents, each character in its place."""
+    """Lower case without accents, each character in its place."""
     if text.isascii():
         return text.lower()
-    return "".join(_plain_letter(c) for c in text)
+    bases = ((c, unicodedata.normalize("NFD", c)[0].lower()) for c in text)
+    return "".join(base if len(base) == 1 else c for c, base in bases)
 
 
-def _plain_letter(letter: str) -> str:
-    base = unicodedata.normalize("NFD", letter)[0].lower()
-    return base if len(base) == 1 else letter
-
-
-def _best(matches: list[tuple[int, int, int]]) -> int:
-    """Where the stretch begins that holds most of the terms, the first of several."""
-    best, place = 0, 0
-    for n, (start, _, _) in enumerate(matches):
-        inside = {term for begin, _, term in matches[n : n + 50] if begin - start < MOST_CHARS_EXCERPT - BEFORE_CHARS}
-        if len(inside) > best:
-            best, place = len(inside), start
-    return place
-
-
-def _apart(marks: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Marks without what two of them share."""
-    united: list[tuple[int, int]] = []
-    for start, end in marks:
-        if united and start <= united[-1][1]:
-            united[-1] = (united[-1][0], max(end, united[-1][1]))
-        else:
-            united.append((start, end))
-    return united
-
-
-# Sessions as a search lists them: which may be listed, in what order, and what the passages in them say.
+# Results
 
 _CONDITIONS = {
     "agent": "starts_with(lower(agent), lower({}))",
@@ -636,11 +615,11 @@ _FACTS = """
 SELECT session_id, title, agent, model, coalesce(repo, cwd) AS place, context, started_at, ended_at
 FROM read_parquet($files) WHERE session_id IN (SELECT unnest($ids))
 """
-_EVENTS_SHOWING = """
+_EVENT_TEXTS = """
 SELECT session_id, seq, text, timestamp FROM read_parquet($files)
 WHERE session_id IN (SELECT unnest($ids)) AND seq IN (SELECT unnest($seqs))
 """
-_CALLS_SHOWING = """
+_CALL_TEXTS = """
 SELECT session_id, seq, result_seq, name, path, command, arguments FROM read_parquet($files)
 WHERE session_id IN (SELECT unnest($ids)) AND (seq IN (SELECT unnest($seqs)) OR result_seq IN (SELECT unnest($seqs)))
 """
@@ -649,48 +628,48 @@ SELECT session_id, left(arg_min(text, turn), 300) AS prompt FROM read_parquet($f
 WHERE session_id IN (SELECT unnest($ids)) AND kind IN ('prompt', 'queued_prompt') GROUP BY session_id
 """
 _newest: dict[tuple[str, ...], list[str]] = {}
-"""The sessions of the last store that was asked without conditions, by its files: none of these ever changes."""
+"""Sessions of the last store that was searched without conditions, by its files, which never change."""
 Place = tuple[str, int]
-"""A kind of passage, and the event that holds it."""
+"""Kind of passage and its event."""
 
 
 class Hit(Struct, kw_only=True):
-    """A passage that fits, by the part of it that shows why."""
+    """A matching passage, as the part that shows why."""
 
     seq: int
-    """Its event."""
+    """Event of the passage."""
     kind: str
     tool: str | None
     timestamp: datetime | None
     text: str
-    """At most two lines of it."""
+    """Two lines of it at most."""
     marks: list[tuple[int, int]]
-    """Where in `text` the words stand."""
+    """Positions of the words in `text`."""
 
 
 class SessionHits(Struct, kw_only=True):
-    """A session with passages that fit."""
+    """A session with matching passages."""
 
     session_id: str
     title: str | None
     prompt: str | None
-    """The beginning of the first one."""
+    """Beginning of the first prompt."""
     agent: str | None
     model: str | None
     place: str | None
-    """Its repository, or else its folder."""
+    """Repository, or else the folder."""
     context: str
     started_at: datetime | None
     ended_at: datetime | None
     n: int = 0
-    """Passages that fit."""
+    """Number of matching passages."""
     by_kind: dict[str, int] = {}
     hits: list[Hit] = []
-    """The first of them, the most telling kinds first."""
+    """First matching passages, the most telling kinds first."""
 
 
 class Tables:
-    """The tables of a store as one search reads them."""
+    """Tables of a store as one search reads them."""
 
     def __init__(self, store: Store) -> None:
         from agentsignals.store.query import connect  # noqa: PLC0415  (DuckDB is loaded when asked)
@@ -699,20 +678,20 @@ class Tables:
         self._connection = connect(store)
 
     def rows(self, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
-        """The answer to a question of ours; `values` are bound."""
+        """Return rows of a query of ours; `values` are bound."""
         from agentsignals.store.query import ask  # noqa: PLC0415  (as above)
 
         return ask(self._connection, sql, values)
 
     def of_sessions(self, table: str, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
-        """The same of those `files` of a table alone that hold the sessions `ids`: a third of the time of all."""
+        """Query only the `files` of a table with the sessions `ids`: a third of the time of all."""
         shards = {self.store.manifest.sessions[session_id].shard for session_id in values["ids"]}
         files = [str(path) for path in self.store.files(table) if path.parent.name in shards]
         return self.rows(sql, {**values, "files": files})
 
 
-def listed(tables: Tables, filters: Sequence[Filter]) -> list[str]:
-    """The sessions that fit these conditions, the last active first."""
+def matching_sessions(tables: Tables, filters: Sequence[Filter]) -> list[str]:
+    """Return the sessions that fit these conditions, the last active first."""
     state = tuple(map(str, tables.store.files("sessions")))
     asked_before = _newest.get(state)
     if asked_before is not None and not any(f.field in _CONDITIONS for f in filters):
@@ -731,16 +710,16 @@ def listed(tables: Tables, filters: Sequence[Filter]) -> list[str]:
     return ids
 
 
-def with_texts(tables: Tables, question: Question, places: dict[str, list[Place]]) -> list[SessionHits]:
-    """These sessions with these passages of theirs, in this order."""
+def with_excerpts(tables: Tables, question: Question, places: dict[str, list[Place]]) -> list[SessionHits]:
+    """Return these sessions with excerpts of their passages, in this order."""
     if not places:
         return []
     ids = list(places)
     which = {"ids": ids, "seqs": sorted({seq for of_it in places.values() for _, seq in of_it})}
-    events = {(row["session_id"], row["seq"]): row for row in tables.of_sessions("events", _EVENTS_SHOWING, which)}
+    events = {(row["session_id"], row["seq"]): row for row in tables.of_sessions("events", _EVENT_TEXTS, which)}
     calls = {
         (row["session_id"], row[seq]): row
-        for row in tables.of_sessions("tool_calls", _CALLS_SHOWING, which)
+        for row in tables.of_sessions("tool_calls", _CALL_TEXTS, which)
         for seq in ("result_seq", "seq")
     }
     prompts = {row["session_id"]: row["prompt"] for row in tables.of_sessions("turns", _PROMPTS, {"ids": ids})}
@@ -762,7 +741,7 @@ def _hit(  # noqa: PLR0913  (all that is known of a passage)
     if kind == "title":
         text = session.title
     elif call is not None and kind in ("command", "path"):
-        text = texts_of_call(call["path"], call["command"], call["arguments"])[kind]
+        text = call_texts(call["path"], call["command"], call["arguments"])[kind]
     else:
         text = event.get("text")
     shown, marks = excerpt(text or "", question.terms)
@@ -771,22 +750,22 @@ def _hit(  # noqa: PLR0913  (all that is known of a passage)
 
 
 Order = Literal["newest", "most"]
-"""The sessions that were active last first, or those with the most passages."""
+"""Last active sessions first, or those with the most passages."""
 
 
 class Results(Struct, kw_only=True):
-    """What a search came to."""
+    """Results of a search."""
 
     text: str
     n_sessions: int = 0
     n_passages: int = 0
     is_lower_bound: bool = False
-    """Whether part of the store was not looked through: there may be more."""
+    """True where part of the store was not searched: there may be more."""
     by_kind: dict[str, int] = field(default_factory=dict)
-    """Passages of each kind in sessions that may be listed, also of kinds that were not asked for."""
+    """Matching passages of each kind, also of kinds that were not asked for."""
     sessions: list[SessionHits] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What the question or the answer lacks, in words."""
+    """Remarks on the question or the answer, in words."""
 
 
 def search(  # noqa: PLR0913  (the options of the verb)
@@ -802,35 +781,41 @@ def search(  # noqa: PLR0913  (the options of the verb)
     complete: bool = True,
     progress: Progress = lambda *_: None,
 ) -> Results:
-    """The sessions in which one passage holds all the words of `text`, in whatever case, as they begin or as a part of
-    CamelCase does. `"several words"` stand so one behind the other, `-word` is not in the passage; `kind:`, `tool:`,
-    `agent:`, `repo:`, `session:` and `context:` narrow it. Nothing that can be typed is an error.
+    """Find the sessions in which one passage holds all the words of `text`, in any case, as a beginning or as a part of
+    CamelCase.
 
-    `kinds`: of passages (`fulltext.KINDS`); `among`: ids of sessions; `most_hits`: passages shown of a session.
-    What of the index is missing is made first or, unless `complete`, left out. UsageError for another kind or order;
+    `"several words"` match next to each other, `-word` must not be in the passage; `kind:`, `tool:`, `agent:`, `repo:`,
+    `session:` and `context:` restrict it. Nothing that can be typed is an error.
+
+    `kinds`: of passages (`fulltext.KINDS`); `among`: ids of sessions; `most_hits`: passages shown of a session. What of
+    the index is missing is built first or, unless `complete`, left out. UsageError for another kind or order;
     StoreError or QueryError where the store can't be read.
     """
     _check(kinds, order, limit, start, most_hits)
     store.refresh()
-    question = read(text)
+    question = parse_question(text)
     results = Results(text=text, notes=question.notes)
     if not question.expression:
         results.notes.append("Name a word to look for, with a letter or a digit in it.")
         return results
-    if complete and (why := make(store, progress)):
+    if complete and (why := build(store, progress)):
         results.notes.append(f"{why} The index is in memory, and made again by the next program that searches.")
-    waiting = set(missing(store))
+    waiting = set(missing_shards(store))
     results.is_lower_bound = bool(waiting)
-    passages = counted(store, question.expression, [name for name in searched(store) if name not in waiting])
+    passages = count_passages(
+        store, question.expression, [name for name in indexed_shards(store) if name not in waiting]
+    )
     tables = Tables(store)
-    may = [i for i in listed(tables, question.filters) if i in passages and (among is None or i in among)]
+    may = [i for i in matching_sessions(tables, question.filters) if i in passages and (among is None or i in among)]
     chosen = question.kinds & frozenset(kinds or KINDS)
     fit = {i: n for i in may if (n := sum(passages[i][kind] for kind in chosen))}
     ids = sorted(fit, key=lambda i: -fit[i]) if order == "most" else list(fit)
     results.n_sessions, results.n_passages = len(fit), sum(fit.values())
     results.by_kind = {kind: n for kind in KINDS if (n := sum(passages[i][kind] for i in may))}
     shown = ids[start : start + limit]
-    results.sessions = with_texts(tables, question, first(store, question.expression, shown, chosen, most_hits))
+    results.sessions = with_excerpts(
+        tables, question, first_passages(store, question.expression, shown, chosen, most_hits)
+    )
     for session in results.sessions:
         of_it = passages[session.session_id]
         session.n, session.by_kind = fit[session.session_id], {kind: of_it[kind] for kind in KINDS if of_it[kind]}

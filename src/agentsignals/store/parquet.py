@@ -1,8 +1,8 @@
-"""Arrow's reader and writer of Parquet files, and the few of its functions that the store asks.
+"""Parquet files of the store and Arrow tables of its rows.
 
-`pyarrow.parquet` and `pyarrow.compute` are layers over what is imported here. They also load file systems of clouds and
-a documented Python function for each of Arrow's: 70 ms, a fifth of a run over one line more (docs/decisions/006). What
-is imported is private to pyarrow, so it is asked for in this file alone.
+`pyarrow.parquet` and `pyarrow.compute` are layers over the private modules imported here. They also load cloud file
+systems and a documented Python function for each of Arrow's: 70 ms, a fifth of a run over one more line
+(docs/decisions/006). So the private modules are used in this file alone.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from agentsignals.errors import StoreError
 from agentsignals.model import Absent, Session
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import Result
-from agentsignals.store.files import Part, digest
+from agentsignals.store.disk import StoredFile, digest
 from agentsignals.store.tables import COLUMNS, Table
 
 
 class Reader:
-    """An open file. OSError and ArrowException where it can't be read. `coded`: columns that stay dictionaries."""
+    """An open Parquet file. OSError and ArrowException where it can't be read. `coded` columns stay dictionaries."""
 
     def __init__(self, path: Path, coded: list[str] | None = None) -> None:
         self._reader = ParquetReader()
@@ -42,92 +42,90 @@ class Reader:
         self._reader.close()
 
     def read(self, columns: list[str] | None = None, session_id: str | None = None) -> pa.Table:
-        """All rows, or those of a session."""
+        """Return all rows, or those of a session."""
         indices = None if columns is None else self._indices(columns)
         if session_id is None:
             return self._reader.read_all(column_indices=indices)
         groups = [n for n in range(self._reader.num_row_groups) if self._may_hold(n, session_id)]
         table = self._reader.read_row_groups(groups, column_indices=indices)
-        return chosen(table, equals(table["session_id"], session_id))
+        return filter_rows(table, equals(table["session_id"], session_id))
 
     def batches(self, rows: int, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """All rows, so many at a time."""
+        """Yield all rows, this many at a time."""
         groups = range(self._reader.num_row_groups)
         indices = None if columns is None else self._indices(columns)
         return iter(self._reader.iter_batches(rows, row_groups=groups, column_indices=indices))
 
     def _indices(self, columns: list[str]) -> list[int]:
-        """Where the values of columns lie: a list's are below its name."""
         places: dict[str, int] = {path[0]: n for n, path in enumerate(self._reader.column_paths)}
         if missing := [name for name in columns if name not in places]:
             raise pa.ArrowInvalid(f"There is no column {missing[0]} in {', '.join(places)}")
         return [places[name] for name in columns]
 
     def _may_hold(self, group: int, session_id: str) -> bool:
-        """Whether rows of a session may be among those of a row group."""
         (at,) = self._indices(["session_id"])
         bounds = self._reader.metadata.row_group(group).column(at).statistics
         return bounds is None or not bounds.has_min_max or bounds.min <= session_id <= bounds.max
 
 
 def parquet_writer(sink: Any, schema: pa.Schema, **layout: Any) -> Any:
-    """Writes tables of a schema with `write_table`; the file is whole after `close`. `layout` is pyarrow's."""
+    """Return a writer of tables (`write_table`); the file is complete after `close`. `layout` is pyarrow's."""
     return ParquetWriter(sink, schema, version="2.6", writer_engine_version="V2", **layout)
 
 
-def chosen(table: pa.Table, mask: Any) -> pa.Table:
-    """The rows for which the mask is true."""
+def filter_rows(table: pa.Table, mask: Any) -> pa.Table:
+    """Return the rows for which the mask is true."""
     return call_function("filter", [table, mask])
 
 
 def is_in(column: Any, values: Iterable[str | None]) -> Any:
-    """For each value of a column whether it is one of these."""
+    """Return a mask: the values of a column that are among these."""
     return call_function("is_in", [column], SetLookupOptions(pa.array(values, pa.string())))
 
 
-def without(table: pa.Table, column: str, values: Iterable[str | None]) -> pa.Table:
-    """The rows in which a column has none of these values."""
-    return chosen(table, call_function("invert", [is_in(table[column], values)]))
+def without_values(table: pa.Table, column: str, values: Iterable[str | None]) -> pa.Table:
+    """Return the rows in which a column has none of these values."""
+    return filter_rows(table, call_function("invert", [is_in(table[column], values)]))
 
 
 def cast(column: Any, kind: pa.DataType) -> Any:
-    """A column as another type. ArrowInvalid where a value would be lost."""
+    """Return a column as another type. ArrowInvalid where a value would be lost."""
     return call_function("cast", [column], CastOptions.safe(kind))
 
 
 def equals(column: Any, value: str | int) -> Any:
-    """For each value of a column whether it is this one."""
+    """Return a mask: the values of a column equal to this one."""
     return call_function("equal", [column, pa.scalar(value, column.type)])
 
 
 def is_null(column: Any) -> Any:
-    """For each value of a column whether there is none."""
+    """Return a mask: the missing values of a column."""
     return call_function("is_null", [column])
 
 
-def both(mask: Any, other: Any) -> Any:
-    """For each value of two masks whether both are true."""
+def logical_and(mask: Any, other: Any) -> Any:
+    """Return a mask: true where both are."""
     return call_function("and", [mask, other])
 
 
-def taken(values: pa.Array, places: pa.Array) -> pa.Array:
-    """The values at these places."""
+def take(values: pa.Array, places: pa.Array) -> pa.Array:
+    """Return the values at these positions."""
     return call_function("take", [values, places])
 
 
-def repeated(ends: pa.Array, values: pa.Array) -> pa.Array:
-    """Each value until its end."""
+def run_end_decode(ends: pa.Array, values: pa.Array) -> pa.Array:
+    """Repeat each value until its run ends."""
     return call_function("run_end_decode", [pa.RunEndEncodedArray.from_arrays(ends, values)])
 
 
-# The store's Parquet files, written and read at one place, so that what is wrong with one is told in words.
+# Files: what is wrong with one becomes a StoreError
 
 _AT_ONCE = 32_768
 """Rows in memory at once, where a file is copied."""
 
 
-def encoded(table: pa.Table, **options: Any) -> memoryview:
-    """A table as the bytes of a Parquet file. `options` are pyarrow's."""
+def encode(table: pa.Table, **options: Any) -> memoryview:
+    """Return a table as the bytes of a Parquet file. `options` are pyarrow's."""
     sink = pa.BufferOutputStream()
     writer = parquet_writer(sink, table.schema, **{"compression": "zstd", **options})
     writer.write_table(table)
@@ -135,13 +133,13 @@ def encoded(table: pa.Table, **options: Any) -> memoryview:
     return memoryview(sink.getvalue())
 
 
-def part_of(path: Path, data: memoryview, rows: int, file: str = "") -> Part:
-    """The mark of a file just written."""
-    return Part(data.nbytes, rows, digest(data), path.stat().st_mtime_ns, file)
+def stored_file(path: Path, data: memoryview, rows: int, file: str = "") -> StoredFile:
+    """Return the index entry of a file just written."""
+    return StoredFile(data.nbytes, rows, digest(data), path.stat().st_mtime_ns, file)
 
 
 def read(path: Path, columns: list[str] | None = None, only: str | None = None) -> pa.Table:
-    """The rows of a file, or those of one session (`only`). StoreError when it is gone, or is no sound Parquet file."""
+    """Return the rows of a file, or those of one session (`only`). StoreError when it is gone or invalid."""
     try:
         with Reader(path) as file:
             return file.read(columns, only)
@@ -149,9 +147,9 @@ def read(path: Path, columns: list[str] | None = None, only: str | None = None) 
         raise unreadable(path, problem) from problem
 
 
-def pieces(path: Path, columns: list[str] | None = None, coded: list[str] | None = None) -> Iterator[pa.Table]:
-    """The rows of a file, some at a time. `coded`: columns that stay dictionaries, whose few values are compared once
-    each. StoreError as `read`."""
+def read_batches(path: Path, columns: list[str] | None = None, coded: list[str] | None = None) -> Iterator[pa.Table]:
+    """Yield the rows of a file in batches. `coded` columns stay dictionaries, so that their few values are compared
+    once each. StoreError as `read`."""
     try:
         with Reader(path, coded) as file:
             if not file.n_rows:
@@ -162,21 +160,21 @@ def pieces(path: Path, columns: list[str] | None = None, coded: list[str] | None
         raise unreadable(path, problem) from problem
 
 
-def rows(path: Path, columns: list[str] | None = None, only: str | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of a file with times as the model has them, microseconds. Else as `read`."""
-    yield from plain_rows(read(path, columns, only))
+def read_rows(path: Path, columns: list[str] | None = None, only: str | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file as dicts, times in microseconds. StoreError as `read`."""
+    yield from rows_of(read(path, columns, only))
 
 
-def plain_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """The rows of a table with times as the model has them, microseconds."""
+def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table as dicts, times in microseconds."""
     for n, column in enumerate(table.schema):
         if pa.types.is_timestamp(column.type):
             table = table.set_column(n, column.name, cast(table.column(n), pa.int64()))
     yield from table.to_pylist()
 
 
-def without_sessions(table: pa.Table, sessions: set[str]) -> pa.Table:
-    """The rows of a table about something else, which name these sessions no longer."""
+def without_session_ids(table: pa.Table, sessions: set[str]) -> pa.Table:
+    """Remove these session ids from rows that are about something else."""
     names = table.column_names
     changed: dict[str, list[Any]] = {}
     if "session_ids" in names:
@@ -195,7 +193,7 @@ def without_sessions(table: pa.Table, sessions: set[str]) -> pa.Table:
 
 
 def unreadable(path: Path, problem: Exception) -> StoreError:
-    """What is wrong with a file of the store, and what helps."""
+    """Return the error for a file of the store that can't be read."""
     words = " ".join(str(problem).split())[:200]
     return StoreError(
         f"{path} can't be read: {words}.",
@@ -203,17 +201,17 @@ def unreadable(path: Path, problem: Exception) -> StoreError:
     )
 
 
-def as_it_is(path: Path, file: str = "") -> Part:
-    """The mark of a file that stands there, for an index that is made again. StoreError when it can't be read whole."""
+def examine(path: Path, file: str = "") -> StoredFile:
+    """Read a file whole and return its entry for a rebuilt index. StoreError when it can't be read."""
     rows = read(path).num_rows
     try:
         data = path.read_bytes()
-        return Part(len(data), rows, digest(data), path.stat().st_mtime_ns, file)
+        return StoredFile(len(data), rows, digest(data), path.stat().st_mtime_ns, file)
     except OSError as problem:
         raise unreadable(path, problem) from problem
 
 
-# Rows of the tables as Arrow has them.
+# Tables
 
 _LARGEST = 2**63
 _TYPES = {
@@ -231,7 +229,7 @@ SCHEMAS: dict[str, pa.Schema] = {
 
 
 def session_table(sessions: list[Session], counted: list[dict[str, Any]]) -> pa.Table:
-    """The sessions' header rows."""
+    """Return the rows of the table `sessions`."""
     rows: dict[str, list[Any]] = {n: [] for n in COLUMNS["sessions"]}
     for session, figures in zip(sessions, counted, strict=True):
         for name, column in rows.items():
@@ -246,8 +244,8 @@ def session_table(sessions: list[Session], counted: list[dict[str, Any]]) -> pa.
     return _filled("sessions", list(rows.values()))
 
 
-def table_of(table: Table, sessions: list[Session]) -> pa.Table:
-    """The rows of a table for these sessions, in their order."""
+def child_table(table: Table, sessions: list[Session]) -> pa.Table:
+    """Return the rows of a table for these sessions, in their order."""
     take = table.rows or (lambda _: [])
     rows: list[Any] = []
     counts: list[int] = []
@@ -255,36 +253,36 @@ def table_of(table: Table, sessions: list[Session]) -> pa.Table:
         session_rows = take(session)
         rows += session_rows
         counts.append(len(session_rows))
-    ids = repeated_arrow_tables([session.session_id for session in sessions], counts, pa.string())
+    ids = repeat_values([session.session_id for session in sessions], counts, pa.string())
     return _filled(table.name, [ids, *_transposed(rows, len(table.columns) - 1)])
 
 
-def repeated_arrow_tables(values: list[Any], counts: list[int], kind: pa.DataType) -> pa.Array:
-    """Each value so many times."""
+def repeat_values(values: list[Any], counts: list[int], kind: pa.DataType) -> pa.Array:
+    """Repeat each value its number of times."""
     there = [(value, count) for value, count in zip(values, counts, strict=True) if count]
     if not there:
         return pa.array([], kind)
     ends = pa.array(accumulate(count for _, count in there), pa.int32())
-    return repeated(ends, array([value for value, _ in there], kind))
+    return run_end_decode(ends, array([value for value, _ in there], kind))
 
 
-def rows_with_ids(table: Table, session_ids: list[str], rows: list[Any]) -> pa.Table:
-    """The rows of a session's table whose sessions are named beside them."""
+def labelled_rows_table(table: Table, session_ids: list[str], rows: list[Any]) -> pa.Table:
+    """Return rows of a session's table whose session ids are given separately."""
     return _filled(table.name, [session_ids, *_transposed(rows, len(table.columns) - 1)])
 
 
 def plain_table(table: Table, rows: Sequence[Any]) -> pa.Table:
-    """The rows of a table that carries its own ids: structs, or tuples of what these have."""
+    """Return rows that carry their own ids: structs, or tuples of their fields."""
     return _filled(table.name, _transposed(rows, len(table.columns)))
 
 
-def give_back() -> None:
-    """Returns what tables took and hold no longer to the system: what comes next in this process adds to it."""
+def release_memory() -> None:
+    """Return unused memory of Arrow to the system, so that the next shard does not add to it."""
     pa.default_memory_pool().release_unused()
 
 
-def of_today(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """With the columns of today: a shard may be of a time before one was added."""
+def with_current_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Add columns that a file of an older version lacks."""
     columns = [
         cast(table.column(f.name), f.type) if f.name in table.schema.names else pa.nulls(table.num_rows, f.type)
         for f in schema
@@ -308,7 +306,7 @@ def _filled(name: str, columns: list[Any]) -> pa.Table:
 
 
 def array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Values as a column; what none can hold is made so that it can."""
+    """Return values as a column; values that a column can't hold are cleaned."""
     if values and type(values[0]) is dict:
         values = [None if v is None else msgspec.json.encode(v).decode() for v in values]
     try:
@@ -318,7 +316,7 @@ def array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _clean(value: Any) -> Any:
-    """A value that a column can hold: text without lone surrogates, whole numbers within 64 bits (others are noise)."""
+    """Return text without lone surrogates, and None for whole numbers beyond 64 bits (they are noise)."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
@@ -326,21 +324,20 @@ def _clean(value: Any) -> Any:
     return value
 
 
-# Computed values as rows of the table `signals`, column by column: a session has a hundred and more, a shard of
-# small sessions half a million, and a tuple for each would be taken apart again for its columns.
+# Signal values, column by column: a session has a hundred and more, a shard of small sessions half a million
 
 _NUMBERS = frozenset((bool, int, float))
 _OF_A_SESSION = frozenset(("session", "attempt", "region"))
 
 
 class SignalRows(Struct, kw_only=True, gc=False):
-    """The values of a session, of an eval run's attempt, or of the whole store; a column each, alike in length."""
+    """Signal values of a session, of an eval attempt, or of the whole store, as columns of equal length."""
 
     session_id: str | None
     trial_id: str | None
     attempt_index: int | None
     whole: str
-    """The level of what is of no turn: `session` or `attempt`."""
+    """Level of values without a turn: `session` or `attempt`."""
     signal: list[Signal]
     turn: list[int | None]
     value: list[bytes | None]
@@ -351,7 +348,7 @@ class SignalRows(Struct, kw_only=True, gc=False):
 
 
 def signal_rows(session: Session | None, results: list[Result]) -> SignalRows:
-    """Computed values in the long form: of a session, of an eval run's attempt, or (None) of the whole store."""
+    """Return computed values in the long form: of a session, of an eval attempt, or (None) of the whole store."""
     encode = msgspec.json.encode
     attempt = session.attempt if session is not None else None
     values = [r.value for r in results]
@@ -372,7 +369,7 @@ def signal_rows(session: Session | None, results: list[Result]) -> SignalRows:
 
 
 def signal_table(rows: Sequence[SignalRows]) -> pa.Table:
-    """The table of these values, in their order."""
+    """Return the table of these values, in their order."""
     schema = SCHEMAS["signals"]
     signals = list({s.path: s for r in rows for s in r.signal}.values())
     places = {s.path: place for place, s in enumerate(signals)}
@@ -383,24 +380,23 @@ def signal_table(rows: Sequence[SignalRows]) -> pa.Table:
     )
     counts = [len(r.signal) for r in rows]
     columns: dict[str, Any] = {
-        "level": array(_levels(rows), pa.string()),
+        "level": array(
+            [
+                "turn" if turn is not None else r.whole if signal.level in _OF_A_SESSION else signal.level
+                for r in rows
+                for signal, turn in zip(r.signal, r.turn, strict=True)
+            ],
+            pa.string(),
+        ),
         **{
-            name: repeated_arrow_tables([getattr(r, name) for r in rows], counts, schema.field(name).type)
+            name: repeat_values([getattr(r, name) for r in rows], counts, schema.field(name).type)
             for name in ("session_id", "trial_id", "attempt_index")
         },
         **{
             name: array([v for r in rows for v in getattr(r, name)], schema.field(name).type)
             for name in ("turn", "value", "number", "absent", "absent_detail", "detail")
         },
-        "signal": taken(paths, place),
-        "version": taken(versions, place),
+        "signal": take(paths, place),
+        "version": take(versions, place),
     }
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
-
-
-def _levels(rows: Sequence[SignalRows]) -> list[str]:
-    return [
-        "turn" if turn is not None else r.whole if signal.level in _OF_A_SESSION else signal.level
-        for r in rows
-        for signal, turn in zip(r.signal, r.turn, strict=True)
-    ]

@@ -1,7 +1,7 @@
-"""The key of this machine's pseudonyms: made once for a user, and kept beside the store where nobody else reads it.
+"""The key of this machine's pseudonyms, made once for a user and kept where nobody else can read it.
 
-With it the same person has the same pseudonym in every run, so answers that were kept are found again; a copy of the
-file gives another machine the same pseudonyms. Whoever has it can try names until one fits: it is never given away.
+With it the same person has the same pseudonym in every run, so cached answers are found again. A copy of the file gives
+another machine the same pseudonyms. Whoever has the key can try names until one fits: never give it away.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ _ONE_AT_A_TIME = Lock()
 
 
 def pseudonym_key() -> bytes:
-    """The machine's key, made where there is none. Where none can be kept, one for this process, and a line says so."""
+    """Return the machine's key, made where there is none. Where it can't be kept, it is for this process alone, and a
+    warning says so."""
     with _ONE_AT_A_TIME:
         return _kept_or_passing()
 
 
-def place() -> Path:
-    """Where the key is kept. OSError where the platform has no folder for a user's data."""
+def key_file() -> Path:
+    """Return the path of the key. OSError where the platform has no folder for user data."""
     import platformdirs  # noqa: PLC0415  (only when something is masked for others)
 
     folder = Path(platformdirs.user_data_dir("agentsignals", appauthor=False))
@@ -39,7 +40,24 @@ def place() -> Path:
 @cache
 def _kept_or_passing() -> bytes:
     try:
-        return _kept(place())
+        # Key in this file, made where there is none. When two processes make one, the first one's counts.
+        path = key_file()
+        with suppress(FileNotFoundError):
+            return _read(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Written whole before it has its name: nobody reads half a key, and none is left by a process that dies.
+        made = path.with_name(f".{NAME}.{os.getpid()}.{secrets.token_hex(4)}")
+        opened = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(opened, "wb") as file:
+                file.write(secrets.token_bytes(KEY_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+            with suppress(FileExistsError):
+                os.link(made, path)
+        finally:
+            made.unlink()
+        return _read(path)
     except OSError as problem:
         import logging  # noqa: PLC0415  (no run needs it otherwise)
 
@@ -49,28 +67,8 @@ def _kept_or_passing() -> bytes:
         return secrets.token_bytes(KEY_BYTES)
 
 
-def _kept(path: Path) -> bytes:
-    """The key that is kept there, made where there is none. Of two processes that make one the first one's counts."""
-    with suppress(FileNotFoundError):
-        return _read(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Written whole before it has its name: nobody reads half a key, and none is left by a process that dies.
-    made = path.with_name(f".{NAME}.{os.getpid()}.{secrets.token_hex(4)}")
-    opened = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(opened, "wb") as file:
-            file.write(secrets.token_bytes(KEY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):
-            os.link(made, path)
-    finally:
-        made.unlink()
-    return _read(path)
-
-
 def _read(path: Path) -> bytes:
-    """The key in a file, which is closed to others. OSError where there is none."""
+    """Key in a file, which is made unreadable for others."""
     with path.open("rb") as file:
         if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
             with suppress(OSError):  # who mounts a key into a container that can't write says himself who reads it

@@ -1,13 +1,12 @@
-"""A store on an object store (`s3://BUCKET/PREFIX`): a folder on this machine, and what it was when last committed.
+"""A store on an object store (`s3://BUCKET/PREFIX`) and its local copy.
 
-    PREFIX/head        the commit: every file of the store by path, with digest, length and time; swapped last
-    PREFIX/blobs/…     the files by their digest: written once, never changed
-    PREFIX/lease       who writes (`lease`)
+    PREFIX/head        the commit: every file by path, with digest, length and time; swapped last
+    PREFIX/blobs/…     the files by digest: written once, never changed
+    PREFIX/lease       who writes: an object that a run makes, renews and removes
 
-Whoever opens the store fetches the head, and of its files those that this machine lacks. Whoever writes does it in
-the folder, under the folder's lock and the lease; at the end new files are uploaded, and then the head is replaced on
-the condition that it is still the one that was fetched. So a run that dies leaves the state before, on every other
-machine; in this folder what it had done, which the next run goes on with.
+Opening fetches the head and the files that this machine lacks. A writer changes the local copy, under its lock and the
+lease. At the end new files are uploaded, and the head is replaced on condition that it is still the one that was
+fetched. A run that dies leaves the former state on all other machines; the next run here continues with its local copy.
 """
 
 from __future__ import annotations
@@ -30,31 +29,28 @@ from msgspec import Struct, field
 
 from agentsignals import network
 from agentsignals.errors import StoreError
-from agentsignals.store import files, index
-from agentsignals.store import files as lock
+from agentsignals.store import disk, index
 from agentsignals.store.index import RETIRED
 
-# One writer at a time on an object store: an object that a run makes, renews and removes.
-#
-# A run that died leaves it: nobody renews it, and after `LEASE_S` by the server's own clock the next run takes it
-# over. Whoever lost it this way can still not swap the index, which the commit's condition sees to (`remote`).
-
 LEASE_S = 60.0
-"""A run that is well renews its lease three times in this."""
+"""Seconds after which an unrenewed lease may be taken over. A healthy run renews it three times in this."""
 _LOOK_EVERY_S = 1.0
 _NAME = "lease"
 _HELD_BY_ANOTHER = frozenset(("PreconditionFailed", "ConditionalRequestConflict", "412", "409"))
 
 
-def is_refused(problem: Exception) -> bool:
-    """Whether a write was refused because what is there is not what its condition says."""
+def is_condition_failed(problem: Exception) -> bool:
+    """Return True when a write was refused because its condition did not hold."""
     return network.s3_error_code(problem) in _HELD_BY_ANOTHER
 
 
 @contextmanager
-def leased(bucket: str, prefix: str, wait_s: float, waiting: Callable[[], None]) -> Iterator[None]:
-    """Only one program comes in at a time, on whatever machine. StoreError when another is there after `wait_s`;
-    `waiting` is called once when there is one to wait for.
+def hold_lease(bucket: str, prefix: str, wait_s: float, waiting: Callable[[], None]) -> Iterator[None]:
+    """Let one program in at a time, on whatever machine. StoreError when another is there after `wait_s`. `waiting` is
+    called once when there is one to wait for.
+
+    A run that died leaves its lease: after `LEASE_S` by the server's clock the next run takes it over. Who lost it
+    can't swap the head, because the commit's condition fails.
     """
     place = {"Bucket": bucket, "Key": f"{prefix}{_NAME}"}
     client = network.s3_client()
@@ -73,14 +69,13 @@ def leased(bucket: str, prefix: str, wait_s: float, waiting: Callable[[], None])
 
 
 def _taken(client: Any, place: dict[str, str], until: float, waiting: Callable[[], None]) -> list[str]:
-    """Makes the object; gives its ETag, alone in a list."""
     condition: dict[str, str] = {"IfNoneMatch": "*"}
     waits = False
     while True:
         try:
             return [_put(client, place, condition)]
         except network.s3_errors() as problem:
-            if not is_refused(problem) and network.s3_skip_reason(problem) != "file_gone":
+            if not is_condition_failed(problem) and network.s3_skip_reason(problem) != "file_gone":
                 raise
         etag, holder, age_s = _seen(client, place)
         condition = {"IfMatch": etag} if etag and age_s > LEASE_S else {"IfNoneMatch": "*"}
@@ -104,7 +99,7 @@ def _put(client: Any, place: dict[str, str], condition: dict[str, str]) -> str:
 
 
 def _seen(client: Any, place: dict[str, str]) -> tuple[str, str, float]:
-    """The ETag of the object, who made it and how long ago; nothing of one that is gone."""
+    """ETag of the lease, its holder and its age; empty when it is gone."""
     try:
         answer = client.get_object(**place)
         holder = answer["Body"].read().decode("utf-8", "replace").partition(",")[0]
@@ -118,12 +113,12 @@ def _seen(client: Any, place: dict[str, str]) -> tuple[str, str, float]:
 
 
 def _renew(client: Any, place: dict[str, str], mark: list[str], done: threading.Event) -> None:
-    """Makes the object anew while it is still this run's; `mark` is emptied when it is not any more."""
+    """Renew the lease while it is this run's. `mark` is emptied when it was lost."""
     while not done.wait(LEASE_S / 3):
         try:
             mark[:] = [_put(client, place, {"IfMatch": mark[0]})]
         except network.s3_errors() as problem:
-            if is_refused(problem) or network.s3_skip_reason(problem) == "file_gone":
+            if is_condition_failed(problem) or network.s3_skip_reason(problem) == "file_gone":
                 mark.clear()
                 return
 
@@ -131,7 +126,7 @@ def _renew(client: Any, place: dict[str, str], mark: list[str], done: threading.
 _HEAD = "head"
 _ASIDE = "aside"
 _LISTS = ("manifest.", "parts.")
-"""Begin the names of files that name others: fetched when these are here, and replaced without being put aside."""
+"""Prefixes of files that name others. They are fetched last, and replaced without being set aside."""
 _VERSION = 1
 
 
@@ -139,7 +134,7 @@ class _Entry(Struct, array_like=True, frozen=True):
     digest: str
     bytes: int
     stamp: int
-    """Modification time in ns since 1970 UTC, which the index knows the file by."""
+    """Modification time in ns since 1970 UTC, by which the index knows the file."""
 
 
 class _Head(Struct):
@@ -147,35 +142,34 @@ class _Head(Struct):
     number: int = 0
     files: dict[str, _Entry] = field(default_factory=dict)
     dropped: dict[str, float] = field(default_factory=dict)
-    """Blobs that no file is any more, and when that was seen, in s since 1970 UTC: a reader may still fetch them."""
+    """Blobs that no file uses any more, and since when (s since 1970 UTC): a reader may still fetch them."""
 
 
 class _State(Struct):
     address: str
     etag: str = ""
-    """Of the head; empty where there is none yet."""
+    """ETag of the head; empty where there is none yet."""
     head: _Head = field(default_factory=_Head)
 
 
 _STATE = ".remote.json"
-"""In the folder: where it belongs, and the head that it was fetched from or became."""
+"""File in the local copy with the address, and the head that it was fetched from or became."""
 CHECKPOINT_S = 60.0
-"""A run that dies with its machine loses what it did since the last commit."""
+"""Seconds between commits of a long run: at most that much is lost with the machine."""
 _writing: dict[Path, float] = {}
-"""Folders that this process has the lease of, and when they were committed last."""
+"""Local copies of which this process has the lease, and when they were last committed."""
 
 
-def folder_of(address: str, *, create: bool = False) -> Path:
-    """The folder that stands for a store here, as the store is now. UsageError for what is no address, StoreError when
-    it can't be fetched, or is not there; `create` makes the folder of one that is to be.
-    """
+def local_copy(address: str, *, create: bool = False) -> Path:
+    """Fetch a remote store and return the folder of its local copy. UsageError for an invalid address. StoreError when
+    it can't be fetched, or does not exist and `create` is False."""
     bucket, prefix = network.s3_address(address)
     import platformdirs  # noqa: PLC0415  (only for such a store)
 
     server = network.s3_client().meta.endpoint_url
-    mark = files.digest(f"{server}\0{bucket}\0{prefix.rstrip('/')}".encode())
+    mark = disk.digest(f"{server}\0{bucket}\0{prefix.rstrip('/')}".encode())
     root = Path(platformdirs.user_cache_dir("agentsignals")) / "stores" / mark
-    lock.elsewhere[root] = lock.Elsewhere(committed, checkpoint)
+    disk.remote_stores[root] = disk.RemoteHooks(committing, checkpoint)
     if root in _writing:
         return root
     try:
@@ -183,26 +177,25 @@ def folder_of(address: str, *, create: bool = False) -> Path:
         if not (root / _STATE).exists():
             _remember(root, _State(f"{network.S3_SCHEME}{bucket}/{prefix.rstrip('/')}"))
     except OSError as problem:
-        raise files.cannot_write(root, problem) from problem
-    with lock.tried(root) as is_free:
+        raise disk.cannot_write(root, problem) from problem
+    with disk.free_of_runs(root) as is_free:
         if is_free:  # else a run of this machine writes there, and nobody else can elsewhere
             _pull(root)
-    if not create and not _state(root).etag and not (root / index.NAME).exists():
+    if not create and not _state(root).etag and not (root / index.INDEX_FILE).exists():
         raise StoreError(f"There is no store in {address}.", "Run `agentsignals analyze SOURCE` first.")
     return root
 
 
 @contextmanager
-def committed(root: Path, wait_s: float, waiting: Callable[[], None]) -> Iterator[None]:
-    """What is changed in the folder meanwhile is committed at the end; nothing of it when that is an error. StoreError
-    when another run has the lease, or committed something in between.
-    """
+def committing(root: Path, wait_s: float, waiting: Callable[[], None]) -> Iterator[None]:
+    """Commit at the end what is changed in the folder meanwhile, or nothing when that raises. StoreError when another
+    run has the lease, or committed something in between."""
     if root in _writing:
         yield
         return
     bucket, prefix = _place(_state(root))
     try:
-        with leased(bucket, prefix, wait_s, waiting):
+        with hold_lease(bucket, prefix, wait_s, waiting):
             _pull(root)
             _writing[root] = time.monotonic()
             try:
@@ -215,16 +208,15 @@ def committed(root: Path, wait_s: float, waiting: Callable[[], None]) -> Iterato
 
 
 def checkpoint(root: Path) -> None:
-    """Commits what is there so far, when the last commit was long ago and this process is the writer."""
+    """Commit now, when the last commit is long ago and this process is the writer."""
     if time.monotonic() - _writing.get(root, math.inf) > CHECKPOINT_S:
         _push(root)
         _writing[root] = time.monotonic()
 
 
 def _pull(root: Path) -> None:
-    """Makes the folder what the store is now. What was written here and never committed is kept as long as nobody else
-    committed anything; afterwards it is put aside.
-    """
+    """Make the folder what the store is now. Local changes that were never committed stay as long as nobody else
+    committed anything; afterwards they are set aside."""
     state = _state(root)
     try:
         fetched = _fetched_head(state)
@@ -236,7 +228,7 @@ def _pull(root: Path) -> None:
         wanted = [path for path, e in head.files.items() if here.get(path) != (e.bytes, e.stamp)]
         for path in here.keys() - (head.files.keys() - wanted):
             if expected.get(path) != here[path] and "/" in path and not path.endswith(RETIRED):
-                files.put_aside(root, root / path)  # what is not in a folder can be made again
+                disk.set_aside(root, root / path)  # what is not in a folder can be made again
         for is_list in (False, True):
             some = [path for path in wanted if path.startswith(_LISTS) == is_list]
             _each(lambda path: _fetch(root, path, head.files[path], state), some)
@@ -248,11 +240,11 @@ def _pull(root: Path) -> None:
     except network.s3_errors() as problem:
         raise _failed(root, problem) from problem
     except OSError as problem:
-        raise files.cannot_write(root, problem) from problem
+        raise disk.cannot_write(root, problem) from problem
 
 
 def _push(root: Path) -> None:
-    """Uploads what is new in the folder, then swaps the head."""
+    """Upload what is new in the folder, then swap the head."""
     state = _state(root)
     bucket, prefix = _place(state)
     before = state.head.files
@@ -264,7 +256,7 @@ def _push(root: Path) -> None:
 
     def upload(path: str) -> None:
         data = (root / path).read_bytes()
-        entry = made[path] = _Entry(files.digest(data), len(data), here[path][1])
+        entry = made[path] = _Entry(disk.digest(data), len(data), here[path][1])
         if entry.digest not in there:
             network.s3_client().put_object(Bucket=bucket, Key=f"{prefix}blobs/{entry.digest}", Body=data)
 
@@ -273,7 +265,7 @@ def _push(root: Path) -> None:
     entries = {path: before[path] if is_same[path] else made[path] for path in sorted(here)}
     live, now = {e.digest for e in entries.values()}, time.time()
     dropped = {d: state.head.dropped.get(d, now) for d in (there | state.head.dropped.keys()) - live}
-    old = [d for d, since in dropped.items() if now - since > files.KEEP_S]
+    old = [d for d, since in dropped.items() if now - since > disk.KEEP_S]
     kept = {d: since for d, since in dropped.items() if d not in old}
     head = _Head(number=state.head.number + 1, files=entries, dropped=kept)
     _remember(root, _State(state.address, _swapped(state, head), head))
@@ -281,7 +273,7 @@ def _push(root: Path) -> None:
 
 
 def _swapped(state: _State, head: _Head) -> str:
-    """Puts the head in the place of the one that was fetched; gives its ETag."""
+    """Replace the head on condition that it is the one that was fetched, and return its ETag."""
     bucket, prefix = _place(state)
     condition = {"IfMatch": state.etag} if state.etag else {"IfNoneMatch": "*"}
     put, data = network.s3_client().put_object, msgspec.json.encode(head)
@@ -289,7 +281,7 @@ def _swapped(state: _State, head: _Head) -> str:
     try:
         etag: str = put(**place, Body=data, **condition)["ETag"]
     except network.s3_errors() as problem:
-        if not is_refused(problem) and network.s3_skip_reason(problem) != "file_gone":
+        if not is_condition_failed(problem) and network.s3_skip_reason(problem) != "file_gone":
             raise
         raise StoreError(
             f"Another run wrote the store {state.address} meanwhile; nothing of this one was committed.",
@@ -301,14 +293,14 @@ def _swapped(state: _State, head: _Head) -> str:
 
 
 def _look_whether_conditions_count(place: dict[str, str], address: str) -> None:
-    """StoreError where the server writes whatever the condition says: two runs would each lose what the other wrote."""
+    """Raise StoreError where the server ignores conditions: two runs would lose each other's data."""
     place = {**place, "Key": f"{place['Key']}.probe"}
     put = network.s3_client().put_object
     put(**place, Body=b"")
     try:
         put(**place, Body=b"", IfNoneMatch="*")
     except network.s3_errors() as problem:
-        if is_refused(problem):
+        if is_condition_failed(problem):
             network.s3_client().delete_object(**place)
             return
         raise
@@ -319,7 +311,7 @@ def _look_whether_conditions_count(place: dict[str, str], address: str) -> None:
 
 
 def _fetched_head(state: _State) -> tuple[str, _Head] | None:
-    """The head with its ETag; None where it is the one known here, or there is none."""
+    """Head with its ETag; None where it is the one known here, or there is none."""
     bucket, prefix = _place(state)
     known_here = {"IfNoneMatch": state.etag} if state.etag else {}
     try:
@@ -345,7 +337,7 @@ def _fetch(root: Path, path: str, entry: _Entry, state: _State) -> None:
         raise StoreError(f"{state.address} names a file that no store has: {path!r}.", "Name another store.")
     with closing(network.s3_client().get_object(Bucket=bucket, Key=f"{prefix}blobs/{entry.digest}")["Body"]) as body:
         data = body.read()
-    if files.digest(data) != entry.digest:
+    if disk.digest(data) != entry.digest:
         raise StoreError(f"{state.address}/blobs/{entry.digest} holds something else.", "Analyze into another store.")
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -355,14 +347,14 @@ def _fetch(root: Path, path: str, entry: _Entry, state: _State) -> None:
 
 
 def _is_ours(path: str) -> bool:
-    """Whether a path is one of those that `_on_disk` gives: below the folder, and nothing that is hidden there."""
+    """True for a path of the kind `_on_disk` yields: below the folder and not hidden."""
     *folders, name = path.split("/")
     is_hidden = any(not part or part.startswith(".") for part in folders) or (name.startswith(".") and name != RETIRED)
     return path.isprintable() and "\\" not in path and bool(name) and not is_hidden
 
 
 def _on_disk(root: Path) -> dict[str, tuple[int, int]]:
-    """Length and time of every file of the store; drafts, locks and what was put aside are none."""
+    """Length and time of every file of the store, without drafts, locks and what was set aside."""
     seen: dict[str, tuple[int, int]] = {}
     for folder, inside, names in os.walk(root):
         at = Path(folder).relative_to(root).as_posix()
@@ -388,11 +380,10 @@ def _state(root: Path) -> _State:
 
 
 def _remember(root: Path, state: _State) -> None:
-    files.replace(root / _STATE, msgspec.json.encode(state))
+    disk.write_atomically(root / _STATE, msgspec.json.encode(state))
 
 
 def _place(state: _State) -> tuple[str, str]:
-    """The bucket, and what all keys in it begin with."""
     bucket, prefix = network.s3_address(state.address)
     return bucket, f"{prefix}/" if prefix else ""
 

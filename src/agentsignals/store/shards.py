@@ -18,118 +18,115 @@ from msgspec import Struct
 from agentsignals.errors import StoreError
 from agentsignals.model import Absent, Attempt, Checkpoint, Edit, Event, Label, Session, Step, ToolCall, Turn
 from agentsignals.signals.catalog import Result
-from agentsignals.store import files, parquet, tables
-from agentsignals.store import parquet as arrow_tables
-from agentsignals.store import parquet as table_files
-from agentsignals.store import sidecars as label_files
-from agentsignals.store.files import Part
+from agentsignals.store import disk, parquet, sidecars, tables
+from agentsignals.store.disk import StoredFile
 from agentsignals.store.index import FIGURES, RETIRED, Manifest, SessionEntry, ShardEntry
 from agentsignals.store.parquet import SignalRows, signal_table
 from agentsignals.store.tables import AttemptRow
 
 FOLDER = "shards"
 DRAFT = ".tmp-"
-"""Begins the names of folders that are still written."""
+"""Prefix of folders that are still being written."""
 _TEXTS = frozenset(("text", "arguments", "command", "value", "detail", "facts"))
 _VALUE = ["session_id", "signal", "value", "absent", "absent_detail"]
 _FOUND_BY = ["session_id", "artifact_id", "signal"]
 _ROW_GROUP = 131_072
 _AT_ONCE = 32_768
-"""Rows in memory at once, where files are put together."""
+"""Rows in memory at once, where files are combined."""
 _LEVEL = 1
-"""zstd level: over this corpus 3 takes 1.3 times as long for 10 % fewer bytes (docs/decisions/003)."""
+"""zstd level: over this corpus level 3 takes 1.3 times as long for 10 % fewer bytes (docs/decisions/003)."""
 
 
-class Rows(Struct):
+class ShardRows(Struct):
     """Rows of the tables of a shard."""
 
     tables: dict[str, pa.Table]
     counted: list[dict[str, Any]]
-    """The counted columns of the sessions, in their order."""
+    """Counted columns of the sessions, in their order."""
 
 
-def rows_of(sessions: list[Session], rows: Sequence[SignalRows], attempts: list[AttemptRow]) -> Rows:
-    """Sessions with their values as rows of the tables."""
+def shard_rows(sessions: list[Session], rows: Sequence[SignalRows], attempts: list[AttemptRow]) -> ShardRows:
+    """Return sessions with their values as rows of the tables."""
     counted = [tables.totals(s) for s in sessions]
-    made = {"sessions": arrow_tables.session_table(sessions, counted)}
-    made |= {table.name: arrow_tables.table_of(table, sessions) for table in tables.TABLES.values()}
-    made["attempts"] = arrow_tables.plain_table(tables.ATTEMPTS, attempts)
+    made = {"sessions": parquet.session_table(sessions, counted)}
+    made |= {table.name: parquet.child_table(table, sessions) for table in tables.TABLES.values()}
+    made["attempts"] = parquet.plain_table(tables.ATTEMPTS, attempts)
     made["signals"] = signal_table(rows)
-    return Rows(made, counted)
+    return ShardRows(made, counted)
 
 
-def without(  # noqa: PLR0913  (one call, in `Store`: a shard, its copy, and what the copy lacks)
+def copy_without(  # noqa: PLR0913  (one call, in `Store`: a shard, its copy, and what the copy lacks)
     root: Path,
     name: str,
     new_name: str,
-    parts: dict[str, Part],
+    parts: dict[str, StoredFile],
     gone: set[str],
     gone_artifacts: set[str],
     is_emptied: bool = False,
-) -> dict[str, Part]:
-    """A copy of a shard under another name, without some sessions and artifacts. `parts` are its tables; of those that
-    are damaged the copy has no file, and their mark, so that they are missed there as well; unless no session is left
-    (`is_emptied`) that could miss them.
+) -> dict[str, StoredFile]:
+    """Copy a shard under another name, without some sessions and artifacts.
+
+    `parts` are its tables. A damaged table is not copied but keeps its index entry, so that it is missed in the copy as
+    well; except where no session is left (`is_emptied`) that could miss it.
     """
     with Draft(root, new_name) as draft:
         for table, part in parts.items():
             path = root / FOLDER / name / f"{table}.parquet"
-            if files.what_is_wrong(str(path), part):
+            if disk.what_is_wrong(str(path), part):
                 if is_emptied and table != "artifacts":
-                    draft.add({table: arrow_tables.SCHEMAS[table].empty_table()})
+                    draft.add({table: parquet.SCHEMAS[table].empty_table()})
                 else:
                     draft.parts[table] = part
                 continue
             column, values = ("artifact_id", gone_artifacts) if table == "artifacts" else ("session_id", gone)
-            for rows in table_files.pieces(path):
-                draft.add({table: parquet.without(rows, column, sorted(values))})
+            for rows in parquet.read_batches(path):
+                draft.add({table: parquet.without_values(rows, column, sorted(values))})
     return draft.parts
 
 
-def measured_anew(  # noqa: PLR0913  (one call, in `pipeline`: a shard, its copy, and the copy's values)
+def copy_with_values(  # noqa: PLR0913  (one call, in `pipeline`: a shard, its copy, and the copy's values)
     root: Path,
     name: str,
     new_name: str,
-    parts: dict[str, Part],
+    parts: dict[str, StoredFile],
     rows: Sequence[SignalRows],
     attempts: list[AttemptRow],
-) -> dict[str, Part]:
-    """A copy of a shard under another name with other values; its other tables are the same files under two names."""
+) -> dict[str, StoredFile]:
+    """Copy a shard under another name with other values. Its other tables are hard links to the same files."""
     with Draft(root, new_name) as draft:
         for table, part in parts.items():
             if table not in ("signals", "attempts"):
                 draft.share(root / FOLDER / name / f"{table}.parquet", table, part)
-        draft.add({"attempts": arrow_tables.plain_table(tables.ATTEMPTS, attempts)})
+        draft.add({"attempts": parquet.plain_table(tables.ATTEMPTS, attempts)})
         draft.add({"signals": signal_table(rows)})
     return draft.parts
 
 
-def read_across(root: Path, part: Part, gone: set[str] | None = None) -> Iterator[pa.Table]:
-    """The values across sessions, some at a time; without those of sessions that are `gone`, and of the whole store,
-    where any are named."""
-    for table in table_files.pieces(root / part.file):
-        yield table if gone is None else parquet.without(table, "session_id", [*sorted(gone), None])
+def read_corpus_values(root: Path, part: StoredFile, gone: set[str] | None = None) -> Iterator[pa.Table]:
+    """Yield the values across sessions in batches; with `gone`, without those of these sessions and of the store."""
+    for table in parquet.read_batches(root / part.file):
+        yield table if gone is None else parquet.without_values(table, "session_id", [*sorted(gone), None])
 
 
-def write_across(root: Path, number: int, parts: Iterable[pa.Table]) -> Part:
-    """Writes the store's values across sessions, under a name that no earlier ones have."""
-    file, schema, rows = f"signals.{number}.parquet", arrow_tables.SCHEMAS["signals"], 0
+def write_corpus_values(root: Path, number: int, parts: Iterable[pa.Table]) -> StoredFile:
+    """Write the store's values across sessions under an unused name."""
+    file, schema, rows = f"signals.{number}.parquet", parquet.SCHEMAS["signals"], 0
     sink = pa.BufferOutputStream()
     writer = parquet.parquet_writer(sink, schema, **_layout(schema))
-    for table in together(parts):
+    for table in combine_batches(parts):
         writer.write_table(table)
         rows += table.num_rows
     writer.close()
     data = memoryview(sink.getvalue())
     try:
-        files.replace(root / file, data)
-        return table_files.part_of(root / file, data, rows, file)
+        disk.write_atomically(root / file, data)
+        return parquet.stored_file(root / file, data, rows, file)
     except OSError as problem:
-        raise files.cannot_write(root, problem) from problem
+        raise disk.cannot_write(root, problem) from problem
 
 
-def together(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Tables put together until they have as many rows as are in memory at once: a row group each."""
+def combine_batches(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Combine tables until they have as many rows as a row group."""
     waiting: list[pa.Table] = []
     n = 0
     for table in parts:
@@ -143,67 +140,66 @@ def together(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def read_table(root: Path, name: str, table: str, columns: list[str] | None = None) -> list[dict[str, Any]]:
-    """The rows of one table of one shard."""
-    return list(table_files.read(root / FOLDER / name / f"{table}.parquet", columns).to_pylist())
+    """Return the rows of one table of one shard."""
+    return list(parquet.read(root / FOLDER / name / f"{table}.parquet", columns).to_pylist())
 
 
 def read_header(root: Path, name: str, columns: list[str], only: set[str] | None = None) -> list[dict[str, Any]]:
-    """Some columns of a shard's sessions, or of `only` these of them; times in microseconds."""
-    table = table_files.read(root / FOLDER / name / "sessions.parquet", columns)
+    """Return some columns of a shard's sessions, or of `only` these of them; times in microseconds."""
+    table = parquet.read(root / FOLDER / name / "sessions.parquet", columns)
     if only is not None:
-        table = parquet.chosen(table, parquet.is_in(table["session_id"], sorted(only)))
-    return list(table_files.plain_rows(table))
+        table = parquet.filter_rows(table, parquet.is_in(table["session_id"], sorted(only)))
+    return list(parquet.rows_of(table))
 
 
 def read_values(
     root: Path, name: str, paths: set[str], only: set[str] | None = None
 ) -> Iterator[tuple[str, str, str | None, str | None, str | None]]:
-    """The session-level values of a shard, of these signals, of all its sessions or `only` these: the session, the
-    signal, the value as JSON, and why there is none, in two parts."""
+    """Yield session-level values of these signals, of a shard's sessions or `only` these: session, signal, value as
+    JSON, reason and detail of an absent one."""
     path = root / FOLDER / name / "signals.parquet"
-    for table in table_files.pieces(path, [*_VALUE, "turn"], ["session_id", "signal"]):
-        yield from chosen(table, paths, only)
+    for table in parquet.read_batches(path, [*_VALUE, "turn"], ["session_id", "signal"]):
+        yield from filter_values(table, paths, only)
 
 
-def chosen(
+def filter_values(
     table: pa.Table, paths: set[str], only: set[str] | None
 ) -> Iterator[tuple[str, str, str | None, str | None, str | None]]:
-    """As `read_values`, of a table of values."""
-    kept = parquet.both(parquet.is_null(table["turn"]), parquet.is_in(table["signal"], sorted(paths)))
+    """Return values of a table in the shape of `read_values`."""
+    kept = parquet.logical_and(parquet.is_null(table["turn"]), parquet.is_in(table["signal"], sorted(paths)))
     if only is not None:
-        kept = parquet.both(kept, parquet.is_in(table["session_id"], sorted(only)))
-    rows = parquet.chosen(table.select(_VALUE), kept)
+        kept = parquet.logical_and(kept, parquet.is_in(table["session_id"], sorted(only)))
+    rows = parquet.filter_rows(table.select(_VALUE), kept)
     plain = (parquet.cast(rows[column], pa.string()) for column in _VALUE)  # a dictionary's are Python's one by one
     return zip(*(column.to_pylist() for column in plain), strict=True)
 
 
 def first_prompts(root: Path, name: str) -> dict[str, str]:
-    """The first human turn of each session of a shard that has one."""
+    """Return the first human turn of each session of a shard that has one."""
     prompts: dict[str, str] = {}
-    for turns in table_files.pieces(root / FOLDER / name / "turns.parquet", ["session_id", "turn", "text"]):
-        first = parquet.chosen(turns, parquet.equals(turns["turn"], 0))
+    for turns in parquet.read_batches(root / FOLDER / name / "turns.parquet", ["session_id", "turn", "text"]):
+        first = parquet.filter_rows(turns, parquet.equals(turns["turn"], 0))
         prompts.update(zip(first["session_id"].to_pylist(), first["text"].to_pylist(), strict=True))
     return prompts
 
 
 def read_sessions(root: Path, name: str, only: str | None = None) -> Iterator[Session]:
-    """The sessions of a shard, with all their rows and the labels made here; or the one of that id. StoreError, at
-    once, when a table can't be read.
-    """
+    """Yield the sessions of a shard, or the one of that id, with all their rows and the labels made here. StoreError,
+    at once, when a table can't be read."""
     rows: dict[str, dict[str, list[Any]]] = {}
     folder = root / FOLDER / name
     for table in tables.TABLES.values():
         struct = _STRUCTS[table.name]
         by_session: dict[str, list[Any]] = {}
         path = folder / f"{table.name}.parquet"
-        for row in table_files.rows(path, only=only):
+        for row in parquet.read_rows(path, only=only):
             session_id = row.pop("session_id")
             by_session.setdefault(session_id, []).append(_converted(row, struct, path))
         rows[table.name] = by_session
-    facts = table_files.read(folder / "attempts.parquet", ["session_id", "facts"], only).to_pylist()
+    facts = parquet.read(folder / "attempts.parquet", ["session_id", "facts"], only).to_pylist()
     attempts = {r["session_id"]: msgspec.json.decode(r["facts"], type=Attempt) for r in facts}
-    heads = list(table_files.rows(folder / "sessions.parquet", only=only))
-    return _sessions(heads, rows, attempts, label_files.read(root, only))
+    heads = list(parquet.read_rows(folder / "sessions.parquet", only=only))
+    return _sessions(heads, rows, attempts, sidecars.read_labels(root, only))
 
 
 def _sessions(
@@ -225,7 +221,7 @@ def _converted(row: dict[str, Any], struct: Any, path: Path) -> Any:
     try:
         return msgspec.convert(row, struct, strict=False)
     except msgspec.ValidationError as problem:  # of an older version, or of nobody's
-        raise table_files.unreadable(path, problem) from problem
+        raise parquet.unreadable(path, problem) from problem
 
 
 _STRUCTS: dict[str, Any] = {
@@ -240,7 +236,7 @@ _STRUCTS: dict[str, Any] = {
 
 
 def attempt_rows(session: Session, results: list[Result]) -> list[AttemptRow]:
-    """The row of an eval session in the table of attempts; none for any other session."""
+    """Return the row of an eval session in the table `attempts`; none for any other session."""
     attempt = session.attempt
     if attempt is None:
         return []
@@ -273,9 +269,9 @@ def _layout(schema: pa.Schema) -> dict[str, Any]:
 
 
 class Draft:
-    """A shard's folder under a temporary name: written at once, or sessions after sessions, none of which is held
-    until the last is read. When all is in it, it is flushed to the disk and gets its name; what happens to the disk is
-    said as a StoreError, whoever noticed it.
+    """A shard's folder under a temporary name, written at once or session by session.
+
+    When all is in it, it is flushed to the disk and renamed. Disk errors become StoreErrors.
     """
 
     def __init__(self, root: Path, name: str) -> None:
@@ -283,11 +279,11 @@ class Draft:
         self._folder = root / FOLDER / f"{DRAFT}{name}-{os.getpid()}"
         self._writers: dict[str, tuple[Any, _MarkedFile]] = {}
         self._rows: Counter[str] = Counter()
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, StoredFile] = {}
         """The marks of the tables, when the draft is finished."""
 
     def add(self, made: dict[str, pa.Table]) -> None:
-        """Writes rows of tables behind those that are there."""
+        """Append rows to tables."""
         for name, table in made.items():
             if name not in self._writers:
                 file = _MarkedFile(self._folder / f"{name}.parquet")
@@ -295,8 +291,8 @@ class Draft:
             self._writers[name][0].write_table(table, _ROW_GROUP)
             self._rows[name] += table.num_rows
 
-    def share(self, path: Path, table: str, part: Part) -> None:
-        """Takes a table of another shard as it is."""
+    def share(self, path: Path, table: str, part: StoredFile) -> None:
+        """Take over a table of another shard unchanged."""
         target = self._folder / f"{table}.parquet"
         try:
             os.link(path, target)
@@ -308,7 +304,7 @@ class Draft:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
-            raise files.cannot_write(self._root, problem) from problem
+            raise disk.cannot_write(self._root, problem) from problem
         return self
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
@@ -325,28 +321,28 @@ class Draft:
                 file.close()
         shutil.rmtree(self._folder, ignore_errors=True)
         if isinstance(problem, OSError):
-            raise files.cannot_write(self._root, problem) from problem
+            raise disk.cannot_write(self._root, problem) from problem
 
     def _finish(self) -> None:
         for name, (writer, file) in self._writers.items():
             writer.close()
             file.close()
             stamp = (self._folder / f"{name}.parquet").stat().st_mtime_ns
-            self.parts[name] = Part(file.length, self._rows[name], file.digest.hexdigest(), stamp)
-        files.flush([*self._folder.iterdir(), self._folder])
+            self.parts[name] = StoredFile(file.length, self._rows[name], file.digest.hexdigest(), stamp)
+        disk.flush([*self._folder.iterdir(), self._folder])
         if self._target.exists():  # a worker wrote it and died before it could say so: no index names it
             shutil.rmtree(self._target)
         self._folder.rename(self._target)
-        files.flush([self._target.parent])
+        disk.flush([self._target.parent])
 
 
 class _MarkedFile(io.FileIO):
-    """A new file whose length and digest are known when the last byte is written."""
+    """A new file that hashes and counts what is written to it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "wb")
         self.length = 0
-        self.digest = files.Digest()
+        self.digest = disk.Digest()
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
@@ -358,23 +354,22 @@ class _MarkedFile(io.FileIO):
         return at
 
 
-# Makes the index again from the shards, when it was thrown away or cut short.
-
 _LATER = ("visible_output_tokens", "n_prompts")
-"""Which shards of older programs lack."""
+"""Columns that shards of older versions lack."""
 _FIGURES = ("context", *(name for name in FIGURES if name not in _LATER))
 
 
-def rebuilt(root: Path, write: bool) -> Manifest:
-    """An index of what is there, each table read once to see that it is sound. A session found in two shards (a run was
-    killed between writing and committing) stays in the younger: the older is written again without it, or left out
-    where nothing may be written (`write`). Files are forgotten, so the next run reads them again and replaces what it
-    finds.
+def rebuild_index(root: Path, write: bool) -> Manifest:
+    """Rebuild the index from the shards; each table is read once to see that it is intact.
+
+    A session found in two shards (a run was killed between writing and committing) stays in the younger. The older is
+    rewritten without it, or left out where nothing may be written (`write`). Files are forgotten, so that the next run
+    reads them again.
     """
     made = Manifest()
     folders = [p for p in (root / FOLDER).iterdir() if p.is_dir() and not p.name.startswith(DRAFT)]
-    made.run = max((run_of(p.name) for p in folders), default=0)
-    for folder in sorted(folders, key=lambda p: (-run_of(p.name), -p.stat().st_mtime_ns, p.name)):
+    made.run = max((run_number(p.name) for p in folders), default=0)
+    for folder in sorted(folders, key=lambda p: (-run_number(p.name), -p.stat().st_mtime_ns, p.name)):
         if (folder / RETIRED).exists():
             continue
         name, parts = folder.name, {table: _mark(folder / f"{table}.parquet") for table in tables.NAMES}
@@ -391,7 +386,7 @@ def rebuilt(root: Path, write: bool) -> Manifest:
             continue
         if twice:
             name = f"{name}-{len(twice)}"
-            parts = without(root, folder.name, name, parts, twice, set())
+            parts = copy_without(root, folder.name, name, parts, twice, set())
         made.shards[name] = ShardEntry(signals=versions, tables=parts)
         for row in rows:
             if row["session_id"] not in twice:
@@ -399,7 +394,7 @@ def rebuilt(root: Path, write: bool) -> Manifest:
                 figures |= {column: values.get(row["session_id"]) for column, values in later.items()}
                 made.sessions[row["session_id"]] = SessionEntry(
                     shard=name,
-                    family=f"session:{row['session_id']}",
+                    group=f"session:{row['session_id']}",
                     **figures,
                 )
     values = [(p, int(p.suffixes[0][1:])) for p in root.glob("signals.*.parquet") if p.suffixes[0][1:].isdigit()]
@@ -409,24 +404,24 @@ def rebuilt(root: Path, write: bool) -> Manifest:
     return made
 
 
-def run_of(name: str) -> int:
-    """The run that wrote a shard, by its name."""
+def run_number(name: str) -> int:
+    """Return the run that wrote a shard, by its name."""
     number = name.partition("-")[0]
     return int(number) if number.isdigit() and len(number) < 10 else 0
 
 
-def _mark(path: Path, file: str = "") -> Part:
+def _mark(path: Path, file: str = "") -> StoredFile:
     try:
-        return table_files.as_it_is(path, file)
+        return parquet.examine(path, file)
     except StoreError:
-        return Part(0, 0, "", 0, file)  # matches nothing: damaged, and told so
+        return StoredFile(0, 0, "", 0, file)  # matches nothing: damaged, and told so
 
 
-def _rows(root: Path, name: str, table: str, columns: list[str], parts: dict[str, Part]) -> list[dict[str, Any]]:
-    """Rows of a table, none of one that is damaged. One that lacks these columns is."""
+def _rows(root: Path, name: str, table: str, columns: list[str], parts: dict[str, StoredFile]) -> list[dict[str, Any]]:
+    """Rows of a table, none of one that is damaged or lacks these columns."""
     if parts[table].digest:
         try:
             return read_table(root, name, table, columns)
         except StoreError:
-            parts[table] = Part(0, 0, "", 0)
+            parts[table] = StoredFile(0, 0, "", 0)
     return []

@@ -1,6 +1,6 @@
-"""The columns of every table: taken from the model's structs, so that a field is declared once.
+"""Columns of every table, derived from the model's structs, so that a field is declared once.
 
-Nothing heavy is loaded: a question in SQL needs the names, and no pyarrow, with which `arrow_tables` fills them.
+Nothing heavy is loaded: SQL needs only the names. `store.parquet` fills the columns with pyarrow.
 """
 
 from __future__ import annotations
@@ -56,8 +56,7 @@ class SignalRow(Struct, gc=False, kw_only=True):
 
 
 class AttemptRow(Struct, gc=False, kw_only=True):
-    """An attempt of a trial, with the values that comparisons ask for; NULL where the value is absent (`signals` says
-    why)."""
+    """An attempt of a trial, with the values that comparisons need; NULL where absent (`signals` says why)."""
 
     trial_id: str | None
     attempt_index: int | None
@@ -68,7 +67,7 @@ class AttemptRow(Struct, gc=False, kw_only=True):
     attempt1_tool_cap: int | None
     retry_tool_cap: int | None
     effective_tool_cap: int | None
-    """Of the two caps, the one this attempt ran under."""
+    """The one of the two caps that this attempt ran under."""
     agent_type: str | None
     model_id: str | None
     dataset: str | None
@@ -90,7 +89,7 @@ class AttemptRow(Struct, gc=False, kw_only=True):
     timed_out: bool | None
     exit_status: str | None
     harness_input_tokens: int | None
-    """As the harness recorded it; the session's own figures are in `sessions`."""
+    """Recorded by the harness; the session's own figures are in `sessions`."""
     harness_output_tokens: int | None
     harness_cache_read_tokens: int | None
     harness_cost_usd: float | None
@@ -135,7 +134,7 @@ class CommitRow(Struct, gc=False, kw_only=True):
     agent_high: float | None = None
     """1 - the share that only a person can have written."""
     agent_likely: float | None = None
-    """An estimate between the two: an unknown line counts for half. NULL where every line is unknown."""
+    """Estimate between the two: an unknown line counts for half. NULL where every line is unknown."""
     mode: str | None = None
     recorded_percentage: float | None = None
     """Entire's own figure, of the one session it is about; NULL where several sessions have one."""
@@ -143,17 +142,18 @@ class CommitRow(Struct, gc=False, kw_only=True):
     """The agent's lines by the same record, blank ones too: its percentage may count files not in the commit."""
     recorded_mode: str | None = None
     flags: list[str] = []
-    """Why the recorded figure may be off: `in_turn`, `several_sessions`, `total_differs`, `metric_v2`, `no_record`,
-    `not_original`."""
+    """Reasons why the recorded figure may be off: `in_turn`, `several_sessions`, `total_differs`, `metric_v2`,
+    `no_record`, `not_original`."""
     written: int | None = None
     """Lines that agents wrote since the linked commit before, in all files of the working tree."""
     rewritten: int | None = None
-    """Of those, taken away again by the session that wrote them."""
+    """Lines of `written` that the session that wrote them removed again."""
     written_in_files: int | None = None
-    """The same in the files that the commit changed."""
+    """Lines of `written` in the files that the commit changed."""
     rewritten_in_files: int | None = None
+    """Lines of `rewritten` in these files."""
     kept: int | None = None
-    """Of those lines, the ones that the commit added."""
+    """Lines of these that the commit added."""
 
 
 class LineRow(Struct, gc=False, kw_only=True):
@@ -170,7 +170,7 @@ class LineRow(Struct, gc=False, kw_only=True):
     """The tool call that wrote it."""
     is_blank: bool
     alive: bool | None
-    """Whether `git blame` still finds it at the head; NULL when the head does not descend from the commit."""
+    """True where `git blame` still finds it at the head; NULL when the head does not descend from the commit."""
 
 
 class FindingRow(Struct, gc=False, kw_only=True):
@@ -178,7 +178,7 @@ class FindingRow(Struct, gc=False, kw_only=True):
 
     repo: str
     commit_sha: str
-    """Of a finding that is just `present`: the commit that its line is from."""
+    """The commit; for a finding that is just `present`, the commit of its line."""
     scanner: str
     scanner_version: str
     change: str
@@ -206,7 +206,7 @@ class FindingRow(Struct, gc=False, kw_only=True):
 
 
 class ScanRow(Struct, gc=False, kw_only=True):
-    """What a scanner looked at in a commit: the added lines that findings are divided by, those not blank."""
+    """Added lines (not blank) that a scanner looked at in a commit: what findings are divided by."""
 
     repo: str
     commit_sha: str
@@ -219,7 +219,7 @@ class ScanRow(Struct, gc=False, kw_only=True):
     agent_lines: int
     """Standing in a call's arguments."""
     shell_lines: int
-    """An agent's by inference: left by a command."""
+    """Lines inferred to be an agent's: left by a command."""
     human_lines: int
     unknown_lines: int
     nobody_lines: int
@@ -331,7 +331,7 @@ FINDINGS = {
     "validity": "double", "n": "int64", "p": "double", "q": "double", "at_least": "bool", "of_data": "bool",
     "cause": "string", "do": "string", "caveat": "string", "sessions": "list<string>", "again": "string",
 }  # fmt: skip
-"""What is said of the store, in order (`store.kept_findings`); `low` and `high` are the ends of the interval."""
+"""Findings of the store, in order (`store.findings_cache`); `low` and `high` are the ends of the interval."""
 
 NAMES = ("artifacts", "sessions", *TABLES, "attempts", "signals")
 COLUMNS: dict[str, dict[str, str]] = {

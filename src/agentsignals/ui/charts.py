@@ -21,7 +21,7 @@ import msgspec
 
 from agentsignals.questions.charts import Buckets, next_start
 from agentsignals.questions.question import Chart
-from agentsignals.store import files
+from agentsignals.store import disk
 from agentsignals.words.text import visible
 
 _VEGA_LITE = "6.4"
@@ -107,7 +107,7 @@ def _from_cache() -> str:
     script = _packed()
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        files.replace(kept, script.encode())
+        disk.write_atomically(kept, script.encode())
     return script
 
 

@@ -19,7 +19,7 @@ from agentsignals.questions.studies import studies as every_study
 from agentsignals.redaction import without_keys_in
 from agentsignals.sources.local import deleted_files
 from agentsignals.store import Store
-from agentsignals.store.index import local_files, only_in
+from agentsignals.store.index import local_files, sessions_only_in
 from agentsignals.store.query import rows
 from agentsignals.ui.queries import sql
 
@@ -153,7 +153,7 @@ def document(
         named=_named(store, made, sections),
         left_out=left_out,
         damage=store.warnings,
-        deleted_sessions=len(only_in(store.manifest, deleted_files(local_files(store.manifest)))),
+        deleted_sessions=len(sessions_only_in(store.manifest, deleted_files(local_files(store.manifest)))),
     )
 
 

@@ -131,15 +131,15 @@ def _state(path: str) -> _Seen | None:
 def sessions_changed(before: Manifest, after: Manifest) -> list[str]:
     """The sessions that are new, or read anew from a file that grew, in the later of two states of a store."""
     families = {
-        entry.family
+        entry.group
         for uri, entry in after.files.items()
         if (was := before.files.get(uri)) is not entry
-        and (was is None or (was.bytes, was.stamp, was.family) != (entry.bytes, entry.stamp, entry.family))
+        and (was is None or (was.bytes, was.stamp, was.group) != (entry.bytes, entry.stamp, entry.group))
     }
     return [
         session_id
         for session_id, entry in after.sessions.items()
-        if session_id not in before.sessions or entry.family in families
+        if session_id not in before.sessions or entry.group in families
     ]
 
 

@@ -19,8 +19,7 @@ from agentsignals.questions.formatting import MISSING, formatted, without_bound
 from agentsignals.questions.question import Column, Finding, Study, Table, mark_names, row_names
 from agentsignals.questions.ranking import Findings
 from agentsignals.questions.studies import studies
-from agentsignals.store import Store
-from agentsignals.store import files as files_module
+from agentsignals.store import Store, disk
 from agentsignals.ui import check_report
 from agentsignals.ui import document as phrases
 from agentsignals.ui.charts import UNDRAWN, can_draw, data, library, packing
@@ -243,7 +242,7 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
     made = document(store, studies, context, labeller, first)
     text = _text(made, form, store)
     try:
-        files_module.replace(path, text.encode())
+        disk.write_atomically(path, text.encode())
     except OSError as problem:
         raise StoreError(
             f"The report {path} can't be written: {problem.strerror}.", "Name a file in a folder you may write."

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from agentsignals.errors import ExportError, SourceError
-from agentsignals.export import cannot_write, last_look, refuse
+from agentsignals.export import cannot_write, refuse_secrets, verify_export
 from agentsignals.export.team import Cell, Spread, Team, check, encode
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, Event, Session, ToolCall, to_iso
 from agentsignals.redaction import Redactor, texts_in, with_texts
@@ -106,7 +106,7 @@ def write(
     draft = path.with_name(f".{path.name}.tmp")
     try:
         draft.write_text(document, "utf-8", "replace")
-        last_look(draft, redactor)
+        verify_export(draft, redactor)
         if pictures is not None:
             draft.write_text(pictures.put_into(document), "utf-8", "replace")
         done.bytes = draft.stat().st_size
@@ -130,7 +130,7 @@ def _masked(session: Session, redactor: Redactor) -> Session:
         return clean
 
     again: Session = with_texts(once, without_parts)
-    refuse("It", (("a text of the session", text) for text in dict.fromkeys(texts_in(again))), guard)
+    refuse_secrets("It", (("a text of the session", text) for text in dict.fromkeys(texts_in(again))), guard)
     return again
 
 

@@ -9,9 +9,7 @@ from pathlib import Path
 from threading import Lock, RLock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentsignals.store import Store
-from agentsignals.store import index as manifest
-from agentsignals.store import index as parts
+from agentsignals.store import Store, index, sidecars
 from agentsignals.store.query import Connection, ask, connect
 
 if TYPE_CHECKING:
@@ -37,8 +35,8 @@ class Reading:
         self.state = state
         self.annotations = annotations
         """Where labels may be written; None where nothing may."""
-        self.contexts = manifest.contexts(store.manifest)
-        self.main_context = manifest.main_context(store.manifest)
+        self.contexts = index.contexts(store.manifest)
+        self.main_context = index.main_context(store.manifest)
         self._lock = RLock()
         self._connections: dict[str, Connection] = {}
         self._shards: dict[str, Connection] = {}
@@ -169,7 +167,7 @@ class Readings:
         only reading it shows to be damaged; or itself, where neither is.
         """
         with self._lock:
-            if self.current() is failed and failed.store.look(thorough=True):
+            if self.current() is failed and failed.store.check_files(thorough=True):
                 self._reading = Reading(failed.store, failed.state, self.annotations)
             return self._reading
 
@@ -178,7 +176,7 @@ class Readings:
             self._reading.close()
 
     def _now(self) -> Stamp:
-        return tuple(_stamp(self.folder / name) for name in (manifest.NAME, parts.NAME_PARTS))
+        return tuple(_stamp(self.folder / name) for name in (index.INDEX_FILE, sidecars.LIST_FILE))
 
 
 def _name(stamp: Stamp) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from agentsignals.model import ABANDONED, MAIN, REPLAYED, decoded
+from agentsignals.model import ABANDONED, MAIN, REPLAYED, decode_roles
 from agentsignals.ui.markup import Change, changes, coloured, file_text, rendered, texts_of
 from agentsignals.ui.queries import sql
 from agentsignals.ui.snapshot import Reading
@@ -392,7 +392,7 @@ def _whole(call: dict[str, Any], line: str) -> Markup | str:
 
 def _plan(call: dict[str, Any]) -> str:
     """The plan that a call writes, or its things to do with their state, as Markdown; empty where it writes none."""
-    roles = decoded(call["argument_roles"])
+    roles = decode_roles(call["argument_roles"])
     try:
         passed = msgspec.json.decode(call["arguments"]) if roles.plan or roles.steps else None
     except (msgspec.DecodeError, RecursionError):

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 
 from agentsignals.changes.patches import ladder
 from agentsignals.changes.regions import WHOLE_TREE
-from agentsignals.model import RAN, Attempt, ToolCall, paths_of
+from agentsignals.model import RAN, Attempt, ToolCall, patched_paths
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.shell import parse
 from agentsignals.shell.arguments import names, operands
@@ -714,7 +714,7 @@ def _handed_in(file: File, attempt: Attempt) -> bool:
     if file.path == WHOLE_TREE:
         return True
     if attempt.patch:
-        return any(same_file(file.path, path) for path in paths_of(attempt.patch))
+        return any(same_file(file.path, path) for path in patched_paths(attempt.patch))
     return not is_scratch(file.path)
 
 

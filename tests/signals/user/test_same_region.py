@@ -9,7 +9,7 @@ import pytest
 
 from agentsignals.changes.hunks import changed_lines, lines_by_file
 from agentsignals.formats.profile import EDIT_ROLES
-from agentsignals.model import Absent, encoded
+from agentsignals.model import Absent, encode_roles
 from agentsignals.signals.catalog import by_path, explain, measure, values
 from agentsignals.views.history import MOST_PRINTS, MOST_SHARERS, History, SessionSummary, histories, prints
 from agentsignals.views.session import SessionView
@@ -87,7 +87,7 @@ def test_a_file_written_whole_is_known_again_by_each_of_its_lines() -> None:
     assert prior(session(edit("value_31 = 31", "value_31 = 7")), session(call("Write", path="a.py", content=text))) == 1
 
 
-ROLES = encoded(EDIT_ROLES)
+ROLES = encode_roles(EDIT_ROLES)
 PATCH = f"""*** Begin Patch
 *** Update File: a.py
 @@ def f

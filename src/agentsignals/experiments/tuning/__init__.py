@@ -39,7 +39,7 @@ from agentsignals.experiments.tuning.samplers import Drop, Effects, Race, droppe
 from agentsignals.questions.compare.candidate import Estimate, estimate
 from agentsignals.stats.paired import Arm, Paired, paired, smallest_shown
 from agentsignals.store import Store
-from agentsignals.store.files import locked
+from agentsignals.store.disk import locked
 
 SILENT = 3
 """A candidate is dropped after so many runs if none left an outcome."""
@@ -112,7 +112,7 @@ class Search:
         """Read the folders of runs into the store. Unchanged ones are skipped."""
         from agentsignals.ingest import pipeline  # noqa: PLC0415  (asking needs none of it)
 
-        pipeline.ingested([str(self.place(run)) for run in runs], self.store, jobs=1)
+        pipeline.ingest_into([str(self.place(run)) for run in runs], self.store, jobs=1)
         self._forget()
 
     def interrupted(self, run: Run, wall_time_s: float = 0.0) -> None:

@@ -344,7 +344,7 @@ class Conversation:
     def take(self, step: Step, thread: str = MAIN) -> None:
         at = logged_iso(words(step.timestamp))
         text = content(step.message)
-        facts = round_trip.read(step.extra.agentsignals, OfEvent) if step.extra is not None else None
+        facts = round_trip.read_carried(step.extra.agentsignals, OfEvent) if step.extra is not None else None
         handed_on, self._compacted = self._compacted, False
         if facts is not None and step.source == "system":
             self.builder.event(facts.kind, None if facts.wordless else text, at, None, thread)
@@ -364,7 +364,7 @@ class Conversation:
         if thread == MAIN and not self.goes_on:
             turn = self.builder.turn("prompt" if has_words(step.message) else "attachment", text, at)
             if step.extra is not None:
-                round_trip.restore(turn, round_trip.read(step.extra.agentsignals, OfTurn))
+                round_trip.restore(turn, round_trip.read_carried(step.extra.agentsignals, OfTurn))
         else:
             self._meta(text, at, thread)
 
@@ -438,7 +438,7 @@ class Conversation:
             row.cost_usd = amount(metrics.cost_usd)
             row.cost_source = "recorded" if row.cost_usd is not None else None
         if step.extra is not None:
-            round_trip.restore(row, round_trip.read(step.extra.agentsignals, OfStep))
+            round_trip.restore(row, round_trip.read_carried(step.extra.agentsignals, OfStep))
         return row
 
     def _is_repeated(self, request: _Request, thread: str) -> bool:
@@ -455,7 +455,7 @@ class Conversation:
         if logged is not None:
             self._ids[thread, logged] = call_id
         self._asked[call_id] = (name, arguments)
-        self._facts[call_id] = round_trip.read(carried_in(request.extra), OfCall)
+        self._facts[call_id] = round_trip.read_carried(carried_in(request.extra), OfCall)
         call = self._calls[call_id] = self.builder.call(call_id, name, arguments, tool(name), at, row, thread)
         return call
 
@@ -628,7 +628,7 @@ class _Run:
         self.builder.session.repo = head.source.repo_hint
         self.model = words(self.agent.model_name) if self.agent is not None else None
         self.carried = carried_in(head.trajectory.extra)
-        self.facts = round_trip.read(self.carried, OfSession)
+        self.facts = round_trip.read_carried(self.carried, OfSession)
         if self.facts is not None:
             self.builder.where(self.facts.cwd, self.facts.branch)
         self._names: Counter[str] = Counter()
@@ -647,7 +647,7 @@ class _Run:
             name = next(iter(embedded))
             self._thread(talk, embedded.pop(name), name, embedded, read_so_far)
         session = self.builder.finish()
-        round_trip.put_back(session, self.carried)
+        round_trip.restore_places(session, self.carried)
         round_trip.restore(session, self.facts)
         return session
 

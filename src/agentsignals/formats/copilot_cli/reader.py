@@ -30,7 +30,7 @@ from agentsignals.model import (
     Step,
     ToolCall,
     TurnKind,
-    encoded,
+    encode_roles,
     logged_iso,
 )
 
@@ -107,7 +107,7 @@ class Calls:
         arguments = unquoted(bytes(request.arguments)) or b"{}"
         path = None
         if name == "apply_patch":  # the patch is the whole arguments, or one of them
-            texts = edit_texts(arguments.decode("utf-8", "replace"), encoded(EDIT_ROLES))
+            texts = edit_texts(arguments.decode("utf-8", "replace"), encode_roles(EDIT_ROLES))
             path = first_file(texts[0].new) if texts and texts[0].kind == "patch" else None
         tool = MCP if request.mcpServerName else self._builder.profile.tool(name)
         self._by_id[call_id] = self._builder.call(call_id, name, arguments, tool, at, step, thread, path=path)

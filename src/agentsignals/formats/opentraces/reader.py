@@ -182,7 +182,7 @@ class Reader(Conversation):
         self.builder.line = number
         self.record = record
         self.carries = bool(record.metadata.agentsignals)
-        self.facts = round_trip.read(record.metadata.agentsignals, OfRecord) or OfRecord()
+        self.facts = round_trip.read_carried(record.metadata.agentsignals, OfRecord) or OfRecord()
 
     def build(self) -> Session:
         record, ended = self.record, self.session.ended_at
@@ -192,19 +192,19 @@ class Reader(Conversation):
         session = self.builder.finish()
         if ended is not None:
             session.ended_at = max(ended, session.ended_at or ended)
-        round_trip.put_back(session, self.facts.session)
-        round_trip.restore(session, round_trip.read(self.facts.session, OfSession))
+        round_trip.restore_places(session, self.facts.session)
+        round_trip.restore(session, round_trip.read_carried(self.facts.session, OfSession))
         return session
 
     def take(self, n: int, step: Step) -> None:
         at = logged_iso(step.timestamp)
         self.thread = (step.agent_role or "subagent") if step.call_type == "subagent" else MAIN
-        facts = round_trip.read(self.facts.events.get(str(n), Raw()), OfEvent)
+        facts = round_trip.read_carried(self.facts.events.get(str(n), Raw()), OfEvent)
         if facts is not None and step.role == "system":
             self.event(facts.kind, None if facts.wordless else step.content, at)
         elif step.role == "user" and self.thread == MAIN and step.content is not None:
             turn = self.builder.turn("prompt", step.content, at)
-            round_trip.restore(turn, round_trip.read(self.facts.turns.get(str(n), Raw()), OfTurn))
+            round_trip.restore(turn, round_trip.read_carried(self.facts.turns.get(str(n), Raw()), OfTurn))
         elif step.role == "user" and step.content:
             self.event("meta", step.content, at)
         elif step.role == "agent":
@@ -219,7 +219,7 @@ class Reader(Conversation):
         if facts is not None or not self.carries:  # else words that no recorded call of the model said
             row = self.builder.step(None, step.model, at, self.thread)
         if row is not None and facts is not None:
-            round_trip.restore(row, round_trip.read(facts, OfStep))
+            round_trip.restore(row, round_trip.read_carried(facts, OfStep))
         elif row is not None and usage is not None and any(structs.astuple(usage)):
             charge(row, tokens_of(usage, "apart"))
         if step.reasoning_content:
@@ -233,7 +233,7 @@ class Reader(Conversation):
             call_id, name = call.tool_call_id, call.tool_name
             arguments = bytes(call.input).decode("utf-8", "replace") or "{}"
             self.builder.call(call_id, name, arguments, tool(name), at, row, self.thread)
-            facts_of[call_id] = round_trip.read(self.facts.calls.get(f"{n}:{call_id}", Raw()), OfCall)
+            facts_of[call_id] = round_trip.read_carried(self.facts.calls.get(f"{n}:{call_id}", Raw()), OfCall)
             ms = bounds.count(call.duration_ms)
             ended[call_id] = at + ms * 1000 if at is not None and ms is not None else None
         calls = self.session.tool_calls[first_call:]

@@ -153,7 +153,7 @@ class Reader(Conversation):
         self.builder.where(header.cwd)
         self.file, self.messages = file, [message for _, message in file.messages]
         self.used: dict[int, Used] = {}
-        self.facts = round_trip.read(header.agentsignals, OfSession)
+        self.facts = round_trip.read_carried(header.agentsignals, OfSession)
         self.facts_of: dict[str, OfCall | None] = {}
         """Carried facts of calls, by call id."""
         self.ended: dict[str, CallStatus] = {}
@@ -173,7 +173,7 @@ class Reader(Conversation):
             round_trip.restore(call, self.facts_of.get(call.call_id))
         session = self.builder.finish()
         for last in self.messages[-1:]:
-            round_trip.put_back(session, last.agentsignals)
+            round_trip.restore_places(session, last.agentsignals)
         round_trip.restore(session, self.facts)
         return session
 
@@ -227,7 +227,7 @@ class Reader(Conversation):
         at, text = logged_ms(message.timestamp), message.text
         if message.role == "user" and self.thread == MAIN:
             turn = self.builder.turn("prompt", text, at)
-            round_trip.restore(turn, round_trip.read(message.agentsignals, OfTurn))
+            round_trip.restore(turn, round_trip.read_carried(message.agentsignals, OfTurn))
         elif message.role == "assistant":
             self.answer(n, message, at)
         elif message.role == "tool":
@@ -237,7 +237,7 @@ class Reader(Conversation):
             call = self.builder.result(call_id, text, status, at, self.thread)
             if call is not None and status != "error" and call.class_ == "edit":
                 record_arguments(self.builder, call)
-        elif (facts := round_trip.read(message.agentsignals, OfEvent)) is not None:
+        elif (facts := round_trip.read_carried(message.agentsignals, OfEvent)) is not None:
             self.event(facts.kind, None if facts.wordless else text, at)
         elif text:
             self.event("meta", text, at)
@@ -245,7 +245,7 @@ class Reader(Conversation):
             self.builder.unread((part.type or "" for part in message.content), PARTS, at, self.thread)
 
     def answer(self, n: int, message: Message, at: int | None) -> None:
-        facts = round_trip.read(message.agentsignals, OfStep)
+        facts = round_trip.read_carried(message.agentsignals, OfStep)
         step = None
         if facts is not None or self.facts is None:  # else words that no recorded call of the model said
             step = self.builder.step(message.id, message.model, at, self.thread)
@@ -266,5 +266,5 @@ class Reader(Conversation):
             if arguments is None:
                 arguments = bytes(raw).decode("utf-8", "replace")
             call_id = call.id or f"{n}#{order}"
-            self.facts_of[call_id] = round_trip.read(call.agentsignals, OfCall)
+            self.facts_of[call_id] = round_trip.read_carried(call.agentsignals, OfCall)
             self.builder.call(call_id, name, arguments, tool(name), at, step, self.thread)

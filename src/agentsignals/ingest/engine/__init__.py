@@ -1,7 +1,7 @@
-"""Runs one function over many shards. Knows nothing of traces.
+"""Engines: how one function is run over many shards. They know nothing of traces.
 
-The function is named by import path, takes one small picklable task, does its own input and output, and returns a
-small result; running it twice for the same task is harmless.
+The function is named by import path, takes one small picklable task, does its own input and output, and returns a small
+result. Running it twice for the same task is harmless.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ R = TypeVar("R")
 
 
 class Engine(Protocol):
-    """Gives the results of `function(task)` in order of completion.
+    """Yields the results of `function(task)` in order of completion.
 
-    `workers`: processes; 0 does all in this one, which a death ends. `smaller` is asked about a task that ended its
-    worker: what to do in its place, nothing when it can't be less.
+    `workers`: number of processes; 0 runs all tasks in this one, which a death ends. `smaller` gives the tasks that
+    replace one which killed its worker; none when it can't be made smaller.
     """
 
     def map(
@@ -29,11 +29,11 @@ class Engine(Protocol):
 
 
 ENGINES = Registry[Callable[[], Engine]]("engine", __name__, "ENGINE", callable)
-"""A module declares its class as `ENGINE`."""
+"""Engines by name. A module declares its class as `ENGINE`."""
 
 
-def parts_of(task: T, smaller: Callable[[T], Sequence[T]]) -> Sequence[T]:
-    """What an engine does in the place of a task that ended its worker. WorkerError when it can't be less."""
+def smaller_tasks(task: T, smaller: Callable[[T], Sequence[T]]) -> Sequence[T]:
+    """Return the tasks that replace one which killed its worker. WorkerError when it can't be made smaller."""
     parts = smaller(task)
     if not parts:
         raise WorkerError(

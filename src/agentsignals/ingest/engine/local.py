@@ -1,4 +1,4 @@
-"""Processes on this machine; no worker means this very process."""
+"""Processes on this machine; without workers, this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agentsignals.errors import WorkerError
-from agentsignals.ingest.engine import parts_of
+from agentsignals.ingest.engine import smaller_tasks
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -23,8 +23,8 @@ R = TypeVar("R")
 
 
 class Local:
-    """Processes, each with one task at a time. One that dies (killed, out of memory) costs nothing but its task, which
-    is done in smaller parts."""
+    """Processes with one task at a time. One that dies (killed, out of memory) costs nothing but its task, which is
+    done in smaller parts."""
 
     def map(
         self, function: Callable[[T], R], tasks: Sequence[T], workers: int, smaller: Callable[[T], Sequence[T]]
@@ -50,7 +50,7 @@ class Local:
                     except (EOFError, OSError):
                         worker.end()
                         del team[ready]
-                        waiting.extendleft(reversed(parts_of(worker.task, smaller)))
+                        waiting.extendleft(reversed(smaller_tasks(worker.task, smaller)))
                         continue
                     if not is_done:
                         raise answer
@@ -66,13 +66,13 @@ class Local:
 
 
 class Worker(Generic[T, R]):
-    """A process, and what it is working at."""
+    """A process and its current task."""
 
     def __init__(self, function: Callable[[T], R], task: T) -> None:
         import multiprocessing  # noqa: PLC0415
 
         self.task = task
-        self._is_copy = has_one_thread()
+        self._is_copy = can_fork()
         context: Any = multiprocessing.get_context("fork" if self._is_copy else "spawn")
         self.ours, self._theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(self._theirs, function, os.getpid()), daemon=True)
@@ -84,7 +84,7 @@ class Worker(Generic[T, R]):
         self.begin(self.task)
 
     def begin(self, task: T) -> None:
-        """Hands over a task. The worker is waiting for it, so this does not wait for the worker."""
+        """Hand over a task. The worker waits for it, so this does not block."""
         self.task = task
         try:
             self.ours.send(task)
@@ -92,16 +92,16 @@ class Worker(Generic[T, R]):
             return  # it died meanwhile, which its end of the pipe says
 
     def end(self) -> None:
-        """Ends the process: it is idle, dead, or working for nobody."""
+        """Kill the process: it is idle, dead, or working for nobody."""
         if self._process.pid is not None:
             self._process.kill()
             self._process.join()
         self.ours.close()
 
 
-def has_one_thread() -> bool:
-    """Whether this process may be copied as it is, with all it has loaded: a copy would lack its other threads and keep
-    what they had locked. Only Linux tells, of threads that libraries began, too."""
+def can_fork() -> bool:
+    """Return True when this process may be forked: with one thread only, because a copy lacks the others but keeps
+    their locks. Only Linux lists threads that libraries began."""
     try:
         return sys.platform == "linux" and len([*Path("/proc/self/task").iterdir()]) == 1
     except OSError:
@@ -110,9 +110,9 @@ def has_one_thread() -> bool:
 
 @contextmanager
 def _deaf(is_copy: bool) -> Iterator[None]:
-    """A process that is begun meanwhile does not hear Ctrl-C from its first moment on, while it loads what it needs:
-    the terminal sends it to all, and the parent decides. A parent hears it, and requests to end, afterwards: in the
-    midst of copying itself it would lose them."""
+    """Block Ctrl-C in a process from its first moment on, while it loads what it needs: the terminal sends it to all,
+    and the parent decides. The parent receives it, and requests to end, afterwards: a signal during the fork would be
+    lost."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -131,7 +131,7 @@ _ENDINGS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasa
 
 
 def _serve(tasks: Connection, function: Callable[[Any], Any], parent: int) -> None:
-    """What a worker does: one task after the other, until nobody asks any more."""
+    """Run tasks in a worker until the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # as `_deaf`, for what this process begins
     for number in _ENDINGS:
         if callable(signal.getsignal(number)):  # what a copy took over: the parent puts in order what this one made
@@ -157,7 +157,7 @@ def _serve(tasks: Connection, function: Callable[[Any], Any], parent: int) -> No
 
 
 def _end_with(parent: int) -> None:
-    """Ends this process when its parent ends, however it does: no handler runs in a parent that is killed."""
+    """End this process when its parent ends, even when that is killed and runs no handler."""
     import multiprocessing  # noqa: PLC0415
     import threading  # noqa: PLC0415
     from multiprocessing.connection import wait  # noqa: PLC0415
@@ -180,13 +180,10 @@ _PR_SET_PDEATHSIG, _SIGKILL = 1, 9
 ENGINE = Local
 
 
-# A function in a copy of this process: beside what is done here meanwhile, or to be rid of the memory it leaves.
-
-
-def beside(function: Callable[[], R]) -> Callable[[], R]:
-    """Begins a function in a copy; what comes back waits for its answer, or raises what it raised. Where there can be
-    no copy, or it dies, the function is called here, when its answer is wanted."""
-    if not has_one_thread():
+def in_background(function: Callable[[], R]) -> Callable[[], R]:
+    """Start a function in a forked process and return a callable for its result, which raises what the function raised.
+    Where a fork is impossible, or the copy dies, the function runs here when its result is requested."""
+    if not can_fork():
         return function
     copy = Worker[None, R](lambda _: function(), None)
     copy.start()

@@ -1,6 +1,5 @@
-"""Ray Core tasks on a cluster (https://docs.ray.io/en/latest/ray-core/tasks.html): one that runs is joined and left
-running, else one of this machine alone is begun and ended. All machines see the store and the traces by the same paths.
-"""
+"""Ray Core tasks on a cluster (https://docs.ray.io/en/latest/ray-core/tasks.html). A running cluster is joined and left
+running; else one is started on this machine and ended. All machines see the store and the traces by the same paths."""
 
 from __future__ import annotations
 
@@ -11,18 +10,18 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from agentsignals.errors import UsageError, WorkerError
-from agentsignals.ingest.engine import parts_of
+from agentsignals.ingest.engine import smaller_tasks
 
 T = TypeVar("T")
 R = TypeVar("R")
 _RESULTS_BYTES = 128 * 1024 * 1024
-"""Of memory shared on this machine, where Ray itself would take 30 % of all: results are small, and fetched at once."""
+"""Shared memory on this machine, where Ray itself would take 30 % of all: results are small and fetched at once."""
 _END_S = 30.0
 
 
 class Ray:
-    """Tasks of Ray, `workers` of them at a time. It is never Ray that does one again: a death is answered as the other
-    engines answer it, so that a task that ends every worker ends as well."""
+    """Ray tasks, `workers` of them at a time. Ray never repeats a task: a death is handled as by other engines, so that
+    a task that kills every worker ends."""
 
     def map(
         self, function: Callable[[T], R], tasks: Sequence[T], workers: int, smaller: Callable[[T], Sequence[T]]
@@ -51,7 +50,7 @@ class Ray:
                     try:
                         is_done, answer = ray.get(ready)
                     except deaths:
-                        waiting.extendleft(reversed(parts_of(task, smaller)))
+                        waiting.extendleft(reversed(smaller_tasks(task, smaller)))
                         continue
                     except ray.exceptions.RayError as problem:
                         cause = getattr(problem, "cause", problem)
@@ -69,7 +68,7 @@ class Ray:
 
 
 def _answer(function: Callable[[Any], Any], task: Any) -> tuple[bool, Any]:
-    """What a worker does. An error comes back as an answer: Ray would raise it as a class of its own making."""
+    """Run in a worker. An error is returned as an answer, because Ray would raise it as a class of its own."""
     try:
         return True, function(task)
     except Exception as problem:  # noqa: BLE001  (raised again by who asked)
@@ -78,8 +77,8 @@ def _answer(function: Callable[[Any], Any], task: Any) -> tuple[bool, Any]:
 
 @contextmanager
 def _joined(workers: int) -> Iterator[Any]:
-    """Ray, connected: as this process is already, to the cluster that `RAY_ADDRESS` names or that runs on this machine,
-    or to one begun for now."""
+    """Yield Ray, connected: as this process already is, to the cluster of `RAY_ADDRESS` or of this machine, or to one
+    started now."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # what a cluster begun here would tell its makers
     try:
         import ray  # noqa: PLC0415  (an extra, and heavy)

@@ -25,10 +25,17 @@ from agentsignals.questions.question import SIGNAL_PATH, Inputs, Question, Row, 
 from agentsignals.questions.ranking import Answer, Bounds, Findings, candidate_answers, decode_findings, ranked_answers
 from agentsignals.questions.sql import BOUND, LIES, NAMED, PLACED, place_by_session, with_place
 from agentsignals.redaction import without_keys_in
-from agentsignals.store import Store
-from agentsignals.store import findings_cache as kept_findings
+from agentsignals.store import Store, findings_cache
 from agentsignals.store.index import SCHEMA_VERSION, contexts, main_context
-from agentsignals.store.query import Connection, answered, execute_ours, hold_asked, names_of, of_signals, slices
+from agentsignals.store.query import (
+    Connection,
+    column_names,
+    execute_ours,
+    materialize,
+    signal_rows_query,
+    split_by_rows,
+    with_connection,
+)
 
 if TYPE_CHECKING:
     import duckdb
@@ -146,9 +153,9 @@ class Reader:
 
         def take(connection: Connection) -> list[Row]:
             asked = self._execute(sql, connection, dict(values))
-            return _Answer(names_of(asked), asked.fetchall()).rows
+            return _Answer(column_names(asked), asked.fetchall()).rows
 
-        return answered(self._store, take, context or None, self._connections, self._threads)
+        return with_connection(self._store, take, context or None, self._connections, self._threads)
 
     def _placed(self, context: str) -> dict[str, str]:
         if context not in self._places:
@@ -173,7 +180,9 @@ class Reader:
                 made.repeats.sort(key=_SESSION)
                 return made
 
-            self._bills[context] = answered(self._store, charged, context or None, self._connections, self._threads)
+            self._bills[context] = with_connection(
+                self._store, charged, context or None, self._connections, self._threads
+            )
         return self._bills[context]
 
     def _of(self, study: Question) -> str:
@@ -190,9 +199,9 @@ class Reader:
             def take(connection: Connection) -> _Answer:
                 asked = self._execute(sql, connection)
                 is_kept = self._awaited[sql, context] > 1
-                return _Answer(names_of(asked), list(_shared(asked, self._ids)) if is_kept else asked.fetchall())
+                return _Answer(column_names(asked), list(_shared(asked, self._ids)) if is_kept else asked.fetchall())
 
-            answer = answered(self._store, take, context or None, self._connections, self._threads)
+            answer = with_connection(self._store, take, context or None, self._connections, self._threads)
         self._awaited[sql, context] -= 1
         if self._awaited[sql, context] > 0:
             self._kept[sql, context] = answer
@@ -204,17 +213,17 @@ class Reader:
             values: list[tuple[Any, ...]] = []
             for part in self._slices_of(connection):
                 asked = self._execute(sql, part)
-                names = names_of(asked)
+                names = column_names(asked)
                 values += _shared(asked, self._ids)
             values.sort(key=itemgetter(0, 1))
             return Rows(names, values)
 
-        return answered(self._store, take, context or None, self._connections, self._threads)
+        return with_connection(self._store, take, context or None, self._connections, self._threads)
 
     def _slices_of(self, connection: Connection) -> list[Connection]:
         """Made once for all questions: each would look into the files of its tables again."""
         if connection not in self._slices:
-            self._slices[connection] = slices(connection, "tool_calls", _MOST_IN_A_SLICE)
+            self._slices[connection] = split_by_rows(connection, "tool_calls", _MOST_IN_A_SLICE)
         return self._slices[connection]
 
     def _each(self, sql: str, connection: Connection) -> Iterator[tuple[Any, ...]]:
@@ -233,9 +242,9 @@ class Reader:
             connection.show("sessions", with_place("memory.main.sessions", "lies"))
             if NAMED in sql:
                 connection.seeing({"signals"})
-                connection.show(NAMED, of_signals(self._named))
+                connection.show(NAMED, signal_rows_query(self._named))
         else:
-            hold_asked(connection, self._queries, with_place(), NAMED, self._named)
+            materialize(connection, self._queries, with_place(), NAMED, self._named)
         return execute_ours(connection, sql, values)
 
 
@@ -299,19 +308,19 @@ def findings(
     bounds = bounds or Bounds()
     context = context or main_context(store.manifest)
     is_usual = bounds == Bounds()
-    if is_usual and (kept := decode_findings(kept_findings.read(store, context))) is not None:
+    if is_usual and (kept := decode_findings(findings_cache.read(store, context))) is not None:
         return kept
     candidates, frame = _candidates(store, context, questions(), reader, beside)
     made: Findings = without_keys_in(replace(frame, answers=ranked_answers(candidates, bounds), bounds=bounds))
     if is_usual:
-        kept_findings.keep(store, context, msgspec.json.encode(made))
+        findings_cache.write(store, context, msgspec.json.encode(made))
     return made
 
 
 def asking(store: Store, context: str | None = None) -> list[Question]:
     """What `findings` would ask the store now; nothing where its answer was kept."""
     context = context or main_context(store.manifest)
-    return [] if kept_findings.read(store, context) is not None else [_BILL, *questions().values()]
+    return [] if findings_cache.read(store, context) is not None else [_BILL, *questions().values()]
 
 
 def every_context(store: Store) -> list[Findings]:

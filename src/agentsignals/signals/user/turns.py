@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agentsignals.model import Absent, Event, Step, ToolCall, decoded, to_iso
+from agentsignals.model import Absent, Event, Step, ToolCall, decode_roles, to_iso
 from agentsignals.signals import Measured, Row, ratio, signals_with
 from agentsignals.views.history import History
 from agentsignals.views.session import FAILURES_UNKNOWN, OF_AGENT, Evidence, SessionView
@@ -366,7 +366,7 @@ def agent_hedging_curve(view: SessionView, why: Evidence) -> Measured | Absent:
 
 
 def _questions_of(call: ToolCall) -> list[str]:
-    roles = decoded(call.argument_roles)
+    roles = decode_roles(call.argument_roles)
     try:
         arguments = msgspec.json.decode(call.arguments, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError):

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from agentsignals.ingest.plan import drift, versions
+from agentsignals.ingest.plan import unknown_fields_by_version, versions_by_format
 from agentsignals.questions import findings
 from agentsignals.questions.ranking import Findings, too_few_sessions
 from agentsignals.redaction import without_keys_in
@@ -147,8 +147,8 @@ def files_page(reading: Reading, query: Query) -> Page:
         "part": part,
         "query": query,
         "no_traces": _no_traces(reading),
-        "unknown_fields": drift(reading.store.manifest.files.values()),
-        "versions": versions(reading.store.manifest.files.values()),
+        "unknown_fields": unknown_fields_by_version(reading.store.manifest.files.values()),
+        "versions": versions_by_format(reading.store.manifest.files.values()),
     }
     return Page("artifacts.html.j2", "Files", filled)
 

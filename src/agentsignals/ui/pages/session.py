@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.model import MAIN
-from agentsignals.model.prices import in_digits, summed
+from agentsignals.model.prices import exact_digits, total_line
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
 from agentsignals.stats.validation import Figure, figures
@@ -165,7 +165,7 @@ def _whole(reading: Reading, session_id: str) -> str:
     """The id of a session. UnknownSession when there is none; StoreError when it can't be read."""
     store = reading.store
     full = store.resolve(session_id)
-    if store.manifest.sessions[full].shard not in store.whole():
+    if store.manifest.sessions[full].shard not in store.readable_shards():
         store.session(full)  # says what is wrong with it
     return full
 
@@ -209,9 +209,9 @@ class Line(Struct, kw_only=True):
 
 def explanation_page(reading: Reading, query: Query, session_id: str, path: str) -> Page:
     """Why a session has this value of a signal, or this total of tokens or money, or none."""
-    from agentsignals.ingest.measure import explained  # noqa: PLC0415  (0.2 s, which no other page needs)
+    from agentsignals.ingest.measure import explain_session  # noqa: PLC0415  (0.2 s, which no other page needs)
 
-    explanation = explained(reading.store, reading.session(session_id), path)
+    explanation = explain_session(reading.store, reading.session(session_id), path)
     about = reading.rows(sql("explanation.title"), {"session": explanation.session})[0]
     lines = _lines(reading, explanation)
     roles = [role for role in ROLES if any(line.item.role == role for line in lines)]
@@ -220,8 +220,8 @@ def explanation_page(reading: Reading, query: Query, session_id: str, path: str)
         "about": about,
         "roles": [(role, ROLES[role], [line for line in lines if line.item.role == role]) for role in roles],
         "shown": Counter(line.item.role for line in lines),
-        "sum": summed(explanation.bill),
-        "in_digits": in_digits,
+        "sum": total_line(explanation.bill),
+        "in_digits": exact_digits,
         "place": _place(reading, about["context"], explanation),
         "same": _same(reading, about["context"], explanation),
         "truths": _truths(explanation),

@@ -9,8 +9,7 @@ from typing import Any, get_args
 from agentsignals.errors import AgentSignalsError, StoreError
 from agentsignals.questions.alignment import BECAUSE, FACTS, OF_TASK, OF_TRIAL, AlignedRow, align, reference_of
 from agentsignals.signals.catalog import catalogue
-from agentsignals.store import Store
-from agentsignals.store import fulltext as index
+from agentsignals.store import Store, fulltext
 from agentsignals.store.fulltext import KINDS, Hit, Order, Results, search
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Page, Query, Route, part_of
@@ -82,7 +81,7 @@ class Making(Thread):
 
     def run(self) -> None:
         try:
-            self.note = index.make(self._store, self._went_on)
+            self.note = fulltext.build(self._store, self._went_on)
         except AgentSignalsError as problem:
             self.problem = problem
 

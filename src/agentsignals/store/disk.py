@@ -1,4 +1,4 @@
-"""Files that are on disk before they have their name, and the marks by which the store knows them again."""
+"""Files that are written whole or not at all, checks whether they still are as written, and the writer's lock."""
 
 from __future__ import annotations
 
@@ -17,32 +17,31 @@ from msgspec import Struct
 from agentsignals.errors import StoreError
 
 KEEP_S = 3600
-"""How long what was replaced stays on disk. Whoever opened the store before goes on reading the state he saw: a report
-over a large store takes minutes, a notebook's connection lives longer; an hour's superseded shards are what it costs.
-"""
-_AT_ONCE = 10
-"""Flushes asked for together: the disk answers ten at once in the time of one (2.9 ms against 26.9 on ext4)."""
+"""Seconds that replaced files stay on disk, so that a reader who opened the store before can go on reading. A report
+over a large store takes minutes, a notebook's connection lives longer."""
+_FLUSH_THREADS = 10
+"""Flushes requested together: the disk answers ten at once in the time of one (2.9 ms against 26.9 on ext4)."""
 
 
-class Part(Struct, array_like=True):
-    """A file of the store as it was written."""
+class StoredFile(Struct, array_like=True):
+    """Size, rows, digest and modification time of a file of the store, as it was written."""
 
     bytes: int
     rows: int
     digest: str
     """BLAKE2b of its bytes; empty where nobody knows what it should be."""
     stamp: int
-    """When it was written, in ns since 1970 UTC: while that stands, its bytes are not read to be compared."""
+    """Modification time in ns since 1970 UTC. While it is unchanged, the bytes are not read for comparison."""
     file: str = ""
-    """Its path in the store, where that doesn't follow from what it is."""
+    """Path in the store, where it does not follow from the table and shard."""
 
 
 Digest = partial(hashlib.blake2b, digest_size=16)
-"""What names the content of a file."""
+"""Hash of a file's content."""
 
 
 def digest(data: bytes | memoryview) -> str:
-    """Names the content of a file."""
+    """Return the hash of a file's content."""
     return Digest(data).hexdigest()
 
 
@@ -51,9 +50,9 @@ def _digest_of(path: str) -> str:
         return hashlib.file_digest(file, Digest).hexdigest()
 
 
-def replace(target: Path, data: bytes | memoryview) -> None:
-    """Writes a file that is there whole or not at all, whatever happens to the program or the machine. OSError when it
-    can't be written."""
+def write_atomically(target: Path, data: bytes | memoryview) -> None:
+    """Write a file so that it is there whole or not at all, whatever happens to the program or the machine. OSError
+    when it can't be written."""
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with draft.open("wb") as file:
@@ -68,14 +67,14 @@ def replace(target: Path, data: bytes | memoryview) -> None:
 
 
 def flush(paths: Iterable[Path]) -> None:
-    """Has the disk take in these files and folders; a folder's entries are flushed apart from what they name."""
+    """Flush files and folders to the disk. A folder's entries are flushed separately from the files they name."""
     wanted = list(paths)
     if len(wanted) == 1:
         _flush(wanted[0])
         return
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (only who writes pays for it)
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_FLUSH_THREADS) as pool:
         list(pool.map(_flush, wanted))
 
 
@@ -89,10 +88,9 @@ def _flush(path: Path) -> None:
         os.close(handle)
 
 
-def what_is_wrong(path: str, part: Part, thorough: bool = False) -> str:
-    """What happened to a file since it was written; empty when nothing did. `thorough`: its bytes are read and compared
-    also where length and time are the same.
-    """
+def what_is_wrong(path: str, part: StoredFile, thorough: bool = False) -> str:
+    """Say what happened to a file since it was written; empty when it is unchanged. `thorough` compares the bytes even
+    where length and time are the same."""
     try:
         status = os.stat(path)  # noqa: PTH116  (thousands at an opening: no object for each)
         if status.st_size != part.bytes and part.digest:
@@ -108,10 +106,9 @@ def what_is_wrong(path: str, part: Part, thorough: bool = False) -> str:
     return ""
 
 
-def instead_of(path: Path, problem: OSError) -> str:
-    """What stands where a list of the store should be and is none, so that it is made again. StoreError where it may be
-    the list, and can't be opened.
-    """
+def unreadable_list(path: Path, problem: OSError) -> str:
+    """Say why the store's list at this path is none, so that it is rebuilt. StoreError where it may be a valid list
+    that can't be opened."""
     if isinstance(problem, IsADirectoryError):
         return "is a folder"
     if problem.errno == errno.ELOOP:
@@ -122,29 +119,29 @@ def instead_of(path: Path, problem: OSError) -> str:
     ) from problem
 
 
-def listed(folder: Path) -> list[Path]:
-    """What lies in a folder, in order; nothing where there is none. StoreError where nobody may look."""
+def folder_entries(folder: Path) -> list[Path]:
+    """Return the entries of a folder in order, none where it does not exist. StoreError when access is denied."""
     try:
         return sorted(folder.iterdir()) if folder.is_dir() else []
     except OSError as problem:
         raise StoreError(f"{folder} can't be read: {problem.strerror}.", "Check its permissions.") from problem
 
 
-def holds(folder: Path, name: str) -> bool:
-    """Whether a folder holds a file of that name, as far as can be seen."""
+def has_entry(folder: Path, name: str) -> bool:
+    """Return True when a folder is seen to hold a file of that name."""
     return os.access(folder / name, os.F_OK)
 
 
-def is_old(path: Path) -> bool:
-    """Whether a file has stood for so long that nobody reads what it replaced."""
+def is_expired(path: Path) -> bool:
+    """Return True when a file is older than `KEEP_S`: nobody reads what it replaced any more."""
     try:
         return time.time() - path.stat().st_mtime > KEEP_S
     except OSError:
         return False
 
 
-def put_aside(root: Path, path: Path) -> Path | None:
-    """Moves something out of the store's way into its folder `aside`; gives the new place, None when it is gone."""
+def set_aside(root: Path, path: Path) -> Path | None:
+    """Move something out of the store's way into its folder `aside`. Return the new place, or None when it is gone."""
     place = root / "aside" / f"{path.relative_to(root).as_posix().replace('/', '-')}-{time.time_ns():x}"
     try:
         place.parent.mkdir(exist_ok=True)
@@ -157,7 +154,7 @@ def put_aside(root: Path, path: Path) -> Path | None:
 
 
 def cannot_write(root: Path, problem: OSError) -> StoreError:
-    """The disk's refusal in words."""
+    """Return the error to raise when the disk refuses a write."""
     return StoreError(
         f"The store {root} can't be written: {problem.strerror or problem}.",
         "Free some space, check its permissions, or name another folder with --store.",
@@ -166,34 +163,33 @@ def cannot_write(root: Path, problem: OSError) -> StoreError:
 
 # One writer at a time: what a run changes, it has read under the same lock.
 
-RUNS = ".lock"
-"""Of runs that read traces or compute values."""
-PARTS = ".parts.lock"
-"""Of whatever writes labels or what is known of repositories; held for moments, so also beside a run."""
+RUN_LOCK = ".lock"
+"""Lock file of runs that read traces or compute values."""
+SIDECAR_LOCK = ".parts.lock"
+"""Lock file of writers of labels and repository tables. It is held for moments, also during a run."""
 WAIT_S = 60.0
-"""How long a run waits for another's end: two of a few sessions follow each other, one of hours is told."""
+"""Seconds a run waits for another to end: two short runs follow each other, a long one is reported."""
 _LOOK_EVERY_S = 0.05
 
 
-class Elsewhere(NamedTuple):
-    """How what is written in a folder is taken in by the store that it stands for."""
+class RemoteHooks(NamedTuple):
+    """What a local copy of a remote store calls so that changes are committed there."""
 
     committed: Callable[[Path, float, Callable[[], None]], AbstractContextManager[None]]
-    """Around a change: nobody else writes there meanwhile, and it is taken in at the end."""
+    """Context of a change: locks the remote store, and commits at the end."""
     checkpoint: Callable[[Path], None]
 
 
-elsewhere: dict[Path, Elsewhere] = {}
-"""Folders that stand for stores on object stores (`remote`), whose lock is half of the lock of those."""
+remote_stores: dict[Path, RemoteHooks] = {}
+"""Local copies of stores on object stores (`store.remote`), by folder. Their lock is half of the remote lock."""
 
 
 @contextmanager
 def locked(
-    root: Path, name: str = RUNS, wait_s: float = WAIT_S, waiting: Callable[[], None] = lambda: None
+    root: Path, name: str = RUN_LOCK, wait_s: float = WAIT_S, waiting: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
-    """Only one program at a time comes in. StoreError when another is still there after `wait_s` seconds; `waiting` is
-    called once when there is one to wait for.
-    """
+    """Let only one program in at a time. StoreError when another is still there after `wait_s` seconds. `waiting` is
+    called once when there is one to wait for."""
     try:
         import fcntl  # noqa: PLC0415  (not on Windows, where the lock is left out)
     except ImportError:
@@ -232,24 +228,24 @@ def locked(
 
 
 def _taken_in(root: Path, wait_s: float, waiting: Callable[[], None]) -> AbstractContextManager[None]:
-    return elsewhere[root].committed(root, wait_s, waiting) if root in elsewhere else nullcontext()
+    return remote_stores[root].committed(root, wait_s, waiting) if root in remote_stores else nullcontext()
 
 
-def saved(root: Path) -> None:
-    """Says that the store in this folder is whole as it stands: one elsewhere takes it in from time to time."""
-    if root in elsewhere:
-        elsewhere[root].checkpoint(root)
+def checkpoint(root: Path) -> None:
+    """Tell a remote store that the folder is consistent as it is, so that it may be committed now."""
+    if root in remote_stores:
+        remote_stores[root].checkpoint(root)
 
 
 @contextmanager
-def tried(root: Path) -> Iterator[bool]:
-    """Whether no run of this machine is at work there; while this lasts, none begins."""
+def free_of_runs(root: Path) -> Iterator[bool]:
+    """Yield True when no run of this machine writes there; none can begin while this context lasts."""
     try:
         import fcntl  # noqa: PLC0415  (as above)
     except ImportError:
         yield True
         return
-    with (root / RUNS).open("a+") as handle:
+    with (root / RUN_LOCK).open("a+") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
