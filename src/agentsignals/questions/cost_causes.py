@@ -229,7 +229,7 @@ class _Context:
         fresh = call.input_tokens or 0
         size = fresh + read + written
         is_sum = call.stop_reason == SESSION_TOTAL
-        parts = prices.parts(
+        parts = prices.cost_parts(
             call.model,
             call.timestamp,
             call.cost_usd,
@@ -330,11 +330,13 @@ class _Context:
         sums[self._kinds[at]] += tokens - self._ends[at - 1]
         return sums
 
-    def _charge_read(self, shares: defaultdict[str, float], parts: prices.Parts, read: int) -> None:
+    def _charge_read(self, shares: defaultdict[str, float], parts: prices.CostParts, read: int) -> None:
         if read:
             _charge(shares, parts.cache_read / read, self._upto(read))
 
-    def _charge_rest(self, shares: defaultdict[str, float], parts: prices.Parts, sent: _Sent, *, is_late: bool) -> None:
+    def _charge_rest(
+        self, shares: defaultdict[str, float], parts: prices.CostParts, sent: _Sent, *, is_late: bool
+    ) -> None:
         """Charge input not read from the cache. `is_late`: after the cache expired."""
         size, read, old, before = sent
         usd = parts.input + parts.cache_write

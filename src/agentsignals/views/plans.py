@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct, field
 
-from agentsignals.model import Roles, ToolCall, decoded
+from agentsignals.model import Roles, ToolCall, decode_roles
 from agentsignals.views.session import SessionView
 
 MOST_STEPS = 12
@@ -41,7 +41,7 @@ def plans(view: SessionView) -> list[Plan]:
     for call in view.calls:
         if call.class_ != "plan":
             continue
-        roles = decoded(call.argument_roles)
+        roles = decode_roles(call.argument_roles)
         try:
             arguments = msgspec.json.decode(call.arguments, type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError):

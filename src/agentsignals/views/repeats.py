@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct, field
 
 from agentsignals.changes.hunks import edit_texts
-from agentsignals.model import Session, ToolCall, decoded
+from agentsignals.model import Session, ToolCall, decode_roles
 
 Kind = Literal["failing", "alike", "same", "undone", "mostly"]
 """`failing`: failures of one thing (`thing`) with no success of it between. `alike`: failing calls with one result,
@@ -144,7 +144,7 @@ def signature(call: ToolCall) -> str:
     """Return a text that is equal for equal requests: a command as it runs, else the arguments in any order."""
     if call.command is not None:
         return f"{call.name}\0{single_spaced(call.command)}"
-    return f"{call.name}\0{canonical(call.arguments, decoded(call.argument_roles).manner)!r}"
+    return f"{call.name}\0{canonical(call.arguments, decode_roles(call.argument_roles).manner)!r}"
 
 
 def single_spaced(command: str) -> str:

@@ -26,10 +26,10 @@ from agentsignals.model import (
     Session,
     Step,
     ToolCall,
-    trust,
+    labeller_rank,
 )
 from agentsignals.model.lazy import once
-from agentsignals.model.prices import Kind, written_out
+from agentsignals.model.prices import Kind, in_words
 from agentsignals.views.usage import final_share, is_lower_bound, last_closing, total_of
 from agentsignals.words.agent_lexicon import asked
 from agentsignals.words.prose import Mentions, Prose, Span
@@ -120,7 +120,7 @@ class SessionView:
         return max(
             by_labeller.values(),
             key=lambda labels: (
-                trust(labels[0].labeller),
+                labeller_rank(labels[0].labeller),
                 len(labels),
                 max(label.created_at or 0 for label in labels),
                 labels[0].labeller,
@@ -452,7 +452,7 @@ class CollectedEvidence(Evidence):
             if n > MOST_ROWS:
                 continue
             event = self._events[row.seq] if 0 <= row.seq < len(self._events) else None
-            excerpt = written_out(row, self._is_bound) if isinstance(row, Step) else self._excerpt(row.seq)
+            excerpt = in_words(row, self._is_bound) if isinstance(row, Step) else self._excerpt(row.seq)
             self.items.append(
                 Item(
                     row.seq,
