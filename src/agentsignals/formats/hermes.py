@@ -1,4 +1,4 @@
-"""Hermes' tools, met in data sets of other formats."""
+"""Hermes' tools, which occur in data sets of other formats."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from agentsignals.formats.profile import (
     Profile,
     named,
 )
-
-# What is known of Hermes: its tools. Its sessions come in other formats.
 
 PROFILE = Profile(
     agent="hermes",

@@ -1,4 +1,4 @@
-"""Amp's threads (design/formats.md#amp): `threads/T-<id>.json`, one document each, written anew with every change."""
+"""Amp threads (design/formats.md#amp): `threads/T-<id>.json`, one document each, rewritten with every change."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from agentsignals.formats.profile import (
     Profile,
     named,
 )
-
-# What is known of Amp: its home and its tools.
 
 PROFILE = Profile(
     agent="amp",
@@ -52,7 +50,7 @@ PROFILE = Profile(
 
 
 def claims(head: Head) -> Claim | None:
-    """An id `T-…`, `v` (how often it was changed), `created`, and messages."""
+    """Recognize an id `T-…`, `v` (the number of changes), `created`, and messages."""
     document = head.document
     thread_id, edits = document.get("id"), document.get("v")
     is_thread = isinstance(thread_id, str) and thread_id.startswith("T-") and {"created", "messages"} <= document.keys()

@@ -1,6 +1,7 @@
-"""Cline, Roo Code and Kilo Code (design/formats.md#cline): a folder a task, with what its page shows
-(`ui_messages.json`) and what the model got and answered (`api_conversation_history.json`); and a session of Cline's
-CLI from 3.0 on, one document of messages beside one that describes it.
+"""Cline, Roo Code and Kilo Code (design/formats.md#cline).
+
+A task is a folder with its page (`ui_messages.json`) and the model's history (`api_conversation_history.json`). A
+session of Cline's CLI (from 3.0) is a document of messages and one that describes it.
 """
 
 from __future__ import annotations
@@ -33,14 +34,12 @@ from agentsignals.formats.profile import (
 )
 from agentsignals.model import Roles
 
-# What is known of Cline and of Roo Code and Kilo Code, which began as Cline: their homes and their tools.
-
 _USERS = tuple(
     f"{config}/{editor}/User"
     for config in ("~/.config", "~/Library/Application Support", "$APPDATA")
     for editor in ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
 ) + tuple(f"~/.{server}/data/User" for server in ("vscode-server", "vscode-server-insiders", "cursor-server"))
-"""Where editors keep what is a person's: on Linux, macOS, Windows, and on a machine that one works on from afar."""
+"""User folders of editors: on Linux, macOS, Windows, and on remote machines."""
 
 
 def _tasks(extension: str) -> tuple[str, ...]:
@@ -48,7 +47,7 @@ def _tasks(extension: str) -> tuple[str, ...]:
 
 
 def _at_path(tool: Tool) -> Tool:
-    """The same tool where models of some families name a file by its whole path."""
+    """Models of some families name a file by its whole path."""
     return structs.replace(tool, path=(*tool.path, "absolutePath"))
 
 
@@ -127,7 +126,7 @@ KILO = structs.replace(
 
 
 _TASK = re.compile(r"\d{10,16}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""How tasks are called: by the millisecond they began, or (Roo, from 3.17) by a UUID."""
+"""Names of tasks: the millisecond they began, or (Roo, from 3.17) a UUID."""
 _SHOWN = re.compile(r'\[\s*\{\s*"ts":\s*\d+,\s*"type":\s*"(?:say",\s*"say|ask",\s*"ask)":\s*"[a-z_]{3,40}"')
 _ASKED = re.compile(
     r'\[\s*\{\s*"role":\s*"user",\s*"content":\s*\[\s*\{\s*"type":\s*"text",\s*"text":\s*"(?:<task>|<user_message>)\\n'
@@ -139,7 +138,7 @@ _OF_RUN = frozenset(("session_id", "source", "started_at", "status", "workspace_
 
 
 def kind_of(head: Head) -> str | None:
-    """Which of its files it is; None for another's."""
+    """Return which of the files it is, or None."""
     if head.data[:512].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[":
         return "shown" if _SHOWN.match(head.text.strip()) else "history" if _ASKED.match(head.text.strip()) else None
     keys = head.document.keys()
@@ -163,8 +162,8 @@ def _is_chat(head: Head) -> bool:
 
 
 def claims(head: Head) -> Claim | None:
-    """Rows of a page, each with `ts` and what it says or asks; a model's history that begins with a task; the three
-    documents by their keys."""
+    """Recognize rows of a page, each with `ts` and what it says or asks, a model's history that begins with a task,
+    and the three documents by their keys."""
     kind = kind_of(head)
     if kind is None:
         return None
@@ -175,7 +174,7 @@ def claims(head: Head) -> Claim | None:
 
 
 def task_of(path: str) -> str | None:
-    """The task whose folder a file lies in."""
+    """Return the task that a file's folder names."""
     name = posixpath.basename(posixpath.dirname(path))
     return name if _TASK.fullmatch(name) else None
 

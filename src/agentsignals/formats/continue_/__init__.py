@@ -1,6 +1,5 @@
-"""Continue's sessions (design/formats.md#continue): `sessions/<id>.json`, one document each, written anew with every
-message, and `sessions.json`, which alone says when each began.
-"""
+"""Continue sessions (design/formats.md#continue): `sessions/<id>.json`, one document each, rewritten with every
+message, and `sessions.json`, which alone has their start times."""
 
 from __future__ import annotations
 
@@ -27,8 +26,6 @@ from agentsignals.formats.profile import (
     Profile,
     named,
 )
-
-# What is known of Continue: its home and its tools, of the command line and of the editor extensions.
 
 _PATH = ("filepath", "file_path", "dirpath", "path")
 _READ, _SEARCH, _FIND, _EDIT, _WRITE = (structs.replace(tool, path=_PATH) for tool in (READ, SEARCH, FIND, EDIT, WRITE))
@@ -63,7 +60,7 @@ PROFILE = Profile(
 
 
 def claims(head: Head) -> Claim | None:
-    """`workspaceDirectory` with the `history` of a session, or as all entries of a list have it."""
+    """Recognize `workspaceDirectory` with the `history` of a session, or in all entries of a list."""
     document = head.document
     session_id, history = document.get("sessionId"), document.get("history")
     if isinstance(session_id, str) and "workspaceDirectory" in document:

@@ -1,8 +1,9 @@
-"""Crush's sessions (design/formats.md#crush): the rows of each project's `crush.db`, each session as a document."""
+"""Crush sessions (design/formats.md#crush): the rows of each project's `crush.db`, each session as a document."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 from msgspec import Raw, structs
@@ -24,18 +25,14 @@ from agentsignals.formats.profile import (
     Profile,
     named,
 )
-from agentsignals.formats.records import UNREADABLE
+from agentsignals.formats.records import decoded
 
-# Crush's database (design/formats.md#crush): a session's rows as one document.
-
-_json = msgspec.json.Decoder(Raw).decode
-_check = msgspec.json.Decoder().decode
 _SESSION = ("id", "parent_session_id", "title", "cost", "created_at", "updated_at")
 _MESSAGE = ("id", "session_id", "role", "parts", "model", "created_at", "updated_at")
 
 
 def sessions(ask: Ask) -> Iterator[Held]:
-    """Every session, with its last change, which is told to the second alone."""
+    """Yield every session with its last change, which is logged in whole seconds."""
     query = "SELECT session_id, count(*), max(updated_at) FROM messages GROUP BY session_id"
     rows = {session_id: (count, changed) for session_id, count, changed in ask(query)}
     for session_id, updated in ask("SELECT id, updated_at FROM sessions ORDER BY id"):
@@ -44,7 +41,7 @@ def sessions(ask: Ask) -> Iterator[Held]:
 
 
 def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
-    """A session with its messages in their order."""
+    """Yield a session with its messages in order."""
     own_id = session_id.decode()
     described = next(ask(f"SELECT {', '.join(_SESSION)} FROM sessions WHERE id = ?", own_id), None)  # noqa: S608
     if described is None:
@@ -57,17 +54,11 @@ def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
     query = f"SELECT {', '.join(columns)} FROM messages WHERE session_id = ? ORDER BY created_at, rowid"  # noqa: S608
     for row in ask(query, own_id):
         message = dict(zip(columns, map(plain, row), strict=True))
-        yield comma + msgspec.json.encode({**message, "parts": _parts(message["parts"])})
+        is_json = isinstance(message["parts"], str) and decoded(message["parts"], Any) is not None
+        message["parts"] = Raw(str(message["parts"]).encode()) if is_json else None  # the reader counts None
+        yield comma + msgspec.json.encode(message)
         comma = b","
     yield b"]}"
-
-
-def _parts(value: object) -> Raw | None:
-    """JSON as it lies there; None where it is none, which the reader counts."""
-    try:
-        return _json(value) if isinstance(value, str) and _check(value) is not None else None
-    except UNREADABLE:
-        return None
 
 
 def _seconds(value: object) -> int:
@@ -81,8 +72,6 @@ DATABASE = Database(
     document=document,
 )
 
-
-# What is known of Crush: where it lists the projects whose databases hold its sessions, and its tools.
 
 PROFILE = Profile(
     agent="crush",
@@ -122,7 +111,7 @@ PROFILE = Profile(
 
 
 def claims(head: Head) -> Claim | None:
-    """A session's columns, its children's cost, and messages."""
+    """Recognize a session's columns, its children's cost, and messages."""
     document = head.document
     session_id = document.get("id")
     is_session = {"parent_session_id", "children_cost", "messages"} <= document.keys()

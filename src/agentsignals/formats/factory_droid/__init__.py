@@ -1,6 +1,6 @@
 """Factory Droid sessions (design/formats.md#small-formats): `~/.factory/sessions/<cwd>/<id>.jsonl`.
 
-The model and the token counts of a session lie in `<id>.settings.json` beside it, not in the transcript.
+The model and the token counts are in `<id>.settings.json`, not in the transcript.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from agentsignals.formats.profile import (
     Profile,
     named,
 )
-
-# What is known of Factory Droid: its home and its tools.
 
 PROFILE = Profile(
     agent="factory-droid",
@@ -52,7 +50,7 @@ PROFILE = Profile(
 
 
 def claims(head: Head) -> Claim | None:
-    """A `session_start` (Copilot's is `session.start`) that has an owner or title, or is followed by messages."""
+    """Recognize a `session_start` (Copilot's is `session.start`) with an owner or title, or followed by messages."""
     records = head.records
     start = next((r for r in records if r.get("type") == "session_start"), None)
     if start is None or not isinstance(start.get("id"), str):

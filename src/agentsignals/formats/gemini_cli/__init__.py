@@ -1,6 +1,7 @@
-"""Gemini CLI chat files (design/formats.md#gemini-cli): one JSON document a session, rewritten as it grows; from 0.40
-on JSON
-Lines, appended to. A session that was resumed by a newer version is there in both.
+"""Gemini CLI chats (design/formats.md#gemini-cli): one JSON document a session, rewritten as it grows; from 0.40 JSON
+Lines.
+
+A session that a newer version resumed exists in both forms.
 """
 
 from __future__ import annotations
@@ -26,8 +27,6 @@ from agentsignals.formats.profile import (
     Profile,
     named,
 )
-
-# What is known of Gemini CLI: its home and its tools.
 
 PROFILE = Profile(
     agent="gemini-cli",
@@ -90,7 +89,7 @@ PROFILE = Profile(
 
 
 def claims(head: Head) -> Claim | None:
-    """A document with `sessionId`, `projectHash` and `messages`; the header line of the JSON Lines has no messages."""
+    """Recognize `sessionId`, `projectHash` and `messages`. The header line of the JSON Lines has no messages."""
     document = head.document
     session_id = document.get("sessionId")
     if not isinstance(session_id, str) or not session_id or "projectHash" not in document:

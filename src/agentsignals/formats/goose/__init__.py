@@ -1,5 +1,7 @@
-"""Goose's sessions (design/formats.md#goose): the rows of `sessions.db`, each session as a document, and the files of
-JSON Lines before 1.10, which the program then took over into the database and left.
+"""Goose sessions (design/formats.md#goose): the rows of `sessions.db`, each session as a document, and files of JSON
+Lines.
+
+The files are from before 1.10. Newer versions copied them into the database and left them.
 """
 
 from __future__ import annotations
@@ -7,6 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 from msgspec import Raw, structs
@@ -29,12 +32,9 @@ from agentsignals.formats.profile import (
     Profile,
     named,
 )
-from agentsignals.formats.records import UNREADABLE
+from agentsignals.formats.records import decoded
 from agentsignals.model import from_iso
 
-# Goose's database (design/formats.md#goose): a session's rows as one document.
-
-_json = msgspec.json.Decoder(Raw).decode
 _SESSION = (
     "id", "name", "session_type", "working_dir", "created_at", "updated_at", "provider_name", "model_config_json",
     "accumulated_output_tokens",
@@ -45,11 +45,11 @@ _CALL = (
     "cache_write_tokens", "cost", "cost_source", "is_compaction",
 )  # fmt: skip
 _SECONDS = 10**11
-"""A larger number of seconds is one of milliseconds: newer versions write those."""
+"""A larger number of seconds is one of milliseconds, which newer versions write."""
 
 
 def sessions(ask: Ask) -> Iterator[Held]:
-    """Every session, with its last change, which is told to the second alone: the number of rows tells more."""
+    """Yield every session with its last change, logged in whole seconds, and its number of rows, which tells more."""
     rows: Counter[bytes] = Counter()
     for table in ask.tables.keys() & {"messages", "usage_ledger"}:
         rows.update(dict(ask(f"SELECT session_id, count(*) FROM {table} GROUP BY session_id")))  # noqa: S608
@@ -58,7 +58,7 @@ def sessions(ask: Ask) -> Iterator[Held]:
 
 
 def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
-    """A session with its messages in their order, and its model calls."""
+    """Yield a session with its messages in order, and its model calls."""
     own_id = session_id.decode()
     facts = next(_rows(ask, "sessions", (*_SESSION, "parent_session_id"), "id = ?", own_id), None)
     if facts is None:
@@ -78,18 +78,15 @@ def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
 
 
 def _rows(ask: Ask, table: str, columns: tuple[str, ...], where: str, own_id: str) -> Iterator[dict[str, object]]:
-    """Rows with those of these columns that are there; none where the table isn't."""
+    """Yield rows with those columns that exist. None if the table does not."""
     there = [column for column in columns if column in ask.tables.get(table, ())]
     rows = ask(f"SELECT {', '.join(there)} FROM {table} WHERE {where}", own_id) if there else ()  # noqa: S608
     yield from (dict(zip(there, map(plain, row), strict=True)) for row in rows)
 
 
 def _raw(value: object) -> Raw | None:
-    """JSON as it lies there; None where it is none, which the reader counts."""
-    try:
-        return _json(value) if isinstance(value, str) and msgspec.json.decode(value) is not None else None
-    except UNREADABLE:
-        return None
+    is_json = isinstance(value, str) and decoded(value, Any) is not None
+    return Raw(str(value).encode()) if is_json else None  # the reader counts None
 
 
 def _seconds(value: object) -> object:
@@ -107,8 +104,6 @@ DATABASE = Database(
     document=document,
 )
 
-
-# What is known of Goose: its database and its tools, those of today and those that had its extension's name before.
 
 _EDITOR = structs.replace(EDIT, roles=structs.replace(EDIT_ROLES, part=("new_str",)))
 _BEFORE_EDIT = structs.replace(EDIT, roles=structs.replace(EDIT_ROLES, replace=(("before", "after"),)))
@@ -142,8 +137,8 @@ PROFILE = Profile(
 
 
 def claims(head: Head) -> Claim | None:
-    """`working_dir`, `session_type` and a `conversation`; of lines, a first one with `working_dir` and `message_count`,
-    then messages. The name of such a file is the session's id."""
+    """Recognize `working_dir`, `session_type` and a `conversation`; or lines, of which the first has `working_dir`
+    and `message_count`. The name of such a file is the session's id."""
     document = head.document
     session_id = document.get("id")
     if {"working_dir", "session_type", "conversation"} <= document.keys() and isinstance(session_id, str):
@@ -153,13 +148,13 @@ def claims(head: Head) -> Claim | None:
 
 
 def is_of_lines(head: Head) -> bool:
-    """Whether it is a file from before the database: only its first line is no message."""
+    """Return whether it is a file from before the database, whose first line alone is no message."""
     keys = head.document.keys()
     return head.is_lines and {"working_dir", "message_count"} <= keys and "session_type" not in keys
 
 
 def session_id_of(path: str) -> str:
-    """A session's id where the name of its file is all that holds it."""
+    """Return the session id, which only the file name has."""
     return posixpath.basename(path).partition(".")[0]
 
 

@@ -1,5 +1,5 @@
-"""Grok Build sessions (design/formats.md#grok-build): `~/.grok/sessions/<cwd>/<session>/updates.jsonl`, a line an
-update of the Agent Client Protocol, and `summary.json` beside it."""
+"""Grok Build sessions (design/formats.md#grok-build): `~/.grok/sessions/<cwd>/<session>/updates.jsonl`, a line for
+each update of the Agent Client Protocol, and `summary.json`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from agentsignals.formats.profile import (
     Profile,
     named,
 )
-
-# What is known of Grok Build: its homes and its tools.
 
 PROFILE = Profile(
     agent="grok-build",
@@ -51,11 +49,11 @@ PROFILE = Profile(
 _LONG_FIRST_LINE = re.compile(
     rb'\{"timestamp":\d{1,12},"method":"(?:_x\.ai/)?session/update","params":\{"sessionId":"([^"]{1,100})"'
 )
-"""A first record that is longer than the window: a huge prompt."""
+"""A first record longer than the head, with a huge prompt."""
 
 
 def claims(head: Head) -> Claim | None:
-    """Updates with the time and id that Grok gives each, or a summary that names its chat's format."""
+    """Recognize updates with the time and id that Grok gives each, or a summary that names its chat's format."""
     document = head.document
     info = document.get("info")
     if isinstance(info, dict) and "chat_format_version" in document and isinstance(info.get("id"), str):

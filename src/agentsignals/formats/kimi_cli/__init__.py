@@ -1,6 +1,5 @@
-"""kimi-cli sessions (design/formats.md#kimi-cli): `wire.jsonl` in a folder a session, a line for each message between
-the agent and the terminal; subagents have files of their own.
-"""
+"""kimi-cli sessions (design/formats.md#kimi-cli): `wire.jsonl` in a folder for each session, a line for each message
+between agent and terminal. Subagents have files of their own."""
 
 from __future__ import annotations
 
@@ -29,8 +28,6 @@ from agentsignals.formats.profile import (
     named,
 )
 from agentsignals.model import Roles
-
-# What is known of kimi-cli, which came before Kimi Code: its home and its tools.
 
 _REPLACE = structs.replace(EDIT, roles=Roles(replace=(("old", "new"),), several=("edit",), everywhere=("replace_all",)))
 
@@ -68,13 +65,13 @@ _PLACE = re.compile(r"(?:\A|/)([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/(?:s
 
 
 def place_of(path: str) -> tuple[str | None, str | None]:
-    """The session, and the subagent, whose file this is, by its folders: nothing in it says so."""
+    """Return the session and the subagent of a file by its folders. Nothing in it names them."""
     match = _PLACE.search(path)
     return (match[1], match[2]) if match else (None, None)
 
 
 def claims(head: Head) -> Claim | None:
-    """Lines with `timestamp` and a `message` of a type and a `payload`."""
+    """Recognize lines with `timestamp` and a `message` of a type and a `payload`."""
     if not any(_is_message(record) for record in head.records):
         return None
     session_id, _ = place_of(head.path)

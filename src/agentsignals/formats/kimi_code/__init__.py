@@ -1,6 +1,5 @@
-"""Kimi Code sessions (design/formats.md#kimi-code): a folder a session, in it a line a record for each agent
-(`agents/<agent>/wire.jsonl`), and `state.json`.
-"""
+"""Kimi Code sessions (design/formats.md#kimi-code): a folder for each session, with the records of each agent
+(`agents/<agent>/wire.jsonl`) and `state.json`."""
 
 from __future__ import annotations
 
@@ -27,8 +26,6 @@ from agentsignals.formats.profile import (
     Profile,
     named,
 )
-
-# What is known of Kimi Code: its home and its tools.
 
 PROFILE = Profile(
     agent="kimi-code",
@@ -67,14 +64,14 @@ _DOTTED = re.compile(r"[a-z_]+(?:\.[a-z_]+)+")
 
 
 def place_of(path: str) -> tuple[str | None, str]:
-    """The session and the agent whose file this is, by its folders: nothing in it says so."""
+    """Return the session and the agent of a file by its folders. Nothing in it names them."""
     match = _PLACE.search(path)
     return (match[1], match[2]) if match else (None, "main")
 
 
 def claims(head: Head) -> Claim | None:
-    """`metadata` with a protocol, then records whose types have dots; or `state.json`, which also names the session
-    that a fork was copied from."""
+    """Recognize `metadata` with a protocol, followed by records whose types have dots; or `state.json`, which also
+    names the origin of a fork."""
     if is_wire(head):
         session_id, _ = place_of(head.path)
         return Claim(keys=[f"session:{session_id}"] if session_id else [])
@@ -88,7 +85,7 @@ def claims(head: Head) -> Claim | None:
 
 
 def is_wire(head: Head) -> bool:
-    """Kimi Code's lines have `type` and `time`, those of kimi-cli, which begin alike, `timestamp` and `message`."""
+    """Kimi Code's lines have `type` and `time`. Those of kimi-cli begin alike and have `timestamp` and `message`."""
     if not head.records or head.records[0].get("type") != "metadata" or "protocol_version" not in head.records[0]:
         return False
     rest = head.records[1:]

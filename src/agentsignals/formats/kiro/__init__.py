@@ -1,8 +1,8 @@
-"""Kiro (and Amazon Q Developer CLI) conversations (design/formats.md#small-formats): one JSON document, pairs of user
-and agent.
+"""Kiro (and Amazon Q Developer CLI) conversations (design/formats.md#small-formats): one JSON document of
+user/assistant pairs.
 
-Collectors leave most fields empty: no ids, no times, no results. What the client itself keeps is read when it is there:
-tool results, times, the working folder, and what it writes in the person's or the agent's name.
+Collectors leave most fields empty: no ids, times or results. Files of the client itself have tool results, times, the
+working folder, and text written in the person's or the agent's name.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import ASIDE, FIND, MCP, PLAN, READ, SEARCH, SHELL, TASK, WEB, WRITE, Profile, named
-
-# What is known of Kiro: its home and its tools.
 
 PROFILE = Profile(
     agent="kiro",
@@ -34,11 +32,11 @@ PROFILE = Profile(
     nothing_found=("No matches found", "No files found", "No results found"),
     failures=(("edit_mismatch", ("no occurrences of", "occurrences of old_str were found")),),
 )
-"""Its `thinking` is a tool; what the model thought is not logged."""
+"""Its `thinking` is a tool. The model's own thinking is not logged."""
 
 
 def claims(head: Head) -> Claim | None:
-    """`conversation_id` (usually empty) and `history` of user/assistant pairs."""
+    """Recognize `conversation_id` (usually empty) and `history` of user/assistant pairs."""
     document = head.document
     conversation_id, history = document.get("conversation_id"), document.get("history")
     if not isinstance(conversation_id, str):

@@ -1,5 +1,5 @@
 """Mistral Vibe sessions (design/formats.md#mistral-vibe): from 3.0 a folder of history chunks and a journal in
-`~/.vibe/logs/session/unified/<id>/`, before that messages beside a `meta.json`."""
+`~/.vibe/logs/session/unified/<id>/`, before that messages and a `meta.json`."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ from agentsignals.formats.profile import (
     Profile,
     named,
 )
-
-# What is known of Mistral Vibe: its homes and its tools.
 
 PROFILE = Profile(
     agent="mistral-vibe",
@@ -57,7 +55,7 @@ _LONG_RECORD = b'{"payload":'
 
 
 def claims(head: Head) -> Claim | None:
-    """Chunks of history and states name their session; a journal, and messages, are of the folder that they lie in."""
+    """Chunks of history and states name their session. A journal and messages belong to their folder."""
     document, folder = head.document, posixpath.dirname(head.path)
     entry = head.items[0] if head.items else {}
     if "generationStatus" in entry and isinstance(entry.get("sessionId"), str):

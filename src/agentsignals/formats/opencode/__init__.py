@@ -1,8 +1,8 @@
-"""OpenCode sessions (design/formats.md#opencode): the database, the folder it had before (a file a message and part),
+"""OpenCode sessions (design/formats.md#opencode): the database, the older folder (a file for each message and part),
 and exports, one JSON document a session.
 
 A session with `parentID` is a subagent's: its "user" is the parent agent, so it has no human turns. A message's own
-tokens count; the `step-finish` part that repeats them does not.
+tokens count; the `step-finish` part repeats them.
 """
 
 from __future__ import annotations
@@ -32,20 +32,16 @@ from agentsignals.formats.profile import (
     Profile,
     named,
 )
-from agentsignals.formats.records import UNREADABLE
+from agentsignals.formats.records import decoded
 
-# OpenCode's database (design/formats.md#opencode): a session's rows as the document that an export of it would be.
-#
 # A row's `data` is the object of the export without its ids, which are columns. `event` repeats every change of
 # every part, and `session` has sums of what the messages say: neither is read.
-
-_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _DESCRIBED = "id, parent_id, project_id, directory, title, version, time_created, time_updated"
 _CHANGES = "SELECT session_id, count(*), max(time_updated) FROM {} GROUP BY session_id"
 
 
 def sessions(ask: Ask) -> Iterator[Held]:
-    """Every session, with the last change of any of its rows: its own says nothing of a part that goes on."""
+    """Yield every session with the last change of any of its rows. Its own is not updated with its parts."""
     import sqlite3  # noqa: PLC0415  (loaded where such a file is met)
 
     rows: dict[bytes, tuple[int, int]] = {}
@@ -63,9 +59,10 @@ def sessions(ask: Ask) -> Iterator[Held]:
 
 
 def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
-    """A session as its export. Messages of a parent and its subagents interleave in time: rows go by session alone.
+    """Yield a session as its export. Rows are selected by session alone, since messages of parent and subagents
+    interleave.
 
-    What is no JSON object becomes `null`, which the reader counts as a record that it can't read.
+    A row that is no JSON object becomes `null`, which the reader counts as unreadable.
     """
     described = next(ask(f"SELECT {_DESCRIBED} FROM session WHERE id = ?", session_id.decode()), None)  # noqa: S608
     if described is None:
@@ -94,13 +91,10 @@ def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
 
 
 def _with_ids(data: object, ids: dict[str, object]) -> bytes:
-    """The object of a row with its ids behind: a later key of the same name is the one that counts."""
+    """Return the object of a row with its ids at the end: of two equal keys the later counts."""
     text = data if isinstance(data, bytes) else b""
-    try:
-        is_empty = not _object(text)
-    except UNREADABLE:
-        return b"null"
-    return text.rstrip()[:-1] + (b"" if is_empty else b",") + msgspec.json.encode(ids)[1:]
+    fields = decoded(text, dict[str, Raw])
+    return b"null" if fields is None else text.rstrip()[:-1] + (b"," if fields else b"") + msgspec.json.encode(ids)[1:]
 
 
 def _ms(value: object) -> int:
@@ -119,11 +113,8 @@ DATABASE = Database(
 )
 
 
-# Which file of OpenCode's older folder a file is, by the ids that stand in it.
-
-
 class Ids(Struct, gc=False, kw_only=True):
-    """What a file of the folder is, and where it belongs."""
+    """The ids of a file in the older folder."""
 
     id: str = ""
     sessionID: str = ""
@@ -134,18 +125,15 @@ class Ids(Struct, gc=False, kw_only=True):
 
     @property
     def session_id(self) -> str | None:
-        """The session it belongs to; None for a file of another kind."""
+        """The session of the file. None for a file of another kind."""
         if self.sessionID.startswith("ses_"):
             is_part = self.id.startswith("prt_") and self.messageID and self.type
             return self.sessionID if is_part or (self.id.startswith("msg_") and self.role) else None
         return self.id if self.id.startswith("ses_") and self.projectID and not self.role else None
 
 
-_ids = msgspec.json.Decoder(Ids).decode
-
-
 def claimed(head: Head) -> str | None:
-    """The session of a file that begins so; None where it is none of the folder's."""
+    """Return the session of a file with such a head. None if it is not of the folder."""
     values = {name: value for name in Ids.__struct_fields__ if isinstance(value := head.document.get(name), str)}
     if "role" not in values and "type" not in values and "info" in head.document:
         return None
@@ -156,15 +144,10 @@ def claimed(head: Head) -> str | None:
 
 
 def ids_of(data: bytes) -> Ids | None:
-    """Which file of the folder it is; None for an export."""
-    try:
-        ids = _ids(data)
-    except UNREADABLE:
-        return None
-    return ids if ids.session_id is not None else None
+    """Return the ids of a file of the folder. None for an export."""
+    ids = decoded(data, Ids)
+    return ids if ids is not None and ids.session_id is not None else None
 
-
-# What is known of OpenCode: its home and its tools.
 
 PROFILE = Profile(
     agent="opencode",
@@ -212,24 +195,24 @@ PROFILE = Profile(
         ("not_found", (r"\A(?:error: )?file .* not found",)),
     ),
 )
-"""Other names are MCP servers' tools (`<server>_<tool>`) and plugins'; nothing in the trace tells them apart."""
+"""Other names are tools of MCP servers (`<server>_<tool>`) and plugins. Nothing in the trace distinguishes them."""
 KILO = structs.replace(
     PROFILE,
     agent="kilo",
     homes=tuple(f"{data}/kilo/kilo*.db" for data in ("~/.local/share", "$XDG_DATA_HOME")),
 )
-"""A fork with the same tables: nothing in them names it, the database's name does."""
+"""A fork with the same tables. Only the name of the database names it."""
 
 
 UNNAMED = (None, "", "REDACTED")
-"""Session ids that name nothing: a collector takes ids for secrets."""
+"""Session ids without meaning: a collector takes ids for secrets."""
 
 _BEGINS = re.compile(r'\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:\s*"(ses_\w+)"')
 
 
 def claims(head: Head) -> Claim | None:
-    """`info.id` = `ses_…` and `messages`; the head may end inside `info`, and need not show the messages. In the folder
-    ids say what each file is."""
+    """Recognize `info.id` = `ses_…` and `messages`; the head may end inside `info`. In the folder, ids tell what each
+    file is."""
     if (session_id := claimed(head)) is not None:
         return Claim(keys=[f"session:{session_id}"])
     info = head.document.get("info")

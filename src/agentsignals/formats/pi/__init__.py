@@ -1,5 +1,5 @@
-"""Pi sessions (design/formats.md#pi): `~/.pi/agent/sessions/<cwd>/<time>_<id>.jsonl`, trees (v2, v3) or lines (v1); and
-OpenClaw's (design/formats.md#openclaw), which keeps the same in a database."""
+"""Pi sessions (design/formats.md#pi): `~/.pi/agent/sessions/<cwd>/<time>_<id>.jsonl`, trees (v2, v3) or lines (v1);
+and OpenClaw's (design/formats.md#openclaw), the same entries in a database."""
 
 from __future__ import annotations
 
@@ -30,10 +30,8 @@ from agentsignals.formats.profile import (
     named,
 )
 
-# OpenClaw's database (design/formats.md#openclaw): a session's events as the lines of a Pi file, which they are.
-
 _COMPRESSED = b'{"type":"compressed event"}'
-"""Stands for an event that is kept compressed: the reader counts it as one that is not understood."""
+"""Replaces a compressed event. The reader counts it as not understood."""
 _ASKED_BY = (
     "SELECT n.current_session_id FROM session_windows w JOIN session_nodes n"
     " ON n.session_key = coalesce(w.spawned_by, w.parent_session_key) WHERE w.session_id = ?"
@@ -41,7 +39,7 @@ _ASKED_BY = (
 
 
 def sessions(ask: Ask) -> Iterator[Held]:
-    """Every session with events; a rewrite leaves their number, and changes when the transcript was updated."""
+    """Yield every session with events. A rewrite changes only the time of the transcript."""
     rows = {i: (n, _ms(at)) for i, n, at in ask(
         "SELECT session_id, count(*), max(created_at) FROM transcript_events GROUP BY session_id"
     )}  # fmt: skip
@@ -52,7 +50,7 @@ def sessions(ask: Ask) -> Iterator[Held]:
 
 
 def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
-    """The events in order, the header with the session that this one was spawned by."""
+    """Yield the events in order. The header gets the session that spawned this one."""
     name = session_id.decode()
     asked_by = next((row[0] for row in ask(_ASKED_BY, name)), None)
     for seq, event in ask("SELECT seq, event_json FROM transcript_events WHERE session_id = ? ORDER BY seq", name):
@@ -76,8 +74,6 @@ DATABASE = Database(
     document=document,
 )
 
-
-# What is known of Pi: its home, its own tools, those of extensions met in real sessions; of OpenClaw, built on it.
 
 PROFILE = Profile(
     agent="pi",
@@ -134,16 +130,16 @@ OPENCLAW = structs.replace(
     },
     frame=(r"\(Command exited with code -?\d+\)",),
 )
-"""A gateway from chats to an agent built of Pi's parts; it writes the same entries."""
+"""A gateway from chats to an agent built of Pi's parts. It writes the same entries."""
 
 
 _SESSION_FILE = re.compile(r"_([^_/\\]+)\.jsonl$")
 
 
 def claims(head: Head) -> Claim | None:
-    """A header of type `session` with the working folder and without a `harness` (that is HF STS).
+    """Recognize a header of type `session` with the working folder and without a `harness` (that is HF STS).
 
-    A fork shares its parent's key, so that what it copied counts once; forks of a fork share their first entry.
+    A fork shares its parent's key, so that what it copied counts once. Forks of a fork share their first entry.
     """
     records = head.records
     header = next((r for r in records if r.get("type") == "session"), None)
@@ -162,7 +158,7 @@ def claims(head: Head) -> Claim | None:
 
 
 def session_of(file: object) -> str | None:
-    """The id of a session, off the name of its file (`<time>_<id>.jsonl`); None for what is no such name."""
+    """Return the session id in a file name (`<time>_<id>.jsonl`). None for another name."""
     match = _SESSION_FILE.search(file) if isinstance(file, str) else None
     return match.group(1) if match else None
 

@@ -1,5 +1,6 @@
-"""Qwen Code chats (design/formats.md#qwen-code): `~/.qwen/projects/<cwd>/chats/<session>.jsonl`, a line a record,
-appended to. Its records have the ids of Claude Code's and the messages of Gemini's API.
+"""Qwen Code chats (design/formats.md#qwen-code): `~/.qwen/projects/<cwd>/chats/<session>.jsonl`, a record a line.
+
+Its records have the ids of Claude Code's and the messages of Gemini's API.
 """
 
 from __future__ import annotations
@@ -27,8 +28,6 @@ from agentsignals.formats.profile import (
     WRITE,
     named,
 )
-
-# What is known of Qwen Code: its homes and its tools. It began as Gemini CLI, whose words it still writes.
 
 PROFILE = structs.replace(
     gemini_cli.PROFILE,
@@ -61,11 +60,11 @@ _LONG_FIRST_LINE = re.compile(
     rb'\{"uuid": ?"[^"]{1,64}", ?"parentUuid": ?(?:null|"[^"]{1,64}"), ?"sessionId": ?"([^"]{1,100})", ?'
     rb'[^{}]{1,4000}"message": ?\{"role": ?"(?:user|model)", ?"parts": ?\['
 )
-"""A first record that is longer than the window: a huge prompt."""
+"""A first record longer than the head, with a huge prompt."""
 
 
 def claims(head: Head) -> Claim | None:
-    """Records with `parentUuid` and `sessionId` whose messages have `parts`, or that tell of the program's state."""
+    """Recognize `parentUuid` and `sessionId` with messages that have `parts`, or with the program's state."""
     named = [r for r in head.records if "parentUuid" in r and isinstance(r.get("sessionId"), str)]
     if any(_has_parts(r) or ("systemPayload" in r and r.get("type") == "system") for r in named):
         return Claim(keys=list(dict.fromkeys(f"session:{r['sessionId']}" for r in named)))

@@ -1,7 +1,7 @@
-"""Swival traces (design/formats.md#small-formats): records shaped like Claude Code's on purpose, told apart by their
-`harness`.
+"""Swival traces (design/formats.md#small-formats): records shaped like Claude Code's on purpose; `harness`
+distinguishes them.
 
-No real file was found: what is read follows the program that writes them.
+No real file was found: the reader follows the program that writes them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from agentsignals.formats.profile import (
     named,
 )
 
-# What is known of Swival: its tools.
-
 PROFILE = Profile(
     agent="swival",
     tools=named(
@@ -47,7 +45,7 @@ PROFILE = Profile(
 
 
 def claims(head: Head) -> Claim | None:
-    """Records with a `harness`, a `parentUuid` and a `sessionId`; Claude Code's have no `harness`, STS no parents.
+    """Recognize a `harness`, a `parentUuid` and a `sessionId`; Claude Code's have no `harness`, STS no parents.
 
     Every export gives the records new ids: the session's is the only key that two exports share.
     """

@@ -1,6 +1,5 @@
-"""Transcripts of Windsurf's Cascade, which its hook writes: `~/.windsurf/transcripts/<id>.jsonl`
-(design/formats.md#small-formats). A line a step: `{status, type, <type>: {…}}`.
-"""
+"""Transcripts of Windsurf's Cascade, written by its hook: `~/.windsurf/transcripts/<id>.jsonl`
+(design/formats.md#small-formats). A line is a step: `{status, type, <type>: {…}}`."""
 
 from __future__ import annotations
 
@@ -12,8 +11,6 @@ from msgspec import structs
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import EDIT, FIND, MCP, READ, SEARCH, SHELL, Profile, named
-
-# What is known of Windsurf's Cascade: where its hook writes, and its tools.
 
 PROFILE = Profile(
     agent="windsurf",
@@ -46,7 +43,7 @@ _PLACE = re.compile(r"/\.windsurf/transcripts/([\w-]{8,})\.jsonl\Z")
 
 
 def claims(head: Head) -> Claim | None:
-    """Steps that hold what they are under the name of their type; one of them what the person or the agent says."""
+    """Recognize steps with their content under the name of their type. One must be a message of person or agent."""
     if not head.records or not all(_is_step(r) for r in head.records) or not any(map(_says, head.records)):
         return None
     session_id = session_of(head.path)
@@ -54,7 +51,7 @@ def claims(head: Head) -> Claim | None:
 
 
 def session_of(path: str) -> str | None:
-    """The session that a transcript's place names."""
+    """Return the session that a transcript's path names."""
     place = _PLACE.search(path)
     return place[1] if place else None
 

@@ -1,4 +1,4 @@
-"""Threads of Zed's agent (design/formats.md#zed): a row of its database each, as one JSON document."""
+"""Threads of Zed's agent (design/formats.md#zed): each row of its database as a JSON document."""
 
 from __future__ import annotations
 
@@ -28,21 +28,19 @@ from agentsignals.formats.profile import (
 )
 from agentsignals.model import from_iso
 
-# Zed's database of threads (design/formats.md#zed): the JSON of a row, with what its columns say in front.
-
 _ALWAYS, _LATER = ("id", "summary", "updated_at", "data_type"), ("parent_id", "folder_paths", "created_at")
 _PIECE_BYTES = 64 * 1024
 
 
 def sessions(ask: Ask) -> Iterator[Held]:
-    """Every thread. Columns behind `data` are not asked for: SQLite would read all of it on the way to them."""
+    """Yield every thread. Columns after `data` are not queried: SQLite would read all of it on the way to them."""
     for thread_id, updated in ask("SELECT id, updated_at FROM threads ORDER BY id"):
         at = from_iso(updated.decode("utf-8", "replace")) if isinstance(updated, bytes) else None
         yield Held(thread_id, (at or 0) // 1000, 1)
 
 
 def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
-    """A thread. Of data that breaks off what comes before is read; of a kind that is not known the columns alone."""
+    """Yield a thread. Of data that breaks off, the part before is read; of an unknown kind only the columns."""
     columns = [*_ALWAYS, *(name for name in _LATER if name in ask.tables["threads"])]
     query = f"SELECT {', '.join(columns)}, data FROM threads WHERE id = ?"  # noqa: S608  (columns are named here)
     row = next(ask(query, session_id.decode()), None)
@@ -62,7 +60,7 @@ def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
 
 
 def _pieces(kind: str | None, data: object) -> Iterator[bytes]:
-    """The JSON of a row, unpacked as far as it is asked for."""
+    """Yield the JSON of a row, decompressed as needed."""
     if not isinstance(data, bytes):
         return
     if kind == "json":
@@ -89,8 +87,6 @@ DATABASE = Database(
     document=document,
 )
 
-
-# What is known of Zed's agent: its homes and its tools.
 
 _ROLES = structs.replace(EDIT_ROLES, replace=(*EDIT_ROLES.replace, ("old_text", "new_text")))
 
@@ -153,7 +149,7 @@ CARD = Card(
 
 
 def claims(head: Head) -> Claim | None:
-    """The document that the database gives."""
+    """Recognize the document that the database gives."""
     row = head.document.get("zedThread")
     return Claim(keys=[f"session:{row.get('id') or ''}"]) if isinstance(row, dict) else None
 
