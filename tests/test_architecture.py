@@ -124,9 +124,8 @@ calls a tool or an argument so, and others mean something else by it."""
 SPEAKS_OF_AGENTS = {
     "cli.demo_corpus": "writes made-up sessions as those agents do",
     "export": "is called as the format it writes",
-    "cli.export": "names what can be written",
+    "cli.grammar": "names what can be written, and examples of questions",
     "questions.tool_kinds": "has the kinds of a published table, some of which are called after tools",
-    "cli.sessions codex": "an example of a question",
     "model.prices opencode": "sells calls of models, too",
     "shell.kinds apply_patch": "is a command as well",
 }

@@ -10,7 +10,7 @@ import pytest
 
 _LOST = """
 import os, sys, time
-from agentsignals.cli import verbs, main
+from agentsignals.cli import doctor, main
 
 class Dropped:
     def __del__(self):
@@ -21,7 +21,7 @@ def run(options):
     Dropped()
     time.sleep(60)
 
-verbs.run = run
+doctor.run_doctor = run
 sys.exit(main(["doctor"]))
 """
 

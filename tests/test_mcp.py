@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.cli.mcp_tools import MOST_CELL, MOST_CHARS, Tools
+from agentsignals.cli.mcp import MOST_CELL, MOST_CHARS, Tools
 from agentsignals.errors import AgentSignalsError, QueryError, UsageError
 from agentsignals.redaction import Redactor
 from tests.analysis.stores import store_of

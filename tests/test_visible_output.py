@@ -160,7 +160,7 @@ def test_numbers_and_plain_texts_stay_what_they_are(folder: Path, capsys: pytest
 def test_more_rows_than_are_held_are_refused_but_as_csv(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentsignals.cli.main_verbs.MOST_ROWS", 20_000)
+    monkeypatch.setattr("agentsignals.cli.explore.MOST_ROWS", 20_000)
     for rows, more, code in ((20_000, [], 0), (20_001, [], 1), (20_001, ["--json"], 1), (20_001, ["--csv"], 0)):
         assert main(["query", f"FROM range({rows})", "--store", str(folder / "store"), *more]) == code
         out = capsys.readouterr().out

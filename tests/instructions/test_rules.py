@@ -15,7 +15,7 @@ from msgspec import structs
 
 from agentsignals.changes import git as objects
 from agentsignals.cli import main
-from agentsignals.cli.rules import as_text
+from agentsignals.cli.repositories import rules_text
 from agentsignals.ingest.collection import repository_rules
 from agentsignals.model import Session
 from agentsignals.repositories.rule_exposure import reads
@@ -403,9 +403,9 @@ def test_an_instruction_file_is_hostile_text(history: History) -> None:
     history.commit(1, **{"CLAUDE.md": nasty, "AGENTS.md": "\0\ud7ff`" * 50, "app__CLAUDE.md": "---\nglobs: [\n" * 80})
     made = history.rules(worked(5, edit("gen/a")))
     assert [row.file for row in made.rules] == ["CLAUDE.md"]
-    text = as_text(made)
+    text = rules_text(made)
     assert "\x1b" not in text and "\u202e" not in text
-    assert "<script>" not in as_text(made, as_markdown=True)
+    assert "<script>" not in rules_text(made, as_markdown=True)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.cli.lab_results import write_report
+from agentsignals.cli.lab import write_report
 from agentsignals.errors import LabError
 from agentsignals.lab.coding_tasks.chosen import chosen_tasks
 from agentsignals.lab.comparing import OUTCOMES, compared, paired, paired_rows, paired_table, rate

@@ -10,7 +10,7 @@ import pytest
 
 import agentsignals
 from agentsignals.cli import main
-from agentsignals.cli.mcp_tools import Tools
+from agentsignals.cli.mcp import Tools
 from agentsignals.model import Attempt
 from agentsignals.questions.findings import attempts
 from agentsignals.redaction import Redactor

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.cli.drivers import in_words
+from agentsignals.cli.attempts import drivers_text
 from agentsignals.errors import UsageError
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session
@@ -204,7 +204,7 @@ def test_of_nothing_judged_and_of_nothing_failed_there_is_no_answer_and_no_crash
     for values, n in (([], 0), (solved, 320)):
         made = analysed({**rows, "values": values}, fit=True)
         assert made.attempts == n and made.answer[0].startswith("It can't be told") and made.without_models
-        assert in_words(made).count("can't be told") and in_words(made, markdown=True)
+        assert drivers_text(made).count("can't be told") and drivers_text(made, markdown=True)
 
 
 def test_attempts_that_nobody_judged_are_left_out_by_name(rows: Rows) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from benchmarks.loops import AHEAD, base, judged
 
-from agentsignals.cli import hook, main
+from agentsignals.cli import main
+from agentsignals.cli import watch as hook
 from agentsignals.errors import FormatError
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session

@@ -1,47 +1,398 @@
-"""`compare`: candidates under their treatments."""
+"""A gate's outcome as JUnit XML: a test case for each condition and candidate, as CI systems show them
+(https://github.com/testmoapp/junitxml)."""
 
 from __future__ import annotations
 
 import argparse
+import html
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from agentsignals.cli.verb import Verb
+from msgspec.structs import asdict
+
+import agentsignals
+from agentsignals.cli.output import json_text, printable, table
+from agentsignals.errors import ExportError, UsageError
+from agentsignals.questions.compare import MEASURES, Candidate, Comparison, Estimate, Pair
+from agentsignals.questions.compare.gate import Check, Gate, gate, parse_condition
+from agentsignals.questions.compare.pairs import gap_text, weight_text, without_tasks
+from agentsignals.questions.formatting import formatted, signed
+from agentsignals.redaction import without_keys_in
+from agentsignals.stats.intervals import FEWEST_CLUSTERS
+from agentsignals.store import Store, disk
+from agentsignals.ui.markdown import escaped, plain_lines, plain_table
+from agentsignals.words.text import visible
+
+_RESULTS = {"met": "failure", "cannot tell": "error"}
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--by", metavar="COLUMN", nargs="+", default=[], action="extend",
-        help="what makes a candidate: model, agent, run, a cap, a knob (default: treatments that differ)")  # fmt: skip
-    add(
-        "--baseline",
-        metavar="NAME",
-        help="the candidate the others are held against (default: one of that name, else most known outcomes)",
+def write(path: Path, checked: Gate) -> None:
+    """Writes the file. A condition that is met is a failure, one that can't be told an error: neither is a pass.
+    ExportError where the file can't be written."""
+    verdicts = Counter(check.verdict for check in checked.checks)
+    counts = f'tests="{len(checked.checks)}" failures="{verdicts["met"]}" errors="{verdicts["cannot tell"]}"'
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f"<testsuites {counts}>",
+        f'<testsuite name="agentsignals compare" {counts} skipped="0">',
+        *(_case(check) for check in checked.checks),
+        "</testsuite>",
+        "</testsuites>",
+    ]
+    try:
+        disk.write_atomically(path, "\n".join([*lines, ""]).encode())
+    except OSError as problem:
+        raise ExportError(f"{path} can't be written: {problem.strerror or problem}.", "Name another file.") from problem
+
+
+def _case(check: Check) -> str:
+    because = _attribute(check.because)
+    result = _RESULTS.get(check.verdict)
+    inside = f'<{result} message="{check.verdict}: {because}"/>' if result else f"<system-out>{because}</system-out>"
+    name = _attribute(f"not ({check.condition})")
+    return f'<testcase classname="{_attribute(check.candidate or "no candidate")}" name="{name}">{inside}</testcase>'
+
+
+def _attribute(text: str) -> str:
+    """Names come out of traces: without what XML has no way to say, and escaped."""
+    return html.escape(printable(text))
+
+
+# A comparison in words: the same parts as aligned text and as Markdown.
+
+_LISTED = 25
+"""Candidates in the tables; --json has all."""
+_NAMED = 12
+"""Tasks that are named of those that tell nothing; --json has all."""
+_WIDEST, _REASONS = 70, 3
+_ALWAYS = 3
+"""Columns of the table of power that are shown although they may be empty."""
+
+Row = tuple[Any, ...]
+
+
+class Part(NamedTuple):
+    """A table with its sentences; either may be empty."""
+
+    title: str
+    names: tuple[str, ...] = ()
+    rows: Sequence[Row] = ()
+    lines: Sequence[str] = ()
+    before: str = ""
+    """In text, what each line begins with."""
+
+
+def comparison_text(comparison: Comparison, checked: Gate | None = None) -> str:
+    """The comparison as tables and sentences, and what came of the gate."""
+    parts = []
+    for part in _parts(comparison, checked):
+        lines = [part.title] if part.title else []
+        if part.names:
+            lines.append(table(part.names, part.rows, _WIDEST))
+        lines += [printable(f"{part.before}{line}") for line in part.lines]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def comparison_markdown(comparison: Comparison, checked: Gate | None = None) -> str:
+    """The same as GitHub-flavoured Markdown."""
+    parts = ["# Candidates compared"]
+    for part in _parts(comparison, checked):
+        if part.title or part.before:
+            parts.append(f"## {escaped(part.title or 'What speaks against it').capitalize()}")
+        if part.names:
+            parts.append(plain_table(part.names, part.rows))
+        if part.lines:
+            parts.append(plain_lines(" ".join(line.split()) for line in part.lines))
+    return visible("\n\n".join(parts))
+
+
+def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
+    yes = comparison.yes_or_no
+    shown, pairs = comparison.candidates[:_LISTED], comparison.pairs[:_LISTED]
+    yield Part("", lines=list(_head(comparison)))
+    if comparison.conclusions:
+        concluded = {conclusion.candidate: conclusion for conclusion in comparison.conclusions}
+        sharing = [concluded[pair.candidate] for pair in pairs if pair.paired.tasks]
+        lines = [f"{c.word.upper()}: {c.sentence}" for c in sharing]
+        nothing = without_tasks(comparison.pairs)
+        lines += [f"NOTHING SHARED: {nothing}"] if nothing else []
+        if comparison.unlike:
+            lines.append("These candidates are not alike (see above): what tells them apart may be that.")
+        yield Part(f"what can be concluded, against {printable(comparison.baseline or '')}", lines=lines, before="  ")
+    yield _candidates(shown, yes)
+    if any(candidate.retries for candidate in shown):
+        yield _retries(shown, yes)
+    matched = [pair for pair in pairs if pair.paired.tasks]
+    if matched:
+        yield _paired(matched, comparison)
+    tested = [pair for pair in matched if pair.paired.tasks >= FEWEST_CLUSTERS]
+    if tested:
+        yield _power(tested, yes)
+    if any(t.p is not None for pair in matched for t in pair.took.values()):
+        yield _took_within(matched, comparison)
+    if comparison.silent.tasks:
+        yield Part("tasks that tell the candidates not apart", lines=list(_silent(comparison)), before="  ")
+    alone = [pair for pair in pairs if pair.unpaired.candidate.n and pair.unpaired.baseline.n]
+    if alone:
+        yield _unpaired(alone, yes)
+    yield _took(shown, list(_without(comparison)))
+    if yes:
+        yield _per_solved(shown)
+    if len(comparison.candidates) > _LISTED:
+        yield Part("", lines=[f"and {len(comparison.candidates) - _LISTED} more candidates (--json has all)"])
+    if comparison.warnings:
+        yield Part("", lines=comparison.warnings, before="mind: ")
+    if checked is not None:
+        yield _gate(checked)
+
+
+def _head(comparison: Comparison) -> Iterator[str]:
+    what = "share of first attempts" if comparison.yes_or_no else "mean of first attempts"
+    yield f"outcome     {comparison.outcome} ({comparison.signal}), {what}"
+    yield (
+        f"candidates  {len(comparison.candidates):,} by {', '.join(comparison.by)}, of {comparison.attempts:,} attempts"
     )
-    add("--outcome", metavar="WHAT", default="reward",
-        help="reward (default), resolved, or a signal of attempts: SIGNAL, SIGNAL=VALUE, SIGNAL>=NUMBER")  # fmt: skip
-    add("--treatments", metavar="FILE", type=Path,
-        help="who was tried, by folder, where the run does not record it (YAML or JSON; docs/compare.md)")  # fmt: skip
-    add("--regression-weight", metavar="W", type=float, default=1.0,
-        help="what a task that only the baseline solves counts; one of the candidate's counts 1 (default)")  # fmt: skip
-    add("--anyway", action="store_true", help="compare candidates that had other tasks, data sets or limits")
-    add("--markdown", action="store_true", help="the same as Markdown, for a pull request or a page")
-    add("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions` and `attempts`")
-    add("--fail-if", metavar="CONDITION", action="append", default=[],
-        help="a gate: exit 1 where a candidate meets it, 3 where that can't be told, else 0; may be repeated:"
-        " 'solve_rate < baseline - 0.05', 'regressions > 0', 'cost_usd > 1.2 * baseline'")  # fmt: skip
-    add("--decide-by", choices=("interval", "value"), default="interval",
-        help="what must meet a condition: the whole 95%% interval (default), or the estimate")  # fmt: skip
-    add("--junit", metavar="FILE", type=Path, help="also write the gate's outcome as JUnit XML")
+    if comparison.validation:
+        yield f"rests on    {comparison.validation}"
+    if comparison.pairs:
+        yield f"baseline    {comparison.baseline}"
+    if comparison.regression_weight != 1:
+        yield f"regression  counted {comparison.regression_weight:g} times a gain"
+    for reason in comparison.unlike:
+        yield f"UNLIKE      {reason}"
+    if comparison.common_tasks is not None:
+        shares = f"of the {comparison.common_tasks:,} tasks that all tried"
+        yield f"rates       {shares if comparison.common_tasks else 'each of its own tasks: none is shared by all'}"
+    if comparison.unrecorded:
+        yield f"left out    {comparison.unrecorded:,} attempts that do not record who was tried"
 
 
-def run(options: argparse.Namespace) -> int:
-    import agentsignals
-    from agentsignals.cli.comparison import as_markdown, in_words
-    from agentsignals.cli.output import json_text
-    from agentsignals.errors import UsageError
-    from agentsignals.questions.compare.gate import gate, parse_condition
-    from agentsignals.redaction import without_keys_in
-    from agentsignals.store import Store
+def _candidates(shown: Sequence[Candidate], yes: bool) -> Part:
+    rows = [
+        (c.name, c.attempts, c.tasks, c.first.n, sum(c.absent.values()), sum(c.infrastructure.values()),
+         *_estimate(c.first, yes), c.first.method, _bounds(c))
+        for c in shown
+    ]  # fmt: skip
+    names = ("candidate", "attempts", "tasks", "known", "not judged", "infrastructure", _rate(yes), "95%",
+             "interval", "worst to best")  # fmt: skip
+    return Part("candidates, first attempts", names, rows)
+
+
+def _bounds(candidate: Candidate) -> str:
+    """What the missing outcomes allow; empty where none is missing."""
+    bounds = candidate.bounds
+    return "" if bounds is None or bounds.worst == bounds.best else f"{_share(bounds.worst)} to {_share(bounds.best)}"
+
+
+def _retries(shown: Sequence[Candidate], yes: bool) -> Part:
+    rows = []
+    for candidate in shown:
+        if not candidate.retries:
+            continue
+        within = ", ".join(f"{w.attempts}: {_share(w.solved.value)}" for w in candidate.within)
+        recovery = candidate.recovery
+        recovered = ""
+        if recovery is not None:
+            of = f"{recovery.failed:,} failed, {recovery.retried:,} retried"
+            recovered = f"{_share(recovery.solved.value)}{_spread(recovery.solved, True)} of {of}"
+        rows.append((candidate.name, candidate.retries, *_estimate(candidate.retry, yes), within, recovered))
+    names = ("candidate", "retries", _rate(yes), "95%", "solved within", "recovered")
+    return Part("retries, apart: only what failed is tried again", names, rows)
+
+
+def _paired(pairs: Sequence[Pair], comparison: Comparison) -> Part:
+    yes, weighted = comparison.yes_or_no, comparison.regression_weight != 1
+    rows = []
+    for pair in pairs:
+        p, w = pair.paired, pair.weighed
+        even = (
+            ""
+            if w is None or not p.gained + p.lost
+            else f"{weight_text(w.break_even)}{_between(weight_text(w.low), weight_text(w.high), w.low)}"
+        )
+        row = (pair.candidate, p.tasks, gap_text(p.value, yes), _ends(p.low, p.high, yes), p.gained, p.lost, p.p,
+               pair.p_adjusted, p.test, even)  # fmt: skip
+        rows.append((*row, w.p if w else None, pair.weighed_p_adjusted) if weighted else row)
+    up_down = ("better", "worse") if comparison.more_is_better else ("higher", "lower")
+    able = sum(pair.p_adjusted is not None for pair in comparison.pairs)
+    names = ("candidate", "tasks", "difference", "95%", *up_down, "p", "adjusted", "test", "break-even")
+    lines = [
+        f"  adjusted: Holm's, of the {able:,} with six tasks or more in common with the baseline. break-even: gains for"
+        " each regression, with its 95% interval: the candidate is better unless a regression costs more."
+    ]
+    return Part(
+        "against the baseline, first attempts within matched tasks",
+        (*names, "weighted p", "adjusted") if weighted else names,
+        rows,
+        lines,
+    )
+
+
+def _power(pairs: Sequence[Pair], yes: bool) -> Part:
+    rows = []
+    for pair in pairs:
+        power = pair.power
+        if power is None:
+            continue
+        split = "none can" if power.must_agree is None else f"{power.must_agree} of {power.changed}"
+        if power.method != "exact McNemar":
+            split = ""
+        shows = gap_text(power.detectable, yes, signed=False) + _between(
+            gap_text(power.low, yes, signed=False), gap_text(power.high, yes, signed=False), power.low
+        )
+        rows.append((pair.candidate, pair.paired.tasks, power.changed, split, shows, power.tasks_needed,
+                     power.attempts_needed, power.tasks_for_telling))  # fmt: skip
+    names = ("candidate", "tasks", "changed", "needed one way", "shown 4 times in 5", "tasks for the difference seen",
+             "or attempts a task", "tasks for 10 points")  # fmt: skip
+    kept = [n for n in range(len(names)) if n < _ALWAYS or any(row[n] not in (None, "") for row in rows)]
+    level = max((pair.power.level for pair in pairs if pair.power is not None), default=0.05)
+    lines = [
+        f"  two-sided, at {level:.2g} for each candidate. needed one way: of the changed tasks, for p to be so small."
+        " shown 4 times in 5: the smallest difference that so many tasks show, where as many change as did here (in"
+        " brackets: as many as its 95% interval allows)."
+    ]
+    return Part(
+        "what so many tasks can show",
+        tuple(names[n] for n in kept),
+        [tuple(row[n] for n in kept) for row in rows],
+        lines,
+    )
+
+
+def _took_within(pairs: Sequence[Pair], comparison: Comparison) -> Part:
+    family = sum(t.p is not None for pair in comparison.pairs for t in pair.took.values())
+    rows = []
+    for pair in pairs:
+        for name, t in pair.took.items():
+            kind = MEASURES[name][1]
+            if t.p is not None:
+                ends = "" if t.low is None else f"{signed(t.low, kind)} to {signed(t.high, kind)}"
+                row = (
+                    pair.candidate,
+                    name.replace("_", " "),
+                    t.tasks,
+                    signed(t.value, kind),
+                    ends,
+                    t.more,
+                    t.less,
+                    t.p,
+                )
+                rows.append((*row, t.p_adjusted))
+    names = ("candidate", "measure", "tasks", "median difference", "95%", "more", "less", "p", "adjusted")
+    lines = [
+        f"  p: sign test. adjusted: Holm's, over all {family:,} of candidates and measures with six tasks or more."
+    ]
+    return Part("what first attempts took, against the baseline within matched tasks", names, rows, lines)
+
+
+def _silent(comparison: Comparison) -> Iterator[str]:
+    silent = comparison.silent
+    alike = len(silent.solved) + len(silent.failed)
+    yield (
+        f"{alike:,} of {silent.tasks:,} tasks with outcomes of two candidates or more came out alike for all: the"
+        f" comparison rests on the other {silent.telling:,}, and more tasks of that kind would add nothing."
+    )
+    words = ("solved by all", "solved by none") if comparison.yes_or_no else ("the same for all", "")
+    for word, tasks in zip(words, (silent.solved, silent.failed), strict=True):
+        if tasks:
+            more = f" and {len(tasks) - _NAMED:,} more (--json has all)" if len(tasks) > _NAMED else ""
+            yield f"{word}, {len(tasks):,}: {', '.join(tasks[:_NAMED])}{more}"
+
+
+def _unpaired(pairs: Sequence[Pair], yes: bool) -> Part:
+    rows = []
+    for pair in pairs:
+        u = pair.unpaired
+        sides = [(side.n, _figure(side.value, yes)) for side in (u.candidate, u.baseline)]
+        rows.append((pair.candidate, *sides[0], *sides[1], gap_text(u.value, yes), _ends(u.low, u.high, yes)))
+    names = ("candidate", "its own n", "its own", "baseline's n", "baseline's", "difference", "95%")
+    return Part("first attempts at tasks that only one of the two has: not the same tasks", names, rows)
+
+
+def _took(shown: Sequence[Candidate], lines: Sequence[str]) -> Part:
+    rows = []
+    for candidate in shown:
+        cells = []
+        for name, (_, kind) in MEASURES.items():
+            taken = candidate.took[name]
+            spread = "" if taken.low is None else f" [{formatted(taken.low, kind)}, {formatted(taken.high, kind)}]"
+            few = f" (n {taken.n:,})" if 0 < taken.n < taken.n + sum(taken.absent.values()) else ""
+            cells.append(f"{formatted(taken.median, kind, taken.at_least)}{spread}{few}")
+        rows.append((candidate.name, *cells))
+    names = ("candidate", *(name.replace("_", " ") for name in MEASURES))
+    return Part("what first attempts took: median, 95% interval", names, rows, lines)
+
+
+def _without(comparison: Comparison) -> Iterator[str]:
+    """Of how many first attempts a measure is missing, and mostly why."""
+    for name in MEASURES:
+        absent: Counter[str] = Counter()
+        for candidate in comparison.candidates:
+            absent.update(candidate.took[name].absent)
+        if absent:
+            reasons = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in absent.most_common(_REASONS))
+            yield f"no {name.replace('_', ' ')}: {absent.total():,} first attempts ({reasons})"
+
+
+def _per_solved(shown: Sequence[Candidate]) -> Part:
+    rows = []
+    for candidate in shown:
+        cells = (
+            f"{formatted(p.value, MEASURES[name][1], p.at_least)}{f' (n {p.n:,})' if 0 < p.n < p.of else ''}"
+            for name, p in candidate.per_solved.items()
+        )
+        rows.append((candidate.name, *cells))
+    names = ("candidate", *(name.replace("_", " ") for name in shown[0].per_solved))
+    return Part("for each one solved, with what the failed ones took", names, rows)
+
+
+def _gate(checked: Gate) -> Part:
+    """What came of the gate, the verdicts that matter most first."""
+    order = ("met", "cannot tell", "not met")
+    lines = [
+        f"  {check.verdict:11}  {check.condition}  {check.candidate}: {check.because}"
+        for check in sorted(checked.checks, key=lambda check: order.index(check.verdict))
+    ]
+    return Part(f"gate        {checked.ending.upper()}, decided by {checked.decided_by}", lines=lines)
+
+
+def _ends(low: float | None, high: float | None, yes: bool) -> str:
+    return "" if low is None or high is None else f"{gap_text(low, yes)} to {gap_text(high, yes)}"
+
+
+def _between(low: str, high: str, there: float | None) -> str:
+    return "" if there is None or low == high else f" [{low}, {high}]"
+
+
+def _rate(yes: bool) -> str:
+    return "share" if yes else "mean"
+
+
+def _estimate(estimate: Estimate, yes: bool) -> tuple[str, str]:
+    return _figure(estimate.value, yes), _spread(estimate, yes).strip()
+
+
+def _spread(estimate: Estimate, yes: bool) -> str:
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f" [{_figure(estimate.low, yes)}, {_figure(estimate.high, yes)}]"
+
+
+def _share(value: float | None) -> str:
+    return _figure(value, True)
+
+
+def _figure(value: float | None, yes: bool) -> str:
+    return "–" if value is None else f"{value:.1%}" if yes else f"{value:.4g}"
+
+
+# `compare`: candidates under their treatments.
+
+
+def run_compare(options: argparse.Namespace) -> int:
 
     for condition in options.fail_if:
         parse_condition(condition)  # a slip is said before anything is read
@@ -57,7 +408,7 @@ def run(options: argparse.Namespace) -> int:
         where=options.where,
         regression_weight=options.regression_weight,
     )
-    render = as_markdown if options.markdown else in_words
+    render = comparison_markdown if options.markdown else comparison_text
     if not options.fail_if:
         comparison = without_keys_in(comparison)
         print(json_text(comparison) if options.json else render(comparison))
@@ -66,23 +417,10 @@ def run(options: argparse.Namespace) -> int:
     checked = without_keys_in(gate(comparison, options.fail_if, baseline=options.baseline, by_value=by_value))
     comparison = without_keys_in(comparison)
     if options.junit:
-        from agentsignals.cli import comparison as junit
-
-        junit.write(options.junit, checked)
+        write(options.junit, checked)
     if options.json:
-        from msgspec.structs import asdict
-
         outcome = {**asdict(checked), "exit_code": checked.exit_code}
         print(json_text({**asdict(comparison), "gate": outcome}))
     else:
         print(render(comparison, checked))
     return checked.exit_code
-
-
-VERB = Verb(
-    "compare",
-    "candidates under their treatments: paired where tasks match, first attempts apart from retries",
-    "compare --by model --outcome resolved",
-    arguments,
-    run,
-)

@@ -1,19 +1,20 @@
-"""What to do about what was skipped, a line a reason; docs/skipped.md says more of each."""
+"""Verbs about the installation and what can be read: `doctor`, `formats`, `forget`; and what to do about skips."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import re
 import sys
 from collections.abc import Iterable
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from agentsignals import __version__
-from agentsignals.cli.output import MEND, printable
+from agentsignals.cli.output import MEND, json_text, printable, table
 from agentsignals.errors import AgentSignalsError, StoreError
 from agentsignals.formats import homes, unread_homes
 from agentsignals.ingest.pipeline import AgentHome, agent_homes
@@ -21,6 +22,10 @@ from agentsignals.ingest.plan import UnknownFields, unknown_fields_by_version
 from agentsignals.model import prices
 from agentsignals.sources.local import existing_paths
 from agentsignals.store import Store, local_folder
+
+if TYPE_CHECKING:
+    from agentsignals.formats import Format
+
 
 SKIP_ADVICE = {
     "cut_line": "the last line of a file is cut: its agent may still be writing; run again later",
@@ -293,3 +298,92 @@ COLLECT_SESSIONS = (
     "(source: where this agent keeps its sessions in the container)"
 )
 """What closes the gap, as Agent Signals gives it."""
+
+
+# `formats`: what is read, what each format rests on and can't say, and which versions the store has met.
+
+
+def run_formats(options: argparse.Namespace) -> int:
+    from agentsignals.cli.output import json_text, printable, table
+    from agentsignals.formats import by_name, formats
+    from agentsignals.ingest.maintenance import agent_versions
+
+    met = agent_versions(options.store)
+    chosen = [by_name(options.name)] if options.name else list(formats().values())
+    rows = [_described(f, met.get(f.name, {})) for f in chosen]
+    if options.json:
+        print(json_text(rows[0] if options.name else rows))
+    elif options.name:
+        print(_lines(rows[0]))
+    else:
+        shown = [(r["name"], r["rests_on"], _few(r["met"]), " ".join(r["limits"])) for r in rows]
+        print(table(("format", "rests on", "versions in the store", "mind"), shown, 70))
+        print(printable(f"{len(rows)} formats; `agentsignals formats NAME` shows one whole"))
+    return 0
+
+
+def _described(made: Format, met: dict[str, int]) -> dict[str, Any]:
+    card = made.card
+    return {
+        "name": made.name,
+        "parser": made.version,
+        "homes": list(made.profile.homes) if made.profile is not None and made.is_own else [],
+        "rests_on": card.rests_on if card is not None else "unknown",
+        "material": list(card.material) if card is not None else [],
+        "limits": list(card.limits) if card is not None else [],
+        "met": met,
+    }
+
+
+def _lines(row: dict[str, Any]) -> str:
+    """A format's card, a line a fact."""
+    from agentsignals.cli.output import printable
+
+    lines = [("format", f"{row['name']}, parser {row['parser']}")]
+    lines += [("home", home) for home in row["homes"]]
+    lines += [(lot.kind, str(lot)) for lot in row["material"]]
+    lines += [("mind", limit) for limit in row["limits"]]
+    lines += [("store", f"{n:,} sessions of {version or 'no version said'}") for version, n in row["met"].items()]
+    return "\n".join(printable(f"{name:10}  {value}") for name, value in lines)
+
+
+def _few(met: dict[str, int], most: int = 3) -> str:
+    """The versions of most sessions."""
+    named = [f"{version or 'none said'} ({n:,})" for version, n in list(met.items())[:most]]
+    return ", ".join([*named, *([f"{len(met) - most} more"] if len(met) > most else [])])
+
+
+# `forget`: sessions that the store is to hold no longer.
+
+
+def run_forget(options: argparse.Namespace) -> int:
+    from agentsignals.cli.output import json_text, printable
+    from agentsignals.errors import UsageError
+    from agentsignals.ingest.maintenance import forget
+
+    if not options.sessions and not options.deleted:
+        raise UsageError("No session was named.", "Name sessions, or give --deleted for those whose files are gone.")
+    gone = forget(options.store, options.sessions, deleted=options.deleted)
+    if options.json:
+        print(json_text(gone))
+        return 0
+    print(f"forgotten   {len(gone.sessions):,} sessions")
+    if gone.still_there:
+        print(f"still there {len(gone.still_there):,} of their files, which the next run over them reads again:")
+        print("\n".join(f"            {printable(uri)}" for uri in gone.still_there))
+    return 0
+
+
+def run_doctor(options: argparse.Namespace) -> int:
+    checked = checks(options.store, repair=options.repair)
+    if options.json:
+        print(json_text(checked, with_damage=False))
+    else:
+        print(
+            table(
+                ("check", "status", "found", "what to do"),
+                [(c.name, c.status, c.finding, c.advice) for c in checked],
+                90,
+            )
+        )
+    return 1 if any(c.name in DAMAGED and c.status == "problem" for c in checked) else 0

@@ -5,54 +5,26 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from agentsignals.cli.verb import Verb
+from agentsignals import export
+from agentsignals.cli.output import Bar, json_text, printable, table
 from agentsignals.errors import UsageError
-
-if TYPE_CHECKING:
-    from agentsignals.cli.output import Bar
-    from agentsignals.export import Exported
-    from agentsignals.model import Session
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--to", metavar="FORMAT", help="what is written; without one the formats are listed")
-    parser.add_argument("-o", "--output", metavar="DIR", help="a new or empty folder; baseline: a file")
-    parser.add_argument("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions`")
-    parser.add_argument(
-        "--redact",
-        action=argparse.BooleanOptionalAction,
-        help="mask keys, passwords, mail addresses and names in home folders (default: for parquet, hub, training)",
-    )
-    parser.add_argument(
-        "--license", metavar="ID", help="hub, training: the licence that the card states (mit, cc-by-4.0 …)"
-    )
-    parser.add_argument("--title", metavar="TEXT", help="hub, training: the card's title")
-    parser.add_argument(
-        "--transcripts",
-        choices=("sts", "found", "none"),
-        default="sts",
-        help="hub: conversations in the Hub's simple format (default), the files as found, or none",
-    )
-    parser.add_argument(
-        "--kind",
-        choices=("accepted", "preferences", "steps"),
-        default="accepted",
-        help="training: solved attempts as chats (default), pairs of a solved and a failed one, or steps with labels",
-    )
-    parser.add_argument(
-        "--without-benchmarks", action="store_true", help="training: leave out what is of a known benchmark"
-    )
+from agentsignals.export import WRITERS, Exported, cannot_write
+from agentsignals.export.team import Team, encode, team
+from agentsignals.model import Session
+from agentsignals.redaction import Redactor
+from agentsignals.store import Store, disk
+from agentsignals.store.pseudonym_key import pseudonym_key
+from agentsignals.store.query import rows
+from agentsignals.ui import sharing as shared_session
+from agentsignals.ui import sharing as team_page
+from agentsignals.ui.raw_record import pictures_of
+from agentsignals.ui.sharing import Shared, free_path
+from agentsignals.ui.snapshot import Reading
 
 
-def run(options: argparse.Namespace) -> int:
-    from agentsignals import export
-    from agentsignals.cli.output import Bar, json_text
-    from agentsignals.redaction import Redactor
-    from agentsignals.store import Store
-    from agentsignals.store.pseudonym_key import pseudonym_key
-    from agentsignals.store.query import rows
+def run_export(options: argparse.Namespace) -> int:
 
     if options.to is None:
         return _list(options)
@@ -89,8 +61,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text, table
-    from agentsignals.export import WRITERS
 
     rows = [(name, writer.describes) for name, writer in sorted(WRITERS.all().items())]
     print(json_text([{"format": n, "describes": d} for n, d in rows]) if options.json else table(["format", ""], rows))
@@ -98,7 +68,6 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _text(done: Exported) -> str:
-    from agentsignals.cli.output import printable
 
     lines = [f"written     {done.files:,} files of {done.sessions:,} sessions in {done.folder}"]
     if done.tables:
@@ -121,4 +90,75 @@ def _counted(sessions: Iterator[Session], total: int, bar: Bar) -> Iterator[Sess
         yield session
 
 
-VERB = Verb("export", "sessions in formats that others read", "export --to atif -o trajectories", arguments, run)
+# `share`: one session as one file to hand on; or a team's figures, without any text.
+
+
+def run_share(options: argparse.Namespace) -> int:
+
+    asked = [bool(options.session), options.team, options.check is not None]
+    if sum(asked) != 1 or (options.check is None) == (options.out is None) or (options.pictures and not asked[0]):
+        raise UsageError(
+            "A session, --team or --check FILE is shared, each by itself.",
+            "For example: share SESSION --out session.html",
+        )
+    if options.session:
+        done = _session(options)
+        print(json_text(done) if options.json else _text_share(done))
+    else:
+        made, path = _team(options)
+        print(json_text(made.proof) if options.json else _proof(made, path, wrote=options.team))
+    return 0
+
+
+def _session(options: argparse.Namespace) -> Shared:
+
+    path = shared_session.free_path(options.out, ".html")
+    store = Store(options.store)
+    session = store.session(options.session)
+    pictures = pictures_of(Reading(store), session) if options.pictures else None
+    return shared_session.write(session, path, Redactor(pseudonym_key()), pictures=pictures)
+
+
+def _team(options: argparse.Namespace) -> tuple[Team, Path]:
+    """What was written, or is in the file that is checked. What was written is checked as it lies on the disk."""
+
+    if options.check is not None:
+        return team_page.checked(Path(options.check)), Path(options.check)
+    path = free_path(options.out, ".html", ".json")
+    store = Store(options.store)
+    made = team(lambda query: _rows(store, query))
+    try:
+        disk.write_atomically(path, encode(made) if path.suffix.lower() == ".json" else team_page.document(made))
+    except OSError as problem:
+        raise cannot_write(path, problem) from problem
+    return team_page.checked(path), path
+
+
+def _rows(store: Store, query: str) -> list[dict[str, Any]]:
+
+    names, values = rows(store, query)
+    return [dict(zip(names, row, strict=True)) for row in values]
+
+
+def _text_share(done: Shared) -> str:
+    counts = ", ".join(f"{n:,} {kind}" for kind, n in sorted(done.masked.items()))
+    rows = [
+        ("written", f"{done.entries:,} entries, {done.bytes / 1e6:.1f} MB, to {done.file}"),
+        ("masked", counts or "nothing that looks like a secret"),
+        ("left out", done.left_out and f"{done.left_out:,} entries at its end, for which there was no room"),
+        ("pictures", done.pictures and f"{done.pictures:,}, not masked: nothing looks into them"),
+        ("left out", done.pictures_left_out and f"{done.pictures_left_out:,} pictures, for which there was no room"),
+        ("mind", "patterns know the shapes of secrets, not their meaning: look through it before you hand it on"),
+    ]
+    return "\n".join(f"{name:10}  {value}" for name, value in rows if value)
+
+
+def _proof(made: Team, path: Path, *, wrote: bool) -> str:
+    proof = made.proof
+    rows = [
+        ("written" if wrote else "checked", f"{len(made.cells):,} groups, {len(made.spreads):,} distributions: {path}"),
+        ("no text", f"{proof.strings:,} strings, each of the {proof.words:,} words of {proof.vocabulary[:16]}…"),
+        ("numbers", f"{proof.numbers:,}, counts or of four digits"),
+        ("left out", f"{proof.cells_left_out:,} groups of a week with fewer than {made.fewest} sessions"),
+    ]
+    return "\n".join(f"{name:10}  {value}" for name, value in rows)

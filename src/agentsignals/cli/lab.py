@@ -1,138 +1,256 @@
-"""`lab`: retry loops and experiments on a model, their reports, runs held against each other, answers scored again."""
+"""What `lab` says: its results as aligned text, as plain data, and as a page."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentsignals.cli.verb import Verb
+import msgspec
+
+from agentsignals.cli.output import printable, table
 from agentsignals.errors import LabError, UsageError
+from agentsignals.lab.comparing import OUTCOMES, conditions_of, episodes_of, rate
+from agentsignals.questions.formatting import formatted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agentsignals.lab.rescored import RescoredAnswers
     from agentsignals.lab.residual.interface import ResidualModel
+    from agentsignals.lab.retry.retry_runs import Ran
+    from agentsignals.lab.runs import Run
+    from agentsignals.questions.question import Outcome
+    from agentsignals.ui.document import Document, Section
+
+
+_SHOWN = 44
+_EXTRA = ("torch", "transformers", "tokenizers", "numpy", "sklearn")
+"""Packages of the extra `lab`, as they are imported."""
+_BROUGHT = (
+    'pip install "agentsignals[lab]" brings a model into this process: `lab run`, and `lab agent` with --model,'
+    " --directions and steering. All else runs without, `lab agent --server` too."
+)
+
+
+def inventory(families: str | None) -> dict[str, Any]:
+    """What can be run here; with `families`, the tasks of those by key."""
+    from agentsignals.lab import experiments, sandbox
+    from agentsignals.lab.coding_tasks import tasks
+    from agentsignals.lab.coding_tasks.chosen import chosen_tasks, task_files
+    from agentsignals.lab.evaluation.verdict import EVALUATORS
+    from agentsignals.lab.retry.wording import WORDINGS
+
+    listed: dict[str, Any] = {
+        "experiments": experiments.NAMES,
+        "families": dict(Counter(task.family for task in tasks())),
+        "wordings": list(WORDINGS),
+        "evaluators": list(EVALUATORS),
+        "sandbox": list(sandbox.tiers()),
+        "not_installed": [name for name in _EXTRA if find_spec(name) is None],
+    }
+    if families is not None:
+        listed["tasks"] = {task.key: task.says for task in chosen_tasks(families)}
+        left_out = {f"{n} line {t.line} {t.id}": t.why for n, f in task_files(families).items() for t in f.left_out}
+        listed |= {"left_out": left_out} if left_out else {}
+    return listed
+
+
+def text_of_inventory(listed: dict[str, Any]) -> str:
+    lines = [table(("experiment", "what it asks"), listed["experiments"].items(), 110), ""]
+    lines.append(table(("family", "tasks"), listed["families"].items()))
+    lines += ["", *(f"{name:<12}{', '.join(listed[name])}" for name in ("wordings", "evaluators", "sandbox"))]
+    if listed["not_installed"]:
+        lines += ["", f"{', '.join(listed['not_installed'])}: not installed. {_BROUGHT}"]
+    if "tasks" in listed:
+        lines += ["", table(("task", "says"), listed["tasks"].items(), 110)]
+    if "left_out" in listed:
+        lines += ["", table(("left out", "why"), listed["left_out"].items(), 110)]
+    return "\n".join(lines)
+
+
+def ended(run: Run, ran: Ran) -> dict[str, Any]:
+    """What a retry loop came to."""
+    rows = []
+    for name, episodes in conditions_of(episodes_of(run)).items():
+        rates = {key.replace(" ", "_"): rate(episodes, of) for key, of in OUTCOMES.items()}
+        failed = [row for row in episodes if row.failed_first]
+        rows.append(
+            {
+                "condition": name,
+                "episodes": len(episodes),
+                **{key: estimate.value for key, estimate in rates.items()},
+                "full_pass_interval": rates["full_pass"].interval,
+                "failed_first": len(failed),
+                "recovered": sum(row.recovered for row in failed),
+            }
+        )
+    return {"run": str(run.folder), "episodes": ran.episodes, "new": ran.new, "conditions": rows}
+
+
+def text_of_ended(summary: dict[str, Any]) -> str:
+    heads = ("condition", "episodes", "visible", "full pass", "95 % interval", "recovered", "hardcoded")
+    rows = [
+        (
+            row["condition"],
+            row["episodes"],
+            formatted(row["visible_pass"], "share"),
+            formatted(row["full_pass"], "share"),
+            " to ".join(formatted(end, "share") for end in row["full_pass_interval"] or ()),
+            f"{row['recovered']} of {row['failed_first']}",
+            formatted(row["hardcoded"], "share"),
+        )
+        for row in summary["conditions"]
+    ]
+    folder = printable(summary["run"])
+    lines = [f"run       {folder}", f"episodes  {summary['episodes']:,}, {summary['new']:,} of them new", ""]
+    lines += [table(heads, rows, _SHOWN), ""]
+    lines.append(f"next      agentsignals lab report {folder}; agentsignals analyze {folder}")
+    return "\n".join(lines)
+
+
+def plain(outcome: Outcome) -> dict[str, Any]:
+    """Tables as lists of objects, and what can't be concluded."""
+    tables = {t.id: [dict(zip([c.key for c in t.columns], row, strict=True)) for row in t.rows] for t in outcome.tables}
+    return {"tables": tables, "limits": outcome.limits or []}
+
+
+def text_of_tables(outcome: Outcome) -> str:
+    """Tables under their titles."""
+    lines: list[str] = []
+    for outcome_table in outcome.tables:
+        rows = [
+            [formatted(v, c.kind) for v, c in zip(row, outcome_table.columns, strict=True)]
+            for row in outcome_table.rows
+        ]
+        lines += [
+            outcome_table.title,
+            table([c.label for c in outcome_table.columns], rows, _SHOWN),
+            outcome_table.note,
+            "",
+        ]
+    return "\n".join([*lines, *(printable(limit) for limit in outcome.limits or ())]).rstrip()
+
+
+def text_of_rescored(rescored: RescoredAnswers) -> str:
+    rows = []
+    for group in rescored.groups:
+        of = group.changes
+        changed = [of.get(name, 0) for name in ("fail_to_pass", "pass_to_fail")]
+        unknown = of.get("was_unknown", 0) + of.get("now_unknown", 0)
+        rows.append([group.name, group.answers, group.was, group.now, *changed, unknown])
+    heads = ("answers of", "answers", "passed", "pass now", "fail to pass", "pass to fail", "unknown")
+    first = f"evaluator {rescored.evaluator}, before {rescored.before}; what is stored stays as it is"
+    return f"{first}\n\n{table(heads, rows, _SHOWN)}"
+
+
+def write_report(run: Run, paths: Sequence[Path]) -> list[Path]:
+    """The run's report in the form each ending names. LabError when there is nothing to report or no place for it."""
+    return write_pages(document(run), paths)
+
+
+def write_pages(made: Document, paths: Sequence[Path]) -> list[Path]:
+    """A document in the form each ending names, whole or not at all. LabError when there is no place for it."""
+    for path in paths:
+        draft = path.with_name(f".{path.name}.new")
+        try:
+            draft.write_text(rendered(made, path.suffix.lower()), encoding="utf-8")
+            draft.replace(path)
+        except OSError as problem:
+            draft.unlink(missing_ok=True)
+            raise LabError(
+                f"The report {path} can't be written: {problem.strerror}.", "Name another file."
+            ) from problem
+    return list(paths)
+
+
+def document(run: Run) -> Document:
+    """The run's report before it has a form."""
+    from agentsignals.lab.outline import sections
+    from agentsignals.ui.document import Section
+
+    chapters = [
+        Section(
+            study=p.name,
+            title=p.title,
+            question=p.question,
+            context="eval",
+            findings=p.outcome.findings,
+            tables=p.outcome.tables,
+            charts=list(filter(None, p.outcome.charts)),
+            limits=list(p.outcome.limits or ()),
+        )
+        for p in sections(run)
+    ]
+    name = run.manifest.model.get("name") or "a model"
+    return _made(chapters, f"{run.config.experiment.replace('_', ' ').capitalize()} of {name}")
+
+
+def audited(folder: Path, progress: Callable[[str, int, int | None], None]) -> Document:
+    """What the audit finds in published runs. LabError when the folder holds none."""
+    from agentsignals.lab.evaluation.audit import Audit
+    from agentsignals.lab.evaluation.audited import findings
+    from agentsignals.ui.document import Section
+
+    answers = count(1)
+    audit = Audit(folder, on_answer=lambda: progress("answers", next(answers), None))
+    result = findings(audit)
+    section = Section(
+        study="audit",
+        title="What the audit found",
+        question="Which published numbers are of the models, and which of their evaluator, sampling or geometry?",
+        context="eval",
+        findings=result.findings,
+        tables=result.tables,
+        charts=list(filter(None, result.charts)),
+        limits=list(result.limits or ()),
+    )
+    return _made([section], "The published runs, read again")
+
+
+def _made(sections: list[Section], about: str) -> Document:
+    from agentsignals.ui.document import FORM, Document
+
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return Document(
+        form=FORM,
+        agentsignals=version("agentsignals"),
+        made_at=now,
+        sessions=1,
+        schema=0,
+        prices=(),
+        context="eval",
+        contexts={"eval": 1},
+        sections=sections,
+        about=about,
+    )
+
+
+def rendered(made: Document, form: str) -> str:
+    if form == ".json":
+        return msgspec.json.format(msgspec.json.encode(made)).decode()
+    if form == ".md":
+        from agentsignals.ui.report import render as as_markdown
+
+        return as_markdown(made, {})
+    from agentsignals.ui.report import render_page as as_page
+
+    return as_page(made, {})
+
+
+# `lab`: retry loops and experiments on a model, their reports, runs held against each other, answers scored again.
 
 _REPORTS = ("report.html", "report.md")
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    inner = parser.add_subparsers(dest="of", metavar="WHAT", required=True, parser_class=type(parser))
-    for name, says, example, fill in _INNER:
-        made = inner.add_parser(
-            name, help=says, description=f"{says[:1].upper()}{says[1:]}.", epilog=f"Example: agentsignals lab {example}"
-        )
-        # Without a default of their own: `lab --json list` and `lab list --json` mean the same.
-        made.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one JSON document on stdout")
-        made.add_argument("--quiet", action="store_true", default=argparse.SUPPRESS, help="no progress on stderr")
-        fill(made)
-
-
-def _list_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--tasks", metavar="NAMES", help="name the tasks of these families or files, too (or all)")
-
-
-def _model_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--model", metavar="PATH_OR_ID", help="a model's folder, or its id on the Hub; runs here (extra lab)")
-    add("--revision", metavar="REV", help="commit, branch or tag on the Hub")
-    add("--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16"), help="default: as stored")
-    add("--device", metavar="NAME", help="cpu, cuda, cuda:1, or auto: spread over all (default: the first GPU)")
-    add("--attention", default="sdpa", choices=("sdpa", "eager", "flash_attention_2"), help="default sdpa")
-    add("--batch", type=int, default=32, metavar="N", help="the most rows of a batch (default 32)")
-    add("--batch-tokens", type=int, metavar="N", help="the most tokens of one (default: by a GPU's memory; else 8192)")
-    add("--exact", action="store_true", help="each row alone: what it says depends on nothing beside it, in bf16, too")
-    add("--out", metavar="RUN", required=True, help="the run's folder: new, empty, or of the same run, which goes on")
-
-
-def _agent_arguments(parser: argparse.ArgumentParser) -> None:
-    _model_arguments(parser)
-    add = parser.add_argument
-    add("--server", metavar="URL", help="instead of --model: a server that speaks chat completions; tasks go there")
-    add("--server-model", metavar="NAME", help="the model's name at that server")
-    add("--calls", type=int, default=8, metavar="N", help="calls of the server in flight (default 8)")
-    add(
-        "--tasks",
-        metavar="NAMES",
-        default="all",
-        help="names, families, FILE.jsonl, published, all, tiny:COUNT (default all)",
-    )
-    add("--variants", metavar="NAMES", default="plain", help="plain, one_off, conflicting, hardcode_inviting")
-    add("--conditions", metavar="FILE", help="a TOML file of [[condition]]s beside the baseline, with tones")
-    add("--directions", metavar="FILE", help="directions (.npz) to steer along and to project on")
-    add("--samples", type=int, default=1, metavar="N", help="episodes a task and condition (default 1)")
-    add("--attempts", type=int, default=3, metavar="N", help="at most, an episode (default 3)")
-    add("--temperature", type=float, default=0.2, metavar="T", help="0: the likeliest token (default 0.2)")
-    add("--max-new-tokens", type=int, default=360, metavar="N", help="of an answer (default 360)")
-    add("--seed", type=int, default=13, metavar="N", help="of the random numbers, shared by conditions (default 13)")
-    add("--wording", metavar="NAME", default="plain", help="how tasks are put, as `lab list` names it (default plain)")
-    _sandbox_arguments(parser)
-
-
-def _sandbox_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--tier", default="default", choices=("strict", "default", "rlimits"), help="the sandbox that answers run in")
-    add("--allow-weak-sandbox", action="store_true", help="run answers even where that sandbox lacks something")
-
-
-def _run_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("experiment", metavar="EXPERIMENT", help="as `lab list` names it")
-    parser.add_argument("--config", metavar="FILE", help="its settings as TOML (default: those it has)")
-    parser.add_argument("--texts", metavar="FILE", help="contrast texts (TOML) in place of the setting's")
-    parser.add_argument("--seed", type=int, default=13, metavar="N", help="default 13")
-    _model_arguments(parser)
-
-
-def _report_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="a run's folder")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        action="append",
-        help=".html, .md or .json (default: both in the run's folder)",
-    )
-
-
-def _compare_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("one", metavar="RUN", help="a retry loop's folder")
-    parser.add_argument("other", metavar="OTHER", help="the run to hold against it")
-
-
-def _rescore_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="FOLDER", help="a run, or a folder of published results")
-    parser.add_argument("--evaluator", metavar="NAME", default="1", help="1 (ours, default), legacy-first, legacy-last")
-    _sandbox_arguments(parser)
-
-
-def _audit_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="FOLDER", help="a clone of the published study, or a part of its results")
-    parser.add_argument(
-        "-o", "--out", metavar="FILE", action="append", default=[], help="write it, too: .html, .md or .json"
-    )
-
-
-_INNER: tuple[tuple[str, str, str, Callable[[argparse.ArgumentParser], None]], ...] = (
-    ("list", "experiments, task families, wordings, sandbox tiers", "list", _list_arguments),
-    (
-        "agent",
-        "the retry loop: write a function, hear of failed tests, try again",
-        "agent --model Qwen/Qwen2.5-0.5B-Instruct --tasks times --out runs/a",
-        _agent_arguments,
-    ),
-    ("run", "an experiment on a model", "run directions --model MODEL --out runs/directions", _run_arguments),
-    ("report", "a run as a page and as Markdown", "report runs/a", _report_arguments),
-    ("compare", "two retry loops, paired where tasks match", "compare runs/a runs/b", _compare_arguments),
-    ("rescore", "stored answers by another evaluator, and what changes", "rescore runs/a --evaluator legacy-last",
-     _rescore_arguments),
-    ("audit", "what an audit finds in the published runs: rates re-scored, causes of failure, markers, geometry",
-     "audit llm-emotions-coding-agents -o audit.html", _audit_arguments),
-)  # fmt: skip
-
-
-def run(options: argparse.Namespace) -> int:
+def run_lab(options: argparse.Namespace) -> int:
     done = {"list": _list, "agent": _agent, "run": _run, "report": _report, "compare": _compare, "rescore": _rescore,
             "audit": _audit}  # fmt: skip
     try:
@@ -147,14 +265,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_results as words
 
-    _tell(options, words.inventory(options.tasks), words.text_of_inventory)
+    _tell(options, inventory(options.tasks), text_of_inventory)
     return 0
 
 
 def _agent(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_results as words
     from agentsignals.cli.output import Bar
     from agentsignals.lab import run_setup
     from agentsignals.lab.retry.retry_runs import run_loop
@@ -174,8 +290,8 @@ def _agent(options: argparse.Namespace) -> int:
         writer = model = run_setup.loaded(options.model, _loading(options))
         card = run_setup.card_of(model)
     begun = run_setup.begin(Path(options.out), asked, card)
-    for name, count in begun.left_out.items():
-        _say(f"{name}: {count} tasks can't be asked and are left out; `lab list --tasks {name}` tells why")
+    for name, n in begun.left_out.items():
+        _say(f"{name}: {n} tasks can't be asked and are left out; `lab list --tasks {name}` tells why")
     bar = Bar(options.quiet)
     with begun.run:
         into = run_setup.steered(model, begun, asked.directions) if model is not None and asked.directions else None
@@ -185,7 +301,7 @@ def _agent(options: argparse.Namespace) -> int:
             )
         finally:
             bar.close()
-    _tell(options, words.ended(begun.run, ran), words.text_of_ended)
+    _tell(options, ended(begun.run, ran), text_of_ended)
     return 0
 
 
@@ -248,30 +364,27 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_results as words
     from agentsignals.lab.runs import Run
 
     run = Run.read(Path(options.run))
     outputs = [Path(name) for name in options.output or ()] or [run.folder / name for name in _REPORTS]
     if odd := [path for path in outputs if path.suffix.lower() not in (".html", ".md", ".json")]:
         raise UsageError(f"The report {odd[0].name!r} has another ending.", "It is written as .html, .md or .json.")
-    written = words.write_report(run, outputs)
+    written = write_report(run, outputs)
     _tell(options, {"written": [str(path) for path in written]}, lambda t: "\n".join(t["written"]))
     return 0
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_results as words
     from agentsignals.lab.comparing import compared
     from agentsignals.lab.runs import Run
 
     comparison = compared(Run.read(Path(options.one)), Run.read(Path(options.other)))
-    _tell(options, words.plain(comparison), lambda _: words.text_of_tables(comparison))
+    _tell(options, plain(comparison), lambda _: text_of_tables(comparison))
     return 0
 
 
 def _rescore(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_results as words
     from agentsignals.cli.output import Bar
     from agentsignals.lab.evaluation.case_runs import Confinement
     from agentsignals.lab.rescored import rescored
@@ -282,21 +395,20 @@ def _rescore(options: argparse.Namespace) -> int:
         result = rescored(Path(options.folder), options.evaluator, inside, bar)
     finally:
         bar.close()
-    _tell(options, result, words.text_of_rescored)
+    _tell(options, result, text_of_rescored)
     return 0
 
 
 def _audit(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_results as words
     from agentsignals.cli.output import Bar
 
     bar = Bar(options.quiet)
     try:
-        audit = words.audited(Path(options.folder), bar)
+        audit = audited(Path(options.folder), bar)
     finally:
         bar.close()
-    words.write_pages(audit, [Path(path) for path in options.out])
-    print(words.rendered(audit, ".json" if options.json else ".md"))
+    write_pages(audit, [Path(path) for path in options.out])
+    print(rendered(audit, ".json" if options.json else ".md"))
     return 0
 
 
@@ -310,12 +422,3 @@ def _say(what: str) -> None:
     from agentsignals.cli.output import printable
 
     print(f"agentsignals: {printable(what)}", file=sys.stderr)
-
-
-VERB = Verb(
-    "lab",
-    "a model's retry loops and experiments: run, report, compare, rescore",
-    "lab agent --model FOLDER --tasks times --out runs/a",
-    arguments,
-    run,
-)

@@ -182,3 +182,11 @@ class Bar:
 
 def _amount(stage: str, n: int) -> str:
     return f"{n / 1e6:.0f} MB" if stage == "reading" else f"{n:,}"
+
+
+def written_as(report: str) -> str:
+    """Where the report is, and what it does without."""
+    from agentsignals.ui.report import without_charts
+
+    hint = without_charts(report)
+    return f"{report}\n{'':10}  {hint}" if hint else report

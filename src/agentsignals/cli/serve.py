@@ -4,42 +4,25 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+import webbrowser
 
-from agentsignals.cli.verb import Verb
-
-if TYPE_CHECKING:
-    from agentsignals.ui.server import Server
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("sources", metavar="SOURCE", nargs="*", help="watch these instead of what the store was read from")
-    add("--port", type=int, metavar="N", help="where to listen (default 8321, or any free one; 0: any free one)")
-    add("--open", action="store_true", help="open it in the browser")
-    add("--no-watch", action="store_true", help="show the store as it is; read nothing that changes")
-    parser.add_argument(
-        "--annotate",
-        metavar="FILE",
-        nargs="?",
-        const="gold.jsonl",
-        help="let its page for labelling write this gold file (default gold.jsonl); it writes nothing else",
-    )
+from agentsignals.cli.output import json_text, printable
+from agentsignals.errors import UsageError
+from agentsignals.labels.gold import GoldFile
+from agentsignals.sources import local
+from agentsignals.store import disk, place
+from agentsignals.ui.live import sources_of
+from agentsignals.ui.pages.annotate import Annotations
+from agentsignals.ui.server import Server, started
 
 
-def run(options: argparse.Namespace) -> int:
+def run_serve(options: argparse.Namespace) -> int:
     """Serves until Ctrl-C, which is how it ends."""
-    from agentsignals.cli.output import json_text
-    from agentsignals.store import place
-    from agentsignals.ui.server import started
 
     if options.sources:
         place(options.store, create=True)
     annotations = None
     if options.annotate is not None:
-        from agentsignals.labels.gold import GoldFile
-        from agentsignals.ui.pages.annotate import Annotations
-
         annotations = Annotations(GoldFile(options.annotate))
     with started(options.store, options.port, annotations) as server:
         specs = [] if options.no_watch else _watched(server, options)
@@ -50,8 +33,6 @@ def run(options: argparse.Namespace) -> int:
             watches = f", watches {', '.join(specs)}" if specs else ""
             print(f"{server.url}  serves {server.readings.folder}{watches}; Ctrl-C ends it", flush=True)
         if options.open:
-            import webbrowser
-
             webbrowser.open(server.url)
         try:
             server.serve_forever()
@@ -63,11 +44,6 @@ def run(options: argparse.Namespace) -> int:
 def _watched(server: Server, options: argparse.Namespace) -> list[str]:
     """Has the server read what changes in the sources named, else in the folders of this machine that the store was
     read from. UsageError for what is no file or folder."""
-    from agentsignals.cli.output import printable
-    from agentsignals.errors import UsageError
-    from agentsignals.sources import local
-    from agentsignals.store import disk
-    from agentsignals.ui.live import sources_of
 
     if elsewhere := [spec for spec in options.sources if not local.accepts(spec)]:
         raise UsageError(f"{elsewhere[0]!r} is no file, folder or agent: nothing else is watched.", "`--no-watch`?")
@@ -82,6 +58,3 @@ def _watched(server: Server, options: argparse.Namespace) -> list[str]:
     if specs:
         server.live.watch(specs, options.store)
     return list(specs)
-
-
-VERB = Verb("serve", "the store as a web page on 127.0.0.1, as agents work", "serve --open", arguments, run)

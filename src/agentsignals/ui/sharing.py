@@ -89,11 +89,7 @@ class Block(Struct):
 
 
 def write(
-    session: Session,
-    path: Path,
-    redactor: Redactor,
-    most_bytes: int = MOST_BYTES,
-    pictures: Pictures | None = None,
+    session: Session, path: Path, redactor: Redactor, most_bytes: int = MOST_BYTES, pictures: Pictures | None = None
 ) -> Shared:
     """Writes a session's file. ExportError, and no file, when it would hold a secret all the same or can't be
     written. `pictures`: those to put in; what they show is not masked."""

@@ -106,10 +106,7 @@ def _listed(  # noqa: PLR0913  (what was chosen, and of what)
         where += " AND n > 1"
     numbers = reading.rows(sql("labels.numbers", items=items, condition=where), values)[0]
     part = part_of(query, SIZE, numbers["shown"])
-    rows = reading.rows(
-        sql("labels.page", items=items, condition=where),
-        {**values, "size": SIZE, "start": part.start},
-    )
+    rows = reading.rows(sql("labels.page", items=items, condition=where), {**values, "size": SIZE, "start": part.start})
     return {"chosen": chosen, "show": show, "numbers": numbers, "part": part, "items": _with_texts(reading, rows)}
 
 

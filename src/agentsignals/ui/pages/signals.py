@@ -104,7 +104,4 @@ def _to_value(of: Filter, signal: Signal, value: str) -> str:
     return "" if ";" in plain or plain != plain.strip() else of.also("/sessions", f"{signal.path}={plain}")
 
 
-PAGES = (
-    Route(("signals",), signals_page, "Signals", 60),
-    Route(("signal", "*"), signal_page, below="/signals"),
-)
+PAGES = (Route(("signals",), signals_page, "Signals", 60), Route(("signal", "*"), signal_page, below="/signals"))

@@ -4,38 +4,40 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from agentsignals.cli.verb import Verb
-from agentsignals.errors import UsageError
+import msgspec
 
-if TYPE_CHECKING:
-    from agentsignals.labels.labellers import Labeller
-    from agentsignals.labels.prompting import Prompting
-    from agentsignals.labels.run import Estimate, Progress, Summary
-    from agentsignals.labels.task import Task
-    from agentsignals.labels.topic_names import Named
-    from agentsignals.labels.topics import Summary as TopicsSummary
-    from agentsignals.labels.topics import Topic
-    from agentsignals.labels.units import Selection
-    from agentsignals.store import Store
-
+from agentsignals.cli.output import Bar, json_text, printable, table
+from agentsignals.errors import ExportError, UsageError
+from agentsignals.labels import annotation, batch, gold
+from agentsignals.labels import annotation as human_labels
+from agentsignals.labels import matching as agree
+from agentsignals.labels import matching as published
+from agentsignals.labels.agreement import Comparison, Several
+from agentsignals.labels.annotation import Annotated, to_settle
+from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Labeller, labeller
+from agentsignals.labels.labellers.openai import ChatServer
+from agentsignals.labels.prompting import Prompting, prompting
+from agentsignals.labels.run import Estimate, Progress, Summary, estimate, versioned
+from agentsignals.labels.run import run as judge
+from agentsignals.labels.task import Task
+from agentsignals.labels.tasks import task, tasks
+from agentsignals.labels.topic_names import Named
+from agentsignals.labels.topics import Summary as TopicsSummary
+from agentsignals.labels.topics import Topic, label_topics
+from agentsignals.labels.units import Selection, Unit, plain, units
+from agentsignals.labels.validation import never_validated, validate
+from agentsignals.redaction import Redactor
+from agentsignals.stats.agreement import Estimate as AgreementEstimate
+from agentsignals.stats.intervals import SEED
+from agentsignals.stats.validation import Figure
+from agentsignals.store import Store
+from agentsignals.store.pseudonym_key import pseudonym_key
 
 _FORMS = ("openai", "anthropic")
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `label` that are about batch files."""
-    add = parser.add_argument
-    add("--export-batch", metavar="FILE", help="write what has no answer yet as a batch of requests; ask nothing")
-    add("--batch-form", choices=_FORMS, help="of that file (default: anthropic for claude models, else openai)")
-    add("--again", action="store_true", help="with --export-batch: also what an earlier batch has no result of")
-    add(
-        "--import-batch",
-        metavar="FILE",
-        action="append",
-        help="label by a file of results; may be given again for another file (errors)",
-    )
 
 
 def is_about(options: argparse.Namespace) -> bool:
@@ -62,8 +64,6 @@ def judged(  # noqa: PLR0913  (as a run)
     asked: Prompting,
 ) -> Summary:
     """Writes or reads the file that the options name."""
-    from agentsignals.labels import batch
-    from agentsignals.labels.labellers.openai import ChatServer
 
     if not isinstance(by, ChatServer):
         raise UsageError(f"{by.name} takes no batch files.", "They are for --by openai:MODEL, claude models too.")
@@ -134,14 +134,6 @@ _FOREIGN = (
 """Options of `label` that mean nothing here."""
 
 
-def arguments_topics(parser: argparse.ArgumentParser) -> None:
-    """The options of `label` that topics alone have."""
-    add = parser.add_argument
-    add("--names", metavar="LABELLER", help="with topic: the model that names them, as openai:MODEL[@URL]")
-    add("--method", metavar="NAME", help="with topic: k-means (default), or umap+hdbscan (extra topics)")
-    add("--embedder", metavar="NAME[:MODEL]", help="with topic: what compares prompts (default: the store's)")
-
-
 def is_about_topics(options: argparse.Namespace) -> bool:
     """Whether the options ask for topics. UsageError where they ask for them and for something else."""
     if options.task == _TASK:
@@ -161,12 +153,8 @@ def is_about_topics(options: argparse.Namespace) -> bool:
     return False
 
 
-def run(options: argparse.Namespace) -> int:
+def _run_topics(options: argparse.Namespace) -> int:
     """Finds topics, and says which."""
-    from agentsignals.cli.output import json_text
-    from agentsignals.labels.topics import label_topics
-    from agentsignals.stats.intervals import SEED
-    from agentsignals.store import Store
 
     namer = _namer(options)
     summary = label_topics(
@@ -185,7 +173,6 @@ def run(options: argparse.Namespace) -> int:
 def _namer(options: argparse.Namespace) -> Labeller | None:
     if options.names is None:
         return None
-    from agentsignals.labels.labellers import labeller
 
     by = labeller(
         options.names,
@@ -201,13 +188,11 @@ def _namer(options: argparse.Namespace) -> Labeller | None:
 
 
 def _say(what: str) -> None:
-    from agentsignals.cli.output import printable
 
     print(f"agentsignals: {printable(what)}", file=sys.stderr)
 
 
 def _text(summary: TopicsSummary) -> str:
-    from agentsignals.cli.output import printable, table
 
     left = sum(summary.left_out.values())
     listed: list[tuple[str, Any]] = [
@@ -233,7 +218,6 @@ def _text(summary: TopicsSummary) -> str:
 
 
 def _examples(topic: Topic) -> list[str]:
-    from agentsignals.cli.output import printable
 
     return [f"{topic.number:>5}  “{printable(example.excerpt)}”" for example in topic.examples]
 
@@ -256,50 +240,12 @@ def _counts(counts: dict[str, int]) -> str:
 _DEFAULT = "rules"
 
 
-def arguments_label(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("task", metavar="TASK", nargs="?", help="what is judged; without one the tasks are listed")
-    add(
-        "--by",
-        metavar="LABELLER",
-        help="rules (default: no model, no network), classifier (a small model that is shipped, no network) or"
-        " classifier:FILE (one of your own), openai:MODEL[@URL[,URL…]] (any servers that speak OpenAI's protocol),"
-        " vllm:MODEL or local:MODEL (in this process), hf:MODEL (a text classifier); clusters for the task topic",
-    )
-    add("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions`")
-    add("--limit", type=int, metavar="N", help="at most so many messages or sessions")
-    add("--dry-run", action="store_true", help="say what would be asked and what it would cost; ask nothing")
-    add("--concurrency", type=int, metavar="N", help="calls under way at once, at each address (default 8)")
-    add("--per-minute", type=float, metavar="N", help="at most so many calls a minute")
-    add("--window", type=int, metavar="TOKENS", help="how much the model can read (default: what the server says)")
-    add("--timeout", type=float, metavar="SECONDS", help="for one call (default 120)")
-    add("--examples", metavar="FILE", help="show the model some of each class out of a gold file; they are not judged")
-    add("--label-first", action="store_true", help="ask for the verdict before its reason")
-    add("--answers", type=int, metavar="N", help="so many answers to each question; what most of them say is the label")
-    add("--no-redact", action="store_true", help="send texts to a server elsewhere as they are")
-    add(
-        "--from",
-        dest="source",
-        metavar="FILE",
-        help="take labels instead: published ones (Parquet, or a folder of it), or a gold file (.jsonl, .csv)",
-    )
-    add("--labeller", metavar="NAME", help="with --from: who gave these labels; people are human:NAME")
-    add("--column", metavar="NAME", help="with a gold file (--from, --examples): where the label stands")
-    add("--export-gold", dest="gold", metavar="FILE", help="write things for people to label instead (.jsonl, .csv)")
-    add("--sample", type=int, metavar="N", help="with --export-gold: how many (default 100), evenly of the labels --by")
-    add("--seed", type=int, metavar="N", help="with --export-gold: of the sample; of topics: of the groups")
-    arguments(parser)
-    arguments_topics(parser)
-
-
 def run_label(options: argparse.Namespace) -> int:
-    from agentsignals.labels.tasks import task
-    from agentsignals.store import Store
 
     if options.task is None:
         return _list(options)
     if is_about_topics(options):
-        return run(options)
+        return _run_topics(options)
     in_files = is_about(options)
     _check(options)
     wanted = task(options.task)
@@ -326,14 +272,6 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _judge(options: argparse.Namespace, wanted: Task, store: Store, *, in_files: bool) -> int:
-    from agentsignals.cli.output import Bar, json_text
-    from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, labeller
-    from agentsignals.labels.prompting import prompting
-    from agentsignals.labels.run import run as judge
-    from agentsignals.labels.run import versioned
-    from agentsignals.labels.units import Selection, plain
-    from agentsignals.redaction import Redactor
-    from agentsignals.store.pseudonym_key import pseudonym_key
 
     by = labeller(
         options.by or _DEFAULT,
@@ -355,8 +293,6 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store, *, in_files:
     )
     versioned(wanted, by, asked)
     if options.dry_run:
-        from agentsignals.labels.run import estimate
-
         cost = estimate(store, wanted, by, selection, options.window or DEFAULT_WINDOW_TOKENS, asked)
         print(json_text(cost) if options.json else _estimate_text(cost, by, masked=not options.no_redact))
         return 0
@@ -378,11 +314,6 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store, *, in_files:
 
 
 def _take(options: argparse.Namespace, wanted: Task) -> int:
-    from agentsignals.cli.output import json_text
-    from agentsignals.labels import annotation as human_labels
-    from agentsignals.labels import gold
-    from agentsignals.labels import matching as published
-    from agentsignals.store import Store
 
     store = Store(options.store)
     if gold.is_gold(options.source):
@@ -400,11 +331,6 @@ def _take(options: argparse.Namespace, wanted: Task) -> int:
 
 
 def _export(options: argparse.Namespace, wanted: Task) -> int:
-    from agentsignals.cli.output import json_text
-    from agentsignals.labels import annotation as human_labels
-    from agentsignals.labels import gold
-    from agentsignals.stats.intervals import SEED
-    from agentsignals.store import Store
 
     rows = human_labels.sample(
         Store(options.store),
@@ -426,8 +352,6 @@ def _export(options: argparse.Namespace, wanted: Task) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text, table
-    from agentsignals.labels.tasks import tasks
 
     names = ("task", "of", "says", "values", "prompt")
     judged = [(t.name, t.level, t.says, ", ".join(t.values) or "a number", t.prompt_hash) for t in tasks().values()]
@@ -449,7 +373,6 @@ def _announce(options: argparse.Namespace, by: Labeller) -> None:
 
 
 def _say_label(what: str) -> None:
-    from agentsignals.cli.output import printable
 
     print(f"agentsignals: {printable(what)}", file=sys.stderr)
 
@@ -515,7 +438,6 @@ def _estimate_text(estimate: Estimate, by: Labeller, *, masked: bool) -> str:
 
 
 def _rows(rows: list[tuple[str, Any]]) -> str:
-    from agentsignals.cli.output import printable
 
     return "\n".join(f"{name:10}  {printable(str(value))}" for name, value in rows if value)
 
@@ -524,10 +446,237 @@ def _counts_label(counts: dict[str, int]) -> str:
     return ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in sorted(counts.items(), key=lambda p: -p[1]))
 
 
-VERB = Verb(
-    "label",
-    "judge messages or sessions by rules or a model",
-    "label sentiment --by openai:qwen3@http://127.0.0.1:8000/v1",
-    arguments_label,
-    run_label,
-)
+# `annotate`: a person labels messages or sessions, at a terminal.
+
+
+class _Terminal:
+    """Who sits before it. Shown on stderr: stdout is for the result."""
+
+    def show(self, text: str) -> None:
+
+        print("\n".join(printable(line) for line in text.split("\n")), file=sys.stderr)
+
+    def answer(self, asked: str) -> str | None:
+        print(asked, end="", file=sys.stderr, flush=True)
+        try:
+            line = sys.stdin.readline()
+        except UnicodeDecodeError:
+            return ""
+        return line.rstrip("\r\n") if line else None
+
+
+def run_annotate(options: argparse.Namespace) -> int:
+
+    if options.gold is not None and (options.sample is not None or options.seed is not None):
+        raise UsageError("--sample and --seed choose what --gold already names.", "Leave them out.")
+    if options.sample is not None and options.sample <= 0:
+        raise UsageError(f"--sample {options.sample} is not above 0.", "Give a positive number.")
+    wanted, labeller = task(options.task), human_labels.name_of(options.person)
+    store = Store(options.store)
+    if options.gold is not None:
+        rows = gold.read(options.gold, wanted, unlabelled=True).rows
+    else:
+        seed = options.seed if options.seed is not None else SEED
+        rows = human_labels.sample(store, wanted, options.sample or human_labels.SIZE, seed=seed)
+    summary = annotation.annotate(store, wanted, labeller, rows, _Terminal(), _transcripts(store, wanted))
+    print(json_text(summary) if options.json else _text_annotate(summary, wanted))
+    return 0
+
+
+def _transcripts(store: Store, wanted: Task) -> Callable[[str], str]:
+    """A session as a judge with an endless window is shown it."""
+
+    def shown(session_id: str) -> str:
+        unit = next(units(wanted, store.session(session_id), sys.maxsize))
+        return "".join(unit.parts) if isinstance(unit, Unit) else f"(the task is not about it: {unit.reason})"
+
+    return shown
+
+
+def _text_annotate(summary: Annotated, wanted: Task) -> str:
+    rows = [
+        ("labelled", f"{summary.labelled:,} by {summary.labeller}, codebook {wanted.prompt_hash}"),
+        ("before", summary.before and f"{summary.before:,} had this person's label already"),
+        ("agreed", summary.agreed and f"{summary.agreed:,} that both had labelled alike were taken over"),
+        ("left", summary.left and f"{summary.left:,}; run again to go on"),
+        ("not found", ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in summary.not_found.items())),
+    ]
+    return "\n".join(f"{name:10}  {value}" for name, value in rows if value)
+
+
+# `agree`: how far two labellers agree, or one with a gold file.
+
+_SHOWN_PATTERNS = 12
+_EXCERPT = 100
+
+
+def run_agree(options: argparse.Namespace) -> int:
+
+    wanted = task(options.task)
+    _check_agree(options)
+    if len(options.others) > 1:
+        several = agree.among(Store(options.store), wanted, [options.first, *options.others])
+        print(json_text(several) if options.json else _several(several))
+        return 0 if several.n else 1
+    result = _compared(options, wanted)
+    print(json_text(result) if options.json else _text_agree(result))
+    return 0 if result.n else 1
+
+
+def _check_agree(options: argparse.Namespace) -> None:
+    if bool(options.others) == (options.gold is not None):
+        raise UsageError("Agreement is of two: another labeller, or --gold FILE.", "agree sentiment rules human:ann")
+    if options.gold is None and options.column is not None:
+        raise UsageError("--column belongs to --gold.", "Leave it out.")
+    if options.settle is not None and len(options.others) != 1:
+        raise UsageError("--settle is for two labellers.", "agree sentiment human:ann human:ben --settle settle.jsonl")
+    if len({options.first, *options.others}) <= len(options.others):
+        raise UsageError("A labeller is named twice.", "Everybody agrees with themselves.")
+
+
+def _compared(options: argparse.Namespace, wanted: Task) -> Comparison:
+
+    if options.others:
+        store, other = Store(options.store), options.others[0]
+        if options.settle is not None:
+            both = agree.pairs(store, wanted, options.first, other)
+            gold.write(options.settle, to_settle(wanted, options.first, other, both))
+        return agree.between(store, wanted, options.first, other)
+    gold_labels = gold.read(options.gold, wanted, options.column)
+    opened_store = None if agree.judges_texts(options.first, gold_labels) else Store(options.store)
+    return agree.with_gold(wanted, options.first, gold_labels, opened_store)
+
+
+def _several(result: Several) -> str:
+
+    names = ("first", "second", "n", "agreement", "kappa", "AC1")
+    pairs = [(p.a, p.b, p.n, _figure(p.agreement), _estimate(p.kappa), _estimate(p.ac1)) for p in result.pairs]
+    of = f"Krippendorff's alpha ({result.alpha_of})"
+    head = f"{result.task}: {result.n:,} labelled by two or more; {of} {_estimate(result.alpha)}"
+    mind = dict.fromkeys(f"mind: {warning}" for p in result.pairs for warning in p.warnings)
+    return "\n\n".join([printable(head), table(names, pairs), *map(printable, mind)])
+
+
+def _text_agree(comparison: Comparison) -> str:
+
+    kappa, scores = comparison.kappa, comparison.scores
+    rows: list[tuple[str, Any]] = [
+        ("task", f"{comparison.task}: {comparison.a} (rows) and {comparison.b} (columns)"),
+        ("gold by", comparison.gold),
+        (
+            "of both",
+            f"{comparison.n:,} in {comparison.sessions:,} sessions" if comparison.n else "nothing: no label of both",
+        ),
+        ("left out", ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in comparison.left_out.items())),
+    ]
+    if comparison.agreement is not None and comparison.chance is not None:
+        within = _interval(comparison.agreement_interval, "{:.0%}")
+        rows.append(("agreement", f"{comparison.agreement:.1%}{within}, by chance {comparison.chance:.1%}"))
+        rows.append(("kappa", _estimate(kappa) if kappa else "not defined: chance explains all"))
+        rows += [("weighted", comparison.weighted_kappa and _estimate(comparison.weighted_kappa))]
+        rows += [("AC1", comparison.ac1 and _estimate(comparison.ac1))]
+    if comparison.weighted_back is not None:
+        back = comparison.weighted_back
+        rows.append(
+            ("of all", f"agreement {back.agreement:.1%}, kappa {_estimate(back.kappa)} of {back.things:,.0f} weighted")
+        )
+    if scores is not None:
+        apart = f"{scores.mean_difference:+.2f}{_interval(scores.mean_difference_interval, '{:+.2f}')}"
+        figure = f"ICC {_estimate(scores.icc)}, Spearman {_estimate(scores.spearman)}"
+        rows.append(("scores", f"{figure}, mean difference {apart} (n {scores.n:,})"))
+    rows += [("mind", warning) for warning in comparison.warnings]
+    parts = ["\n".join(f"{name:10}  {printable(str(value))}" for name, value in rows if value)]
+    if comparison.confusion:
+        names = list(comparison.confusion)
+        parts.append(table(["", *names], [[a, *(comparison.confusion[a][b] for b in names)] for a in names]))
+        columns = ("class", f"n by {comparison.b}", f"n by {comparison.a}", "precision", "recall", "F1")
+        per_class = [
+            (
+                k,
+                c.n,
+                c.predicted,
+                f"{_figure(c.precision)}{_interval(c.precision_interval)}",
+                f"{_figure(c.recall)}{_interval(c.recall_interval)}",
+                f"{_figure(c.f1)}{_interval(c.f1_interval)}",
+            )
+            for k, c in comparison.per_class.items()
+        ]
+        parts.append(table(columns, per_class))
+    if comparison.patterns:
+        parts.append("\n".join(_patterns(comparison)))
+    return "\n\n".join(parts)
+
+
+def _patterns(comparison: Comparison) -> list[str]:
+
+    lines = ["where they disagree"]
+    for pattern in comparison.patterns[:_SHOWN_PATTERNS]:
+        lines.append(printable(f"{pattern.a} → {pattern.b}: {pattern.n:,} ({pattern.share:.1%})"))
+        lines += [f"    “{printable(e.excerpt)[:_EXCERPT]}”" for e in pattern.examples if e.excerpt]
+    hidden = len(comparison.patterns) - _SHOWN_PATTERNS
+    return [*lines, f"and {hidden} rarer patterns (--json has all)"] if hidden > 0 else lines
+
+
+def _interval(ends: tuple[float | None, float | None] | None, form: str = "{:.2f}") -> str:
+    return "" if ends is None or ends[0] is None else f" [{form.format(ends[0])}, {form.format(ends[1])}]"
+
+
+def _estimate(estimate: AgreementEstimate | None) -> str:
+    return "–" if estimate is None else f"{estimate.value:.2f}{_interval((estimate.low, estimate.high))}"
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+# `validate`: how often signals that claim a meaning are right, where the truth is at hand.
+
+
+def run_validate(options: argparse.Namespace) -> int:
+
+    figures = validate(options.gold)
+    if options.write:
+        try:
+            Path(options.write).write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
+        except OSError as problem:
+            raise ExportError(
+                f"{options.write} can't be written: {problem.strerror}.", "Name another file."
+            ) from problem
+    unmeasured = never_validated({figure.signal for figure in figures})
+    print(
+        json_text({"figures": figures, "never_validated": unmeasured})
+        if options.json
+        else _text_validate(figures, unmeasured)
+    )
+    return 0
+
+
+def _text_validate(figures: list[Figure], unmeasured: list[str]) -> str:
+
+    names = ("signal", "class", "n", "named", "true", "precision", "recall", "kappa", "truth")
+    rows = [
+        (
+            f.signal,
+            f.value,
+            f.n,
+            f.named,
+            f.true,
+            _share(f.precision, f.precision_interval),
+            _share(f.recall, f.recall_interval),
+            "–" if f.kappa is None else f"{f.kappa:.2f}",
+            f.truth,
+        )
+        for f in figures
+    ]
+    parts = [table(names, rows, 100)]
+    low = [f"{f.signal} {f.value}: {f.precision:.0%} ({f.truth})" for f in figures if f.misleads]
+    if low:
+        parts.append("named wrongly more often than rightly\n" + "\n".join(f"    {printable(line)}" for line in low))
+    parts.append(f"never validated, though they claim a meaning: {', '.join(unmeasured) or 'none'}")
+    return "\n\n".join(parts)
+
+
+def _share(share: float | None, interval: tuple[float, float] | None) -> str:
+    if share is None:
+        return "–"
+    return f"{share:.2f}" + (f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else "")

@@ -3,42 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from agentsignals.cli.verb import Verb
-
-if TYPE_CHECKING:
-    from agentsignals.experiments.tuning import Search, SearchStatus
-    from agentsignals.experiments.tuning.plan import Run
-    from agentsignals.questions.compare import Estimate
+from agentsignals.cli.output import json_text, printable, table
+from agentsignals.errors import StoreError
+from agentsignals.experiments.claims import Plain, Value
+from agentsignals.experiments.replication import Verdict, replicate
+from agentsignals.experiments.tuning import Search, SearchStatus, drive, read_plan, search_status, treatment_text
+from agentsignals.experiments.tuning.plan import Run
+from agentsignals.questions.compare import Estimate
+from agentsignals.store import Store
 
 _LISTED = 15
 """Candidates in the table; --json has all."""
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("plan", metavar="PLAN", type=Path, help="a TOML file: command, knobs, tasks, budget (docs/tune.md)")
-    add(
-        "--out", metavar="FOLDER", type=Path, required=True, help="the search's folder: a new one, or one to go on with"
-    )
-    choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--show", action="store_true", help="say how the search stands, and start nothing")
-    choice.add_argument("--dry-run", action="store_true", help="say what would be run next, and start nothing")
-
-
-def run(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text
-    from agentsignals.experiments.tuning import Search, read_plan, search_status
+def run_tune(options: argparse.Namespace) -> int:
 
     search = Search(read_plan(options.plan), options.out, None if options.store is None else Path(options.store))
     if options.dry_run:
         return _would_run(search, options.json)
     if not options.show:
-        from agentsignals.experiments.tuning import drive
-
         drive(search, lambda begun: None if options.quiet else _say(search, begun))
     made = search_status(search)
     print(json_text(made) if options.json else in_words(made, search))
@@ -46,9 +33,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _would_run(search: Search, as_json: bool) -> int:
-    import shlex
-
-    from agentsignals.cli.output import json_text, printable
 
     following = search.proposal()
     if following is None:
@@ -65,8 +49,6 @@ def _would_run(search: Search, as_json: bool) -> int:
 
 
 def _say(search: Search, begun: Run) -> None:
-    from agentsignals.cli.output import printable
-    from agentsignals.experiments.tuning import treatment_text
 
     phase = "held out" if begun.phase == "held_out" else "search"
     line = f"run {begun.number} of at most {search.plan.budget.runs}, {phase}, task {begun.task}:"
@@ -76,8 +58,6 @@ def _say(search: Search, begun: Run) -> None:
 
 def in_words(made: SearchStatus, search: Search) -> str:
     """How a search stands, as sentences and a table."""
-    from agentsignals.cli.output import printable, table
-    from agentsignals.experiments.tuning import treatment_text
 
     cost = f"{'≥' if made.unpriced else ''}${made.cost_usd:,.2f}" if made.attempts > made.unpriced else "cost unknown"
     extra = "".join(f", {n} {what}" for n, what in ((made.interrupted, "interrupted"), (made.failed, "failed")) if n)
@@ -131,10 +111,84 @@ def _share(side: Estimate) -> str:
     return f"{side.value:.0%}{spread}"
 
 
-VERB = Verb(
-    "tune",
-    "search over knobs: which treatment to run next, until the budget is spent; then a confirmation",
-    "tune plan.toml --out search",
-    arguments,
-    run,
-)
+# `replicate`: published claims against computed values.
+
+_LONGEST_NOTE = 240
+
+
+def run_replicate(options: argparse.Namespace) -> int:
+
+    verdicts = replicate(options.claims, options.data, _store(options))
+    print(json_text(verdicts) if options.json else _text(verdicts))
+    news = [v.claim for v in verdicts if v.status == "fail" and not v.prior_result]
+    if news:
+        more = f" and {len(news) - 5} more" if len(news) > 5 else ""
+        print(f"agentsignals: {len(news)} CLAIMS FAILED: {', '.join(news[:5])}{more}", file=sys.stderr)
+    statuses = {v.status for v in verdicts}
+    if statuses <= {"untestable"}:
+        print("agentsignals: not one claim could be tested", file=sys.stderr)
+        return 1
+    return 1 if "fail" in statuses or (options.strict and "untestable" in statuses) else 0
+
+
+def _store(options: argparse.Namespace) -> Store | None:
+    """The store that is named; with none named, the usual one if there is one and the claims have no data of theirs."""
+
+    if options.store:
+        return Store(options.store)
+    try:
+        return Store()
+    except StoreError:
+        return None
+
+
+def _text(verdicts: list[Verdict]) -> str:
+
+    rows = [
+        (
+            v.status.upper() if v.status == "fail" else v.status,
+            v.claim,
+            _value_text(v.expected),
+            _value_text(v.computed),
+            v.n,
+        )
+        for v in verdicts
+    ]
+    lines = [table(("status", "claim", "expected", "computed", "n"), rows, 80), *_reasons(verdicts)]
+    counted = {status: sum(v.status == status for v in verdicts) for status in ("pass", "fail", "untestable")}
+    expected_failures = sum(v.status == "fail" and bool(v.prior_result) for v in verdicts)
+    lines += [
+        "",
+        f"{counted['pass']} pass, {counted['fail']} fail ({expected_failures} of them known not to reproduce),"
+        f" {counted['untestable']} untestable",
+    ]
+    return "\n".join(lines)
+
+
+def _reasons(verdicts: list[Verdict]) -> list[str]:
+    """Why claims failed, one by one; why others are untestable, one line a reason."""
+
+    lines = [f"{v.claim}: {v.note}" for v in verdicts if v.status == "fail"]
+    without: dict[str, list[str]] = {}
+    for v in verdicts:
+        if v.status == "untestable":
+            without.setdefault(v.why, []).append(v.claim)
+    for why, claims in without.items():
+        lines.append(f"{claims[0]}{f' and {len(claims) - 1} more' if len(claims) > 1 else ''}: {why}")
+    return ["", *(_short(printable(line)) for line in lines)] if lines else []
+
+
+def _value_text(value: Value | None) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_figure(number)}" for name, number in value.items())
+    return "" if value is None else _figure(value)
+
+
+def _figure(value: Plain) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.4g}" if isinstance(value, float) else f"{value}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_NOTE else text[: _LONGEST_NOTE - 1] + "…"

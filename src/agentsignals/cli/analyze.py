@@ -1,40 +1,29 @@
-"""What each verb does: a call into the library, and its result as text or JSON."""
+"""Verbs that read traces: `analyze`, `measure`, `demo`, and `agentsignals` alone."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from agentsignals.cli.doctor import NEW_FIELDS, SKIP_ADVICE, drift_line
 from agentsignals.cli.first_findings import LINES, findings_of, last_lines
-from agentsignals.cli.output import MAX_CELL, Bar, figure, is_cut, json_text, printable, table, write_csv
-from agentsignals.errors import QueryError, SourceError, StoreError
+from agentsignals.cli.output import Bar, figure, json_text, printable, written_as
+from agentsignals.errors import SourceError
 from agentsignals.formats import homes
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.pipeline import Summary
-from agentsignals.model.prices import CostLine
 from agentsignals.sources.local import found_homes
 from agentsignals.store import Store, place
 from agentsignals.store.index import INDEX_FILE
 
 _UNREAD_LINES = 6
 """Kinds of unread files that are named in words."""
-MOST_ROWS = 1_000_000
-"""Rows of a query that are held at once, which a table and a JSON document need; CSV is written row by row."""
 
 
-def run(options: argparse.Namespace) -> int:
-    """Runs a verb of the main job; gives the exit code."""
-    return _VERBS[options.verb](options)
-
-
-def _analyze(options: argparse.Namespace) -> int:
+def run_analyze(options: argparse.Namespace) -> int:
     if options.report:
         from agentsignals.ui import check_report
 
@@ -136,7 +125,7 @@ def _summary_text(summary: Summary) -> str:
             ("lost", f"{len(lost):,} sessions whose sources are gone: {', '.join(lost[:5])}{' …' * (len(lost) > 5)}")
         )
     if summary.report:
-        rows.append(("report", _written(summary.report)))
+        rows.append(("report", written_as(summary.report)))
     return "\n".join(f"{name:10}  {value}" for name, value in rows)
 
 
@@ -174,14 +163,6 @@ def _why_nothing(summary: Summary) -> str:
     return "there is no file"
 
 
-def _written(report: str) -> str:
-    """Where the report is, and what it does without."""
-    from agentsignals.ui.report import without_charts
-
-    hint = without_charts(report)
-    return f"{report}\n{'':10}  {hint}" if hint else report
-
-
 def _warn(summary: Summary) -> None:
     for what, n in summary.internal_errors.items():
         times = f" ({n:,} times)" if n > 1 else ""
@@ -192,7 +173,7 @@ def _tell(what: str) -> None:
     print(f"agentsignals: {printable(what)}", file=sys.stderr)
 
 
-def _measure(options: argparse.Namespace) -> int:
+def run_measure(options: argparse.Namespace) -> int:
     bar = Bar(options.quiet)
     try:
         wait = {} if options.wait is None else {"wait_s": options.wait}
@@ -206,129 +187,7 @@ def _measure(options: argparse.Namespace) -> int:
     return 0
 
 
-def _inventory(options: argparse.Namespace) -> int:
-    from agentsignals.signals.catalog import caption, inventory
-
-    rows = inventory(options.text, options.context, options.high_value, options.status, _with_values(options))
-    if options.json:
-        print(json_text(rows))
-        return 0
-    shown = [(r["path"], r["context"], r["level"], r["type"], r["unit"], r["status"], r["basis"],
-              caption(r["path"]).removeprefix(r["basis"] + ", "), r["description"]) for r in rows]  # fmt: skip
-    print(table(("path", "context", "level", "type", "unit", "status", "basis", "validation", "meaning"), shown, 70))
-    print(f"{len(rows)} signals")
-    return 0
-
-
-def _with_values(options: argparse.Namespace) -> set[str]:
-    """The signals that the store has values of; none where there is no store, or, with a warning, none to be read."""
-    from agentsignals.store.query import rows
-
-    try:
-        store = Store(options.store)
-    except StoreError as problem:
-        root = place(options.store)
-        if root.is_dir() and any(root.iterdir()):
-            import logging
-
-            logging.getLogger("agentsignals.store").warning("%s %s", problem.message, problem.hint)
-        return set()
-    return {path for (path,) in rows(store, "SELECT DISTINCT signal FROM signals WHERE absent IS NULL")[1]}
-
-
-def _show(options: argparse.Namespace) -> int:
-    session = Store(options.store).session(options.session)
-    if options.json:
-        print(json_text(session))
-        return 0
-    from agentsignals.cli.timeline import timeline
-
-    print(timeline(session, options.all))
-    return 0
-
-
-def _explain(options: argparse.Namespace) -> int:
-    from agentsignals.ingest.measure import explain
-    from agentsignals.questions.formatting import AT_LEAST
-    from agentsignals.views.session import EXCERPT_CHARS
-
-    explanation = explain(Store(options.store), options.session, options.signal)
-    if options.json:
-        print(json_text(explanation))
-        return 0
-    text = (
-        f"absent: {explanation.absent['reason']} {explanation.absent['detail']}".rstrip()
-        if explanation.absent
-        else json_text(explanation.value)
-    )
-    bound = AT_LEAST if explanation.detail.get("at_least") else ""
-    print(f"{explanation.signal} = {bound}{printable(text) if len(text) < 2000 else printable(text[:2000]) + '…'}")
-    print(f"session    {printable(explanation.session)}")
-    print(f"rule       {printable(explanation.rule)} (version {explanation.version})")
-    if explanation.basis != "record" or explanation.validation:
-        print(f"basis      {explanation.basis}; {explanation.validation or 'no meaning is claimed'}")
-    if explanation.detail:
-        print(f"detail     {printable(msgspec.json.encode(explanation.detail).decode())}")
-    if explanation.bill:
-        print(_bill(explanation.bill) + "\n")
-    rows = [(i.role, i.seq, i.line, i.artifact, i.excerpt) for i in explanation.evidence]
-    print(table(("role", "seq", "line", "artifact", "excerpt"), rows, EXCERPT_CHARS))
-    for name, path in sorted(explanation.artifacts.items()):
-        print(f"artifact   {name} = {printable(path)}")
-    return 0
-
-
-def _bill(lines: list[CostLine]) -> str:
-    """What a session used and paid, line by line, and what of it adds up to the value."""
-    from agentsignals.model.prices import exact_digits, total_line
-    from agentsignals.questions.formatting import AT_LEAST
-
-    def cells(line: CostLine, what: str) -> tuple[Any, ...]:
-        bound = AT_LEAST if line.at_least else ""
-        usd = f"{bound}{exact_digits(line.usd)}" if line.usd is not None else ""
-        price = exact_digits(line.usd_each_million)
-        return what, line.whose, line.model, line.kind, line.calls or None, f"{bound}{line.amount}", price, usd
-
-    rows = [cells(line, "in the value" if line.counts else "beside") for line in lines]
-    rows.append(cells(total_line(lines), "sum"))
-    return table(("bill", "whose", "model", "kind", "calls", "tokens", "USD a million", "USD"), rows)
-
-
-def _query(options: argparse.Namespace) -> int:
-    from agentsignals.store.query import stream
-
-    store = Store(options.store)
-    if "findings" in options.sql.lower():
-        from agentsignals.questions import findings
-
-        findings.every_context(store)
-    names, values = stream(store, options.sql, options.context)
-    if options.csv and not options.json:
-        write_csv(sys.stdout, names, values)
-        return 0
-    held = list(islice(values, MOST_ROWS + 1))
-    if len(held) > MOST_ROWS:
-        raise QueryError(f"The answer has more than {MOST_ROWS:,} rows.", "Add LIMIT, or take them with --csv.")
-    if options.json:
-        print(json_text([dict(zip(names, row, strict=True)) for row in held]))
-        return 0
-    print(table(names, held))
-    if any(is_cut(value) for row in held for value in row):
-        print(f"(cells are cut at {MAX_CELL} characters: --csv or --json has all)")
-    return 0
-
-
-def _report(options: argparse.Namespace) -> int:
-    from agentsignals.ui import report
-
-    choices = {name: getattr(options, name) for name in ("context", "labeller")}
-    choices["baseline"] = Path(options.baseline) if options.baseline else None
-    written = report.write(Store(options.store), Path(options.output), options.study, **choices)
-    print(json_text({"report": str(written)}) if options.json else f"report      {_written(str(written))}")
-    return 0
-
-
-def _demo(options: argparse.Namespace) -> int:
+def run_demo(options: argparse.Namespace) -> int:
     from agentsignals.cli import demo_corpus
     from agentsignals.ui import report
 
@@ -343,36 +202,6 @@ def _demo(options: argparse.Namespace) -> int:
     summary.report = str(report.write(store, folder / "report.html").resolve())
     _say(summary, options, store, place_of_it)
     return 0
-
-
-def _doctor(options: argparse.Namespace) -> int:
-    from agentsignals.cli.doctor import DAMAGED, checks
-
-    checked = checks(options.store, repair=options.repair)
-    if options.json:
-        print(json_text(checked, with_damage=False))
-    else:
-        print(
-            table(
-                ("check", "status", "found", "what to do"),
-                [(c.name, c.status, c.finding, c.advice) for c in checked],
-                90,
-            )
-        )
-    return 1 if any(c.name in DAMAGED and c.status == "problem" for c in checked) else 0
-
-
-_VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "analyze": _analyze,
-    "measure": _measure,
-    "inventory": _inventory,
-    "show": _show,
-    "explain": _explain,
-    "query": _query,
-    "report": _report,
-    "demo": _demo,
-    "doctor": _doctor,
-}
 
 
 # `agentsignals` alone: reads what the agents on this machine keep, and says what stands out. Nothing leaves it.

@@ -1,0 +1,473 @@
+"""Verbs that show a store: `sessions`, `search`, `findings`, `show`, `explain`, `query`, `report`, `inventory`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from agentsignals.cli.output import MAX_CELL, is_cut, json_text, printable, table, write_csv, written_as
+from agentsignals.errors import QueryError, StoreError
+from agentsignals.model import MAIN, Event, Session, ToolCall, to_iso
+from agentsignals.model.prices import CostLine
+from agentsignals.questions.formatting import AT_LEAST, formatted
+from agentsignals.store import Store, place
+from agentsignals.store.tables import totals
+from agentsignals.views.calls import call_summary
+
+if TYPE_CHECKING:
+    from agentsignals.questions.ranking import Answer, Findings
+    from agentsignals.store import Store
+    from agentsignals.store.fulltext import Hit, Results, SessionHits
+
+
+_SAID_CHARS = 400
+_QUIET = frozenset(("thinking", "meta", "tool_result"))
+
+
+def timeline(session: Session, everything: bool = False) -> str:
+    """Header, then what happened in order; with `everything` also thinking, results, subagents and side notes."""
+    calls = {c.seq: c for c in session.tool_calls}
+    lines = [*_header(session), ""]
+    for event in session.events:
+        if is_shown(event, everything):
+            lines.append(_line(event, calls.get(event.seq), session))
+    return "\n".join(lines)
+
+
+def is_shown(event: Event, everything: bool) -> bool:
+    """Whether an event has a line."""
+    return everything or (event.thread == MAIN and event.kind not in _QUIET)
+
+
+def _header(session: Session) -> list[str]:
+    sums = totals(session)
+    bound = AT_LEAST if sums["visible_output_tokens"] is not None else ""
+    tokens = [(sums[f"{kind}_tokens"], kind.replace("_", " ")) for kind in ("input", "output", "cache_read")]
+    facts = {
+        "session": session.session_id,
+        "title": session.title,
+        "agent": f"{session.agent} {session.agent_version or ''}".strip(),
+        "model": session.model,
+        "where": session.repo or session.cwd,
+        "branch": session.branch,
+        "when": f"{to_iso(session.started_at) or 'unknown'} – {to_iso(session.ended_at) or 'unknown'}",
+        "counts": f"{sum(turn.is_prompt for turn in session.turns)} prompts,"
+        f" {sum(c.thread == MAIN for c in session.tool_calls)} tool calls,"
+        f" {len({(e.seq, e.path) for e in session.edits if e.thread == MAIN})} edits",
+        "tokens": ", ".join(f"{bound if kind == 'output' else ''}{n:,} {kind}" for n, kind in tokens if n is not None),
+        "cost": "" if sums["cost_usd"] is None else f"{bound}{formatted(sums['cost_usd'], 'usd')}",
+    }
+    return [f"{name:8} {printable(str(value))}" for name, value in facts.items() if value]
+
+
+def _line(event: Event, call: ToolCall | None, session: Session) -> str:
+    clock = (to_iso(event.timestamp) or "")[11:19] or "--:--:--"
+    place = "" if event.thread == MAIN else f"[{event.thread}] "
+    if call is not None:
+        summary = call_summary(call.class_, call.path, call.command, call.arguments)
+        text = f"{call.name} {summary}{_lines(call, session)}".strip()
+        mark = {"ok": "", "none": " (no result)"}.get(call.status, f" ({call.error_class or call.status})")
+        return f"{event.seq:5} {clock}   {place}→ {_cut(text, 120)}{mark}"
+    if event.kind == "human_turn" and event.turn is not None:
+        kind = session.turns[event.turn].kind
+        return f"\n{event.seq:5} {clock} turn {event.turn + 1} ({kind})\n      {_cut(event.text or '', _SAID_CHARS)}"
+    text = _cut(event.text or "", _SAID_CHARS if event.kind == "text" else 120)
+    return f"{event.seq:5} {clock}   {place}{event.kind}: {text}"
+
+
+def _lines(call: ToolCall, session: Session) -> str:
+    """How many lines a call added and took away, where the log says so."""
+    hunks = [e for e in session.edits if e.seq == call.seq and e.added is not None and e.removed is not None]
+    added, removed = sum(e.added or 0 for e in hunks), sum(e.removed or 0 for e in hunks)
+    return f" +{added} -{removed}" if hunks else ""
+
+
+def _cut(text: str, n: int) -> str:
+    flat = printable(" ".join(text.split()))
+    return flat if len(flat) <= n else flat[: n - 1] + "…"
+
+
+# `sessions`: those of the store, the newest first.
+
+_COLUMNS = (
+    "session_id, agent, model, started_at, ended_at, n_prompts, n_tool_calls, n_edits, output_tokens, cost_usd,"
+    " visible_output_tokens, repo, cwd, title"
+)
+_LONGEST = 300
+"""Characters of a first prompt."""
+_SHORTEST = 8
+"""Characters of an id that are shown, where they name one session."""
+
+
+def run_sessions(options: argparse.Namespace) -> int:
+    from agentsignals.cli.output import json_text, table
+    from agentsignals.errors import UsageError
+    from agentsignals.sources.local import deleted_files
+    from agentsignals.store import Store
+    from agentsignals.store.index import local_files, sessions_only_in
+    from agentsignals.store.query import rows
+
+    if options.limit < 0:
+        raise UsageError(f"--limit {options.limit} came; it counts rows.", "Give 0 or more.")
+    store = Store(options.store)
+    condition, order, behind = f"({options.where})", "started_at DESC NULLS LAST", None
+    if options.behind:
+        from agentsignals.ui.drill_down import behind as sessions_behind
+
+        behind = sessions_behind(store, options.behind)
+        condition, order = f"list_contains($1, session_id) AND {condition}", "list_position($1, session_id)"
+    query = f"SELECT {_COLUMNS}, count(*) OVER () AS total FROM sessions WHERE {condition} ORDER BY {order}, session_id"  # noqa: S608  (the person's own SQL)
+    values = None if behind is None else [list(behind.parts)]
+    names, counted = rows(store, f"{query} LIMIT {options.limit:d}", values=values)
+    prompts = _first_prompts(store, [row[0] for row in counted])
+    listed = [dict(zip(names[:-1], row, strict=False)) | {"first_prompt": prompts.get(row[0])} for row in counted]
+    if behind is not None:
+        listed = [{"counts": behind.words(session["session_id"])} | session for session in listed]
+    if options.json:
+        print(json_text(listed))
+        return 0
+    beginnings = _beginnings(store)
+    first = () if behind is None else ("counts",)
+    cells = [(*(session[name] for name in first), *_cells(session, beginnings)) for session in listed]
+    print(table((*first, *_SHOWN), cells) if behind is None or not behind.closed else behind.closed)
+    total = counted[0][-1] if counted else 0
+    if len(listed) < total:
+        which = "the newest" if behind is None else "those with most"
+        print(f"{len(listed):,} of {total:,} sessions, {which}; --limit {total} shows all")
+    deleted = sessions_only_in(store.manifest, deleted_files(local_files(store.manifest)))
+    if deleted:
+        print(f"the files of {len(deleted):,} sessions of the store are gone since they were read")
+    return 0
+
+
+_SHOWN = ("session", "began", "last active", "agent", "model", "prompts", "calls", "edits", "output", "cost", "where",
+          "title, or first prompt")  # fmt: skip
+
+
+def _cells(session: dict[str, Any], beginnings: dict[str, str]) -> tuple[Any, ...]:
+    """A session as the table shows it: its output and cost as lower bounds where they are."""
+    from agentsignals.questions.formatting import AT_LEAST, formatted
+
+    bound = "" if session["visible_output_tokens"] is None else AT_LEAST
+    output, cost = session["output_tokens"], session["cost_usd"]
+    began, last = session["started_at"], session["ended_at"]
+    return (
+        beginnings.get(session["session_id"], session["session_id"]),
+        None if began is None else f"{began:%Y-%m-%d %H:%M}",
+        None if last is None else f"{last:%Y-%m-%d %H:%M}",
+        session["agent"],
+        session["model"],
+        session["n_prompts"],
+        session["n_tool_calls"],
+        session["n_edits"],
+        None if output is None else f"{bound}{output}",
+        None if cost is None else f"{bound}{formatted(cost, 'usd')}",
+        session["repo"] or session["cwd"],
+        " ".join((session["title"] or session["first_prompt"] or "").split()),
+    )
+
+
+def _first_prompts(store: Store, ids: list[str]) -> dict[str, str]:
+    """What the person began these sessions with."""
+    from agentsignals.questions.ranking import sessions_sql
+    from agentsignals.store.query import rows
+
+    if not ids:
+        return {}
+    beginning = f"SELECT session_id, left(text, {_LONGEST}) FROM turns WHERE turn = 0 AND {sessions_sql(ids)}"  # noqa: S608  (quoted by among)
+    return dict(rows(store, beginning)[1])
+
+
+def _beginnings(store: Store) -> dict[str, str]:
+    """The beginning of each id that names it alone, as `show` and `explain` take it."""
+    ids = sorted(store.manifest.sessions)
+    shared = [_alike(a, b) for a, b in pairwise(ids)]
+    longest = zip(ids, [0, *shared], [*shared, 0], strict=False)
+    return {name: name[: max(_SHORTEST, before + 1, after + 1)] for name, before, after in longest}
+
+
+def _alike(name: str, other: str) -> int:
+    """How many characters two ids begin with alike."""
+    return next((n for n, (a, b) in enumerate(zip(name, other, strict=False)) if a != b), min(len(name), len(other)))
+
+
+# `search`: the sessions in which something was said, asked for, run or answered.
+
+_LONGEST_SEARCH = 110
+"""Characters of a title or first prompt."""
+
+
+def run_search(options: argparse.Namespace) -> int:
+    from agentsignals.cli.output import Bar, json_text
+    from agentsignals.store import Store
+    from agentsignals.store.fulltext import search
+
+    bar = Bar(options.quiet)
+    try:
+        results = search(
+            Store(options.store),
+            _typed(options.words),
+            kinds=options.kind,
+            order=options.order,
+            limit=options.limit,
+            most_hits=options.hits,
+            progress=bar,
+        )
+    finally:
+        bar.close()
+    print(json_text(results) if options.json else _text(results))
+    return 0
+
+
+def _typed(words: list[str]) -> str:
+    """The question: as it stands where it is one argument; of several those with spaces were quoted as phrases."""
+    if len(words) == 1:
+        return words[0]
+    return " ".join(f'"{word}"' if " " in word.strip() and not {'"', ":"} & set(word) else word for word in words)
+
+
+def _text(results: Results) -> str:
+    from agentsignals.cli.output import printable
+
+    lines = [line for session in results.sessions for line in _lines_search(session)]
+    bound = "at least " if results.is_lower_bound else ""
+    n = len(results.sessions)
+    shown = f"; the first {n:,} are shown, --limit {results.n_sessions} shows all" if n < results.n_sessions else ""
+    lines.append(f"{bound}{_times(results.n_passages, 'passage')} in {_times(results.n_sessions, 'session')}{shown}")
+    if results.by_kind:
+        lines.append(f"by kind: {', '.join(f'{kind} {n:,}' for kind, n in results.by_kind.items())}")
+    return "\n".join(printable(line) for line in [*lines, *results.notes])
+
+
+def _lines_search(session: SessionHits) -> list[str]:
+    when = session.ended_at or session.started_at
+    day = f"{when:%Y-%m-%d %H:%M}" if when else "no time"
+    facts = [session.session_id, day, session.agent or "", session.place or "", _times(session.n, "passage")]
+    about = " ".join((session.title or session.prompt or "").split())[:_LONGEST_SEARCH]
+    lines = ["  ".join(fact for fact in facts if fact), *([f"  {about}"] if about else [])]
+    return [*lines, *(_line_search(hit) for hit in session.hits), ""]
+
+
+def _line_search(hit: Hit) -> str:
+    what = f"{hit.kind} {hit.tool}" if hit.tool else hit.kind
+    return f"  {hit.seq:>5} {what}: {_marked(hit)}"
+
+
+def _marked(hit: Hit) -> str:
+    """The excerpt with its matches between signs that texts seldom have."""
+    made, at = "", 0
+    for start, end in hit.marks:
+        made += f"{hit.text[at:start]}»{hit.text[start:end]}«"
+        at = end
+    return made + hit.text[at:]
+
+
+def _times(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+# `findings`: the few sentences that matter, and what stands behind each.
+
+_ROWS = 20
+"""Of the evidence; --json has all."""
+_MOST_ROWS = 10_000
+
+
+def run_findings(options: argparse.Namespace) -> int:
+    from agentsignals.cli.output import json_text
+    from agentsignals.errors import UsageError
+    from agentsignals.questions import findings
+    from agentsignals.questions.ranking import Bounds
+    from agentsignals.store import Store
+
+    chosen = {"effect": options.effect, "sureness": options.sureness, "false_discoveries": options.rate}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    if any(not 0 <= value <= 1 for value in chosen.values()):
+        raise UsageError("A bound is a share.", "Give a number from 0 to 1.")
+    store = Store(options.store)
+    if options.id is not None:
+        return _evidence(store, options)
+    made = findings.findings(store, options.context, Bounds(**chosen))
+    print(json_text(made) if options.json else text(made))
+    return 0
+
+
+def text(made: Findings) -> str:
+    """The list as lines: what was looked at, the sentences, how sure."""
+    from agentsignals.cli.first_findings import OF
+    from agentsignals.cli.output import printable
+
+    n = sum(made.looked_at.values())
+    lines = [f"{made.sessions:,} {OF[made.context]}{f'; {made.bill}' if made.bill else ''}"]
+    for at, answer in enumerate(made.answers):
+        lines += ["", f"{at + 1}. {answer.sentence}", *(f"   {line}" for line in _below(answer))]
+    questions = ", ".join(name.replace("_", " ") for name in made.looked_at)
+    if not made.answers:
+        lines += ["", f"Nothing stands out from your other sessions. Looked at: {questions}."]
+    lines += [
+        "",
+        f"{n:,} candidates were looked at; of those said at most {made.bounds.false_discoveries:.0%} are expected to be"
+        f" wrong by chance; nothing below {made.bounds.effect:.0%} of the whole is said.",
+        *(f"left out: {name}: {why}" for name, why in made.left_out.items()),
+    ]
+    return "\n".join(printable(line) for line in lines)
+
+
+def _below(answer: Answer) -> list[str]:
+    """What to do, how sure, and how to see it."""
+    from agentsignals.ui.document import sure_of
+
+    return [*([answer.do] if answer.do else []), sure_of(answer).lower(), answer.again]
+
+
+def _evidence(store: Store, options: argparse.Namespace) -> int:
+    from agentsignals.cli.output import json_text, printable, table
+    from agentsignals.questions import findings
+    from agentsignals.redaction import without_keys_in
+    from agentsignals.store.query import rows
+
+    answer = findings.answer(store, options.id, options.context)
+    names, evidence = rows(store, f"SELECT * FROM ({answer.cause}) LIMIT {_MOST_ROWS}", options.context)  # noqa: S608  (ours, its values quoted)
+    answer = without_keys_in(answer)
+    if options.json:
+        held = [dict(zip(names, row, strict=True)) for row in without_keys_in(evidence)]
+        print(json_text({"finding": answer, "evidence": held}))
+        return 0
+    lines = [answer.question, answer.sentence, *_below(answer)[:-1], f"mind: {answer.caveat}"]
+    lines += [f"agentsignals show {session_id}" for session_id in answer.sessions]
+    print("\n".join(printable(line) for line in lines))
+    print(table(names, without_keys_in(evidence[:_ROWS]), 60))
+    if len(evidence) > _ROWS:
+        print(f"the first {_ROWS} of {len(evidence):,} rows; --json has them all")
+    return 0
+
+
+MOST_ROWS = 1_000_000
+"""Rows of a query that are held at once, which a table and a JSON document need; CSV is written row by row."""
+
+
+def run_inventory(options: argparse.Namespace) -> int:
+    from agentsignals.signals.catalog import caption, inventory
+
+    rows = inventory(options.text, options.context, options.high_value, options.status, _with_values(options))
+    if options.json:
+        print(json_text(rows))
+        return 0
+    shown = [(r["path"], r["context"], r["level"], r["type"], r["unit"], r["status"], r["basis"],
+              caption(r["path"]).removeprefix(r["basis"] + ", "), r["description"]) for r in rows]  # fmt: skip
+    print(table(("path", "context", "level", "type", "unit", "status", "basis", "validation", "meaning"), shown, 70))
+    print(f"{len(rows)} signals")
+    return 0
+
+
+def _with_values(options: argparse.Namespace) -> set[str]:
+    """The signals that the store has values of; none where there is no store, or, with a warning, none to be read."""
+    from agentsignals.store.query import rows
+
+    try:
+        store = Store(options.store)
+    except StoreError as problem:
+        root = place(options.store)
+        if root.is_dir() and any(root.iterdir()):
+            import logging
+
+            logging.getLogger("agentsignals.store").warning("%s %s", problem.message, problem.hint)
+        return set()
+    return {path for (path,) in rows(store, "SELECT DISTINCT signal FROM signals WHERE absent IS NULL")[1]}
+
+
+def run_show(options: argparse.Namespace) -> int:
+    session = Store(options.store).session(options.session)
+    if options.json:
+        print(json_text(session))
+        return 0
+    from agentsignals.cli.explore import timeline
+
+    print(timeline(session, options.all))
+    return 0
+
+
+def run_explain(options: argparse.Namespace) -> int:
+    from agentsignals.ingest.measure import explain
+    from agentsignals.questions.formatting import AT_LEAST
+    from agentsignals.views.session import EXCERPT_CHARS
+
+    explanation = explain(Store(options.store), options.session, options.signal)
+    if options.json:
+        print(json_text(explanation))
+        return 0
+    text = (
+        f"absent: {explanation.absent['reason']} {explanation.absent['detail']}".rstrip()
+        if explanation.absent
+        else json_text(explanation.value)
+    )
+    bound = AT_LEAST if explanation.detail.get("at_least") else ""
+    print(f"{explanation.signal} = {bound}{printable(text) if len(text) < 2000 else printable(text[:2000]) + '…'}")
+    print(f"session    {printable(explanation.session)}")
+    print(f"rule       {printable(explanation.rule)} (version {explanation.version})")
+    if explanation.basis != "record" or explanation.validation:
+        print(f"basis      {explanation.basis}; {explanation.validation or 'no meaning is claimed'}")
+    if explanation.detail:
+        print(f"detail     {printable(msgspec.json.encode(explanation.detail).decode())}")
+    if explanation.bill:
+        print(_bill(explanation.bill) + "\n")
+    rows = [(i.role, i.seq, i.line, i.artifact, i.excerpt) for i in explanation.evidence]
+    print(table(("role", "seq", "line", "artifact", "excerpt"), rows, EXCERPT_CHARS))
+    for name, path in sorted(explanation.artifacts.items()):
+        print(f"artifact   {name} = {printable(path)}")
+    return 0
+
+
+def _bill(lines: list[CostLine]) -> str:
+    """What a session used and paid, line by line, and what of it adds up to the value."""
+    from agentsignals.model.prices import exact_digits, total_line
+    from agentsignals.questions.formatting import AT_LEAST
+
+    def cells(line: CostLine, what: str) -> tuple[Any, ...]:
+        bound = AT_LEAST if line.at_least else ""
+        usd = f"{bound}{exact_digits(line.usd)}" if line.usd is not None else ""
+        price = exact_digits(line.usd_each_million)
+        return what, line.whose, line.model, line.kind, line.calls or None, f"{bound}{line.amount}", price, usd
+
+    rows = [cells(line, "in the value" if line.counts else "beside") for line in lines]
+    rows.append(cells(total_line(lines), "sum"))
+    return table(("bill", "whose", "model", "kind", "calls", "tokens", "USD a million", "USD"), rows)
+
+
+def run_query(options: argparse.Namespace) -> int:
+    from agentsignals.store.query import stream
+
+    store = Store(options.store)
+    if "findings" in options.sql.lower():
+        from agentsignals.questions import findings
+
+        findings.every_context(store)
+    names, values = stream(store, options.sql, options.context)
+    if options.csv and not options.json:
+        write_csv(sys.stdout, names, values)
+        return 0
+    held = list(islice(values, MOST_ROWS + 1))
+    if len(held) > MOST_ROWS:
+        raise QueryError(f"The answer has more than {MOST_ROWS:,} rows.", "Add LIMIT, or take them with --csv.")
+    if options.json:
+        print(json_text([dict(zip(names, row, strict=True)) for row in held]))
+        return 0
+    print(table(names, held))
+    if any(is_cut(value) for row in held for value in row):
+        print(f"(cells are cut at {MAX_CELL} characters: --csv or --json has all)")
+    return 0
+
+
+def run_report(options: argparse.Namespace) -> int:
+    from agentsignals.ui import report
+
+    choices = {name: getattr(options, name) for name in ("context", "labeller")}
+    choices["baseline"] = Path(options.baseline) if options.baseline else None
+    written = report.write(Store(options.store), Path(options.output), options.study, **choices)
+    print(json_text({"report": str(written)}) if options.json else f"report      {written_as(str(written))}")
+    return 0
