@@ -386,7 +386,6 @@ def run_show(options: argparse.Namespace) -> int:
     if options.json:
         print(json_text(session))
         return 0
-    from agentsignals.cli.explore import timeline
 
     print(timeline(session, options.all))
     return 0
