@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from agentsignals.changes.hunks import TRIVIAL_CHARS, EditText, edit_texts
 from agentsignals.model import MAIN, RAN, Edit, Session, ToolCall
+from agentsignals.questions.sql import read_queries
 from agentsignals.shell.arguments import program
 from agentsignals.shell.kinds import KINDS, kind_of, leading_words
 from agentsignals.shell.tokens import simple_commands
@@ -331,9 +332,11 @@ between them vary."""
 def _faced(left: Sequence[Step], right: Sequence[Step], levels: Sequence[_Level]) -> list[AlignedRow]:
     if not levels or not left or not right:
         both = min(len(left), len(right))
-        rows = [AlignedRow(a, b, "other") for a, b in zip(left[:both], right[:both], strict=True)]
-        rows += [AlignedRow(step, None, "left") for step in left[both:]]
-        return rows + [AlignedRow(None, step, "right") for step in right[both:]]
+        return [
+            *(AlignedRow(a, b, "other") for a, b in zip(left[:both], right[:both], strict=True)),
+            *(AlignedRow(step, None, "left") for step in left[both:]),
+            *(AlignedRow(None, step, "right") for step in right[both:]),
+        ]
     (how, key, counts), rest = levels[0], levels[1:]
     here, there = ([k for k, step in enumerate(side) if counts(step)] for side in (left, right))
     rows: list[AlignedRow] = []
@@ -569,17 +572,9 @@ __all__ = ["FACTS", "OF_TASK", "OF_TRIAL", "AlignedRow", "Alignment", "Run", "St
 
 MOST_RUNS = 50
 """Attempts at one task that are aligned."""
-FACTS = """
-SELECT s.session_id, s.agent, coalesce(a.model_id, s.model) AS model, a.task_id, a.trial_id, a.attempt_index,
-  a.outcome, a.patch_outcome_label AS patch, a.exit_status AS ended
-FROM sessions s LEFT JOIN attempts a USING (session_id) WHERE list_contains($ids, s.session_id)
-"""
-_OF = f"""
-SELECT session_id FROM attempts JOIN (SELECT session_id, n_tool_calls FROM sessions) USING (session_id)
-WHERE {{column}} = $name AND n_tool_calls > 0 ORDER BY attempt_index, session_id LIMIT {MOST_RUNS + 1}
-"""
-OF_TASK, OF_TRIAL = _OF.format(column="task_id"), _OF.format(column="trial_id")
-"""Queries for the attempts at a task, or of a trial, that have calls."""
+_SQL = read_queries(__file__, limit=str(MOST_RUNS + 1))["runs"]
+FACTS, OF_TASK, OF_TRIAL = _SQL["facts"], _SQL["of_task"], _SQL["of_trial"]
+"""Queries for the facts of sessions, and for the attempts at a task, or of a trial, that have calls."""
 
 
 class Run(Struct, frozen=True, kw_only=True):

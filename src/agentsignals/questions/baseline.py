@@ -33,7 +33,7 @@ from agentsignals.questions.question import (
     Study,
     Table,
 )
-from agentsignals.questions.sql import BOUND, PLACED
+from agentsignals.questions.sql import PLACED, read_queries
 from agentsignals.stats.agent_traces import LOW_N, bands, negative_between
 from agentsignals.stats.intervals import Interval, Z, quantile
 
@@ -59,20 +59,18 @@ MEASURES: dict[str, tuple[str, Kind]] = {
 }
 """Title and kind of the numeric behavioural measures of agent-traces."""
 
-_PATHS = ", ".join(f"'{path}'" for path in MEASURES)
-_OF_OUTPUT = "'corpus.session_cost_usd', 'corpus.output_input_token_ratio'"
-"""Lower bounds where the agent logs output in mid-stream."""
 OF_WORDS = "chat.pushback_rate"
 """Always a lower bound: the rules miss most pushback."""
-_NUMBER = "CASE WHEN signal = 'corpus.short_messages' THEN TRY_CAST(value->>'le_20' AS DOUBLE)"
-_NUMBER += " / nullif(TRY_CAST(value->>'n' AS DOUBLE), 0) ELSE number END"
 QUERY: dict[str, str] = {
     **QUERIES,
     "sessions": PLACED,
-    "measures": f"SELECT session_id, signal, version, {_NUMBER} AS number,"
-    f" signal = '{OF_WORDS}' OR (signal IN ({_OF_OUTPUT}) AND {BOUND} IS NOT NULL) AS low"
-    " FROM signals JOIN sessions USING (session_id)"
-    f" WHERE signal IN ({_PATHS}) AND absent IS NULL ORDER BY signal, session_id",
+    **read_queries(
+        __file__,
+        paths=", ".join(f"'{path}'" for path in MEASURES),
+        of_words=OF_WORDS,
+        # Lower bounds if output is logged in mid-stream.
+        of_output="'corpus.session_cost_usd', 'corpus.output_input_token_ratio'",
+    )["baseline"],
 }
 """Queries for a baseline and for a comparison with one."""
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from agentsignals.model import NO_SUBAGENT, SESSION_TOTAL, prices
 from agentsignals.questions.question import Row
-from agentsignals.questions.sql import BOUND, IS_SUBAGENTS, PLACE
+from agentsignals.questions.sql import IS_SUBAGENTS, read_queries
 
 CAUSES = {
     "subagents": "subagents",
@@ -103,37 +103,11 @@ class _Arrived(NamedTuple):
     kind: str
 
 
-_MADE_OTHERWISE = {
-    "timestamp": "epoch_us(timestamp) AS timestamp",
-    "day": "strftime(timestamp, '%Y-%m-%d') AS day",
-}
-_CALL = ", ".join(_MADE_OTHERWISE.get(name, f"t.{name}") for name in Call._fields)
-_IS_AGAIN = "status IN ('ok', 'unknown') AND n > 1 AND tokens_before = result_tokens"
-QUERIES: Mapping[str, str] = {
-    "bill": f"SELECT session_id, agent, model, {PLACE}, branch, {IS_SUBAGENTS} AS is_subagents, cost_usd,"
-    f" {BOUND} FROM sessions WHERE cost_usd IS NOT NULL ORDER BY session_id",
-    "calls": f"SELECT {_CALL} FROM steps AS t JOIN sessions AS s USING (session_id) WHERE s.cost_usd IS NOT NULL"
-    " AND t.cost_usd <> 0 ORDER BY t.session_id, thread, step",
-    # Equal arguments and a result of equal length, with no edit of the file (of a call that reads no file: of any)
-    # between the two: what the second brought was there.
-    "results": "WITH answered AS (SELECT session_id, thread, step, seq, result_seq, class, path, name, status, purpose,"
-    " result_tokens, row_number() OVER w AS n, lag(seq) OVER w AS seq_before,"
-    " lag(result_tokens) OVER w AS tokens_before FROM tool_calls"
-    " WHERE result_tokens IS NOT NULL AND result_seq IS NOT NULL WINDOW w AS"
-    " (PARTITION BY session_id, thread, name, arguments, status IN ('ok', 'unknown') ORDER BY seq)),"
-    " last_change AS (SELECT again.session_id, again.seq, max(changed.seq) AS of_any,"
-    " max(changed.seq) FILTER (changed.path = again.path) AS of_file FROM answered AS again LEFT JOIN edits AS changed"
-    " ON changed.session_id = again.session_id AND changed.seq < again.seq AND changed.seq > again.seq_before"
-    f" WHERE {_IS_AGAIN} GROUP BY ALL)"
-    " SELECT answered.session_id, thread, step, answered.seq, result_seq, result_tokens, name, path,"
-    " CASE WHEN status = 'error' THEN 'failed'"
-    f" WHEN {_IS_AGAIN} AND class = 'read' AND path IS NOT NULL AND of_file IS NULL THEN 'reread'"
-    f" WHEN {_IS_AGAIN} AND of_any IS NULL AND class NOT IN ('plan', 'task', 'ask', 'edit')"
-    " AND purpose IS DISTINCT FROM 'poll' THEN 'repeated' ELSE 'result' END AS kind"
-    " FROM answered LEFT JOIN last_change USING (session_id, seq)"
-    " ORDER BY answered.session_id, thread, result_seq, answered.seq",
-    "compactions": "SELECT session_id, thread, seq FROM events WHERE kind = 'compaction' ORDER BY session_id, seq",
-}
+QUERIES: Mapping[str, str] = read_queries(
+    __file__,
+    is_again="status IN ('ok', 'unknown') AND n > 1 AND tokens_before = result_tokens",
+    is_subagents=IS_SUBAGENTS,
+)["cost"]
 """Queries for `cost_by_cause`."""
 
 

@@ -23,31 +23,17 @@ from agentsignals.questions.estimates import ClusteredShare, Estimate, clustered
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Finding, Inputs, Outcome, Row
 from agentsignals.questions.question import Part as BehindPart
-from agentsignals.questions.sql import PLACE
+from agentsignals.questions.sql import read_queries
 from agentsignals.signals.catalog import caption
-from agentsignals.stats.agent_traces import TASK, UNJUDGED, Conversation, Message, Part, label, main_labeller
+from agentsignals.stats.agent_traces import UNJUDGED, Conversation, Message, Part, label, main_labeller
 from agentsignals.stats.intervals import ClassRates, corrected_prevalence, wilson
 from agentsignals.stats.validation import NEVER_VALIDATED, figures_of, share_text
 
-_KINDS = ", ".join(f"'{kind}'" for kind in sorted(UNJUDGED))
-LABELS = (
-    "SELECT session_id, turn, labeller, value, model, prompt_hash, created_at, epoch_us(created_at) AS at FROM labels"
-    f" WHERE task = '{TASK}' AND turn IS NOT NULL ORDER BY session_id, turn, labeller, created_at NULLS FIRST, value"
-)
-"""One row for each label of a message; the latest of one labeller comes last."""
-MESSAGES = (
-    "WITH answers AS (SELECT session_id, seq, model FROM steps WHERE thread = 'main' AND model <> ''),"
-    " opened AS (SELECT session_id, arg_min(model, seq) AS model FROM answers GROUP BY session_id)"
-    f" SELECT said.session_id, said.turn, {PLACE},"
-    " coalesce(answers.model, CASE WHEN said.turn = 0 THEN opened.model END, sessions.model) AS model"
-    " FROM turns AS said JOIN sessions USING (session_id) LEFT JOIN opened USING (session_id)"
-    " ASOF LEFT JOIN answers ON said.session_id = answers.session_id AND said.seq > answers.seq"
-    f" WHERE said.kind NOT IN ({_KINDS})"
-    f" AND said.session_id IN (SELECT session_id FROM labels WHERE task = '{TASK}')"
-    " ORDER BY said.session_id, said.turn"
-)
-"""One row for each message of labelled sessions, with the model it was addressed to."""
-QUERIES = {"labels": LABELS, "messages": MESSAGES}
+_SQL = read_queries(__file__, unjudged=", ".join(f"'{kind}'" for kind in sorted(UNJUDGED)), rules=RULES)
+QUERIES = _SQL["sentiment"]
+"""Queries for `labelled`."""
+PUSHBACK_LABELS = _SQL["pushback"]["labels"]
+"""Query for `pushback_finding`."""
 
 NO_LABELS = (
     "No message has a sentiment label yet: agentsignals label sentiment --by LABELLER makes them, --from FILE reads"
@@ -140,14 +126,6 @@ def no_labels(inputs: Inputs) -> Outcome:
 
 PUSHBACK, NONE = "chat.pushback_type", "non_pushback"
 _TASK = "pushback"
-LABELS_NAMED_SHARES = (
-    "SELECT session_id, turn, labeller, value FROM labels JOIN sessions USING (session_id)"
-    f" WHERE task = '{_TASK}' AND turn IS NOT NULL AND seq IS NULL AND value IS NOT NULL"
-    f" AND split_part(labeller, ':', 1) <> '{RULES}'"
-    " QUALIFY row_number() OVER (PARTITION BY session_id, turn, labeller ORDER BY created_at DESC NULLS LAST) = 1"
-    " ORDER BY session_id, turn, labeller"
-)
-"""One row for each labelled message and labeller, without the rules, whose labels repeat the signal."""
 ENOUGH = 0.5
 """A labeller must have labelled this share of the prompts to stand for them (this project's choice)."""
 

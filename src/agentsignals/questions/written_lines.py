@@ -18,7 +18,7 @@ from agentsignals.questions.estimates import INTERVAL_NOTE, Part, bar, chart, cl
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, NoSessions, Table
 from agentsignals.questions.question import Row as StudyRow
-from agentsignals.questions.sql import NAMED
+from agentsignals.questions.sql import NAMED, read_queries
 from agentsignals.stats.intervals import poisson
 
 ModeSource = Literal["replayed", "recorded"]
@@ -33,24 +33,9 @@ MODES_OF_SOURCE: dict[ModeSource, tuple[str, ...]] = {
 LABEL, LABELLER = "coding_mode", "attribution"
 SIGNAL, PERCENT = "chat.coding_mode", "chat.agent_percentage"
 
-OF_SESSIONS = (
-    f"SELECT session_id, max(json_extract_string(value, '')) FILTER (signal = '{SIGNAL}') AS recorded,"
-    f" max(number) FILTER (signal = '{PERCENT}') AS recorded_percent, NULL AS replayed, NULL AS replayed_percent,"
-    " NULL AS replayed_low, NULL AS replayed_high, NULL AS lines"
-    f" FROM {NAMED} WHERE signal IN ('{SIGNAL}', '{PERCENT}') AND absent IS NULL GROUP BY session_id"
-    " UNION ALL SELECT session_id, NULL, NULL, replace(value, 'vibe', 'vibe_coding'), 100 * number,"
-    " 100 * CAST(detail->>'low' AS DOUBLE), 100 * CAST(detail->>'high' AS DOUBLE), CAST(detail->>'n' AS BIGINT)"
-    " FROM labels"
-    f" WHERE task = '{LABEL}' AND labeller = '{LABELLER}'"
-)
-MODES = (
-    "SELECT session_id, max(recorded) AS recorded, max(recorded_percent) AS recorded_percent, max(replayed) AS"
-    f" replayed, max(replayed_percent) AS replayed_percent, max(replayed_low) AS replayed_low, max(replayed_high) AS"
-    f" replayed_high, max(lines) AS lines FROM ({OF_SESSIONS}) JOIN sessions USING (session_id)"
-    " GROUP BY session_id ORDER BY session_id"
-)
-"""One row for each session with a mode. `…_percent` of its committed lines are an agent's, for the replay an estimate
-with interval."""
+MODES = read_queries(__file__, signal=SIGNAL, percent=PERCENT, named=NAMED, label=LABEL, labeller=LABELLER)["modes"][
+    "modes"
+]
 
 NO_REPLAY = "No repository was attributed: agentsignals attribute REPOSITORY replays whose lines its commits have."
 

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from agentsignals.errors import StoreError, UsageError
 from agentsignals.questions.question import Inputs, Kind, Question, Row
+from agentsignals.questions.sql import read_queries
 from agentsignals.signals.catalog import by_path
 from agentsignals.store import Store
 from agentsignals.store.query import rows as rows_of_store
@@ -209,23 +210,15 @@ ALL = "true"
 
 def queries(rule: OutcomeRule, where: str = ALL) -> dict[str, str]:
     """Return the queries for `attempts_of`. `where`: the user's condition."""
-    wanted = ", ".join(
-        f"'{path}'" for path in {rule.signal: 0, OUTCOME: 0, **{path: 0 for path, _ in MEASURES.values()}}
-    )
-    columns = ", ".join(f"a.{c}" for c in COLUMNS if c not in ("model_id", "agent_type", "format", "agent_version"))
-    chosen = (
-        "SELECT session_id FROM sessions JOIN (SELECT * EXCLUDE (trial_id, attempt_index) FROM attempts)"
-        f" USING (session_id) WHERE ({where})"
-    )
-    return {
-        "attempts": "SELECT a.session_id, a.trial_id, a.attempt_index, a.task_id, a.knobs, s.format, s.agent_version,"
-        " a.facts->>'$.root' AS root,"
-        f" coalesce(a.agent_type, s.agent) AS agent_type, coalesce(a.model_id, s.model) AS model_id, {columns}"
-        " FROM attempts a JOIN sessions s USING (session_id)"
-        f" WHERE session_id IN ({chosen}) ORDER BY session_id",
-        "values": "SELECT session_id, signal, value, absent, absent_detail, detail FROM signals"
-        f" WHERE level = 'attempt' AND signal IN ({wanted}) AND session_id IN ({chosen})",
-    }
+    wanted = dict.fromkeys((rule.signal, OUTCOME, *(path for path, _ in MEASURES.values())))
+    columns = (c for c in COLUMNS if c not in ("model_id", "agent_type", "format", "agent_version"))
+    made = read_queries(
+        __file__,
+        columns=", ".join(f"a.{c}" for c in columns),
+        signals=", ".join(f"'{path}'" for path in wanted),
+        chosen=read_queries(__file__)["attempts"]["chosen"],
+    )["attempts"]
+    return {name: made[name].replace("{where}", where) for name in ("attempts", "values")}
 
 
 def attempts_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Attempt]:

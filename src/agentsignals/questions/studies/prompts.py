@@ -40,7 +40,6 @@ from agentsignals.questions.estimates import (
     table,
 )
 from agentsignals.questions.formatting import with_bound
-from agentsignals.questions.label_shares import LABELS_NAMED_SHARES as LABELS
 from agentsignals.questions.label_shares import (
     NONE,
     at_least_text,
@@ -50,6 +49,7 @@ from agentsignals.questions.label_shares import (
     rules_recall_text,
     validation_of,
 )
+from agentsignals.questions.label_shares import PUSHBACK_LABELS as LABELS
 from agentsignals.questions.prompts import Prompt, TopicPrompts
 from agentsignals.questions.question import Chart, Finding, Inputs, NoSessions, Outcome, Row, Study, Table
 from agentsignals.questions.sql import SPOKEN, read_queries

@@ -33,8 +33,8 @@ from agentsignals.questions.estimates import (
     table,
 )
 from agentsignals.questions.formatting import formatted, with_bound
-from agentsignals.questions.label_shares import LABELS_NAMED_SHARES as LABELS
 from agentsignals.questions.label_shares import NONE, PUSHBACK, at_least_text, pushback_finding, rules_recall_text
+from agentsignals.questions.label_shares import PUSHBACK_LABELS as LABELS
 from agentsignals.questions.question import Chart, Evidence, Inputs, Outcome, Row, Study, Table
 from agentsignals.questions.sql import read_queries
 from agentsignals.questions.written_lines import MODE_SOURCES, MODES, MODES_OF_SOURCE, NAMES, mode_by_session
