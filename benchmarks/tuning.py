@@ -190,8 +190,8 @@ def compare(name: str, worlds: Sequence[World]) -> None:
     print(f"| search | {' | '.join(heads)} | dropped | the best |")
     print("|---|---|---|---|---|---|---|---|---|")
     print(f"| random search, best mean | {100 * fmean(plain):.1f} | | | | | | | |")
-    samplers: tuple[Sampler, ...] = ("random", "optuna", "thompson")
-    for sampler in samplers if find_spec("optuna") else ("random", "thompson"):
+    samplers: tuple[Sampler, ...] = ("optuna", "thompson")
+    for sampler in samplers if find_spec("optuna") else ("thompson",):
         done = [played(world, sampler, seed) for seed, world in enumerate(worlds)]
         more = [search.gain - other for search, other in zip(done, plain, strict=True)]
         low, high = mean_interval(more) or (0.0, 0.0)

@@ -32,7 +32,7 @@ from agentsignals.store.query import rows
 Value = bool | int | float | str
 Candidate = tuple[Value, ...]
 """A value for each knob, in the plan's order."""
-Sampler = Literal["thompson", "random", "optuna"]
+Sampler = Literal["thompson", "optuna"]
 
 MOST_CANDIDATES = 1_000
 """The model evaluates each before every run."""

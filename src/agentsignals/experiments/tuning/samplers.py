@@ -183,8 +183,10 @@ def dropped_candidates(effects: Effects, candidates: Sequence[Candidate]) -> dic
 
 
 FULL = 10
-"""Runs after which `optuna` moves to another candidate: fewer are too noisy, more leave too few candidates
+"""Runs after which Optuna moves to another candidate: fewer are too noisy, more leave too few candidates
 (design/tuning.md#measured)."""
+_PROPOSALS = 20
+"""Optuna prefers its best candidates; after so many proposals that cannot run, one is drawn at random."""
 
 
 class Race(Struct, frozen=True, kw_only=True):
@@ -202,32 +204,21 @@ class Race(Struct, frozen=True, kw_only=True):
 
 
 def next_candidate(race: Race) -> Candidate:
-    """Choose the next candidate; the default comes first."""
+    """Choose the next candidate; the default comes first.
+
+    `thompson` takes the best candidate of a posterior draw (Thompson 1933), `optuna` asks Optuna's tree-structured Parzen
+    estimator, told of all outcomes so far. Neither keeps state: the seed depends on the race, so an interrupted run is
+    proposed again.
+    """
     if not race.runs and race.plan.start in race.open:
         return race.plan.start
-    return {"thompson": _thompson, "random": _random, "optuna": _optuna}[race.plan.sampler](race)
-
-
-def _thompson(race: Race) -> Candidate:
-    """Thompson sampling (1933): the best candidate of a posterior draw."""
-    values = race.effects.draw(_chance(race), race.open)
-    return max(zip(values, race.open, strict=True), key=lambda pair: pair[0])[1]
-
-
-def _random(race: Race) -> Candidate:
-    return _unfinished(race) or _chance(race).choice([c for c in race.open if c not in race.runs] or race.open)
-
-
-def _unfinished(race: Race) -> Candidate | None:
-    """The last candidate, if it has runs left."""
+    chance = random.Random(f"{race.plan.seed} {sum(race.runs.values())}")  # noqa: S311  (draws, no secret)
+    if race.plan.sampler == "thompson":
+        values = race.effects.draw(chance, race.open)
+        return max(zip(values, race.open, strict=True), key=lambda pair: pair[0])[1]
     last = [*race.runs][-1:]
-    return next((c for c in last if c in race.open and race.runs[c] < FULL), None)
-
-
-def _optuna(race: Race) -> Candidate:
-    """Ask Optuna's TPE sampler, told of all outcomes so far; it keeps no state between runs."""
-    if (unfinished := _unfinished(race)) is not None:
-        return unfinished
+    if last and last[0] in race.open and race.runs[last[0]] < FULL:
+        return last[0]
     try:
         import optuna  # noqa: PLC0415  (an extra)
     except ModuleNotFoundError as problem:
@@ -236,7 +227,7 @@ def _optuna(race: Race) -> Candidate:
             'pip install "agentsignals[optuna]", or sampler = "thompson".',
         ) from problem
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    sampler = optuna.samplers.TPESampler(seed=_chance(race).getrandbits(32))
+    sampler = optuna.samplers.TPESampler(seed=chance.getrandbits(32))
     study = optuna.create_study(direction="maximize", sampler=sampler)
     space: dict[str, optuna.distributions.BaseDistribution] = {
         name: optuna.distributions.CategoricalDistribution(choices) for name, choices in race.plan.knobs.items()
@@ -245,18 +236,9 @@ def _optuna(race: Race) -> Candidate:
         outcomes = [outcome for task in arm.values() for outcome in task]
         mean, treatment = sum(outcomes) / len(outcomes), race.plan.treatment(candidate)
         study.add_trial(optuna.trial.create_trial(params=treatment, distributions=space, value=mean))
-    for _ in range(_DRAWS):
+    for _ in range(_PROPOSALS):
         asked = study.ask(space)
         candidate = tuple(asked.params[name] for name in space)
         if candidate in race.open and race.runs.get(candidate, 0) < FULL:
             return candidate
-    return _random(race)
-
-
-_DRAWS = 20
-"""Proposals until one is in the race and has runs left; the sampler prefers its best."""
-
-
-def _chance(race: Race) -> random.Random:
-    """Seeded by the state of the race, so that an interrupted run is proposed again."""
-    return random.Random(f"{race.plan.seed} {sum(race.runs.values())}")  # noqa: S311  (draws, no secret)
+    return chance.choice([candidate for candidate in race.open if candidate not in race.runs] or race.open)
