@@ -253,6 +253,7 @@ def _wrong(baseline: Baseline) -> str:
 
 
 YOURS, BASE = "yours", "baseline"
+_OF_MESSAGES = "of your labelled messages"
 _OF_TWO = "the interval is made of those of both sides, over places"
 _NO_PLACES = "the interval takes sessions as independent"
 """A baseline does not publish projects."""
@@ -277,8 +278,6 @@ def against(baseline: Baseline, path: str) -> Study:
 
 def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
     yours = baseline_of(inputs, base.context)
-    of_base = {rate.turn: rate for rate in base.negative_by_turn}
-    turns = [(rate, of_base[rate.turn]) for rate in yours.negative_by_turn if rate.turn in of_base]
     of_measure = {spread.signal: spread for spread in base.measures}
     pairs = [(spread, of_measure[spread.signal]) for spread in yours.measures if spread.signal in of_measure]
     of = "sessions of the baseline"
@@ -299,202 +298,157 @@ def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
     others = [MEASURES[mine.signal][0] for mine, other in pairs if mine.version != other.version]
     if others:
         limits.append(f"Measured otherwise here than in the baseline, and not compared: {', '.join(others)}.")
-    return Outcome(
-        [
-            size.finding("baseline.sessions", of.capitalize(), of, note, unit="sessions", command=command),
-            _furthest_turn(turns, yours, base, command),
-            _furthest_measure(pairs, command),
-        ],
-        [_measures_table(pairs), _turns_table(turns)],
-        [_turns_chart(turns), _measures_chart(pairs)],
-        limits,
-    )
+    sizes = size.finding("baseline.sessions", of.capitalize(), of, note, unit="sessions", command=command)
+    turn_gap, turns_table, turns_chart = _by_turn(yours, base, command)
+    measure_gap, measures_table, measures_chart = _by_measure(pairs, command)
+    return Outcome([sizes, turn_gap, measure_gap], [measures_table, turns_table], [turns_chart, measures_chart], limits)
 
 
-def _furthest_turn(turns: list[tuple[Rate, Rate]], yours: Baseline, base: Baseline, command: str) -> Finding:
+def _by_turn(yours: Baseline, base: Baseline, command: str) -> tuple[Finding, Table, Chart | None]:
+    """Compare NEGATIVE by turn: the largest gap among turns with enough messages, all turns, and their chart."""
+    of_base = {rate.turn: rate for rate in base.negative_by_turn}
+    turns = [(rate, of_base[rate.turn]) for rate in yours.negative_by_turn if rate.turn in of_base]
     title = "Largest gap of NEGATIVE at one turn"
     wide = [pair for pair in turns if min(pair[0].n, pair[1].n) >= LOW_N]
-    if not wide:
+    if wide:
+        mine, other = max(wide, key=lambda pair: abs(pair[0].value - pair[1].value))
+        finding = Estimate(
+            value=mine.value - other.value, n=mine.n, interval=difference(mine, other), note=_OF_TWO, counted=_ELSEWHERE
+        ).finding(
+            "baseline.turn_gap",
+            f"{title}: turn {mine.turn}",
+            "your labelled messages there",
+            f"yours {formatted(mine.value, 'share')} (n = {mine.n:,}), the baseline's {formatted(other.value, 'share')}"
+            f" (n = {other.n:,}); of {len(wide)} turns compared the furthest apart",
+            unit="share of messages",
+            command=command,
+            headline=True,
+        )
+    else:
         lacking = (
             "neither side has labels" if not (yours.negative_by_turn or base.negative_by_turn)
             else "your sessions have no sentiment labels" if not yours.negative_by_turn
             else "the baseline has no sentiment labels" if not base.negative_by_turn
             else f"no turn has {LOW_N} labelled messages on both sides"
         )  # fmt: skip
-        return _no_gap("turn_gap", title, command, lacking)
-    mine, other = max(wide, key=lambda pair: abs(pair[0].value - pair[1].value))
-    note = (
-        f"yours {formatted(mine.value, 'share')} (n = {mine.n:,}), the baseline's {formatted(other.value, 'share')}"
-        f" (n = {other.n:,}); of {len(wide)} turns compared the furthest apart"
-    )
-    return Estimate(
-        value=mine.value - other.value, n=mine.n, interval=difference(mine, other), note=_OF_TWO, counted=_ELSEWHERE
-    ).finding(
-        "baseline.turn_gap",
-        f"{title}: turn {mine.turn}",
-        "your labelled messages there",
-        note,
-        unit="share of messages",
-        command=command,
-        headline=True,
-    )
-
-
-def _furthest_measure(pairs: list[tuple[Spread, Spread]], command: str) -> Finding:
-    title = "Largest standardised gap of a measure"
-    gaps = [(gap, mine, other) for mine, other in _alike(pairs) if (gap := standardised(mine, other)) is not None]
-    if not gaps:
-        return _no_gap(
-            "measure_gap", title, command, "no measure varies, of the same version and no lower bound, on both"
-        )
-    gap, mine, other = max(gaps, key=lambda entry: abs(entry[0]))
-    name, kind = MEASURES[mine.signal]
-    note = (
-        f"mean {formatted(mine.mean, kind)} against {formatted(other.mean, kind)}"
-        f" (n = {other.n:,} sessions of the baseline);"
-        f" of {len(gaps)} measures the furthest apart"
-    )
-    return Estimate(
-        value=gap, n=mine.n, kind="number", interval=_interval(gap, mine, other), note=_NO_PLACES, counted=_ELSEWHERE
-    ).finding(
-        "baseline.measure_gap",
-        f"{title}: {name}",
-        "your sessions",
-        note,
-        unit="standard deviations",
-        command=command,
-        headline=True,
-        signals=(mine.signal,),
-    )
-
-
-def _no_gap(name: str, title: str, command: str, note: str) -> Finding:
-    return count(None, 0, "number", evidence=_ELSEWHERE).finding(
-        f"baseline.{name}", title, "sessions", note, unit="", command=command
-    )
-
-
-def _alike(pairs: list[tuple[Spread, Spread]]) -> list[tuple[Spread, Spread]]:
-    return [(mine, other) for mine, other in pairs if not _unlike(mine, other)]
-
-
-def _unlike(mine: Spread, other: Spread) -> str:
-    """Return why two measures cannot be compared, or an empty string."""
-    if mine.version != other.version:
-        return f"measured otherwise: version {mine.version} against {other.version}"
-    whose = [side for side, spread in ((YOURS, mine), (BASE, other)) if spread.at_least]
-    why = rules_recall_text() if mine.signal == OF_WORDS else "output logged in mid-stream"
-    return f"a lower bound, {why}: {' and '.join(whose)}" if whose else ""
-
-
-def _interval(gap: float, mine: Spread, other: Spread) -> Interval:
-    """Interval of a standardised difference (Hedges and Olkin 1985), with sessions as independent."""
-    n, m = mine.n, other.n
-    half = Z * sqrt((n + m) / (n * m) + gap**2 / (2 * (n + m)))
-    return gap - half, gap + half
-
-
-def _measures_table(pairs: list[tuple[Spread, Spread]]) -> Table:
+        finding = _no_gap("turn_gap", title, command, lacking)
     rows: list[list[Any]] = []
+    marks: list[Row] = []
+    for pair in turns:
+        mine, other = pair
+        low, high = difference(mine, other) or (None, None)
+        few = "few messages" if min(mine.n, other.n) < LOW_N else ""
+        rows.append([mine.turn, mine.n, mine.value, other.n, other.value, mine.value - other.value, low, high, few])
+        for name, rate in zip((YOURS, BASE), pair, strict=True):
+            tip = (
+                f"turn {rate.turn}, {name}: {rate.negative:,} of {rate.n:,} NEGATIVE, {formatted(rate.value, 'share')}"
+            )
+            drawn = {"name": name, "at": rate.turn, "value": rate.value, "low": rate.low, "high": rate.high, "tip": tip}
+            marks.append(mark(drawn, _ELSEWHERE))
+    title, n, of = "NEGATIVE messages by turn, yours and the baseline's", sum(r.n for r, _ in turns), _OF_MESSAGES
+    made = table(
+        "baseline.turns",
+        title,
+        "turn | n your n:count | rate yours:share | base_n baseline's n:count | base_rate baseline's:share | gap:share"
+        " | ends:share | warning says little because",
+        rows,
+        n=n,
+        of=of,
+        evidence=_ELSEWHERE,
+        note=f"Few: under {LOW_N} labelled messages on either side.",
+    )
+    spec = intervals_by_position(
+        marks, "number of the turn in its session", "share of labelled messages", (YOURS, BASE)
+    )
+    note = f"the baseline's n = {sum(other.n for _, other in turns):,}; lines are 95% intervals"
+    fewest = 4  # two turns, each of both
+    return finding, made, chart("baseline.turns", title, marks, spec, n=n, of=of, note=note, fewest=fewest)
+
+
+def _by_measure(pairs: list[tuple[Spread, Spread]], command: str) -> tuple[Finding, Table, Chart | None]:
+    """Compare measures: the largest standardised gap, all measures, and their chart."""
+    rows: list[list[Any]] = []
+    marks: list[Row] = []
+    gaps: list[tuple[float, Interval, Spread, Spread]] = []
     for mine, other in pairs:
         name, kind = MEASURES[mine.signal]
-        warning = _unlike(mine, other)
-        figures = [formatted(value, kind, side.at_least) for side in (mine, other) for value in _summary(side)]
+        warning = ""
+        if mine.version != other.version:
+            warning = f"measured otherwise: version {mine.version} against {other.version}"
+        elif whose := [side for side, spread in ((YOURS, mine), (BASE, other)) if spread.at_least]:
+            why = rules_recall_text() if mine.signal == OF_WORDS else "output logged in mid-stream"
+            warning = f"a lower bound, {why}: {' and '.join(whose)}"
         gap = None if warning else standardised(mine, other)
-        low, high = _interval(gap, mine, other) if gap is not None else (None, None)
+        low = high = None
+        if gap is not None:
+            # Hedges and Olkin 1985, with sessions as independent.
+            half = Z * sqrt((mine.n + other.n) / (mine.n * other.n) + gap**2 / (2 * (mine.n + other.n)))
+            low, high = gap - half, gap + half
+            gaps.append((gap, (low, high), mine, other))
+            tip = (
+                f"{name}: {gap:+.2f} standard deviations; mean {formatted(mine.mean, kind)} (n = {mine.n:,}) against"
+                f" {formatted(other.mean, kind)} (n = {other.n:,})"
+            )
+            marks.append(mark({"name": name, "value": gap, "low": low, "high": high, "tip": tip}, _ELSEWHERE))
+        figures = [
+            formatted(value, kind, side.at_least)
+            for side in (mine, other)
+            for value in (side.mean, side.quantiles[_MEDIAN], side.quantiles[0], side.quantiles[-1])
+        ]
         rows.append([name, mine.n, *figures[:4], other.n, *figures[4:], gap, low, high, warning])
+    title = "Largest standardised gap of a measure"
+    if gaps:
+        gap, interval, mine, other = max(gaps, key=lambda entry: abs(entry[0]))
+        name, kind = MEASURES[mine.signal]
+        finding = Estimate(
+            value=gap, n=mine.n, kind="number", interval=interval, note=_NO_PLACES, counted=_ELSEWHERE
+        ).finding(
+            "baseline.measure_gap",
+            f"{title}: {name}",
+            "your sessions",
+            f"mean {formatted(mine.mean, kind)} against {formatted(other.mean, kind)}"
+            f" (n = {other.n:,} sessions of the baseline); of {len(gaps)} measures the furthest apart",
+            unit="standard deviations",
+            command=command,
+            headline=True,
+            signals=(mine.signal,),
+        )
+    else:
+        lacking = "no measure varies, of the same version and no lower bound, on both"
+        finding = _no_gap("measure_gap", title, command, lacking)
     sides = " | ".join(
         f"{side}_n {whose} n:count | {side}_mean {whose} mean:figure | {side}_median {whose} median:figure"
         f" | {side}_low {whose} 10%:figure | {side}_high {whose} 90%:figure"
         for side, whose in ((YOURS, "your"), (BASE, "baseline's"))
     )
-    return table(
+    n, of = max((mine.n for mine, _ in pairs), default=0), "of your sessions at most"
+    made = table(
         "baseline.measures",
         "Your sessions and the baseline's",
         f"measure measure of a session | {sides} | gap gap, standard deviations:number | from 95% from:number"
         " | to:number | warning says little because",
         rows,
-        n=max((mine.n for mine, _ in pairs), default=0),
-        of="of your sessions at most",
+        n=n,
+        of=of,
         evidence=_ELSEWHERE,
         note="A gap is the difference of the means over their common standard deviation; 0.2 is small, 0.8 large"
         " (Cohen 1988). Medians and quantiles stand beside because most measures are skewed.",
     )
-
-
-def _summary(spread: Spread) -> tuple[float, float, float, float]:
-    return spread.mean, spread.quantiles[_MEDIAN], spread.quantiles[0], spread.quantiles[-1]
-
-
-def _turns_table(turns: list[tuple[Rate, Rate]]) -> Table:
-    rows: list[list[Any]] = []
-    for mine, other in turns:
-        low, high = difference(mine, other) or (None, None)
-        few = "few messages" if min(mine.n, other.n) < LOW_N else ""
-        rows.append([mine.turn, mine.n, mine.value, other.n, other.value, mine.value - other.value, low, high, few])
-    return table(
-        "baseline.turns",
-        "NEGATIVE messages by turn, yours and the baseline's",
-        "turn | n your n:count | rate yours:share | base_n baseline's n:count | base_rate baseline's:share | gap:share"
-        " | ends:share | warning says little because",
-        rows,
-        n=sum(mine.n for mine, _ in turns),
-        of="of your labelled messages",
-        evidence=_ELSEWHERE,
-        note=f"Few: under {LOW_N} labelled messages on either side.",
-    )
-
-
-def _turns_chart(turns: list[tuple[Rate, Rate]]) -> Chart | None:
-    rows: list[Row] = [
-        mark(
-            {
-                "name": name,
-                "at": rate.turn,
-                "value": rate.value,
-                "low": rate.low,
-                "high": rate.high,
-                "tip": f"turn {rate.turn}, {name}: {rate.negative:,} of {rate.n:,} NEGATIVE,"
-                f" {formatted(rate.value, 'share')}",
-            },
-            _ELSEWHERE,
-        )
-        for pair in turns
-        for name, rate in zip((YOURS, BASE), pair, strict=True)
-    ]
-    return chart(
-        "baseline.turns",
-        "NEGATIVE messages by turn, yours and the baseline's",
-        rows,
-        intervals_by_position(rows, "number of the turn in its session", "share of labelled messages", (YOURS, BASE)),
-        n=sum(mine.n for mine, _ in turns),
-        of="of your labelled messages",
-        note=f"the baseline's n = {sum(other.n for _, other in turns):,}; lines are 95% intervals",
-        fewest=4,  # two turns, each of both
-    )
-
-
-def _measures_chart(pairs: list[tuple[Spread, Spread]]) -> Chart | None:
-    rows: list[Row] = []
-    for mine, other in _alike(pairs):
-        gap = standardised(mine, other)
-        if gap is None:
-            continue
-        low, high = _interval(gap, mine, other)
-        name, kind = MEASURES[mine.signal]
-        tip = (
-            f"{name}: {gap:+.2f} standard deviations; mean {formatted(mine.mean, kind)} (n = {mine.n:,}) against"
-            f" {formatted(other.mean, kind)} (n = {other.n:,})"
-        )
-        rows.append(mark({"name": name, "value": gap, "low": low, "high": high, "tip": tip}, _ELSEWHERE))
-    rows.sort(key=lambda row: -abs(row["value"]))
+    marks.sort(key=lambda row: -abs(row["value"]))
     most = max((other.n for _, other in pairs), default=0)
-    return chart(
+    drawn = chart(
         "baseline.measures",
         "How far your sessions lie from the baseline's",
-        rows,
-        dots(rows, "standard deviations above the baseline's mean", "number"),
-        n=max((mine.n for mine, _ in pairs), default=0),
-        of="of your sessions at most",
+        marks,
+        dots(marks, "standard deviations above the baseline's mean", "number"),
+        n=n,
+        of=of,
         note=f"the baseline's n = {most:,} at most; {INTERVAL_NOTE}",
+    )
+    return finding, made, drawn
+
+
+def _no_gap(name: str, title: str, command: str, note: str) -> Finding:
+    return count(None, 0, "number", evidence=_ELSEWHERE).finding(
+        f"baseline.{name}", title, "sessions", note, unit="", command=command
     )

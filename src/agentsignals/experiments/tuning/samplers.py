@@ -206,9 +206,9 @@ class Race(Struct, frozen=True, kw_only=True):
 def next_candidate(race: Race) -> Candidate:
     """Choose the next candidate; the default comes first.
 
-    `thompson` takes the best candidate of a posterior draw (Thompson 1933), `optuna` asks Optuna's tree-structured
-    Parzen estimator, told of all outcomes so far. Neither keeps state: the seed depends on the race, so an interrupted run is
-    proposed again.
+    `thompson` takes the best candidate of a posterior draw (Thompson 1933). `optuna` asks Optuna's tree-structured
+    Parzen estimator, told of all outcomes so far. The seed depends on the race, so an interrupted run is proposed
+    again.
     """
     if not race.runs and race.plan.start in race.open:
         return race.plan.start
