@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from agentsignals.repositories.weakness_rules.rule import Rule, Span, Text, piles_up
+from agentsignals.repositories.weakness_rules.rule import Rule, Span, Text, piles_up, rule
 
 _FROM_OUTSIDE = frozenset(
     ("args", "form", "json", "values", "files", "cookies", "headers", "query_params", "path_params", "data", "GET",
@@ -228,24 +228,32 @@ def module_of(text: str) -> Module | None:
             return None
 
 
-def in_tree(look: Callable[[Module], Iterator[ast.AST]]) -> Callable[[Text], Iterator[Span]]:
-    """A rule over the parsed module, as a rule over a text. Nothing for what can't be parsed."""
+RULES: list[Rule] = []
 
-    def find(text: Text) -> Iterator[Span]:
-        module = module_of(text.text)
-        for node in look(module) if module is not None else ():
-            line = getattr(node, "lineno", 1)
-            end = getattr(node, "end_lineno", None) or line
-            begin = text.offset_of(line)
-            stop = text.text.find("\n", text.offset_of(end))
-            yield begin, stop if stop >= 0 else len(text.text)
 
-    return find
+def tree_rule(
+    rule_id: str, rating: str, message: str, version: int = 1
+) -> Callable[[Callable[[Module], Iterator[ast.AST]]], Callable[[Module], Iterator[ast.AST]]]:
+    """Declare the decorated function a rule: it yields the nodes of a parsed module that are weak."""
+
+    def declare(look: Callable[[Module], Iterator[ast.AST]]) -> Callable[[Module], Iterator[ast.AST]]:
+        def find(text: Text) -> Iterator[Span]:
+            module = module_of(text.text)
+            for node in look(module) if module is not None else ():  # a file that can't be parsed has none
+                line = getattr(node, "lineno", 1)
+                end = getattr(node, "end_lineno", None) or line
+                begin = text.offset_of(line)
+                stop = text.text.find("\n", text.offset_of(end))
+                yield begin, stop if stop >= 0 else len(text.text)
+
+        RULES.append(rule(rule_id, rating, message, ("python",), find, version))
+        return look
+
+    return declare
 
 
 # Python: what is run, asked and opened.
 
-_PYTHON = ("python",)
 _RUNNERS = tuple(f"subprocess.{name}" for name in ("run", "call", "check_call", "check_output", "Popen"))
 _SHELLS = ("os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "commands.getoutput",
            "asyncio.create_subprocess_shell")  # fmt: skip
@@ -255,6 +263,7 @@ _OPENERS = ("open", "io.open", "os.open", "os.remove", "os.unlink", "os.path.joi
 _HTTP = tuple(f"{lib}.{verb}" for lib in ("requests", "httpx") for verb in ("get", "post", "put", "head", "request"))
 
 
+@tree_rule("py-shell-true", "CWE-78 high medium", "A command that is not constant goes through a shell.")
 def _shell_true(module: Module) -> Iterator[ast.AST]:
     for call in module.named(*_RUNNERS):
         command = call.argument("args", 0)
@@ -262,24 +271,28 @@ def _shell_true(module: Module) -> Iterator[ast.AST]:
             yield call.node
 
 
+@tree_rule("py-os-system", "CWE-78 high medium", "A command that is not constant goes through a shell.")
 def _system(module: Module) -> Iterator[ast.AST]:
     for call in module.named(*_SHELLS):
         if call.first is not None and not is_fixed(call.first):
             yield call.node
 
 
+@tree_rule("py-eval", "CWE-95 high medium", "A text that is not constant is run as code.")
 def _evaluated(module: Module) -> Iterator[ast.AST]:
     for call in module.named("eval", "exec", "builtins.eval", "builtins.exec"):
         if call.first is not None and not is_fixed(call.first):
             yield call.node
 
 
+@tree_rule("py-sql-built", "CWE-89 high medium", "SQL is put together from values; pass them as parameters.", version=2)
 def _sql(module: Module) -> Iterator[ast.AST]:
     for call in module.named(".execute", ".executemany", ".executescript", ".raw", "sqlalchemy.text", ".read_sql"):
         if module.is_built(call.first, call.scope) and _SQL.match(module.text_of(call.first, call.scope)):
             yield call.node
 
 
+@tree_rule("py-path-from-request", "CWE-22 high high", "The sender of a request chooses a path.")
 def _path(module: Module) -> Iterator[ast.AST]:
     for call in module.named(*_OPENERS):
         if any(module.is_from_request(argument, call.scope) for argument in call.node.args) and not _is_made_safe(
@@ -294,6 +307,11 @@ def _is_made_safe(node: ast.AST) -> bool:
     return any(name in safe for name in names)
 
 
+@tree_rule(
+    "py-tar-extract-all",
+    "CWE-22 medium medium",
+    "Members of an archive may lie outside the folder; give a filter.",
+)
 def _extract_all(module: Module) -> Iterator[ast.AST]:
     if not any(name.split(".")[0] == "tarfile" for name in module.imported):
         return
@@ -302,12 +320,14 @@ def _extract_all(module: Module) -> Iterator[ast.AST]:
             yield call.node
 
 
+@tree_rule("py-url-from-request", "CWE-918 high high", "The sender of a request chooses an address to fetch.")
 def _url_from_request(module: Module) -> Iterator[ast.AST]:
     for call in module.named(*_HTTP, "urllib.request.urlopen"):
         if module.is_from_request(call.argument("url", 0), call.scope):
             yield call.node
 
 
+@tree_rule("py-urlopen-any-scheme", "CWE-939 low low", "An address that is not constant may name a local file.")
 def _any_scheme(module: Module) -> Iterator[ast.AST]:
     for call in module.named("urllib.request.urlopen", "urllib.request.urlretrieve"):
         url = call.argument("url", 0)
@@ -319,6 +339,7 @@ def _any_scheme(module: Module) -> Iterator[ast.AST]:
             yield call.node
 
 
+@tree_rule("py-open-redirect", "CWE-601 medium high", "The sender of a request chooses where it leads.")
 def _redirected(module: Module) -> Iterator[ast.AST]:
     names = ("flask.redirect", "django.shortcuts.redirect", "django.http.HttpResponseRedirect", "redirect",
              "starlette.responses.RedirectResponse", "fastapi.responses.RedirectResponse")  # fmt: skip
@@ -327,6 +348,7 @@ def _redirected(module: Module) -> Iterator[ast.AST]:
             yield call.node
 
 
+@tree_rule("py-debug-server", "CWE-489 medium high", "The debugger of the web server runs anybody's code.")
 def _debug_server(module: Module) -> Iterator[ast.AST]:
     if not any(name.split(".")[0] == "flask" for name in module.imported):
         return
@@ -335,10 +357,12 @@ def _debug_server(module: Module) -> Iterator[ast.AST]:
             yield call.node
 
 
+@tree_rule("py-mktemp", "CWE-377 medium high", "Another process can take the name before the file is made.")
 def _temporary(module: Module) -> Iterator[ast.AST]:
     yield from (call.node for call in module.named("tempfile.mktemp"))
 
 
+@tree_rule("py-world-writable", "CWE-732 medium high", "Everybody may write here.")
 def _mode(module: Module) -> Iterator[ast.AST]:
     for call in module.named("os.chmod", "os.fchmod", ".chmod"):
         arguments = [*call.node.args, *(k.value for k in call.node.keywords)]
@@ -346,119 +370,6 @@ def _mode(module: Module) -> Iterator[ast.AST]:
             value = argument.value if isinstance(argument, ast.Constant) else None
             if type(value) is int and value & 0o002 and 0o100 <= value <= 0o7777:
                 yield call.node
-
-
-RULES_PYTHON_CALLS = (
-    Rule(
-        id="py-shell-true",
-        cwe=("CWE-78",),
-        severity="high",
-        confidence="medium",
-        message="A command that is not constant goes through a shell.",
-        languages=_PYTHON,
-        find=in_tree(_shell_true),
-    ),
-    Rule(
-        id="py-os-system",
-        cwe=("CWE-78",),
-        severity="high",
-        confidence="medium",
-        message="A command that is not constant goes through a shell.",
-        languages=_PYTHON,
-        find=in_tree(_system),
-    ),
-    Rule(
-        id="py-eval",
-        cwe=("CWE-95",),
-        severity="high",
-        confidence="medium",
-        message="A text that is not constant is run as code.",
-        languages=_PYTHON,
-        find=in_tree(_evaluated),
-    ),
-    Rule(
-        id="py-sql-built",
-        cwe=("CWE-89",),
-        severity="high",
-        confidence="medium",
-        message="SQL is put together from values; pass them as parameters.",
-        languages=_PYTHON,
-        find=in_tree(_sql),
-        version=2,
-    ),
-    Rule(
-        id="py-path-from-request",
-        cwe=("CWE-22",),
-        severity="high",
-        confidence="high",
-        message="The sender of a request chooses a path.",
-        languages=_PYTHON,
-        find=in_tree(_path),
-    ),
-    Rule(
-        id="py-tar-extract-all",
-        cwe=("CWE-22",),
-        severity="medium",
-        confidence="medium",
-        message="Members of an archive may lie outside the folder; give a filter.",
-        languages=_PYTHON,
-        find=in_tree(_extract_all),
-    ),
-    Rule(
-        id="py-url-from-request",
-        cwe=("CWE-918",),
-        severity="high",
-        confidence="high",
-        message="The sender of a request chooses an address to fetch.",
-        languages=_PYTHON,
-        find=in_tree(_url_from_request),
-    ),
-    Rule(
-        id="py-urlopen-any-scheme",
-        cwe=("CWE-939",),
-        severity="low",
-        confidence="low",
-        message="An address that is not constant may name a local file.",
-        languages=_PYTHON,
-        find=in_tree(_any_scheme),
-    ),
-    Rule(
-        id="py-open-redirect",
-        cwe=("CWE-601",),
-        severity="medium",
-        confidence="high",
-        message="The sender of a request chooses where it leads.",
-        languages=_PYTHON,
-        find=in_tree(_redirected),
-    ),
-    Rule(
-        id="py-debug-server",
-        cwe=("CWE-489",),
-        severity="medium",
-        confidence="high",
-        message="The debugger of the web server runs anybody's code.",
-        languages=_PYTHON,
-        find=in_tree(_debug_server),
-    ),
-    Rule(
-        id="py-mktemp",
-        cwe=("CWE-377",),
-        severity="medium",
-        confidence="high",
-        message="Another process can take the name before the file is made.",
-        languages=_PYTHON,
-        find=in_tree(_temporary),
-    ),
-    Rule(
-        id="py-world-writable",
-        cwe=("CWE-732",),
-        severity="medium",
-        confidence="high",
-        message="Everybody may write here.",
-        languages=_PYTHON,
-        find=in_tree(_mode),
-    ),
-)
 
 
 # Python: what is decoded, hashed, encrypted, trusted and shown.
@@ -477,6 +388,7 @@ _RE = tuple(f"re.{name}" for name in ("compile", "match", "search", "fullmatch",
 _HTTP_PYTHON_DATA = ("requests.", "httpx.", "aiohttp.")
 
 
+@tree_rule("py-unsafe-decoder", "CWE-502 high low", "Decoding runs code that the data names.")
 def _decoded(module: Module) -> Iterator[ast.AST]:
     for call in module.named(*_DECODERS):
         if call.first is not None and not is_fixed(call.first) and not _is_own_copy(module, call.first):
@@ -488,6 +400,7 @@ def _is_own_copy(module: Module, node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and module.name_of(node.func).rpartition(".")[2] == "dumps"
 
 
+@tree_rule("py-unsafe-yaml", "CWE-502 high high", "This loader makes objects that the document names.")
 def _yaml(module: Module) -> Iterator[ast.AST]:
     for call in module.named("yaml.load", "yaml.load_all", "yaml.unsafe_load", "yaml.full_load_all"):
         loader = call.argument("Loader", 1)
@@ -496,6 +409,7 @@ def _yaml(module: Module) -> Iterator[ast.AST]:
             yield call.node
 
 
+@tree_rule("py-weak-hash", "CWE-328 low low", "MD5 and SHA-1 hold against nobody who looks for a collision.")
 def _weak_hash(module: Module) -> Iterator[ast.AST]:
     for call in module.named("hashlib.md5", "hashlib.sha1", "hashlib.new", "Crypto.Hash.MD5.new", "Crypto.Hash.SHA.new",
                              "cryptography.hazmat.primitives.hashes.MD5"):  # fmt: skip
@@ -508,6 +422,7 @@ def _weak_hash(module: Module) -> Iterator[ast.AST]:
         yield call.node
 
 
+@tree_rule("py-weak-cipher", "CWE-327 high high", "This cipher or mode is broken.")
 def _weak_cipher(module: Module) -> Iterator[ast.AST]:
     for call in module.calls:
         parts = call.name.split(".")
@@ -519,6 +434,7 @@ def _weak_cipher(module: Module) -> Iterator[ast.AST]:
             yield call.node
 
 
+@tree_rule("py-guessable-secret", "CWE-338 medium medium", "A secret is made of numbers that can be guessed.")
 def _weak_random(module: Module) -> Iterator[ast.AST]:
     reported: set[int] = set()
     for name, value, statement in module.assigned:
@@ -534,6 +450,7 @@ _RANDOM = frozenset(
 )
 
 
+@tree_rule("py-unverified-tls", "CWE-295 high high", "The other side's certificate is not checked.")
 def _unverified(module: Module) -> Iterator[ast.AST]:
     for call in module.calls:
         asks = call.name.startswith(_HTTP_PYTHON_DATA) or "session" in call.name.lower()
@@ -550,6 +467,7 @@ def _is_false(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is False
 
 
+@tree_rule("py-any-host-key", "CWE-295 medium high", "Any host key is taken.")
 def _any_host_key(module: Module) -> Iterator[ast.AST]:
     for call in module.named(".set_missing_host_key_policy"):
         policy = call.first.func if isinstance(call.first, ast.Call) else call.first
@@ -557,6 +475,7 @@ def _any_host_key(module: Module) -> Iterator[ast.AST]:
             yield call.node
 
 
+@tree_rule("py-unsigned-token", "CWE-347 high high", "The token's signature is not checked.")
 def _unsigned(module: Module) -> Iterator[ast.AST]:
     for call in module.named("jwt.decode"):
         options = call.argument("options")
@@ -568,12 +487,16 @@ def _unsigned(module: Module) -> Iterator[ast.AST]:
             yield call.node
 
 
+@tree_rule("py-xml-entities", "CWE-611 medium high", "A document can name files that are read into it.")
 def _entities(module: Module) -> Iterator[ast.AST]:
     for call in module.named("lxml.etree.XMLParser", "lxml.etree.iterparse"):
         if call.is_set("resolve_entities", True) or call.is_set("no_network", False):
             yield call.node
 
 
+@tree_rule(
+    "py-unescaped-markup", "CWE-79 medium medium", "A text with values in it is taken for safe markup.", version=2
+)
 def _unescaped(module: Module) -> Iterator[ast.AST]:
     for call in module.named("markupsafe.Markup", "flask.Markup", "django.utils.safestring.mark_safe"):
         if module.is_built(call.first, call.scope) or module.is_from_request(call.first, call.scope):
@@ -583,12 +506,14 @@ def _unescaped(module: Module) -> Iterator[ast.AST]:
             yield call.node
 
 
+@tree_rule("py-template-built", "CWE-1336 high medium", "Values become part of a template, which is code.", version=2)
 def _template(module: Module) -> Iterator[ast.AST]:
     for call in module.named("flask.render_template_string", "jinja2.Template", "mako.template.Template"):
         if module.is_built(call.first, call.scope) or module.is_from_request(call.first, call.scope):
             yield call.node
 
 
+@tree_rule("py-format-from-request", "CWE-134 medium medium", "The sender of a request chooses a format text.")
 def _format(module: Module) -> Iterator[ast.AST]:
     for call in module.named(".format", ".format_map"):
         receiver = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
@@ -602,6 +527,7 @@ _FILLING = frozenset(("create", "update", "update_or_create", "get_or_create", "
 """Methods that fill the fields of a stored object, as class names do."""
 
 
+@tree_rule("py-mass-assignment", "CWE-915 medium medium", "The sender of a request chooses which fields are set.")
 def _mass_assigned(module: Module) -> Iterator[ast.AST]:
     for call in module.calls:
         last = call.name.rpartition(".")[2]
@@ -613,143 +539,11 @@ def _mass_assigned(module: Module) -> Iterator[ast.AST]:
                 break
 
 
+@tree_rule(
+    "py-slow-pattern", "CWE-1333 medium medium", "A repetition of a repetition: some texts take exponential time."
+)
 def _slow_pattern(module: Module) -> Iterator[ast.AST]:
     for call in module.named(*_RE):
         first = call.first
         if isinstance(first, ast.Constant) and isinstance(first.value, str) and piles_up(first.value):
             yield call.node
-
-
-RULES_PYTHON_DATA = (
-    Rule(
-        id="py-unsafe-decoder",
-        cwe=("CWE-502",),
-        severity="high",
-        confidence="low",
-        message="Decoding runs code that the data names.",
-        languages=_PYTHON,
-        find=in_tree(_decoded),
-    ),
-    Rule(
-        id="py-unsafe-yaml",
-        cwe=("CWE-502",),
-        severity="high",
-        confidence="high",
-        message="This loader makes objects that the document names.",
-        languages=_PYTHON,
-        find=in_tree(_yaml),
-    ),
-    Rule(
-        id="py-weak-hash",
-        cwe=("CWE-328",),
-        severity="low",
-        confidence="low",
-        message="MD5 and SHA-1 hold against nobody who looks for a collision.",
-        languages=_PYTHON,
-        find=in_tree(_weak_hash),
-    ),
-    Rule(
-        id="py-weak-cipher",
-        cwe=("CWE-327",),
-        severity="high",
-        confidence="high",
-        message="This cipher or mode is broken.",
-        languages=_PYTHON,
-        find=in_tree(_weak_cipher),
-    ),
-    Rule(
-        id="py-guessable-secret",
-        cwe=("CWE-338",),
-        severity="medium",
-        confidence="medium",
-        message="A secret is made of numbers that can be guessed.",
-        languages=_PYTHON,
-        find=in_tree(_weak_random),
-    ),
-    Rule(
-        id="py-unverified-tls",
-        cwe=("CWE-295",),
-        severity="high",
-        confidence="high",
-        message="The other side's certificate is not checked.",
-        languages=_PYTHON,
-        find=in_tree(_unverified),
-    ),
-    Rule(
-        id="py-any-host-key",
-        cwe=("CWE-295",),
-        severity="medium",
-        confidence="high",
-        message="Any host key is taken.",
-        languages=_PYTHON,
-        find=in_tree(_any_host_key),
-    ),
-    Rule(
-        id="py-unsigned-token",
-        cwe=("CWE-347",),
-        severity="high",
-        confidence="high",
-        message="The token's signature is not checked.",
-        languages=_PYTHON,
-        find=in_tree(_unsigned),
-    ),
-    Rule(
-        id="py-xml-entities",
-        cwe=("CWE-611",),
-        severity="medium",
-        confidence="high",
-        message="A document can name files that are read into it.",
-        languages=_PYTHON,
-        find=in_tree(_entities),
-    ),
-    Rule(
-        id="py-unescaped-markup",
-        cwe=("CWE-79",),
-        severity="medium",
-        confidence="medium",
-        message="A text with values in it is taken for safe markup.",
-        languages=_PYTHON,
-        find=in_tree(_unescaped),
-        version=2,
-    ),
-    Rule(
-        id="py-template-built",
-        cwe=("CWE-1336",),
-        severity="high",
-        confidence="medium",
-        message="Values become part of a template, which is code.",
-        languages=_PYTHON,
-        find=in_tree(_template),
-        version=2,
-    ),
-    Rule(
-        id="py-format-from-request",
-        cwe=("CWE-134",),
-        severity="medium",
-        confidence="medium",
-        message="The sender of a request chooses a format text.",
-        languages=_PYTHON,
-        find=in_tree(_format),
-    ),
-    Rule(
-        id="py-mass-assignment",
-        cwe=("CWE-915",),
-        severity="medium",
-        confidence="medium",
-        message="The sender of a request chooses which fields are set.",
-        languages=_PYTHON,
-        find=in_tree(_mass_assigned),
-    ),
-    Rule(
-        id="py-slow-pattern",
-        cwe=("CWE-1333",),
-        severity="medium",
-        confidence="medium",
-        message="A repetition of a repetition: some texts take exponential time.",
-        languages=_PYTHON,
-        find=in_tree(_slow_pattern),
-    ),
-)
-
-
-RULES = RULES_PYTHON_CALLS + RULES_PYTHON_DATA

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from typing import cast
 
 from msgspec import Struct
 
@@ -76,6 +77,28 @@ class Rule(Struct, frozen=True, kw_only=True):
     languages: tuple[str, ...]
     find: Callable[[Text], Iterator[Span]]
     version: int = 1
+
+
+def rule(  # noqa: PLR0913  (the columns of the table of rules)
+    rule_id: str,
+    rating: str,
+    message: str,
+    languages: tuple[str, ...],
+    find: Callable[[Text], Iterator[Span]],
+    version: int = 1,
+) -> Rule:
+    """Declare a rule. `rating` holds its weaknesses, its severity and its confidence: `CWE-78 high medium`."""
+    *cwe, severity, confidence = rating.split()
+    return Rule(
+        id=rule_id,
+        cwe=tuple(cwe),
+        severity=cast(Level, severity),
+        confidence=cast(Level, confidence),
+        message=message,
+        languages=languages,
+        find=find,
+        version=version,
+    )
 
 
 def matching(  # noqa: PLR0913  (conditions of one pattern, by keyword)

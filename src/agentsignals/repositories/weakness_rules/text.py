@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agentsignals.repositories.weakness_rules.rule import Rule, Span, Text, matching
+from agentsignals.repositories.weakness_rules.rule import Span, Text, matching, rule
 
 _WORKFLOW = r"(?:^|/)\.github/(?:workflows|actions)/"
 _CHOSEN = (
@@ -62,70 +62,52 @@ def _end_of_block(code: str, at: int, indent: int) -> int:
 
 
 RULES_CONFIGURATION = (
-    Rule(
-        id="docker-no-user",
-        cwe=("CWE-250",),
-        severity="low",
-        confidence="medium",
-        message="What runs in the container runs as root.",
-        languages=("dockerfile",),
-        find=_no_user,
-    ),
-    Rule(
-        id="docker-secret-in-image",
-        cwe=("CWE-798",),
-        severity="high",
-        confidence="medium",
-        message="Whoever has the image has the secret.",
-        languages=("dockerfile",),
-        find=matching(
+    rule("docker-no-user", "CWE-250 low medium", "What runs in the container runs as root.", ("dockerfile",), _no_user),
+    rule(
+        "docker-secret-in-image",
+        "CWE-798 high medium",
+        "Whoever has the image has the secret.",
+        ("dockerfile",),
+        matching(
             r"^[ \t]{0,20}(?:ENV|ARG)[ \t]{1,10}\w{0,40}(?:PASSWORD|PASSWD|SECRET|API_?KEY|ACCESS_?TOKEN"
             r"|PRIVATE_KEY)\w{0,20}"
             r"(?:=|[ \t]{1,10}+)(?![\"']?(?:\$|[\"']?\s|changeme|placeholder|dummy|build))[\"']?[^\s\"'$]{4,200}",
             flags=8,
         ),
     ),
-    Rule(
-        id="workflow-run-interpolation",
-        cwe=("CWE-78",),
-        severity="high",
-        confidence="high",
-        message="A stranger's text becomes part of a script: pass it through env.",
-        languages=("yaml",),
-        find=_interpolated,
+    rule(
+        "workflow-run-interpolation",
+        "CWE-78 high high",
+        "A stranger's text becomes part of a script: pass it through env.",
+        ("yaml",),
+        _interpolated,
     ),
-    Rule(
-        id="workflow-target-checkout",
-        cwe=("CWE-829",),
-        severity="high",
-        confidence="medium",
-        message="A stranger's code is checked out where secrets are.",
-        languages=("yaml",),
-        find=matching(
+    rule(
+        "workflow-target-checkout",
+        "CWE-829 high medium",
+        "A stranger's code is checked out where secrets are.",
+        ("yaml",),
+        matching(
             r"\bref:[ \t]{0,10}[\"']?\$\{\{\s{0,10}github\.(?:event\.pull_request\.head\.(?:sha|ref)|head_ref)",
             needs=("pull_request_target",),
             path=_WORKFLOW,
         ),
     ),
-    Rule(
-        id="container-privileged",
-        cwe=("CWE-250",),
-        severity="high",
-        confidence="high",
-        message="The container is given the whole machine.",
-        languages=("yaml",),
-        find=matching(
+    rule(
+        "container-privileged",
+        "CWE-250 high high",
+        "The container is given the whole machine.",
+        ("yaml",),
+        matching(
             r"^[ \t]{1,80}privileged:[ \t]{1,10}true\b|^[ \t]{1,80}-[ \t]{1,10}[\"']?/var/run/docker\.sock:", flags=8
         ),
     ),
-    Rule(
-        id="tf-open-to-all",
-        cwe=("CWE-284",),
-        severity="medium",
-        confidence="low",
-        message="The whole Internet may come in.",
-        languages=("terraform",),
-        find=matching(
+    rule(
+        "tf-open-to-all",
+        "CWE-284 medium low",
+        "The whole Internet may come in.",
+        ("terraform",),
+        matching(
             r"\bingress\s{0,4}\{[^}]{0,400}cidr_blocks\s{0,4}=\s{0,4}\[[^\]]{0,100}\"0\.0\.0\.0/0\"|\bacl\s{0,4}=\s{0,4}\"public-read"
             r"(?:-write)?\""
         ),
@@ -139,14 +121,12 @@ _PAGES = ("html",)
 _HERE = r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]|www\.w3\.org|schemas?\.|example\.(?:com|org|net))"
 
 RULES_MARKUP = (
-    Rule(
-        id="html-no-integrity",
-        cwe=("CWE-353",),
-        severity="low",
-        confidence="medium",
-        message="A script or style of another site is loaded without its hash.",
-        languages=_PAGES,
-        find=matching(
+    rule(
+        "html-no-integrity",
+        "CWE-353 low medium",
+        "A script or style of another site is loaded without its hash.",
+        _PAGES,
+        matching(
             r"<script\b(?=[^<>]{0,400}\ssrc\s{0,4}=\s{0,4}[\"']?(?:https?:)?//)(?![^<>]{0,400}\sintegrity"
             r"\s{0,4}=)[^<>]{0,400}>"
             r"|<link\b(?=[^<>]{0,400}\srel\s{0,4}=\s{0,4}[\"']?stylesheet)(?=[^<>]{0,400}\shref\s{0,4}=\s{0,4}["
@@ -157,27 +137,23 @@ RULES_MARKUP = (
             unless=r"fonts\.googleapis\.com|googletagmanager\.com|localhost|127\.0\.0\.1",
         ),
     ),
-    Rule(
-        id="html-plaintext-link",
-        cwe=("CWE-319",),
-        severity="low",
-        confidence="medium",
-        message="This address is asked without encryption.",
-        languages=_PAGES,
-        find=matching(
+    rule(
+        "html-plaintext-link",
+        "CWE-319 low medium",
+        "This address is asked without encryption.",
+        _PAGES,
+        matching(
             rf"\b(?:href|src|action|poster)\s{{0,4}}=\s{{0,4}}[\"']http://(?!{_HERE})[^\"'\n<>]{{1,300}}[\"']",
             flags=2,
             needs=("http://", "HTTP://"),
         ),
     ),
-    Rule(
-        id="html-script-address",
-        cwe=("CWE-79",),
-        severity="low",
-        confidence="medium",
-        message="Values become part of a script address.",
-        languages=("html", "javascript"),
-        find=matching(
+    rule(
+        "html-script-address",
+        "CWE-79 low medium",
+        "Values become part of a script address.",
+        ("html", "javascript"),
+        matching(
             r"\bhref\s{0,4}=\s{0,4}(?:\{\s{0,4}`|[\"'])javascript:[^\"`\n]{0,100}(?:\$\{|\{\{)", needs=("javascript:",)
         ),
     ),
@@ -194,27 +170,23 @@ _NO_GUARDED = (
 )
 
 RULES_SECRETS = (
-    Rule(
-        id="any-private-key",
-        cwe=("CWE-321",),
-        severity="high",
-        confidence="high",
-        message="A private key lies in the repository.",
-        languages=_ANY,
-        find=matching(
+    rule(
+        "any-private-key",
+        "CWE-321 high high",
+        "A private key lies in the repository.",
+        _ANY,
+        matching(
             r"-----BEGIN (?:[A-Z]{2,10} )?PRIVATE KEY-----(?:\\n|\s){1,4}[A-Za-z0-9+/=]{16}",
             needs=("PRIVATE KEY",),
             in_comments=True,
         ),
     ),
-    Rule(
-        id="any-token",
-        cwe=("CWE-798",),
-        severity="high",
-        confidence="high",
-        message="What looks like a service's token lies in the repository.",
-        languages=_ANY,
-        find=matching(
+    rule(
+        "any-token",
+        "CWE-798 high high",
+        "What looks like a service's token lies in the repository.",
+        _ANY,
+        matching(
             r"(?<![A-Za-z0-9])(?:(?:AKIA|ASIA)[A-Z2-7]{16}|gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{60,90}"
             r"|glpat-[\w-]{20}|xox[abprs]-[0-9A-Za-z-]{20,80}|sk_live_[0-9A-Za-z]{24,60}|AIza[\w-]{35}"
             r"|sk-ant-[\w-]{40,120}|npm_[A-Za-z0-9]{36})(?![A-Za-z0-9])",
@@ -222,28 +194,24 @@ RULES_SECRETS = (
             unless=r"EXAMPLE|(.)\1{7}|0123456|abcdef|ABCDEF",
         ),
     ),
-    Rule(
-        id="any-password",
-        cwe=("CWE-798",),
-        severity="medium",
-        confidence="low",
-        message="A password is written in the program.",
-        languages=("python", "javascript", "go", "java", "csharp", "php", "ruby", "rust"),
-        find=matching(
+    rule(
+        "any-password",
+        "CWE-798 medium low",
+        "A password is written in the program.",
+        ("python", "javascript", "go", "java", "csharp", "php", "ruby", "rust"),
+        matching(
             r"\b[\w$]{0,30}(?i:passwo?r?d|api_?key|secret_?key|client_?secret|auth_?token)[\"']?\s{0,4}(?::|:?="
             r"|=>)\s{0,4}"
             r"[\"'](?=[^\"'\n]{0,80}[0-9])(?=[^\"'\n]{0,80}[A-Za-z])[^\"'\s{}<>$%()]{8,80}[\"']",
             unless=_NO_GUARDED,
         ),
     ),
-    Rule(
-        id="any-address-with-password",
-        cwe=("CWE-798",),
-        severity="medium",
-        confidence="medium",
-        message="An address holds a password.",
-        languages=_ANY,
-        find=matching(
+    rule(
+        "any-address-with-password",
+        "CWE-798 medium medium",
+        "An address holds a password.",
+        _ANY,
+        matching(
             r"\b(?:postgres(?:ql)?|mysql|mongodb(?:\+srv)?|redis|amqp|https?|ftp)://[\w.-]{1,40}:(?![\"'"
             r"\s$<{%*]|password@|pass@"
             r"|postgres@|root@|user@|secret@)[^\s:@/\"'<>{}$]{6,60}@(?!localhost|127\.|0\.0|db\b|host\b"
@@ -260,79 +228,67 @@ RULES_SECRETS = (
 _COMMANDS = ("shell", "dockerfile", "yaml")
 
 RULES_SHELL = (
-    Rule(
-        id="sh-download-and-run",
-        cwe=("CWE-494",),
-        severity="medium",
-        confidence="medium",
-        message="What is downloaded is run unseen.",
-        languages=_COMMANDS,
-        find=matching(
+    rule(
+        "sh-download-and-run",
+        "CWE-494 medium medium",
+        "What is downloaded is run unseen.",
+        _COMMANDS,
+        matching(
             r"\b(?:curl|wget)\b[^\n|;&]{0,300}\|\s{0,4}(?:sudo\s{1,4}(?:-\w{1,4}\s{1,4})?)?(?:/bin/)?(?:ba|z|da)?sh\b"
             r"|\b(?:ba|z)?sh\s{1,4}(?:-c\s{1,4})?[\"']?(?:<\(|\$\()\s{0,4}(?:curl|wget)\b",
             needs=("curl", "wget"),
             unless=r"echo\s+[\"'].{0,200}(?:curl|wget)",
         ),
     ),
-    Rule(
-        id="sh-world-writable",
-        cwe=("CWE-732",),
-        severity="medium",
-        confidence="high",
-        message="Everybody may write here.",
-        languages=_COMMANDS,
-        find=matching(
+    rule(
+        "sh-world-writable",
+        "CWE-732 medium high",
+        "Everybody may write here.",
+        _COMMANDS,
+        matching(
             r"\bchmod\s{1,4}(?:-[a-zA-Z]{1,4}\s{1,4})?(?:0?[0-7][0-7][2367]\b|(?:a|o|ugo|)\+r?w)",
             needs=("chmod",),
             unless=r"chmod\s{1,4}\+rw?\s",
         ),
     ),
-    Rule(
-        id="sh-eval",
-        cwe=("CWE-78",),
-        severity="medium",
-        confidence="medium",
-        message="A text with values in it is run as code.",
-        languages=("shell",),
-        find=matching(
+    rule(
+        "sh-eval",
+        "CWE-78 medium medium",
+        "A text with values in it is run as code.",
+        ("shell",),
+        matching(
             r"(?:^|[;&|(]|\bthen|\bdo)[ \t]{0,20}eval[ \t]{1,4}[^\n]{0,40}\$(?!\()[{\w@*]",
             flags=8,
             needs=("eval",),
             unless=r"ssh-agent|brew shellenv|direnv",
         ),
     ),
-    Rule(
-        id="sh-unverified-tls",
-        cwe=("CWE-295",),
-        severity="high",
-        confidence="high",
-        message="The other side's certificate or host key is not checked.",
-        languages=_COMMANDS,
-        find=matching(
+    rule(
+        "sh-unverified-tls",
+        "CWE-295 high high",
+        "The other side's certificate or host key is not checked.",
+        _COMMANDS,
+        matching(
             r"\bcurl\b[^\n|;&]{0,200}\s(?:-[a-zA-Z]{0,6}k[a-zA-Z]{0,6}|--insecure)\s|\bwget\b[^\n|;&]{0,200}"
             r"--no-check-certificate|http\.sslVerify[ =]{1,3}(?:false|0)\b|StrictHostKeyChecking[ =]{1,3}no\b",
             needs=("curl", "wget", "sslVerify", "StrictHostKeyChecking"),
         ),
     ),
-    Rule(
-        id="sh-known-temporary",
-        cwe=("CWE-377",),
-        severity="low",
-        confidence="low",
-        message="Another user can take the file's name first.",
-        languages=("shell",),
-        find=matching(
+    rule(
+        "sh-known-temporary",
+        "CWE-377 low low",
+        "Another user can take the file's name first.",
+        ("shell",),
+        matching(
             r"(?<![0-9&])>\s{0,4}/tmp/[\w./-]{1,80}(?=\s|$|;)", needs=("tmp/",), unless=r"\$\$|\$\{?RANDOM|mktemp"
         ),
     ),
-    Rule(
-        id="sh-password-in-command",
-        cwe=("CWE-214",),
-        severity="medium",
-        confidence="low",
-        message="Everybody on the machine sees a command's words.",
-        languages=_COMMANDS,
-        find=matching(
+    rule(
+        "sh-password-in-command",
+        "CWE-214 medium low",
+        "Everybody on the machine sees a command's words.",
+        _COMMANDS,
+        matching(
             r"\b(?:mysql|mysqldump|mysqladmin)\b[^\n|;]{0,120}\s-p(?![\s\"']{1,2})[\w$@{!]{4,60}"
             r"|\bsshpass\s{1,4}-p\s{0,4}\S{3,60}|\bcurl\b[^\n|;&]{0,120}\s(?:-u|--user)\s{1,4}[\"']?[\w.@-]{1,40}:"
             r"(?![\"'\s$])[^\s\"']{4,60}",
@@ -349,14 +305,12 @@ _REQUEST_DATA = r"\$_(?:GET|POST|REQUEST|COOKIE)\b"
 _CLEANED = r"(?i)htmlspecialchars|htmlentities|escapeshell|intval|\(int\)|basename|esc_|filter_"
 
 RULES_SCRIPTS = (
-    Rule(
-        id="php-sql-built",
-        cwe=("CWE-89",),
-        severity="high",
-        confidence="medium",
-        message="SQL is put together from values; pass them as parameters.",
-        languages=_PHP,
-        find=matching(
+    rule(
+        "php-sql-built",
+        "CWE-89 high medium",
+        "SQL is put together from values; pass them as parameters.",
+        _PHP,
+        matching(
             r"\b(?:mysqli?_query|pg_query|->(?:query|exec|prepare))\((?:\s{0,4}\$\w{1,40}\s{0,4},)?\s{0,10}[\"']"
             r"\s{0,10}"
             r"(?i:select\s|insert\s+into\s|update\s|delete\s+from\s)(?:[^\"';]{0,300}[\"']\s{0,4}\.\s{0,4}\$|[^"
@@ -365,95 +319,77 @@ RULES_SCRIPTS = (
             r"[^\"]{0,300}?\$\w"
         ),
     ),
-    Rule(
-        id="php-command-from-request",
-        cwe=("CWE-78",),
-        severity="high",
-        confidence="high",
-        message="The sender of a request chooses a command.",
-        languages=_PHP,
-        find=matching(
+    rule(
+        "php-command-from-request",
+        "CWE-78 high high",
+        "The sender of a request chooses a command.",
+        _PHP,
+        matching(
             rf"\b(?:exec|system|shell_exec|passthru|popen|proc_open)\([^;\n]{{0,160}}{_REQUEST_DATA}", unless=_CLEANED
         ),
     ),
-    Rule(
-        id="php-include-from-request",
-        cwe=("CWE-98",),
-        severity="high",
-        confidence="high",
-        message="The sender of a request chooses a file to run.",
-        languages=_PHP,
-        find=matching(rf"\b(?:include|require)(?:_once)?\s{{0,4}}\(?[^;\n]{{0,100}}{_REQUEST_DATA}", unless=_CLEANED),
+    rule(
+        "php-include-from-request",
+        "CWE-98 high high",
+        "The sender of a request chooses a file to run.",
+        _PHP,
+        matching(rf"\b(?:include|require)(?:_once)?\s{{0,4}}\(?[^;\n]{{0,100}}{_REQUEST_DATA}", unless=_CLEANED),
     ),
-    Rule(
-        id="php-echo-request",
-        cwe=("CWE-79",),
-        severity="high",
-        confidence="high",
-        message="What the sender of a request chose comes back as markup.",
-        languages=_PHP,
-        find=matching(rf"(?:\becho|\bprint|<\?=)\s[^;\n]{{0,120}}{_REQUEST_DATA}", unless=_CLEANED),
+    rule(
+        "php-echo-request",
+        "CWE-79 high high",
+        "What the sender of a request chose comes back as markup.",
+        _PHP,
+        matching(rf"(?:\becho|\bprint|<\?=)\s[^;\n]{{0,120}}{_REQUEST_DATA}", unless=_CLEANED),
     ),
-    Rule(
-        id="php-unserialize",
-        cwe=("CWE-502",),
-        severity="high",
-        confidence="medium",
-        message="Decoding makes objects that the data names.",
-        languages=_PHP,
-        find=matching(r"\bunserialize\(\s{0,4}\$(?![^;\n]{0,120}allowed_classes)"),
+    rule(
+        "php-unserialize",
+        "CWE-502 high medium",
+        "Decoding makes objects that the data names.",
+        _PHP,
+        matching(r"\bunserialize\(\s{0,4}\$(?![^;\n]{0,120}allowed_classes)"),
     ),
-    Rule(
-        id="php-eval",
-        cwe=("CWE-95",),
-        severity="high",
-        confidence="medium",
-        message="A text that is not constant is run as code.",
-        languages=_PHP,
-        find=matching(r"(?<![\w>:])eval\(\s{0,4}[^)\"'\n]{0,80}\$"),
+    rule(
+        "php-eval",
+        "CWE-95 high medium",
+        "A text that is not constant is run as code.",
+        _PHP,
+        matching(r"(?<![\w>:])eval\(\s{0,4}[^)\"'\n]{0,80}\$"),
     ),
-    Rule(
-        id="rb-command-built",
-        cwe=("CWE-78",),
-        severity="high",
-        confidence="medium",
-        message="A command put together from values goes through a shell.",
-        languages=_RUBY,
-        find=matching(
+    rule(
+        "rb-command-built",
+        "CWE-78 high medium",
+        "A command put together from values goes through a shell.",
+        _RUBY,
+        matching(
             r"(?<![\w.])(?:system|exec|spawn|IO\.popen|Open3\.capture\w{1,4})[ (]\s{0,4}\"[^\"\n]{0,200}?#\{|%x["
             r"\[({][^\n]"
             r"{0,200}?#\{|(?<![\w'\"])`[^`\n]{0,200}?#\{"
         ),
     ),
-    Rule(
-        id="rb-unsafe-decoder",
-        cwe=("CWE-502",),
-        severity="high",
-        confidence="medium",
-        message="Decoding makes objects that the data names.",
-        languages=_RUBY,
-        find=matching(r"\b(?:Marshal\.load|YAML\.(?:load|unsafe_load))[ (](?![^\n]{0,80}File\.)"),
+    rule(
+        "rb-unsafe-decoder",
+        "CWE-502 high medium",
+        "Decoding makes objects that the data names.",
+        _RUBY,
+        matching(r"\b(?:Marshal\.load|YAML\.(?:load|unsafe_load))[ (](?![^\n]{0,80}File\.)"),
     ),
-    Rule(
-        id="rb-sql-built",
-        cwe=("CWE-89",),
-        severity="high",
-        confidence="medium",
-        message="SQL is put together from values; pass them as parameters.",
-        languages=_RUBY,
-        find=matching(
+    rule(
+        "rb-sql-built",
+        "CWE-89 high medium",
+        "SQL is put together from values; pass them as parameters.",
+        _RUBY,
+        matching(
             r"\.(?:where|find_by_sql|execute|order|joins|select)[ (]\s{0,4}\"[^\"\n]{0,200}?#\{(?!\s{0,4}[A-Z])",
             unless=r"sanitize_sql|quote\(",
         ),
     ),
-    Rule(
-        id="rb-html-safe",
-        cwe=("CWE-79",),
-        severity="medium",
-        confidence="medium",
-        message="Values become markup without being escaped.",
-        languages=_RUBY,
-        find=matching(r"\"[^\"\n]{0,200}?#\{[^\"\n]{0,200}\"\.html_safe\b|\braw[ (]\s{0,4}params\["),
+    rule(
+        "rb-html-safe",
+        "CWE-79 medium medium",
+        "Values become markup without being escaped.",
+        _RUBY,
+        matching(r"\"[^\"\n]{0,200}?#\{[^\"\n]{0,200}\"\.html_safe\b|\braw[ (]\s{0,4}params\["),
     ),
 )
 
