@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from agentsignals.model import Absent
+from agentsignals.model import Absent, Label, TurnKind
 from agentsignals.signals import Measured
-from agentsignals.signals.catalog import by_path
-from tests.build import Part, call, event, say, think, user, view
+from agentsignals.signals.catalog import by_path, plain
+from agentsignals.signals.corpus.metrics import COMMANDS_LOOKED_AT
+from agentsignals.views.session import SessionView
+from tests.build import Part, call, event, say, session, think, user, view
 from tests.signals.ask import absent, detail, evidence, lines, value, values_over_sessions
 
 READ = call("Read", path="a.py")
@@ -194,3 +197,383 @@ def test_the_share_of_short_messages_pools_the_sessions() -> None:
     assert found == Measured(0.25, {"num": 2, "den": 8, "lt_20": 0.125})
     nothing = over_sessions("corpus.share_messages_le_20_chars")
     assert nothing == Absent("not_computable", "zero_denominator")
+
+
+# corpus.read_before_edit_rate and corpus.error_recovery_rate.
+
+CARE = "corpus.read_before_edit_rate"
+RECOVERY = "corpus.error_recovery_rate"
+
+EDIT = call("Edit", path="a.py")
+CREATE = call("Write", path="new.py", creates=True)
+BLOCKED = call("Edit", path="a.py", status="error", result="File has not been read yet. Read it first.")
+
+
+def bash(command: str, ok: bool = True) -> Part:
+    return call("Bash", command=command, status="ok" if ok else "error", result="ok" if ok else "Exit code 1")
+
+
+@pytest.mark.parametrize(
+    ("parts", "num", "den"),
+    [
+        ([READ, EDIT], 1, 1),
+        ([EDIT], 0, 1),
+        ([READ, EDIT, EDIT], 2, 2),
+        ([EDIT, EDIT], 1, 2),
+        ([bash("cat a.py"), EDIT], 1, 1),
+        ([bash("cat b.py a.py"), EDIT], 1, 1),
+        ([bash("cat b.py c.py"), EDIT], 0, 1),
+        ([bash("sed -i s/x/y/ a.py"), EDIT], 1, 1),
+        ([CREATE, call("Edit", path="new.py"), EDIT], 1, 2),
+        ([call("Grep", path="a.py"), EDIT], 0, 1),
+        ([call("Read", path="a.py", thread="agent-1"), EDIT], 0, 1),
+        ([BLOCKED, READ, EDIT], 1, 2),
+        ([call("Edit", path="a.py", status="rejected"), READ, EDIT], 1, 1),
+        ([call("Write", path="a.py", status="error", result="File has not been read yet"), EDIT], 0, 2),
+        ([call("Write", path="new.py", status="error", result="EACCES: permission denied"), READ, EDIT], 1, 1),
+        ([call("Edit", path="gone.py", status="error", result="File does not exist."), READ, EDIT], 1, 1),
+    ],
+)
+def test_an_edit_is_careful_when_the_agent_knew_the_file(parts: list[Part], num: int, den: int) -> None:
+    found = detail(view(user("go"), *parts), CARE)
+    assert (found["num"], found["den"]) == (num, den)
+
+
+def test_careful_and_blind_edits_are_both_shown() -> None:
+    one = view(user("go"), READ, EDIT, call("Edit", path="b.py"), BLOCKED)
+    assert value(one, CARE) == pytest.approx(2 / 3)
+    assert detail(one, CARE)["blocked"] == 1
+    assert (lines(one, CARE), lines(one, CARE, "counter")) == ([3, 5], [4])
+
+
+def test_what_was_read_before_a_compaction_still_counts_and_is_told() -> None:
+    one = view(user("go"), READ, event("compaction", "{}"), EDIT, EDIT)
+    assert value(one, CARE) == 1.0
+    assert detail(one, CARE)["lost_by_compaction"] == 1
+
+
+@pytest.mark.parametrize("parts", [[READ], [CREATE], [call("Edit", path="a.py", status="rejected")]])
+def test_without_an_attempt_on_an_existing_file_the_rate_does_not_apply(parts: list[Part]) -> None:
+    assert absent(view(user("go"), *parts), CARE) == ("not_applicable", "no_edit")
+
+
+FAILED = call("Edit", path="a.py", status="error", result="String to replace not found")
+
+
+@pytest.mark.parametrize(
+    ("parts", "num", "den", "episodes"),
+    [
+        ([FAILED, EDIT], 1, 1, 1),
+        ([FAILED, READ, READ, READ, READ, EDIT], 1, 1, 1),
+        ([FAILED, READ, READ, READ, READ, READ, EDIT], 0, 1, 1),
+        ([FAILED, call("Edit", path="b.py")], 0, 1, 1),
+        ([FAILED, call("Write", path="a.py")], 0, 1, 1),
+        ([FAILED, user("try again"), EDIT], 0, 1, 1),
+        ([FAILED, FAILED, EDIT], 2, 2, 1),
+        ([FAILED, bash("ls x", ok=False), FAILED, EDIT], 2, 3, 3),
+        ([bash("npm test", ok=False), bash("npm run lint")], 1, 1, 1),
+        ([bash("cd web && npm test", ok=False), bash("CI=1 npm test")], 1, 1, 1),
+        ([bash("npm test", ok=False), bash("git status")], 0, 1, 1),
+        ([call("Read", path="a.py", status="error", result="Sibling tool call errored"), FAILED, EDIT], 1, 1, 1),
+        ([call("Edit", path="a.py", status="rejected"), FAILED, EDIT], 1, 1, 1),
+    ],
+)
+def test_an_error_is_made_good_by_the_same_tool_on_the_same_target_soon(
+    parts: list[Part], num: int, den: int, episodes: int
+) -> None:
+    found = detail(view(user("go"), *parts), RECOVERY)
+    assert (found["num"], found["den"], found["episodes"]) == (num, den, episodes)
+
+
+def test_recovered_errors_are_the_evidence_out_of_all_errors() -> None:
+    one = view(user("go"), FAILED, EDIT, bash("make", ok=False))
+    assert value(one, RECOVERY) == 0.5
+    assert (lines(one, RECOVERY), lines(one, RECOVERY, "denominator")) == ([2], [2, 4])
+
+
+def test_without_errors_recovery_does_not_apply() -> None:
+    assert absent(view(user("go"), READ), RECOVERY) == ("not_applicable", "no_errors")
+
+
+@pytest.mark.parametrize(("later", "num"), [(COMMANDS_LOOKED_AT - 1, 1), (COMMANDS_LOOKED_AT, 0)])
+def test_a_command_that_read_several_files_is_remembered_for_so_many_more(later: int, num: int) -> None:
+    session = view(user("go"), bash("cat b.py a.py"), *[bash("cat c.py d.py")] * later, EDIT)
+    assert detail(session, CARE)["num"] == num
+
+
+# corpus.cross_dataset_variance[] and the figures of sessions it is made of.
+
+INPUTS, PATH = "corpus.metric_inputs", "corpus.cross_dataset_variance[]"
+
+
+def figures(place: str, **more: Any) -> dict[str, Any]:
+    same = {
+        "autonomy": 10.0, "errors": [1, 10], "tools": {"Read": 1, "Edit": 1}, "events": 20, "reads": 1.0, "edits": 2,
+        "cost": 1.0, "pattern": "question", "tokens": [1, 100], "short": [1, 4], "felt": {},
+    }  # fmt: skip
+    return {"place": place, **same, **more}
+
+
+def rows(*sessions: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    found = values_over_sessions(by_path(PATH), {"metric_inputs": list(sessions)})
+    assert isinstance(found, Measured), found
+    return {row["metric"]: row for row in plain(found.value)}
+
+
+def sets(name: str, *values: Any, n: int = 5) -> list[dict[str, Any]]:
+    """A data set a value, each of five sessions that have it."""
+    return [figures(f"place{at}", **{name: one}) for at, one in enumerate(values) for _ in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "metric", "cv", "robust"),
+    [
+        ("autonomy", (1.0, 2.0, 3.0), "autonomy_ratio", (2 / 3) ** 0.5 / 2, 1.4826 / 2),
+        ("errors", ([1, 10], [2, 10], [3, 10]), "error_rate", (2 / 3) ** 0.5 / 2, 1.4826 / 2),
+        ("events", (10, 20, 30), "median_session_length_events", (2 / 3) ** 0.5 / 2, 1.4826 / 2),
+        ("cost", (0.0, 0.0, 3.0), "cost_per_session", 2**0.5, None),
+        ("tokens", ([1, 10], [1, 10], [4, 10]), "output_input_token_ratio", 2**0.5 / 2, 0.0),
+        ("short", ([1, 4], [2, 4], [3, 4]), "share_messages_le_20_chars", (2 / 3) ** 0.5 / 2, 1.4826 / 2),
+        ("reads", (0.5, 0.5, 0.5), "read_before_edit_rate", 0.0, 0.0),
+        ("tools", ({"R": 1, "E": 1}, {"R": 2, "E": 2}, {"R": 9}), "tool_mix_entropy", 0.5**0.5, 0.0),
+    ],
+)
+def test_a_metric_varies_by_its_deviation_over_its_mean_and_by_its_robust_counterpart(
+    name: str, values: tuple[Any, ...], metric: str, cv: float, robust: float | None
+) -> None:
+    found = rows(*sets(name, *values))[metric]
+    assert found["n_datasets"] == 3
+    assert found["cv"] == pytest.approx(cv)
+    assert found["robust_cv"] == (robust if robust is None else pytest.approx(robust))
+
+
+def test_a_pattern_varies_by_the_share_that_is_not_the_commonest_of_all() -> None:
+    found = rows(*sets("pattern", "question", "question", "bug_report"))["first_message_pattern"]
+    assert found["cv"] == pytest.approx(2**0.5)
+
+
+def test_the_most_different_metric_comes_first_and_those_without_a_middle_last() -> None:
+    sessions = sets("autonomy", 1.0, 2.0, 3.0)
+    for one in sessions:
+        one["cost"] = 3.0 if one["place"] == "place0" else 0.0
+    order = list(rows(*sessions))
+    assert (order[0], order[-1]) == ("autonomy_ratio", "cost_per_session")
+
+
+def test_what_cannot_be_computed_is_named() -> None:
+    found = values_over_sessions(by_path(PATH), {"metric_inputs": sets("cost", None, None, 1.0)})
+    assert found.detail["left_out"] == ["neg_pct_turn5", "cost_per_session", "first_message_pattern"]
+    assert found.detail["data_sets"] == 3
+
+
+def test_negativity_at_turn_five_is_of_the_labeller_with_most_labels() -> None:
+    """Shares of 0, 1/2 and 1; the other labeller, whose labels are younger, is not asked."""
+    felt = [{"a": [9, 0, k, 2], "b": [1, 5, 1, 1]} for k in (0, 1, 2)]
+    found = rows(*sets("felt", *felt))["neg_pct_turn5"]
+    assert found["n_datasets"] == 3
+    assert (found["cv"], found["robust_cv"]) == (pytest.approx((1 / 6) ** 0.5 / 0.5), pytest.approx(1.4826))
+
+
+def test_a_session_without_a_label_at_turn_five_takes_no_part_in_it() -> None:
+    sessions = sets("felt", {"a": [9, 0, 1, 2]}, {"a": [9, 0, 1, 2]}, {})
+    assert "neg_pct_turn5" not in rows(*sessions)
+
+
+def test_what_a_labeller_said_of_turn_five_is_a_sessions_part() -> None:
+    made = session(*(part for n in range(6) for part in (user(f"say {n}"), say("so"))), cwd="/r")
+    made.labels = [Label(task="sentiment", labeller="a", turn=n, value="NEGATIVE", created_at=7) for n in (0, 4, 5)]
+    made.labels.append(Label(task="sentiment", labeller="b", turn=4, value="NEUTRAL"))
+    assert value(SessionView(made), INPUTS)["felt"] == {"a": [3, 7, 1, 1], "b": [1, 0, 0, 1]}
+
+
+def test_small_data_sets_are_left_out_and_three_are_needed() -> None:
+    few = sets("autonomy", 1.0, 2.0) + sets("autonomy", 9.0, 9.0, 9.0, 9.0, n=4)[8:12]
+    assert values_over_sessions(by_path(PATH), {"metric_inputs": few}) == Absent(
+        "not_computable", "fewer_than_3_data_sets"
+    )
+    assert values_over_sessions(by_path(PATH), {}) == Absent("not_computable", "fewer_than_3_data_sets")
+
+
+def test_a_sessions_figures_are_its_parts_of_each_metric() -> None:
+    failed = call("Bash", command="./x", status="error", result="Exit code 1")
+    said = say("a", input_tokens=10, output_tokens=5, cache_read_tokens=90, cost_usd=0.5)
+    found = value(view(user("fix it"), said, READ, call("Edit", path="a.py"), failed, cwd="/r"), INPUTS)
+    assert found == {
+        "place": "/r", "autonomy": 3.0, "errors": [1, 3], "tools": {"Read": 1, "Edit": 1, "Bash": 1},
+        "events": found["events"], "reads": 1.0, "edits": 1, "cost": 0.5, "pattern": found["pattern"],
+        "tokens": [5, 100], "short": [1, 1], "felt": {},
+    }  # fmt: skip
+    assert (found["events"], found["pattern"]) == (8, "task_imperative")
+
+
+def test_a_session_of_no_place_belongs_to_no_data_set() -> None:
+    assert absent(view(user("go")), INPUTS) == ("not_applicable", "repo_unknown")
+    bare = value(view(cwd="/r"), INPUTS)
+    assert (bare["autonomy"], bare["pattern"], bare["short"], bare["tokens"]) == (None, None, [0, 0], [0, 0])
+
+
+# corpus.top_duplicate_messages[]: what people say again and again, with what must not be shown hidden.
+
+COUNTS, TOP = "corpus.message_counts", "corpus.top_duplicate_messages[]"
+
+
+def top(*views: SessionView) -> Any:
+    counted = [v for one in views if not isinstance(v := value(one, COUNTS), Absent)]
+    return values_over_sessions(by_path(TOP), {"message_counts": counted})
+
+
+def samples(one: SessionView) -> dict[str, int]:
+    """How often each message occurs, by its sample."""
+    return {told["sample"]: told["n"] for told in value(one, COUNTS).values()}
+
+
+def test_messages_are_the_same_but_for_case_blanks_and_a_final_mark() -> None:
+    one = view(user("Commit this."), user("  commit THIS!"), user("commit this?"), user("", "attachment"), say("yes"))
+    assert samples(one) == {"commit this": 2, "commit this?": 1}
+    assert lines(one, COUNTS) == [1, 2, 3]
+
+
+def test_plans_and_empty_messages_are_no_messages() -> None:
+    assert absent(view(user("# Plan", "plan_handoff"), user(" ")), COUNTS) == ("not_applicable", "no_messages")
+    assert samples(view(user("..."))) == {"...": 1}
+
+
+def test_the_most_frequent_messages_come_first_and_once_is_no_duplicate() -> None:
+    found = top(view(user("yes"), user("Yes!"), user("go")), view(user("yes"), user("commit")), view(user("go")))
+    assert found.value == [{"text": "yes", "n": 3, "sessions": 2}, {"text": "go", "n": 2, "sessions": 2}]
+    assert found.detail == {"messages": 6, "distinct": 3, "repeated": 2}
+
+
+def test_no_more_than_25_rows_are_shown_in_an_order_that_does_not_depend_on_the_sessions() -> None:
+    many = [view(user(f"say {n}")) for n in range(30) for _ in "ab"]
+    assert top(*many) == top(*reversed(many))
+    assert len(top(*many).value) == 25
+
+
+def test_long_messages_are_the_same_only_as_a_whole() -> None:
+    long = "word " * 100
+    found = top(view(user(long + "a"), user(long + "b")), view(user(long + "a")))
+    assert [(row["n"], len(row["text"]) <= 121, row["text"][-1]) for row in found.value] == [(2, True, "…")]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("use sk-abcdefghijklmnop1234", "use [key]"),
+        ("password: hunter2 ok", "[secret] ok"),
+        ("clone https://me:pw@host/x", "clone https://[login]@host/x"),
+        ("mail me@example.org now", "mail [mail] now"),
+        ("read /Users/me/app/a.py please", "read [path] please"),
+        ("read ~/notes/a.md", "read [path]"),
+        ("read C:\\Users\\me", "read [path]"),
+        ("key deadbeefdeadbeefdeadbeefdeadbeef1", "key [secret]"),
+        ("/review", "/review"),
+        ("fix src/a.py and/or b", "fix src/a.py and/or b"),
+        ("see https://example.org/a/b", "see https://example.org/a/b"),
+    ],
+)
+def test_secrets_addresses_and_absolute_paths_are_hidden(text: str, shown: str) -> None:
+    assert [row["text"] for row in top(view(user(text)), view(user(text))).value] == [shown]
+
+
+def test_no_key_is_a_text_and_what_is_masked_is_masked_before_it_is_folded_or_cut() -> None:
+    key = "AK" + "IAQX7PLM2ZK4RT6YWB"
+    text = f"{'x ' * 52}deploy with {key} in /Users/janedoe17/app please"
+    told = json.dumps(value(view(user(text)), COUNTS)).lower()
+    assert not [part for part in (key[:8].lower(), key[-8:].lower(), "janedoe17", "/users/ja") if part in told]
+    assert "[key" in told
+
+
+def test_an_empty_data_set_has_no_duplicates() -> None:
+    assert values_over_sessions(by_path(TOP), {}) == Absent("not_applicable", "no_messages")
+    assert isinstance(top(view(user("a"))), Measured)
+
+
+@pytest.mark.parametrize("unit", ["a@", "a.", "sk-", "/a", "password ", "a:", "\\"])
+def test_hostile_messages_cost_no_more_than_their_length(unit: str) -> None:
+    text = unit * (20_000 // len(unit))
+    assert len(top(view(user(text)), view(user(text))).value) == 1
+
+
+# corpus.first_message_pattern: the ordered rules of design/signals.md#first-message.
+
+FIRST_MESSAGE = "corpus.first_message_pattern"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Hi!", "greeting"),
+        ("hello there", "greeting"),
+        ("hello, fix the parser", "task_imperative"),
+        ("ok, now what is left of the old storage layer in there", "question"),
+        ("continue", "continuation"),
+        ("yes, do that", "continuation"),
+        ("2", "continuation"),
+        ("commit this", "continuation"),
+        ("commit the fix for the crash", "bug_report"),
+        ("commit and push the fix for the crash", "continuation"),
+        ("yes, and then make it " + "x" * 18, "continuation"),
+        ("yes, and then make it " + "x" * 19, "statement"),
+        ("commit hooks stay silent", "task_imperative"),
+        ("2 new endpoints for the api", "statement"),
+        ("ok so the thing is that the second page of the wizard shows nothing at all", "statement"),
+        ("can you fix the crash on start?", "bug_report"),
+        ("the export doesn't work for me", "bug_report"),
+        ("tests are failing on main", "bug_report"),
+        ("a debugger would be nice here", "statement"),
+        ("please review my changes", "review_request"),
+        ("address the comments on the PR", "review_request"),
+        ("the preview is too small", "statement"),
+        ("could you add a dark theme", "task_request"),
+        ("I want to rename the module", "task_request"),
+        ("I'd like to see the totals first", "task_request"),
+        ("let's move the parser out", "task_request"),
+        ("Add a flag for colours", "task_imperative"),
+        ("- implement the cache", "task_imperative"),
+        ("additional logging, everywhere", "statement"),
+        ("what does this function return", "question"),
+        ("the cache is per process? I thought it was shared", "question"),
+        ("is it shared", "question"),
+        ("The cache is shared. Or is it?", "statement"),
+        ("the header is blue on every page", "statement"),
+        ("```\ntrace\n```", "paste_only"),
+        ("`make build`", "paste_only"),
+        ("https://example.org/issue/3", "paste_only"),
+        ("Low Severity\nThe name is never checked", "paste_only"),
+        ("Add this:\n```\nerror: x\n```", "task_imperative"),
+        ("   ", "attachment_only"),
+    ],
+)
+def test_the_first_rule_that_fits_names_the_message(text: str, expected: str) -> None:
+    assert value(view(user(text)), FIRST_MESSAGE) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("plan_handoff", "plan_handoff"), ("slash_command", "slash_command"), ("attachment", "attachment_only"),
+     ("queued_prompt", "bug_report"), ("rejection_feedback", "bug_report")],
+)  # fmt: skip
+def test_the_kind_of_the_turn_comes_before_its_words(kind: TurnKind, expected: str) -> None:
+    assert value(view(user("the build is broken", kind)), FIRST_MESSAGE) == expected
+
+
+def test_words_far_down_a_long_message_do_not_count() -> None:
+    assert value(view(user("the header is blue. " + "and wide, " * 45 + "with an error")), FIRST_MESSAGE) == "statement"
+    assert value(view(user("the header is blue. " + "and wide, " * 20 + "after review")), FIRST_MESSAGE) == "statement"
+
+
+def test_only_the_first_message_is_looked_at() -> None:
+    one = view(user("Add a flag"), call("Read", path="a.py"), user("it crashes"))
+    assert value(one, FIRST_MESSAGE) == "task_imperative"
+    assert 1 in lines(one, FIRST_MESSAGE) and 3 not in lines(one, FIRST_MESSAGE)
+
+
+def test_the_words_that_matched_are_shown() -> None:
+    found = evidence(view(user("Could you look at the flaky test?")), FIRST_MESSAGE)
+    assert any("bug_report: “flaky”" in i.excerpt for i in found.items)
+
+
+def test_no_human_turn_has_no_pattern_and_another_alphabet_no_english_words() -> None:
+    assert absent(view(call("Read", path="a.py")), FIRST_MESSAGE) == ("not_applicable", "no_turns")
+    assert absent(view(user("исправь ошибку")), FIRST_MESSAGE) == ("not_computable", "language")

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from agentsignals.formats.builder import SessionBuilder
-from tests.build import Part, call, event, say, think, user, view
+from agentsignals.model import MAIN
+from agentsignals.views.session import SessionView
+from tests.build import Part, call, event, say, session, think, user, view
 from tests.signals.ask import absent, detail, evidence, lines, value
 
 
@@ -219,3 +221,155 @@ def test_a_resend_within_a_minute_is_one_turn() -> None:
         b.turn("prompt", "fix the parser", at + 5_000_000)
 
     assert value(view(twice), "user.user_turn_count") == 1
+
+
+# user.tool_errors_by_type[] and user.tool_result_sizes[].
+
+ERRORS, SIZES = "user.tool_errors_by_type[]", "user.tool_result_sizes[]"
+SIBLING = "<tool_use_error>Sibling tool call errored</tool_use_error>"
+MISSING = "<tool_use_error>File does not exist.</tool_use_error>"
+
+
+def bash(result: str, status: str = "error", **more: object) -> Part:
+    return call("Bash", command="./deploy", result=result, status=status, **more)  # type: ignore[arg-type]  # a status
+
+
+def test_errors_are_counted_for_each_tool_and_class_most_first() -> None:
+    one = view(
+        user("go"),
+        call("Read", path="a.py", status="error", result=MISSING),
+        bash("Exit code 1"),
+        bash("Exit code 2"),
+        bash("fine", "ok"),
+        call("Read", path="b.py"),
+    )
+    assert value(one, ERRORS) == [
+        {"tool": "Bash", "error_class": "exit_nonzero", "n": 2, "n_results": 3},
+        {"tool": "Read", "error_class": "not_found", "n": 1, "n_results": 2},
+    ]
+    assert lines(one, ERRORS) == [2, 3, 4]
+    assert evidence(one, ERRORS).totals["denominator"] == 5
+
+
+def test_no_error_is_an_empty_list_and_a_subagents_error_is_not_listed() -> None:
+    assert value(view(user("go"), bash("Exit code 1", thread="agent-1"), bash("ok", "ok")), ERRORS) == []
+    assert value(view(user("go")), ERRORS) == []
+
+
+def test_what_a_person_refused_or_stopped_is_no_error() -> None:
+    refused = call("Edit", path="a.py", status="rejected", result="The user doesn't want to proceed")
+    assert value(view(user("go"), refused, bash("Command aborted", "cancelled")), ERRORS) == []
+
+
+def test_a_call_cancelled_because_its_sibling_failed_has_a_class_of_its_own() -> None:
+    one = view(user("go"), bash("Exit code 1"), bash(SIBLING, "cancelled"))
+    assert value(one, ERRORS) == [
+        {"tool": "Bash", "error_class": "exit_nonzero", "n": 1, "n_results": 2},
+        {"tool": "Bash", "error_class": "sibling_cancelled", "n": 1, "n_results": 2},
+    ]
+    assert lines(one, ERRORS, "counter") == [3]
+
+
+def test_sizes_are_a_quarter_of_the_characters_rounded_up_in_order_of_the_results() -> None:
+    one = view(user("go"), bash("x" * 9, "ok"), bash("", "ok"), call("Read", path="a.py", result=None), bash("x" * 4))
+    assert value(one, SIZES) == [3, 0, 1]
+    assert detail(one, SIZES) == {}
+    assert lines(one, SIZES) == [2, 3, 5]
+
+
+def test_a_result_too_long_to_keep_has_the_size_it_was_found_with() -> None:
+    assert value(view(user("go"), bash("x" * 1_000_000, "ok")), SIZES) == [250_000]
+
+
+def test_results_that_came_in_another_order_than_their_calls_are_listed_as_they_came() -> None:
+    def both(builder: SessionBuilder, at: int) -> None:
+        for n in ("1", "2"):
+            builder.call(n, "Bash", '{"command": "make"}', None, at)
+        builder.result("2", "xxxxx", "ok", at)
+        builder.result("1", "x", "ok", at)
+
+    assert value(view(user("go"), both), SIZES) == [2, 1]
+
+
+def test_a_result_that_is_not_logged_is_left_out_and_counted() -> None:
+    def hosted(builder: SessionBuilder, at: int) -> None:
+        builder.call("h", "web_search", "{}", None, at)
+        found = builder.result("h", "", "ok", at)
+        assert found
+        found.result_tokens = None
+
+    one = view(user("go"), hosted, bash("abc", "ok"), event("notification", "x"))
+    assert (value(one, SIZES), detail(one, SIZES)) == ([1], {"unlogged": 1})
+
+
+# user.model_changes[].
+
+PATH = "user.model_changes[]"
+
+
+def switched(line_of_its_own: bool) -> SessionView:
+    def shown(b: SessionBuilder, at: int) -> None:
+        b.event("model_change", "a -> b", at)
+        if line_of_its_own:
+            b.line += 100
+        step = b.step(None, "b", at)
+        b.event("text", "hello", at, step, MAIN)
+
+    return view(user("go"), say("x", model="a"), user("more"), shown)
+
+
+def change(before: str | None, after: str, turn: int, second: int, explicit: bool) -> dict[str, Any]:
+    return {
+        "from_model": before,
+        "to_model": after,
+        "turn_index": turn,
+        "timestamp": f"2026-01-01T00:00:0{second}.000Z",
+        "explicit": explicit,
+    }
+
+
+def test_one_model_all_along_is_no_change() -> None:
+    assert value(view(user("go"), say("x"), say("y")), PATH) == []
+    assert value(view(user("go")), PATH) == []
+
+
+def test_another_models_message_is_a_change_that_nobody_logged() -> None:
+    one = view(user("go"), say("x", model="a"), user("more"), say("y", model="b"), say("z", model="b"))
+    assert value(one, PATH) == [change("a", "b", 1, 3, False)]
+    assert lines(one, PATH) == [4]
+
+
+def test_an_entry_with_a_line_of_its_own_is_explicit_and_counts_once() -> None:
+    assert value(switched(True), PATH) == [change("a", "b", 1, 3, True)]
+    assert value(switched(False), PATH) == [change("a", "b", 1, 3, False)]
+
+
+def test_a_choice_before_the_first_message_changes_from_nothing() -> None:
+    one = view(user("go"), event("model_change", "a -> b"), say("x", model="b"))
+    assert value(one, PATH) == [change(None, "b", 0, 1, True)]
+
+
+def test_there_and_back_without_a_message_are_two_changes() -> None:
+    one = view(
+        user("go"), say("x", model="a"), event("model_change", "a -> b"), event("model_change", "b -> a"),
+        say("y", model="a"),
+    )  # fmt: skip
+    assert [(r["from_model"], r["to_model"]) for r in value(one, PATH)] == [("a", "b"), ("b", "a")]
+
+
+def test_the_same_model_chosen_again_is_no_change() -> None:
+    again = view(user("go"), say("x", model="a"), event("model_change", "b -> a"), say("y", model="a"))
+    assert value(again, PATH) == []
+
+
+def test_messages_a_program_made_up_and_subagents_are_no_change() -> None:
+    one = view(user("go"), say("x", model="a"), say("", model="<synthetic>"), say("s", model="b", thread="agent-1"))
+    assert value(one, PATH) == []
+    ended = view(user("go"), say("x", model="a"), event("model_change", "a -> <synthetic>"), say("y", model="a"))
+    assert value(ended, PATH) == []
+
+
+def test_a_trace_that_names_no_model_cannot_tell() -> None:
+    made = session(user("go"), say("x"))
+    made.steps[0].model = None
+    assert absent(SessionView(made), PATH) == ("missing_field", "model")

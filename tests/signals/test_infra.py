@@ -1,4 +1,4 @@
-"""infra.work_time_s and infra.waiting_time_s: each kind of stretch counts for as long as it can take."""
+"""infra.*: how long it took."""
 
 from __future__ import annotations
 
@@ -10,16 +10,64 @@ import pytest
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.claude_code import PROFILE
 from agentsignals.model import MAIN, CallStatus
-from tests.build import Part, say, think, user, view, void
-from tests.signals.ask import absent, by_turn, detail, value
+from tests.build import Part, call, event, say, think, user, view, void
+from tests.signals.ask import absent, by_turn, detail, lines, value
 
-WORK, WAITING, WALL, TURN = (
+WALL, WORK = "infra.wall_time_s", "infra.work_time_s"
+
+
+def at(part: Part, second: float) -> Part:
+    """The part at another time than its place says."""
+    return lambda b, _: part(b, int(second * 1_000_000))
+
+
+def timeless(b: SessionBuilder, _: int) -> None:
+    void(b.turn("prompt", "go", None))
+
+
+def test_wall_time_runs_from_the_first_event_to_the_last_and_pauses_are_no_activity() -> None:
+    one = view(
+        at(user("go"), 100), at(say("done"), 130), at(user("more"), 1000), at(call("Bash", command="ls"), 1004.5)
+    )
+    assert value(one, WALL) == 905.0
+    assert detail(one, WALL) == {"method": "timestamps"}
+    assert value(one, WORK) == 30.0 + 5.0
+    assert lines(one, WALL) == [1, 4]
+
+
+def test_a_subagent_that_outlives_the_conversation_does_not_lengthen_it() -> None:
+    one = view(at(user("go"), 0), at(say("done"), 10), at(say("still here", thread="agent-1"), 99))
+    assert value(one, WALL) == 10.0
+
+
+def test_what_comes_after_the_answer_is_no_activity() -> None:
+    one = view(at(user("go"), 0), at(say("done"), 10), at(event("notification", "later"), 500))
+    assert (value(one, WALL), value(one, WORK)) == (500.0, 10.0)
+
+
+def test_a_single_moment_lasts_zero_seconds_and_has_no_response() -> None:
+    one = view(user("go"))
+    assert (value(one, WALL), absent(one, WORK)) == (0.0, ("missing_field", "timestamps"))
+
+
+def test_a_session_without_a_person_is_active_from_its_first_act() -> None:
+    one = view(at(event("meta", "task"), 0), at(say("a"), 5), at(say("b"), 25))
+    assert (value(one, WALL), value(one, WORK)) == (25.0, 20.0)
+
+
+def test_without_timestamps_the_field_is_missing() -> None:
+    assert absent(view(timeless), WALL) == ("missing_field", "timestamps")
+
+
+# infra.work_time_s and infra.waiting_time_s: each kind of stretch counts for as long as it can take.
+
+WORK_TIME, WAITING, WALL_TIME, TURN = (
     "infra.work_time_s", "infra.waiting_time_s", "infra.wall_time_s", "chat.turn_autonomy_s",
 )  # fmt: skip
 NIGHT = 12 * 3600.0
 
 
-def at(part: Part, second: float) -> Part:
+def at_second(part: Part, second: float) -> Part:
     return lambda b, _: part(b, int(second * 1_000_000))
 
 
@@ -45,8 +93,8 @@ def opened(
 
 
 def worked(*parts: Part) -> tuple[Any, dict[str, Any]]:
-    one = view(at(user("go"), 0), *parts)
-    waiting, whole = value(one, WAITING), value(one, WORK)
+    one = view(at_second(user("go"), 0), *parts)
+    waiting, whole = value(one, WAITING), value(one, WORK_TIME)
     assert sum(detail(one, WAITING).values()) == pytest.approx(waiting)
     assert by_turn(one, TURN) == [whole]
     return whole, {name: seconds for name, seconds in detail(one, WAITING).items() if seconds}
@@ -102,8 +150,8 @@ def test_a_refused_call_never_ran() -> None:
 
 @pytest.mark.parametrize("writes", [say("done"), think("hm")])
 def test_between_model_calls_ten_minutes_count_and_a_laptop_that_slept_does_not(writes: Part) -> None:
-    assert worked(at(say("a"), 5), at(writes, 5 + NIGHT)) == (605, {"silence_s": NIGHT - 600})
-    assert worked(at(say("a"), 5), at(writes, 605)) == (605, {})
+    assert worked(at_second(say("a"), 5), at_second(writes, 5 + NIGHT)) == (605, {"silence_s": NIGHT - 600})
+    assert worked(at_second(say("a"), 5), at_second(writes, 605)) == (605, {})
 
 
 def test_a_call_runs_once_leave_is_given_so_that_calls_in_a_row_each_count() -> None:
@@ -118,22 +166,35 @@ def test_a_short_call_beside_a_long_one_waited_for_nobody() -> None:
 
 
 def test_a_subagent_that_is_logged_tells_when_it_worked() -> None:
-    inside = (at(say("a", thread="agent-1"), 10), opened("Edit", 10, 10 + NIGHT, thread="agent-1", file_path="a.py"))
+    inside = (
+        at_second(say("a", thread="agent-1"), 10),
+        opened("Edit", 10, 10 + NIGHT, thread="agent-1", file_path="a.py"),
+    )
     end = 20 + NIGHT
-    whole, waits = worked(opened("Task", 1, end, prompt="x"), *inside, at(say("b", thread="agent-1"), end))
+    whole, waits = worked(opened("Task", 1, end, prompt="x"), *inside, at_second(say("b", thread="agent-1"), end))
     assert whole == 1 + 9 + 10 + 10 and waits == {"calls_s": NIGHT - 10}
 
 
 def test_the_persons_pauses_are_neither_work_nor_waiting() -> None:
-    one = view(at(user("go"), 0), at(say("done"), 10), at(user("more"), 9000), at(say("done"), 9005))
-    assert (value(one, WORK), value(one, WAITING), value(one, WALL)) == (15, 0, 9005)
+    one = view(
+        at_second(user("go"), 0),
+        at_second(say("done"), 10),
+        at_second(user("more"), 9000),
+        at_second(say("done"), 9005),
+    )
+    assert (value(one, WORK_TIME), value(one, WAITING), value(one, WALL_TIME)) == (15, 0, 9005)
 
 
 def test_prompts_queued_while_it_worked_count_no_moment_twice() -> None:
-    one = view(at(user("go"), 0), at(say("a"), 100), at(user("more", "queued_prompt"), 50), at(say("b"), 110))
-    assert (value(one, WORK), by_turn(one, TURN)) == (110, [100, 60])
+    one = view(
+        at_second(user("go"), 0),
+        at_second(say("a"), 100),
+        at_second(user("more", "queued_prompt"), 50),
+        at_second(say("b"), 110),
+    )
+    assert (value(one, WORK_TIME), by_turn(one, TURN)) == (110, [100, 60])
 
 
 def test_where_no_response_is_timed_both_are_missing() -> None:
-    one = view(at(user("go"), 0), lambda b, _: void(b.event("text", "done", None)))
-    assert absent(one, WORK) == absent(one, WAITING) == ("missing_field", "timestamps")
+    one = view(at_second(user("go"), 0), lambda b, _: void(b.event("text", "done", None)))
+    assert absent(one, WORK_TIME) == absent(one, WAITING) == ("missing_field", "timestamps")

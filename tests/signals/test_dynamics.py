@@ -1,0 +1,810 @@
+"""dynamics.*: corrections and repetitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentsignals.changes.hunks import Hunk
+from agentsignals.embedding import DISABLED, counting_vectors
+from agentsignals.model import Absent, ToolCall
+from agentsignals.signals import Measured
+from agentsignals.signals.catalog import by_path, explain, measure, values
+from agentsignals.signals.catalog import by_path as signal_of
+from agentsignals.signals.dynamics import drift_onset_turn, goals, max_cp
+from agentsignals.views.session import NO_EVIDENCE, SessionView
+from tests.build import Part, call, say, think, user, view
+from tests.signals.ask import absent, detail, evidence, lines, value
+
+RATIO, REPEATS = "dynamics.correction_ratio", "dynamics.repetition_rate"
+
+
+def bash(command: str, **more: Any) -> Part:
+    return call("Bash", command=command, **more)
+
+
+def test_corrections_count_from_the_second_turn_on() -> None:
+    one = view(user("no, use tabs"), say("ok"), user("no, use tabs"), say("ok"), user("thanks"), user("you missed one"))
+    assert value(one, RATIO) == 0.5
+    assert detail(one, RATIO) == {"num": 2, "den": 4, "turns": [2 - 1, 3], "raw_seed": 0.5}
+    assert lines(one, RATIO) == [3, 6]
+    assert lines(one, RATIO, "denominator") == [1, 3, 5, 6]
+
+
+def test_evidence_names_the_pattern_and_the_words_it_matched() -> None:
+    one = view(user("go"), say("ok"), user("wait, why are we deleting this?"))
+    assert [i.excerpt for i in evidence(one, RATIO).items if i.role == "support"] == [
+        "wait: “wait” wait, why are we deleting this?"
+    ]
+
+
+def test_one_turn_is_a_ratio_of_nothing_to_one() -> None:
+    assert value(view(user("stop")), RATIO) == 0.0
+    assert detail(view(user("stop")), RATIO)["raw_seed"] == 1.0
+
+
+def test_a_plan_stays_below_the_line_but_corrects_nothing() -> None:
+    one = view(user("go"), user("Implement the following plan: no, wrong", "plan_handoff"))
+    assert detail(one, RATIO) == {"num": 0, "den": 2, "turns": [], "raw_seed": 0.0}
+
+
+def test_weak_words_correct_only_when_a_tool_is_refused() -> None:
+    why = "why did you use a list here?"
+    assert value(view(user("go"), user(why)), RATIO) == 0.0
+    assert value(view(user("go"), user(why, "rejection_feedback")), RATIO) == 0.5
+
+
+def test_english_patterns_say_nothing_about_other_languages() -> None:
+    russian = [user("исправь ошибку в парсере"), user("нет, это неправильно, исправь")]
+    assert absent(view(*russian), RATIO) == ("not_computable", "language")
+    assert value(view(*russian, user("go"), user("no, the other")), RATIO) == 0.25
+
+
+def test_equal_calls_repeat_whatever_the_order_of_their_arguments() -> None:
+    def read(b: Any, at: int) -> None:
+        b.call("x", "Read", '{"limit":9,"file_path":"a.py"}', None, at)
+
+    def again(b: Any, at: int) -> None:
+        b.call("y", "Read", '{"file_path":"a.py","limit":9}', None, at)
+
+    def other(b: Any, at: int) -> None:
+        b.call("z", "Read", '{"file_path":"a.py","limit":8}', None, at)
+
+    one = view(user("go"), read, again, other)
+    assert value(one, REPEATS) == pytest.approx(1 / 3)
+    assert lines(one, REPEATS) == [3]
+    assert lines(one, REPEATS, "denominator") == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "repeats"),
+    [
+        (bash("go test ./...", description="run"), bash("go test ./...", description="run again"), True),
+        (bash("go test ./...", timeout=10), bash("go test ./...", timeout=900), True),
+        (bash("go  test\n./..."), bash("go test ./..."), True),
+        (bash("go test ./..."), bash("go test ./cmd"), False),
+        (call("Read", path="a", offset=1), call("Read", path="a", offset=2), False),
+        (call("Read", path="a"), call("Edit", path="a"), False),
+        (call("mcp__tracker__create", title="a", description="x"), call("mcp__tracker__create", title="a"), False),
+        (
+            call("mcp__tracker__create", title="a", description="x"),
+            call("mcp__tracker__create", title="a", description="y"),
+            False,
+        ),
+        (call("TodoWrite", todos="x"), call("TodoWrite", todos="x"), None),
+        (call("Task", prompt="x"), call("Task", prompt="x"), None),
+        (call("Read", path="a"), call("Read", path="a", thread="agent-1"), False),
+    ],
+)
+def test_what_repeats(first: Part, second: Part, repeats: bool | None) -> None:
+    one = view(user("go"), first, second)
+    if repeats is None:
+        assert absent(one, REPEATS) == ("not_computable", "zero_denominator")
+    else:
+        assert detail(one, REPEATS)["num"] == int(repeats)
+
+
+def test_arguments_that_are_no_object_repeat_as_logged() -> None:
+    def raw(text: str) -> Part:
+        return lambda b, at: b.call("x", "apply_patch", text, None, at) and None
+
+    assert detail(view(user("go"), raw("*** p"), raw("*** p"), raw("*** q"), raw("[1]")), REPEATS)["num"] == 1
+
+
+TEST, EDIT = bash("pytest -q"), call("Edit", path="a.py", old_string="a", new_string="b")
+FAILED_EDIT = call("Edit", path="b.py", status="error", result="x", old_string="a", new_string="b")
+
+
+@pytest.mark.parametrize(
+    ("parts", "stale"),
+    [
+        ([TEST], 1),
+        ([TEST, TEST, TEST], 3),
+        ([TEST, EDIT, TEST, TEST], 2),
+        ([TEST, FAILED_EDIT, TEST], 2),
+        ([TEST, bash("sleep 9"), bash("sleep 9")], 1),
+        ([EDIT, EDIT], 1),
+        ([FAILED_EDIT, FAILED_EDIT, FAILED_EDIT], 3),
+        ([bash("git status"), bash("git status"), bash("git status")], 1),
+        ([bash("cd app && git diff"), bash("cd app && git diff")], 1),
+        ([bash("ls"), bash("ls"), bash("lsblk"), bash("lsblk")], 2),
+        ([bash("git stash"), bash("git stash")], 1),
+        ([bash("echo x > a.txt; make", status="error")] * 3, 3),
+        ([TEST, bash("echo x > a.txt; make", status="error"), TEST], 2),
+    ],
+)
+def test_a_repeat_is_stale_until_something_is_edited(parts: list[Part], stale: int) -> None:
+    assert detail(view(user("go"), *parts), REPEATS)["stale_max"] == stale
+
+
+def test_without_calls_nothing_can_repeat() -> None:
+    assert absent(view(user("go"), say("hm")), REPEATS) == ("not_computable", "zero_denominator")
+
+
+def test_many_calls_of_one_tool_cost_no_quadratic_time() -> None:
+    from agentsignals.signals.dynamics import _repeated  # noqa: PLC0415  (its cost is what is tested)
+
+    calls = [
+        ToolCall(
+            seq=n,
+            turn=0,
+            step=None,
+            thread="main",
+            call_id=str(n),
+            name="Grep",
+            class_="search",
+            arguments=f'{{"pattern":"{n % 5000:05d}"}}',
+        )
+        for n in range(10_000)
+    ]
+    assert [len(same) for same in _repeated(calls)] == [2] * 5000
+
+
+@pytest.mark.parametrize(
+    ("agent", "name", "stale", "n", "of"),
+    [
+        ("codex", "write_stdin", 1, 0, 1),
+        ("copilot-cli", "read_bash", 1, 0, 1),
+        ("copilot-cli", "list_bash", 1, 0, 1),
+        ("codex", "mcp__db__query", 5, 4, 6),
+    ],
+)
+def test_looking_again_whether_something_has_ended_is_no_repetition(
+    agent: str, name: str, stale: int, n: int, of: int
+) -> None:
+    one = view(user("go"), TEST, *[call(name, session_id=7, chars="")] * 5, format=agent)
+    counted = value(one, "dynamics.repeated_calls")
+    assert (counted["stale_max"], counted["n"], counted["of"]) == (stale, n, of)
+    assert value(one, "dynamics.repetition_rate") == n / of
+
+
+@pytest.mark.parametrize(
+    ("parts", "n", "equal"),
+    [
+        ([TEST, EDIT, TEST, call("Edit", path="b.py", old_string="a", new_string="b"), TEST], 0, 2),
+        ([TEST, FAILED_EDIT, TEST], 1, 1),
+        ([TEST, EDIT, TEST, TEST], 1, 2),
+    ],
+)
+def test_a_call_made_again_after_an_edit_is_equal_and_no_repetition(parts: list[Part], n: int, equal: int) -> None:
+    counted = value(view(user("go"), *parts), "dynamics.repeated_calls")
+    assert (counted["n"], counted["equal"]) == (n, equal)
+    assert detail(view(user("go"), *parts), REPEATS)["equal"] == equal
+
+
+@pytest.mark.parametrize(
+    ("agent", "name", "arguments"),
+    [
+        ("claude-code", "Bash", {"command": "sleep 30 && gh run list"}),
+        ("codex", "exec_command", {"cmd": "kubectl get pods"}),
+        ("codex", "shell", {"command": ["bash", "-lc", "tail -n 5 server.log"]}),
+        ("gemini-cli", "run_shell_command", {"command": "ps aux | grep node"}),
+        ("opencode", "bash", {"command": "curl -s localhost:3000/health"}),
+        ("pi", "bash", {"command": "docker compose ps"}),
+        ("copilot-cli", "bash", {"command": "gh run watch 7"}),
+        ("factory-droid", "Execute", {"command": "sleep 5; cat nohup.out"}),
+        ("kiro", "execute_bash", {"command": "systemctl status web"}),
+        ("cursor-agent", "Shell", {"command": "until nc -z localhost 80; do sleep 1; done"}),
+        ("claude-code", "Read", {"file_path": "/run/tasks/b1.output"}),
+    ],
+)
+def test_every_agents_look_at_what_runs_is_a_poll(agent: str, name: str, arguments: dict[str, Any]) -> None:
+    one = view(user("go"), TEST, *[call(name, **arguments)] * 4, format=agent)
+    assert {c.purpose for c in one.calls[1:]} == {"poll"}
+    assert value(one, "dynamics.repeated_calls")["of"] == 1
+
+
+# dynamics.user_msg_length_slope.
+
+PATH = "dynamics.user_msg_length_slope"
+
+
+def words(n: int) -> str:
+    return " ".join(["word"] * n)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "slope", "norm"),
+    [
+        ([5, 5, 5], 0.0, 0.0),
+        ([2, 4, 6], 2.0, 1.0),
+        ([6, 4, 2], -2.0, -1.0),
+        ([1, 2, 6], 2.5, 5 / 3),
+        ([0, 0, 0], 0.0, None),
+    ],
+)
+def test_the_slope_is_the_least_squares_line_through_the_lengths(
+    lengths: list[int], slope: float, norm: float | None
+) -> None:
+    one = view(*[part for n in lengths for part in (user(words(n)), say("ok"))])
+    assert value(one, PATH) == pytest.approx(slope)
+    assert detail(one, PATH) == {"n": 3, "norm": norm if norm is None else pytest.approx(norm)}
+    assert lines(one, PATH) == [1, 3, 5]
+
+
+def test_a_fourth_turn_allows_to_leave_the_first_out() -> None:
+    one = view(*[user(words(n)) for n in (100, 2, 4, 6)])
+    assert value(one, PATH) < 0
+    assert detail(one, PATH)["excl_first"] == pytest.approx(2.0)
+    assert detail(one, PATH)["excl_first_norm"] == pytest.approx(1.0)
+
+
+def test_a_long_paste_counts_four_hundred_tokens() -> None:
+    one = view(user(words(1)), user(words(60_000)), user(words(799)))
+    assert value(one, PATH) == pytest.approx((400 - 1) / 2)
+
+
+def test_code_and_quoted_lines_are_not_counted() -> None:
+    fenced = "look at\n```\n" + "x = 1\n" * 50 + "```"
+    assert value(view(user("one two"), user(fenced), user("one two")), PATH) == pytest.approx(0.0)
+
+
+def test_plan_handoffs_and_bare_attachments_are_no_messages() -> None:
+    said = [user(words(3)), say("ok"), user(words(3)), say("ok")]
+    two = view(user(words(200), "plan_handoff"), *said, user("", "attachment"), say("ok"))
+    assert absent(two, PATH) == ("not_applicable", "fewer_than_3_turns")
+    three = view(user(words(200), "plan_handoff"), *said, user("", "attachment"), user(words(3)))
+    assert value(three, PATH) == pytest.approx(0.0)
+
+
+# dynamics.gd_inaction.
+
+INACTION = "dynamics.gd_inaction"
+
+
+def todo(*steps: str) -> Part:
+    return call("TodoWrite", todos=[{"content": s, "status": "pending", "activeForm": s} for s in steps])
+
+
+def edit(path: str, **more: Any) -> Part:
+    return call("Edit", path=path, **more)
+
+
+def test_what_the_plan_names_and_nothing_touches_is_counted() -> None:
+    one = view(
+        user("go"),
+        todo("Change a.py and b.py", "Rewrite parse() in a.py"),
+        edit("src/a.py", new_string="def parse(): ..."),
+        edit("src/c.py"),
+    )
+    assert value(one, INACTION) == pytest.approx(1 / 3)
+    assert detail(one, INACTION) == {"num": 1, "den": 3, "source": "todo", "untouched": ["b.py"]}
+    assert lines(one, INACTION) == [2]
+    assert lines(one, INACTION, "denominator") == [3, 4]
+    assert evidence(one, INACTION).rules == ["untouched: b.py"]
+
+
+@pytest.mark.parametrize("secret", ["jo.doe@example.org", "C:\\Users\\jo.doe\\x", "ghp" + "_a1B2c3D4e5F6g7H8i9J0k1L2"])
+def test_parts_of_what_is_masked_are_nothing_to_change(secret: str) -> None:
+    assert detail(view(user("go"), todo(f"Change b.py, see {secret}", "Do it")), INACTION)["untouched"] == ["b.py"]
+
+
+@pytest.mark.parametrize(
+    ("step", "items"),
+    [
+        ("Add camelCase and snake_case to src/deep/a.py", 3),
+        ("Add `quoted.ts` and call()", 2),
+        ("Update GitHub and Node.js docs, e.g. the guide", 0),
+        ("Write the tests", 0),
+        ("Change a.py, then a.py again", 1),
+    ],
+)
+def test_files_calls_and_identifiers_are_items_each_once(step: str, items: int) -> None:
+    one = view(user("go"), todo(step, "Do it"))
+    if items:
+        assert detail(one, INACTION)["den"] == items
+    else:
+        assert absent(one, INACTION) == ("not_applicable", "no_plan_items")
+
+
+@pytest.mark.parametrize("verb", ["Read", "check", "**Look** at", "First, review", "Investigate", "Analyse", "Run"])
+def test_steps_that_only_look_plan_no_change(verb: str) -> None:
+    assert absent(view(user("go"), todo(f"{verb} a.py", "Do it")), INACTION) == (
+        "not_applicable",
+        "no_plan_items",
+    )
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        edit("deep/a.py"),
+        call("Bash", command="sed -i s/x/y/ a.py"),
+        call("Bash", command="pytest a.py"),
+        edit("b.py", new_string="import a.py"),
+    ],
+    ids=["edited", "through the shell", "tested", "named in an edit"],
+)
+def test_an_item_is_touched_by_an_edit_a_shell_write_or_a_test(later: Part) -> None:
+    assert value(view(user("go"), todo("Change a.py", "Do it"), later), INACTION) == 0.0
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        call("Read", path="a.py"),
+        call("Bash", command="cat a.py"),
+        edit("aa.py"),
+        edit("b.py", new_string="a.python, x_a.py"),
+        edit("a.py", status="rejected"),
+    ],
+)
+def test_reading_it_changing_another_or_being_refused_touches_nothing(later: Part) -> None:
+    assert value(view(user("go"), todo("Change a.py", "Do it"), later), INACTION) == 1.0
+
+
+def test_only_what_follows_the_first_plan_counts() -> None:
+    one = view(user("go"), edit("a.py"), todo("Change a.py", "Do it"), todo("Change b.py", "Do it"), edit("b.py"))
+    assert detail(one, INACTION)["untouched"] == ["a.py"]
+
+
+def test_a_plan_handed_over_with_the_first_turn_is_the_first_plan() -> None:
+    text = "Implement the following plan:\n1. Change a.py\n2. Change b.py"
+    one = view(user(text, "plan_handoff"), edit("a.py"), todo("Change c.py", "Do it"))
+    assert detail(one, INACTION) == {"num": 1, "den": 2, "source": "handoff", "untouched": ["b.py"]}
+    assert lines(one, INACTION) == [1]
+
+
+def test_without_a_plan_there_is_nothing_to_leave_undone() -> None:
+    assert absent(view(user("1. Change a.py\n2. Change b.py")), INACTION) == (
+        "not_applicable",
+        "no_plan_items",
+    )
+    assert absent(view(user("go"), call("TodoWrite", todos="broken")), INACTION) == (
+        "not_applicable",
+        "no_plan_items",
+    )
+
+
+@pytest.mark.parametrize("step", ["a_" * 30_000, "aB" * 30_000, "a/" * 30_000, "a." * 30_000, "a" * 60_000 + "("])
+def test_a_step_of_any_shape_is_read_in_reasonable_time(step: str) -> None:
+    view_ = view(user("go"), todo(step, "Do it"))
+    evidence(view_, INACTION)
+
+
+# An assumption that a correction did not move.
+
+LOCK_TURN = "dynamics.assumption_lock_turn"
+ASKED = user("Read the settings from the environment")
+WRONG = say("I read the settings from the YAML file in the config folder.")
+NO = user("no, that's wrong: settings come from environment variables")
+AGAIN = user("that's still not right, environment variables please")
+RIGHT = say("Settings come from environment variables now.")
+
+
+def test_an_answer_that_stays_where_it_was_is_locked() -> None:
+    locked = view(ASKED, WRONG, NO, WRONG, AGAIN, WRONG)
+    assert value(locked, LOCK_TURN) == 1
+    assert detail(locked, LOCK_TURN)["second_turn"] == 2
+    assert detail(locked, LOCK_TURN)["moved"] == 0
+    assert lines(locked, LOCK_TURN) == [3, 5]
+
+
+def test_an_answer_that_came_nearer_is_not() -> None:
+    assert absent(view(ASKED, WRONG, NO, RIGHT, AGAIN, RIGHT), LOCK_TURN) == (
+        "none_found",
+        "2 corrections",
+    )
+
+
+@pytest.mark.parametrize(
+    ("between", "is_locked"),
+    [([user("ok")], True), ([user("great, thanks!")], False), ([user("ok"), WRONG] * 3, False)],
+    ids=["a word", "an acceptance", "three turns"],
+)
+def test_what_lies_between_two_corrections_matters(between: list[Part], is_locked: bool) -> None:
+    found = value(view(ASKED, WRONG, NO, WRONG, *between, WRONG, AGAIN, WRONG), LOCK_TURN)
+    assert (found == 1) is is_locked
+
+
+def test_a_report_of_failure_counts_as_a_correction() -> None:
+    failing = user("the settings test is still failing")
+    assert value(view(ASKED, WRONG, failing, WRONG, failing, WRONG), LOCK_TURN) == 1
+
+
+def test_a_correction_in_the_first_message_corrects_nothing() -> None:
+    assert absent(view(NO, WRONG, AGAIN, WRONG, user("ok"), WRONG), LOCK_TURN) == (
+        "none_found",
+        "1 corrections",
+    )
+
+
+def test_two_turns_are_too_few() -> None:
+    assert absent(view(ASKED, WRONG, NO, WRONG), LOCK_TURN) == ("not_applicable", "few_turns")
+
+
+def edit_of(path: str) -> Part:
+    return call("Edit", path=path, hunks=[Hunk(start_line=1, end_line=2, added=2, removed=2, old_start=1)])
+
+
+@pytest.mark.parametrize(("then", "is_locked"), [("a.py", True), ("b.py", False)])
+def test_without_an_embedder_the_edited_places_decide(then: str, is_locked: bool) -> None:
+    session = view(
+        ASKED,
+        edit_of("a.py"),
+        NO,
+        edit_of(then),
+        AGAIN,
+        edit_of(then),
+        cwd="/repo",
+    )
+    (found,) = [r for r in measure(session, {"vectors": DISABLED}) if r.signal.path == LOCK_TURN]
+    assert (found.value == 1) is is_locked
+    assert not is_locked or found.detail["method"] == "region"
+
+
+# dynamics.session_failure_mode.
+
+FAILURE_MODE = "dynamics.session_failure_mode"
+NONE, GONE = Absent("none_found", "x"), Absent("backend_disabled", "embedder")
+CALM: dict[str, Any] = {
+    "user_turn_count": 4,
+    "cp_curve": [0.0, 0.1, 0.1, 0.1],
+    "correction_ratio": 0.0,
+    "repetition_rate": 0.0,
+    "repeated_calls": {"n": 0, "of": 0, "stale_max": 1},
+    "assumption_lock_turn": NONE,
+    "scope_drift": 1.0,
+    "unrequested_files": {"n": 0, "touched": 0, "first_turn": None},
+    "conflation_turn": NONE,
+    "pushback_rate": 0.0,
+    "plan_steps_detected": 0,
+    "objections": {"corrections": [], "pushback": []},
+}
+
+
+class Sure:
+    confidence = "high"
+
+
+def edits(*paths: str) -> list[Part]:
+    return [call("Edit", path=path) for path in paths]
+
+
+def of(*parts: Part) -> SessionView:
+    return view(*(parts or (user("go"), say("a"), user("b"), say("c"), user("d"), user("e"))))
+
+
+def judged(one: SessionView | None = None, **given: Any) -> tuple[Any, dict[str, Any], Any]:
+    return explain(by_path(FAILURE_MODE), one or of(), {**CALM, "vectors": Sure(), **given})
+
+
+def label(one: SessionView | None = None, **given: Any) -> Any:
+    return judged(one, **given)[0]
+
+
+def repeated(stale: int) -> dict[str, Any]:
+    return {"repeated_calls": {"n": 9, "of": 40, "stale_max": stale}}
+
+
+def files(*names: str) -> list[Part]:
+    return [call("Read", path=f"{name}.py") for name in names]
+
+
+CIRCLES = of(user("go"), *files(*"abcdefgh", *"abab"))
+GOES_ON = of(user("go"), *files(*"abcdefgh", *"abax"))
+
+
+@pytest.mark.parametrize(
+    ("one", "given", "expected"),
+    [
+        (None, {}, "clean"),
+        (None, repeated(4), "stuck_loop"),
+        (None, repeated(3), "clean"),
+        (CIRCLES, {"repetition_rate": 0.2, **repeated(2)}, "stuck_loop"),
+        (CIRCLES, {"repetition_rate": 0.2, **repeated(1)}, "clean"),
+        (CIRCLES, {"repetition_rate": 0.19, **repeated(2)}, "clean"),
+        (GOES_ON, {"repetition_rate": 0.9, **repeated(2)}, "clean"),
+        (of(user("go"), *files(*"aaaaaaaa")), {"repetition_rate": 0.9, **repeated(2)}, "clean"),
+        (None, {"assumption_lock_turn": 1}, "assumption_locked"),
+        (None, {"correction_ratio": 0.2, "objections": {"corrections": [1, 4], "pushback": []}}, "assumption_locked"),
+        (None, {"correction_ratio": 0.2, "objections": {"corrections": [1, 5], "pushback": []}}, "clean"),
+        (None, {"correction_ratio": 0.19, "objections": {"corrections": [1, 2], "pushback": []}}, "clean"),
+        (None, {"correction_ratio": 0.5, "objections": {"corrections": [1], "pushback": []}}, "clean"),
+        (None, {"cp_curve": [0.0, 0.45, 0.45, 0.1]}, "shifted_intent"),
+        (None, {"cp_curve": [0.0, 0.45, 0.44, 0.45]}, "clean"),
+        (None, {"cp_curve": [0.0, 0.9, None, 0.9]}, "clean"),
+        (None, {"cp_curve": [0.0, 0.9, 0.9, 0.9], "correction_ratio": 0.2}, "clean"),
+        (None, {"cp_curve": GONE}, "clean"),
+    ],
+)
+def test_each_condition_holds_from_its_threshold_on(
+    one: SessionView | None, given: dict[str, Any], expected: str
+) -> None:
+    assert label(one, **given) == expected
+
+
+THREE_GOALS = "Please:\n- add a flag\n- rename the module\n- write docs"
+AT_ONCE = of(user(THREE_GOALS), *edits("a", "b", "c"), user("ok"), *edits("d"))
+
+
+@pytest.mark.parametrize(
+    ("one", "given", "expected"),
+    [
+        (AT_ONCE, {"pushback_rate": 0.25}, "multi_intent_confusion"),
+        (AT_ONCE, {"correction_ratio": 0.15}, "multi_intent_confusion"),
+        # A request of many parts that is handled well is clean.
+        (AT_ONCE, {"pushback_rate": 0.24, "correction_ratio": 0.14}, "clean"),
+        (of(user(THREE_GOALS), *edits("a", "b", "c")), {"pushback_rate": 1.0}, "clean"),
+        (of(user(THREE_GOALS), *edits("a", "b"), user("ok"), *edits("c", "d")), {"pushback_rate": 1.0}, "clean"),
+        (of(user("fix it"), *edits("a", "b", "c", "d")), {"pushback_rate": 1.0}, "clean"),
+        (of(user("fix it"), *edits("a", "b", "c", "d")), {"pushback_rate": 1.0, "plan_steps_detected": 8},
+         "multi_intent_confusion"),
+    ],
+)  # fmt: skip
+def test_many_goals_worked_on_at_once_confuse_only_where_the_person_objects(
+    one: SessionView, given: dict[str, Any], expected: str
+) -> None:
+    assert label(one, **given) == expected
+
+
+WIDE = {"scope_drift": 2.1, "unrequested_files": {"n": 3, "touched": 6, "first_turn": 1}}
+LATE = of(user("fix it"), *edits("a"), user("ok"), *edits("b", "c", "d"))
+EARLY = of(user("fix it"), *edits("a", "b", "c", "d"), user("ok"), *edits("e", "a"))
+
+
+@pytest.mark.parametrize(
+    ("one", "given", "expected"),
+    [
+        (LATE, WIDE, "scope_bleed"),
+        (EARLY, {**WIDE, "conflation_turn": 1}, "scope_bleed"),
+        (EARLY, WIDE, "clean"),
+        (LATE, {**WIDE, "scope_drift": 2.0}, "clean"),
+        (LATE, {**WIDE, "unrequested_files": {"n": 2, "touched": 6, "first_turn": 1}}, "clean"),
+        (LATE, {**WIDE, "user_turn_count": 1}, "clean"),
+        (LATE, {**WIDE, "unrequested_files": Absent("not_computable", "no_reference")}, "clean"),
+    ],
+)
+def test_scope_bleeds_where_much_unasked_work_comes_late(
+    one: SessionView, given: dict[str, Any], expected: str
+) -> None:
+    assert label(one, **given) == expected
+
+
+def test_of_several_conditions_the_surest_names_the_session_and_all_are_kept() -> None:
+    found, detail, why = judged(LATE, **WIDE, **repeated(4), cp_curve=[0.0, 0.9, 0.9, 0.9])
+    assert found == "stuck_loop"
+    assert detail["candidates"] == ["stuck_loop", "shifted_intent", "scope_bleed"]
+    assert [name for name, holds in detail["predicates"].items() if holds] == detail["candidates"]
+    assert (detail["confidence"], detail["stale_max"]) == ("medium", 4)
+    assert "stuck_loop, shifted_intent, scope_bleed" in why.rules[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "confidence"),
+    [
+        ({}, "high"),
+        ({"cp_curve": [0.0, 0.9, 0.9, 0.9]}, "high"),
+        ({"cp_curve": [0.0, 0.9, 0.9, 0.9], "vectors": GONE}, "low"),
+        ({"assumption_lock_turn": 1, "cp_curve": [0.0, 0.9, 0.9, 0.9]}, "medium"),
+        ({**WIDE, "conflation_turn": 1}, "low"),
+    ],
+)
+def test_confidence_tells_what_the_label_rests_on(given: dict[str, Any], confidence: str) -> None:
+    assert judged(**given)[1]["confidence"] == confidence
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({"cp_curve": GONE, "scope_drift": GONE}, ["cp_curve", "scope_drift"]),
+        ({"cp_curve": NONE, "scope_drift": NONE, "correction_ratio": NONE, "repetition_rate": NONE}, None),
+    ],
+)
+def test_up_to_two_missing_inputs_are_named(given: dict[str, Any], missing: list[str] | None) -> None:
+    found, detail, _ = judged(**given)
+    assert found == "clean"
+    assert detail.get("missing") == missing
+
+
+def test_with_three_missing_inputs_nothing_is_judged() -> None:
+    found = label(cp_curve=GONE, scope_drift=GONE, correction_ratio=GONE)
+    assert found == Absent("dependency_null", "cp_curve, correction_ratio, scope_drift")
+
+
+def test_a_session_without_an_answer_has_no_mode_and_one_with_words_alone_is_clean() -> None:
+    assert label(of(user("go"))) == Absent("not_applicable", "no_response")
+    assert value(view(user("go"), say("a")), FAILURE_MODE) == "clean"
+
+
+def test_evidence_shows_corrections_and_far_turns() -> None:
+    why = judged(cp_curve=[0.0, 0.5, 0.5, 0.1], objections={"corrections": [3], "pushback": []})[2]
+    assert [i.line for i in why.items if i.role == "support"] == [6, 3, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "n"),
+    [
+        ("fix it", 1),
+        ("add a flag, rename the module and then update the docs", 3),
+        ("Can you fix the parser? Also add tests.", 2),
+        ("1. the header\n2. the footer\n3) the menu", 3),
+        ("* one\n* two", 2),
+        ("the tests fail and the build is red", 0),
+        ("look:\n```\n- a\n- b\n- c\n```", 1),
+        ("", 0),
+    ],
+)
+def test_goals_are_list_items_or_clauses_that_begin_with_a_verb_of_action(text: str, n: int) -> None:
+    assert goals(text) == n
+
+
+@pytest.mark.parametrize("text", ["and " * 15_000, ", " * 30_000, "\n- " * 20_000, " " * 60_000, "please " * 9_000])
+def test_a_prompt_of_any_shape_is_read_in_reasonable_time(text: str) -> None:
+    assert goals(text) >= 0
+
+
+# Context pollution and what follows from it.
+
+CURVE, MOST, ONSET = "dynamics.cp_curve[]", "dynamics.max_cp", "dynamics.drift_onset_turn"
+COHERENCE, CLOSE = "dynamics.intent_coherence_curve[]", "anticipation.close_request_overlap"
+
+CLIENT = "Add a retry with backoff to the download client when the server times out"
+ABOUT_CLIENT = "The download client retries with backoff now when the server times out."
+INVOICE = "Translate the invoice template into Portuguese"
+ABOUT_INVOICE = "The invoice template is translated into Portuguese."
+
+
+def talk(*said: str) -> list[Part]:
+    """The person and the agent in turn."""
+    return [user(text) if n % 2 == 0 else say(text) for n, text in enumerate(said)]
+
+
+def test_a_talk_that_keeps_to_its_request_stays_at_zero() -> None:
+    kept = view(*talk(CLIENT, ABOUT_CLIENT, "does the client wait between retries?", ABOUT_CLIENT))
+    assert value(kept, CURVE) == [0.0, 0.0]
+    assert detail(kept, CURVE)["shape"] == "flat"
+    assert value(kept, MOST) == 0.0
+    assert absent(kept, ONSET) == ("none_found", "never_above")
+
+
+def test_another_subject_rises_as_the_old_one_leaves_the_window_of_three_turns() -> None:
+    moved = view(*talk(CLIENT, ABOUT_CLIENT, *([INVOICE, ABOUT_INVOICE] * 4)))
+    curve = value(moved, CURVE)
+    assert curve[0] == 0.0
+    assert curve[3:] == [1.0, 1.0]
+    assert 0 <= curve[1] < curve[2] < curve[3]
+    assert detail(moved, MOST) == {"turn": 3, "band": "severe"}
+
+
+def test_the_request_itself_is_not_among_what_it_is_compared_with() -> None:
+    at_once = view(*talk(CLIENT, "Ok.", INVOICE, ABOUT_INVOICE))
+    assert value(at_once, CURVE) == [0.0, 1.0]
+    assert value(at_once, ONSET) == 1
+    assert detail(at_once, ONSET) == {"band": "started_wrong", "sustained": None}
+    assert detail(at_once, CURVE)["shape"] == "sharp"
+
+
+@pytest.mark.parametrize(
+    ("turns_on_it", "band"),
+    [(1, "started_wrong"), (2, "early"), (6, "mid_session"), (12, "late_mid"), (17, "late")],
+)
+def test_the_onset_has_a_band(turns_on_it: int, band: str) -> None:
+    moved = view(*talk(*([CLIENT, ABOUT_CLIENT] * turns_on_it), *([INVOICE, ABOUT_INVOICE] * 4)))
+    assert detail(moved, ONSET)["band"] == band
+    assert detail(moved, ONSET)["sustained"] is not None
+
+
+@pytest.mark.parametrize(
+    ("curve", "onset", "sustained", "band"),
+    [
+        ([0.0, 0.2, 0.21], 2, None, "moderate"),
+        ([0.0, 0.45, 0.3], 1, 1, "moderate"),
+        ([None, 0.0, 0.46], 2, None, "severe"),
+    ],
+)
+def test_the_cuts_are_passed_only_above_them(
+    curve: list[float | None], onset: int, sustained: int | None, band: str
+) -> None:
+    three = view(user("one of three"), user("two of three"), user("three of three"))
+    found = drift_onset_turn(three, NO_EVIDENCE, curve)
+    assert isinstance(found, Measured)
+    assert (found.value, found.detail["sustained"]) == (onset, sustained)
+    most = max_cp(three, NO_EVIDENCE, curve)
+    assert isinstance(most, Measured)
+    assert most.detail["band"] == band
+
+
+def test_an_aside_is_no_sustained_drift() -> None:
+    aside = view(*talk(CLIENT, "Ok.", INVOICE, ABOUT_INVOICE, *([CLIENT, ABOUT_CLIENT * 3] * 3)))
+    assert value(aside, ONSET) == 1
+    assert detail(aside, ONSET)["sustained"] is None
+
+
+def test_what_asks_for_nothing_is_no_anchor() -> None:
+    late = view(
+        user("/review", "slash_command"), say("Hm."), *talk("hello", "Hi!", CLIENT, ABOUT_CLIENT, "ok", "Fine.")
+    )
+    assert value(late, CURVE)[:3] == [None, None, 0.0]
+    assert detail(late, CURVE)["anchor_turn"] == 2
+    assert absent(view(*talk("hello", "Hi!", "yes", "Fine.")), CURVE) == ("not_applicable", "no_request")
+
+
+@pytest.mark.parametrize("path", [CURVE, MOST, ONSET, COHERENCE])
+def test_one_turn_has_no_course(path: str) -> None:
+    assert absent(view(*talk(CLIENT, ABOUT_CLIENT)), path) == ("not_applicable", "one_turn")
+
+
+@pytest.mark.parametrize("path", [CURVE, MOST, ONSET, COHERENCE, CLOSE])
+def test_without_an_embedder_it_is_said(path: str) -> None:
+    two = view(*talk(CLIENT, ABOUT_CLIENT, INVOICE, ABOUT_INVOICE))
+    results = {r.signal.path: r.value for r in measure(two, {"vectors": DISABLED})}
+    assert results[path] == Absent("backend_disabled", "embedder")
+
+
+def test_a_window_without_words_is_null_not_zero() -> None:
+    empty = view(*talk(CLIENT, ABOUT_CLIENT), *map(user, ("…", "?", "!", "?!")))
+    assert value(empty, CURVE)[4] is None
+    none_at_all = view(user(CLIENT), user("…"))
+    assert value(none_at_all, CURVE) == [0.0, None]
+    assert absent(none_at_all, MOST) == ("not_computable", "no_text")
+
+
+def test_code_links_and_thinking_are_no_part_of_the_talk() -> None:
+    code = f"```\n{INVOICE * 20}\n``` see https://example.org/{'invoice/portuguese/' * 9}"
+    two = [user(CLIENT), say(ABOUT_CLIENT), user("why?"), think(INVOICE * 9), say(f"{ABOUT_CLIENT} {code}")]
+    assert value(view(*two), CURVE) == [0.0, 0.0]
+    assert value(view(*two), COHERENCE)[1] == 1.0
+
+
+def test_a_long_paste_does_not_push_the_answer_out() -> None:
+    pasted = view(*talk(CLIENT, ABOUT_CLIENT, "invoice " * 9000, ABOUT_CLIENT))
+    assert detail(pasted, CURVE)["raw"][1] < 1
+
+
+def test_coherence_is_one_for_an_answer_to_the_question_and_null_for_none() -> None:
+    some = view(user(CLIENT), say(ABOUT_CLIENT), user(INVOICE), say(ABOUT_INVOICE), user("and?"))
+    assert value(some, COHERENCE) == [1.0, 0.0, None]
+
+
+def test_the_close_is_compared_with_the_request() -> None:
+    assert value(view(*talk(CLIENT, ABOUT_CLIENT)), CLOSE) == 1.0
+    moved = view(user(CLIENT), say(ABOUT_CLIENT), user(INVOICE), say(ABOUT_INVOICE), user("thanks"))
+    assert value(moved, CLOSE) == 0.0
+    assert detail(moved, CLOSE)["answer_turn"] == 1
+    assert detail(moved, CLOSE)["confidence"] == "low"
+    assert absent(view(user(CLIENT)), CLOSE) == ("not_applicable", "no_answer")
+    assert absent(view(user(CLIENT), say("…")), CLOSE) == ("not_computable", "no_words")
+
+
+def test_every_value_names_its_embedder_and_scale() -> None:
+    two = view(*talk(CLIENT, ABOUT_CLIENT, INVOICE, ABOUT_INVOICE))
+    by_words = {r.signal.path: r for r in measure(two)}
+    by_chars = {r.signal.path: r for r in measure(two, {"vectors": counting_vectors("chars")})}
+    for path in (CURVE, COHERENCE, CLOSE):
+        assert by_words[path].detail["embedder"] == "words-1"
+        assert by_chars[path].detail["embedder"] == "chars-1"
+        assert by_chars[path].detail["calibration"] != by_words[path].detail["calibration"]
+    assert by_words[CURVE].detail["raw"] != by_chars[CURVE].detail["raw"]
+
+
+def test_explaining_shows_what_was_compared() -> None:
+    two = view(*talk(CLIENT, ABOUT_CLIENT, INVOICE, ABOUT_INVOICE))
+    shown = evidence(two, CURVE)
+    assert [(i.role, i.line) for i in shown.items] == [("support", 1), ("denominator", 3)]
+    assert "turn 1: CP" in shown.items[1].excerpt
+    assert "0.56" in shown.rules[0]
+    chars = {"vectors": counting_vectors("chars")}
+    _, told, _ = explain(signal_of(CURVE), two, {**values(two, chars), **chars})
+    assert told["embedder"] == "chars-1"

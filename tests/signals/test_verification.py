@@ -1,0 +1,644 @@
+"""`verification.outcome`: the rungs of the ladder, and that a known outcome never rests on the reward's value."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from agentsignals.changes.patches import PatchFacts, Verdict, judged, unfixed_targets
+from agentsignals.model import Absent, HarnessSummary, Verification
+from agentsignals.signals.catalog import by_path
+from agentsignals.views.failure import CLASSES, RULES, failure_of
+from agentsignals.views.session import SessionView
+from tests.build import call, say
+from tests.signals.ask import absent, detail, evidence, lines, value
+from tests.signals.attempts import graded, patched, ran, unseen
+
+PATCH: dict[str, Any] = {"patch": [patched("a.py")]}
+
+
+@pytest.mark.parametrize(
+    ("facts", "rung", "reason", "inferred"),
+    [
+        ({"reward": 1.0}, "solved", "reward", False),
+        ({"reward": 0.0}, "failed", "tests", False),
+        ({"reward": 0.5}, "failed", "tests", False),
+        ({"reward": float("nan")}, "not_judged", "no verdict", False),
+        ({"reward": 0.0, "patch": []}, "failed", "empty_patch", False),
+        ({"patch": [], "ending": "finished"}, "failed", "empty_patch", True),
+        ({"patch": [], "reward": 1.0}, "solved", "reward", False),
+        ({"ending": "time", "reward": 0.0}, "failed", "time", False),
+        ({"ending": "time", "reward": 1.0}, "solved", "reward", False),
+        ({"ending": "time", **PATCH}, "failed", "time", True),
+        ({"timed_out": True}, "failed", "time", True),
+        ({"ending": "budget"}, "failed", "budget", True),
+        ({**PATCH, "ending": "finished"}, "not_judged", "no verdict", False),
+        ({**PATCH, "verification": graded(fixed=2, kept=1)}, "solved", "tests", False),
+        ({**PATCH, "verification": graded(unfixed=2)}, "failed", "tests", False),
+        ({**PATCH, "verification": graded(patch_applies=False), "reward": 0.0}, "failed", "patch_not_applied", False),
+        ({"verification": graded(status="crashed"), "reward": 0.0}, "not_judged", "verifier crashed", False),
+        ({"verification": graded(status="timed_out"), "reward": 1.0}, "not_judged", "verifier timed_out", False),
+        ({"ending": "verifier"}, "not_judged", "verifier failed", False),
+        ({"ending": "infrastructure", "exception": "RateLimit", "reward": 0.0}, "infrastructure", "RateLimit", False),
+        ({"ending": "infrastructure", "exception": "RateLimit", "reward": 1.0}, "infrastructure", "RateLimit", False),
+        ({"ending": "infrastructure", "exit_status": "exit_api", "patch": []}, "infrastructure", "exit_api", False),
+    ],
+)
+def test_each_rung(facts: dict[str, Any], rung: str, reason: str, inferred: bool) -> None:
+    view, path = unseen(**facts), "verification.outcome"
+    noted = detail(view, path)
+    assert (value(view, path), noted["reason"], noted.get("inferred", False)) == (rung, reason, inferred)
+
+
+# verification.*: reward, outcome, patch. The rules of the outcome are in test_patch_outcome.
+
+REWARD = "verification.reward"
+LABEL = "verification.patch_outcome_label"
+APPLIES = "verification.patch_applies"
+PRESENT = "verification.patch_present"
+REPORTED = [patched("a.py")]
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected", "more"),
+    [
+        ({"reward": 1.0}, 1.0, {}),
+        ({"reward": 0.0}, 0.0, {}),
+        ({"reward": 0.4417}, 0.4417, {"non_binary": True}),
+        ({"reward": 1.0, "rewards": {"a": 1.0}}, 1.0, {}),
+        ({"reward": 1.0, "rewards": {"a": 1.0, "b": 0.0}}, 1.0, {"rewards": {"a": 1.0, "b": 0.0}}),
+        ({"reward": 1.0, "verification": graded(fixed=1, broken=1)}, 1.0, {"inconsistent": True}),
+        ({"reward": 0.0, "verification": graded(fixed=1)}, 0.0, {"inconsistent": True}),
+        ({"reward": 1.0, "verification": graded(fixed=1)}, 1.0, {}),
+    ],
+)
+def test_a_reward_is_copied_and_never_computed(facts: dict[str, Any], expected: float, more: dict[str, Any]) -> None:
+    one = unseen(patch=REPORTED, **facts)
+    assert (value(one, REWARD), detail(one, REWARD)) == (expected, more)
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"patch": REPORTED}, ("missing_artifact", "result_json")),
+        ({"kinds": ["stdout"]}, ("missing_artifact", "result_json")),
+        ({"kinds": ["result_json"]}, ("missing_field", "reward")),
+        ({"kinds": ["verifier_report"], "verification": graded(fixed=1)}, ("missing_field", "reward")),
+        ({"reward": float("nan")}, ("missing_field", "reward")),
+    ],
+)
+def test_without_a_reward_it_says_what_is_missing(facts: dict[str, Any], why: tuple[str, str]) -> None:
+    assert absent(unseen(**facts), REWARD) == why
+
+
+@pytest.mark.parametrize(
+    ("facts", "label", "more"),
+    [
+        ({"reward": 1.0, "verification": graded(fixed=2, kept=9)}, "correct_patch", {"rule": 4, "method": "counts"}),
+        ({"reward": 0.0, "verification": graded(fixed=1, unfixed=1)}, "partial_patch", {"rule": 5, "method": "counts"}),
+        ({"reward": 0.0, "verification": graded(fixed=1, broken=2)}, "partial_patch", {"rule": 5, "method": "counts"}),
+        (
+            {"reward": 0.0, "verification": graded(unfixed=1, broken=1)},
+            "regressive_patch",
+            {"rule": 6, "method": "counts"},
+        ),
+        (
+            {"reward": 0.0, "verification": graded(unfixed=1, kept=5)},
+            "no_effect_patch",
+            {"rule": 7, "method": "counts"},
+        ),
+        (
+            {"reward": 1.0, "verification": graded(unfixed=2)},
+            "unverifiable",
+            {"rule": 8, "method": "counts", "inconsistent": True},
+        ),
+        ({"reward": 1.0}, "correct_patch", {"rule": 3, "method": "reward_only"}),
+        ({"verification": graded(fixed=1)}, "correct_patch", {"rule": 4, "method": "reward_from_counts"}),
+        (
+            {"reward": 0.0, "verification": Verification(patch_applies=False)},
+            "unverifiable",
+            {"rule": 2, "method": "gate"},
+        ),
+        (
+            {"reward": 0.0, "verification": Verification(status="crashed")},
+            "unverifiable",
+            {"rule": 2, "method": "gate"},
+        ),
+        (
+            {"reward": 0.0, "verification": graded(layout="B", left=3)},
+            "no_effect_patch",
+            {"rule": 7, "method": "counts", "targets": "assumed"},
+        ),
+        (
+            {"reward": 1.0, "verification": graded(layout="B", fixed=2, left=3)},
+            "correct_patch",
+            {"rule": 4, "method": "counts", "targets": "assumed"},
+        ),
+    ],
+)
+def test_what_became_of_the_patch(facts: dict[str, Any], label: str, more: dict[str, Any]) -> None:
+    one = unseen(patch=REPORTED, **facts)
+    assert (value(one, LABEL), detail(one, LABEL)) == (label, more)
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"patch": [], "reward": 0.0, "verification": graded(unfixed=1)}, ("not_applicable", "no_patch")),
+        ({"patch": REPORTED, "reward": 0.0}, ("missing_artifact", "verifier_report")),
+        ({"patch": REPORTED}, ("missing_artifact", "verifier_report")),
+        (
+            {"patch": REPORTED, "verification": Verification(fixed=["a"])},
+            ("missing_artifact", "verifier_report"),
+        ),
+        (
+            {"patch": REPORTED, "verification": graded(fixed=1, broken=None)},
+            ("missing_artifact", "verifier_report"),
+        ),
+    ],
+)
+def test_an_attempt_without_label_says_why(facts: dict[str, Any], why: tuple[str, str]) -> None:
+    assert absent(unseen(**facts), LABEL) == why
+
+
+def test_an_agent_that_ran_out_of_time_is_graded_all_the_same() -> None:
+    assert (
+        value(unseen(patch=REPORTED, timed_out=True, reward=1.0, verification=graded(fixed=1)), LABEL)
+        == "correct_patch"
+    )
+
+
+def test_the_label_shows_the_report_and_its_rule() -> None:
+    found = evidence(unseen(patch=REPORTED, reward=0.0, verification=graded(unfixed=1)), LABEL)
+    assert [i.excerpt.split()[0] for i in found.items if i.role == "support"] == ["verification", "reward", "patch"]
+    assert found.rules == ["rule 7: no target fixed, nothing broken, reward not 1"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected", "method"),
+    [
+        ({"patch": REPORTED}, True, "patch"),
+        ({"patch": []}, False, "patch"),
+        ({"patch_text_bytes": 0}, False, "patch"),
+        ({"patch_text_bytes": 9}, True, "patch"),
+        ({"summary": HarnessSummary(touched_files=[("a.py", 2)])}, True, "harness"),
+        ({"summary": HarnessSummary(touched_files=[])}, False, "harness"),
+        ({"patch": [], "summary": HarnessSummary(touched_files=[("a.py", 2)])}, True, "harness"),
+    ],
+)
+def test_a_patch_is_there_when_anything_shows_one(facts: dict[str, Any], expected: bool, method: str) -> None:
+    one = unseen(**facts)
+    assert (value(one, PRESENT), detail(one, PRESENT)) == (expected, {"method": method})
+
+
+def test_without_patch_or_list_of_files_the_log_of_edits_tells() -> None:
+    assert value(ran(call("Edit", path="a.py")), PRESENT) is True
+    assert value(ran(call("Read", path="a.py")), PRESENT) is False
+    assert value(ran(call("Write", path="/root/notes.md", creates=True)), PRESENT) is False
+    one = ran(call("Edit", path="a.py"))
+    assert detail(one, PRESENT) == {"method": "edit_log"}
+    assert lines(one, PRESENT) == [2]
+    told = evidence(unseen(patch=REPORTED), PRESENT).items
+    assert [i.excerpt for i in told if i.role == "support"] == ["patch is said here"]
+
+
+def test_a_patch_the_verifier_applied_is_there_though_the_log_shows_no_edit() -> None:
+    script = ran(call("Bash", command="python fix.py"), reward=1.0, verification=graded(fixed=1))
+    assert absent(script, PRESENT) == ("missing_artifact", "patch")
+    assert value(script, LABEL) == "correct_patch"
+
+
+def test_nobody_knows_of_a_patch() -> None:
+    assert absent(unseen(reward=1.0), PRESENT) == ("missing_artifact", "patch")
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"verification": Verification(patch_applies=True)}, True),
+        ({"verification": Verification(patch_applies=False)}, False),
+        ({"verification": Verification()}, ("missing_field", "patch_applies")),
+        ({"kinds": ["result_json"]}, ("missing_field", "patch_applies")),
+        ({}, ("missing_artifact", "verifier_report")),
+        ({"patch": [], "verification": Verification(patch_applies=True)}, ("not_applicable", "no_patch")),
+    ],
+)
+def test_whether_the_patch_applies(facts: dict[str, Any], expected: Any) -> None:
+    one = unseen(**{"patch": REPORTED, **facts})
+    assert (value(one, APPLIES) if isinstance(expected, bool) else absent(one, APPLIES)) == expected
+
+
+# Counts of tests and their rates.
+
+F2P, P2F = "verification.fail_to_pass_count", "verification.pass_to_fail_count"
+P2P, F2F = "verification.pass_to_pass_count", "verification.fail_to_fail_count"
+FIXED, BROKEN = "verification.partial_fix_rate", "verification.regression_rate"
+GRADED = [patched("a.py")]
+
+
+def test_tests_are_counted_by_what_was_and_what_came() -> None:
+    one = unseen(patch=GRADED, reward=0.0, verification=graded(fixed=2, unfixed=1, kept=7, broken=3, left=4))
+    assert [value(one, path) for path in (F2P, P2F, P2P, F2F)] == [2, 3, 7, 5]
+    assert (detail(one, F2P), detail(one, F2F)) == ({"total": 3}, {"target_remaining": 1})
+    assert value(one, FIXED) == pytest.approx(2 / 3)
+    assert value(one, BROKEN) == pytest.approx(3 / 10)
+    for path in (P2F, FIXED, BROKEN):
+        assert [i.excerpt for i in evidence(one, path).items if i.role == "support"] == ["verification is said here"]
+
+
+def test_nothing_fixed_and_nothing_broken_are_zeros() -> None:
+    one = unseen(patch=GRADED, reward=0.0, verification=graded(unfixed=2, kept=5))
+    assert [value(one, path) for path in (F2P, P2F, FIXED, BROKEN)] == [0, 0, 0.0, 0.0]
+
+
+def test_without_targets_or_tests_there_is_no_rate() -> None:
+    one = unseen(patch=GRADED, reward=1.0, verification=graded())
+    assert (value(one, F2P), value(one, P2P)) == (0, 0)
+    assert absent(one, FIXED) == absent(one, BROKEN) == ("not_computable", "zero_denominator")
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({}, ("missing_artifact", "verifier_report")),
+        ({"verification": Verification()}, ("missing_artifact", "verifier_report")),
+        ({"verification": Verification(), "kinds": ["verifier_report"]}, ("missing_field", "tests_status")),
+        ({"verification": graded(fixed=1, status="crashed")}, ("not_computable", "verifier_failed")),
+        ({"verification": graded(fixed=1, status="timed_out")}, ("not_computable", "verifier_failed")),
+        (
+            {"verification": graded(fixed=1, status="crashed", patch_applies=False)},
+            ("dependency_null", "verification.patch_applies"),
+        ),
+    ],
+)
+def test_without_a_report_that_means_something_there_are_no_counts(facts: dict[str, Any], why: tuple[str, str]) -> None:
+    one = unseen(patch=GRADED, **facts)
+    assert [absent(one, path) for path in (F2P, P2F, P2P, F2F)] == [why] * 4
+    assert absent(one, FIXED) == ("dependency_null", F2P)
+    assert absent(one, BROKEN) == ("dependency_null", P2F)
+
+
+def test_in_a_report_by_transition_tests_that_still_fail_count_as_targets_unless_the_task_is_solved() -> None:
+    failed = unseen(patch=GRADED, reward=0.0, verification=graded(layout="B", fixed=1, left=3))
+    solved = unseen(patch=GRADED, reward=1.0, verification=graded(layout="B", fixed=1, left=3))
+    assert (detail(failed, F2P), value(failed, FIXED)) == ({"total": 4}, 0.25)
+    assert (detail(solved, F2P), value(solved, FIXED)) == ({"total": 1}, 1.0)
+    assert detail(failed, F2F) == {"target_remaining": 3}
+
+
+def test_a_report_that_lists_no_unfixed_tests_has_no_total_and_no_rate() -> None:
+    one = unseen(patch=GRADED, reward=0.0, verification=Verification(patch_applies=True, fixed=["a"]))
+    assert (value(one, F2P), detail(one, F2P)) == (1, {"total": None})
+    assert absent(one, FIXED) == absent(one, P2P) == ("missing_field", "tests_status")
+
+
+# Why an attempt failed: each rule decides a case of its own, the earlier of two that hold wins, and none claims
+# more than is recorded.
+
+CLASS, PLACE = "verification.failure_class", "verification.patch_localization"
+GOLD = {"gold_patch": [patched("src/a.py", changes=[(3, 3, "f")])]}
+RIGHT, WRONG = {"patch": [patched("src/a.py")]}, {"patch": [patched("src/b.py")]}
+OTHER_FUNCTION = {"patch": [patched("src/a.py", changes=[(90, 90, "g")])]}
+NEW = {"patch": [patched("repro.py", "create"), patched("tests/test_a.py")]}
+NONE_FIXED = {"verification": graded(unfixed=2, kept=3), "reward": 0.0}
+BROKE = {"verification": graded(unfixed=2, broken=1), "reward": 0.0}
+REGRESSED = {"verification": graded(fixed=2, broken=1), "reward": 0.0}
+PARTLY = {"verification": graded(fixed=1, unfixed=1, broken=1), "reward": 0.0}
+FAILED = {"reward": 0.0}
+CIRCLE = [call("Bash", command="make test", status="error", result="1 failed in the parser")] * 4
+CALM = [call("Bash", command=f"ls {n}") for n in range(10)]
+EDIT = call("Edit", path="src/a.py")
+
+
+@pytest.mark.parametrize(
+    ("view", "expected", "because"),
+    [
+        (unseen(ending="infrastructure", exception="RateLimit", reward=1.0), "infrastructure", "RateLimit"),
+        (ran(*CIRCLE, ending="infrastructure", exception="RateLimit"), "infrastructure", "RateLimit"),
+        (ran(*CIRCLE, ending="budget", **FAILED), "stuck", "its budget was used up"),
+        (ran(*CIRCLE, *CALM, ending="budget", **FAILED), "limit_reached", "its budget was used up"),
+        (ran(*CIRCLE, *CALM[1:], ending="budget", **FAILED), "stuck", "its budget was used up"),
+        (ran(*CIRCLE[2:], ending="budget", **FAILED), "limit_reached", "its budget was used up"),
+        (ran(*CIRCLE, patch=[], **FAILED), "stuck", "it ended without a fix"),
+        (ran(*CIRCLE, **RIGHT, **GOLD, **NONE_FIXED), "wrong_fix", "0 of 2 tests fixed"),
+        (unseen(timed_out=True, patch=[], **FAILED), "limit_reached", "its time was up"),
+        (unseen(ending="time", **WRONG, **GOLD, **FAILED), "limit_reached", "its time was up"),
+        (ran(say("half an ans", stop_reason="max_tokens"), **FAILED), "limit_reached", "its answer was cut"),
+        (unseen(patch=[], **FAILED), "gave_up", "no change"),
+        (unseen(**NEW, **GOLD, **NONE_FIXED), "gave_up", "nothing that was there"),
+        (unseen(**NEW, **NONE_FIXED), "cannot_tell", "no gold patch"),
+        (unseen(**NEW, gold_patch=[patched("src/n.py", "create")], **FAILED), "cannot_tell", "another name"),
+        (ran(say("  "), **FAILED), "gave_up", "no answer"),
+        (unseen(verification=graded(patch_applies=False), **WRONG, **GOLD, **FAILED), "not_applied", "could not apply"),
+        (unseen(**REGRESSED), "regression", "2 of 2 tests fixed, 1 broken: test_broken_0"),
+        (unseen(**REGRESSED, **WRONG, **GOLD), "regression", "2 of 2 tests fixed"),
+        (unseen(**PARTLY), "incomplete", "1 of 2 tests fixed, 1 broken; not fixed: test_unfixed_0"),
+        (unseen(**PARTLY, **WRONG, **GOLD), "incomplete", "1 of 2 tests fixed"),
+        (unseen(**NONE_FIXED, **WRONG, **GOLD), "wrong_place", "none of the 1 files"),
+        (unseen(**FAILED, **WRONG, **GOLD), "wrong_place", "none of the 1 files"),
+        (unseen(**BROKE, **WRONG, **GOLD), "wrong_place", "none of the 1 files"),
+        (unseen(**NONE_FIXED, **OTHER_FUNCTION, **GOLD), "wrong_place", "none of the 1 functions"),
+        (unseen(**NONE_FIXED, **RIGHT, **GOLD), "wrong_fix", "in 1 of the 1 files"),
+        (unseen(**BROKE, **RIGHT, **GOLD), "wrong_fix", "0 of 2 tests fixed, 1 broken"),
+        (ran(EDIT, **NONE_FIXED, **GOLD), "wrong_fix", "in 1 of the 1 files"),
+        (ran(call("Edit", path="src/b.py"), **NONE_FIXED, **GOLD), "cannot_tell", "the patch was not recorded"),
+        (unseen(**FAILED, **RIGHT, **GOLD), "cannot_tell", "the tests are not listed"),
+        (unseen(**NONE_FIXED, **RIGHT), "cannot_tell", "no gold patch"),
+        (unseen(**FAILED), "cannot_tell", "no gold patch, and the tests are not listed"),
+        (unseen(reward=0.4417), "cannot_tell", "of what the reward of 0.44 is a part"),
+        (unseen(verification=graded(fixed=2), **FAILED), "cannot_tell", "the verdict contradicts the tests"),
+        (unseen(verification=graded(kept=2), **FAILED), "cannot_tell", "no test was to be fixed"),
+        (ran(say("42"), **FAILED), "wrong_answer", "the answer was not accepted"),
+        (ran(say("42"), call("Bash", command="ls"), **FAILED), "cannot_tell", "no gold patch"),
+        (ran(say("42"), **FAILED, **GOLD), "cannot_tell", "the patch was not recorded"),
+    ],
+)  # fmt: skip
+def test_the_first_rule_that_holds_names_the_class(view: SessionView, expected: str, because: str) -> None:
+    assert (value(view, CLASS), because in detail(view, CLASS)["because"]) == (expected, True), detail(view, CLASS)
+
+
+@pytest.mark.parametrize("facts", [{"reward": 1.0}, {}, {"verification": graded(status="crashed"), "reward": 0.0}])
+def test_what_did_not_fail_has_no_class(facts: dict[str, Any]) -> None:
+    assert absent(unseen(**facts), CLASS) == ("not_applicable", "not_failed")
+
+
+def test_the_first_tests_are_named_the_end_of_long_names() -> None:
+    many = unseen(verification=graded(fixed=1, broken=3), reward=0.0)
+    assert detail(many, CLASS)["because"] == "1 of 1 tests fixed, 3 broken: test_broken_0, test_broken_1, …"
+    name = "tests/a.py::" + "x" * 90
+    long = unseen(verification=Verification(fixed=["a"], unfixed=[], kept=[], broken=[name]), reward=0.0)
+    assert detail(long, CLASS)["because"].endswith(f"1 broken: …{'x' * 79}")
+
+
+def test_a_class_opens_on_the_event_and_the_file_that_show_it() -> None:
+    wrong = ran(EDIT, call("Edit", path="src/b.py"), **WRONG, **GOLD, **NONE_FIXED)
+    assert detail(wrong, CLASS)["file"] == "src/a.py", "where it should have been"
+    stuck = ran(*CIRCLE, ending="budget", **FAILED)
+    assert lines(stuck, CLASS)[0] == 5 and stuck.session.events[detail(stuck, CLASS)["seq"]].line == 5
+    fix = ran(call("Edit", path="src/b.py"), EDIT, **RIGHT, **GOLD, **NONE_FIXED)
+    assert (lines(fix, CLASS)[0], detail(fix, CLASS)["file"]) == (3, "src/a.py"), "the edit in the right file first"
+    answer = ran(say("first"), say("42"), **FAILED)
+    assert lines(answer, CLASS)[0] == 3
+    assert evidence(answer, CLASS).rules == ["wrong_answer: " + detail(answer, CLASS)["because"]]
+
+
+def test_the_table_names_each_class_once_and_the_page_holds_it() -> None:
+    assert tuple(rule.name for rule in RULES) == CLASSES == tuple(by_path(CLASS).unit.split("|"))
+    page = (Path(__file__).parents[2] / "docs" / "design" / "failures.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.*?) \|$", page, re.MULTILINE)
+    assert rows == [(rule.name, rule.means, rule.needs or "–") for rule in RULES]
+
+
+@pytest.mark.parametrize(
+    ("facts", "level", "method"),
+    [(RIGHT, "file", "patch"), (WRONG, "elsewhere", "patch"),
+     ({"patch": [patched("src/a.py", changes=[(3, 3, "f")], digests=["00ff00ff"])]}, "function", "patch")],
+)  # fmt: skip
+def test_how_near_a_patch_came(facts: dict[str, Any], level: str, method: str) -> None:
+    view = unseen(**facts, **GOLD)
+    assert (value(view, PLACE), detail(view, PLACE)["method"]) == (level, method)
+
+
+def test_without_the_patch_the_transcript_shows_what_was_hit_and_never_what_was_not() -> None:
+    assert value(ran(EDIT, **GOLD), PLACE) == "file" and detail(ran(EDIT, **GOLD), PLACE)["method"] == "edit_log"
+    assert absent(ran(call("Edit", path="src/b.py"), **GOLD), PLACE) == ("missing_artifact", "patch")
+    assert absent(unseen(patch=[], **GOLD), PLACE) == ("not_applicable", "no_patch")
+    assert absent(unseen(**RIGHT), PLACE) == ("missing_artifact", "gold_patch")
+
+
+PATCHES: tuple[dict[str, Any], ...] = ({}, {"patch": []}, RIGHT, WRONG, OTHER_FUNCTION, NEW)
+GOLDS: tuple[dict[str, Any], ...] = ({}, GOLD, {"gold_patch": []}, {"gold_patch": [patched("src/n.py", "create")]})
+VERIFIED: tuple[dict[str, Any], ...] = (
+    {},
+    {"reward": 0.0},
+    {"reward": 0.5},
+    *({"verification": graded(**tests), "reward": 0.0} for tests in (
+        {}, {"kept": 1}, {"fixed": 1}, {"unfixed": 1}, {"fixed": 1, "unfixed": 1}, {"fixed": 1, "broken": 1},
+        {"unfixed": 1, "broken": 1}, {"patch_applies": False}, {"fixed": None, "unfixed": None},
+    )),
+)  # fmt: skip
+ENDINGS: tuple[dict[str, Any], ...] = ({}, {"ending": "finished"}, {"ending": "budget"}, {"ending": "infrastructure"})
+
+
+def test_whatever_is_recorded_one_class_is_named_and_none_claims_more() -> None:
+    """All combinations of what a run may leave."""
+    named: dict[str, int] = {}
+    for facts in product(PATCHES, GOLDS, VERIFIED, ENDINGS):
+        recorded = {name: value for part in facts for name, value in part.items()}
+        failure = failure_of(unseen(**recorded), None)
+        if failure is None:
+            continue
+        named[failure.name] = named.get(failure.name, 0) + 1
+        assert failure.because, recorded
+        tests = recorded.get("verification")
+        if failure.name == "wrong_place":
+            assert recorded["patch"] and recorded["gold_patch"], recorded
+        if failure.name in ("regression", "incomplete", "wrong_fix"):
+            assert tests is not None and tests.fixed is not None and tests.unfixed is not None, recorded
+            assert bool(tests.fixed) == (failure.name != "wrong_fix"), recorded
+        if failure.name == "cannot_tell":
+            assert recorded.get("ending") not in ("budget", "infrastructure") and recorded.get("patch") != [], recorded
+    assert set(named) == set(CLASSES) - {"stuck", "wrong_answer"}, "these two rest on the conversation"
+
+
+# The truth table of patch_outcome_label (design/signals.md#patch-outcome), row by row and over every combination of
+# facts.
+
+ANY = "any"
+YES = (True, None)
+DOWN = ("crashed", "timed_out")
+
+OUTCOME_PATCHES = (True, False, None)
+PATCH_APPLIES = (True, False, None)
+VERIFIERS = ("ok", "crashed", "timed_out", "missing")
+REWARDS = (1.0, 0.0, None)
+TARGETS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+COUNTS: tuple[Any, ...] = (None, *((fixed, of, broken) for (fixed, of), broken in product(TARGETS, (0, 1))))
+
+
+class Row(NamedTuple):
+    """A line of the table: what each column admits, and what comes of it."""
+
+    present: Any
+    applies: Any
+    verifier: Any
+    reward: Any
+    fixed: Any
+    broken: Any
+    outcome: str
+
+
+OK = ("ok",)
+MISSING = ("missing",)
+UNSOLVED = (0.0, None)
+TABLE = (
+    Row((False,), ANY, ANY, ANY, ANY, ANY, "not_applicable:no_patch"),
+    Row(YES, (False,), ANY, ANY, ANY, ANY, "unverifiable"),
+    Row(YES, YES, DOWN, ANY, ANY, ANY, "unverifiable"),
+    Row(YES, YES, MISSING, (1.0,), ANY, ANY, "correct_patch reward_only"),
+    Row(YES, YES, MISSING, UNSOLVED, ANY, ANY, "missing_artifact:verifier_report"),
+    Row(YES, YES, OK, (1.0, None), "all", "none", "correct_patch"),
+    Row(YES, YES, OK, (0.0,), "all", "none", "unverifiable inconsistent"),
+    Row(YES, YES, OK, ANY, "all", "some", "partial_patch"),
+    Row(YES, YES, OK, ANY, "part", "none", "partial_patch"),
+    Row(YES, YES, OK, ANY, "part", "some", "partial_patch"),
+    Row(YES, YES, OK, ANY, "none", "some", "regressive_patch"),
+    Row(YES, YES, OK, UNSOLVED, "none", "none", "no_effect_patch"),
+    Row(YES, YES, OK, (1.0,), "none", "none", "unverifiable inconsistent"),
+    Row(YES, YES, OK, (1.0,), "no targets", "none", "correct_patch empty_target_set"),
+    Row(YES, YES, OK, UNSOLVED, "no targets", "none", "unverifiable inconsistent"),
+    Row(YES, YES, OK, ANY, "no targets", "some", "regressive_patch"),
+)
+
+
+def facts_of(present: Any, applies: Any, verifier: Any, reward: Any, counts: Any) -> PatchFacts:
+    fixed, targets, broken = counts or (None, None, None)
+    return PatchFacts(
+        present=present, applies=applies, verifier=verifier, reward=reward, fixed=fixed, targets=targets, broken=broken
+    )
+
+
+COMBINATIONS = [facts_of(*one) for one in product(OUTCOME_PATCHES, PATCH_APPLIES, VERIFIERS, REWARDS, COUNTS)]
+
+
+def share(fixed: int, targets: int) -> str:
+    if targets == 0:
+        return "no targets"
+    return "none" if fixed == 0 else "all" if fixed == targets else "part"
+
+
+def admits(row: Row, facts: PatchFacts) -> bool:
+    """Whether the line speaks of these facts. A report without counts is as good as none."""
+    missing = facts.verifier == "missing" or (facts.verifier == "ok" and facts.fixed is None)
+    told: list[tuple[Any, Any]] = [
+        (row.present, facts.present),
+        (row.applies, facts.applies),
+        (row.verifier, "missing" if missing else facts.verifier),
+        (row.reward, facts.reward),
+    ]
+    if not all(wanted == ANY or value in wanted for wanted, value in told):
+        return False
+    if facts.fixed is None or facts.targets is None or missing:
+        return row.fixed == ANY
+    return (row.fixed in (ANY, share(facts.fixed, facts.targets))) and row.broken in (
+        ANY,
+        "some" if facts.broken else "none",
+    )
+
+
+def told(found: Verdict) -> str:
+    if isinstance(found.outcome, Absent):
+        return f"{found.outcome.reason}:{found.outcome.detail}"
+    return found.outcome
+
+
+def test_there_are_1404_combinations_and_each_stands_on_exactly_one_line_of_the_table() -> None:
+    assert len(COMBINATIONS) == 1404
+    for facts in COMBINATIONS:
+        lines = [row for row in TABLE if admits(row, facts)]
+        assert len(lines) == 1, facts
+        expected, _, note = lines[0].outcome.partition(" ")
+        found = judged(facts)
+        assert told(found) == expected, facts
+        against = facts.reward == 1 and expected in ("partial_patch", "regressive_patch")
+        assert found.inconsistent is (note == "inconsistent" or against), facts
+        assert found.method == note or note in ("", "inconsistent"), facts
+
+
+def test_every_line_of_the_table_is_met() -> None:
+    met = Counter(n for facts in COMBINATIONS for n, row in enumerate(TABLE) if admits(row, facts))
+    assert sorted(met) == list(range(16))
+
+
+PROPERTIES: dict[str, Callable[[PatchFacts, Verdict], bool]] = {
+    "an absent patch has no label": lambda f, v: (f.present is False) == (told(v) == "not_applicable:no_patch"),
+    "a correct patch breaks nothing": lambda f, v: (
+        v.outcome != "correct_patch" or v.method == "reward_only" or not f.broken
+    ),
+    "a correct patch leaves no target": lambda f, v: (
+        v.outcome != "correct_patch" or v.method == "reward_only" or f.fixed == f.targets
+    ),
+    "what is regressive fixed nothing": lambda f, v: (
+        v.outcome != "regressive_patch" or (f.fixed == 0 and bool(f.broken))
+    ),
+    "what is partial fixed something": lambda f, v: v.outcome != "partial_patch" or bool(f.fixed),
+    "a reward of 1 is never without effect": lambda f, v: v.outcome != "no_effect_patch" or f.reward != 1,
+    "unknown whether it applies is as good as yes": lambda f, v: (
+        f.applies is not None
+        or judged(
+            PatchFacts(
+                present=f.present,
+                applies=True,
+                verifier=f.verifier,
+                reward=f.reward,
+                fixed=f.fixed,
+                targets=f.targets,
+                broken=f.broken,
+            )
+        )
+        == v
+    ),
+    "an unknown patch is as good as one": lambda f, v: (
+        f.present is not None
+        or judged(
+            PatchFacts(
+                present=True,
+                applies=f.applies,
+                verifier=f.verifier,
+                reward=f.reward,
+                fixed=f.fixed,
+                targets=f.targets,
+                broken=f.broken,
+            )
+        )
+        == v
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_over_all_combinations(name: str) -> None:
+    assert [f for f in COMBINATIONS if not PROPERTIES[name](f, judged(f))] == []
+
+
+@pytest.mark.parametrize(
+    ("reward", "counts", "label", "method"),
+    [
+        (0.4417, (0, 2, 0), "no_effect_patch", "counts"),
+        (0.4417, (1, 2, 0), "partial_patch", "counts"),
+        (0.4417, None, "missing_artifact:verifier_report", "counts"),
+        (None, (2, 2, 0), "correct_patch", "reward_from_counts"),
+        (float("nan"), (0, 2, 0), "no_effect_patch", "counts"),
+    ],
+)
+def test_a_reward_between_0_and_1_is_not_solved(reward: float, counts: Any, label: str, method: str) -> None:
+    found = judged(facts_of(True, True, "ok", reward, counts))
+    assert (told(found), found.method) == (label, method)
+
+
+@pytest.mark.parametrize(
+    ("layout", "unfixed", "still", "reward", "left"),
+    [
+        ("A", ["t1"], ["t2", "t3"], 0.0, 1),
+        ("A", None, None, 0.0, None),
+        ("B", [], ["t2", "t3"], 0.0, 2),
+        ("B", [], ["t2", "t3"], None, 2),
+        ("B", [], ["t2", "t3"], 1.0, 0),
+    ],
+)
+def test_a_report_by_transition_has_targets_among_the_tests_that_fail_still(
+    layout: Any, unfixed: list[str] | None, still: list[str] | None, reward: float | None, left: int | None
+) -> None:
+    assert unfixed_targets(Verification(layout=layout, unfixed=unfixed, still_failing=still), reward) == left
+
+
+@pytest.mark.parametrize("counts", [(1, None, 0), (None, 1, 0), (1, 1, None)])
+def test_half_the_counts_are_no_counts(counts: Any) -> None:
+    assert told(judged(facts_of(True, True, "ok", 0.0, counts))) == "missing_artifact:verifier_report"
+    assert told(judged(facts_of(True, True, "ok", 1.0, counts))) == "correct_patch"
