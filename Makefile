@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LAB_VENV := .venv-lab
 ENGINES_VENV := .venv-engines
-LAB_TESTS := tests/lab tests/sandbox tests/labels/test_in_process.py
+LAB_TESTS := tests/lab tests/sandbox
 ENGINES_TESTS := tests/test_engine.py tests/test_engine_repositories.py tests/test_s3_source.py tests/test_remote_store.py
 CODE := src tests docs benchmarks
 

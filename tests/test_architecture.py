@@ -83,13 +83,11 @@ WEIGHT = {
     "ray": {"ingest"},
     "optuna": {"experiments"},
     "botocore": {"network"},
-    "vllm": {"labels.labellers.vllm"},
-    "transformers": {"labels.labellers.local", "labels.labellers.hf", "lab.residual"},
-    "torch": {"labels.labellers.local", "lab.residual"},
+    "transformers": {"lab.residual"},
+    "torch": {"lab.residual"},
     "tokenizers": {"lab.residual"},
     "sae_lens": {"lab.residual.public_sae"},
     "numpy": {"lab", "stats", "questions.drivers"},
-    "llguidance": {"labels.labellers.local"},
 }
 """Where each third-party package may be imported at run time (msgspec: anywhere). A folder's name admits all in it."""
 

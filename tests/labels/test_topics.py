@@ -385,7 +385,7 @@ def test_the_verb_says_what_it_found(store: Store, server: Server, capsys: pytes
         ["topic", "--from", "a.jsonl", "--labeller", "human:jo"],
         ["topic", "--dry-run"],
         ["topic", "--no-redact"],
-        ["topic", "--names", "hf:m"],
+        ["topic", "--names", "classifier"],
         ["topic", "--embedder", "nonsense"],
         ["topic", "--method", "magic"],
         ["sentiment", "--method", "k-means"],

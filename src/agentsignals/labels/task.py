@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from agentsignals.model import Absent
 
-_PROMPTS = Path(__file__).with_name("tasks")
+_PROMPTS = Path(__file__).with_name("prompts")
 _NOT_ASKED = ("title", "description")
 """What the schema of a struct says beyond its shape."""
 _THOUGHT = re.compile(r"<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -62,7 +62,7 @@ what sessions tell of a repository."""
 
 
 class Task(Struct, frozen=True, dict=True, kw_only=True):
-    """One declared task; its prompt is `tasks/<name>.md`."""
+    """One declared task; its prompt is `prompts/<name>.md`."""
 
     name: str
     says: str

@@ -14,10 +14,9 @@ from agentsignals.labels.answers import Answers, Outcome
 from agentsignals.labels.labellers import Labeller
 from agentsignals.labels.prompting import Question, made
 from agentsignals.labels.task import Unfit, prompt, read_as
-from agentsignals.model import RULES
 from agentsignals.store import Store, sidecars
 
-TASK = "topic_name"
+NAMING = "topic_name"
 CENTRAL = 100
 """Prompts that are shown of a topic, those in its middle (design/attribution.md#topics-of-swe-chat)."""
 MOST_CHARS = 200
@@ -51,7 +50,7 @@ class Naming:
     """Asks one labeller for names. What it is shown was masked before topics were made of it."""
 
     def __init__(self, store: Store, by: Labeller) -> None:
-        if by.name == RULES or by.name.startswith("hf:"):
+        if by.model is None:
             raise UsageError(f"{by.name} writes no names.", "--names openai:MODEL@URL")
         self._by = by
         self._folder = store.folder / sidecars.LABELS_FOLDER
@@ -75,7 +74,7 @@ class Naming:
     def _question(self, words: list[str], texts: list[str]) -> Question:
         lines = [f"Words: {', '.join(words)}", "Messages:"]
         lines += [f"- {' '.join(text.split())[:MOST_CHARS]}" for text in texts[:CENTRAL]]
-        return made(self._by.name, TASK, prompt(TASK), "\n".join(lines), NameAnswer, TOKENS, name_in)
+        return made(self._by.name, NAMING, prompt(NAMING), "\n".join(lines), NameAnswer, TOKENS, name_in)
 
     def _kept(self, answers: Answers, question: Question) -> bool:
         outcome = answers.get(question.key)

@@ -67,8 +67,8 @@ LABELLERS = Registry[Kind]("labeller", __name__, "LABELLER", lambda unit: isinst
 
 
 def labeller(spec: str, **settings: Any) -> Labeller:
-    """The labeller of a name: `rules`, `classifier[:FILE]`, `openai:MODEL[@URL]`, `vllm:MODEL`, `local:MODEL`,
-    `hf:MODEL` or what is added.
+    """Return the labeller of a name: `rules`, `classifier[:FILE]`, `encoder[:FILE]`, `openai:MODEL[@URL]` or what is
+    added.
 
     UsageError for what is none; LabelError when something it needs is missing. Settings it has no use for are ignored.
     """

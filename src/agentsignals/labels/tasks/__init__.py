@@ -6,14 +6,14 @@ from functools import cache
 
 from agentsignals.errors import UsageError
 from agentsignals.labels.task import Task
+from agentsignals.labels.tasks.sessions import SESSION_TASKS
+from agentsignals.labels.tasks.turns import TURN_TASKS
 
 
 @cache
 def tasks() -> dict[str, Task]:
     """Every task by its name."""
-    from agentsignals.labels.tasks import sessions, turns  # noqa: PLC0415  (they are declared with what is here)
-
-    return {task.name: task for task in (*turns.TASKS, *sessions.TASKS)}
+    return {task.name: task for task in (*TURN_TASKS, *SESSION_TASKS)}
 
 
 def task(name: str) -> Task:

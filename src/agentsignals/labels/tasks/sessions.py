@@ -143,7 +143,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-TASKS = (
+SESSION_TASKS = (
     Task(
         name="persona",
         says="how the person steers the agent (SWE-chat)",

@@ -40,7 +40,7 @@ def _labelled(answer: Any, _: Case) -> Verdict:
     return Verdict(answer.label, answer.reason)
 
 
-TASKS = (
+TURN_TASKS = (
     Task(
         name="sentiment",
         says="how a person's message feels about the agent's work (agent-traces)",
