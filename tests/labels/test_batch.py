@@ -16,8 +16,7 @@ from agentsignals.labels.answers import MOST_GROWTH
 from agentsignals.labels.batch import FORMS, result, take, write
 from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.labels.prompting import Asker, Prompting
-from agentsignals.labels.task import Case
-from agentsignals.labels.tasks import task
+from agentsignals.labels.tasks import Case, task
 from agentsignals.labels.units import Selection, Unit
 from agentsignals.redaction import Redactor, key_kind
 from agentsignals.store import Store, sidecars

@@ -27,8 +27,7 @@ from agentsignals.labels.labellers.openai import (
     Pace,
 )
 from agentsignals.labels.prompting import Asker, Question
-from agentsignals.labels.task import Case
-from agentsignals.labels.tasks import task
+from agentsignals.labels.tasks import Case, task
 from agentsignals.labels.units import Unit
 from agentsignals.model import Turn
 from agentsignals.network import retry_after_s

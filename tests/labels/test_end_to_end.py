@@ -21,8 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.labels.task import Case
-from agentsignals.labels.tasks import task, tasks
+from agentsignals.labels.tasks import Case, task, tasks
 from agentsignals.model import Absent
 from agentsignals.store import Store
 from agentsignals.store.query import rows

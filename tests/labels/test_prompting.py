@@ -21,8 +21,7 @@ from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.labels.matching import between
 from agentsignals.labels.prompting import LEAST_CHARS, PER_CLASS, Prompting, examples_of, prompting
 from agentsignals.labels.run import EXAMPLE, Summary, estimate
-from agentsignals.labels.task import Task, Verdict
-from agentsignals.labels.tasks import task, tasks
+from agentsignals.labels.tasks import Task, Verdict, task, tasks
 from agentsignals.labels.units import Selection, plain
 from agentsignals.model import Absent
 from agentsignals.store import Store, sidecars

@@ -13,8 +13,7 @@ from agentsignals.labels.answers import Outcome
 from agentsignals.labels.labellers import labeller
 from agentsignals.labels.labellers.rules import Rules
 from agentsignals.labels.prompting import Asker, Question
-from agentsignals.labels.task import Case, Verdict
-from agentsignals.labels.tasks import task, tasks
+from agentsignals.labels.tasks import Case, Verdict, task, tasks
 from agentsignals.labels.units import Unit
 from agentsignals.labels.validation import BY_TASK, rules_measured
 from agentsignals.model import Absent, Turn, TurnKind

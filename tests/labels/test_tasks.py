@@ -9,8 +9,7 @@ import jsonschema
 import pytest
 
 from agentsignals.errors import UsageError
-from agentsignals.labels.task import Case, Unfit, Verdict, answer_in, is_strict
-from agentsignals.labels.tasks import task, tasks
+from agentsignals.labels.tasks import Case, Unfit, Verdict, answer_in, is_strict, task, tasks
 from agentsignals.model import Absent
 
 SIX = {"goal_completion": 90, "final_state": 80, "agent_efficiency": 70, "code_quality": 60, "user_experience": 50}

@@ -19,8 +19,7 @@ from agentsignals.errors import LabelError, UsageError
 from agentsignals.ingest import pipeline
 from agentsignals.labels.labellers import labeller
 from agentsignals.labels.labellers.openai import ChatServer
-from agentsignals.labels.topic_names import name_in
-from agentsignals.labels.topics import NO_TOPIC, Summary, kept_prompts, label_topics
+from agentsignals.labels.topics import NO_TOPIC, Summary, kept_prompts, label_topics, name_in
 from agentsignals.model import Absent, Session
 from agentsignals.stats.grouping import dense_groups
 from agentsignals.store import Store, sidecars

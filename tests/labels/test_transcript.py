@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentsignals.labels.task import Task
-from agentsignals.labels.tasks import task
+from agentsignals.labels.tasks import Task, task
 from agentsignals.labels.units import NotAsked, Unit, _Look, before, segments, shortened, tokens, turns_of, units
 from agentsignals.redaction import redacted
 from tests.build import Part, call, event, say, session, think, user, view

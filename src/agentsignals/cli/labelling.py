@@ -23,9 +23,9 @@ from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.labels.prompting import Prompting, prompting
 from agentsignals.labels.run import Estimate, Progress, Summary, estimate, versioned
 from agentsignals.labels.run import run as judge
-from agentsignals.labels.task import Task
+from agentsignals.labels.tasks import Task
 from agentsignals.labels.tasks import task, tasks
-from agentsignals.labels.topic_names import Named
+from agentsignals.labels.topics import Named
 from agentsignals.labels.topics import Summary as TopicsSummary
 from agentsignals.labels.topics import Topic, label_topics
 from agentsignals.labels.units import Selection, Unit, plain, units

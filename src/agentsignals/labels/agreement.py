@@ -10,7 +10,7 @@ from math import fsum
 
 from msgspec import Struct, field
 
-from agentsignals.labels.task import Task
+from agentsignals.labels.tasks import Task
 from agentsignals.redaction import redacted
 from agentsignals.stats import agreement as jackknife
 from agentsignals.stats.agreement import (

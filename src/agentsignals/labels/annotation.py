@@ -1,4 +1,4 @@
-"""What people label: a seeded sample of a store, stratified by what a labeller said; and their labels in the store."""
+"""Labels by people: samples to label, a sitting at the terminal, and what to label next."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentsignals.labels.answers import now
 from agentsignals.labels.gold import GoldRow, Key, read
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS
 from agentsignals.labels.matching import Place, Taken, places_of, said_by
-from agentsignals.labels.task import Task
+from agentsignals.labels.tasks import Task
 from agentsignals.labels.units import SPOKEN, Mask, Selection, Unit, before, plain
 from agentsignals.model import Label
 from agentsignals.redaction import Redactor
@@ -162,9 +162,7 @@ def _ordered(rows: dict[Place, LabelRow]) -> list[LabelRow]:
     return [rows[place] for place in sorted(rows, key=lambda p: (p[0], -1 if p[1] is None else p[1]))]
 
 
-# People labelling: one thing after the other, what was said kept at once, undone on request, gone on with later.
-#
-# Nobody sees what others said, but where disagreements are settled: then the rows carry it.
+# -- A sitting at the terminal
 
 NEAR = 20
 """Two scores of at most so much between them are settled by their mean (design/attribution.md#gold-by-two-raters)."""
@@ -323,11 +321,7 @@ def to_settle(task: Task, a: str, b: str, both: list[Both]) -> list[GoldRow]:
     return rows
 
 
-# What to label next: what labellers differ about or were unsure of, then class by class and project by project,
-# what a classifier is least sure of first, and projects first where people labelled least.
-#
-# No sample: what is easy to agree on comes late, so figures over these labels say nothing of all messages. A sample
-# that does is `human_labels.sample`.
+# -- What to label next. It is no random sample: `sample` draws one.
 
 MOST = 5_000
 """Things of a plan: more than anybody labels at a sitting."""

@@ -1,8 +1,7 @@
-"""Answers that cost a call, kept in one file of the store by the question's key. Written as each comes: a run that is
-killed has asked for nothing twice.
+"""Answers of language models: kept by question, asked again where invalid, and combined by majority.
 
-The key is made from labeller, prompt, schema and material, so a changed prompt asks anew and a repeated message does
-not. Failures are kept, too, with their reason, and asked again by the next run. No text of a session lies here.
+Answers are kept in one file of the store and written as each comes, so a run that was killed asks nothing twice. The
+key is made from labeller, prompt, schema and material. Failures are kept with their reason; the next run asks again.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from msgspec import Struct
 
 from agentsignals.errors import StoreError
 from agentsignals.labels.prompting import Question
-from agentsignals.labels.task import Task, Unfit, Verdict, answer_in
+from agentsignals.labels.tasks import Task, Unfit, Verdict, answer_in
 from agentsignals.model import Absent
 
 NAME = "answers.sqlite"
@@ -135,11 +134,7 @@ def now() -> int:
     return time.time_ns() // 1000
 
 
-# One question on its way to a valid answer, whoever is asked: when to ask again, and how.
-#
-# An answer that was cut gets twice the tokens; one that is none otherwise is asked for a little warmer, since at
-# temperature 0 the same would come. A refusal is one at once. What is wrong then is a failure with its reason,
-# never bent into shape.
+# -- Retries: a cut answer gets twice the tokens, an invalid one is asked for at a higher temperature, a refusal ends it
 
 ANSWERS = 3
 """How many answers to one question may be invalid."""
@@ -226,7 +221,7 @@ class Inquiry(Struct, kw_only=True):
         )
 
 
-# One verdict out of several answers to one question (self-consistency, Wang et al. 2023).
+# -- Majority of several answers (self-consistency, Wang et al. 2023)
 
 UNDECIDED = "answers_differ"
 """Why there is no verdict where no class, or silence, was said most often."""

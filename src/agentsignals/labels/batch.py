@@ -1,7 +1,8 @@
-"""Batch files as providers have them: what a request looks like in them, and what a result says.
+"""Batch files: unanswered questions written as requests, and results read as answers.
 
-`openai`: a line a request (OpenAI's Batch API, Azure's, Groq's, `vllm run-batch`). `anthropic`: the document that
-Message Batches take. Results are lines in both, in any order, told apart by their shape.
+`openai`: one request a line (OpenAI's Batch API, Azure's, Groq's, `vllm run-batch`). `anthropic`: the document that
+Message Batches take. Results are lines in both, in any order. A request's `custom_id` is its question's key, so results
+may come in any number of files, and taking one twice changes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done
 from agentsignals.labels.labellers.openai import ENDPOINT, ChatServer, Completion
 from agentsignals.labels.prompting import AS_IT_IS, Prompting, Question
 from agentsignals.labels.run import Progress, Summary, run
-from agentsignals.labels.task import Task, Verdict
+from agentsignals.labels.tasks import Task, Verdict
 from agentsignals.labels.units import Selection
 from agentsignals.model import Absent
 from agentsignals.redaction.guard import Guard
@@ -197,11 +198,7 @@ FORMS = {
 """With what a file may hold at most: OpenAI's and Anthropic's pages of November 2026."""
 
 
-# Batch files instead of calls: what has no answer yet is written as requests, and results come in as answers.
-#
-# A request's `custom_id` is its question's key, so results find their questions in any order, in any number of
-# files, and taken twice they are taken once. What stands in a batch without a result is not written again. No
-# server is asked.
+# -- Writing requests and reading results
 
 _CLAUDE = "claude"
 

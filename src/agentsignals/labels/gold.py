@@ -23,7 +23,7 @@ from msgspec import Struct, field
 
 from agentsignals.errors import ExportError, LabelledMeanwhile, SourceError, StoreError, UsageError
 from agentsignals.labels.agreement import fitting, score
-from agentsignals.labels.task import Task
+from agentsignals.labels.tasks import Task
 from agentsignals.redaction.guard import Guard
 from agentsignals.store.disk import locked
 from agentsignals.words.text import inert, of_inert
@@ -267,10 +267,7 @@ def _cell(value: object) -> object:
     return inert(value) if isinstance(value, str) else value
 
 
-# A gold file that is being written, a label at a time: whole after each, whoever else writes it meanwhile.
-#
-# Each label is a new file in place of the old one, so that neither a full disk nor the end of a process leaves half
-# of one. A thing has one row: whoever labels it again replaces what stood there, and has to have seen it.
+# -- A gold file that is written one label at a time: each replaces the whole file, whoever else writes meanwhile
 
 MOST_BYTES = 64 << 20
 """A larger file is no work of people's hands."""

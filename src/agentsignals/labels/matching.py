@@ -34,7 +34,7 @@ from agentsignals.labels.gold import Gold, GoldRow
 from agentsignals.labels.labellers import LABELLERS, labeller
 from agentsignals.labels.labellers.rules import Rules
 from agentsignals.labels.prompting import Asker, Question
-from agentsignals.labels.task import Case, Task, Verdict
+from agentsignals.labels.tasks import Case, Task, Verdict
 from agentsignals.labels.units import Unit
 from agentsignals.model import RULES, Label, Turn
 from agentsignals.redaction import redacted
@@ -217,7 +217,7 @@ def _plain(text: str | None) -> str:
     return " ".join((text or "").split())
 
 
-# Brings two labellers' labels of the same things together: out of the store, or one of them out of a gold file.
+# -- Two labellers' labels of the same things, from the store or from a gold file
 
 GOLD = "gold"
 """What a gold file is called as a labeller."""

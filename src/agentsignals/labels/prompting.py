@@ -19,7 +19,7 @@ from msgspec import Struct
 from agentsignals.errors import UsageError
 from agentsignals.labels import gold
 from agentsignals.labels.gold import GoldRow
-from agentsignals.labels.task import Case, Task, Unfit, Verdict, mark, prompt, read_as, schema_of, sections
+from agentsignals.labels.tasks import Case, Task, Unfit, Verdict, mark, prompt, read_as, schema_of, sections
 from agentsignals.labels.units import Mask, Unit, plain, shortened
 from agentsignals.model import Absent, Turn
 from agentsignals.redaction import redacted
@@ -172,7 +172,7 @@ def _line(text: str) -> str:
     return " ".join(without_pseudonyms(redacted(text)).split())
 
 
-# What a language model is asked, word for word, and the key by which an answer is found again.
+# -- Questions, and the keys of their answers
 
 NOTES = "notes"
 NOTES_TOKENS = 600

@@ -1,4 +1,8 @@
-"""What a person sees of a run while it goes on: how far it is, what it has cost, and that it still waits."""
+"""A labelling run: progress, the run itself, and an estimate of its cost.
+
+Every answer that cost something is kept as it comes; labels are written when the run ends, however it ends. A run that
+was killed continues where it stopped.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from agentsignals.labels.answers import Answers, Outcome, consensus, now
 from agentsignals.labels.classifier import classifier_of, corrected_shares
 from agentsignals.labels.labellers import Labeller
 from agentsignals.labels.prompting import AS_IT_IS, NOTES, NOTES_TOKENS, Asker, Prompting, Question
-from agentsignals.labels.task import Task, Unfit, Verdict, is_strict, mark
+from agentsignals.labels.tasks import Task, Unfit, Verdict, is_strict, mark
 from agentsignals.labels.units import NotAsked, Selection, Unit, tokens
 from agentsignals.labels.validation import rules_measured
 from agentsignals.model import RULES, Absent, Label
@@ -95,10 +99,7 @@ def beating(beat: Callable[[], None], every_s: float = EVERY_S) -> Iterator[None
         thread.join()
 
 
-# A labelling run: the units of a store, a labeller, and what came of it.
-#
-# Every answer that cost something is kept as it comes; labels are written when the run ends, however it ends. A run
-# that was killed goes on where it stopped: what was answered is not asked again, what failed is.
+# -- The run
 
 MOST_FAILURES = 50
 """Failures that a summary names one by one; all are counted."""
@@ -430,7 +431,7 @@ def _count(counts: dict[str, int], reason: str) -> None:
     counts[reason] = counts.get(reason, 0) + 1
 
 
-# What a run would ask and cost, without asking anything: no server is contacted, not even for its window.
+# -- Estimate, without asking any server
 
 ANSWER_TOKENS = {"turn": 40, "session": 120, "repository": 60, NOTES: 400}
 """What an answer usually takes: a label and a sentence, scores and a few, notes of 300 words."""

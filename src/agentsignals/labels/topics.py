@@ -1,10 +1,17 @@
-"""The prompts of a store that can have a topic."""
+"""Topics of prompts: clusters of similar prompts, kept as labels of the task `topic` by `clusters`.
+
+Prompts become points (tf-idf, or an embedder's vectors), points become clusters (k-means; UMAP and HDBSCAN on request),
+clusters get names (their telling words, and a model's on request).
+"""
 
 from __future__ import annotations
 
 import math
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -13,10 +20,11 @@ from msgspec import Struct, field
 from agentsignals.embedding import NONE, Dense, is_model, parsed
 from agentsignals.errors import LabelError, UsageError
 from agentsignals.ingest.measure import store_vectors
-from agentsignals.labels.answers import now
+from agentsignals.labels.answers import Answers, Outcome, now
 from agentsignals.labels.labellers import Labeller
-from agentsignals.labels.task import mark
-from agentsignals.labels.topic_names import Named, Naming
+from agentsignals.labels.prompting import Question, made
+from agentsignals.labels.tasks import Unfit, mark, read_as
+from agentsignals.labels.tasks import prompt as task_prompt
 from agentsignals.model import Absent, Label
 from agentsignals.questions.prompts import Prompt, TopicPrompts
 from agentsignals.questions.sql import WHERE_EACH_LIES, place_by_session
@@ -35,6 +43,99 @@ from agentsignals.stats.intervals import SEED
 from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from agentsignals.store.sidecars import LabelRow
+
+NAMING = "topic_name"
+CENTRAL = 100
+"""Prompts that are shown of a topic, those in its middle (design/attribution.md#topics-of-swe-chat)."""
+MOST_CHARS = 200
+"""Of each: the beginning."""
+TOKENS = 300
+FEWEST_WORDS, MOST_WORDS = 2, 12
+"""Of a name; 4 to 10 are asked for."""
+
+
+class NameAnswer(Struct, forbid_unknown_fields=True):
+    technologies: str
+    activity: str
+    name: str
+
+
+class Named(Struct, kw_only=True):
+    """What naming took."""
+
+    by: str
+    names: int = 0
+    kept: int = 0
+    """Names out of answers of an earlier run."""
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    failed: dict[str, int] = field(default_factory=dict)
+    """Topics that got no name, by reason; the next run asks again."""
+
+
+class Naming:
+    """Asks one labeller for names. What it is shown was masked before topics were made of it."""
+
+    def __init__(self, store: Store, by: Labeller) -> None:
+        if by.model is None:
+            raise UsageError(f"{by.name} writes no names.", "--names openai:MODEL@URL")
+        self._by = by
+        self._folder = store.folder / sidecars.LABELS_FOLDER
+        self._lock = threading.Lock()
+        self._names: dict[str, str] = {}
+        self.usage = Named(by=by.name)
+
+    def names(self, topics: Sequence[tuple[list[str], list[str]]]) -> list[str | None]:
+        """The name of each topic, given its words and its prompts, the most central first; None where it got none."""
+        asked = [self._question(words, texts) for words, texts in topics]
+        answers = Answers(self._folder)
+        try:
+            new = [q for q in {q.key: q for q in asked}.values() if not self._kept(answers, q)]
+            self._by.ask(new, partial(self._done, answers))
+        finally:
+            answers.close()
+        names = [self._names.get(question.key) for question in asked]
+        self.usage.names = sum(name is not None for name in names)
+        return names
+
+    def _question(self, words: list[str], texts: list[str]) -> Question:
+        lines = [f"Words: {', '.join(words)}", "Messages:"]
+        lines += [f"- {' '.join(text.split())[:MOST_CHARS]}" for text in texts[:CENTRAL]]
+        return made(self._by.name, NAMING, task_prompt(NAMING), "\n".join(lines), NameAnswer, TOKENS, name_in)
+
+    def _kept(self, answers: Answers, question: Question) -> bool:
+        outcome = answers.get(question.key)
+        if outcome is None or outcome.text is None:
+            return False
+        with suppress(Unfit):  # what an older version of this code took for a name is asked again
+            self._names[question.key] = name_in(outcome.text)
+            self.usage.kept += 1
+        return question.key in self._names
+
+    def _done(self, answers: Answers, question: Question, outcome: Outcome) -> None:
+        answers.put(question.key, self._by.name, question.task, outcome)
+        usage = self.usage
+        with self._lock:
+            usage.calls += outcome.calls
+            usage.input_tokens += outcome.input_tokens
+            usage.output_tokens += outcome.output_tokens
+            if outcome.text is None:
+                reason = outcome.failure or "no_answer"
+                usage.failed[reason] = usage.failed.get(reason, 0) + 1
+            else:
+                self._names[question.key] = name_in(outcome.text)
+
+
+def name_in(text: str) -> str:
+    """The name in an answer, on one line. Unfit for what is none."""
+    name = " ".join(read_as(NameAnswer, text).name.split())
+    if not FEWEST_WORDS <= len(name.split()) <= MOST_WORDS:
+        raise Unfit("invalid_answer", f"a name of {len(name.split())} words")
+    return name
+
+
+# -- Prompts that can have a topic
 
 _LANGUAGE = "chat.prompt_language"
 
@@ -59,7 +160,7 @@ def _dicts(store: Store, asked: str) -> list[dict[str, object]]:
     return [dict(zip(names, row, strict=True)) for row in values]
 
 
-# Prompts in groups: where each lies, and what lies together.
+# -- Clusters
 
 K_MEANS, DENSITY = "k-means", "umap+hdbscan"
 METHODS = (K_MEANS, DENSITY)
@@ -151,11 +252,7 @@ def _by_means(points: Sequence[Sequence[float]], seed: int) -> _Grouped | Absent
     return stable_groups(groups.of, groups.fit, SMALLEST_OF_KMEANS), groups.fit, None
 
 
-# What prompts are about, over a store: alike prompts in groups, kept as labels of the task `topic` by `clusters`.
-#
-# Prompts become points (by the words they share, or by a model's vectors), points become groups (k-means, wherever
-# it runs; UMAP and HDBSCAN on request), groups get names (the words that tell them apart, and a model's on
-# request).
+# -- Labels
 
 TASK, LABELLER = "topic", "clusters"
 VERSION = 3

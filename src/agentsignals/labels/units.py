@@ -1,10 +1,8 @@
-"""A session as a judge reads it, and its parts where it is longer than the judge's window.
+"""Units to judge (messages, sessions, repositories), and how they are shown to a judge.
 
-What is shown is said at the top of every transcript: the main thread only; people's and the agent's words whole; tool
-calls by their first characters, results by how they ended; thinking and what subagents did not at all. Wherever
-something was left out, the text says how much. A transcript is cut into parts between turns, a turn that is too long
-between its entries, an entry that is too long at a line's end or in the middle of one: the parts together are the
-transcript, character by character.
+The head of every transcript says what it shows: the main thread only; words of people and agent in full; tool calls by
+their first characters, results by status; no thinking, no subagents. Wherever something is left out, the text says how
+much. A transcript is cut into parts between turns, then entries, then lines: together they are the whole transcript.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from textwrap import indent
 
 from msgspec import Struct
 
-from agentsignals.labels.task import Case, Task, mark, sections
+from agentsignals.labels.tasks import Case, Task, mark, sections
 from agentsignals.model import RAN, Event, Session, ToolCall, Turn, TurnKind
 from agentsignals.questions.sql import WHERE_EACH_LIES
 from agentsignals.redaction import Redactor
@@ -138,7 +136,7 @@ def _stretches(text: str, budget: int) -> Iterable[str]:
         yield text
 
 
-# What is judged, one by one: the messages of a session, or the session; and why some are not asked about.
+# -- Units of a session, and why some are not asked about
 
 SPOKEN: frozenset[TurnKind] = frozenset(("prompt", "queued_prompt", "rejection_feedback"))
 """Kinds of turns that are a person's words to the agent."""
@@ -297,10 +295,7 @@ def _transcript(view: SessionView, room: int, mask: Mask) -> list[str]:
     return [whole] if tokens(whole) <= room else segments(turns, room // 2)
 
 
-# What a repository shows a judge of itself: its name, what it says it is, and what people asked for in it.
-#
-# The metadata and README that SWE-chat's authors had (design/attribution.md#repository-types) are not in a trace;
-# what an agent read of them is.
+# -- Repositories: name, README, manifest and first requests
 
 NO_REPOSITORY = "no_repository"
 """Why a session is not asked about: it says neither its repository nor its folder."""
@@ -392,7 +387,7 @@ def _commonest(counted: Counter[str]) -> Iterable[tuple[str, int]]:
     return sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:ENDINGS]
 
 
-# Which messages or sessions of a store a run is about, and how they are shown.
+# -- Selection of units from a store
 
 EVAL = "eval_session"
 """Why an eval run is not asked about: nobody speaks in it, and nobody's person is judged by it."""

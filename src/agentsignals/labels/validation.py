@@ -11,8 +11,7 @@ from agentsignals.errors import SourceError
 from agentsignals.formats import Input, by_name, made_up
 from agentsignals.labels import gold
 from agentsignals.labels import matching as agree
-from agentsignals.labels.task import Task
-from agentsignals.labels.tasks import task
+from agentsignals.labels.tasks import Task, task
 from agentsignals.model import RULES, Absent, Artifact, Attempt, Session
 from agentsignals.signals import Measured
 from agentsignals.signals.catalog import by_path, catalogue, explain, validation, values

@@ -1,7 +1,6 @@
-"""A small classifier of single messages: what it counts, what it weighs, how it is made and how good it is.
+"""A small classifier of single messages: its features, and a linear model without any package.
 
-`features` are worked out of a message, `linear_model` weighs them without any package; `training` makes models and
-judges them on projects that they were not made from (docs/labels.md#classifier).
+`training` makes models and evaluates them on projects that were left out (docs/labels.md#classifier).
 """
 
 from __future__ import annotations
@@ -19,15 +18,12 @@ from msgspec import Struct, field
 
 from agentsignals.errors import SourceError
 from agentsignals.labels.labellers.rules import BY_TASK
-from agentsignals.labels.task import Verdict, mark
+from agentsignals.labels.tasks import Verdict, mark
 from agentsignals.model import CLASSIFIER, ENCODER, Turn
 from agentsignals.stats.intervals import ClassRates, Prevalence, corrected_prevalence
 
-# What a classifier counts in a message: words, runs of letters, the end of the answer before it, marks, and rules.
-#
-# Names are `kind:what`: `w:` one word or two in a row, `b:` the first ones, `e:` the last, `c:` three to five
-# letters, `p:` words of the end of the answer before, `h:` a property of the message's form, `r:` what rules say of
-# it.
+# -- Features are named `kind:what`: `w:` one word or two in a row, `b:` the first ones, `e:` the last, `c:` three to
+# five letters, `p:` words of the answer before, `h:` a property of the message's form, `r:` a verdict of the rules
 
 VERSION = 1
 """Raise it when a feature would change: a model knows which it was made with."""
@@ -115,7 +111,7 @@ def _of_rules(turn: Turn) -> dict[str, float]:
     return {f"r:{task}:{v.value}": 1.0 for task, v in verdicts.items() if isinstance(v, Verdict)}
 
 
-# A classifier's file, and what it makes of features: logistic regression, weighed without any package.
+# -- The linear model
 
 SHIPPED = Path(__file__).parent
 """Where the models of this package lie: `TASK.classifier.json` and `TASK.encoder.json`."""

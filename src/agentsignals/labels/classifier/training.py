@@ -25,7 +25,7 @@ from agentsignals.labels import gold
 from agentsignals.labels.classifier import TEXT_KINDS, VERSION, HeldOut, Model, features, session_mark
 from agentsignals.labels.labellers.encoder import vectors
 from agentsignals.labels.labellers.rules import BY_TASK
-from agentsignals.labels.task import Task, Verdict
+from agentsignals.labels.tasks import Task, Verdict
 from agentsignals.labels.tasks import task as task_of
 from agentsignals.labels.units import answer_end_in
 from agentsignals.model import CLASSIFIER, ENCODER, Turn

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from agentsignals.errors import UsageError
 from agentsignals.labels.answers import Outcome
 from agentsignals.labels.prompting import Question
-from agentsignals.labels.task import Task, Verdict
+from agentsignals.labels.tasks import Task, Verdict
 from agentsignals.model import Absent
 from agentsignals.model.registry import Registry
 

@@ -13,7 +13,7 @@ from agentsignals.labels.answers import Outcome, now
 from agentsignals.labels.classifier import Model, classifier_of, features, shipped_tasks
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
 from agentsignals.labels.prompting import Question
-from agentsignals.labels.task import Task, Verdict, read_back, written
+from agentsignals.labels.tasks import Task, Verdict, read_back, written
 from agentsignals.model import CLASSIFIER, Absent
 from agentsignals.words.lexicon import is_english
 

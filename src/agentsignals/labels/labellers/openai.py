@@ -1,4 +1,8 @@
-"""How fast a server is asked: so many calls a minute, and a pause for all when it says that it is too much."""
+"""A labeller behind any server of `POST /v1/chat/completions` with a JSON Schema: vLLM, llama.cpp, Ollama, hosted.
+
+A server that is busy, failing or gone is tried again with growing, jittered waits; a 429 pauses every thread for as
+long as it asks. Where several servers serve the model, the others are asked meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ from agentsignals.errors import LabelError, UsageError
 from agentsignals.labels.answers import Inquiry, Outcome
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
 from agentsignals.labels.prompting import Question
-from agentsignals.labels.task import Task, Verdict
+from agentsignals.labels.tasks import Task, Verdict
 from agentsignals.model import Absent
 from agentsignals.network import Busy, Refused, http_opener, http_request, is_local
 from agentsignals.redaction.guard import Guard
@@ -60,7 +64,7 @@ class Pace:
                 self._next = until
 
 
-# Several threads over one stream of work, in bounded number; what is under way is finished before an error goes on.
+# -- Threads
 
 GRACE_S = 10.0
 """How long calls under way may take after Ctrl-C: they are paid for."""
@@ -126,8 +130,7 @@ class Crowd(Generic[_T]):
                 self._stopped.set()
 
 
-# The addresses at which one model answers. Each is asked so many things at a time; one that fails is set aside for
-# a while, longer each time, and gets a single call first when it comes back.
+# -- Servers: one that fails is set aside, longer each time, and gets a single call first when it is back
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
 _LOOKS_EVERY_S = 0.1
@@ -227,12 +230,7 @@ def _wait_s(failures: int, problem: Exception) -> float:
     return min(LONGEST_WAIT_S, problem.wait_s if problem.wait_s is not None else grown)
 
 
-# Any server that speaks OpenAI's `POST /v1/chat/completions` with a JSON Schema for the answer: vLLM, llama.cpp's,
-# Ollama, hosted ones. The standard library is all it takes.
-#
-# A server that is busy, failing or gone is tried again, with growing, jittered waits; a 429 halts everybody for as
-# long as it asks. Where the model is behind several, the others are asked meanwhile (`model_servers`). What becomes
-# of answers that are none is `inquiry`'s to say.
+# -- The labeller
 
 DEFAULT_URL = "https://api.openai.com/v1"
 ENDPOINT = "/chat/completions"

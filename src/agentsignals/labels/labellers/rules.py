@@ -1,8 +1,4 @@
-"""Words of frustration and of praise in a developer's message, for the rules that need no model.
-
-Looked for in the head of a message only (`lexicon.head`): what people paste is not their feeling. Both lists follow
-signals_regexes.py; agent-traces's rules decide what they mean.
-"""
+"""A labeller by word rules: no model, no network, deterministic."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from agentsignals.errors import LabelError, UsageError
 from agentsignals.labels.answers import Outcome, now
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
 from agentsignals.labels.prompting import Question
-from agentsignals.labels.task import Task, Verdict, read_back, written
+from agentsignals.labels.tasks import Task, Verdict, read_back, written
 from agentsignals.model import RULES, Absent, Session, Turn
 from agentsignals.signals import catalog
 from agentsignals.views.session import CollectedEvidence, SessionView
@@ -70,8 +66,7 @@ def feeling(text: str, kind: str = "prompt") -> tuple[str, str, str]:
     return "NEUTRAL", "", ""
 
 
-# Judging by rules: no model, no network, the same every time. What stands in for judges until there is one, and
-# says how much it misses (`measured`).
+# -- The labeller
 
 VERSION = 1
 """Of the rules; raise it when a label would change."""

@@ -1,4 +1,7 @@
-"""From a store to what studies are given: their queries, run once each on one connection."""
+"""The findings of a store: the questions, the rows they are given, and the ranking of what they answer.
+
+A finding is declared as `NAME_FINDING = Question(...)` in a file of this folder; none knows the store or another.
+"""
 
 from __future__ import annotations
 
@@ -263,9 +266,7 @@ def _endings(uris: Iterable[str]) -> dict[str, int]:
     return dict(Counter(e if len(e) <= _LONGEST_ENDING else "" for e in endings))
 
 
-# The few sentences that matter of a store: what stands out, ranked by size and sureness (design/findings.md).
-#
-# A finding is one file in this folder that declares `FINDING`; none knows the store or another finding.
+# -- Findings of a store, ranked by size and confidence (design/findings.md)
 
 FINDINGS = Registry[Question](
     "finding", "agentsignals.questions.findings", "FINDING", lambda unit: isinstance(unit, Question), r"\w+\.py"

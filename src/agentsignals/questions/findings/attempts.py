@@ -1,4 +1,4 @@
-"""Who solved more, on the same tasks; or that it can't be said."""
+"""Findings about eval runs: who solved more, at what cost, why attempts failed, and passes that were not earned."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ SOLVED_MORE_FINDING = Question(
 )
 
 
-# What a solved task took, failed attempts included: by candidate, where they differ.
+# -- Cost of a solved task
 
 APART = 1.5
 """By what factor one must cost more for each solved task to be worth a sentence."""
@@ -123,7 +123,7 @@ SOLVED_COST_FINDING = Question(
 )
 
 
-# Why attempts failed: what the infrastructure broke off, what nobody judged, and what most of the rest share.
+# -- Reasons for failure
 
 LEAST_FAILED = 0.02
 """The share of attempts from which it is worth a sentence."""
@@ -197,7 +197,7 @@ WHY_FAILED_FINDING = Question(
 )
 
 
-# Passes that were not the agent's own: looked up, or by a deed upon what judges (docs/audit.md).
+# -- Passes that were not earned
 
 LEAST_UNEARNED = 0.02
 """The share of passes from which it is worth a sentence: as much as two entries of a leaderboard lie apart."""

@@ -1,4 +1,4 @@
-"""Which few sessions matter: only where the cost is concentrated."""
+"""Findings about cost: few sessions, expensive places, causes, large results, and repeated work."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ FEW_SESSIONS_FINDING = Question(
 )
 
 
-# Where a session costs more than elsewhere with the same agents, and for what.
+# -- Expensive places
 
 APART = 1.5
 """By what factor a session has to cost more."""
@@ -142,7 +142,7 @@ DEAR_PLACES_FINDING = Question(
 )
 
 
-# Where did the money go: caches that were lost, and results that were dragged along.
+# -- Causes of cost
 
 
 class _Cause(NamedTuple):
@@ -250,7 +250,7 @@ MONEY_FINDING = Question(
 )
 
 
-# Where did the money go: a few tool results so large that carrying them along is a part of the bill.
+# -- Large tool results
 
 LARGEST_SHARE, MOST_RESULTS, FEWEST_RESULTS = 0.01, 20, 100
 """One result in a hundred, and no more than a person can look at; of fewer than a hundred none stands out."""
@@ -312,8 +312,7 @@ LARGE_RESULTS_FINDING = Question(
 )
 
 
-# What was paid for twice: files read again unchanged, calls repeated with nothing changed; over all, and where one
-# agent does so more than the others.
+# -- Repeated work
 
 MUCH = 0.02
 """The share of the bill (of result tokens, where nothing is priced) from which it is worth a sentence."""

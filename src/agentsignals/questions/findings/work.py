@@ -1,4 +1,4 @@
-"""Where it goes in circles: the same failing call again and again, and the same region rewritten across turns."""
+"""Findings about the work: loops, failing tools, unchecked changes, hotspots, waiting, and pushback."""
 
 from __future__ import annotations
 
@@ -93,8 +93,7 @@ CIRCLES_FINDING = Question(
 )
 
 
-# What fails most, and whether it is mended: a tool that fails more often than it works, or more often here than
-# elsewhere.
+# -- Failing tools
 
 FEWEST_CALLS = 20
 """Calls of a tool before it is looked at."""
@@ -225,7 +224,7 @@ FAILURES_FINDING = Question(
 )
 
 
-# Whether it is checked before it is called done: by the last test or build against the last change of code.
+# -- Changes that were not tested
 
 _NO_CODE = r"\.(md|mdx|txt|rst|adoc|json|ya?ml|toml|lock|csv|svg|png)$"
 _LAST_EDIT = (
@@ -269,7 +268,7 @@ UNCHECKED_FINDING = Question(
 )
 
 
-# Which places are never finished: files that most sessions of a repository change again.
+# -- Hotspots
 
 HOTSPOT_CHANCE = 0.25
 """A file that more than a quarter of a repository's sessions change is surely one that everything goes through."""
@@ -337,7 +336,7 @@ UNFINISHED_FINDING = Question(
 )
 
 
-# Where time goes by: agents that wait for the person, and commands that take much of the time they work.
+# -- Waiting
 
 MUCH_TIME = 0.2
 """The share of the time from which it is surely worth a sentence; of the estimate it is `LEAST_TIME`."""
@@ -437,7 +436,7 @@ WAITING_FINDING = Question(
 )
 
 
-# Where the person pushes back: only by what is right more often than not.
+# -- Pushback
 
 _PUSHBACK = "chat.pushback_type"
 

@@ -1,4 +1,4 @@
-"""The ten behavioural metrics of agent-traces side by side, an agent a row."""
+"""Behaviour by agent, by model and by data set, in the ten measures of agent-traces."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ AGENTS_STUDY = Study(
 )
 
 
-# Which models were used, and how little that says about them (agent-traces's warning).
+# -- Models
 
 ENOUGH_CALLS = 100
 ENOUGH_SESSIONS = 10
@@ -308,7 +308,7 @@ MODELS_STUDY = Study(
 )
 
 
-# The ten behavioural metrics of agent-traces by data set and by model, and where data sets differ most.
+# -- Data sets
 
 _INPUTS, _VARIANCE = "corpus.metric_inputs", "corpus.cross_dataset_variance[]"
 METRICS: dict[str, tuple[str, Kind]] = {

@@ -1,5 +1,4 @@
-"""Attempts of eval runs: what became of each, under which treatment. First attempts apart from retries (Agent
-Signals)."""
+"""Outcomes: attempts of eval runs and why they failed, and how people's sessions ended."""
 
 from __future__ import annotations
 
@@ -353,7 +352,7 @@ ATTEMPTS_STUDY = Study(
 )
 
 
-# Why attempts of eval runs failed: each in one class, by candidate, with how near its patch came to the place.
+# -- Failures of eval runs
 
 MOST_EXAMPLES = 5
 """Of each class; the verb's JSON and the page have all."""
@@ -546,7 +545,7 @@ FAILURES_STUDY = Study(
 )
 
 
-# How sessions ended, and on what evidence that is said.
+# -- Outcomes of sessions
 
 _OUTCOME = "user.session_outcome"
 _OUTCOMES = {

@@ -1,4 +1,4 @@
-"""How agents change files: whether they look first, how much, where."""
+"""Code: how agents edit, who wrote what was committed, how long it survives, what it took, which weaknesses it has."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ EDITS_STUDY = Study(
 )
 
 
-# Who writes the code: the person, the agent or both, as replayed and as recorded (SWE-chat, Figures 5, 19e, 25).
+# -- Coding modes (SWE-chat, Figures 5, 19e, 25)
 
 _PUBLISHED = {"human_only": "22.7", "collaborative": "36.5", "vibe_coding": "40.8"}
 _PERCENTS: tuple[float, ...] = (0, 20, 40, 60, 80, 99, 100)
@@ -403,8 +403,7 @@ CODING_MODES_STUDY = Study(
 )
 
 
-# What becomes of the lines that agents write: on the way to a commit, in the commits, and at the head of the
-# repository today (SWE-chat, Table 3; Equations 2 and 3).
+# -- Survival of code (SWE-chat, Table 3; Equations 2 and 3)
 
 
 class _Definition(NamedTuple):
@@ -535,8 +534,7 @@ SURVIVAL_STUDY = Study(
 )
 
 
-# What a hundred committed lines take: tokens, money, words, time of the person and of the agent, by who wrote them
-# (SWE-chat, Figures 7 and 29; Equations 4 to 8).
+# -- Efficiency (SWE-chat, Figures 7 and 29; Equations 4 to 8)
 
 LINES = 100
 IDLE_S = 120
@@ -770,7 +768,7 @@ EFFICIENCY_STUDY = Study(
 )
 
 
-# Which weaknesses came with commits, per 1 000 added lines (SWE-chat, Table 4, Figures 26 and 27).
+# -- Weaknesses (SWE-chat, Table 4, Figures 26 and 27)
 
 _NO_SCANS = "No repository was scanned: agentsignals scan REPO does it."
 _EXACT = "the interval takes findings as independent"

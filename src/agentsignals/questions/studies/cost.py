@@ -1,4 +1,4 @@
-"""What sessions used and cost."""
+"""Tokens and cost of sessions, and cost by cause."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ COST_STUDY = Study(
 )
 
 
-# Where the money went: the bill by cause, and that by place, branch, model and day.
+# -- Cost by cause
 
 _GROUPS = {
     "carried carried": CARRIED,

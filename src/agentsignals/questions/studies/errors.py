@@ -1,4 +1,4 @@
-"""How often tool calls fail, and what follows."""
+"""Failed tool calls, what agents do next, and repeated calls."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ ERRORS_STUDY = Study(
 )
 
 
-# What an agent does after a call failed: the same again, another way, a look around, or nothing.
+# -- After a failure
 
 PATTERNS = {
     "again": "the same call again",
@@ -277,7 +277,7 @@ RECOVERY_STUDY = Study(
 )
 
 
-# Whether agents repeat themselves: the mark of a loop.
+# -- Repetition
 
 _REPETITION = "dynamics.repetition_rate"
 STALE = 3

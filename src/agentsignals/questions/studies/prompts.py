@@ -1,4 +1,4 @@
-"""How much people write: long messages, short ones, and the same ones again (agent-traces)."""
+"""People's messages: length, openings, objections, intents, personas and topics."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ MESSAGES_STUDY = Study(
 )
 
 
-# What people do: how they open, how short they are, when they object or pull the brake.
+# -- People: openings, short messages, objections, interruptions
 
 _PEOPLE_CUT = "chat.hard_interruption"
 _OPENING = "corpus.first_message_pattern"
@@ -267,8 +267,7 @@ PEOPLE_STUDY = Study(
 )
 
 
-# What people ask for, and how they ask: intents of prompts, personas, and writing against reviewing (SWE-chat,
-# Figures 19a, 24 and 32).
+# -- Intents and personas (SWE-chat, Figures 19a, 24 and 32)
 
 _INTENT, _PERSONA = "chat.prompt_intent", "chat.user_persona"
 _INTENTS_TIME, _CUT = "chat.turn_autonomy_s", "chat.hard_interruption"
@@ -426,7 +425,7 @@ INTENTS_STUDY = Study(
 )
 
 
-# What prompts are about: groups of prompts that share words, named by the words that tell them apart (SWE-chat).
+# -- Topics of prompts (SWE-chat)
 
 FEWEST, SMALLEST, MOST_TOPICS = 40, 5, 40
 """Prompts that are grouped at all; prompts of a topic; topics."""

@@ -1,4 +1,4 @@
-"""What was read, and what was skipped: nothing is lost in silence."""
+"""What was read and what was skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How people feel, in labels: how much of it is neutral (agent-traces)."""
+"""Sentiment labels of people's messages: by turn, opening and model, after a negative message (agent-traces)."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ SENTIMENT_STUDY = Study(
 )
 
 
-# Whether people get more negative as a session goes on (agent-traces), and how much of that is other sessions.
+# -- By turn
 
 _Curve = list[tuple[str, ClusteredShare]]
 _ALL_SESSIONS, _COHORT = "all sessions", f"sessions that reach turn {PLATEAU}"
@@ -251,7 +251,7 @@ SENTIMENT_TURNS_STUDY = Study(
 )
 
 
-# What becomes of a session by how its first message sounds: recovery (agent-traces).
+# -- First messages and recovery
 
 _OPENINGS = (NEUTRAL, NEGATIVE, POSITIVE)
 
@@ -341,7 +341,7 @@ SENTIMENT_OPENINGS_STUDY = Study(
 )
 
 
-# What follows the first negative message of a session: darker, or louder in both directions (agent-traces).
+# -- After a negative message
 
 _ALL_MESSAGES, _AFTER = "all messages", "after the first NEGATIVE"
 
@@ -395,7 +395,7 @@ SENTIMENT_AFTER_STUDY = Study(
 )
 
 
-# Negative messages by model, and why that is no ranking (agent-traces's warning).
+# -- By model
 
 ENOUGH = 100
 """Labelled messages a model needs to be drawn (agent-traces)."""

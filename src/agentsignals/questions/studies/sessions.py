@@ -1,4 +1,4 @@
-"""How many sessions there are, and how large they are."""
+"""Number and size of sessions, the ones worth opening, usage, and concentration in one place."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ SESSIONS_STUDY = Study(
 )
 
 
-# Sessions worth opening: those that loop, fail or cost most.
+# -- Sessions worth opening
 
 _REPETITION = "dynamics.repetition_rate"
 _ERRORS = "user.tool_error_rate"
@@ -344,7 +344,7 @@ WORTH_OPENING_STUDY = Study(
 )
 
 
-# How agents are used: the size of conversations, what a prompt sets off, kinds of files, languages (SWE-chat).
+# -- Usage (SWE-chat)
 
 _CALLS, _FILES, _LANGUAGE = "chat.tool_calls_per_turn", "chat.file_types_touched", "chat.prompt_language"
 _MOST_TYPES = 15
@@ -481,7 +481,7 @@ USAGE_STUDY = Study(
 )
 
 
-# How much of the collection lies in one repository, as it grew (SWE-chat, Figure 22).
+# -- Concentration (SWE-chat, Figure 22)
 
 _DRAWN = 3
 _MOST_PLACES = 15

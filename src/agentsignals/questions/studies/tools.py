@@ -1,4 +1,4 @@
-"""Which tools agents use (agent-traces: agents group by working style)."""
+"""Tool calls: classes, kinds, positions in a turn, transitions, and working styles."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ TOOLS_STUDY = Study(
 )
 
 
-# What kinds of calls agents make, in the twenty kinds of SWE-chat (SWE-chat, Table 5 and Figure 19b).
+# -- Kinds of tool calls (SWE-chat, Table 5 and Figure 19b)
 
 _MIX_HEADLINES = (
     ("looking", "Calls that read, search or list", ("read", "grep", "glob"), "SWE-chat: 31.3% (Table 5)"),
@@ -232,7 +232,7 @@ TOOL_CATEGORIES_STUDY = Study(
 )
 
 
-# What an agent does first and last for a prompt, and what it was doing when it was cut short (SWE-chat, Figure 21).
+# -- Positions in a turn (SWE-chat, Figure 21)
 
 _CUT = "chat.hard_interruption"
 _BANDS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 10), (11, 20), (21, 29), (30, 10**9))
@@ -382,7 +382,7 @@ TOOL_POSITIONS_STUDY = Study(
 )
 
 
-# What follows what: pairs of neighbouring calls, and how they change from a session's beginning to its end.
+# -- Transitions
 
 FEWEST_IN_THIRDS = 10
 """A shorter session has no beginning, middle and end to speak of (as chat.tool_calls_by_position)."""
@@ -510,7 +510,7 @@ TRANSITIONS_STUDY = Study(
 )
 
 
-# Sessions grouped by what their calls are: working styles (agent-traces).
+# -- Working styles (agent-traces)
 
 _MIX = "corpus.tool_class_mix"
 FEWEST_STYLED, FEWEST, MOST_PROFILES = 10, 30, 8

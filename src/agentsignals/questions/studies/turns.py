@@ -1,4 +1,4 @@
-"""How much an agent does for each prompt (agent-traces's autonomy ratio)."""
+"""Turns: calls and time for each prompt, how turns end, and how people oversee agents."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ AUTONOMY_STUDY = Study(
 )
 
 
-# How long an agent works for a prompt, and whether that grows (SWE-chat, Figure 30).
+# -- Time for a prompt (SWE-chat, Figure 30)
 
 _TURN_TIME_TIME = "chat.turn_autonomy_s"
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
@@ -222,7 +222,7 @@ TURN_TIME_STUDY = Study(
 )
 
 
-# How turns end: undisturbed, with a question, cut short, or with an objection (SWE-chat, Figures 8 and 31).
+# -- Friction: how turns end (SWE-chat, Figures 8 and 31)
 
 _CUT, _ASKS = "chat.hard_interruption", "chat.agent_clarification_stop"
 FRICTION_WINDOW_DAYS = 7
@@ -362,8 +362,7 @@ FRICTION_STUDY = Study(
 )
 
 
-# How people keep an eye on agents: cutting short, refusing, approving plans, being asked, and for how long they let
-# an agent work (SWE-chat, Figures 8, 30 and 31 by what exactly happened, and plans beside).
+# -- Oversight (SWE-chat, Figures 8, 30 and 31)
 
 OVERSIGHT_WINDOW_DAYS = 7
 _OVERSIGHT_FEWEST = 20

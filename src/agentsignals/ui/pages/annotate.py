@@ -22,8 +22,7 @@ from agentsignals.labels.agreement import classes, fitting
 from agentsignals.labels.annotation import name_of
 from agentsignals.labels.gold import GoldFile, GoldRow
 from agentsignals.labels.matching import Place
-from agentsignals.labels.task import Task
-from agentsignals.labels.tasks import tasks
+from agentsignals.labels.tasks import Task, tasks
 from agentsignals.labels.units import Unit, before, plain, units
 from agentsignals.redaction import Redactor
 from agentsignals.store.pseudonym_key import pseudonym_key

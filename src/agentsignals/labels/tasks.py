@@ -1,0 +1,532 @@
+"""Labelling tasks: the declaration, the answer's schema, the verdict in it, and all tasks by name.
+
+The answer's type is declared once, as a struct: its JSON Schema goes to the model, and the same struct decodes what
+comes back. Nothing is coerced: an answer that is not exactly of that type is `Unfit`. To add a task, declare it here
+and write its prompt `prompts/<name>.md`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec import Meta, Struct
+
+from agentsignals.errors import UsageError
+from agentsignals.model import Absent
+
+_PROMPTS = Path(__file__).with_name("prompts")
+_NOT_ASKED = ("title", "description")
+"""What the schema of a struct says beyond its shape."""
+_THOUGHT = re.compile(r"<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|thought|reasoning)>", re.DOTALL | re.IGNORECASE)
+"""Templates that open a thought by themselves leave its end alone in the answer."""
+_MOST_OBJECTS = 1000
+"""Braces of an answer at which an object is looked for."""
+
+
+class Unfit(Exception):
+    """An answer that is none: `reason` is a word to count by, the message says more."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Verdict(Struct, frozen=True):
+    """What an answer comes to: the label's value, its number where it is a score, why, and what else was said."""
+
+    value: str
+    reason: str | None = None
+    number: float | None = None
+    detail: dict[str, Any] | None = None
+
+
+class Case(Struct, frozen=True):
+    """What an answer is checked against: how many turns the session has, and the text that quotations must be from."""
+
+    n_turns: int = 0
+    shown: str = ""
+
+
+Read = Callable[[Any, Case], Verdict | Absent]
+"""The verdict in an answer; Absent when it says that there is nothing to judge. Unfit when it contradicts the case."""
+Shown = Literal["message", "exchange", "restatement", "transcript", "repository"]
+"""What the judge sees: the person's message; with what led to it; first request and first words; the whole session;
+what sessions tell of a repository."""
+
+
+class Task(Struct, frozen=True, dict=True, kw_only=True):
+    """One declared task; its prompt is `prompts/<name>.md`."""
+
+    name: str
+    says: str
+    """What is judged, in a line."""
+    level: Literal["turn", "session", "repository"]
+    """What is judged once. The label of a repository is one of each session in it."""
+    shows: Shown
+    answer: type[Struct]
+    read: Read
+    values: tuple[str, ...] = ()
+    """The classes; empty where the verdict is a number."""
+    gated: bool = False
+    """Not asked of sessions whose first prompt is too vague to be misunderstood (anticipation.prompt_underspecification
+    of 0.75 and more): what goes wrong there says nothing about the agent (Agent Signals)."""
+    min_turns: int = 1
+    needs_plan: bool = False
+    answer_tokens: int = 400
+    """Tokens an answer gets on the first try."""
+
+    @cached_property
+    def prompt(self) -> str:
+        """What the model is told before it sees anything of the session."""
+        return prompt(self.name)
+
+    @property
+    def codebook(self) -> str:
+        """What a person goes by: the prompt without what it says of the answer's form."""
+        return self.prompt.rpartition("\n\n")[0]
+
+    @cached_property
+    def prompt_hash(self) -> str:
+        """The prompt's version."""
+        return mark(self.prompt)
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the answer: every field required, no other allowed, strings without bounds."""
+        return schema_of(self.answer)
+
+    def verdict(self, text: str, case: Case) -> Verdict | Absent:
+        """What an answer as it came says. Unfit when it is none."""
+        return self.read(read_as(self.answer, text), case)
+
+
+def prompt(name: str) -> str:
+    """The text of a prompt file."""
+    return (_PROMPTS / f"{name}.md").read_text("utf-8").strip()
+
+
+def mark(text: str) -> str:
+    """A short name of exactly this text."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+def sections(parts: Sequence[tuple[str, str]]) -> str:
+    """Texts by name, each between marks that none of them can contain, since they are made from all of them: what one
+    says can't pass for another.
+    """
+    made_of = mark("\0".join("\0".join(part) for part in parts))
+    return "\n".join(f"<{name}-{made_of}>\n{text}\n</{name}-{made_of}>" for name, text in parts)
+
+
+def schema_of(answer: type[Struct]) -> dict[str, Any]:
+    """The schema of a flat struct, without references, which not every server follows."""
+    _, parts = msgspec.json.schema_components((answer,))
+    schema: dict[str, Any] = {k: v for k, v in parts[answer.__name__].items() if k not in _NOT_ASKED}
+    return schema
+
+
+def read_as(answer: type[Struct], text: str) -> Any:
+    """The answer as its type. Raw control characters inside strings pass, which some grammars let through (xgrammar
+    with bounded strings); everything else that is no JSON of that shape is Unfit.
+    """
+    try:
+        parsed = json.loads(text, strict=False, object_pairs_hook=_once, parse_constant=_no_number)
+    except (ValueError, RecursionError) as problem:
+        raise Unfit("invalid_json", str(problem)) from problem
+    try:
+        return msgspec.convert(parsed, answer)
+    except msgspec.ValidationError as problem:
+        raise Unfit("invalid_answer", str(problem)) from problem
+
+
+def answer_in(answer: type[Struct], text: str) -> str:
+    """The answer within what a model wrote: all of it, else the one JSON object of that shape which stands in a fence,
+    a sentence or a list, outside a thought and outside other objects. Unfit where there is none, or two that differ.
+    """
+    try:
+        read_as(answer, text)
+        return text
+    except Unfit as problem:
+        unfit = problem
+    spoken = _THOUGHT_END.sub("", _THOUGHT.sub("", text))
+    answers: dict[str, str] = {}
+    at = spoken.find("{")
+    for _ in range(_MOST_OBJECTS):
+        if at < 0:
+            break
+        try:
+            parsed, end = _OBJECT.raw_decode(spoken, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            with suppress(msgspec.ValidationError):
+                msgspec.convert(parsed, answer)
+                answers[json.dumps(parsed, sort_keys=True)] = spoken[at:end]
+        at = spoken.find("{", end)
+    if len(answers) > 1:
+        raise Unfit("several_answers", f"{len(answers)} answers that differ: {' '.join(answers)}")
+    if not answers:
+        raise unfit
+    return next(iter(answers.values()))
+
+
+class _StoredVerdict(Struct, frozen=True, omit_defaults=True):
+    verdict: Verdict | None = None
+    absent: Absent | None = None
+
+
+def written(verdict: Verdict | Absent) -> str:
+    """What a labeller that is no language model says, as text that can be kept."""
+    return msgspec.json.encode(
+        _StoredVerdict(absent=verdict) if isinstance(verdict, Absent) else _StoredVerdict(verdict)
+    ).decode()
+
+
+def read_back(text: str) -> Verdict | Absent:
+    """What `written` wrote. Unfit for anything else."""
+    try:
+        stored = msgspec.json.decode(text, type=_StoredVerdict)
+    except msgspec.DecodeError as problem:
+        raise Unfit("invalid_answer", str(problem)) from problem
+    if stored.verdict is not None:
+        return stored.verdict
+    return Absent("not_computable") if stored.absent is None else stored.absent
+
+
+def is_strict(text: str) -> bool:
+    """Whether a strict parser would have taken the answer, too."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    parsed = dict(pairs)
+    if len(parsed) < len(pairs):
+        raise ValueError("a field stands twice")
+    return parsed
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no JSON")
+
+
+_OBJECT = json.JSONDecoder(strict=False, object_pairs_hook=_once, parse_constant=_no_number)
+
+
+# -- Tasks about one message
+
+Sentiment = Literal["POSITIVE", "NEUTRAL", "NEGATIVE"]
+Pushback = Literal["correction", "rejection", "failure_report", "non_pushback"]
+ReleasedPushback = Literal[
+    "correction", "rejection", "failure_report", "pacing_complaint", "takeover", "requirement_change", "non_pushback"
+]
+Intent = Literal["create_new_code", "debug", "refactor", "understand", "connect", "test", "git", "other"]
+
+
+class SentimentAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
+    label: Sentiment
+
+
+class PushbackAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
+    label: Pushback
+
+
+class ReleasedPushbackAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
+    label: ReleasedPushback
+
+
+class IntentAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
+    label: Intent
+
+
+def _labelled(answer: Any, _: Case) -> Verdict:
+    return Verdict(answer.label, answer.reason)
+
+
+TURN_TASKS = (
+    Task(
+        name="sentiment",
+        says="how a person's message feels about the agent's work (agent-traces)",
+        level="turn",
+        shows="message",
+        answer=SentimentAnswer,
+        read=_labelled,
+        values=get_args(Sentiment),
+    ),
+    Task(
+        name="pushback",
+        says="whether and how a message objects to the work before it: the four classes of SWE-chat's paper",
+        level="turn",
+        shows="exchange",
+        answer=PushbackAnswer,
+        read=_labelled,
+        values=get_args(Pushback),
+        min_turns=2,
+    ),
+    Task(
+        name="pushback_released",
+        says="the same with the seven classes of SWE-chat's released column",
+        level="turn",
+        shows="exchange",
+        answer=ReleasedPushbackAnswer,
+        read=_labelled,
+        values=get_args(ReleasedPushback),
+        min_turns=2,
+    ),
+    Task(
+        name="prompt_intent",
+        says="what a message asks the agent for (SWE-chat)",
+        level="turn",
+        shows="message",
+        answer=IntentAnswer,
+        read=_labelled,
+        values=get_args(Intent),
+    ),
+)
+
+
+# -- Tasks about a session or a repository. Scores map to classes as in design/labels.md#mapping-scores
+
+Percent = Annotated[int, Meta(ge=0, le=100)]
+UpTo4 = Annotated[int, Meta(ge=0, le=4)]
+UpTo5 = Annotated[int, Meta(ge=0, le=5)]
+Persona = Literal["nitpicker", "vague_requester", "mind_changer", "other"]
+Optimality = Literal["optimal", "suboptimal", "wrong_direction"]
+Adherence = Literal["full", "partial", "ignored", "contradicted"]
+Domain = Literal["application", "devtools", "library", "other"]
+Audience = Literal["developer", "end_user", "researcher", "education"]
+
+BANDS = ((90, "resolved"), (70, "goal met"), (50, "progress"), (30, "goal missed"), (10, "little"), (0, "nothing"))
+"""Lowest score of each band of SWE-chat's rubric, and what it stands for."""
+_OPTIMALITY: tuple[Optimality, ...] = (
+    "wrong_direction", "wrong_direction", "suboptimal", "suboptimal", "optimal", "optimal",
+)  # fmt: skip
+_ADHERENCE: tuple[Adherence, ...] = ("contradicted", "ignored", "ignored", "partial", "partial", "full")
+"""What TRAIL's scores of 0 to 5 mean here."""
+
+
+class PersonaAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
+    label: Persona
+    confidence: Percent
+
+
+class SuccessAnswer(Struct, forbid_unknown_fields=True, kw_only=True):
+    reason: str
+    goal_completion: Percent
+    final_state: Percent
+    agent_efficiency: Percent
+    code_quality: Percent
+    user_experience: Percent
+    score: Percent
+
+
+class ParaphraseAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
+    restated: bool
+    score: UpTo4
+
+
+class PlanAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
+    score: UpTo5
+    no_solution: bool
+
+
+class AdherenceAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
+    score: UpTo5
+    instruction: str
+    opposite_action: str
+
+
+class ConflationAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
+    beyond: bool
+    turn: Annotated[int, Meta(ge=0)]
+
+
+class AlignmentAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
+    score: UpTo4
+    goal_turn: Annotated[int, Meta(ge=0)]
+
+
+class DomainAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
+    domain: Domain
+    audience: Audience
+
+
+def _persona(answer: PersonaAnswer, _: Case) -> Verdict:
+    return Verdict(answer.label, answer.reason, detail={"confidence": answer.confidence})
+
+
+def _success(answer: SuccessAnswer, _: Case) -> Verdict:
+    names = ("goal_completion", "final_state", "agent_efficiency", "code_quality", "user_experience")
+    band = next(name for lowest, name in BANDS if answer.score >= lowest)
+    detail = {name: getattr(answer, name) for name in names} | {"band": band}
+    return Verdict(str(answer.score), answer.reason, float(answer.score), detail)
+
+
+def _paraphrase(answer: ParaphraseAnswer, _: Case) -> Verdict | Absent:
+    if not answer.restated:
+        return Absent("not_applicable", "no_restatement")
+    return Verdict(str(answer.score), answer.reason, answer.score / 4)
+
+
+def _plan(answer: PlanAnswer, _: Case) -> Verdict:
+    detail = {"score": answer.score} | ({"no_solution": True} if answer.no_solution else {})
+    return Verdict(_OPTIMALITY[answer.score], answer.reason, detail=detail)
+
+
+def _adherence(answer: AdherenceAnswer, case: Case) -> Verdict:
+    """`contradicted` needs a quoted instruction and a quoted act against it, both word for word in the session."""
+    value = _ADHERENCE[answer.score]
+    quotes = {"instruction": answer.instruction, "opposite_action": answer.opposite_action}
+    if value == "contradicted":
+        shown = _one_line(case.shown)
+        missing = [name for name, quote in quotes.items() if not quote.strip() or _one_line(quote) not in shown]
+        if missing:
+            raise Unfit("quote_not_found", f"{' and '.join(missing)} stand nowhere in the session")
+        return Verdict(value, answer.reason, detail={"score": answer.score, **quotes})
+    return Verdict(value, answer.reason, detail={"score": answer.score})
+
+
+def _conflation(answer: ConflationAnswer, case: Case) -> Verdict:
+    if not answer.beyond:
+        return Verdict("none", answer.reason)
+    return Verdict(str(_turn(answer.turn, case)), answer.reason, float(answer.turn))
+
+
+def _alignment(answer: AlignmentAnswer, case: Case) -> Verdict:
+    detail = {"goal_turn": _turn(answer.goal_turn, case)}
+    return Verdict(str(answer.score), answer.reason, answer.score / 4, detail)
+
+
+def _domain(answer: DomainAnswer, _: Case) -> Verdict:
+    return Verdict(answer.domain, answer.reason, detail={"audience": answer.audience})
+
+
+def _turn(turn: int, case: Case) -> int:
+    if turn >= case.n_turns:
+        raise Unfit("no_such_turn", f"turn {turn} of {case.n_turns}, counted from 0")
+    return turn
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+SESSION_TASKS = (
+    Task(
+        name="persona",
+        says="how the person steers the agent (SWE-chat)",
+        level="session",
+        shows="transcript",
+        answer=PersonaAnswer,
+        read=_persona,
+        values=get_args(Persona),
+        min_turns=2,
+    ),
+    Task(
+        name="session_success",
+        says="0 to 100 over five dimensions, the ending weighing most (SWE-chat)",
+        level="session",
+        shows="transcript",
+        answer=SuccessAnswer,
+        read=_success,
+        answer_tokens=600,
+    ),
+    Task(
+        name="task_paraphrase_accuracy",
+        says="how faithfully the agent's first words restate the request: 0 to 4, over 4",
+        level="session",
+        shows="restatement",
+        answer=ParaphraseAnswer,
+        read=_paraphrase,
+        gated=True,
+    ),
+    Task(
+        name="plan_optimality",
+        says="how the first plan compares with the path that worked",
+        level="session",
+        shows="transcript",
+        answer=PlanAnswer,
+        read=_plan,
+        values=get_args(Optimality),
+        gated=True,
+        needs_plan=True,
+    ),
+    Task(
+        name="instruction_adherence",
+        says="how far the explicit instructions were followed",
+        level="session",
+        shows="transcript",
+        answer=AdherenceAnswer,
+        read=_adherence,
+        values=get_args(Adherence),
+        gated=True,
+        answer_tokens=600,
+    ),
+    Task(
+        name="conflation_turn",
+        says="the first response that goes beyond everything asked for so far",
+        level="session",
+        shows="transcript",
+        answer=ConflationAnswer,
+        read=_conflation,
+        gated=True,
+    ),
+    Task(
+        name="goal_alignment_at_close",
+        says="how far what was delivered at the end is what was asked: 0 to 4, over 4",
+        level="session",
+        shows="transcript",
+        answer=AlignmentAnswer,
+        read=_alignment,
+        gated=True,
+    ),
+    Task(
+        name="repo_domain",
+        says="what kind of software a repository is, and for whom (SWE-chat)",
+        level="repository",
+        shows="repository",
+        answer=DomainAnswer,
+        read=_domain,
+        values=get_args(Domain),
+    ),
+)
+
+
+# -- All tasks
+
+
+@cache
+def tasks() -> dict[str, Task]:
+    """Every task by its name."""
+    return {task.name: task for task in (*TURN_TASKS, *SESSION_TASKS)}
+
+
+def task(name: str) -> Task:
+    """The task of that name. UsageError names the others."""
+    chosen = tasks().get(name)
+    if chosen is None:
+        raise UsageError(f"There is no task {name!r}.", f"The tasks are: {', '.join(tasks())}.")
+    return chosen
