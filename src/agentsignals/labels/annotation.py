@@ -249,7 +249,12 @@ def _sit(  # noqa: PLR0913  (as above)
     while at < len(todo):
         place, row = todo[at]
         person.show(f"\n--- {at + 1} of {len(todo)}")
-        person.show(_shown(task, row, transcript))
+        # What a model is shown, too; and what others said, where that is to be settled.
+        shown = row.text or "" if task.level == "turn" else transcript(row.session_id)
+        if task.shows == "exchange" and row.before:
+            shown = f"{row.before}\n\nThe message to judge:\n{shown}"
+        labels = "".join(f"\n{name} said {label}" for name, label in row.by_labeller.items())
+        person.show(shown + (f"\n{labels}" if labels else ""))
         answer = _asked(task, row, person)
         if answer is None:
             break
@@ -291,15 +296,6 @@ def _asked(task: Task, row: GoldRow, person: Person) -> str | None:
 def _range(task: Task) -> str:
     names = classes(task)
     return f"{names[0]} to {names[-1]}" if names else f"a number, 0 to {MOST_SCORE}"
-
-
-def _shown(task: Task, row: GoldRow, transcript: Callable[[str], str]) -> str:
-    """What a model is shown, too; and what others said, where that is to be settled."""
-    shown = row.text or "" if task.level == "turn" else transcript(row.session_id)
-    if task.shows == "exchange" and row.before:
-        shown = f"{row.before}\n\nThe message to judge:\n{shown}"
-    labels = "".join(f"\n{name} said {label}" for name, label in row.by_labeller.items())
-    return shown + (f"\n{labels}" if labels else "")
 
 
 def to_settle(task: Task, a: str, b: str, both: list[Both]) -> list[GoldRow]:

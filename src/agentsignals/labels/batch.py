@@ -116,7 +116,30 @@ def result(line: bytes) -> Result | None:
     try:
         parsed = _line(line)
         if parsed.result is not None:
-            return _of_anthropic(parsed.custom_id, parsed.result)
+            key = parsed.custom_id
+            outcome = parsed.result
+            message = outcome.message
+            if outcome.type != "succeeded" or message is None:
+                problem = outcome.error.error or outcome.error if outcome.error is not None else None
+                detail = f"{problem.type}: {problem.message}" if problem is not None else outcome.type
+                return Result(
+                    key=key,
+                    failure=outcome.type if outcome.type in ("expired", "canceled") else "errored",
+                    detail=detail,
+                )
+            used = message.usage or _Used()
+            text = "".join(block.text for block in message.content if block.type == "text")
+            return Result(
+                key=key,
+                text=text,
+                finish_reason=_STOPS.get(message.stop_reason or "", message.stop_reason),
+                refusal=(text or "the model refused") if message.stop_reason == "refusal" else None,
+                model=message.model,
+                input_tokens=used.input_tokens
+                + (used.cache_creation_input_tokens or 0)
+                + (used.cache_read_input_tokens or 0),
+                output_tokens=used.output_tokens,
+            )
         return _of_openai(parsed)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
@@ -145,27 +168,6 @@ def _of_openai(line: _Line) -> Result:
     status = f"HTTP {answered.status_code}: " if answered is not None else ""
     words = (problem and (problem.message or problem.code)) or "no answer"
     return Result(key=line.custom_id, failure="expired" if expired else "errored", detail=f"{status}{words}")
-
-
-def _of_anthropic(key: str, outcome: _Result) -> Result:
-    message = outcome.message
-    if outcome.type != "succeeded" or message is None:
-        problem = outcome.error.error or outcome.error if outcome.error is not None else None
-        detail = f"{problem.type}: {problem.message}" if problem is not None else outcome.type
-        return Result(
-            key=key, failure=outcome.type if outcome.type in ("expired", "canceled") else "errored", detail=detail
-        )
-    used = message.usage or _Used()
-    text = "".join(block.text for block in message.content if block.type == "text")
-    return Result(
-        key=key,
-        text=text,
-        finish_reason=_STOPS.get(message.stop_reason or "", message.stop_reason),
-        refusal=(text or "the model refused") if message.stop_reason == "refusal" else None,
-        model=message.model,
-        input_tokens=used.input_tokens + (used.cache_creation_input_tokens or 0) + (used.cache_read_input_tokens or 0),
-        output_tokens=used.output_tokens,
-    )
 
 
 def _openai_request(question: Question, body: dict[str, Any]) -> dict[str, Any]:

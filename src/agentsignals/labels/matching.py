@@ -324,7 +324,14 @@ def with_gold(task: Task, a: str, gold: Gold, store: Store | None = None) -> Com
             [(p[0], first.by_place[p].value, meant[p].value, weights[p]) for p in shared]
         )
     comparison.gold = ", ".join(gold.by) or None
-    comparison.warnings += _versions(task, a, first) + _of_gold(task, gold, {s.version for s in meant.values()})
+    versions = {s.version for s in meant.values()}
+    warnings = []
+    if versions - {None, task.prompt_hash}:
+        warnings.append("the gold was labelled by another version of the codebook: validate again with a new one")
+    people = [name for name in gold.by if name.startswith("human:")]
+    if len(people) < len(gold.by):
+        warnings.append("the gold is not people's (no human:NAME made all of it): agreement with it validates nothing")
+    comparison.warnings += _versions(task, a, first) + warnings
     return comparison
 
 
@@ -480,14 +487,4 @@ def _versions(task: Task, name: str, labels: Labels) -> list[str]:
         warnings.append(
             f"{seen} labels of {name} are in sessions that it was made from, and say nothing: they are left out"
         )
-    return warnings
-
-
-def _of_gold(task: Task, gold: Gold, versions: set[str | None]) -> list[str]:
-    warnings = []
-    if versions - {None, task.prompt_hash}:
-        warnings.append("the gold was labelled by another version of the codebook: validate again with a new one")
-    people = [name for name in gold.by if name.startswith("human:")]
-    if len(people) < len(gold.by):
-        warnings.append("the gold is not people's (no human:NAME made all of it): agreement with it validates nothing")
     return warnings

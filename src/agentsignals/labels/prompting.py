@@ -219,7 +219,15 @@ class Asker:
         """The questions about a unit: the same as often as answers are wanted. About its last part, with the notes on
         those before."""
         question = self.question(unit, notes)
-        return [_again(question, nth) for nth in range(self._prompting.answers)]
+        # The same question, to be answered another time.
+        return [
+            (
+                msgspec.structs.replace(question, key=hashlib.sha256(f"{question.key} {nth}".encode()).hexdigest())
+                if nth
+                else question
+            )
+            for nth in range(self._prompting.answers)
+        ]
 
     def question(self, unit: Unit, notes: list[str] | None = None) -> Question:
         """The first of them."""
@@ -254,15 +262,6 @@ class Asker:
         return made(self._labeller, name, instructions, shown, answer, tokens, read, message)
 
 
-def _again(question: Question, nth: int) -> Question:
-    """The same question, to be answered another time."""
-    return (
-        msgspec.structs.replace(question, key=hashlib.sha256(f"{question.key} {nth}".encode()).hexdigest())
-        if nth
-        else question
-    )
-
-
 def made(  # noqa: PLR0913  (the fields of a question)
     labeller: str,
     name: str,
@@ -275,7 +274,8 @@ def made(  # noqa: PLR0913  (the fields of a question)
 ) -> Question:
     """A question whose key follows from who is asked, what is told and shown, and the answer's shape."""
     schema = schema_of(answer)
-    material = _sayable(sections([("material", shown)]))
+    # Without lone surrogates, which have no bytes to send.
+    material = sections([("material", shown)]).encode("utf-8", "replace").decode()
     asked = [labeller, mark(instructions), mark(json.dumps(schema, sort_keys=True)), material]
     key = hashlib.sha256("\0".join(asked).encode()).hexdigest()
     return Question(
@@ -306,8 +306,3 @@ def _notes_in(text: str) -> str:
     if not notes:
         raise Unfit("invalid_answer", "notes without a word")
     return notes
-
-
-def _sayable(text: str) -> str:
-    """Without lone surrogates, which have no bytes to send."""
-    return text.encode("utf-8", "replace").decode()

@@ -345,7 +345,12 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
     try:
         if naming is not None and summary.topics:
             summary.naming = naming.usage
-            _name(naming, summary, kept.prompts, made)
+            # Gives topics their names by what lies in their middle.
+            prompts = kept.prompts
+            central = _central(made)
+            shown = [(t.words, [prompts[n].text for n in central if made.of[n] == t.number]) for t in summary.topics]
+            for topic, name in zip(summary.topics, naming.names(shown), strict=True):
+                topic.name = name
     finally:  # a server that gives up takes the names, not the topics
         summary.file = str(sidecars.write_labels(store.folder, TASK, LABELLER, _rows(summary, kept.prompts, made)))
     return summary
@@ -362,7 +367,13 @@ _MISSING = {
 
 def _summary(kept: TopicPrompts, made: Clusters, prompts: int, seed: int) -> Summary:
     kept_prompts = kept.prompts
-    sessions = [{p.row["session_id"] for p in _of(kept_prompts, made, n)} for n in range(made.count)]
+    sessions = [
+        {
+            p.row["session_id"]
+            for p in [prompt for prompt, topic in zip(kept_prompts, made.of, strict=True) if topic == n]
+        }
+        for n in range(made.count)
+    ]
     words = _words(kept_prompts, made.of) if made.count else []
     topics = [
         Topic(
@@ -421,14 +432,6 @@ def _examples(prompts: list[Prompt], made: Clusters, number: int) -> list[Exampl
     return list(of_session.values())
 
 
-def _name(naming: Naming, summary: Summary, prompts: list[Prompt], made: Clusters) -> None:
-    """Gives topics their names by what lies in their middle."""
-    central = _central(made)
-    shown = [(t.words, [prompts[n].text for n in central if made.of[n] == t.number]) for t in summary.topics]
-    for topic, name in zip(summary.topics, naming.names(shown), strict=True):
-        topic.name = name
-
-
 def _rows(summary: Summary, prompts: list[Prompt], made: Clusters) -> list[LabelRow]:
     created_at = now()
     rows = []
@@ -458,10 +461,6 @@ def _rows(summary: Summary, prompts: list[Prompt], made: Clusters) -> list[Label
         )
         rows.append(LabelRow(prompt.row["session_id"], made_of))
     return rows
-
-
-def _of(prompts: list[Prompt], made: Clusters, number: int) -> list[Prompt]:
-    return [prompt for prompt, topic in zip(prompts, made.of, strict=True) if topic == number]
 
 
 def _counts(counts: Counter[str]) -> str:

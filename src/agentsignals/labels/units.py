@@ -81,22 +81,19 @@ def _entry(view: SessionView, event: Event, calls: dict[int, ToolCall], mask: Ma
     if event.kind == "text" and event.text:
         return "the agent", shortened(mask(event.text), MESSAGE_CHARS)
     if event.seq in calls:
-        return f"a call of the class {calls[event.seq].class_}", _call(view, calls[event.seq], mask)
+        call = calls[event.seq]
+        is_plan = call.class_ == "plan"
+        shown = call.arguments if is_plan else call.command or call.path or call.arguments
+        shown = shortened(mask(shown), PLAN_CHARS if is_plan else CALL_CHARS)
+        line = f"{call.name}: {shown} -> {call.status}"
+        if call.status in ("error", "rejected"):
+            line += f": {shortened(mask(view.result_text(call)).strip(), RESULT_CHARS)}"
+        return f"a call of the class {calls[event.seq].class_}", line
     if event.kind == "interrupt":
         return "the person interrupted", ""
     if event.kind == "compaction":
         return "the conversation was condensed here", ""
     return None
-
-
-def _call(view: SessionView, call: ToolCall, mask: Mask) -> str:
-    is_plan = call.class_ == "plan"
-    shown = call.arguments if is_plan else call.command or call.path or call.arguments
-    shown = shortened(mask(shown), PLAN_CHARS if is_plan else CALL_CHARS)
-    line = f"{call.name}: {shown} -> {call.status}"
-    if call.status in ("error", "rejected"):
-        line += f": {shortened(mask(view.result_text(call)).strip(), RESULT_CHARS)}"
-    return line
 
 
 def segments(turns: Iterable[list[str]], budget: int) -> list[str]:
@@ -122,18 +119,15 @@ def _pieces(turns: Iterable[list[str]], budget: int) -> Iterable[str]:
             yield from [whole] if whole else []
         else:
             for entry in turn:
-                yield from _stretches(entry, budget)
-
-
-def _stretches(text: str, budget: int) -> Iterable[str]:
-    while tokens(text) > budget:
-        # As many characters as fit whatever they are; one at least, so that this ends.
-        most = max(1, budget if not text[: budget * CHARS_A_TOKEN].isascii() else budget * CHARS_A_TOKEN)
-        at = text.rfind("\n", most // 2, most) + 1 or most
-        yield text[:at]
-        text = text[at:]
-    if text:
-        yield text
+                text = entry
+                while tokens(text) > budget:
+                    # As many characters as fit whatever they are; one at least, so that this ends.
+                    most = max(1, budget if not text[: budget * CHARS_A_TOKEN].isascii() else budget * CHARS_A_TOKEN)
+                    at = text.rfind("\n", most // 2, most) + 1 or most
+                    yield text[:at]
+                    text = text[at:]
+                if text:
+                    yield text
 
 
 # -- Units of a session, and why some are not asked about
@@ -371,7 +365,11 @@ class _Look:
     def shown(self, place: str, mask: Mask) -> str:
         """All of it as one text."""
         parts = [("name", mask(place))]
-        common = [ending.removeprefix(".") for ending, _ in _commonest(self._endings) if ending]
+        common = [
+            ending.removeprefix(".")
+            for ending, _ in sorted(self._endings.items(), key=lambda pair: (-pair[1], pair[0]))[:ENDINGS]
+            if ending
+        ]
         if common:
             parts.append(("kinds-of-files", ", ".join(common)))
         for title, (_, _, text) in {"README": self._readme, "manifest": self._manifest}.items():
@@ -381,10 +379,6 @@ class _Look:
         if any(asked):
             parts.append(("first-requests", "\n".join(f"- {text}" for text in asked if text)))
         return sections(parts)
-
-
-def _commonest(counted: Counter[str]) -> Iterable[tuple[str, int]]:
-    return sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:ENDINGS]
 
 
 # -- Selection of units from a store

@@ -59,35 +59,16 @@ def features(turn: Turn, answer_end: str | None) -> dict[str, float]:
     """The features of a message. `answer_end`: the end of what the agent wrote before it; None where that is not
     to be looked at (a task that judges the message alone)."""
     here = words(turn.text)[:MOST_WORDS]
-    counted = dict.fromkeys(_of_words(here), 1.0)
-    if answer_end is not None:
-        counted |= _of_answer(" ".join(answer_end.split())[-ANSWER_CHARS:], here)
-    return counted | _of_form(turn.text, here) | _of_rules(turn)
-
-
-def _of_words(here: list[str]) -> list[str]:
     pairs = [f"{a} {b}" for a, b in pairwise(here)]
     line = f" {' '.join(here)} "
     letters = [f"c:{line[n : n + size]}" for size in _LETTERS for n in range(len(line) - size + 1)]
     beginnings = [f"b:{' '.join(here[:n])}" for n in range(1, min(_BEGINNING_WORDS, len(here)) + 1)]
-    return [*(f"w:{word}" for word in (*here, *pairs)), *beginnings, *(f"e:{word}" for word in here[-1:]), *letters]
-
-
-def _of_answer(end: str, here: list[str]) -> dict[str, float]:
-    before = words(end)
-    if not before:
-        return {"h:no answer before": 1.0}
-    counted = dict.fromkeys((f"p:{word}" for word in before), 1.0)
-    if "?" in re.split(r"(?<=[.!?])\s", end)[-1]:
-        counted["h:answers a question"] = 1.0
-        counted |= {"h:short answer to a question": 1.0} if len(here) <= _FEW_WORDS else {}
-    long = {word for word in here if len(word) > 3}
-    if shared := long & set(before):
-        counted["h:words of the answer"] = len(shared) / len(long)
-    return counted
-
-
-def _of_form(text: str, here: list[str]) -> dict[str, float]:
+    counted = dict.fromkeys(
+        [*(f"w:{word}" for word in (*here, *pairs)), *beginnings, *(f"e:{word}" for word in here[-1:]), *letters], 1.0
+    )
+    if answer_end is not None:
+        counted |= _of_answer(" ".join(answer_end.split())[-ANSWER_CHARS:], here)
+    text = turn.text
     form = {
         "length": min(log1p(len(text)) / 4, 2.0),
         "short": float(len(here) < _FEW_WORDS),
@@ -103,12 +84,26 @@ def _of_form(text: str, here: list[str]) -> dict[str, float]:
         "capitals": float(bool(_CAPITALS.search(text))),
         "error": float(bool(_ERROR.search(text))),
     }
-    return {f"h:{name}": value for name, value in form.items() if value}
-
-
-def _of_rules(turn: Turn) -> dict[str, float]:
     verdicts = {task: judge(turn) for task, judge in BY_TASK.items()}
-    return {f"r:{task}:{v.value}": 1.0 for task, v in verdicts.items() if isinstance(v, Verdict)}
+    return (
+        counted
+        | {f"h:{name}": value for name, value in form.items() if value}
+        | {f"r:{task}:{v.value}": 1.0 for task, v in verdicts.items() if isinstance(v, Verdict)}
+    )
+
+
+def _of_answer(end: str, here: list[str]) -> dict[str, float]:
+    before = words(end)
+    if not before:
+        return {"h:no answer before": 1.0}
+    counted = dict.fromkeys((f"p:{word}" for word in before), 1.0)
+    if "?" in re.split(r"(?<=[.!?])\s", end)[-1]:
+        counted["h:answers a question"] = 1.0
+        counted |= {"h:short answer to a question": 1.0} if len(here) <= _FEW_WORDS else {}
+    long = {word for word in here if len(word) > 3}
+    if shared := long & set(before):
+        counted["h:words of the answer"] = len(shared) / len(long)
+    return counted
 
 
 # -- The linear model

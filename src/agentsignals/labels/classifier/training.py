@@ -121,7 +121,14 @@ def fitted(held: Sequence[Example], strength: float, task: Task, share: float = 
     labels = [e.label for e in learnt]
     if len(set(labels)) < 2:
         raise UsageError("The examples are all of one class.", "Label messages of two classes at least.")
-    linear, vectorizer = _packages()
+    try:
+        from sklearn.feature_extraction import DictVectorizer  # noqa: PLC0415  (a second to load, only for training)
+        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+    except ImportError as problem:
+        raise LabelError(
+            "Training needs the package scikit-learn.", "Install it: pip install 'agentsignals[drivers]'."
+        ) from problem
+    linear, vectorizer = LogisticRegression, DictVectorizer
     made = vectorizer(sort=True)
     regression = linear(C=strength, class_weight="balanced", max_iter=_ROUNDS)
     regression.fit(made.fit_transform(rows), labels)
@@ -273,12 +280,8 @@ def trained(
         annotators=sorted({e.annotator for e in held}),
         held_out=held_out(judged, task.values),
     )
-    return model, _report(judged, curve, task)
-
-
-def _report(judged: Sequence[Judged], curve: dict[float, float | None], task: Task) -> dict[str, Any]:
-    """Kappa with intervals of rules, of the most frequent class, and of the model, over all projects left out and over
-    all but the largest; classes; the learning curve."""
+    # Kappa with intervals of rules, of the most frequent class, and of the model, over all projects left
+    # out and over all but the largest; classes; the learning curve.
     largest, rows = Counter(j.example.project for j in judged).most_common(1)[0]
     frequent = Counter(j.example.label for j in judged).most_common(1)[0][0]
     by = {
@@ -286,7 +289,7 @@ def _report(judged: Sequence[Judged], curve: dict[float, float | None], task: Ta
         "rules": [j._replace(predicted=j.example.rules) for j in judged],
         "classifier": list(judged),
     }
-    return {
+    return model, {
         "largest": {"project": largest, "rows": rows},
         "all": {name: _figures(of) for name, of in by.items()},
         "without_largest": {name: _figures([j for j in of if j.example.project != largest]) for name, of in by.items()},
@@ -309,17 +312,6 @@ def _figures(judged: Sequence[Judged]) -> dict[str, Any]:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
-
-
-def _packages() -> tuple[Any, Any]:
-    try:
-        from sklearn.feature_extraction import DictVectorizer  # noqa: PLC0415  (a second to load, only for training)
-        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
-    except ImportError as problem:
-        raise LabelError(
-            "Training needs the package scikit-learn.", "Install it: pip install 'agentsignals[drivers]'."
-        ) from problem
-    return LogisticRegression, DictVectorizer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -23,23 +23,21 @@ def _solved_more(inputs: Inputs) -> list[Answer]:
     if comparison is None or len(comparison.candidates) < 2:
         return []
     if comparison.unlike:
-        return [_unlike(comparison)]
+        return [
+            Answer(
+                id="solved-more.unlike",
+                sentence=f"The {len(comparison.candidates):,} candidates can't be held against each other:"
+                f" {safe_excerpt(', '.join(why.partition(':')[0] for why in comparison.unlike))}.",
+                size=comparison.attempts,
+                unit="attempts",
+                share=1.0,
+                n=comparison.attempts,
+                cause=OF_ATTEMPTS,
+                do=f"{_COMMAND} --where … chooses attempts that are alike; run what the others lack.",
+                caveat=f"What is not recorded may differ, too. {safe_excerpt('; '.join(comparison.unlike), 400)}.",
+            )
+        ]
     return [_pair(pair, comparison) for pair in comparison.pairs if pair.paired.p is not None]
-
-
-def _unlike(comparison: Comparison) -> Answer:
-    return Answer(
-        id="solved-more.unlike",
-        sentence=f"The {len(comparison.candidates):,} candidates can't be held against each other:"
-        f" {safe_excerpt(', '.join(why.partition(':')[0] for why in comparison.unlike))}.",
-        size=comparison.attempts,
-        unit="attempts",
-        share=1.0,
-        n=comparison.attempts,
-        cause=OF_ATTEMPTS,
-        do=f"{_COMMAND} --where … chooses attempts that are alike; run what the others lack.",
-        caveat=f"What is not recorded may differ, too. {safe_excerpt('; '.join(comparison.unlike), 400)}.",
-    )
 
 
 def _pair(pair: Pair, comparison: Comparison) -> Answer:

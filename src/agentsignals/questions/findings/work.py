@@ -297,6 +297,10 @@ def _unfinished_answer(place: str, files: dict[str, set[str]], everyone: set[str
     """The file of a place that most sessions change. It was chosen among all: its p counts as often as there are."""
     path, ids = min(files.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     n, part = len(everyone), len(ids) / len(everyone)
+    # The probability that so many of n sessions change a file that `HOTSPOT_CHANCE` of them do.
+    k = len(ids)
+    # By logarithms: from some thousand sessions on the number of ways to choose them is no float.
+    ways = lgamma(n + 1)
     return Answer(
         id=finding_id("unfinished", f"{place} {path}"),
         sentence=f"{safe_name(path)} was changed in {len(ids):,} of the {n:,} sessions in {safe_name(place)} that"
@@ -305,7 +309,20 @@ def _unfinished_answer(place: str, files: dict[str, set[str]], everyone: set[str
         unit="sessions",
         share=len(ids) / whole if part >= HOTSPOT_SHARE else 0.0,
         interval=wilson(len(ids), n),
-        p=min(1.0, len(files) * _at_least(len(ids), n)),
+        p=min(
+            1.0,
+            len(files)
+            * fsum(
+                exp(
+                    ways
+                    - lgamma(i + 1)
+                    - lgamma(n - i + 1)
+                    + i * log(HOTSPOT_CHANCE)
+                    + (n - i) * log1p(-HOTSPOT_CHANCE)
+                )
+                for i in range(k, n + 1)
+            ),
+        ),
         n=n,
         cause=with_source_lines(
             f"SELECT session_id, seq, path, start_line, end_line FROM edits WHERE path = {sql_text(path)} AND"
@@ -315,16 +332,6 @@ def _unfinished_answer(place: str, files: dict[str, set[str]], everyone: set[str
         caveat="A file that much is written into need not be a bad one. The sessions of one repository are drawn,"
         " and speak of no other.",
         sessions=top_sessions((s, 1.0) for s in ids),
-    )
-
-
-def _at_least(k: int, n: int) -> float:
-    """The probability that so many of n sessions change a file that `HOTSPOT_CHANCE` of them do."""
-    # By logarithms: from some thousand sessions on the number of ways to choose them is no float.
-    ways = lgamma(n + 1)
-    return fsum(
-        exp(ways - lgamma(i + 1) - lgamma(n - i + 1) + i * log(HOTSPOT_CHANCE) + (n - i) * log1p(-HOTSPOT_CHANCE))
-        for i in range(k, n + 1)
     )
 
 

@@ -93,12 +93,29 @@ _BEHIND = f"SELECT DISTINCT session_id {_ROWS} WHERE $agent = $all OR sessions.a
 
 
 def _agents(inputs: Inputs) -> Outcome:
-    agents, openings = inputs.rows["agents"], _openings(inputs)
+    # The most common opening of each agent and of all; of equally common ones the first by name.
+    counted: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in inputs.rows["openings"]:
+        counted[row["agent"]][row["label"]] += row["n"]
+        counted[_ALL][row["label"]] += row["n"]
+    agents, openings = (
+        inputs.rows["agents"],
+        {agent: ranked(names)[0][0].replace("_", " ") for agent, names in counted.items()},
+    )
     metrics = table(
         "agents.metrics",
         "Behaviour by agent",
         f"agent | n sessions:count | {' | '.join(_METRICS)} | opening most common opening",
-        [[row["agent"], row["n"], *_cells(row), openings.get(row["agent"])] for row in agents if row["n"]],
+        [
+            [
+                row["agent"],
+                row["n"],
+                *[with_bound(row[key], key == "pushback" or (key in _BOUND and row["low"])) for key in _KEYS],
+                openings.get(row["agent"]),
+            ]
+            for row in agents
+            if row["n"]
+        ],
         n=max((row["n"] for row in agents), default=0),
         of="sessions",
         evidence=[EvidenceQuery(_BEHIND, {"agent": row["agent"], "all": _ALL}) for row in agents if row["n"]],
@@ -122,19 +139,6 @@ def _agents(inputs: Inputs) -> Outcome:
     )
     caveat = "Agents were used by different people for different tasks: a difference is no effect of the agent."
     return Outcome([ratio], [metrics], [], [caveat])
-
-
-def _cells(row: Row) -> list[Any]:
-    return [with_bound(row[key], key == "pushback" or (key in _BOUND and row["low"])) for key in _KEYS]
-
-
-def _openings(inputs: Inputs) -> dict[str, str]:
-    """The most common opening of each agent and of all; of equally common ones the first by name."""
-    counted: dict[str, Counter[str]] = defaultdict(Counter)
-    for row in inputs.rows["openings"]:
-        counted[row["agent"]][row["label"]] += row["n"]
-        counted[_ALL][row["label"]] += row["n"]
-    return {agent: ranked(names)[0][0].replace("_", " ") for agent, names in counted.items()}
 
 
 AGENTS_STUDY = Study(
@@ -197,8 +201,43 @@ def _models(inputs: Inputs) -> Outcome:
         _Model(name, rows, calls.get(name, []), places) for name, rows in by(inputs.rows["steps"], "model").items()
     ]
     models.sort(key=lambda m: (-m.sessions, m.name))
+    rows: list[list[Any]] = [
+        [
+            *(m.name, m.sessions, len(m.places), m.largest, m.steps, with_bound(m.output or None, m.is_low)),
+            *(int(m.failed.n), m.failed.value, *m.failed.ends, m.warning),
+        ]
+        for m in models
+    ]
+    limits = [
+        "This is no leaderboard of models. People chose the model for the task, and each model was used by few people:"
+        " its figures are theirs as much as its own."
+    ]
+    narrow = sum(m.is_narrow for m in models)
+    thin = sum(m.sessions < ENOUGH_SESSIONS for m in models)
+    if narrow:
+        limits.append(f"{narrow} of {len(models)} models have more than half of their sessions in one place.")
+    if thin:
+        limits.append(f"{thin} of {len(models)} models have fewer than {ENOUGH_SESSIONS} sessions.")
     return Outcome(
-        _models_findings(inputs, models), [_models_table(models)], [_models_chart(models)], _models_limits(models)
+        _models_findings(inputs, models),
+        [
+            table(
+                "models.used",
+                "Models by sessions",
+                "model:code | sessions:count | places:count | largest largest place:share | steps model calls:count"
+                " | output output tokens:tokens | answered answered calls:count | rate of them failed:share"
+                " | ends:share | warning says little because",
+                rows,
+                n=sum(m.steps for m in models),
+                of="model calls",
+                evidence=[m.ids for m in models],
+                note="Main thread; >= is a lower bound. A session that changed its model counts for each; a place is a"
+                f" repository or a folder. Few: under {ENOUGH_SESSIONS} sessions, under {ENOUGH_CALLS} answered calls;"
+                " one place: more than half of the sessions.",
+            )
+        ],
+        [_models_chart(models)],
+        limits,
     )
 
 
@@ -241,30 +280,6 @@ def _models_findings(inputs: Inputs, models: list[_Model]) -> list[Finding]:
     ]
 
 
-def _models_table(models: list[_Model]) -> Table:
-    rows: list[list[Any]] = [
-        [
-            *(m.name, m.sessions, len(m.places), m.largest, m.steps, with_bound(m.output or None, m.is_low)),
-            *(int(m.failed.n), m.failed.value, *m.failed.ends, m.warning),
-        ]
-        for m in models
-    ]
-    return table(
-        "models.used",
-        "Models by sessions",
-        "model:code | sessions:count | places:count | largest largest place:share | steps model calls:count"
-        " | output output tokens:tokens | answered answered calls:count | rate of them failed:share | ends:share"
-        " | warning says little because",
-        rows,
-        n=sum(m.steps for m in models),
-        of="model calls",
-        evidence=[m.ids for m in models],
-        note="Main thread; >= is a lower bound. A session that changed its model counts for each; a place is a"
-        f" repository or a folder. Few: under {ENOUGH_SESSIONS} sessions, under {ENOUGH_CALLS} answered calls;"
-        " one place: more than half of the sessions.",
-    )
-
-
 def _models_chart(models: list[_Model]) -> Chart | None:
     rows: list[Row] = []
     for m in models:
@@ -282,20 +297,6 @@ def _models_chart(models: list[_Model]) -> Chart | None:
         of="answered calls",
         note=f"models with at least {ENOUGH_CALLS} answered calls; {INTERVAL_NOTE}; this is no ranking",
     )
-
-
-def _models_limits(models: list[_Model]) -> list[str]:
-    limits = [
-        "This is no leaderboard of models. People chose the model for the task, and each model was used by few people:"
-        " its figures are theirs as much as its own."
-    ]
-    narrow = sum(m.is_narrow for m in models)
-    thin = sum(m.sessions < ENOUGH_SESSIONS for m in models)
-    if narrow:
-        limits.append(f"{narrow} of {len(models)} models have more than half of their sessions in one place.")
-    if thin:
-        limits.append(f"{thin} of {len(models)} models have fewer than {ENOUGH_SESSIONS} sessions.")
-    return limits
 
 
 MODELS_STUDY = Study(
@@ -340,7 +341,17 @@ def _data_sets(inputs: Inputs) -> Outcome:
         _data_sets_table("places", "repository or folder", [(cell.place, cell) for cell in cells], cells),
         _data_sets_table("agents", "agent", [(cell.agent, cell) for cell in cells], cells),
         _data_sets_table("models", "model", [(cell.model, cell) for cell in cells if cell.model], cells),
-        _spread(apart, whole),
+        table(
+            "data_sets.variance",
+            "How much data sets differ, by metric",
+            "metric | robust robust deviation, of the median:share | cv standard deviation, of the mean:share"
+            " | n data sets with a value:count",
+            [[METRICS[r["metric"]][0], r["robust_cv"], r["cv"], r["n_datasets"]] for r in apart],
+            n=int(whole.get("sets") or 0),
+            of="data sets",
+            evidence=_OF_SETS,
+            note="Robust: the median absolute deviation, scaled to a standard deviation. The most different first.",
+        ),
     ]
     findings = [_most_apart(apart, whole)] if apart else []
     limits = [
@@ -410,20 +421,6 @@ def _data_sets_table(name: str, label: str, named: list[tuple[str, _Cell]], ever
         note=f"Of {FEWEST_SESSIONS} sessions and more. Calls a prompt and events are medians, cost is a mean, the"
         f" shares are sums over sums; openings: of another kind than the commonest of these. A dash: no value;"
         f" >= is a lower bound.{more}",
-    )
-
-
-def _spread(apart: list[Row], whole: Row) -> Table:
-    return table(
-        "data_sets.variance",
-        "How much data sets differ, by metric",
-        "metric | robust robust deviation, of the median:share | cv standard deviation, of the mean:share"
-        " | n data sets with a value:count",
-        [[METRICS[r["metric"]][0], r["robust_cv"], r["cv"], r["n_datasets"]] for r in apart],
-        n=int(whole.get("sets") or 0),
-        of="data sets",
-        evidence=_OF_SETS,
-        note="Robust: the median absolute deviation, scaled to a standard deviation. The most different first.",
     )
 
 

@@ -90,8 +90,30 @@ def _attempts(inputs: Inputs) -> Outcome:
         key = _Treatment(row["agent"], row["model"], row["dataset"], row["cap"], bool(row["attempt_index"]))
         groups.setdefault(key, []).append(row)
     ranked = sorted(groups.items(), key=lambda pair: (-len(pair[1]), [str(part) for part in pair[0]]))
+    trials, tasks = ({row[key] for row in attempts if row[key]} for key in ("trial_id", "task_id"))
+    retries = f"{sum(bool(row['attempt_index']) for row in attempts):,} of them retries"
+    lacking = sum(not row["has_transcript"] for row in attempts)
+    without = "no tokens, reasoning or tool sequence is known of them"
+    asked = (
+        ("count", "Attempts of eval runs", len(attempts), "attempts", "count(*)", retries),
+        ("trials", "Trials", len(trials), "trials", "count(DISTINCT trial_id)", ""),
+        ("tasks", "Tasks", len(tasks), "tasks", "count(DISTINCT task_id)", ""),
+        ("without_transcript", "Attempts whose conversation was not collected", lacking, "attempts",
+         "count(*) FILTER (NOT has_transcript)", without),
+    )  # fmt: skip
+    every = [(row["session_id"], 1, 1) for row in attempts]
+    without_one = [(row["session_id"], not row["has_transcript"], 1) for row in attempts]
     return Outcome(
-        [*_counts(attempts), *_shares(attempts, first), *_per_solved(first)],
+        [
+            *[
+                count(value, len(attempts), evidence=without_one if name == "without_transcript" else every).finding(
+                    f"attempts.{name}", title, "attempts", note, unit=unit, sql=f"SELECT {sql} FROM attempts"
+                )
+                for name, title, value, unit, sql, note in asked
+            ],
+            *_shares(attempts, first),
+            *_per_solved(first),
+        ],
         [_by_treatment(ranked, len(attempts)), _each(attempts)],
         [_outcomes_chart(first), _solved_chart(ranked)],
         _attempts_limits(attempts),
@@ -116,28 +138,6 @@ def _is_unevaluated(rows: list[Row]) -> bool:
 
 def _who(row: Row) -> tuple[Any, ...]:
     return row["agent"], row["model"], row["dataset"]
-
-
-def _counts(attempts: list[Row]) -> list[Finding]:
-    trials, tasks = ({row[key] for row in attempts if row[key]} for key in ("trial_id", "task_id"))
-    retries = f"{sum(bool(row['attempt_index']) for row in attempts):,} of them retries"
-    lacking = sum(not row["has_transcript"] for row in attempts)
-    without = "no tokens, reasoning or tool sequence is known of them"
-    asked = (
-        ("count", "Attempts of eval runs", len(attempts), "attempts", "count(*)", retries),
-        ("trials", "Trials", len(trials), "trials", "count(DISTINCT trial_id)", ""),
-        ("tasks", "Tasks", len(tasks), "tasks", "count(DISTINCT task_id)", ""),
-        ("without_transcript", "Attempts whose conversation was not collected", lacking, "attempts",
-         "count(*) FILTER (NOT has_transcript)", without),
-    )  # fmt: skip
-    every = [(row["session_id"], 1, 1) for row in attempts]
-    without_one = [(row["session_id"], not row["has_transcript"], 1) for row in attempts]
-    return [
-        count(value, len(attempts), evidence=without_one if name == "without_transcript" else every).finding(
-            f"attempts.{name}", title, "attempts", note, unit=unit, sql=f"SELECT {sql} FROM attempts"
-        )
-        for name, title, value, unit, sql, note in asked
-    ]
 
 
 def _shares(attempts: list[Row], first: list[Row]) -> list[Finding]:
@@ -368,45 +368,70 @@ def _failures(inputs: Inputs) -> Outcome:
 def outcome_of(made: FailureMap, places: list[Row]) -> Outcome:
     """The map as figures and tables. `places`: how near each patch came, with what came of its attempt."""
     first = [entry for entry in made.listed if not entry.attempt]
-    tables = [_by_candidate(made, first), _near(places), _examples(made), _not_earned(made)]
-    return Outcome(
-        [_count(made, first), *_classes(made, first)],
-        tables,
-        [_failures_chart(made, first)],
-        _failures_limits(made, first),
-    )
-
-
-def _count(made: FailureMap, first: list[Failed]) -> Finding:
+    rows: list[list[Any]] = []
+    behind: list[list[str]] = []
+    for candidate in made.candidates:
+        for share in candidate.classes:
+            rows.append(
+                [candidate.name, class_text(share.name), share.n, candidate.failed, share.value, share.low, share.high]
+            )
+            behind.append([f.session_id for f in first if (f.candidate, f.name) == (candidate.name, share.name)])
+    tables = [
+        table(
+            "failures.by_candidate",
+            "By candidate",
+            "candidate:code | class:code | n failed so:count | of failed:count | share:share | ends:share",
+            rows,
+            n=made.failed,
+            of=_FAILED,
+            evidence=behind,
+            note=" ".join(
+                [*made.sentences, "A stronger candidate fails at harder tasks: shares are of what each failed at."]
+            ),
+        ),
+        _near(places),
+        _examples(made),
+        _not_earned(made),
+    ]
     note = f"of {made.first_attempts:,} first attempts; {len(made.listed) - len(first):,} retries failed, too"
     every = [(entry.session_id, 1, 1) for entry in first]
-    return count(made.failed, made.first_attempts, evidence=every).finding(
-        "failures.count",
-        _FAILED.capitalize(),
-        "first attempts",
-        note,
-        unit="first attempts",
-        sql=_again(made, "count(*)"),
-    )
-
-
-def _classes(made: FailureMap, first: list[Failed]) -> list[Finding]:
-    """A share of each class that there is, in the order of the rules."""
+    # A share of each class that there is, in the order of the rules.
     shares = {share.name: share for share in made.classes}
-    return [
-        _estimate(shares[rule.name], first).finding(
-            f"failures.{rule.name}",
-            f"Failed: {class_text(rule.name)}",
-            _FAILED,
-            rule.means.rstrip("."),
-            sql=_again(made, f"avg(CAST(contains(value, '{rule.name}') AS INT))"),
-            unit="share of what failed",
-            signals=(SIGNAL,),
-            classes=(rule.name,),
-        )
-        for rule in RULES
-        if rule.name in shares
-    ]
+    unknown = Counter(entry.because for entry in first if entry.name == UNKNOWN)
+    reasons = ", ".join(f"{n:,} {reason}" for reason, n in unknown.most_common())
+    not_judged = sum(candidate.not_judged for candidate in made.candidates)
+    limits = [f"Why {unknown.total():,} of {made.failed:,} failed can't be told: {reasons}."] if unknown else []
+    if not_judged:
+        limits.append(f"{not_judged:,} first attempts were never judged: whether they failed is not known.")
+    return Outcome(
+        [
+            count(made.failed, made.first_attempts, evidence=every).finding(
+                "failures.count",
+                _FAILED.capitalize(),
+                "first attempts",
+                note,
+                unit="first attempts",
+                sql=_again(made, "count(*)"),
+            ),
+            *[
+                _estimate(shares[rule.name], first).finding(
+                    f"failures.{rule.name}",
+                    f"Failed: {class_text(rule.name)}",
+                    _FAILED,
+                    rule.means.rstrip("."),
+                    sql=_again(made, f"avg(CAST(contains(value, '{rule.name}') AS INT))"),
+                    unit="share of what failed",
+                    signals=(SIGNAL,),
+                    classes=(rule.name,),
+                )
+                for rule in RULES
+                if rule.name in shares
+            ],
+        ],
+        tables,
+        [_failures_chart(made, first)],
+        limits,
+    )
 
 
 def _again(made: FailureMap, figure: str) -> str:
@@ -419,29 +444,6 @@ def _estimate(share: Share, first: list[Failed]) -> Estimate:
     parts = [(entry.session_id, float(entry.name == share.name), 1.0) for entry in first]
     note = "the interval is over tasks" if interval else "too few tasks for an interval"
     return Estimate(value=share.value, n=len(first), k=share.n, interval=interval, note=note, counted=parts)
-
-
-def _by_candidate(made: FailureMap, first: list[Failed]) -> Table:
-    rows: list[list[Any]] = []
-    behind: list[list[str]] = []
-    for candidate in made.candidates:
-        for share in candidate.classes:
-            rows.append(
-                [candidate.name, class_text(share.name), share.n, candidate.failed, share.value, share.low, share.high]
-            )
-            behind.append([f.session_id for f in first if (f.candidate, f.name) == (candidate.name, share.name)])
-    return table(
-        "failures.by_candidate",
-        "By candidate",
-        "candidate:code | class:code | n failed so:count | of failed:count | share:share | ends:share",
-        rows,
-        n=made.failed,
-        of=_FAILED,
-        evidence=behind,
-        note=" ".join(
-            [*made.sentences, "A stronger candidate fails at harder tasks: shares are of what each failed at."]
-        ),
-    )
 
 
 def _near(places: list[Row]) -> Table:
@@ -522,16 +524,6 @@ def _failures_chart(made: FailureMap, first: list[Failed]) -> Chart | None:
     return chart(
         "failures.classes", "Why first attempts failed", rows, bars(rows, "attempts"), n=made.failed, of=_FAILED
     )
-
-
-def _failures_limits(made: FailureMap, first: list[Failed]) -> list[str]:
-    unknown = Counter(entry.because for entry in first if entry.name == UNKNOWN)
-    reasons = ", ".join(f"{n:,} {reason}" for reason, n in unknown.most_common())
-    not_judged = sum(candidate.not_judged for candidate in made.candidates)
-    limits = [f"Why {unknown.total():,} of {made.failed:,} failed can't be told: {reasons}."] if unknown else []
-    if not_judged:
-        limits.append(f"{not_judged:,} first attempts were never judged: whether they failed is not known.")
-    return limits
 
 
 FAILURES_STUDY = Study(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import fsum
 from statistics import fmean
 from types import MappingProxyType
@@ -17,6 +18,7 @@ from agentsignals.questions.estimates import (
     INTERVAL_NOTE,
     ClusteredShare,
     Estimate,
+    Sample,
     agents_by_sessions,
     bar,
     chart,
@@ -90,7 +92,30 @@ def _edits(inputs: Inputs) -> Outcome:
         "Some agents refuse to edit a file they have not read: reading first says something only of agents without"
         " that guard."
     ]
-    return Outcome(_edits_findings(inputs), [_files(inputs.rows["files"])], [_read_first_chart(inputs)], limits)
+    measured = [row for row in signal_rows(inputs, _READ_FIRST) if row["number"] is not None]
+    rows: list[Row] = []
+    for agent in agents_by_sessions(measured):
+        group = [row for row in measured if row["agent"] == agent and row["num"] is not None and row["den"]]
+        estimate = pooled_ratio(group, inputs.places)
+        share = formatted(estimate.value, "share")
+        tip = f"{agent}: {share} of {estimate.n:,.0f} edit attempts, {len(group):,} sessions"
+        rows.append(estimate.mark(f"{agent} ({estimate.n:,.0f})", tip))
+    return Outcome(
+        _edits_findings(inputs),
+        [_files(inputs.rows["files"])],
+        [
+            chart(
+                "edits.read_first.agents",
+                "Edits of files the agent knew, by agent",
+                rows,
+                dots(rows, "share of edit attempts"),
+                n=pooled_ratio(measured, inputs.places).n,
+                of="edit attempts",
+                note=f"edit attempts in brackets; {INTERVAL_NOTE}",
+            )
+        ],
+        limits,
+    )
 
 
 def _edits_findings(inputs: Inputs) -> list[Finding]:
@@ -136,26 +161,6 @@ def _edits_findings(inputs: Inputs) -> list[Finding]:
             signals=(_AGAIN,),
         ),
     ]
-
-
-def _read_first_chart(inputs: Inputs) -> Chart | None:
-    measured = [row for row in signal_rows(inputs, _READ_FIRST) if row["number"] is not None]
-    rows: list[Row] = []
-    for agent in agents_by_sessions(measured):
-        group = [row for row in measured if row["agent"] == agent and row["num"] is not None and row["den"]]
-        estimate = pooled_ratio(group, inputs.places)
-        share = formatted(estimate.value, "share")
-        tip = f"{agent}: {share} of {estimate.n:,.0f} edit attempts, {len(group):,} sessions"
-        rows.append(estimate.mark(f"{agent} ({estimate.n:,.0f})", tip))
-    return chart(
-        "edits.read_first.agents",
-        "Edits of files the agent knew, by agent",
-        rows,
-        dots(rows, "share of edit attempts"),
-        n=pooled_ratio(measured, inputs.places).n,
-        of="edit attempts",
-        note=f"edit attempts in brackets; {INTERVAL_NOTE}",
-    )
 
 
 def _files(files: list[Row]) -> Table:
@@ -221,35 +226,82 @@ _RECORDED = (
 )
 
 
+def _matches(road: ModeSource, mode: str, rows: list[Row]) -> list[float]:
+    return [float(row[road] == mode) for row in rows]
+
+
 def _coding_modes(inputs: Inputs) -> Outcome:
     places = inputs.places
     rows = inputs.rows["modes"]
     if not rows:
         return Outcome(limits=[_NO_MODES])
-    shares = {
-        road: {mode: share_of(classified, places, _is(road, mode)) for mode in MODES_OF_SOURCE[road]}
-        for road in MODE_SOURCES
-        if (classified := [row for row in rows if row[road] is not None])
-    }
+    shares: dict[ModeSource, dict[str, ClusteredShare]] = {}
+    for road in MODE_SOURCES:
+        classified = [row for row in rows if row[road] is not None]
+        if classified:
+            sample = Sample([row["session_id"] for row in classified], places)
+            modes = [row[road] for row in classified]
+            shares[road] = {mode: sample.among(modes, mode) for mode in MODES_OF_SOURCE[road]}
     findings = [
         _coding_modes_finding(road, mode, estimate) for road, of in shares.items() for mode, estimate in of.items()
     ]
-    medians = [*(_recorded_median(rows, places) if "recorded" in shares else []), *_replayed_medians(rows, places)]
+    # The medians of the bounds. The interval of both is that of the two together: none is narrower than
+    # its bounds.
+    bounded = [row for row in rows if row["replayed_low"] is not None]
+    low, high = (
+        clustered_median([(row["session_id"], row[f"replayed_{end}"]) for row in bounded], places)
+        for end in ("low", "high")
+    )
+    interval = (low.interval[0], high.interval[1]) if low.interval and high.interval else None
+    medians = [
+        *(_recorded_median(rows, places) if "recorded" in shares else []),
+        *[
+            replace(estimate, interval=interval).finding(
+                f"coding_modes.replayed.percent.{end}.median",
+                f"Lines by the agent in the median session, {words}, as replayed ({_unknown(bounded)})",
+                _CODING_MODES_OF["replayed"],
+                "the median of the sessions' bounds; the interval holds both bounds",
+                unit="percent of committed lines",
+                sql=f"SELECT median(100 * CAST(detail->>'{end}' AS DOUBLE)) {_REPLAYED_LABELS}",
+            )
+            for end, words, estimate in (("low", "at least", low), ("high", "at most", high))
+        ],
+    ]
     limits = [
         *([_UNKNOWN] if "replayed" in shares else []),
         *([_RECORDED] if "recorded" in shares else []),
         "Sessions whose work was never committed have no mode.",
     ]
     charts = [_coding_modes_chart(shares), *_of_road(mode_source(rows), rows, inputs)]
-    return Outcome(findings + [f for f in medians if f.n], [_against_each_other(rows)], charts, limits)
-
-
-def _is(road: ModeSource, mode: str) -> Callable[[Row], bool]:
-    return lambda row: bool(row[road] == mode)
-
-
-def _all_of(road: ModeSource, mode: str) -> Callable[[list[Row]], list[float]]:
-    return lambda rows: [float(row[road] == mode) for row in rows]
+    # What each recorded mode is by replay.
+    both = [row for row in rows if row["recorded"] is not None and row["replayed"] is not None]
+    counted = Counter((row["recorded"], row["replayed"]) for row in both)
+    shown = [
+        [NAMES[mode], sum(row["recorded"] == mode for row in both)] + [counted[mode, other] for other in NAMES]
+        for mode in MODES_OF_SOURCE["recorded"]
+    ]
+    replayed = " | ".join(f"{mode} {name} by replay:count" for mode, name in NAMES.items())
+    return Outcome(
+        findings + [f for f in medians if f.n],
+        [
+            table(
+                "coding_modes.roads",
+                "Modes as recorded, and what they are by replay",
+                f"recorded as recorded | n sessions:count | {replayed}",
+                shown if both else [],
+                n=len(both),
+                of="sessions with both",
+                evidence=[
+                    [row["session_id"] for row in both if row["recorded"] == mode]
+                    for mode in MODES_OF_SOURCE["recorded"]
+                ]
+                if both
+                else [],
+            )
+        ],
+        charts,
+        limits,
+    )
 
 
 def _coding_modes_finding(road: ModeSource, mode: str, estimate: ClusteredShare) -> Finding:
@@ -282,27 +334,6 @@ def _recorded_median(rows: list[Row], places: dict[str, str]) -> list[Finding]:
     ]
 
 
-def _replayed_medians(rows: list[Row], places: dict[str, str]) -> list[Finding]:
-    """The medians of the bounds. The interval of both is that of the two together: none is narrower than its bounds."""
-    bounded = [row for row in rows if row["replayed_low"] is not None]
-    low, high = (
-        clustered_median([(row["session_id"], row[f"replayed_{end}"]) for row in bounded], places)
-        for end in ("low", "high")
-    )
-    interval = (low.interval[0], high.interval[1]) if low.interval and high.interval else None
-    return [
-        replace(estimate, interval=interval).finding(
-            f"coding_modes.replayed.percent.{end}.median",
-            f"Lines by the agent in the median session, {words}, as replayed ({_unknown(bounded)})",
-            _CODING_MODES_OF["replayed"],
-            "the median of the sessions' bounds; the interval holds both bounds",
-            unit="percent of committed lines",
-            sql=f"SELECT median(100 * CAST(detail->>'{end}' AS DOUBLE)) {_REPLAYED_LABELS}",
-        )
-        for end, words, estimate in (("low", "at least", low), ("high", "at most", high))
-    ]
-
-
 def _unknown(rows: list[Row]) -> str:
     """What share of the sessions' lines may be anybody's."""
     lines = sum(row["lines"] for row in rows)
@@ -328,7 +359,7 @@ def _of_road(road: ModeSource, rows: list[Row], inputs: Inputs) -> list[Chart | 
         ),
         lines_chart(
             [part for part in timed if part[2][road] is not None],
-            shares={NAMES[mode]: _all_of(road, mode) for mode in MODES_OF_SOURCE[road]},
+            shares={NAMES[mode]: partial(_matches, road, mode) for mode in MODES_OF_SOURCE[road]},
             id="coding_modes.over_time",
             title=f"Coding modes as {road}, {WINDOW_DAYS} days rolling",
             unit="share of sessions",
@@ -365,30 +396,6 @@ def _coding_modes_chart(shares: dict[ModeSource, dict[str, ClusteredShare]]) -> 
         n=max(e.n for _, e in estimates),
         of="sessions",
         note=f"sessions in brackets; {INTERVAL_NOTE}",
-    )
-
-
-def _against_each_other(rows: list[Row]) -> Table:
-    """What each recorded mode is by replay."""
-    both = [row for row in rows if row["recorded"] is not None and row["replayed"] is not None]
-    counted = Counter((row["recorded"], row["replayed"]) for row in both)
-    shown = [
-        [NAMES[mode], sum(row["recorded"] == mode for row in both)] + [counted[mode, other] for other in NAMES]
-        for mode in MODES_OF_SOURCE["recorded"]
-    ]
-    replayed = " | ".join(f"{mode} {name} by replay:count" for mode, name in NAMES.items())
-    return table(
-        "coding_modes.roads",
-        "Modes as recorded, and what they are by replay",
-        f"recorded as recorded | n sessions:count | {replayed}",
-        shown if both else [],
-        n=len(both),
-        of="sessions with both",
-        evidence=[
-            [row["session_id"] for row in both if row["recorded"] == mode] for mode in MODES_OF_SOURCE["recorded"]
-        ]
-        if both
-        else [],
     )
 
 
@@ -624,11 +631,20 @@ def _efficiency(inputs: Inputs) -> Outcome:
         for measure in MEASURES
         for mode in measure.medians
     ]
+    limits = [
+        "A session that commits two lines costs a fortune for each hundred: medians tell of sessions, not of lines."
+        " Lines are all that its commits added, the person's and generated ones too; what came after the last commit is"
+        " in the effort, and what was thrown away is nobody's line.",
+        "Idle time is a gap of over two minutes that no sign of the agent ends; what the agent"
+        " itself took leaves out waits for leave.",
+    ]
+    if "replayed" not in roads:
+        limits.append("No repository was attributed: lines and modes are as the collector recorded them.")
     return Outcome(
         [f for f in findings if f.n],
         [_efficiency_table(name, by_road[name], places) for name in roads],
         [_efficiency_chart(measure, road, by_road[road], places) for measure in MEASURES],
-        _efficiency_limits(roads),
+        limits,
     )
 
 
@@ -744,19 +760,6 @@ def _efficiency_chart(measure: Measure, road: ModeSource, rows: list[Row], place
     )
 
 
-def _efficiency_limits(roads: list[ModeSource]) -> list[str]:
-    limits = [
-        "A session that commits two lines costs a fortune for each hundred: medians tell of sessions, not of lines."
-        " Lines are all that its commits added, the person's and generated ones too; what came after the last commit is"
-        " in the effort, and what was thrown away is nobody's line.",
-        "Idle time is a gap of over two minutes that no sign of the agent ends; what the agent"
-        " itself took leaves out waits for leave.",
-    ]
-    if "replayed" not in roads:
-        limits.append("No repository was attributed: lines and modes are as the collector recorded them.")
-    return limits
-
-
 EFFICIENCY_STUDY = Study(
     name="efficiency",
     order=220,
@@ -795,17 +798,48 @@ def _weaknesses(inputs: Inputs) -> Outcome:
     reported = [
         _weaknesses_finding(rate, scanner)
         for rate in weakness_rates
-        if rate.files == ALL and rate.lines and _is_told(rate)
+        if rate.files == ALL
+        and rate.lines
+        and (rate.by == "all" or (rate.attribution == "replayed" and rate.group != "nobody"))
     ]
     charts = [
         _weaknesses_chart("rules", "Introduced findings by rule", Counter(row["rule"] for row in new)),
         _weaknesses_chart("cwes", "Introduced findings by weakness", Counter(cwe for row in new for cwe in row["cwe"])),
     ]
-    return Outcome(reported, [_weaknesses_table(weakness_rates, scanner)], charts, _LIMITS)
-
-
-def _is_told(rate: Rate) -> bool:
-    return rate.by == "all" or (rate.attribution == "replayed" and rate.group != "nobody")
+    return Outcome(
+        reported,
+        [
+            table(
+                "weaknesses.rates",
+                "Findings per 1 000 added lines",
+                "attribution | by | group | files | lines added lines:count | introduced:count"
+                " | introduced_rate per 1 000:number | low from:number | high to:number | fixed:count"
+                " | fixed_rate per 1 000:number",
+                [
+                    [
+                        *(
+                            r.attribution,
+                            r.by,
+                            r.group,
+                            r.files,
+                            r.lines,
+                            r.introduced,
+                            r.introduced_rate,
+                            r.introduced_low,
+                        ),
+                        *(r.introduced_high, r.fixed, r.fixed_rate),
+                    ]
+                    for r in weakness_rates
+                ],
+                n=weakness_rates[0].commits,
+                of="commits that added lines",
+                evidence=_OF_COMMITS,
+                note=f"scanner {scanner}",
+            )
+        ],
+        charts,
+        _LIMITS,
+    )
 
 
 def _weaknesses_finding(rate: Rate, scanner: str) -> Finding:
@@ -820,27 +854,6 @@ def _weaknesses_finding(rate: Rate, scanner: str) -> Finding:
         "added lines of scanned files",
         f"scanner {scanner}; {rate.introduced} in {rate.commits_with} commits, {rate.largest_commit} in one",
         unit="findings per 1 000 lines",
-    )
-
-
-def _weaknesses_table(weakness_rates: list[Rate], scanner: str) -> Table:
-    return table(
-        "weaknesses.rates",
-        "Findings per 1 000 added lines",
-        "attribution | by | group | files | lines added lines:count | introduced:count"
-        " | introduced_rate per 1 000:number | low from:number | high to:number | fixed:count"
-        " | fixed_rate per 1 000:number",
-        [
-            [
-                *(r.attribution, r.by, r.group, r.files, r.lines, r.introduced, r.introduced_rate, r.introduced_low),
-                *(r.introduced_high, r.fixed, r.fixed_rate),
-            ]
-            for r in weakness_rates
-        ],
-        n=weakness_rates[0].commits,
-        of="commits that added lines",
-        evidence=_OF_COMMITS,
-        note=f"scanner {scanner}",
     )
 
 

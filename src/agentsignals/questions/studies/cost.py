@@ -50,6 +50,14 @@ def _cost(inputs: Inputs) -> Outcome:
     groups = {agent: by_agent[agent] for agent in agents_by_sessions(sessions)}
     n_bounds = len(sessions) - len(counted)
     left_out = {"left_out": f"{n_bounds:,} whose output is a lower bound" if n_bounds else ""}
+    n_priced = len(inputs.present("sessions", "cost_usd"))
+    rows: list[Row] = []
+    for agent, group in groups.items():
+        paid = [(s["session_id"], s["cost_usd"], 1) for s in group if s["cost_usd"] is not None]
+        if paid:
+            low, n, usd = any(s[sql.BOUND] is not None for s in group), len(group), fsum([usd for _, usd, _ in paid])
+            tip = f"{agent}: {formatted(usd, 'usd', low)} over {len(paid):,} of {n:,} sessions"
+            rows.append(bar(f"{agent} ({len(paid)}/{n})", usd, tip, low, evidence=paid))
     charts = [
         stacked_chart(counted, "cost_usd", id="cost.over_time", title="Cost", unit="USD", kind="usd", **left_out),
         stacked_chart(
@@ -61,11 +69,58 @@ def _cost(inputs: Inputs) -> Outcome:
             kind="tokens",
             **left_out,
         ),
-        _by_agent_chart(groups, len(inputs.present("sessions", "cost_usd"))),
+        chart(
+            "cost.agents",
+            "Cost by agent",
+            rows,
+            bars(rows, "USD", "usd"),
+            n=n_priced,
+            of="priced sessions",
+            note="priced sessions of all in brackets",
+        ),
     ]
+    findings = []
+    for column, title in _KINDS.items():
+        parts = [(s["session_id"], s[column], 1) for s in inputs.rows["sessions"] if s[column] is not None]
+        used = count(sum([n for _, n, _ in parts]) if parts else None, len(parts), "tokens", evidence=parts)
+        asked, is_output = f"SELECT sum({column}) FROM sessions", column == "output_tokens"
+        bound = _bounds(inputs) if is_output else ""
+        findings.append(
+            used.finding(
+                f"cost.{column}",
+                title,
+                "sessions that say",
+                bound,
+                unit="tokens",
+                sql=asked,
+                headline=is_output,
+                at_least=bool(bound),
+            )
+        )
+    title = "Input tokens read from a cache, of those read, written or new"
+    absent = {row["session_id"]: row for row in inputs.rows["reasons"]}
+    reasons: dict[tuple[str, str, str], list[str]] = {}
+    for session in inputs.rows["sessions"]:
+        if session["cost_usd"] is None:
+            row = absent.get(session["session_id"], {})
+            # A session that says it used nothing costs nothing by the signal, and has no step with a price.
+            reason = row.get("absent") or "no usage", row.get("absent_detail") or "", session["agent"]
+            reasons.setdefault(reason, []).append(session["session_id"])
+    most = ranked({reason: len(ids) for reason, ids in reasons.items()})
     return Outcome(
-        [*_costs(inputs), *_tokens(inputs)],
-        [_by_agent(groups, len(sessions)), _unpriced(inputs)],
+        [*_costs(inputs), *[*findings, pooled_finding(inputs, _CACHE, "cost.cached", title, "input tokens")]],
+        [
+            _by_agent(groups, len(sessions)),
+            table(
+                "cost.unpriced",
+                "Why sessions have no price",
+                "reason | detail:code | agent | sessions:count",
+                [[key[0].replace("_", " "), *key[1:], n] for key, n in most],
+                n=sum(n for _, n in most),
+                of="sessions without a price",
+                evidence=[reasons[key] for key, _ in most],
+            ),
+        ],
         charts,
         _cost_limits(inputs),
     )
@@ -98,17 +153,16 @@ def _without_price(sessions: list[Row]) -> list[Part]:
     return [(s["session_id"], s["cost_usd"] is None, 1) for s in sessions]
 
 
-def _of_subagents(session: Row) -> float:
-    return float(session["cost_usd"] if session["is_subagents"] else session["subagent_cost_usd"] or 0.0)
-
-
 def _costs(inputs: Inputs) -> list[Finding]:
     costs: list[float] = inputs.present("sessions", "cost_usd")
     n = len(inputs.rows["sessions"])
     left_out = _left_out(inputs, n - len(costs))
     with_price = [s for s in inputs.rows["sessions"] if s["cost_usd"] is not None]
     recorded = [(s["session_id"], s["recorded_cost_usd"] or 0.0, 1) for s in with_price]
-    subagents = [(s["session_id"], _of_subagents(s), 1) for s in with_price]
+    subagents = [
+        (s["session_id"], float(s["cost_usd"] if s["is_subagents"] else s["subagent_cost_usd"] or 0.0), 1)
+        for s in with_price
+    ]
     steps = [(row["session_id"], row["recorded"], row["priced"]) for row in inputs.rows["sources"] if row["priced"]]
     bound = _bounds(inputs)
     usd: dict[str, Any] = {"unit": "USD", "priced": True}
@@ -165,48 +219,6 @@ def _costs(inputs: Inputs) -> list[Finding]:
     ]
 
 
-def _tokens(inputs: Inputs) -> list[Finding]:
-    findings = []
-    for column, title in _KINDS.items():
-        parts = [(s["session_id"], s[column], 1) for s in inputs.rows["sessions"] if s[column] is not None]
-        used = count(sum([n for _, n, _ in parts]) if parts else None, len(parts), "tokens", evidence=parts)
-        asked, is_output = f"SELECT sum({column}) FROM sessions", column == "output_tokens"
-        bound = _bounds(inputs) if is_output else ""
-        findings.append(
-            used.finding(
-                f"cost.{column}",
-                title,
-                "sessions that say",
-                bound,
-                unit="tokens",
-                sql=asked,
-                headline=is_output,
-                at_least=bool(bound),
-            )
-        )
-    title = "Input tokens read from a cache, of those read, written or new"
-    return [*findings, pooled_finding(inputs, _CACHE, "cost.cached", title, "input tokens")]
-
-
-def _by_agent_chart(groups: dict[str, list[Row]], n_priced: int) -> Chart | None:
-    rows: list[Row] = []
-    for agent, group in groups.items():
-        paid = [(s["session_id"], s["cost_usd"], 1) for s in group if s["cost_usd"] is not None]
-        if paid:
-            low, n, usd = any(s[sql.BOUND] is not None for s in group), len(group), fsum([usd for _, usd, _ in paid])
-            tip = f"{agent}: {formatted(usd, 'usd', low)} over {len(paid):,} of {n:,} sessions"
-            rows.append(bar(f"{agent} ({len(paid)}/{n})", usd, tip, low, evidence=paid))
-    return chart(
-        "cost.agents",
-        "Cost by agent",
-        rows,
-        bars(rows, "USD", "usd"),
-        n=n_priced,
-        of="priced sessions",
-        note="priced sessions of all in brackets",
-    )
-
-
 def _by_agent(groups: dict[str, list[Row]], n: int) -> Table:
     rows: list[list[Any]] = []
     for agent, group in groups.items():
@@ -227,27 +239,6 @@ def _by_agent(groups: dict[str, list[Row]], n: int) -> Table:
         of="sessions",
         evidence=[[s["session_id"] for s in group] for group in groups.values()],
         note="A dash is unknown, never zero; >= is a lower bound. Subagents are in it.",
-    )
-
-
-def _unpriced(inputs: Inputs) -> Table:
-    absent = {row["session_id"]: row for row in inputs.rows["reasons"]}
-    reasons: dict[tuple[str, str, str], list[str]] = {}
-    for session in inputs.rows["sessions"]:
-        if session["cost_usd"] is None:
-            row = absent.get(session["session_id"], {})
-            # A session that says it used nothing costs nothing by the signal, and has no step with a price.
-            reason = row.get("absent") or "no usage", row.get("absent_detail") or "", session["agent"]
-            reasons.setdefault(reason, []).append(session["session_id"])
-    most = ranked({reason: len(ids) for reason, ids in reasons.items()})
-    return table(
-        "cost.unpriced",
-        "Why sessions have no price",
-        "reason | detail:code | agent | sessions:count",
-        [[key[0].replace("_", " "), *key[1:], n] for key, n in most],
-        n=sum(n for _, n in most),
-        of="sessions without a price",
-        evidence=[reasons[key] for key, _ in most],
     )
 
 
@@ -321,7 +312,26 @@ def _cost_causes(inputs: Inputs) -> Outcome:
         limits.append(
             f"{len(low):,} sessions log their output in mid-stream: output, subagents and bill are at least that."
         )
-    return Outcome(_cost_causes_findings(paid, bill), tables, [_cost_causes_chart(paid, len(bill), bool(low))], limits)
+    total = fsum(row["cost_usd"] for row in bill)
+    is_bound = any(row[BOUND] is not None for row in bill)
+    return Outcome(
+        [
+            count(usd, len(bill), "usd", evidence=partial(_of_bill, bill, paid.of_cause[cause])).finding(
+                f"cost_causes.{cause}",
+                f"Of the cost, {CAUSES[cause]}",
+                _OF,
+                f"{formatted(usd / total, 'share')} of {formatted(total, 'usd', is_bound)}" if total else "",
+                unit="USD",
+                priced=True,
+                at_least=is_bound and cause in BOUNDED and usd > 0,
+                sessions=top_sessions(paid.of_cause[cause]),
+            )
+            for cause, usd in paid.sums.items()
+        ],
+        tables,
+        [_cost_causes_chart(paid, len(bill), bool(low))],
+        limits,
+    )
 
 
 class _Paid:
@@ -340,24 +350,6 @@ class _Paid:
         """The charges of one value, where `values` are those of each charge."""
         each = zip(values, self.sessions, self.usd, strict=True)
         return [(session_id, usd, 1) for value, session_id, usd in each if value == wanted]
-
-
-def _cost_causes_findings(paid: _Paid, bill: list[Row]) -> list[Finding]:
-    total = fsum(row["cost_usd"] for row in bill)
-    is_bound = any(row[BOUND] is not None for row in bill)
-    return [
-        count(usd, len(bill), "usd", evidence=partial(_of_bill, bill, paid.of_cause[cause])).finding(
-            f"cost_causes.{cause}",
-            f"Of the cost, {CAUSES[cause]}",
-            _OF,
-            f"{formatted(usd / total, 'share')} of {formatted(total, 'usd', is_bound)}" if total else "",
-            unit="USD",
-            priced=True,
-            at_least=is_bound and cause in BOUNDED and usd > 0,
-            sessions=top_sessions(paid.of_cause[cause]),
-        )
-        for cause, usd in paid.sums.items()
-    ]
 
 
 def _of_bill(bill: list[Row], paid: list[tuple[str, float]]) -> list[Part]:

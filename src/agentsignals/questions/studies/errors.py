@@ -45,7 +45,11 @@ _UNANSWERED = {
 def _errors(inputs: Inputs) -> Outcome:
     calls = inputs.rows["calls"]
     answered = [row for row in calls if row["status"] in ("ok", "error")]
-    failed = [{**row, "kind": _kind(row)} for row in calls if row["status"] == "error"]
+    failed = [
+        {**row, "kind": (row["error_class"] or "not said").replace("_", " ")}
+        for row in calls
+        if row["status"] == "error"
+    ]
     places = inputs.places
     by_class = _by(answered, "class", places)
     n = sum(row["n"] for row in answered)
@@ -54,7 +58,20 @@ def _errors(inputs: Inputs) -> Outcome:
         f"For every agent {FAILED}. Some errors are probes (does this file exist?), and what agents log differs: a rate"
         " is no measure of skill."
     ]
-    return Outcome(_errors_findings(inputs), [_classes(by_class, n), _by_words(failed)], charts, limits)
+    rows: list[list[Any]] = [
+        [name, int(rate.k), int(rate.n), rate.value, *rate.ends, sessions] for name, rate, sessions in by_class
+    ]
+    behind = [rate.counted for _, rate, _ in by_class]
+    header = "class | failed:count | answered:count | rate:share | ends:share | sessions:count"
+    return Outcome(
+        _errors_findings(inputs),
+        [
+            table("errors.by_class", "Failed calls by class", header, rows, n=n, of="answered calls", evidence=behind),
+            _by_words(failed),
+        ],
+        charts,
+        limits,
+    )
 
 
 def _errors_findings(inputs: Inputs) -> list[Finding]:
@@ -100,15 +117,6 @@ def _is_failed(row: Row) -> bool:
     return bool(row["status"] == "error")
 
 
-def _classes(rates: list[tuple[str, Estimate, int]], n: int) -> Table:
-    rows: list[list[Any]] = [
-        [name, int(rate.k), int(rate.n), rate.value, *rate.ends, sessions] for name, rate, sessions in rates
-    ]
-    behind = [rate.counted for _, rate, _ in rates]
-    header = "class | failed:count | answered:count | rate:share | ends:share | sessions:count"
-    return table("errors.by_class", "Failed calls by class", header, rows, n=n, of="answered calls", evidence=behind)
-
-
 def _rates(key: str, rates: list[tuple[str, Estimate, int]], n: int) -> Chart | None:
     rows: list[Row] = []
     for name, rate, sessions in rates:
@@ -125,10 +133,6 @@ def _rates(key: str, rates: list[tuple[str, Estimate, int]], n: int) -> Chart | 
         of="answered calls",
         note=f"{FAILED}; answered calls in brackets; {INTERVAL_NOTE}",
     )
-
-
-def _kind(row: Row) -> str:
-    return (row["error_class"] or "not said").replace("_", " ")
 
 
 def _kinds(failed: list[Row]) -> Chart | None:
@@ -205,7 +209,21 @@ def _recovery(inputs: Inputs) -> Outcome:
         " withdrawn. Refused calls are not counted as failed.",
     ]
     tables = [_patterns(failed), _by_error(failed)]
-    return Outcome([f for f in findings if f.n], tables, [_recovery_chart(failed), in_a_row], limits)
+    counted, groups = tally(failed, "pattern"), by(failed, "pattern")
+    total = counted.total()
+    rows: list[Row] = []
+    for pattern, words in PATTERNS.items():
+        if counted[pattern]:
+            share = counted[pattern] / total
+            tip = f"{words}: {counted[pattern]:,} of {total:,} failed calls ({formatted(share, 'share')})"
+            rows.append(bar(words, share, tip, evidence=groups[pattern]))
+    spec = bars(rows, "share of failed calls", "share")
+    return Outcome(
+        [f for f in findings if f.n],
+        tables,
+        [chart("recovery.next", "What comes after a failed call", rows, spec, n=total, of="failed calls"), in_a_row],
+        limits,
+    )
 
 
 def _among(*patterns: str) -> Callable[[Row], bool]:
@@ -252,19 +270,6 @@ def _by_error(failed: list[Row]) -> Table:
     return table(
         "recovery.by_error", title, header, rows, n=n, of="failed calls", evidence=[kinds[row[0]] for row in rows]
     )
-
-
-def _recovery_chart(failed: list[Row]) -> Chart | None:
-    counted, groups = tally(failed, "pattern"), by(failed, "pattern")
-    total = counted.total()
-    rows: list[Row] = []
-    for pattern, words in PATTERNS.items():
-        if counted[pattern]:
-            share = counted[pattern] / total
-            tip = f"{words}: {counted[pattern]:,} of {total:,} failed calls ({formatted(share, 'share')})"
-            rows.append(bar(words, share, tip, evidence=groups[pattern]))
-    spec = bars(rows, "share of failed calls", "share")
-    return chart("recovery.next", "What comes after a failed call", rows, spec, n=total, of="failed calls")
 
 
 RECOVERY_STUDY = Study(

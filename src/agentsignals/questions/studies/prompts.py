@@ -102,48 +102,47 @@ def _messages(inputs: Inputs) -> Outcome:
         note="agent-traces calls 20 characters short: approval, continuation, a short imperative",
     )
     limits = ["Pasted text counts as written: the longest messages are mostly pastes."]
-    tables = [_by_agent(rows), _common(common, messages)]
-    return Outcome([typical, _messages_most_common(common, messages)], tables, [lengths], limits)
-
-
-def _messages_most_common(common: list[dict[str, Any]], messages: int) -> Finding:
-    most = common[0] if common else None
-    return count(most["text"] if most else None, messages, "text", evidence=_TEXTS).finding(
-        "messages.common",
-        "Most common message",
-        "messages",
-        f"{most['n']:,} times in {most['sessions']:,} sessions" if most else "no message came twice",
-        unit="words",
-        signals=(_COMMON,),
-    )
-
-
-def _by_agent(rows: list[Row]) -> Table:
     agents = agents_by_sessions(rows)
     named = [("all agents", rows), *((agent, [r for r in rows if r["agent"] == agent]) for agent in agents)]
     named = [(name, group) for name, group in named if group][: None if len(agents) > 1 else 1]
-    return table(
-        "messages.by_agent",
-        "Length of people's messages, by agent",
-        f"agent | n messages:count | {quantile_columns('count')}",
-        [[name, len(group), *quantiles([r["chars"] for r in group])] for name, group in named],
-        n=len(rows),
-        of="messages",
-        evidence=[group for _, group in named],
-        note=f"Characters, at the {', '.join(label for _, label in QUANTILES)}.",
-    )
-
-
-def _common(common: list[dict[str, Any]], messages: int) -> Table:
-    return table(
-        "messages.most_common",
-        "Messages that come again",
-        "text message | n times:count | share of all messages:share | sessions:count",
-        [[row["text"], row["n"], row["n"] / messages, row["sessions"]] for row in common],
-        n=messages,
-        of="messages",
-        evidence=_TEXTS,
-        note="Case, outer blanks and a final . or ! put aside; secrets, addresses and paths hidden if recognised.",
+    tables = [
+        table(
+            "messages.by_agent",
+            "Length of people's messages, by agent",
+            f"agent | n messages:count | {quantile_columns('count')}",
+            [[name, len(group), *quantiles([r["chars"] for r in group])] for name, group in named],
+            n=len(rows),
+            of="messages",
+            evidence=[group for _, group in named],
+            note=f"Characters, at the {', '.join(label for _, label in QUANTILES)}.",
+        ),
+        table(
+            "messages.most_common",
+            "Messages that come again",
+            "text message | n times:count | share of all messages:share | sessions:count",
+            [[row["text"], row["n"], row["n"] / messages, row["sessions"]] for row in common],
+            n=messages,
+            of="messages",
+            evidence=_TEXTS,
+            note="Case, outer blanks and a final . or ! put aside; secrets, addresses and paths hidden if recognised.",
+        ),
+    ]
+    most = common[0] if common else None
+    return Outcome(
+        [
+            typical,
+            count(most["text"] if most else None, messages, "text", evidence=_TEXTS).finding(
+                "messages.common",
+                "Most common message",
+                "messages",
+                f"{most['n']:,} times in {most['sessions']:,} sessions" if most else "no message came twice",
+                unit="words",
+                signals=(_COMMON,),
+            ),
+        ],
+        tables,
+        [lengths],
+        limits,
     )
 
 
@@ -187,7 +186,26 @@ def _people(inputs: Inputs) -> Outcome:
         "Later prompts come from longer sessions: a rate that climbs with the prompt's number is in part a change of"
         " sessions, not of mood.",
     ]
-    return Outcome([*_shares(inputs), _people_most_common(openings, opened)], [], charts, limits)
+    name, most = openings[0] if openings else (None, 0)
+    parts = [(row["session_id"], row["label"].replace("_", " ") == name, 1) for row in opened]
+    return Outcome(
+        [
+            *_shares(inputs),
+            count(name, len(opened), "text", evidence=parts).finding(
+                "people.opening",
+                "Most common opening",
+                "first messages",
+                f"{most:,} sessions" if name else "no session has a first message",
+                unit="pattern",
+                sql=f"SELECT replace({sql.LABEL}, '_', ' ') AS opening FROM signals"
+                f" WHERE signal = '{_OPENING}' AND absent IS NULL GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1",
+                signals=(_OPENING,),
+            ),
+        ],
+        [],
+        charts,
+        limits,
+    )
 
 
 def _shares(inputs: Inputs) -> list[Finding]:
@@ -216,21 +234,6 @@ def _shares(inputs: Inputs) -> list[Finding]:
             signals=(_SHORT,),
         ),
     ]
-
-
-def _people_most_common(openings: list[tuple[str, int]], opened: list[Row]) -> Finding:
-    name, most = openings[0] if openings else (None, 0)
-    parts = [(row["session_id"], row["label"].replace("_", " ") == name, 1) for row in opened]
-    return count(name, len(opened), "text", evidence=parts).finding(
-        "people.opening",
-        "Most common opening",
-        "first messages",
-        f"{most:,} sessions" if name else "no session has a first message",
-        unit="pattern",
-        sql=f"SELECT replace({sql.LABEL}, '_', ' ') AS opening FROM signals"
-        f" WHERE signal = '{_OPENING}' AND absent IS NULL GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1",
-        signals=(_OPENING,),
-    )
 
 
 def _positions(turns: list[Row], places: dict[str, str]) -> Chart | None:
@@ -449,9 +452,46 @@ def _topics(inputs: Inputs) -> Outcome:
     if max(of) < 0:
         return Outcome(limits=["No topic has five prompts that fit it."])
     names = [", ".join(words) or "without a common word" for words in _names(prompts, of)]
+    parts = [(prompt.row["session_id"], float(topic == NOISE), 1) for prompt, topic in zip(prompts, of, strict=True)]
+    whole, compared = len(inputs.rows["prompts"]), "prompts compared"
+    how = f"of {whole:,} prompts; tf-idf, {len(names)} of the groups that k-means made, seed {SEED}"
+    near = "as near to another topic as to its own, or in a group of under five; SWE-chat: 42.6%, by another method"
+    # The prompts nearest to the middle of each topic, of different sessions where there are any.
+    rows = []
+    for topic, name in enumerate(names):
+        members = [(groups.distance[n], n) for n, t in enumerate(of) if t == topic]
+        chosen: list[int] = []
+        for _, n in sorted(members):
+            if prompts[n].row["session_id"] not in {prompts[m].row["session_id"] for m in chosen}:
+                chosen.append(n)
+        chosen += [n for _, n in sorted(members) if n not in chosen]
+        rows += [[name, _brief(prompts[n].text), prompts[n].row["session_id"]] for n in chosen[:_EXAMPLES]]
     return Outcome(
-        _topics_findings(inputs, prompts, of, names, places),
-        [_topics_table(prompts, of, names, groups), _examples(prompts, of, names, groups), _left_out(kept)],
+        [
+            count(max(of) + 1, len(prompts), evidence=parts).finding(
+                "topics.count", "Topics", compared, how, unit="topics"
+            ),
+            clustered_share(parts, places).finding(
+                "topics.noise", "Prompts without a topic", compared, near, unit="share of prompts"
+            ),
+            count(names[0], of.count(0), "text", evidence=_sessions_of(_members(prompts, of, 0))).finding(
+                "topics.largest", "Largest topic", "prompts of that topic", unit="words"
+            ),
+        ],
+        [
+            _topics_table(prompts, of, names, groups),
+            table(
+                "topics.examples",
+                "Prompts nearest to the middle of each topic",
+                "topic | prompt | session:session",
+                rows,
+                n=len(prompts),
+                of="prompts compared",
+                evidence=[[row[2]] for row in rows],
+                note="As compared: without code, paths and names. Secrets and addresses hidden if recognised.",
+            ),
+            _left_out(kept),
+        ],
         [_topics_chart(prompts, of, names)],
         [
             f"Topics are groups of words, and their number is a rule, the root of half the prompts: {wanted} here."
@@ -472,36 +512,12 @@ def _names(prompts: list[Prompt], of: list[int]) -> list[list[str]]:
     return naming_words([prompt.text for prompt in prompts], of, _NAMING, shared)
 
 
-def _topics_findings(
-    inputs: Inputs, prompts: list[Prompt], of: list[int], names: list[str], places: dict[str, str]
-) -> list[Finding]:
-    parts = [(prompt.row["session_id"], float(topic == NOISE), 1) for prompt, topic in zip(prompts, of, strict=True)]
-    whole, compared = len(inputs.rows["prompts"]), "prompts compared"
-    how = f"of {whole:,} prompts; tf-idf, {len(names)} of the groups that k-means made, seed {SEED}"
-    near = "as near to another topic as to its own, or in a group of under five; SWE-chat: 42.6%, by another method"
-    return [
-        count(max(of) + 1, len(prompts), evidence=parts).finding(
-            "topics.count", "Topics", compared, how, unit="topics"
-        ),
-        clustered_share(parts, places).finding(
-            "topics.noise", "Prompts without a topic", compared, near, unit="share of prompts"
-        ),
-        count(names[0], of.count(0), "text", evidence=_sessions_of(_members(prompts, of, 0))).finding(
-            "topics.largest", "Largest topic", "prompts of that topic", unit="words"
-        ),
-    ]
-
-
 def _members(prompts: list[Prompt], of: list[int], topic: int) -> list[Prompt]:
     return [prompt for prompt, t in zip(prompts, of, strict=True) if t == topic]
 
 
 def _sessions_of(prompts: list[Prompt]) -> list[str]:
     return [prompt.row["session_id"] for prompt in prompts]
-
-
-def _largest(prompts: list[Prompt]) -> float:
-    return max(Counter(prompt.place for prompt in prompts).values()) / len(prompts)
 
 
 def _topics_table(prompts: list[Prompt], of: list[int], names: list[str], groups: Groups) -> Table:
@@ -513,7 +529,7 @@ def _topics_table(prompts: list[Prompt], of: list[int], names: list[str], groups
         objections = sum(value != NONE for value in later)
         times = [p.row["seconds"] for p in members if p.row["seconds"] is not None]
         cut = sum(bool(p.row["cut"]) for p in members) / len(members)
-        largest = _largest(members)
+        largest = max(Counter(prompt.place for prompt in members).values()) / len(members)
         behind.append(_sessions_of(members))
         fit = [f for f, t in zip(groups.fit, of, strict=True) if t == topic]
         rows.append(
@@ -541,29 +557,6 @@ def _topics_table(prompts: list[Prompt], of: list[int], names: list[str], groups
         evidence=behind,
         note="Named by class-based tf-idf, of words that two places use. Objections are counted among"
         f" prompts that are not the first, by a flag that is no share ({rules_recall_text()}).",
-    )
-
-
-def _examples(prompts: list[Prompt], of: list[int], names: list[str], groups: Groups) -> Table:
-    """The prompts nearest to the middle of each topic, of different sessions where there are any."""
-    rows = []
-    for topic, name in enumerate(names):
-        members = [(groups.distance[n], n) for n, t in enumerate(of) if t == topic]
-        chosen: list[int] = []
-        for _, n in sorted(members):
-            if prompts[n].row["session_id"] not in {prompts[m].row["session_id"] for m in chosen}:
-                chosen.append(n)
-        chosen += [n for _, n in sorted(members) if n not in chosen]
-        rows += [[name, _brief(prompts[n].text), prompts[n].row["session_id"]] for n in chosen[:_EXAMPLES]]
-    return table(
-        "topics.examples",
-        "Prompts nearest to the middle of each topic",
-        "topic | prompt | session:session",
-        rows,
-        n=len(prompts),
-        of="prompts compared",
-        evidence=[[row[2]] for row in rows],
-        note="As compared: without code, paths and names. Secrets and addresses hidden if recognised.",
     )
 
 

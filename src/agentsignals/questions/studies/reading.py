@@ -40,7 +40,34 @@ _BEHIND = {
 
 def _reading(inputs: Inputs) -> Outcome:
     formats = inputs.rows["formats"]
-    tables = [_formats(formats), _reasons(inputs), _endings(inputs), _notes(inputs), _absent(inputs)]
+    keys = ("files", "sessions", "records", "skipped", "bytes")
+    records: Counter[str] = Counter()
+    files: dict[str, list[str]] = defaultdict(list)
+    for row in inputs.rows["skips"]:
+        for reason, n in msgspec.json.decode(row["skipped_reasons"], type=dict[str, int]).items():
+            records[reason] += n
+            files[reason].append(row["path"])
+    rows: list[list[Any]] = [[r.replace("_", " "), n, len(files[r]), min(files[r])] for r, n in ranked(records)]
+    header = "reason | records:count | files:count | example for example:code"
+    of = "skipped records"
+    tables = [
+        table(
+            "reading.formats",
+            "What was read, by format",
+            "format | files:count | sessions:count | records records read:count | skipped:count | bytes size:bytes",
+            [[row["format"] or "unrecognised", *(row[key] for key in keys)] for row in formats],
+            n=sum(row["files"] for row in formats),
+            of="files",
+            evidence=[_of_format(row) for row in formats],
+            note="A format without sessions of its own adds to sessions of others, or holds none.",
+        ),
+        table(
+            "reading.reasons", "What was skipped, by reason", header, rows, n=records.total(), of=of, evidence=_OF_FILES
+        ),
+        _endings(inputs),
+        _notes(inputs),
+        _absent(inputs),
+    ]
     return Outcome(_reading_findings(inputs), tables, [_reading_chart(formats)], _reading_limits(inputs))
 
 
@@ -88,37 +115,8 @@ def _reading_chart(formats: list[Row]) -> Chart | None:
     return chart("reading.formats", "Bytes by format", rows, spec, n=n, of="files", note="files in brackets")
 
 
-def _formats(formats: list[Row]) -> Table:
-    keys = ("files", "sessions", "records", "skipped", "bytes")
-    return table(
-        "reading.formats",
-        "What was read, by format",
-        "format | files:count | sessions:count | records records read:count | skipped:count | bytes size:bytes",
-        [[row["format"] or "unrecognised", *(row[key] for key in keys)] for row in formats],
-        n=sum(row["files"] for row in formats),
-        of="files",
-        evidence=[_of_format(row) for row in formats],
-        note="A format without sessions of its own adds to sessions of others, or holds none.",
-    )
-
-
 def _of_format(row: Row) -> EvidenceQuery:
     return EvidenceQuery("SELECT session_id FROM sessions WHERE format = $format", {"format": row["format"]})
-
-
-def _reasons(inputs: Inputs) -> Table:
-    records: Counter[str] = Counter()
-    files: dict[str, list[str]] = defaultdict(list)
-    for row in inputs.rows["skips"]:
-        for reason, n in msgspec.json.decode(row["skipped_reasons"], type=dict[str, int]).items():
-            records[reason] += n
-            files[reason].append(row["path"])
-    rows: list[list[Any]] = [[r.replace("_", " "), n, len(files[r]), min(files[r])] for r, n in ranked(records)]
-    header = "reason | records:count | files:count | example for example:code"
-    of = "skipped records"
-    return table(
-        "reading.reasons", "What was skipped, by reason", header, rows, n=records.total(), of=of, evidence=_OF_FILES
-    )
 
 
 def _endings(inputs: Inputs) -> Table:

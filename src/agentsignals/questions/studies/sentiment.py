@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 from math import inf
 from typing import Any
@@ -12,7 +11,7 @@ from agentsignals.questions.charts import bars, dots, intervals_by_position
 from agentsignals.questions.estimates import INTERVAL_NOTE, ClusteredShare, by, chart, count, count_bars, table
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.label_shares import QUERIES, Labelled, labelled, no_labels
-from agentsignals.questions.question import Chart, Finding, Inputs, Outcome, Row, Study, Table
+from agentsignals.questions.question import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.agent_traces import (
     LOW_N,
     NEGATIVE,
@@ -62,12 +61,6 @@ def _sentiment(inputs: Inputs) -> Outcome:
         )
     )
     limits = [*labels.limits(), "Short sessions are neutral more often: fewer messages, fewer occasions."]
-    return Outcome(
-        findings, [_labellers(inputs, labels), _confusion(inputs, labels)], [_sentiment_chart(labels)], limits
-    )
-
-
-def _sentiment_chart(labels: Labelled) -> Chart | None:
     of_label: dict[str, list[str]] = {value: [] for value in (NEUTRAL, NEGATIVE, POSITIVE)}
     for conversation in labels.conversations:
         for message in conversation.labelled:
@@ -75,7 +68,12 @@ def _sentiment_chart(labels: Labelled) -> Chart | None:
     counted = Counter({value: len(ids) for value, ids in of_label.items()})
     rows = count_bars([*counted.items()], "messages", evidence=of_label)
     n, of = counted.total(), "labelled messages"
-    return chart("sentiment.labels", "Labels of messages", rows, bars(rows, "messages"), n=n, of=of)
+    return Outcome(
+        findings,
+        [_labellers(inputs, labels), _confusion(inputs, labels)],
+        [chart("sentiment.labels", "Labels of messages", rows, bars(rows, "messages"), n=n, of=of)],
+        limits,
+    )
 
 
 def _labellers(inputs: Inputs, labels: Labelled) -> Table:
@@ -183,7 +181,31 @@ def _sentiment_turns(inputs: Inputs) -> Outcome:
         "Later turns are turns of longer sessions: a rate that climbs with the turn is in part a change of sessions."
         f" The curve of {_COHORT} is free of it up to that turn.",
     ]
-    return Outcome(findings, [_sentiment_turns_table(curves)], [_sentiment_turns_chart(curves)], limits)
+    rows: list[list[Any]] = [
+        [name, at, int(point.n), int(point.k), point.value, *point.ends, point.warning(LOW_N, "messages")]
+        for name, curve in curves.items()
+        for at, point in curve
+        if point.n
+    ]
+    return Outcome(
+        findings,
+        [
+            table(
+                "sentiment_turns.curve",
+                "NEGATIVE messages by turn",
+                "sessions of | turn | n labelled:count | negative NEGATIVE:count | rate share:share | ends:share"
+                " | warning says little because",
+                rows,
+                n=sum(point.n for _, point in curves[_ALL_SESSIONS]),
+                of="labelled messages",
+                evidence=[point.counted for curve in curves.values() for _, point in curve if point.n],
+                note=f"Few: under {LOW_N} messages; one place: more than half."
+                f" From turn {PLATEAU} on all sessions reach it.",
+            )
+        ],
+        [_sentiment_turns_chart(curves)],
+        limits,
+    )
 
 
 def _curve(labels: Labelled, *, cohort: bool) -> _Curve:
@@ -195,26 +217,6 @@ def _curve(labels: Labelled, *, cohort: bool) -> _Curve:
         for first, last in bands()
         if first < PLATEAU or not cohort  # from there on only sessions of the cohort have messages
     ]
-
-
-def _sentiment_turns_table(curves: dict[str, _Curve]) -> Table:
-    rows: list[list[Any]] = [
-        [name, at, int(point.n), int(point.k), point.value, *point.ends, point.warning(LOW_N, "messages")]
-        for name, curve in curves.items()
-        for at, point in curve
-        if point.n
-    ]
-    return table(
-        "sentiment_turns.curve",
-        "NEGATIVE messages by turn",
-        "sessions of | turn | n labelled:count | negative NEGATIVE:count | rate share:share | ends:share"
-        " | warning says little because",
-        rows,
-        n=sum(point.n for _, point in curves[_ALL_SESSIONS]),
-        of="labelled messages",
-        evidence=[point.counted for curve in curves.values() for _, point in curve if point.n],
-        note=f"Few: under {LOW_N} messages; one place: more than half. From turn {PLATEAU} on all sessions reach it.",
-    )
 
 
 def _sentiment_turns_chart(curves: dict[str, _Curve]) -> Chart | None:
@@ -283,8 +285,28 @@ def _sentiment_openings(inputs: Inputs) -> Outcome:
         " are about.",
         "Longer sessions have more occasions for praise: recovery is not held against the number of messages.",
     ]
+    rows: list[list[Any]] = [
+        [name, int(e.n), int(e.k), e.value, *e.ends, several[name].value, e.note]
+        for name, e in by_opening.items()
+        if e.n
+    ]
     return Outcome(
-        findings, [_sentiment_openings_table(by_opening, several)], [_sentiment_openings_chart(by_opening)], limits
+        findings,
+        [
+            table(
+                "sentiment_openings.recovery_by_opening",
+                "A POSITIVE message later, by the label of the first",
+                "opening first message | n sessions:count | k POSITIVE later:count | rate share:share | ends:share"
+                " | several with a later message:share | note rests on",
+                rows,
+                n=sum(estimate.n for estimate in by_opening.values()),
+                of="sessions whose first message is labelled",
+                evidence=[estimate.counted for estimate in by_opening.values() if estimate.n],
+                note="Sessions of one message stay in: they can't recover.",
+            )
+        ],
+        [_sentiment_openings_chart(by_opening)],
+        limits,
     )
 
 
@@ -295,25 +317,6 @@ def _never(conversation: Conversation, opening: str) -> Part:
 
 def _opens(conversation: Conversation, opening: str) -> Part:
     return int(conversation.opening == opening), int(conversation.opening is not None)
-
-
-def _sentiment_openings_table(by_opening: dict[str, ClusteredShare], several: dict[str, ClusteredShare]) -> Table:
-    rows: list[list[Any]] = [
-        [name, int(e.n), int(e.k), e.value, *e.ends, several[name].value, e.note]
-        for name, e in by_opening.items()
-        if e.n
-    ]
-    return table(
-        "sentiment_openings.recovery_by_opening",
-        "A POSITIVE message later, by the label of the first",
-        "opening first message | n sessions:count | k POSITIVE later:count | rate share:share | ends:share"
-        " | several with a later message:share | note rests on",
-        rows,
-        n=sum(estimate.n for estimate in by_opening.values()),
-        of="sessions whose first message is labelled",
-        evidence=[estimate.counted for estimate in by_opening.values() if estimate.n],
-        note="Sessions of one message stay in: they can't recover.",
-    )
 
 
 def _sentiment_openings_chart(by_opening: dict[str, ClusteredShare]) -> Chart | None:
@@ -401,26 +404,17 @@ ENOUGH = 100
 """Labelled messages a model needs to be drawn (agent-traces)."""
 
 
+def _of_model(model: str, conversation: Conversation) -> Part:
+    return by_model(conversation).get(model, (0, 0))
+
+
 def _sentiment_models(inputs: Inputs) -> Outcome:
     labels = labelled(inputs)
     if labels is None:
         return no_labels(inputs)
     names = {model for conversation in labels.conversations for model in by_model(conversation)}
-    models = {name: labels.estimate(_of(name)) for name in names}
+    models = {name: labels.estimate(partial(_of_model, name)) for name in names}
     models = dict(sorted(models.items(), key=lambda pair: (-pair[1].n, pair[0])))
-    return Outcome(
-        _sentiment_models_findings(labels, models),
-        [_sentiment_models_table(models)],
-        [_sentiment_models_chart(models)],
-        _sentiment_models_limits(labels, models),
-    )
-
-
-def _of(model: str) -> Callable[[Conversation], Part]:
-    return lambda conversation: by_model(conversation).get(model, (0, 0))
-
-
-def _sentiment_models_findings(labels: Labelled, models: dict[str, ClusteredShare]) -> list[Finding]:
     counted = [(c.session_id, len(c.labelled), len(c.labelled)) for c in labels.conversations]
     n = sum(of_session for _, _, of_session in counted)
     unknown = n - int(sum(estimate.n for estimate in models.values()))
@@ -431,20 +425,6 @@ def _sentiment_models_findings(labels: Labelled, models: dict[str, ClusteredShar
         ("count", f"Models with at least {ENOUGH} labelled messages", len(enough), f"{len(models):,} in all{left_out}"),
         ("dominated", dominated, sum(estimate.dominated for estimate in enough), ""),
     )
-    return [
-        labels.finding(
-            count(value, n, evidence=counted),
-            f"sentiment_models.{name}",
-            title,
-            "labelled messages",
-            note,
-            unit="models",
-        )
-        for name, title, value, note in asked
-    ]
-
-
-def _sentiment_models_table(models: dict[str, ClusteredShare]) -> Table:
     rows: list[list[Any]] = [
         [
             *(name, int(estimate.n), estimate.known_places, estimate.largest, int(estimate.k), estimate.value),
@@ -452,17 +432,34 @@ def _sentiment_models_table(models: dict[str, ClusteredShare]) -> Table:
         ]
         for name, estimate in models.items()
     ]
-    return table(
-        "sentiment_models.shares",
-        "NEGATIVE messages by model",
-        "model:code | n labelled:count | places:count | largest largest place:share | negative NEGATIVE:count"
-        " | rate share:share | ends:share | warning says little because",
-        rows,
-        n=sum(estimate.n for estimate in models.values()),
-        of="labelled messages",
-        evidence=[estimate.counted for estimate in models.values()],
-        note="A message belongs to the model of the last answer before it, a first message to that of the first answer."
-        f" Few: under {ENOUGH} messages; one place: more than half of them.",
+    return Outcome(
+        [
+            labels.finding(
+                count(value, n, evidence=counted),
+                f"sentiment_models.{name}",
+                title,
+                "labelled messages",
+                note,
+                unit="models",
+            )
+            for name, title, value, note in asked
+        ],
+        [
+            table(
+                "sentiment_models.shares",
+                "NEGATIVE messages by model",
+                "model:code | n labelled:count | places:count | largest largest place:share | negative NEGATIVE:count"
+                " | rate share:share | ends:share | warning says little because",
+                rows,
+                n=sum(estimate.n for estimate in models.values()),
+                of="labelled messages",
+                evidence=[estimate.counted for estimate in models.values()],
+                note="A message belongs to the model of the last answer before it, a first message to that of the first"
+                f" answer. Few: under {ENOUGH} messages; one place: more than half of them.",
+            )
+        ],
+        [_sentiment_models_chart(models)],
+        _sentiment_models_limits(labels, models),
     )
 
 

@@ -88,9 +88,69 @@ def _sessions(inputs: Inputs) -> Outcome:
             each["n_tool_calls"], COUNTS, id="sessions.calls.spread", title="Tool calls in a session", unit="tool calls"
         ),
     ]
+    findings = [
+        clustered_median(each[column], inputs.places).finding(
+            f"sessions.{name}.median",
+            title,
+            "sessions",
+            unit=unit,
+            sql=f"SELECT median({column}) FROM sessions",
+        )
+        for name, column, title, unit in _MEDIANS
+    ]
+    worked = "Time the agent worked in the median session"
+    waited = "Time it waited in the median session"
+    no_work = "for leave, for an answer, or of a machine that slept; no part of the work"
+    columns = {"prompts": "n_prompts", "model calls": "n_steps", "tool calls": "n_tool_calls", "edits": "n_edits"}
+    spread: dict[str, _Values] = {name: each[column] for name, column in columns.items()}
+    for name, path, unit in (
+        ("events", _EVENTS, 1),
+        ("minutes the agent worked", _WORK, 60),
+        ("minutes it waited", _WAITING, 60),
+    ):
+        spread[name] = [(session_id, number / unit) for session_id, number in signal_values(inputs, path)]
+    spread = {name: values for name, values in spread.items() if values}
     return Outcome(
-        [*_counts(sessions), *_totals(each), *_medians(inputs, each)],
-        [_spread(inputs, each), _by_agent(sessions)],
+        [
+            *_counts(sessions),
+            *[
+                count(sum([k for _, k in parts]), len(parts), evidence=partial(_each_once, parts)).finding(
+                    f"sessions.{name}.total",
+                    title,
+                    "sessions",
+                    unit=unit,
+                    sql=f"SELECT coalesce(sum({column}), 0) FROM sessions",
+                    headline=headline,
+                )
+                for name, column, title, unit, headline in _TOTALS
+                for parts in [each[column]]
+            ],
+            *[
+                *findings,
+                median_finding(
+                    inputs, _WORK, "sessions.work_s.median", worked, kind="seconds", unit="seconds", note=_LEFT_OUT
+                ),
+                median_finding(
+                    inputs, _WAITING, "sessions.waiting_s.median", waited, kind="seconds", unit="seconds", note=no_work
+                ),
+                median_finding(
+                    inputs, _EVENTS, "sessions.events.median", "Events in the median session", unit="events"
+                ),
+            ],
+        ],
+        [
+            table(
+                "sessions.spread",
+                "How sessions spread",
+                f"measure measure of a session | n:count | {quantile_columns('number')}",
+                [[name, len(values), *quantiles([value for _, value in values])] for name, values in spread.items()],
+                n=len(inputs.rows["sessions"]),
+                of="sessions",
+                evidence=[partial(_each_once, values) for values in spread.values()],
+                note="Most measures are skewed: the mean says little, so it is not shown.",
+            ),
+            _by_agent(sessions),
+        ],
         charts,
         [
             "Sessions are what someone kept and pointed this program at: neither a random sample of sessions nor of"
@@ -128,69 +188,8 @@ def _counts(sessions: list[Row]) -> list[Finding]:
     ]
 
 
-def _totals(each: _Each) -> list[Finding]:
-    return [
-        count(sum([k for _, k in parts]), len(parts), evidence=partial(_each_once, parts)).finding(
-            f"sessions.{name}.total",
-            title,
-            "sessions",
-            unit=unit,
-            sql=f"SELECT coalesce(sum({column}), 0) FROM sessions",
-            headline=headline,
-        )
-        for name, column, title, unit, headline in _TOTALS
-        for parts in [each[column]]
-    ]
-
-
 def _each_once(values: _Values) -> list[Part]:
     return [(session_id, value, 1) for session_id, value in values]
-
-
-def _medians(inputs: Inputs, each: _Each) -> list[Finding]:
-    findings = [
-        clustered_median(each[column], inputs.places).finding(
-            f"sessions.{name}.median",
-            title,
-            "sessions",
-            unit=unit,
-            sql=f"SELECT median({column}) FROM sessions",
-        )
-        for name, column, title, unit in _MEDIANS
-    ]
-    worked = "Time the agent worked in the median session"
-    waited = "Time it waited in the median session"
-    no_work = "for leave, for an answer, or of a machine that slept; no part of the work"
-    return [
-        *findings,
-        median_finding(inputs, _WORK, "sessions.work_s.median", worked, kind="seconds", unit="seconds", note=_LEFT_OUT),
-        median_finding(
-            inputs, _WAITING, "sessions.waiting_s.median", waited, kind="seconds", unit="seconds", note=no_work
-        ),
-        median_finding(inputs, _EVENTS, "sessions.events.median", "Events in the median session", unit="events"),
-    ]
-
-
-def _spread(inputs: Inputs, each: _Each) -> Table:
-    columns = {"prompts": "n_prompts", "model calls": "n_steps", "tool calls": "n_tool_calls", "edits": "n_edits"}
-    spread: dict[str, _Values] = {name: each[column] for name, column in columns.items()}
-    for name, path, unit in (
-        ("events", _EVENTS, 1),
-        ("minutes the agent worked", _WORK, 60),
-        ("minutes it waited", _WAITING, 60),
-    ):
-        spread[name] = [(session_id, number / unit) for session_id, number in signal_values(inputs, path)]
-    spread = {name: values for name, values in spread.items() if values}
-    return table(
-        "sessions.spread",
-        "How sessions spread",
-        f"measure measure of a session | n:count | {quantile_columns('number')}",
-        [[name, len(values), *quantiles([value for _, value in values])] for name, values in spread.items()],
-        n=len(inputs.rows["sessions"]),
-        of="sessions",
-        evidence=[partial(_each_once, values) for values in spread.values()],
-        note="Most measures are skewed: the mean says little, so it is not shown.",
-    )
 
 
 def _by_agent(sessions: list[Row]) -> Table:
@@ -401,25 +400,32 @@ def _usage(inputs: Inputs) -> Outcome:
         "A prompt's calls are those until the next prompt, waiting for none: a prompt queued while the agent works"
         " takes over the calls that follow it."
     ]
-    return Outcome([f for f in findings if f.n], [_sizes(turns, calls)], charts, limits)
-
-
-def _sizes(turns: list[tuple[str, int]], calls: list[tuple[str, int]]) -> Table:
     sized = (("prompts in a session", turns), ("tool calls for a prompt", calls))
     named = [(name, [n for _, n in values], [(s, n, 1) for s, n in values]) for name, values in sized if values]
-    return table(
-        "usage.sizes",
-        "Sizes",
-        f"of | n:count | {quantile_columns('number')} | p99 99%:count",
-        [[name, len(values), *quantiles(values), _at(values, 0.99)] for name, values, _ in named],
-        n=len(turns),
-        of="sessions with a prompt",
-        evidence=[parts for _, _, parts in named],
+    return Outcome(
+        [f for f in findings if f.n],
+        [
+            table(
+                "usage.sizes",
+                "Sizes",
+                f"of | n:count | {quantile_columns('number')} | p99 99%:count",
+                [
+                    [
+                        name,
+                        len(values),
+                        *quantiles(values),
+                        sorted(values)[min(int(len(values) * 0.99), len(values) - 1)],
+                    ]
+                    for name, values, _ in named
+                ],
+                n=len(turns),
+                of="sessions with a prompt",
+                evidence=[parts for _, _, parts in named],
+            )
+        ],
+        charts,
+        limits,
     )
-
-
-def _at(values: list[int], share: float) -> int:
-    return sorted(values)[min(int(len(values) * share), len(values) - 1)]
 
 
 def _file_types(rows: list[Row]) -> Chart | None:

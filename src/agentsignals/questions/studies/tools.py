@@ -46,8 +46,27 @@ _OF_NAME = f"SELECT session_id, count(*) AS n {sql.MAIN_CALLS} AND name = $name 
 def _tools(inputs: Inputs) -> Outcome:
     calls = inputs.rows["calls"]
     limits = ["A shell command is one call however much it does: shares of calls are no shares of work."]
+    counted, groups = tally(calls, "class"), by(calls, "class")
+    total = counted.total()
+    sessions = {class_: len({row["session_id"] for row in rows}) for class_, rows in groups.items()}
+    rows: list[list[Any]] = [[class_, n, n / total, sessions[class_]] for class_, n in ranked(counted)]
     return Outcome(
-        _tools_findings(inputs, calls), [_classes(calls), _names(inputs.rows["names"])], [_heat(calls)], limits
+        _tools_findings(inputs, calls),
+        [
+            table(
+                "tools.classes",
+                "Calls by class",
+                "class | calls:count | share:share | sessions sessions with one:count",
+                rows,
+                n=total,
+                of="tool calls",
+                evidence=[groups[class_] for class_, _ in ranked(counted)],
+                note="Main thread. A shell command that only reads, searches or tests counts in that class.",
+            ),
+            _names(inputs.rows["names"]),
+        ],
+        [_heat(calls)],
+        limits,
     )
 
 
@@ -120,23 +139,6 @@ def _heat(calls: list[Row]) -> Chart | None:
 
 def _brief(n: int) -> str:
     return f"{n:,}" if n < 1000 else f"{n / 1000:.1f}k"
-
-
-def _classes(calls: list[Row]) -> Table:
-    counted, groups = tally(calls, "class"), by(calls, "class")
-    total = counted.total()
-    sessions = {class_: len({row["session_id"] for row in rows}) for class_, rows in groups.items()}
-    rows: list[list[Any]] = [[class_, n, n / total, sessions[class_]] for class_, n in ranked(counted)]
-    return table(
-        "tools.classes",
-        "Calls by class",
-        "class | calls:count | share:share | sessions sessions with one:count",
-        rows,
-        n=total,
-        of="tool calls",
-        evidence=[groups[class_] for class_, _ in ranked(counted)],
-        note="Main thread. A shell command that only reads, searches or tests counts in that class.",
-    )
 
 
 def _names(names: list[Row]) -> Table:
@@ -278,10 +280,6 @@ def _finding(turns: list[Row], places: dict[str, str], headline: tuple[Any, ...]
     )
 
 
-def _name(low: int, high: int) -> str:
-    return str(low) if low == high else f"{low}+" if high > 1000 else f"{low}–{high}"
-
-
 def _tool_positions_chart(name: str, title: str, cut: bool | None, calls: list[Row]) -> Chart | None:
     """Shares of kinds at each position: a column a position, adding up to 100. `cut`: of interrupted turns, of
     finished ones, or from the beginning of both."""
@@ -294,7 +292,11 @@ def _tool_positions_chart(name: str, title: str, cut: bool | None, calls: list[R
     order = [kind for kind in PUBLISHED if any(counted[kind] for counted in at.values())]
     # from the end the last call stands on the right, as it happened
     bands = [b for b in _BANDS if at[b[0]].total()][:: -1 if direction == "back" else 1]
-    columns = {low: ("−" if direction == "back" else "") + _name(low, high) for low, high in bands}
+    columns = {
+        low: ("−" if direction == "back" else "")
+        + (str(low) if low == high else f"{low}+" if high > 1000 else f"{low}–{high}")
+        for low, high in bands
+    }
     rows: list[Row] = [
         mark(
             {
@@ -422,7 +424,29 @@ def _transitions(inputs: Inputs) -> Outcome:
         "Neighbours are calls in the order they were asked for; calls that an agent asks for at once follow each other"
         " here, too. A pair says what came next, not why."
     ]
-    tables = [_pairs(kinds), _thirds(inputs.rows["thirds"])]
+    # The commonest pairs of kinds, and how much commoner than chance.
+    pairs, first, second = tally(kinds, "kind", "following"), tally(kinds, "kind"), tally(kinds, "following")
+    groups = by(kinds, "kind", "following")
+    total = pairs.total()
+    shown: list[list[Any]] = [
+        [a, b, n, n / total, n * total / (first[a] * second[b]), len(groups[a, b])]
+        for (a, b), n in ranked(pairs)[:_MOST_PAIRS]
+    ]
+    more = f" The {_MOST_PAIRS} most frequent of {len(pairs):,}." if len(pairs) > _MOST_PAIRS else ""
+    tables = [
+        table(
+            "transitions.pairs",
+            "Commonest pairs of neighbouring calls",
+            "first call | second next call | n times:count | share of all pairs:share | lift times chance:number"
+            " | sessions:count",
+            shown,
+            n=total,
+            of="neighbouring calls",
+            evidence=[groups[pair] for pair, _ in ranked(pairs)[:_MOST_PAIRS]],
+            note=f"In the kinds of SWE-chat. Times chance: against calls in any order; 1 is as often as that.{more}",
+        ),
+        _thirds(inputs.rows["thirds"]),
+    ]
     return Outcome([f for f in findings if f.n], tables, [_matrix(classes)], limits)
 
 
@@ -446,29 +470,6 @@ def _matrix(rows: list[Row]) -> Chart | None:
         of="neighbouring calls",
         note="each row adds up to 100; calls with another behind them in brackets",
         says="; ".join(row["tip"] for row in marks if row["value"] >= 0.25),
-    )
-
-
-def _pairs(rows: list[Row]) -> Table:
-    """The commonest pairs of kinds, and how much commoner than chance."""
-    pairs, first, second = tally(rows, "kind", "following"), tally(rows, "kind"), tally(rows, "following")
-    groups = by(rows, "kind", "following")
-    total = pairs.total()
-    shown: list[list[Any]] = [
-        [a, b, n, n / total, n * total / (first[a] * second[b]), len(groups[a, b])]
-        for (a, b), n in ranked(pairs)[:_MOST_PAIRS]
-    ]
-    more = f" The {_MOST_PAIRS} most frequent of {len(pairs):,}." if len(pairs) > _MOST_PAIRS else ""
-    return table(
-        "transitions.pairs",
-        "Commonest pairs of neighbouring calls",
-        "first call | second next call | n times:count | share of all pairs:share | lift times chance:number"
-        " | sessions:count",
-        shown,
-        n=total,
-        of="neighbouring calls",
-        evidence=[groups[pair] for pair, _ in ranked(pairs)[:_MOST_PAIRS]],
-        note=f"In the kinds of SWE-chat. Times chance: against calls in any order; 1 is as often as that.{more}",
     )
 
 

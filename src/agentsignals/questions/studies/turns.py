@@ -238,6 +238,10 @@ ENDS = {
 """What a turn ended in; a turn that was asked, or cut, and objected to counts for the first of these."""
 
 
+def _ends_in(end: str, rows: list[Row]) -> list[float]:
+    return [float(row["end"] == end) for row in rows]
+
+
 def _friction(inputs: Inputs) -> Outcome:
     rows = _ended(inputs.rows["turns"])
     if not rows:
@@ -275,18 +279,10 @@ def _friction(inputs: Inputs) -> Outcome:
         for words in [at_least_text(e.k, e.n, "turns") if end == _OBJECTS else e.words("turns")]
     ]
     spec = bars(marks, "share of turns", "share")
-    charts = [
-        chart("friction.ends", "How turns end", marks, spec, n=len(rows), of="turns", note=rules_recall_text()),
-        _lines(rows),
-    ]
-    return Outcome(findings, [_friction_by_mode(rows, inputs.rows["modes"])], charts, [_limit()])
-
-
-def _lines(rows: list[Row]) -> Chart | None:
     names = {"asked": "asked", "interrupted": "interrupted", _OBJECTS: "pushback, at least"}
     lines = lines_chart(
         [(row["timestamp"], row["session_id"], row) for row in rows],
-        shares={name: _ends_in(end) for end, name in names.items()},
+        shares={name: partial(_ends_in, end) for end, name in names.items()},
         id="friction.over_time",
         title=f"Friction, {FRICTION_WINDOW_DAYS} days rolling",
         unit="share of turns",
@@ -295,7 +291,11 @@ def _lines(rows: list[Row]) -> Chart | None:
         days=FRICTION_WINDOW_DAYS,
         fewest=_FRICTION_FEWEST,
     )
-    return lines and replace(lines, note="; ".join(part for part in (lines.note, rules_recall_text()) if part))
+    charts = [
+        chart("friction.ends", "How turns end", marks, spec, n=len(rows), of="turns", note=rules_recall_text()),
+        (lines and replace(lines, note="; ".join(part for part in (lines.note, rules_recall_text()) if part))),
+    ]
+    return Outcome(findings, [_friction_by_mode(rows, inputs.rows["modes"])], charts, [_limit()])
 
 
 def _ended(turns: list[Row]) -> list[Row]:
@@ -318,10 +318,6 @@ def _limit() -> str:
         " beside labels by a model. agentsignals label pushback --by classifier makes labels that a share can rest on;"
         " charts and tables stay with the rules."
     )
-
-
-def _ends_in(end: str) -> Callable[[list[Row]], list[float]]:
-    return lambda rows: [float(row["end"] == end) for row in rows]
 
 
 def _friction_by_mode(rows: list[Row], modes: list[Row]) -> Table:
@@ -555,7 +551,18 @@ def _oversight(inputs: Inputs) -> Outcome:
         "Not every agent logs an interruption, a refusal or a plan: an agent with none of them may just not say so."
         " SWE-chat's figures are of Claude Code alone."
     ]
-    tables = [_oversight_by_mode(turns, inputs.rows["modes"]), _by_agent(turns, rows)]
+    modes = inputs.rows["modes"]
+    shown: list[list[Any]] = []
+    behind: list[Evidence] = []
+    for road in MODE_SOURCES:
+        if mode_of := mode_by_session(modes, road):
+            groups = list(map(mode_of.get, turns.sessions))
+            figures = turns.figures(groups)
+            held = [mode for mode in MODES_OF_SOURCE[road] if mode in figures]
+            shown += [[f"{NAMES[mode]}, {road}", *figures[mode]] for mode in held]
+            behind += [partial(turns.of, groups, mode) for mode in held]
+    n = sum(row[1] for row in shown if "replayed" in row[0]) or len(turns.sessions)
+    tables = [_oversight_table("mode", "mode", shown, n, behind), _by_agent(turns, rows)]
     return Outcome([f for f in findings if f.n], tables, charts, limits)
 
 
@@ -589,20 +596,6 @@ def _oversight_chart(estimates: list[tuple[_Act, ClusteredShare]], n: int) -> Ch
     return chart(
         "oversight.acts", "Oversight", rows, spec, n=n, of="turns", note=f"how many in brackets; {INTERVAL_NOTE}"
     )
-
-
-def _oversight_by_mode(turns: _Turns, modes: list[Row]) -> Table:
-    shown: list[list[Any]] = []
-    behind: list[Evidence] = []
-    for road in MODE_SOURCES:
-        if mode_of := mode_by_session(modes, road):
-            groups = list(map(mode_of.get, turns.sessions))
-            figures = turns.figures(groups)
-            held = [mode for mode in MODES_OF_SOURCE[road] if mode in figures]
-            shown += [[f"{NAMES[mode]}, {road}", *figures[mode]] for mode in held]
-            behind += [partial(turns.of, groups, mode) for mode in held]
-    n = sum(row[1] for row in shown if "replayed" in row[0]) or len(turns.sessions)
-    return _oversight_table("mode", "mode", shown, n, behind)
 
 
 def _by_agent(turns: _Turns, rows: list[Row]) -> Table:
