@@ -23,11 +23,9 @@ from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.labels.prompting import Prompting, prompting
 from agentsignals.labels.run import Estimate, Progress, Summary, estimate, versioned
 from agentsignals.labels.run import run as judge
-from agentsignals.labels.tasks import Task
-from agentsignals.labels.tasks import task, tasks
-from agentsignals.labels.topics import Named
+from agentsignals.labels.tasks import Task, task, tasks
+from agentsignals.labels.topics import Named, Topic, label_topics
 from agentsignals.labels.topics import Summary as TopicsSummary
-from agentsignals.labels.topics import Topic, label_topics
 from agentsignals.labels.units import Selection, Unit, plain, units
 from agentsignals.labels.validation import never_validated, validate
 from agentsignals.redaction import Redactor
