@@ -1,4 +1,8 @@
-"""What the harnesses that write ATIF call the tools of their agents; other names are any agent's."""
+"""ATIF trajectories, versions 1.0 to 1.7: one JSON document for each agent run (design/formats.md#harbor-and-atif).
+
+Compactions and subagents may have files of their own. The profile holds the tool names of harnesses that write ATIF;
+other names are looked up among all agents.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +30,12 @@ PROFILE = Profile(
 )
 
 
-# ATIF trajectories, 1.0 to 1.7 (design/formats.md#harbor-and-atif): one JSON document an agent run, compactions in
-# files of their own.
-
-
 def claims(head: Head) -> Claim | None:
-    """Only ATIF names its version so. Files of one run share its session id, or at least their folder; what our own
-    export wrote, a session a file, lies beside others that it has nothing to do with."""
+    """Recognise `schema_version: ATIF-…`, which no other format has.
+
+    Files of one run share its session id, or at least their folder. Our own export writes a session a file, next to
+    unrelated ones.
+    """
     version = head.document.get("schema_version")
     if not isinstance(version, str) or not version.startswith("ATIF-"):
         return None
@@ -42,7 +45,7 @@ def claims(head: Head) -> Claim | None:
 
 
 def is_exported(document: dict[str, Any]) -> bool:
-    """Whether our own export wrote it: the agent of the trajectory says so, which stands at its head."""
+    """Return whether our own export wrote the document: the trajectory's agent says so."""
     agent = document.get("agent")
     extra = agent.get("extra") if isinstance(agent, dict) else None
     return isinstance(extra, dict) and "agentsignals" in extra

@@ -1,4 +1,4 @@
-"""The ATIF files of one family, put together into runs: compactions continue one, subagents are threads of it."""
+"""Read ATIF runs. Compactions continue a run, and subagents are threads of it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Agent(Struct, gc=False):
 
 
 class Totals(Struct, gc=False):
-    """What the run's harness summed up."""
+    """Sums of the run, as its harness counted."""
 
     total_prompt_tokens: object = None
     total_completion_tokens: object = None
@@ -56,7 +56,7 @@ class Trajectory(Struct, gc=False, kw_only=True):
 
 
 class Carrying(Struct, gc=False):
-    """What our own export put where producers may add to the format (`model.round_trip`)."""
+    """Facts that our own export adds where the format leaves room for producers (`model.round_trip`)."""
 
     agentsignals: Raw = Raw()
 
@@ -141,7 +141,7 @@ _carrying = msgspec.json.Decoder(Carrying).decode
 
 
 def carried_in(extra: Raw) -> Raw:
-    """What our own export wrote in a producer's field; nothing where another wrote it."""
+    """Return the facts of our own export in a producer's field, or nothing."""
     try:
         return _carrying(extra).agentsignals if extra else extra
     except UNREADABLE:
@@ -149,12 +149,12 @@ def carried_in(extra: Raw) -> Raw:
 
 
 def words(value: object) -> str | None:
-    """A text that says something; None for anything else."""
+    """Return a text that is not empty, and None for anything else."""
     return value if isinstance(value, str) and value else None
 
 
 def content(value: object) -> str:
-    """A message or result as text: a string, or since 1.6 parts of it, images as a mark."""
+    """Return a message or result as text. Since 1.6 it may be a list of parts; an image becomes a mark."""
     if not isinstance(value, list):
         return as_text(value)
     return "\n".join(_part(part) for part in value)
@@ -168,7 +168,7 @@ def _part(part: object) -> str:
 
 
 def has_words(value: object) -> bool:
-    """Whether a message says something in words: one of images alone, or empty, does not."""
+    """Return whether a message holds words, and not images alone."""
     if not isinstance(value, list):
         return bool(as_text(value).strip())
     texts = [part.get("text") if isinstance(part, dict) else part for part in value]
@@ -179,14 +179,14 @@ _NOT_PARSED = "Previous response had parsing errors"
 
 
 def refused(step: Step) -> str:
-    """What Terminus answers to a message that it could not parse; nothing where it could."""
+    """Return Terminus's answer to a message that it could not parse, or nothing."""
     results = (step.observation.results if step.observation else None) or ()
     text = content(results[0].content) if len(results) == 1 else ""
     return text if text.startswith(_NOT_PARSED) else ""
 
 
 def refs(step: Step) -> list[Ref]:
-    """The other trajectories that a step's results came from."""
+    """Return the other trajectories that a step's results came from."""
     references: list[Ref] = []
     for result in (step.observation.results if step.observation else None) or ():
         ref = result.subagent_trajectory_ref
@@ -194,7 +194,7 @@ def refs(step: Step) -> list[Ref]:
     return references
 
 
-# What an agent without function calling does: its message holds it as XML (OpenHands) or JSON (Terminus).
+# Agents without function calling write calls into their messages, as XML (OpenHands) or JSON (Terminus).
 
 _FUNCTION, _END_FUNCTION = "<function=", "</function>"
 _PARAMETER, _END_PARAMETER = "<parameter=", "</parameter>"
@@ -210,7 +210,7 @@ class Actions(Struct, gc=False):
 
 
 class _Batch(Struct, gc=False):
-    """What Terminus answers with."""
+    """An answer of Terminus."""
 
     commands: list[Raw]
     analysis: str | None = None
@@ -275,11 +275,8 @@ def _parameters(body: str) -> str:
     return msgspec.json.encode(parameters).decode()
 
 
-# Tools of the agents that harnesses run, and what their results say: the exit code stands in the text only.
-
 TYPED = (KEYSTROKES, "bash_command")
-"""What is typed into a terminal that is then looked at: it shows no exit code, its text is everybody's, and nobody
-says whether it has ended."""
+"""Tools that type into a terminal and then show it. They report no exit code and no end."""
 _FINISHED = re.compile(r"\[(?:The command completed|Command finished) with exit code (-?\d{1,9})")
 _END = 600
 """OpenHands prints the code below the output, with a few lines on the folder and the interpreter."""
@@ -287,12 +284,12 @@ _FAILED = ("ERROR:", "Error:", "error:", "Error executing tool")
 
 
 def tool(name: str) -> Tool | None:
-    """What a tool is; None when nobody's agent has one of that name."""
+    """Return the tool of that name, or None if no agent has one."""
     return PROFILE.tool(name) or any_agent.tool(name)
 
 
 def outcome(call: ToolCall, text: str, result: Result) -> tuple[CallStatus, int | None]:
-    """What the record says of a call; the exit code of a command where it is printed."""
+    """Return the status of a call and a printed exit code of a command."""
     code = _code(text) if call.command is not None and call.name not in TYPED else None
     extra = result.extra
     failed = extra is not None and (extra.is_error is True or extra.tool_result_is_error is True)
@@ -305,8 +302,6 @@ def _code(text: str) -> int | None:
     match = _FINISHED.search(text, max(len(text) - _END, 0))
     return int(match[1]) if match else exit_code(text)
 
-
-# One ATIF run in the making: steps in, events, model calls, tool calls and edits out.
 
 COMPACTION = "compaction"
 
@@ -334,12 +329,11 @@ class Conversation:
         self.subagents: list[Ref] = []
         """The other trajectories that results came from."""
         self._compacted = False
-        """Whether the last step was a compaction of Terminus, which hands on what it left in the user's name."""
+        """Whether the last step was a compaction of Terminus, which hands on its summary in the user's name."""
         self._ids: dict[tuple[str, str], str] = {}
         self._asked: dict[str, tuple[str, str]] = {}
         self._calls: dict[str, ToolCall] = {}
         self._facts: dict[str, OfCall | None] = {}
-        self._touched: set[str] = set()
 
     def take(self, step: Step, thread: str = MAIN) -> None:
         at = logged_iso(words(step.timestamp))
@@ -496,9 +490,7 @@ class Conversation:
             status, code, error, at = facts.status, facts.exit_code, facts.error_class, facts.ended_at
         self.builder.result(call_id, text, status, at, thread, code, error)
         if status == "ok" and call.class_ == "edit":
-            record_arguments(self.builder, call, self._touched)
-        if call.path is not None:
-            self._touched.add(call.path)
+            record_arguments(self.builder, call)
 
 
 def _json(call: Call) -> str:
@@ -589,7 +581,8 @@ def _named_by_others(files: dict[str, _File]) -> Iterator[str]:
 
 
 def _file_of(ref: Ref, file: _File, files: dict[str, _File]) -> _File | None:
-    """By its path; before 1.7 a session id was enough, where it names one other file of the folder."""
+    """Return the file of a subagent: by its path, or before 1.7 by a session id that names one other file of the
+    folder."""
     if words(ref.trajectory_path) is not None:
         return file.beside(ref.trajectory_path, files)
     wanted = words(ref.session_id)
@@ -675,16 +668,15 @@ class _Run:
     def _thread(
         self, talk: Conversation, file: _File, name: str, embedded: dict[str, _File], read_so_far: set[str]
     ) -> None:
-        turn, self.builder.turn_index = self.builder.turn_index, None
-        own_model = words(file.trajectory.agent.model_name) if file.trajectory.agent is not None else None
-        main_model, talk.model = talk.model, own_model or talk.model
-        self._embedded(file, embedded)
-        self._take(talk, file, name)
-        talk.model = main_model
-        self._depth += 1
-        self._subagents(talk, file, embedded, read_so_far)
-        self._depth -= 1
-        self.builder.turn_index = turn
+        with self.builder.aside():
+            own_model = words(file.trajectory.agent.model_name) if file.trajectory.agent is not None else None
+            main_model, talk.model = talk.model, own_model or talk.model
+            self._embedded(file, embedded)
+            self._take(talk, file, name)
+            talk.model = main_model
+            self._depth += 1
+            self._subagents(talk, file, embedded, read_so_far)
+            self._depth -= 1
 
     def _embedded(self, file: _File, files: dict[str, _File]) -> None:
         """Adds the trajectories embedded in this one, by name; those without one are numbered."""
@@ -702,7 +694,8 @@ class _Run:
             )
 
     def part(self) -> Attempt:
-        """What the run's files say of it. Their totals go on through continuations: the last are the run's."""
+        """Return the attempt as the run's files describe it. Totals count on through continuations, so the last file's
+        are the run's."""
         head = self.chain[0]
         session = self.builder.session
         totals = next((f.trajectory.final_metrics for f in reversed(self.chain) if f.trajectory.final_metrics), None)

@@ -1,7 +1,7 @@
-"""What Harbor leaves of a job and its trials (design/formats.md#harbor-and-atif): results, configurations, the
-verifier's reports, logs.
+"""Files of Harbor's jobs and trials (design/formats.md#harbor-and-atif): results, configurations, reports of the
+verifier, logs.
 
-`result.json` and `config.json` are names of a trial's files and, one folder up, of a job's: content tells them apart.
+A trial and the job one folder up both have a `result.json` and a `config.json`; their content tells which is which.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _COLLECTED = frozenset(("source", "destination", "type", "status"))
 
 
 def claims(head: Head) -> Claim | None:
-    """Results and configurations by their keys; a report of tests (CTRF) and a reward only where they may belong."""
+    """Recognise results and configurations by their keys, and reports of tests (CTRF) and rewards only next to a
+    trial."""
     document = head.document
     if not document:
         return Claim(keys=[], companion=True) if head.items and head.items[0].keys() >= _COLLECTED else None

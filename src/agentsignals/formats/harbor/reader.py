@@ -1,4 +1,5 @@
-"""The records of Harbor that are read here; leaves as anything, so that one odd value does not cost its file."""
+"""Read Harbor's JSON files as parts of attempts. A trial is one agent run; its job lends it what all its trials
+share."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class Times(Struct, gc=False):
 
     @property
     def seconds(self) -> float | None:
-        """How long it lasted; None when one of its ends is not known."""
+        """Return the duration, or None if one of its ends is unknown."""
         start, end = moment(self.started_at), moment(self.finished_at)
         return (end - start) / 1e6 if start is not None and end is not None and end >= start else None
 
@@ -276,7 +277,7 @@ def _timeout(config: Config, agent: Agent) -> float | None:
     return (limit if most is None else min(limit, most)) * factor
 
 
-# What a verifier's test report (CTRF) says: which tests pass, and whether it was the verifier itself that broke.
+# The verifier's test report (CTRF), and whether the verifier itself broke.
 
 _END = 4_000
 _OF_VERIFIER = re.compile(r"^(/tests/|/verifier/|/oracle/|/solution/|tests/|test_)")
@@ -305,11 +306,11 @@ def verification(report: Ctrf) -> Verification | None:
 
 
 def _own_failure(test: Test) -> str | None:
-    """What the verifier said when it lacked a file of its own; None for any other failure.
+    """Return the verifier's message if it lacked a file of its own, and None for any other failure.
 
-    An assertion is the agent's failure, and so is nearly everything else a test raises when the work is not there or
-    odd. Only this is the verifier's: its own code opened a file that it names itself, not one at a place the agent
-    was to fill (an absolute path outside the verifier's folders).
+    An assertion is the agent's failure, and so is nearly every other error of a test when the work is missing or
+    odd. The verifier fails only if its own code opened a file that it names itself and that the agent was not to
+    write: no absolute path outside the verifier's folders.
     """
     trace = (word(test.trace) or "")[-_END:]
     lines = trace.rstrip().split("\n")
@@ -324,13 +325,12 @@ def _own_failure(test: Test) -> str | None:
 
 
 def failed_by(exception: str | None) -> Verification | None:
-    """What an exception that ended a trial says of its verification; None when it was not in the verifier."""
+    """Return the verification that an exception of the trial implies, or None if the exception was not the
+    verifier's."""
     if exception == _TIMED_OUT:
         return Verification(status="timed_out", message=exception)
     return Verification(status="crashed", message=exception) if exception in _FAILED_TO_VERIFY else None
 
-
-# Harbor's JSON files as parts of attempts: a trial is one agent run, its job lends it what all trials of it share.
 
 _AGENT_TIMEOUT = "AgentTimeoutError"
 _OUT_OF_BUDGET = frozenset(("ContextLengthExceededError", "OutputLengthExceededError"))
@@ -363,7 +363,7 @@ def _read(source: Input) -> object:
 
 
 def _decode(data: memoryview | bytes) -> tuple[str, object]:
-    """Which file it is, by its keys, and what it says."""
+    """Decode a file, and name its kind by its keys."""
     if bytes(data[:64]).lstrip()[:1] == b"[":
         return "collected", None
     keys = _keys(data).keys()
@@ -524,8 +524,8 @@ def _ending(result: Result, part: Attempt, statements: _Sayings) -> None:
 
 
 def _ending_of(part: Attempt) -> Ending:
-    """By what Harbor tries again: all but the agent's time-out and the verifier's failures, which would recur
-    (design/signals.md#outcome-of-an-attempt)."""
+    """Classify the end of a trial by what Harbor repeats: all but the agent's time-out and the verifier's failures,
+    which would recur (design/signals.md#outcome-of-an-attempt)."""
     if part.exception is None:
         return "finished"
     if part.timed_out:
@@ -536,7 +536,7 @@ def _ending_of(part: Attempt) -> Ending:
 
 
 def _usage(result: Result, part: Attempt, statements: _Sayings) -> None:
-    """As Harbor counted; for some agents that is every repeat of a message's usage
+    """Copy the tokens as Harbor counted them. For some agents it counts every repeat of a message's usage
     (design/formats.md#harbor-and-atif)."""
     used = result.agent_result
     if used is None:

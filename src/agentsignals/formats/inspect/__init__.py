@@ -48,22 +48,16 @@ PROFILE = Profile(
 )
 
 
-# Whose tools an eval's agent has: Inspect's own, and those of Claude Code, which it bridges.
-
-
 def tool(name: str) -> Tool | None:
-    """What a tool is; None when its name is not known."""
+    """Return the tool of that name, of Inspect's own or of Claude Code, which Inspect bridges. None if it is
+    unknown."""
     return PROFILE.tool(name) or claude_code.PROFILE.tool(name)
 
 
-# Inspect logs (design/formats.md#inspect): a ZIP of a header, a JSON document a sample and epoch, and a journal.
-#
-# The same log is also written as one JSON document; `inspect_json` recognises that one.
-
 SAMPLE = re.compile(r"samples/[^\x00]+_epoch_\d{1,9}\.json\Z")
-"""How the members that hold a sample are named."""
+"""Names of the members that hold a sample."""
 SPECIFICATIONS = ("_journal/start.json", "header.json")
-"""The members that say what was run, one written first and one last."""
+"""Members with the run's specification, one written first and one last."""
 _SPECIFICATION_BYTES = 1024 * 1024
 
 
@@ -79,7 +73,7 @@ _start = msgspec.json.Decoder(Start).decode
 
 
 def claims(head: Head) -> Claim | None:
-    """An archive that begins as a log does.
+    """Recognise an archive that begins as a log does.
 
     Its key is the id of the task's run: copies of a log, and the log of a retry, hold the same samples.
     """

@@ -1,7 +1,6 @@
-"""What an Inspect log says of one attempt around its conversation: treatment, scores, limits, usage
-(design/formats.md#inspect).
+"""Read Inspect logs (design/formats.md#inspect): each sample and epoch is a session with its attempt.
 
-Epochs are trials of their own. A sample that was run again in the log of a retry is the next attempt of its trial.
+Epochs are separate trials. A sample that ran again in the log of a retry is the next attempt of its trial.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ from agentsignals.model import (
 )
 
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-"""What Inspect's own metrics make of a grade: correct, partial, incorrect, no answer, and words for yes and no."""
+"""Values of grades in Inspect's own metrics: correct, partial, incorrect, no answer, and words for yes and no."""
 _RENAMED = {"time_limit": "timeout_s", "max_samples": "concurrency", "effort": "reasoning_effort"}
 _CONFIG = ("epochs", "message_limit", "token_limit", "turn_limit", "working_limit", "cost_limit", "time_limit",
            "max_samples", "retry_on_error")  # fmt: skip
@@ -66,7 +65,7 @@ _EXPLANATION_CHARS = 600
 
 
 def part_of(header: Header, sample: Sample, session_id: str, artifact_id: str, place: str) -> Attempt:
-    """The part that comes with the sample's session. `place` names the sample in its log."""
+    """Return the attempt of a sample. `place` names the sample in its log."""
     task = f"{header.eval.task}/{sample.id}"
     trial = f"{header.eval.task_id or header.eval.run_id or artifact_id}/{sample.id}_epoch_{sample.epoch}"
     rewards = rewards_of(sample.scores or {})
@@ -96,7 +95,7 @@ def part_of(header: Header, sample: Sample, session_id: str, artifact_id: str, p
 
 
 def knobs(header: Header) -> dict[str, Any]:
-    """The treatment under Agent Signals's names, and what else the log says was set."""
+    """Return the treatment under the common names, and other settings that the log records."""
     spec, plan = header.eval, header.plan
     treatment: dict[str, Any] = {}
     agent = agent_of(header)
@@ -127,7 +126,7 @@ def knobs(header: Header) -> dict[str, Any]:
 
 
 def _tools(header: Header) -> list[str]:
-    """What the plan's steps were handed as tools (`use_tools`, an agent), by name."""
+    """Return the names of the tools that the plan's steps were given."""
     steps = header.plan.steps if header.plan is not None else None
     handed = [step.params.get("tools") for step in steps or () if isinstance(step.params, dict)]
     tools = [tool for several in handed if isinstance(several, list) for tool in several]
@@ -136,13 +135,13 @@ def _tools(header: Header) -> list[str]:
 
 
 def agent_of(header: Header) -> str | None:
-    """What solved the samples: as asked for, else the last solver of the plan."""
+    """Return the solver that was asked for, else the last solver of the plan."""
     steps = header.plan.steps if header.plan is not None else None
     return header.eval.solver or next((s.solver for s in reversed(steps or ()) if s.solver), None)
 
 
 def rewards_of(scores: dict[str, Score]) -> dict[str, float]:
-    """Scores as numbers; a score of several values gives one a value. Words that are no grade have none."""
+    """Return scores as numbers. A score of several values gives one a value; words that are no grade give none."""
     rewards: dict[str, float] = {}
     for name, score in scores.items():
         values = score.value.items() if isinstance(score.value, dict) else [("", score.value)]
@@ -154,7 +153,7 @@ def rewards_of(scores: dict[str, Score]) -> dict[str, float]:
 
 
 def exception_of(text: str) -> str | None:
-    """The type of an error, off the beginning of its message or the last line of its traceback."""
+    """Return the type of an error, from the beginning of its message or the last line of its traceback."""
     last = text.strip().rsplit("\n", 1)[-1] if text.lstrip().startswith("Traceback") else text.strip()
     match = _EXCEPTION.match(last[:600])
     return match.group(1) if match else None
@@ -218,10 +217,8 @@ def _statements(part: Attempt, sample: Sample, artifact_id: str, place: str) -> 
         )
 
 
-# One sample of an Inspect log as a session, by its events: what the model was asked, said and called, in order.
-#
-# Messages count when they first appear: every model event repeats those before it. What a scorer asks its own model
-# is no work of the agent; it leaves no step.
+# A message counts when it first appears: every model event repeats those before it. Model calls of a scorer are no work
+# of the agent and leave no step.
 
 _DEEPEST = 8
 """Events of a tool within events of a tool, as old logs nest them."""
@@ -242,7 +239,7 @@ _STATUS: dict[str | None, CallStatus] = {"approval": "rejected", "cancelled": "c
 
 
 class Place(NamedTuple):
-    """Where in the run something happens."""
+    """Position of an event in the run."""
 
     scoring: bool = False
     thread: str = MAIN
@@ -270,8 +267,7 @@ class Reader:
         self._ran: dict[str, ToolCall] = {}
         self._seen: set[tuple[object, ...]] = set()
         self._asked: dict[str, tuple[list[Raw], dict[_Words, int]]] = {}
-        """What the model was last asked on each thread, and how often each message without an id stands there."""
-        self._touched: set[str] = set()
+        """Last messages sent to the model on each thread, and how often each message without an id occurs in them."""
         self._prompted = False
         self._models = 0
 
@@ -302,7 +298,7 @@ class Reader:
         return place._replace(scoring=True) if self._scorers else place
 
     def _event(self, event: Event, place: Place, depth: int) -> bool:
-        """Whether it is understood."""
+        """Record an event. Return False if its kind is unknown."""
         kind, at = event.event, logged_iso(event.timestamp)
         if kind == "span_begin":
             self._begin(event, place)
@@ -370,7 +366,7 @@ class Reader:
         return records.spanned(spans, self._pool)
 
     def _messages(self, raws: list[Raw], thread: str) -> list[Message]:
-        """Those of these messages that were not there before."""
+        """Return those of these messages that are new."""
         before, times = self._asked.get(thread, ([], {}))
         n_before = len(before) if raws[: len(before)] == before else 0
         times = dict(times) if n_before else {}
@@ -386,7 +382,7 @@ class Reader:
         return new
 
     def _is_new(self, message: Message, times: dict[_Words, int]) -> bool:
-        """Whether it is the first of its id; without an id, the first that says the same for the n-th time."""
+        """Return whether a message is the first of its id; without an id, the first n-th repeat of its words."""
         key: tuple[object, ...] = (message.id,)
         if message.id is None:
             same = (message.role, self._words(message.content), message.tool_call_id)
@@ -486,13 +482,11 @@ class Reader:
         error = _ERRORS.get(failure.type or "") if failure is not None else None
         call = self._builder.result(call_id, text, status, at, error=error)
         if call is not None and call.class_ == "edit" and status == "ok":
-            record_arguments(self._builder, call, self._touched)
-        if call is not None and call.path:
-            self._touched.add(call.path)
+            record_arguments(self._builder, call)
         return call
 
     def _sandbox(self, event: Event, at: int | None) -> None:
-        """What a tool ran in its sandbox has an exit code, which most tools do not tell."""
+        """Note the exit code of a command that a tool ran in its sandbox. Most tools do not report it."""
         call = self._ran.get(event.span_id or "")
         code = records.value_of(event.result)
         if call is None or call.class_ not in ("shell", "test", "read", "search") or type(code) is not int:
@@ -502,7 +496,7 @@ class Reader:
 
 
 def _bill(step: Step, usage: Usage | None, cached: bool) -> None:
-    """What the call used; an answer out of Inspect's own cache used nothing."""
+    """Record the usage of a call. An answer from Inspect's own cache used nothing."""
     if cached:
         step.input_tokens = step.output_tokens = step.cache_read_tokens = step.cache_write_tokens = 0
         return
@@ -527,8 +521,6 @@ def _result_text(encoded: str) -> str:
         return "\n".join(v["text"] for v in value if isinstance(v, dict) and isinstance(v.get("text"), str))
     return "" if value is None else encoded
 
-
-# Inspect logs, each sample of each as a session with its attempt. Samples are read one at a time.
 
 _Reader = Callable[[], Sample | None]
 

@@ -1,7 +1,4 @@
-"""The records of an Inspect log as typed structs (design/formats.md#inspect): only what is read.
-
-What differs in shape from one kind of event to another (`input`, `result`, `error` …) stays raw until it is looked at.
-"""
+"""Records of Inspect logs as structs that hold only the fields that are read, and samples kept in chunks."""
 
 from __future__ import annotations
 
@@ -20,10 +17,10 @@ from agentsignals.formats.zip_members import Contents, Member, MemberError
 from agentsignals.model import Artifact
 
 MAX_ATTACHED_CHARS = 1024 * 1024 * 1024
-"""What the attachments of a sample may come to where they are named: a line can name a long one a thousand times."""
+"""Limit of a sample's attachments once they are inserted. A line can name a long one a thousand times."""
 _MARK = "://"
 _REFERENCE = re.compile(r"(?:attachment|\btc)://([0-9a-f]{32}|\d{1,9}(?![0-9a-f]))")
-"""How a long text is named in its place: `tc` in the first logs of 2024, by its number in chunked samples."""
+"""Reference to a long text: `tc` in the first logs of 2024, a number in chunked samples."""
 MISSING = Raw(b"null")
 """Stands in a pool for a message that could not be read, so that those behind it keep their number."""
 
@@ -133,7 +130,7 @@ class Limit(Struct, gc=False):
 
 
 class Data(Struct, gc=False):
-    """Where logs of 2026 keep the pool."""
+    """Place of the message pool in logs of 2026."""
 
     messages: list[Raw] = []
 
@@ -159,7 +156,7 @@ class Sample(Struct, kw_only=True):
     attachments: dict[str, str] = {}
     message_pool: list[Raw] = []
     message_refs: Any = None
-    """Of a chunked sample, the spans of its pool that are its conversation."""
+    """Spans of the pool that form the conversation of a chunked sample."""
     events_data: Data | None = None
 
     @property
@@ -174,7 +171,7 @@ class Dataset(Struct, gc=False):
 
 
 class Spec(Struct, kw_only=True):
-    """What was run."""
+    """The evaluation that was run."""
 
     task: str = ""
     task_id: str | None = None
@@ -203,7 +200,7 @@ class Plan(Struct, gc=False):
 
 
 class Header(Struct):
-    """What a log says of all its samples."""
+    """Facts of a log about all its samples."""
 
     eval: Spec
     status: str | None = None
@@ -282,7 +279,7 @@ class Attachments:
         return _REFERENCE.sub(self._named, text) if _MARK in text else text
 
     def json(self, raw: bytes) -> str:
-        """The same of a JSON value, as JSON text."""
+        """Insert attachments into a JSON value, given and returned as text."""
         text = raw.decode("utf-8", "replace")
         if _MARK not in text or not _REFERENCE.search(text):
             return text
@@ -304,11 +301,11 @@ class Attachments:
         return {k: self._in(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
-# Samples that a log keeps in chunks (design/formats.md#inspect): a shell, and lists of messages, events and
-# attachments, their members called by the number of the first item.
+# A chunked sample (design/formats.md#inspect) has a shell, and lists of messages, events and attachments whose members
+# are named by the number of their first item.
 
 MEMBER = re.compile(r"(samples/[^\x00]+_epoch_\d{1,9})/(?:sample|(messages|events|attachments)/(\d{1,9}))\.json\Z")
-"""How the members are named that say what a sample kept whole says: all of them, its shell without a list's name."""
+"""Names of the members of a chunked sample. Its shell has no list's name."""
 _GAP_MOST = 100_000
 """Messages that may be missing before a chunk: its number is only a claim."""
 
@@ -317,7 +314,7 @@ _texts = msgspec.json.Decoder(list[str]).decode
 
 
 def by_sample(members: Iterable[Member]) -> dict[str, list[Member]]:
-    """The members of each chunked sample, in the order of the archive; only of samples that have a shell."""
+    """Return the members of each chunked sample that has a shell, in the order of the archive."""
     chunks: dict[str, list[Member]] = {}
     shells = set()
     for member in members:
@@ -330,8 +327,9 @@ def by_sample(members: Iterable[Member]) -> dict[str, list[Member]]:
 
 
 def sample_of(contents: Contents, members: list[Member], artifact: Artifact) -> Sample | None:
-    """The sample as it would be if it were kept whole, and no longer than such a one may be; None where its shell can't
-    be read. A chunk that can't be read costs what it holds: what is behind it keeps its number.
+    """Put a chunked sample together, up to the size of a document. None if its shell can't be read.
+
+    A chunk that can't be read costs only what it holds: later items keep their numbers.
     """
     left = MAX_DOCUMENT_BYTES
     placed: list[tuple[str, int, bytes]] = []

@@ -18,8 +18,6 @@ PROFILE = Profile(
 )
 
 
-# Traces of the lab's agent at work on repositories: an episode a file, which is the one attempt of a trial.
-
 MARK = "agentsignals_lab_repository"
 
 

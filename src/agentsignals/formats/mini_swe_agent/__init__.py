@@ -1,4 +1,5 @@
-"""What is known of mini-SWE-agent: it has one tool."""
+"""mini-SWE-agent trajectories: `<instance>.traj.json`, a list of messages or a document with one
+(design/formats.md#mini-swe-agent)."""
 
 from __future__ import annotations
 
@@ -11,9 +12,6 @@ from agentsignals.formats.profile import SHELL, Profile, named
 
 PROFILE = Profile(agent="mini-swe-agent", tools=named((SHELL, "bash")))
 
-
-# mini-SWE-agent trajectories (design/formats.md#mini-swe-agent): `<instance>.traj.json`, a list of messages or a
-# document with one.
 
 _FENCE = re.compile(r"```(?:mswea_)?bash(?:_command)?[^\n]{0,20}\n")
 _SAYS_SO = re.compile(r'"trajectory_format"\s*:\s*"mini-swe-agent')
@@ -63,7 +61,8 @@ def _are_messages(messages: list[object] | list[dict[str, object]]) -> bool:
 
 
 def _run_of_model(document: dict[str, object], path: str) -> str | None:
-    """What an evaluation calls the trial: its folder is named for the model, where the run's has a name of its own."""
+    """Return the trial's name in an evaluation. Its folder is named for the model, even if the run has a name of its
+    own."""
     run = run_of(path)
     info = document.get("info")
     config = info.get("config") if isinstance(info, dict) else None

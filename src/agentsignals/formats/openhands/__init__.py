@@ -1,4 +1,5 @@
-"""What is known of OpenHands: its homes and its tools."""
+"""OpenHands conversations: `~/.openhands/conversations/<id>/` with a file for each event and one for the state
+(design/formats.md#openhands)."""
 
 from __future__ import annotations
 
@@ -49,9 +50,6 @@ PROFILE = Profile(
 )
 
 
-# OpenHands conversations (design/formats.md#openhands): `~/.openhands/conversations/<id>/`, a file an event and one
-# for the state.
-
 EVENT_FILE = re.compile(r"(?:^|/)(?:events/)?event-(\d{5,})-[0-9a-fA-F-]{8,64}\.json$")
 STATE_FILE = "base_state.json"
 _ID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -90,19 +88,19 @@ def _is_event(document: dict[str, Any], head: Head) -> bool:
 
 
 def folder_of(path: str) -> str:
-    """The folder of the conversation that a file of it lies in."""
+    """Return the conversation's folder of a file."""
     folder = posixpath.dirname(path)
     return posixpath.dirname(folder) if posixpath.basename(folder) == "events" else folder
 
 
 def conversation_of(folder: str) -> str | None:
-    """The id of the conversation, as its folder names it; None for a folder that somebody called otherwise."""
+    """Return the conversation's id from its folder's name, or None if the folder has another name."""
     name = posixpath.basename(folder).lower()
     return name.replace("-", "") if _ID.fullmatch(name) else None
 
 
 def parent_folder(folder: str) -> str | None:
-    """Of a subagent's folder, that of the conversation that it lies in."""
+    """Return the folder of the conversation that a subagent's folder lies in, or None."""
     above = posixpath.dirname(folder)
     return posixpath.dirname(above) if posixpath.basename(above) == _SUBAGENTS else None
 

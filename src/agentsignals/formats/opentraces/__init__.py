@@ -30,7 +30,7 @@ def _is_steps(steps: Any) -> bool:
 
 
 def _names(head: Head) -> list[str]:
-    """The sessions that the first lines name; copies of a session in another file are read together with it."""
+    """Return the sessions that the first lines name. Copies of a session in another file are read together with it."""
     records = head.records or [head.document]
     return [str(r.get("session_id") or r.get("trace_id")) for r in records]
 

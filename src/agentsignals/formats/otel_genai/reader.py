@@ -1,4 +1,8 @@
-"""OTLP JSON as typed structs: batches of spans and logs, with attributes as plain values."""
+"""Read OpenTelemetry traces: a session for each conversation, or for each trace that names none.
+
+The conventions moved. Messages were events of the span or logs, are JSON in attributes since 1.37, and OpenLLMetry
+numbers them in the names of attributes.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ _WANTED = (
     "gen_ai.", "error.", "service.", "event.", "content", "role", "tool_calls", "id", "message", "index",
     "finish_reason", "name",
 )  # fmt: skip
-"""How the names of the attributes begin that are read; spans carry many others."""
+"""Prefixes of the attributes that are read. Spans carry many others."""
 _DEEPEST = 32
 
 
@@ -92,7 +96,7 @@ class Batch(Struct, gc=False):
 
 
 class Export(Struct, gc=False):
-    """What is written at once."""
+    """Spans and logs that are written at once."""
 
     resourceSpans: list[Batch] | None = None
     resourceLogs: list[Batch] | None = None
@@ -147,11 +151,7 @@ def at_us(nanoseconds: object) -> int | None:
     return value_ns // 1000 if value_ns else None
 
 
-# What a model call was asked and said, from wherever its instrumentation put it: attributes, events, numbered
-# names.
-#
-# The conventions moved: messages were events of the span (or logs), are JSON in attributes since 1.37, and
-# OpenLLMetry numbers them in the names of attributes.
+# The messages of a model call, from attributes, events or numbered names.
 
 _LONGEST_LIST = 100_000
 _ROLES = {"gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",
@@ -181,11 +181,11 @@ class Message(Struct, kw_only=True):
     answers: list[tuple[str, str]] = field(default_factory=list)
     finish_reason: str | None = None
     kinds: list[str] = field(default_factory=list)
-    """Of its parts."""
+    """Types of its parts."""
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The same for two copies of a message."""
+        """Return a key that copies of a message share."""
         return (self.role, self.text, tuple(c.id or c.name for c in self.calls), tuple(self.answers))
 
 
@@ -333,8 +333,6 @@ def _json(value: object) -> object:
         return value
 
 
-# Spans of one conversation, in order of time, as a session.
-
 _FAILED = (2, "2", "STATUS_CODE_ERROR")
 _INPUT = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
 _OUTPUT = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
@@ -367,7 +365,7 @@ class Moment(Struct, kw_only=True):
 
     @property
     def failure(self) -> str | None:
-        """What it failed with."""
+        """Return the error of a failed span."""
         status = self.span.status
         if self.facts.get("error.type") is None and (status is None or status.code not in _FAILED):
             return None
@@ -375,7 +373,7 @@ class Moment(Struct, kw_only=True):
 
 
 class _Above(Struct, frozen=True):
-    """What a span lies within."""
+    """The span that encloses another."""
 
     thread: str = MAIN
     agent: bool = False
@@ -392,7 +390,6 @@ class Conversation:
         self._builder = SessionBuilder(session, agents.ANYBODY)
         self._within: dict[tuple[str, str], _Above] = {}
         self._seen: set[tuple[object, ...]] = set()
-        self._touched: set[str] = set()
         self._open: dict[str, list[str]] = {}
         """Calls by the tool's name that may wait for a span; some have their result already."""
 
@@ -419,7 +416,7 @@ class Conversation:
         self._ask(spoken(moment.facts, moment.events).asked, moment.began, thread)
 
     def _ask(self, messages: list[Message], at: int | None, thread: str) -> dict[tuple[object, ...], int]:
-        """What is new of these messages; gives how often each stands among them."""
+        """Record those of these messages that are new. Return how often each occurs among them."""
         times: dict[tuple[object, ...], int] = {}
         for message in messages:
             if self._is_new(message, times, thread):
@@ -458,7 +455,7 @@ class Conversation:
             self._reply(message, moment.ended, step, thread)
 
     def _is_new(self, message: Message, times: dict[tuple[object, ...], int], thread: str) -> bool:
-        """Whether nothing in this conversation said the same for the n-th time before."""
+        """Return whether no earlier message of this conversation was the n-th to say the same."""
         same = message.key
         times[same] = times.get(same, 0) + 1
         key = (thread, same, times[same])
@@ -518,9 +515,7 @@ class Conversation:
         if call is None:
             return
         if call.class_ == "edit" and status == "ok":
-            record_arguments(self._builder, call, self._touched)
-        if call.path:
-            self._touched.add(call.path)
+            record_arguments(self._builder, call)
 
 
 def _tokens(value: object) -> int | None:
@@ -528,15 +523,13 @@ def _tokens(value: object) -> int | None:
     return count(value if n is None else n)
 
 
-# OpenTelemetry traces of one family: a session for each conversation, or for each trace that names none.
-
 _MODEL = frozenset(("chat", "text_completion", "generate_content", "completion"))
 _CONVERSATION = "gen_ai.conversation.id"
 _AGENT = frozenset(("invoke_agent", "invoke_workflow"))
 
 
 class _Seen(Struct):
-    """What the files say, by trace and span."""
+    """Contents of the files by trace and span."""
 
     moments: dict[str, dict[str, Moment]] = field(default_factory=dict)
     logs: dict[str, dict[str, list[Event]]] = field(default_factory=dict)
@@ -571,7 +564,7 @@ def read(inputs: list[Input]) -> Reading:
 
 
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
-    """The same sessions, each when the last of its batches is read, which is looked for first."""
+    """Yield the same sessions, each when the last of its batches is read. A first pass finds that batch."""
     inputs = _in_order(inputs)
     names: dict[str, str] = {}
     last: dict[str, tuple[int, int]] = {}
@@ -623,7 +616,7 @@ def _name(names: dict[str, str], trace: str, named: Any) -> None:
 
 
 def _exports(source: Input, artifact: Artifact) -> Iterator[tuple[int | None, Export]]:
-    """What the file holds, with the line; a document has none."""
+    """Yield the batches of a file with their lines. A document has no line."""
     start = bytes(source.data[:4096]).lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.split(b"\n", 1)[0].strip() == b"{":  # printed over many lines
         export = document(source.data, artifact, decode)
@@ -697,7 +690,7 @@ def _kind(facts: dict[str, Any]) -> str:
 
 
 def _session(name: str, moments: list[Moment]) -> Session | None:
-    """None where no span is of a model, a tool or an agent."""
+    """Return a session, or None if no span is of a model, a tool or an agent."""
     moments.sort(key=_when)
     if all(m.kind == "other" for m in moments):
         return None
@@ -720,6 +713,6 @@ def _session(name: str, moments: list[Moment]) -> Session | None:
 
 
 def _when(moment: Moment) -> tuple[int, int, str]:
-    """By their beginning, what lasts longer first: a span before those within it."""
+    """Sort key: by beginning, and longer spans first, so that a span precedes those within it."""
     span = moment.span
     return as_int(span.startTimeUnixNano) or 0, -(as_int(span.endTimeUnixNano) or 0), span.spanId

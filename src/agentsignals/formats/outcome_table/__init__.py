@@ -1,4 +1,5 @@
-"""What the columns of a table are, by their usual names (design/formats.md#tables-of-outcomes)."""
+"""Tables of outcomes, a row an attempt (design/formats.md#tables-of-outcomes): CSV, JSON, JSON Lines, Parquet. Columns
+are known by their usual names."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ _SUMS = frozenset((
     "num_trials", "num_runs", "n_runs", "total", "accuracy", "stderr", "std", "pass_rate", "success_rate",
     "resolve_rate", "resolved_rate", "mean_score", "avg_score", "average", "pass_1", "pass_at_1", "rank",
 ))  # fmt: skip
-"""What a row over several attempts has: it is none."""
+"""Columns of rows that sum up several attempts, and so are no attempts."""
 KNOBS = {
     "model_id": _MODEL,
     "agent_type": _AGENT,
@@ -56,7 +57,7 @@ KNOBS = {
     "max_retries": ("max_retries", "retries"),
     "cost_limit": ("cost_limit",),
 }
-"""Who was tried, by the columns' usual names, best first; other columns are the table's own."""
+"""Columns that say who was tried, by their usual names, best first. Other columns belong to the table."""
 FIGURES = {
     "run_id": _RUN,
     "cost_usd": ("cost_usd", "total_cost_usd", "cost"),
@@ -85,7 +86,7 @@ class Columns(Struct, frozen=True, kw_only=True):
     score: str | None
     """A number."""
     settings: dict[str, str]
-    """By the name of the knob or figure."""
+    """Columns by the name of the knob or figure."""
     lacks: str
     """The reason for which it is no table of outcomes; empty where it is."""
     is_near: bool = False
@@ -102,7 +103,7 @@ class Columns(Struct, frozen=True, kw_only=True):
 
 
 def columns_of(names: Iterable[str]) -> Columns:
-    """By their names, in any case and with any signs between the words."""
+    """Recognise columns by their names, in any case and with any signs between the words."""
     return _columns_of(tuple(names))
 
 
@@ -146,12 +147,12 @@ def _first(spelt: Mapping[str, str], usual: Iterable[str]) -> str | None:
 
 
 def are_rows(rows: Sequence[Mapping[str, Any]], columns: Columns) -> bool:
-    """Whether most of them are: a broken one costs itself."""
+    """Return whether most of these rows are outcomes. A broken row costs only itself."""
     return 2 * sum(is_row(row, columns) for row in rows) > len(rows)
 
 
 def is_row(row: Mapping[str, Any], columns: Columns) -> bool:
-    """Whether it names a task, and what stands in its columns of outcomes may stand there."""
+    """Return whether a row names a task and has valid values in its columns of outcomes."""
     task = row.get(columns.task or "")
     is_named = (isinstance(task, str) and 0 < len(task) <= _LONGEST_NAME) or (
         type(task) is int and not columns.is_swe_bench
@@ -166,18 +167,18 @@ def is_row(row: Mapping[str, Any], columns: Columns) -> bool:
 
 
 def is_missing(value: object) -> bool:
-    """Whether it says that nobody judged."""
+    """Return whether a value says that nobody judged."""
     return value is None or value != value or (isinstance(value, str) and value.strip().lower() in _NOT_JUDGED)  # noqa: PLR0124
 
 
 def verdict(value: object) -> bool | None:
-    """Yes or no, as people write it; None of anything else."""
+    """Return True or False for a word or number that people write so, and None for anything else."""
     word = str(value).strip().lower() if isinstance(value, bool | int | float | str) else ""
     return True if word in _YES else False if word in _NO else None
 
 
 def score_of(value: object) -> float | None:
-    """A number; None of what is none, and of yes and no."""
+    """Return a number; None for anything else, including yes and no."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -187,18 +188,16 @@ def score_of(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-# The columns and rows of a table that is Parquet: some columns of some rows at a time.
-
 PARQUET = b"PAR1"
 _AT_ONCE = 1_024
 _UNPACKED_MAX = 256 * 1024**2
-"""Of the columns that are read, in one row group."""
+"""Decompressed bytes of the read columns in one row group."""
 _LONGEST = 64 * 1024
-"""Characters of a value that is kept; a dictionary's page may hold one huge value for a million rows."""
+"""Longest value that is kept. A dictionary page may hold one huge value for a million rows."""
 
 
 def names(data: bytes) -> list[str]:
-    """The names of the columns, which stand at the end; none of what is no Parquet file."""
+    """Return the names of the columns, which stand at the end of the file. None of a file that is not Parquet."""
     import pyarrow as pa  # noqa: PLC0415  (for tables only)
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -209,9 +208,10 @@ def names(data: bytes) -> list[str]:
 
 
 def rows(data: bytes, wanted: Collection[str], longest: int = _LONGEST) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """The rows by number, of the columns that are wanted; of a group that can't be read why, once for each of its rows.
+    """Yield rows by number with the wanted columns. A group that can't be read gives the reason instead.
 
-    A text longer than `longest` is None. Lists and objects are not read: some kilobytes of them can hold gigabytes.
+    A text longer than `longest` becomes None. Lists and objects are not read: a few kilobytes can hold gigabytes of
+    them.
     """
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
@@ -270,14 +270,12 @@ def _values(column: Any, longest: int) -> list[Any]:
     return list(column.to_pylist())
 
 
-# Values separated by commas, semicolons or tabs.
-
 _SEPARATORS = ",\t;"
 _FIRST_ROWS = 12
 
 
 def first_rows(text: str, complete: bool) -> tuple[list[str], list[dict[str, str]]]:
-    """The header and some rows of what may be a table; no row where it is none: most are not as wide as the header."""
+    """Return the header and some rows of a possible table, without rows if most are not as wide as the header."""
     line = text.partition("\n")[0]
     separator = max(_SEPARATORS, key=line.count)
     if separator not in line:
@@ -299,7 +297,7 @@ def first_rows(text: str, complete: bool) -> tuple[list[str], list[dict[str, str
 
 
 def header_of(text: str) -> list[str]:
-    """The names in the first line; none where it is no header."""
+    """Return the names in the first line, or none if it is no header."""
     line = text.partition("\n")[0].rstrip("\r")
     try:
         return next(csv.reader([line], delimiter=max(_SEPARATORS, key=line.count)), [])
@@ -308,8 +306,8 @@ def header_of(text: str) -> list[str]:
 
 
 def rows_of(data: bytes) -> Iterator[tuple[int, dict[str, str] | str]]:
-    """The rows with the number of the line each ends in; a reason for one that is not as wide as the header. A row at
-    a time: a file may be larger than memory."""
+    """Yield each row with the number of its last line, or a reason if it is not as wide as the header. One row at a
+    time: a file may be larger than memory."""
     lines = _lines(data)
     first = next(lines, "")
     header = header_of(first)
@@ -335,21 +333,21 @@ def _lines(data: bytes) -> Iterator[str]:
         encoding = "utf-8"
 
 
-# Tables of outcomes that people and leaderboards keep, a row an attempt (design/formats.md#tables-of-outcomes):
-# CSV, JSON, JSON Lines, Parquet.
-
 CONVERSATIONS = frozenset(("messages", "conversation", "conversations", "trajectory", "trace", "history", "steps"))
 """Columns of conversations: rows of JSON that have them are other formats'."""
 
 
 def claims(head: Head) -> Claim | None:
-    """By its columns and what stands in its first rows. A table of JSON that lacks a column is not claimed; one of
-    another kind, of which nobody else reads any, is, and says what it lacks."""
+    """Recognise a table by its columns and its first rows.
+
+    A JSON table that lacks a column is not claimed. Other kinds are read by no other format, so they are claimed and
+    say what they lack.
+    """
     return Claim(keys=[]) if (_of_json(head) if head.looks_like_json else _of_others(head)) else None
 
 
 def is_of_json(head: Head) -> bool:
-    """Whether it is such a table in JSON: also asked by formats whose rows are called alike."""
+    """Return whether a file is such a table in JSON. Formats whose rows have the same names ask this too."""
     return head.looks_like_json and _of_json(head)
 
 

@@ -1,4 +1,4 @@
-"""The rows of a table of outcomes as attempts, each a trial of its own."""
+"""Read the rows of a table of outcomes as attempts, each a trial of its own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROWS_MAX = 200_000
 a packed file of some kilobytes can hold any number."""
 _AT_ONCE = 500
 _Rows = Iterator[tuple[int, Mapping[str, Any] | str]]
-"""By number, that of the line where there are lines; a reason in the place of what could not be read."""
+"""Rows by number, which is the line's if the table has lines. A reason stands for a row that can't be read."""
 
 _decode_rows = msgspec.json.Decoder(list[Raw]).decode
 _decode_row = msgspec.json.Decoder(dict[str, Any]).decode
@@ -46,7 +46,7 @@ def read(inputs: list[Input]) -> Reading:
 
 
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
-    """The same, some hundred rows at a time: a small file may hold a million."""
+    """Yield the rows a few hundred at a time: a small file may hold a million."""
     for source in inputs:
         names, rows = _table(source, counted=True)
         columns = columns_of(names)
@@ -90,7 +90,7 @@ def _counted(artifact: Artifact, rows: _Rows) -> _Rows:
 
 
 def _is_share(source: Input, columns: Columns) -> bool:
-    """Whether the scores lie from 0 to 1: of another scale 1 is not the best."""
+    """Return whether all scores are between 0 and 1. On another scale 1 is not the best."""
     rows = islice(_table(source, counted=False)[1], ROWS_MAX)
     scores = (score_of(row.get(columns.score or "")) for _, row in rows if not isinstance(row, str))
     return all(score is None or 0 <= score <= 1 for score in scores)

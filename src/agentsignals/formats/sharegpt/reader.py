@@ -1,6 +1,7 @@
-"""What a ShareGPT message says in tags: `<think>`, `<tool_call>`, `<tool_response>` (design/formats.md#small-formats).
+"""Read ShareGPT rows as sessions (design/formats.md#small-formats). They hold no times and no usage.
 
-Tags also stand literally in code and talk: a call is one only where its tag holds an object with a name.
+Messages hold tags: `<think>`, `<tool_call>`, `<tool_response>`. Code and prose may contain the same tags, so a call
+is recognised only if its tag holds an object with a name.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class AgentMessage(Struct, gc=False):
 
 
 def answer_of(value: str) -> AgentMessage:
-    """A message of the agent. Thoughts come first; one that is not closed is all there is."""
+    """Parse a message of the agent. Thoughts come first; one that is not closed is all there is."""
     answer = AgentMessage([], [], [])
     at = _skip(value, 0)
     while value.startswith(_THINK, at):
@@ -80,7 +81,7 @@ def answer_of(value: str) -> AgentMessage:
 
 
 def results_of(value: str) -> list[Answered]:
-    """The results in a message of a tool: one for each tag, or the message as it is."""
+    """Return the results in a tool's message: one for each tag, or the whole message."""
     results: list[Answered] = []
     at = 0
     while (start := value.find(_RESPONSE, at)) >= 0:
@@ -98,7 +99,7 @@ def results_of(value: str) -> list[Answered]:
 
 
 def call_of(value: Any) -> Called | None:
-    """The call that an object is; arguments may be an object or its JSON. None when it is no call."""
+    """Return the call in an object, whose arguments may be an object or JSON. None if it is no call."""
     if isinstance(value, str):
         value = _object(value)
     if not isinstance(value, dict) or not isinstance(value.get("name"), str) or not value["name"]:
@@ -117,9 +118,9 @@ def _object(text: str) -> Any:
 
 
 def _payload(value: str, at: int, closing: str) -> tuple[Any, int]:
-    """What a tag holds and where it ends; -1 when it holds no object that its closing tag follows.
+    """Return the object in a tag and where the tag ends; -1 if it holds no object that its closing tag follows.
 
-    The object is read as JSON, not up to the closing tag: its texts may quote one.
+    The object is parsed as JSON and not up to the closing tag, because its texts may quote one.
     """
     at = _skip(value, at)
     if value[at : at + 1] not in ("{", "["):
@@ -151,8 +152,6 @@ def _keep(texts: list[str], text: str) -> None:
     if text.strip():
         texts.append(text.strip())
 
-
-# ShareGPT rows as sessions: what was said, and calls with the results that follow them. No times, no usage.
 
 _PEOPLE = frozenset(("human", "user"))
 _AGENT = frozenset(("gpt", "assistant", "model", "chatgpt", "bot"))
@@ -201,7 +200,7 @@ _document = msgspec.json.Decoder(list[Raw] | _Document).decode
 
 
 def read(inputs: list[Input]) -> Reading:
-    """Every row as a session; one that stands there twice, in one file or in two, counts once."""
+    """Read every row as a session. A row that occurs twice, in one file or two, counts once."""
     return gathered(pieces(inputs))
 
 
@@ -222,7 +221,7 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
 
 
 def _rows(source: Input) -> Iterator[tuple[int, Row]]:
-    """Rows with their line, or their place in the list. Lines are decoded one by one, however long the file is."""
+    """Yield rows with their line or place in the list. Lines are decoded one by one, however long the file is."""
     start = bytes(source.data[:64]).lstrip(b"\xef\xbb\xbf \t\r\n")
     if is_list(source.data) or (start[:1] == b"{" and _is_wrapper(source.data)):
         document = read_document(source, _document, "rows")
@@ -240,7 +239,8 @@ def _rows(source: Input) -> Iterator[tuple[int, Row]]:
 
 
 def _is_wrapper(data: bytes) -> bool:
-    """Whether a document holds the rows: it names them before any conversation, or is printed over several lines."""
+    """Return whether a document holds the rows: it names them before any conversation, or is printed over several
+    lines."""
     head = bytes(data[:_HEAD])
     rows, first = _ROWS.search(head), _CONVERSATION.search(head)
     wraps = rows is not None and (first is None or rows.start() < first.start())
@@ -270,7 +270,6 @@ class _Conversation:
         self.row = row
         self.builder = SessionBuilder(session, ANYBODY)
         self.builder.line = number
-        self.touched: set[str] = set()
         self.waiting: deque[tuple[str, str]] = deque()
         """Calls without a result, by id and name: a call has no id of its own, results come in order."""
         self.step: Step | None = None
@@ -356,13 +355,11 @@ class _Conversation:
         if call is None:
             return
         if status == "ok" and call.class_ == "edit":
-            record_arguments(self.builder, call, self.touched)
-        if call.path:
-            self.touched.add(call.path)
+            record_arguments(self.builder, call)
 
 
 def _outcome(content: Any) -> tuple[CallStatus, int | None]:
-    """What became of a call: its exit code, or the error that its answer names."""
+    """Return the status of a call and its exit code, as far as the answer gives them."""
     if isinstance(content, str):
         return ("error" if content.lstrip().startswith(_FAILED) else "ok"), None
     if not isinstance(content, dict):

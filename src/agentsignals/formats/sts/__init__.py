@@ -8,7 +8,7 @@ from agentsignals.formats.head import Head
 
 
 def claims(head: Head) -> Claim | None:
-    """A header of type `session` with a `harness` (without one it is Pi's), then messages."""
+    """Recognise a header of type `session` with a `harness`. Without one it is Pi's."""
     records = head.records
     header = next((r for r in records if r.get("type") == "session"), None)
     if header is None or not isinstance(header.get("harness"), str):

@@ -19,7 +19,7 @@ from agentsignals.model import Attempt, Statement, Verification, logged_ms
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 NESTED = ("treatment", "config", "harness", "harness_config")
-"""Where a file may keep its configuration."""
+"""Places of the configuration in a file."""
 _NAMES = {
     "attempt1_tool_cap": "attempt1_tool_cap",
     "retry_tool_cap": "retry_tool_cap",
@@ -72,8 +72,6 @@ def _is_setting(value: object) -> bool:
 def _with_unit(value: Any, unit: str) -> Any:
     return f"{value}{unit}" if unit and isinstance(value, int | float) and not isinstance(value, bool) else value
 
-
-# The JSON files of Agent Signals's harness as parts of attempts: results, tests, configuration, history of runs.
 
 _MODES = {
     "attempt1_mode": "attempt1Mode",

@@ -19,7 +19,7 @@ from agentsignals.model import Attempt, HarnessSummary, Statement, from_iso
 _MARKS = (b"[subq-eval]", b"plannotator-phase")
 _CHUNK = 1 << 20
 _MOST_OF_LINE = 64 * 1024
-"""What of a line is looked at; a list of touched files may be long, progress on one line longer."""
+"""Limit of a line. A list of touched files may be long; progress on one line may be longer."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;]{0,12}[A-Za-z]")
 _SUMMARY = re.compile(r"\[subq-eval\]\s{0,9}(Turns|Tool calls|Edit calls|Touched files)\s{0,9}:(.*)")
 _ATTEMPT = re.compile(r"\[subq-eval\]\s{0,9}Attempt\s{0,9}#?(\d{1,6})\b")
@@ -38,11 +38,11 @@ class _Line(Struct, gc=False):
     number: int
     text: str
     end: int
-    """Where the next line begins, in bytes."""
+    """Byte at which the next line begins."""
 
 
 class _Block(Struct):
-    """What was printed of one attempt."""
+    """The printed lines of one attempt."""
 
     index: int | None
     """The attempt's number as printed; None where nothing is."""
@@ -112,7 +112,7 @@ class _Printed:
         block.statements.append(self._statement(line.text.strip(), line, [_INDEX]))
 
     def _number_unannounced(self, number: int) -> None:
-        """Where only retries are announced, the blocks before the first announcement are the attempts before it."""
+        """Number the blocks before the first announcement as earlier attempts: some runs announce only retries."""
         kept = [b for b in self._blocks if b.facts][-max(number - 1, 0) :] if number > 1 else []
         self._waiting = [s for b in self._blocks if b not in kept for s in b.statements] + self._waiting
         for n, block in enumerate(reversed(kept), 1):
@@ -237,7 +237,7 @@ def _phase(text: str) -> str | None:
 
 
 def _moment(event: str, text: str) -> int | None:
-    """When the phase was announced: the event's own time, else the line's."""
+    """Return the time at which the phase was announced: the event's own, else the line's."""
     value = json.loads(event, strict=False)
     for name in ("timestamp", "ts", "time", "at"):
         stamp = value.get(name)

@@ -1,4 +1,9 @@
-"""What is known of SWE-agent: its tools, by the name under which the tool bundles install them."""
+"""SWE-agent trajectories of any version: one JSON document an instance, `<instance>.traj` (design/formats.md#swe-
+agent).
+
+A run's folder holds a folder for each instance with its trajectory. An evaluation's folder names run and instance
+again, which connects the two.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +36,6 @@ PROFILE = Profile(
     ),
 )
 
-
-# SWE-agent trajectories (design/formats.md#swe-agent): one JSON document an instance, `<instance>.traj`, of any
-# version.
-#
-# Officially a run's folder holds a folder for each instance, and in it the trajectory; the folder of an evaluation
-# names the run and the instance again, which is how the two meet.
 
 _ITEM = r'\s*:\s*\[\s*\{\s*"(?:action|observation|response|thought|state|query|messages|execution_time|extra_info)"'
 _STEPS_BEGIN = re.compile(rf'"trajectory"{_ITEM}')

@@ -1,4 +1,4 @@
-"""What a SWE-agent run was set to do: model, limits, tools, task."""
+"""Read SWE-agent trajectories, each an attempt with its session and treatment."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from agentsignals.formats.swe_agent.tools import (
 from agentsignals.model import Attempt, Ending, Session, Statement
 
 _LIMITS = ("per_instance_cost_limit", "total_cost_limit", "per_instance_call_limit")
-"""Of these 0 means none."""
+"""Limits of which 0 means none."""
 _OF_MODEL = ("temperature", "top_p", "seed", "max_input_tokens", "max_output_tokens")
 _OF_TOOLS = {"execution_timeout": "execution_timeout_s", "total_execution_timeout": "total_execution_timeout_s"}
 _NO_MODELS = frozenset(("replay", "human", "human_thought", "instant_empty_submit"))
@@ -110,10 +110,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-# One SWE-agent attempt in the making: the prompt, then a model call for each step of the trajectory.
-
 _EXITS = ("Exit due to", "Exiting due to", "Exited ")
-"""How what the harness writes in the model's place begins, when it ends the run itself."""
+"""First words of the harness's own message when it ends a run."""
 _NO_FILE = "n/a"
 _SHELL_LINE = re.compile(r"\n\(Open file: ([^\n)]{1,500})\)\n\(Current directory: ([^\n)]{1,500})\)\nbash-\$\s*$")
 _OBSERVATION = "OBSERVATION:\n"
@@ -272,7 +270,7 @@ class Conversation:
 
 
 def _refusal(after: Step | None) -> str | None:
-    """What the model was told when it was asked again: the end of the prompt of the call after."""
+    """Return what the model was told when it was asked again: the last message of the next call's prompt."""
     prompt = records.prompt_of(after) if after is not None else []
     last = prompt[-1] if prompt else None
     # The prompt ends with an answer of the environment otherwise, which says of itself that it is one.
@@ -281,10 +279,8 @@ def _refusal(after: Step | None) -> str | None:
     return text_of(last.content) or None
 
 
-# The SWE-agent trajectories of a trial's folder, each attempt a session with what the harness knows of it.
-
 _NO_INSTANCE = frozenset(("", "swe_main", "main"))
-"""What `environment` says when it does not name the instance."""
+"""Values of `environment` that name no instance."""
 _OUT_OF_TIME = "exit_total_execution_time"
 _ENDINGS: dict[str, Ending] = {
     _OUT_OF_TIME: "time",

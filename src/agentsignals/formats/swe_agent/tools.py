@@ -1,4 +1,5 @@
-"""What a SWE-agent trajectory holds, decoded piece by piece: one step of an odd shape costs that step only."""
+"""Records of SWE-agent trajectories, and its actions: their tools, outcomes and edits. A malformed step costs only
+itself."""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ class Message(Struct, kw_only=True):
 
     @property
     def type(self) -> str:
-        """What it is, for counting."""
+        """Return the kind of message by which it is counted."""
         if self.is_demonstration:
             return "demonstration"
         return self.message_type if isinstance(self.message_type, str) else self.role
@@ -97,7 +98,7 @@ class ModelStats(Struct, gc=False):
 
 
 class Info(Struct, gc=False):
-    """How the attempt ended."""
+    """The end of the attempt."""
 
     exit_status: object = None
     submission: object = None
@@ -187,13 +188,11 @@ def _or_none(raw: Raw | bytes, decode: Decode[T]) -> T | None:
         return None
 
 
-# SWE-agent's tools: what an action does, in shared words.
-#
-# Models with function calling name a tool and its arguments; the others write a command line, which is a tool's
-# when it begins with the name of one and the shell's otherwise.
+# Models with function calling name a tool and its arguments. Others write a command line, which is a tool's if it begins
+# with the tool's name, and the shell's otherwise.
 
 WINDOWED = frozenset(("open", "goto", "scroll_up", "scroll_down", "create", "edit", "insert"))
-"""Those that work on the open file and show a window of it."""
+"""Tools that work on the open file and show a window of it."""
 _POSITIONAL: dict[str, tuple[str, ...]] = {
     "open": ("path", "line_number"),
     "goto": ("line_number",),
@@ -304,7 +303,7 @@ def _dumped(value: object) -> str:
     return msgspec.json.encode(value).decode("utf-8", "replace")
 
 
-# Whether a command failed, where a trace keeps its output but not its exit code.
+# A trajectory keeps a command's output but no exit code.
 
 _END = 4_000
 _LAST = 600
@@ -350,12 +349,10 @@ def _says_one_line(text: str, command: str) -> bool:
     return bool(colon and rest) and program.isidentifier() and program in command.split()
 
 
-# What became of a SWE-agent action: its tools answer in words, and no exit code is logged.
-
 _EDITOR_DID = (
     "Here's the ", "File created successfully", "The file ", "Last edit to ", "<NOTE>This file is too large",
 )  # fmt: skip
-"""How an answer of the editor begins when it did as told; all others say why not."""
+"""First words of the editor's answer when it succeeded. Any other answer says why it failed."""
 _NOT_SAVED = "Your proposed edit has introduced new syntax error"
 """The linter refused the edit: the file is as it was."""
 _TOOL_REFUSED = (
@@ -396,7 +393,7 @@ def _says_not_there(text: str) -> bool:
     return not rest.strip() and first.rstrip(". ").endswith(_NOT_THERE)
 
 
-# Which lines a SWE-agent edit changed: its arguments say what was written, the answer shows the place with numbers.
+# The arguments of an edit say what was written; the answer shows the place with line numbers.
 
 _OPEN_FILE = re.compile(r"\[File: ([^\n]{1,500}) \((\d{1,9}) lines total\)\]")
 _NUMBERED = re.compile(r"[ \t]{0,12}(\d{1,9})(?:\t|:)([^\n]*)")
@@ -519,7 +516,7 @@ def _place(text: str, observation: str) -> int | None:
 
 
 def _shows(shown: list[tuple[int, str]], n: int, wanted: list[str]) -> bool:
-    """Whether the text begins at a shown line: it may begin and end in the middle of one."""
+    """Return whether a text begins at a shown line. It may begin and end in the middle of one."""
     last = len(wanted) - 1
     if last == 0:
         return wanted[0] in shown[n][1]

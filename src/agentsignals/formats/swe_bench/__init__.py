@@ -1,6 +1,5 @@
-"""What the SWE-bench harness and its users leave of a run (design/formats.md#swe-bench): reports, summaries,
-predictions, ratings,
-and the rows of the dataset."""
+"""Files of the SWE-bench harness and its users (design/formats.md#swe-bench): reports, summaries, predictions, ratings,
+rows of the dataset."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from agentsignals.formats.outcome_table import PARQUET, columns_of, is_of_json, 
 _IN_REPORT = re.compile(r'"patch_successfully_applied"\s*:')
 _ROW = frozenset(("instance_id", "base_commit", "patch", "test_patch", "problem_statement"))
 _PREDICTED = frozenset(("model_patch", "model_name_or_path", "messages", "trajectory", "conversations"))
-"""What is there once somebody has tried."""
+"""Columns that exist only once somebody has tried."""
 _PREDICTION = frozenset(("instance_id", "model_patch", "model_name_or_path"))
 _COUNTS = frozenset(("submitted_instances", "completed_instances", "resolved_instances", "empty_patch_instances"))
 _RATINGS = frozenset(("rubrics_rating", "overall_rating"))
@@ -25,7 +24,7 @@ _ALONE = frozenset(("all_preds", "preds", "predictions"))
 
 
 def claims(head: Head) -> Claim | None:
-    """By what each kind of file has and no other."""
+    """Recognise each kind of file by keys that no other has."""
     if not head.looks_like_json:
         return Claim(keys=[], everywhere=True) if _is_parquet_dataset(head) else None
     document = head.document
@@ -62,8 +61,11 @@ def _of_run(document: dict[str, object], head: Head) -> Claim | None:
 
 
 def _of_predictions(path: str) -> Claim:
-    """Those of a submission are read with what it says of itself, and with its results, which list the resolved alone:
-    they are all it has, where a folder may hold the predictions of a hundred models."""
+    """Claim predictions, together with the submission that they belong to.
+
+    A submission's results list only the resolved, so its predictions are needed to know the others. Elsewhere a
+    folder may hold the predictions of a hundred models.
+    """
     folder, name = posixpath.split(path)
     alone = of_submission(path) or name.partition(".")[0] in _ALONE
     return Claim(keys=[f"{_SUBMISSION}{folder}"] if alone else [], lends=folder)
@@ -81,13 +83,13 @@ def _of_task(document: dict[str, object], folder: str) -> Claim | None:
 
 
 def is_dataset_row(row: Mapping[str, object]) -> bool:
-    """Whether an object is the row of an instance in its dataset."""
+    """Return whether an object is an instance's row of its dataset."""
     is_row = isinstance(row.get("instance_id"), str) and len(_ROW & row.keys()) >= 3
     return is_row and _PREDICTED.isdisjoint(row)
 
 
 def _is_dataset(head: Head) -> bool:
-    """Whether it holds the rows of several instances, as lines, as a list or by instance."""
+    """Return whether a file holds the rows of several instances, as lines, as a list or by instance."""
     by_instance = [row for row in head.document.values() if isinstance(row, dict)]
     for rows in (head.items, head.records, by_instance):
         if rows and all(map(is_dataset_row, rows)):
@@ -96,14 +98,14 @@ def _is_dataset(head: Head) -> bool:
 
 
 def _is_parquet_dataset(head: Head) -> bool:
-    """By its columns alone, which stand at its end."""
+    """Recognise a dataset by its columns alone, which stand at the end of the file."""
     columns = names(head.data) if head.complete and head.data.startswith(PARQUET) else []
     is_row = "instance_id" in columns and len(_ROW.intersection(columns)) >= 3
     return is_row and _PREDICTED.isdisjoint(columns) and columns_of(columns).lacks != ""
 
 
 def is_beside(path: str, instance: object) -> bool:
-    """Whether a prediction lies with its trajectory: its file or folder is named for the instance."""
+    """Return whether a prediction lies with its trajectory: its file or folder is named for the instance."""
     folder, name = posixpath.split(path)
     named = (posixpath.basename(folder).lower(), name.lower().partition(".pred")[0])
     return isinstance(instance, str) and instance.lower() in named
@@ -128,7 +130,7 @@ def _begins_predictions(document: dict[str, object], head: Head) -> bool:
 
 
 def _without_report(document: dict[str, object], path: str) -> list[str]:
-    """What the trials go by of which only the summary tells: no patch was handed in, or their evaluation failed."""
+    """Return the names of trials that only the summary knows: no patch was submitted, or the evaluation failed."""
     evaluation = of_summary(path)
     name = evaluation.get("model") or evaluation["run"]
     ids = [document.get(key) for key in ("empty_patch_ids", "error_ids")]

@@ -1,4 +1,4 @@
-"""What people judged of the attempts at a task: a grade each, and pass or fail by rubric."""
+"""Read SWE-bench's reports, summaries, predictions, ratings and dataset rows as parts of attempts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Overall(Struct):
 
 
 class Ratings(Struct):
-    """By attempt, which goes by the beginning of its folder's name (`trace_01` for `trace_01_<model>`)."""
+    """Grades by attempt. An attempt goes by the beginning of its folder's name (`trace_01` for `trace_01_<model>`)."""
 
     rubrics_rating: dict[str, dict[str, object]] = field(default_factory=dict)
     overall_rating: dict[str, Overall] = field(default_factory=dict)
@@ -64,15 +64,15 @@ def _part(source: Input, name: str, ratings: Ratings) -> Attempt:
     )
 
 
-# What lists of instances tell of a run: the harness's summary, and the results of a published submission.
+# Lists of instances: the harness's summary, and the results of a published submission.
 
 MODEL = "model_id"
 KNOBS = (("model", MODEL), ("agent", "agent_type"), ("dataset", "dataset"), ("split", "split"))
-"""What folders say of who was tried, and its name among the knobs."""
+"""Facts about the candidate in folder names, with their knobs."""
 
 
 class Summary(Struct):
-    """What became of the instances of one evaluation."""
+    """Outcomes of the instances of one evaluation."""
 
     empty_patch_ids: list[str] = field(default_factory=list)
     error_ids: list[str] = field(default_factory=list)
@@ -82,8 +82,8 @@ class Summary(Struct):
 
 
 class Submission(Struct):
-    """What became of the instances of a published submission (`results.json`); `generated`, in older ones, is all that
-    was handed in."""
+    """Outcomes of the instances of a published submission (`results.json`). Older ones list all submitted instances in
+    `generated`."""
 
     resolved: list[str] = field(default_factory=list)
     no_generation: list[str] = field(default_factory=list)
@@ -96,8 +96,11 @@ _decode_submission = msgspec.json.Decoder(Submission).decode
 
 
 def summary_parts(source: Input) -> list[Attempt]:
-    """Instances without a patch, or whose evaluation failed, have no report: the summary alone knows them. Of the
-    others it says whether they were resolved, to trials of that run whose report is not there."""
+    """Return the parts of an evaluation's summary.
+
+    Only it knows instances without a patch and those whose evaluation failed. Trials of the run whose report is
+    missing learn from it whether they resolved.
+    """
     summary = document(source.data, source.artifact, _decode_summary)
     if summary is None:
         return []
@@ -111,8 +114,8 @@ def summary_parts(source: Input) -> list[Attempt]:
 
 
 def known_by_all(source: Input, parts: list[Attempt]) -> list[Attempt]:
-    """What lends to the trials there are; where the file is read for itself, also as trials of their own those that
-    have no other file: whether an outcome is known must not depend on what it is."""
+    """Return the parts that lend to existing trials. If the file is read for itself, add trials for instances without
+    any other file: an outcome must be known whatever it is."""
     named = source.named_trials
     if named is None:
         return parts
@@ -129,14 +132,14 @@ def known_by_all(source: Input, parts: list[Attempt]) -> list[Attempt]:
 
 
 def _root_of(part: Attempt) -> str:
-    """Where a trial of an evaluation would lie that has no files."""
+    """Return a folder for a trial of an evaluation that has no files."""
     run = f"{part.run_id}/" if part.run_id and not (part.goes_by or "").startswith(f"{part.run_id}/") else ""
     return f"{part.root}/{run}{part.goes_by}"
 
 
 def at_home(parts: list[Attempt]) -> list[Attempt]:
-    """The parts, those of predictions with the trials that the run's own list makes of the same instance: the two files
-    may lie anywhere, and one file of predictions may have been evaluated several times."""
+    """Move parts of predictions to the trials that the run's own list makes of the same instance. The two files may lie
+    anywhere, and one file of predictions may have been evaluated several times."""
     homes: dict[str, dict[str, Attempt]] = {}
     for part in parts:
         if part.scope == "trial" and part.goes_by and part.run_id and not part.kinds:
@@ -149,9 +152,12 @@ def at_home(parts: list[Attempt]) -> list[Attempt]:
 
 
 def submission_parts(source: Input, handed_in: Mapping[str, Collection[str]] = MappingProxyType({})) -> list[Attempt]:
-    """Who did not resolve an instance is in no list of today's: they are known where `generated`, or the predictions
-    (`handed_in`, by the submission's folder), lists all. Without it only what no report can tell is taken: of the
-    resolved alone no rate could be made."""
+    """Return the parts of a submission's results.
+
+    Today's lists name nobody who failed. Failures are known if `generated`, or the predictions (`handed_in`, by the
+    submission's folder), lists all instances. Otherwise only instances that no report can cover are taken, since the
+    resolved alone give no rate.
+    """
     results = document(source.data, source.artifact, _decode_submission)
     if results is None:
         return []
@@ -228,21 +234,20 @@ def _of_summary(source: Input, instance: str, reward: float | None) -> Attempt:
 
 
 def name_of(source: Input, model: str | None, instance: str) -> str | None:
-    """What the trial goes by: within a published submission by its name, else by the model's."""
+    """Return the name of a trial: within a published submission the submission's, else the model's."""
     name = of_submission(source.artifact.path).get("run") or model
     return run_of_model(name, instance) if name else None
 
 
-# Rows of the dataset (design/formats.md#swe-bench): what is known of instances before anybody tries them. A row
-# beside its trial, or the whole dataset as one file (JSON, JSON Lines, Parquet).
+# Rows of the dataset: a row next to its trial, or the whole dataset as one file (JSON, JSON Lines, Parquet).
 
 INSTANCES_MAX = 100_000
-"""Of a dataset; the largest of today have some 20,000."""
+"""Limit of instances in a dataset. The largest today have some 20,000."""
 _PATCH_CHARS = 4 * 1024 * 1024
 _AT_HAND = 2
-"""So many datasets stay read: a run lends one to each of its trials."""
+"""Datasets that stay decoded, because a run lends one to each of its trials."""
 _read: dict[tuple[str, str], list[Attempt]] = {}
-"""By place and content: a row lends below its own folder."""
+"""Decoded datasets by path and content: a row lends below its own folder."""
 
 
 class Row(Struct):
@@ -262,7 +267,7 @@ _decode_tests = msgspec.json.Decoder(list[str]).decode
 
 
 def row_parts(source: Input) -> list[Attempt]:
-    """What a row says of the trials below its folder; of the whole dataset each row, of trials anywhere."""
+    """Return what a row lends to the trials below its folder. The rows of a whole dataset lend to trials anywhere."""
     if not source.lent or not source.artifact.sha256:
         return _parts(source)
     key = (source.artifact.path, source.artifact.sha256)
@@ -289,7 +294,7 @@ def _parts(source: Input) -> list[Attempt]:
 
 
 def _rows(source: Input) -> Iterator[tuple[int, Row]]:
-    """With their number, at most `INSTANCES_MAX`."""
+    """Yield at most `INSTANCES_MAX` rows with their numbers."""
     for n, (line, row) in enumerate(_every_row(source)):
         if n >= INSTANCES_MAX:
             skip(source.artifact, "too_many_rows")
@@ -319,7 +324,7 @@ def _every_row(source: Input) -> Iterator[tuple[int, Row | None]]:
 
 
 def _has_lines(data: bytes) -> bool:
-    """Whether it is JSON Lines: its first line is a row by itself."""
+    """Return whether a file is JSON Lines: its first line is a row by itself."""
     try:
         _decode_row(bytes(data[: data.find(b"\n") + 1]))
     except UNREADABLE:
@@ -362,16 +367,13 @@ def _part_dataset(source: Input, line: int, row: Row) -> Attempt:
 
 
 def _n(tests: object) -> str:
-    """How many test ids; datasets write them as a list or as a JSON string of one."""
+    """Count test ids, which datasets write as a list or as the JSON string of one."""
     if isinstance(tests, str):
         try:
             return str(len(_decode_tests(tests.encode("utf-8", "replace"))))
         except UNREADABLE:
             return "unknown"
     return str(sum(isinstance(t, str) for t in tests)) if isinstance(tests, list) else "unknown"
-
-
-# SWE-bench reports, summaries, predictions, ratings and dataset rows as parts of attempts.
 
 
 class Outcome(Struct):
@@ -451,9 +453,6 @@ def _ratings_parts(source: Input) -> list[Attempt]:
     return rating_parts(source, ratings)
 
 
-# -- reports and summaries -------------------------------------------------------------------------------------------
-
-
 def _report_parts(source: Input) -> list[Attempt]:
     report = document(source.data, source.artifact, _decode_object)
     if report is None:
@@ -495,8 +494,11 @@ def _n_files(tests: list[str] | None) -> str:
 
 
 def verification(instance: Instance) -> Verification:
-    """What the report says of the tests, in either of its layouts. The names PASS_TO_FAIL and FAIL_TO_FAIL of layout A
-    hold what the gold patch breaks or leaves broken: never the regressions, which are PASS_TO_PASS failures."""
+    """Return the results of the tests, from either layout of a report.
+
+    In layout A, PASS_TO_FAIL and FAIL_TO_FAIL list tests that the gold patch breaks or leaves broken. Regressions
+    are PASS_TO_PASS failures.
+    """
     status, applied = instance.tests_status, instance.patch_successfully_applied
     if not status:
         return Verification(patch_applies=applied, status="ok")
@@ -522,9 +524,6 @@ def verification(instance: Instance) -> Verification:
         broken=safe.failure,
         still_failing=hard.failure,
     )
-
-
-# -- what was handed in ----------------------------------------------------------------------------------------------
 
 
 def _prediction_parts(source: Input) -> list[Attempt]:
@@ -599,4 +598,4 @@ _BY_MARK: dict[bytes, Callable[[Input], list[Attempt]]] = {
     b'"rubrics_rating"': _ratings_parts,
     b'"overall_rating"': _ratings_parts,
 }
-"""What the beginning of each kind of file has and no other's."""
+"""Kinds of files by keys at their beginning."""

@@ -1,5 +1,5 @@
-"""What evaluations leave that is no JSON (design/formats.md#swe-bench): a submission's metadata, and, read only where a
-trial lies beside or below, the output of its tests, the harness's log, a form of ratings."""
+"""Files of evaluations that are not JSON (design/formats.md#swe-bench): a submission's metadata; next to a trial also
+test output, the harness's log and a form of ratings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIRST = 2_048
 
 
 def claims(head: Head) -> Claim | None:
-    """By their first lines."""
+    """Recognise a file by its first lines."""
     folder, name = posixpath.split(head.path)
     if name in ("metadata.yaml", "metadata.yml") and head.complete and len(_METADATA & {*_KEY.findall(head.text)}) > 1:
         return Claim(keys=[f"submission:{folder}"], lends=folder)

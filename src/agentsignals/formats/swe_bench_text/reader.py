@@ -1,4 +1,5 @@
-"""What is said once of all trials of a run: a submission's `metadata.yaml`, SWE-agent's `run_batch.config.yaml`."""
+"""Read plain text and YAML of evaluations: a submission's `metadata.yaml`, SWE-agent's `run_batch.config.yaml`, logs,
+and forms of ratings."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _KNOBS = {
     "os_model": ("os_model",),
     "os_system": ("os_system", "oss"),
 }
-"""Who was tried, by the names that submissions use: at the top, or under `info`, `tags` or `tags.system`."""
+"""Names under which submissions say who was tried: at the top, or under `info`, `tags` or `tags.system`."""
 
 
 def metadata_parts(source: Input) -> list[Attempt]:
@@ -67,7 +68,7 @@ def _stated(loaded: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tasks(instances: Mapping[str, Any]) -> dict[str, Any]:
-    """Which tasks a batch of SWE-agent was given: a subset of SWE-bench, a data set of the Hub, or a file."""
+    """Return the tasks of a batch of SWE-agent: a subset of SWE-bench, a data set of the Hub, or a file."""
     subset = instances.get("subset") if instances.get("type") == "swe_bench" else None
     named = (instances.get("path_override"), f"swe-bench_{subset}" if subset else None, instances.get("dataset_name"))
     stated = {"dataset": next((n for n in (*named, instances.get("path")) if n), None), "split": instances.get("split")}
@@ -85,8 +86,6 @@ def _inner(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = of.get(name)
     return value if isinstance(value, dict) else {}
 
-
-# The plain text beside a trial, each file accounted for, with what it says of the attempt.
 
 _RUBRICS = "Rubrics rating"
 _OVERALL = "Overall rating"

@@ -134,7 +134,7 @@ def _decode(data: memoryview | bytes) -> Trial | Run | Configured:
 
 
 def _place(folder: str, trial: Trial, number_in_run: int) -> str:
-    """Where the trial's own folder would be."""
+    """Return the folder that the trial would have."""
     names = [(word(n) or "").replace("/", "_") for n in (trial.task_id, trial.trial_name)]
     return posixpath.join(folder, names[0] or "trial", names[1] or str(number_in_run))
 

@@ -22,10 +22,6 @@ PROFILE = Profile(
 )
 
 
-# TRAIL traces and the errors people marked in them (design/formats.md#trail): OpenInference spans as a tree.
-#
-# A trace and its annotations lie in folders of their own and share the trace's id.
-
 _SPAN = re.compile(r'"(?:child_spans|span_attributes|parent_span_id)"\s*:')
 _SCORE = re.compile(r'"(?:reliability_score|plan_opt_score|instruction_adherence_score)"\s*:')
 _ERROR_KEYS = frozenset(("category", "location", "impact"))

@@ -1,4 +1,5 @@
-"""Spans and annotations of TRAIL as typed structs (design/formats.md#trail): only what is read."""
+"""Read TRAIL traces (design/formats.md#trail): each a session with its attempt, and people's annotations of the same id
+as labels."""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ class Span(Struct, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """What OpenInference calls it: `LLM`, `TOOL`, `AGENT`, `CHAIN` …; empty for a span of something else."""
+        """Return OpenInference's kind: `LLM`, `TOOL`, `AGENT`, `CHAIN`; empty for other spans."""
         return self.text("openinference.span.kind").upper()
 
     @property
@@ -104,7 +105,7 @@ class Span(Struct, kw_only=True):
 
 
 class Lists:
-    """Where the attributes of a span hold lists: OpenInference numbers the items in the names of attributes."""
+    """Lists in the attributes of a span. OpenInference puts the items' numbers into the names of attributes."""
 
     def __init__(self, span: Span) -> None:
         self._items: set[str] = set()
@@ -121,7 +122,7 @@ class Lists:
 
 
 class LooseSpan(Span, kw_only=True):
-    """The same where something within it is odd."""
+    """A span of which some part is malformed."""
 
     child_spans: list[Raw] | None = None  # type: ignore[assignment]  # decoded one by one
 
@@ -163,7 +164,7 @@ decode_annotations = msgspec.json.Decoder(Annotations).decode
 
 
 class Skipped(Struct):
-    """How many spans and marks could not be read."""
+    """Counts of spans and marks that could not be read."""
 
     spans: int = 0
 
@@ -218,8 +219,6 @@ def duration_us(text: str | None) -> int | None:
     days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000_000)
 
-
-# What people said of a TRAIL trace, as labels: the errors they marked at spans, and their scores.
 
 LABELLER = "human"
 ERROR = "trail_error"
@@ -278,11 +277,8 @@ def category_of(raw: str) -> str:
     return "_".join(words)
 
 
-# One TRAIL trace as a session: model calls, tool calls, what the code an agent wrote gave back, and what failed.
-#
-# smolagents' code agents act by code in their answers. Such an answer is a call of `python_interpreter`, and what
-# its step gave back is the result. Every model call repeats the conversation so far; only its beginning is taken
-# from there.
+# smolagents' code agents act by code in their answers. Such an answer is a call of `python_interpreter`, and what its step
+# returned is the result. Every model call repeats the conversation so far, so only its beginning is read from there.
 
 _CODE = re.compile(r"```(?:py|python)?[ \t]*\n(.*?)(?:\n```|\Z)|<code>\s*(.*?)(?:</code>|\Z)", re.DOTALL)
 
@@ -480,13 +476,11 @@ def _parts(span: Span, lists: Lists, name: str) -> str:
     return "\n".join(t for t in texts if t)
 
 
-# TRAIL traces of one family: each as a session with its attempt, and the annotations of the same id as labels.
-
 _SHOWN_CHARS = 400
 
 
 class _Marks(Struct):
-    """What people marked in one trace."""
+    """Annotations of one trace."""
 
     errors: list[Error] = field(default_factory=list)
     scores: list[dict[str, Any]] = field(default_factory=list)
@@ -571,7 +565,7 @@ def _session(source: Input, trace: Trace, marks: _Marks) -> tuple[Session, Attem
 
 
 def _part(source: Input, trace: Trace, conversation: Conversation, session: Session) -> Attempt:
-    """What the spans around the agent say: the task, its gold patch, the answer, how long, how it ended."""
+    """Return the attempt as the spans around the agent describe it: task, gold patch, answer, duration, end."""
     artifact_id = source.artifact.artifact_id
     agent = conversation.agents[0] if conversation.agents else None
     root = trace.spans[0] if len(trace.spans) == 1 else None
