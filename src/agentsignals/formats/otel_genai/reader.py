@@ -14,12 +14,12 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from agentsignals.formats import Input, Reading
-from agentsignals.formats import any_agent as agents
+from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.bounds import count
-from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.edits import record_arguments
-from agentsignals.formats.records import UNREADABLE, document, lines, read_before, saw, skip
-from agentsignals.formats.usage import special
+from agentsignals.formats.records import UNREADABLE, decoded, decoder, document, lines, read_before, saw, skip
+from agentsignals.formats.usage import Tokens, charge, special
 from agentsignals.model import MAIN, Artifact, CallStatus, Session, Step
 
 _WANTED = (
@@ -102,34 +102,23 @@ class Export(Struct, gc=False):
     resourceLogs: list[Batch] | None = None
 
 
-decode = msgspec.json.Decoder(Export).decode
-decode_span = msgspec.json.Decoder(Span).decode
-decode_event = msgspec.json.Decoder(Event).decode
-_value = msgspec.json.Decoder(Value).decode
-_pair = msgspec.json.Decoder(Pair).decode
-
-
 def attributes(pairs: list[Pair]) -> dict[str, Any]:
-    """The attributes that are read, as plain values."""
+    """Return the attributes that are read, as plain values."""
     return {p.key: plain(p.value) for p in pairs if p.key.startswith(_WANTED)}
 
 
 def plain(raw: Raw, depth: int = 0) -> Any:
-    """A value without its type; None for one that is odd or nested too deep."""
-    try:
-        value = _value(raw) if raw and depth < _DEEPEST else Value()
-    except UNREADABLE:
+    """Return a value without its type; None for one that is malformed or nested too deep."""
+    value = decoded(raw, Value) if depth < _DEEPEST else None
+    if value is None:
         return None
     if value.arrayValue is not None:
         return [plain(v, depth + 1) for v in value.arrayValue.values]
     if value.kvlistValue is not None:
         attributes: dict[str, Any] = {}
         for inner in value.kvlistValue.values:
-            try:
-                pair = _pair(inner)
-            except UNREADABLE:
-                continue
-            attributes[pair.key] = plain(pair.value, depth + 1)
+            if (pair := decoded(inner, Pair)) is not None:
+                attributes[pair.key] = plain(pair.value, depth + 1)
         return attributes
     if isinstance(value.intValue, str):
         return as_int(value.intValue)
@@ -138,7 +127,7 @@ def plain(raw: Raw, depth: int = 0) -> Any:
 
 
 def as_int(value: object) -> int | None:
-    """A whole number, which OTLP writes as a text as well; None for anything else."""
+    """Return a whole number, which OTLP also writes as text; None for anything else."""
     if isinstance(value, str):
         digits = value.removeprefix("-")
         return int(value) if digits.isascii() and digits.isdigit() and len(value) < 20 else None
@@ -146,7 +135,7 @@ def as_int(value: object) -> int | None:
 
 
 def at_us(nanoseconds: object) -> int | None:
-    """A time in nanoseconds since 1970 as microseconds."""
+    """Convert nanoseconds since 1970 to microseconds."""
     value_ns = as_int(nanoseconds)
     return value_ns // 1000 if value_ns else None
 
@@ -162,7 +151,7 @@ PARTS = frozenset(
     ("text", "reasoning", "thinking", "tool_call", "tool_use", "tool_call_response", "tool_result", "blob", "file",
      "uri", "image", "image_url")
 )  # fmt: skip
-"""The kinds of parts that there are; attached ones have no words."""
+"""Types of message parts. Attached parts hold no text."""
 
 
 class Call(Struct, gc=False):
@@ -197,7 +186,7 @@ class Spoken(Struct):
 
 
 def spoken(facts: dict[str, Any], events: list[Event]) -> Spoken:
-    """The messages of one model call: of its attributes, else of the events, else of numbered attributes."""
+    """Return the messages of a model call, from its attributes, else its events, else numbered attributes."""
     details = [e for e in events if (e.name or e.eventName) == "gen_ai.client.inference.operation.details"]
     for event in details:
         facts = {**attributes(event.attributes), **facts}
@@ -217,7 +206,7 @@ def spoken(facts: dict[str, Any], events: list[Event]) -> Spoken:
 
 
 def as_text(value: object) -> str:
-    """A value as text: JSON for what is none."""
+    """Return a text, or any other value as JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -247,7 +236,7 @@ def _of_events(events: list[Event], exchange: Spoken) -> None:
 
 
 def _message(raw: object) -> list[Message]:
-    """A message in either shape: `parts`, or `content` and `tool_calls`."""
+    """Read a message of either shape: `parts`, or `content` and `tool_calls`."""
     if not isinstance(raw, dict):
         return []
     role, reason = raw.get("role"), raw.get("finish_reason")
@@ -317,7 +306,7 @@ def _numbered(facts: dict[str, Any], name: str) -> Iterator[Message]:
 
 
 def _list(value: object) -> list[Any]:
-    """A list, or JSON of one; one object stands for itself."""
+    """Return a list given as such or as JSON. A single object is a list of one."""
     decoded = _json(value)
     if isinstance(decoded, list):
         return decoded
@@ -334,17 +323,20 @@ def _json(value: object) -> object:
 
 
 _FAILED = (2, "2", "STATUS_CODE_ERROR")
-_INPUT = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
-_OUTPUT = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
-_READ = ("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens")
-_WRITE = ("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens")
-_REASONING = ("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens")
-
+_CONVERSATION = "gen_ai.conversation.id"
+_USAGE = (
+    ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+    ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+    ("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens"),
+    ("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens"),
+    ("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens"),
+)
+"""Names of the figures of `Tokens`, in its order."""
 _TIER = ("openai.response.service_tier", "gen_ai.openai.response.service_tier")
 
 
 class Moment(Struct, kw_only=True):
-    """A span with its place."""
+    """A span with its place in the files."""
 
     span: Span
     kind: str
@@ -383,139 +375,125 @@ class _Above(Struct, frozen=True):
 _TOP = _Above()
 
 
-class Conversation:
-    """Reads one conversation. Messages count when they first appear: each model call repeats those before it."""
+class Reader(Conversation):
+    """Reads the spans of one conversation. A message counts when it first appears: later model calls repeat it."""
+
+    profile = ANYBODY
 
     def __init__(self, session: Session) -> None:
-        self._builder = SessionBuilder(session, agents.ANYBODY)
-        self._within: dict[tuple[str, str], _Above] = {}
-        self._seen: set[tuple[object, ...]] = set()
-        self._open: dict[str, list[str]] = {}
-        """Calls by the tool's name that may wait for a span; some have their result already."""
+        super().__init__(session)
+        self.enclosing: dict[tuple[str, str], _Above] = {}
+        self.seen: set[tuple[object, ...]] = set()
+        self.open: dict[str, list[str]] = {}
+        """Calls by tool that may wait for a span. Some have their result already."""
 
-    def read(self, moments: list[Moment]) -> Session:
-        """The session of these spans, which are in order of time."""
+    def build(self, moments: list[Moment]) -> Session:
+        """Read spans, which are in order of time."""
         for moment in moments:
-            self._builder.artifact_id, self._builder.line = moment.artifact_id, moment.line
-            above = self._within.get((moment.span.traceId, moment.span.parentSpanId or ""), _TOP)
-            thread = above.thread
-            if moment.kind == "agent" and above.agent:
-                thread = moment.span.spanId
-            self._within[moment.span.traceId, moment.span.spanId] = _Above(
-                thread, above.agent or moment.kind == "agent", above.model or moment.kind == "model"
+            self.builder.artifact_id, self.builder.line = moment.artifact_id, moment.line
+            span, is_agent = moment.span, moment.kind == "agent"
+            above = self.enclosing.get((span.traceId, span.parentSpanId or ""), _TOP)
+            self.thread = span.spanId if is_agent and above.agent else above.thread
+            self.enclosing[span.traceId, span.spanId] = _Above(
+                self.thread, above.agent or is_agent, above.model or moment.kind == "model"
             )
             if moment.kind == "model" and not above.model:  # a call told by two instrumentations is one
-                self._model(moment, thread)
+                self.model_call(moment)
             elif moment.kind == "tool":
-                self._tool(moment, thread)
-            elif moment.kind == "agent":
-                self._task(moment, thread)
-        return self._builder.finish()
+                self.tool_span(moment)
+            elif is_agent:
+                self.ask(spoken(moment.facts, moment.events).asked, moment.began)
+        return self.builder.finish()
 
-    def _task(self, moment: Moment, thread: str) -> None:
-        self._ask(spoken(moment.facts, moment.events).asked, moment.began, thread)
+    def is_new(self, message: Message, times: dict[tuple[object, ...], int]) -> bool:
+        """Return whether no earlier message of this conversation was the n-th to say the same."""
+        same = message.key
+        times[same] = times.get(same, 0) + 1
+        key = (self.thread, same, times[same])
+        if key in self.seen:
+            return False
+        self.seen.add(key)
+        return True
 
-    def _ask(self, messages: list[Message], at: int | None, thread: str) -> dict[tuple[object, ...], int]:
+    def ask(self, messages: list[Message], at: int | None) -> dict[tuple[object, ...], int]:
         """Record those of these messages that are new. Return how often each occurs among them."""
         times: dict[tuple[object, ...], int] = {}
         for message in messages:
-            if self._is_new(message, times, thread):
-                self._asked(message, at, thread)
+            if not self.is_new(message, times):
+                continue
+            for call_id, text in message.answers:
+                if not self.builder.answered(call_id):
+                    self.finish(call_id, text, "ok", at)
+            if message.role == "assistant":
+                self.reply(message, at, None)
+                continue
+            if message.text and message.role == "user" and self.thread == MAIN:
+                self.builder.turn("prompt", message.text, at)
+            elif message.text:
+                self.event("meta", message.text, at)
+            self.builder.unread(message.kinds, PARTS, at, self.thread)
         return times
 
-    def _model(self, moment: Moment, thread: str) -> None:
-        exchange = spoken(moment.facts, moment.events)
-        times = self._ask(exchange.asked, moment.began, thread)
-        failure = moment.failure
-        if failure is not None:
-            self._builder.event("api_error", failure, moment.ended, thread=thread)
+    def model_call(self, moment: Moment) -> None:
+        facts, exchange = moment.facts, spoken(moment.facts, moment.events)
+        times = self.ask(exchange.asked, moment.began)
+        if (failure := moment.failure) is not None:
+            self.event("api_error", failure, moment.ended)
             if not exchange.replies:
                 return
-        model = moment.facts.get("gen_ai.response.model") or moment.facts.get("gen_ai.request.model")
-        step = self._builder.step(None, as_text(model) or None, moment.ended, thread)
-        step.message_id = as_text(moment.facts.get("gen_ai.response.id")) or None
-        # Input tokens count the cached ones (the conventions say SHOULD), unless more were cached than
-        # counted.
-        facts = moment.facts
-        total_input, out, read, write, reasoning = (
-            next((n for name in k if (n := _tokens(facts.get(name))) is not None), None)
-            for k in (_INPUT, _OUTPUT, _READ, _WRITE, _REASONING)
+        model = facts.get("gen_ai.response.model") or facts.get("gen_ai.request.model")
+        step = self.builder.step(None, as_text(model) or None, moment.ended, self.thread)
+        step.message_id = as_text(facts.get("gen_ai.response.id")) or None
+        tokens = Tokens(
+            *(next((n for k in names if (n := _tokens(facts.get(k))) is not None), None) for names in _USAGE)
         )
-        cached = (read or 0) + (write or 0)
-        step.input_tokens = total_input - cached if total_input is not None and cached <= total_input else total_input
-        step.output_tokens, step.cache_read_tokens, step.cache_write_tokens = out, read, write
-        step.reasoning_tokens = reasoning
+        cached = (tokens.cache_read or 0) + (tokens.cache_write or 0)
+        if tokens.input is not None and cached <= tokens.input:
+            # The conventions say that input tokens SHOULD include cached ones; not where more were cached.
+            tokens = tokens._replace(input=tokens.input - cached)
+        charge(step, tokens)
         step.service_tier = special(next((facts[name] for name in _TIER if name in facts), None))
-        reasons = moment.facts.get("gen_ai.response.finish_reasons")
+        reasons = facts.get("gen_ai.response.finish_reasons")
         if isinstance(reasons, list) and reasons:
             step.stop_reason = as_text(reasons[0])
         for message in exchange.replies:
             step.stop_reason = step.stop_reason or message.finish_reason
-            self._is_new(message, times, thread)
-            self._reply(message, moment.ended, step, thread)
+            self.is_new(message, times)
+            self.reply(message, moment.ended, step)
 
-    def _is_new(self, message: Message, times: dict[tuple[object, ...], int], thread: str) -> bool:
-        """Return whether no earlier message of this conversation was the n-th to say the same."""
-        same = message.key
-        times[same] = times.get(same, 0) + 1
-        key = (thread, same, times[same])
-        if key in self._seen:
-            return False
-        self._seen.add(key)
-        return True
-
-    def _asked(self, message: Message, at: int | None, thread: str) -> None:
-        for call_id, text in message.answers:
-            if not self._builder.answered(call_id):
-                self._finish(call_id, text, "ok", at)
-        if message.role == "assistant":
-            self._reply(message, at, None, thread)
-        elif message.text:
-            if message.role == "user" and thread == MAIN:
-                self._builder.turn("prompt", message.text, at)
-            else:
-                self._builder.event("meta", message.text, at, thread=thread)
-        if message.role != "assistant":
-            self._builder.unread(message.kinds, PARTS, at, thread)
-
-    def _reply(self, message: Message, at: int | None, step: Step | None, thread: str) -> None:
+    def reply(self, message: Message, at: int | None, step: Step | None) -> None:
         for thought in message.thinking:
-            self._builder.event("thinking", thought, at, step, thread)
+            self.event("thinking", thought, at, step)
         if message.text:
-            self._builder.event("text", message.text, at, step, thread)
+            self.event("text", message.text, at, step)
         for call in message.calls:
-            name = call.name
-            call_id = call.id or f"call#{len(self._builder.session.tool_calls)}"
-            self._builder.call(call_id, name, call.arguments, agents.tool(name), at, step, thread)
-            self._open.setdefault(name, []).append(call_id)
-        self._builder.unread(message.kinds, PARTS, at, thread)
+            call_id = call.id or f"call#{len(self.session.tool_calls)}"
+            self.builder.call(call_id, call.name, call.arguments, tool(call.name), at, step, self.thread)
+            self.open.setdefault(call.name, []).append(call_id)
+        self.builder.unread(message.kinds, PARTS, at, self.thread)
 
-    def _tool(self, moment: Moment, thread: str) -> None:
-        """A tool's span answers the call of that id, else the oldest open one of its name, else is a call by itself."""
-        name = as_text(moment.facts.get("gen_ai.tool.name")) or moment.span.name
-        call_id = as_text(moment.facts.get("gen_ai.tool.call.id")) or self._waiting(name) or moment.span.spanId
-        if self._builder.answered(call_id):
-            arguments = as_text(moment.facts.get("gen_ai.tool.call.arguments")) or "{}"
-            self._builder.call(call_id, name, arguments, agents.tool(name), moment.began, None, thread)
-        result, failure = as_text(moment.facts.get("gen_ai.tool.call.result")), moment.failure
-        text = result if failure is None else "\n".join(t for t in (result, failure) if t)
-        self._finish(call_id, text, "ok" if failure is None else "error", moment.ended)
+    def tool_span(self, moment: Moment) -> None:
+        """Record a tool's span: the answer to the call of that id, else to the oldest open one of its name, else a call
+        by itself."""
+        facts = moment.facts
+        name = as_text(facts.get("gen_ai.tool.name")) or moment.span.name
+        call_id = as_text(facts.get("gen_ai.tool.call.id"))
+        waiting = self.open.get(name, [])
+        while waiting and not call_id:
+            oldest = waiting.pop(0)
+            call_id = "" if self.builder.answered(oldest) else oldest
+        call_id = call_id or moment.span.spanId
+        if self.builder.answered(call_id):
+            arguments = as_text(facts.get("gen_ai.tool.call.arguments")) or "{}"
+            self.builder.call(call_id, name, arguments, tool(name), moment.began, None, self.thread)
+        result, failure = as_text(facts.get("gen_ai.tool.call.result")), moment.failure
+        text = "\n".join(t for t in (result, failure) if t)
+        self.finish(call_id, text, "ok" if failure is None else "error", moment.ended)
 
-    def _waiting(self, name: str) -> str | None:
-        """The oldest call of a tool that has no result."""
-        waiting = self._open.get(name, [])
-        while waiting:
-            call_id = waiting.pop(0)
-            if not self._builder.answered(call_id):
-                return call_id
-        return None
-
-    def _finish(self, call_id: str, text: str, status: CallStatus, at: int | None) -> None:
-        call = self._builder.result(call_id, text, status, at)
-        if call is None:
-            return
-        if call.class_ == "edit" and status == "ok":
-            record_arguments(self._builder, call)
+    def finish(self, call_id: str, text: str, status: CallStatus, at: int | None) -> None:
+        call = self.builder.result(call_id, text, status, at)
+        if call is not None and call.class_ == "edit" and status == "ok":
+            record_arguments(self.builder, call)
 
 
 def _tokens(value: object) -> int | None:
@@ -523,196 +501,151 @@ def _tokens(value: object) -> int | None:
     return count(value if n is None else n)
 
 
-_MODEL = frozenset(("chat", "text_completion", "generate_content", "completion"))
-_CONVERSATION = "gen_ai.conversation.id"
-_AGENT = frozenset(("invoke_agent", "invoke_workflow"))
-
-
 class _Seen(Struct):
-    """Contents of the files by trace and span."""
+    """Spans and logs of the files, by trace and span."""
 
     moments: dict[str, dict[str, Moment]] = field(default_factory=dict)
     logs: dict[str, dict[str, list[Event]]] = field(default_factory=dict)
 
-    def take(self, name: str, traces: Iterable[str]) -> Iterator[Session]:
-        """Takes out the session that these traces are, if it is one."""
-        moments_of_session: list[Moment] = []
+    def add(self, artifact: Artifact, number: int | None, export: Export) -> None:
+        """Count and keep the spans and logs of a batch. `number`: its line."""
+        saw(artifact, "batch")
+        ordinal = 0  # of the span in its document
+        for resource, raw, is_span in _raws(export):
+            artifact.records += 1
+            ordinal += is_span
+            record: Any = decoded(raw, Span if is_span else Event)
+            if record is None:
+                skip(artifact, "bad_shape")
+            elif not is_span:
+                saw(artifact, "log")
+                self.logs.setdefault(record.traceId or "", {}).setdefault(record.spanId or "", []).append(record)
+            else:
+                facts = attributes(record.attributes)
+                kind = _kind(facts)
+                moments = self.moments.setdefault(record.traceId, {})
+                saw(artifact, "repeated_span" if record.spanId in moments else f"span.{kind}")
+                if record.spanId not in moments:
+                    moments[record.spanId] = Moment(
+                        span=record,
+                        kind=kind,
+                        facts=facts,
+                        resource=attributes(resource.attributes) if resource is not None else {},
+                        artifact_id=artifact.artifact_id,
+                        line=ordinal if number is None else number,
+                        events=list(record.events or ()),
+                    )
+
+    def take(self, name: str, traces: Iterable[str]) -> list[Session]:
+        """Remove these traces and return their session; none if no span is of a model, a tool or an agent."""
+        moments: list[Moment] = []
         for trace in traces:
-            moments, logs = self.moments.pop(trace, {}), self.logs.pop(trace, {})
-            for span_id, moment in moments.items():
+            of_trace, logs = self.moments.pop(trace, {}), self.logs.pop(trace, {})
+            for span_id, moment in of_trace.items():
                 moment.events += logs.get(span_id, ())
-            moments_of_session += moments.values()
-        session = _session(name, moments_of_session)
-        if session is not None:
-            yield session
+            moments += of_trace.values()
+        # By beginning, and longer spans first, so that a span precedes those within it.
+        moments.sort(
+            key=lambda m: (
+                as_int(m.span.startTimeUnixNano) or 0, -(as_int(m.span.endTimeUnixNano) or 0), m.span.spanId,
+            )
+        )  # fmt: skip
+        first = next((m for m in moments if m.kind != "other"), None)
+        if first is None:
+            return []
+        agent = next((m for m in moments if m.kind == "agent"), first)
+        named = agent.facts.get("gen_ai.agent.name") or agent.resource.get("service.name")
+        version = agent.facts.get("gen_ai.agent.version") or agent.resource.get("service.version")
+        session = Session(
+            session_id=name,
+            context="product",
+            format="otel-genai",
+            agent=named if isinstance(named, str) else "unknown",
+            artifact_id=first.artifact_id,
+        )
+        session.agent_version = version if isinstance(version, str) else None
+        session = Reader(session).build(moments)
+        times = [t for m in moments for t in (m.began, m.ended) if t]
+        session.started_at, session.ended_at = min(times, default=None), max(times, default=None)
+        return [session]
 
 
 def read(inputs: list[Input]) -> Reading:
-    """All files of one family. A span that stands in several files counts once."""
+    """Read all files of a group. A span that occurs in several files counts once."""
     seen = _Seen()
     for source in _in_order(inputs):
         for number, export in _exports(source, source.artifact):
-            _take(source.artifact, number, export, seen)
-    names: dict[str, str] = {}
-    for trace, moments in seen.moments.items():
-        for moment in moments.values():
-            _name(names, trace, moment.facts.get(_CONVERSATION))
-    groups: dict[str, list[str]] = {}
-    for trace in seen.moments:
-        groups.setdefault(names.get(trace, trace), []).append(trace)
+            seen.add(source.artifact, number, export)
+    spans = ((trace, m.facts.get(_CONVERSATION)) for trace, of_trace in seen.moments.items() for m in of_trace.values())
+    groups = _conversations(spans)
     return Reading([s for name, traces in sorted(groups.items()) for s in seen.take(name, traces)])
 
 
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
     """Yield the same sessions, each when the last of its batches is read. A first pass finds that batch."""
     inputs = _in_order(inputs)
-    names: dict[str, str] = {}
     last: dict[str, tuple[int, int]] = {}
+    spans: list[tuple[str, Any]] = []
     for n, source in enumerate(inputs):
         for at, (_, export) in enumerate(_exports(source, read_before(source.artifact))):
-            for trace, named in _traces(export):
-                last[trace] = (n, at)
-                _name(names, trace, named)
-    groups: dict[str, list[str]] = {}
-    for trace in last:
-        groups.setdefault(names.get(trace, trace), []).append(trace)
+            for _, raw, is_span in _raws(export):
+                record: Any = decoded(raw, Span if is_span else Event)
+                if record is not None:
+                    named = [p.value for p in record.attributes if p.key == _CONVERSATION] if is_span else []
+                    last[record.traceId or ""] = (n, at)
+                    spans.append((record.traceId or "", plain(named[-1]) if named else None))
+    groups = _conversations(spans)
     ends: dict[tuple[int, int], list[str]] = {}
     for name, traces in groups.items():
         ends.setdefault(max(last[trace] for trace in traces), []).append(name)
     seen = _Seen()
     for n, source in enumerate(inputs):
         for at, (number, export) in enumerate(_exports(source, source.artifact)):
-            _take(source.artifact, number, export, seen)
+            seen.add(source.artifact, number, export)
             for name in ends.get((n, at), ()):
-                yield Reading(list(seen.take(name, groups[name])))
+                yield Reading(seen.take(name, groups[name]))
 
 
 def _in_order(inputs: list[Input]) -> list[Input]:
     return sorted(inputs, key=lambda i: i.artifact.artifact_id)
 
 
-def _traces(export: Export) -> Iterator[tuple[str, Any]]:
-    """The trace of each span and log, and the conversation that it names."""
-    for batch in (*(export.resourceSpans or ()), *(export.resourceLogs or ())):
-        for scope in _scopes(batch):
-            for raw in scope.spans or ():
-                try:
-                    span = decode_span(raw)
-                except UNREADABLE:
-                    continue
-                named = [p.value for p in span.attributes if p.key == _CONVERSATION]
-                yield span.traceId, plain(named[-1]) if named else None
-            for raw in scope.logRecords or ():
-                try:
-                    yield decode_event(raw).traceId or "", None
-                except UNREADABLE:
-                    continue
-
-
-def _name(names: dict[str, str], trace: str, named: Any) -> None:
-    """A trace is of the conversation that the first of its spans names."""
-    if isinstance(named, str) and named:
-        names.setdefault(trace, named)
+def _conversations(spans: Iterable[tuple[str, Any]]) -> dict[str, list[str]]:
+    """Group traces by the conversation that the first of their spans names. `spans`: traces with that name."""
+    names: dict[str, str | None] = {}
+    for trace, named in spans:
+        names[trace] = names.get(trace) or (named if isinstance(named, str) and named else None)
+    groups: dict[str, list[str]] = {}
+    for trace, name in names.items():
+        groups.setdefault(name or trace, []).append(trace)
+    return groups
 
 
 def _exports(source: Input, artifact: Artifact) -> Iterator[tuple[int | None, Export]]:
     """Yield the batches of a file with their lines. A document has no line."""
     start = bytes(source.data[:4096]).lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.split(b"\n", 1)[0].strip() == b"{":  # printed over many lines
-        export = document(source.data, artifact, decode)
+        export = document(source.data, artifact, decoder(Export).decode)
         if export is not None:
             yield None, export
         return
-    yield from lines(source.data, artifact, decode)
+    yield from lines(source.data, artifact, decoder(Export).decode)
 
 
-def _take(artifact: Artifact, number: int | None, export: Export, seen: _Seen) -> None:
-    saw(artifact, "batch")
-    ordinal = 0
+def _raws(export: Export) -> Iterator[tuple[Resource | None, Raw, bool]]:
+    """Yield the spans and logs of a batch, each with its resource, and whether it is a span."""
     for batch in (*(export.resourceSpans or ()), *(export.resourceLogs or ())):
-        resource = attributes(batch.resource.attributes) if batch.resource is not None else {}
-        for scope in _scopes(batch):
-            for raw in scope.spans or ():
-                ordinal += 1
-                _span(artifact, ordinal if number is None else number, raw, resource, seen)
-            for raw in scope.logRecords or ():
-                _log(artifact, raw, seen)
-
-
-def _scopes(batch: Batch) -> Iterator[Scope]:
-    for scopes in (batch.scopeSpans, batch.scopeLogs, batch.instrumentationLibrarySpans):
-        yield from scopes or ()
-
-
-def _span(artifact: Artifact, line: int, raw: Raw, resource: dict[str, Any], seen: _Seen) -> None:
-    artifact.records += 1
-    try:
-        span = decode_span(raw)
-    except UNREADABLE:
-        skip(artifact, "bad_shape")
-        return
-    facts = attributes(span.attributes)
-    kind = _kind(facts)
-    moments = seen.moments.setdefault(span.traceId, {})
-    saw(artifact, "repeated_span" if span.spanId in moments else f"span.{kind}")
-    if span.spanId not in moments:
-        moments[span.spanId] = Moment(
-            span=span,
-            kind=kind,
-            facts=facts,
-            resource=resource,
-            artifact_id=artifact.artifact_id,
-            line=line,
-            events=list(span.events or ()),
-        )
-
-
-def _log(artifact: Artifact, raw: Raw, seen: _Seen) -> None:
-    artifact.records += 1
-    try:
-        event = decode_event(raw)
-    except UNREADABLE:
-        skip(artifact, "bad_shape")
-        return
-    saw(artifact, "log")
-    seen.logs.setdefault(event.traceId or "", {}).setdefault(event.spanId or "", []).append(event)
+        for scopes in (batch.scopeSpans, batch.scopeLogs, batch.instrumentationLibrarySpans):
+            for scope in scopes or ():
+                yield from ((batch.resource, raw, True) for raw in scope.spans or ())
+                yield from ((batch.resource, raw, False) for raw in scope.logRecords or ())
 
 
 def _kind(facts: dict[str, Any]) -> str:
     operation = facts.get("gen_ai.operation.name")
-    if operation in _AGENT:
+    if operation in ("invoke_agent", "invoke_workflow"):
         return "agent"
     if operation == "execute_tool" or (operation is None and "gen_ai.tool.name" in facts):
         return "tool"
-    if operation in _MODEL or (operation is None and "gen_ai.request.model" in facts):
-        return "model"
-    return "other"
-
-
-def _session(name: str, moments: list[Moment]) -> Session | None:
-    """Return a session, or None if no span is of a model, a tool or an agent."""
-    moments.sort(key=_when)
-    if all(m.kind == "other" for m in moments):
-        return None
-    first = next(m for m in moments if m.kind != "other")
-    agent = next((m for m in moments if m.kind == "agent"), first)
-    named = agent.facts.get("gen_ai.agent.name") or agent.resource.get("service.name")
-    version = agent.facts.get("gen_ai.agent.version") or agent.resource.get("service.version")
-    session = Session(
-        session_id=name,
-        context="product",
-        format="otel-genai",
-        agent=named if isinstance(named, str) else "unknown",
-        artifact_id=first.artifact_id,
-    )
-    session.agent_version = version if isinstance(version, str) else None
-    session = Conversation(session).read(moments)
-    begun = [t for m in moments for t in (at_us(m.span.startTimeUnixNano), at_us(m.span.endTimeUnixNano)) if t]
-    session.started_at, session.ended_at = min(begun, default=None), max(begun, default=None)
-    return session
-
-
-def _when(moment: Moment) -> tuple[int, int, str]:
-    """Sort key: by beginning, and longer spans first, so that a span precedes those within it."""
-    span = moment.span
-    return as_int(span.startTimeUnixNano) or 0, -(as_int(span.endTimeUnixNano) or 0), span.spanId
+    is_model = operation in ("chat", "text_completion", "generate_content", "completion")
+    return "model" if is_model or (operation is None and "gen_ai.request.model" in facts) else "other"

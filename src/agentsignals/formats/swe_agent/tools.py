@@ -188,8 +188,8 @@ def _or_none(raw: Raw | bytes, decode: Decode[T]) -> T | None:
         return None
 
 
-# Models with function calling name a tool and its arguments. Others write a command line, which is a tool's if it begins
-# with the tool's name, and the shell's otherwise.
+# Models with function calling name a tool and its arguments. Others write a command line: a tool's if it begins with
+# the tool's name, else the shell's.
 
 WINDOWED = frozenset(("open", "goto", "scroll_up", "scroll_down", "create", "edit", "insert"))
 """Tools that work on the open file and show a window of it."""

@@ -277,8 +277,8 @@ def category_of(raw: str) -> str:
     return "_".join(words)
 
 
-# smolagents' code agents act by code in their answers. Such an answer is a call of `python_interpreter`, and what its step
-# returned is the result. Every model call repeats the conversation so far, so only its beginning is read from there.
+# smolagents' code agents act by code in their answers. Such an answer is a call of `python_interpreter`, and its step's
+# output is the result. Every model call repeats the conversation so far, so only its beginning is read from there.
 
 _CODE = re.compile(r"```(?:py|python)?[ \t]*\n(.*?)(?:\n```|\Z)|<code>\s*(.*?)(?:</code>|\Z)", re.DOTALL)
 
