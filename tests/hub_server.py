@@ -9,13 +9,19 @@ HEAD, GET /datasets/ID/resolve/COMMIT/PATH   a file, or a part of it (`Range`)
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 
 PAGE = 2
 """Entries a page: few, so that there are several."""
@@ -186,3 +192,39 @@ def _entry(one: DataSet, path: str) -> dict[str, Any]:
     if path in one.large:
         found["lfs"] = {"size": len(data), "oid": one.etag(path), "pointerSize": 130}
     return found
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A Hub of our own, and an empty cache."""
+    pytest.importorskip("huggingface_hub", reason="needs the extra hub")
+    for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_TOKEN_PATH", str(tmp_path / "no-token"))
+    with serving() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        yield server
+
+
+def conversation(session_id: str | None, *prompts: str, harness: str = "pi") -> bytes:
+    """A conversation in the Hub's simple format: each prompt is answered."""
+    header = {"type": "session", "harness": harness, **({"id": session_id} if session_id else {})}
+    lines: list[dict[str, Any]] = [header]
+    for prompt in prompts:
+        lines += [{"type": "message", "message": m} for m in messages(prompt)]
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
+def messages(*prompts: str) -> list[dict[str, Any]]:
+    """Prompts and their answers."""
+    return [
+        m for p in prompts for m in ({"role": "user", "content": p}, {"role": "assistant", "content": f"Done: {p}"})
+    ]
+
+
+def table(**columns: Any) -> bytes:
+    """A Parquet file of these columns."""
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns), out)
+    return out.getvalue()

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from tests.hub_server import DataSet, Hub
-from tests.hub_sets import hub
+from tests.hub_server import DataSet, Hub, hub
 
 __all__ = ["hub"]
 

@@ -45,14 +45,14 @@ from tests.attribution.story import Story
 from tests.build import START, call, say, session, user, view
 from tests.formats.test_factory_droid import message
 from tests.formats.test_factory_droid import talk as droid
+from tests.formats.test_inspect import read as read_log
+from tests.formats.test_swe_agent import document, step
+from tests.formats.test_swe_agent import read as read_swe
 from tests.inspect_logs import archive, sample
 from tests.scanning.test_rules import found as found_by_rules
 from tests.signals.ask import absent, detail, value
 from tests.signals.attempts import ran, unseen
 from tests.test_codex_exec import read as read_exec
-from tests.test_inspect_log import read as read_log
-from tests.test_swe_agent import document, step
-from tests.test_swe_agent import read as read_swe
 
 AGENT = {"agent": {"name": "a", "version": "1"}}
 SPREAD: dict[str, Any] = {

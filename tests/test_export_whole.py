@@ -23,8 +23,7 @@ from agentsignals.store.sidecars import LabelRow
 from agentsignals.store.tables import NAMES, OF_REPOSITORIES
 from tests.attribution.story import Story, block
 from tests.golden import SAMPLES
-from tests.hub_server import DataSet, Hub
-from tests.hub_sets import conversation, hub
+from tests.hub_server import DataSet, Hub, conversation, hub
 
 __all__ = ["hub"]
 

@@ -20,8 +20,7 @@ from agentsignals.cli import main
 from agentsignals.errors import StoreError
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store, disk, remote, sidecars
-from tests.s3_server import bucket, put
-from tests.test_s3_source import prompts, trace
+from tests.sources.test_s3 import bucket, prompts, put, trace
 
 __all__ = ["bucket"]
 STORE = "s3://traces/team/store"

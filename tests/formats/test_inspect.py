@@ -20,7 +20,7 @@ from agentsignals.model import Artifact, Attempt, Session
 from tests import inspect_logs as log
 from tests.inspect_logs import archive, at, call, header, model, sample, say, span, tool, usage, user
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "eval" / "inspect"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval" / "inspect"
 
 
 def given(data: bytes, name: str = "a.eval") -> Input:

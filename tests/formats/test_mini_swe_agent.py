@@ -12,7 +12,7 @@ from agentsignals.formats import Input, by_name, identify
 from agentsignals.formats.head import Head
 from agentsignals.model import Artifact, Attempt, Session
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "eval" / "mini-swe-agent"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval" / "mini-swe-agent"
 OPENING = [{"role": "system", "content": "```mswea_bash_command\nx\n```"}, {"role": "user", "content": "Fix it."}]
 DIFF = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
 

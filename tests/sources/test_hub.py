@@ -18,8 +18,7 @@ from agentsignals.sources import RawFile, Unreadable, open_source, read
 from agentsignals.sources import hub as hub_cache
 from agentsignals.sources import hub as hub_datasets
 from agentsignals.store import Store
-from tests.hub_server import DataSet, Hub
-from tests.hub_sets import conversation, hub
+from tests.hub_server import DataSet, Hub, conversation, hub
 
 __all__ = ["hub"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from agentsignals.formats import Input
 from agentsignals.formats.atif import FORMAT
 from agentsignals.formats.head import Head
-from agentsignals.model import Artifact
+from agentsignals.model import MAIN, Artifact, Attempt, Session
 from tests.atif_steps import agent, call, document, reading, run, seen, told, used, user
 
 # -- what is recognised ---------------------------------------------------------------------------------------------
@@ -317,3 +318,172 @@ def test_odd_values_of_a_step_never_raise(name: str) -> None:
 def test_odd_values_of_a_trajectory_never_raise(name: str) -> None:
     for odd in ODD:
         reading({"/r/t.json": document(agent("a"), **{name: odd})})
+
+
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval"
+NO_CORPUS = "the corpus of real traces is not here"
+
+# -- several files --------------------------------------------------------------------------------------------------
+
+
+def split(**first: Any) -> dict[str, Any]:
+    return {
+        "/r/trajectory.json": document(
+            user("go"), agent("one", metrics=used(10, 1)), continued_trajectory_ref="trajectory.cont-1.json", **first
+        ),
+        "/r/trajectory.cont-1.json": document(
+            user("go", is_copied_context=True),
+            agent("one", is_copied_context=True, metrics=used(10, 1)),
+            user("pick it up"),
+            agent("two", metrics=used(20, 2)),
+            final_metrics={"total_prompt_tokens": 30, "total_completion_tokens": 3},
+        ),
+    }
+
+
+def test_a_continuation_goes_on_and_what_it_copies_is_counted_once() -> None:
+    found = reading(split(final_metrics={"total_prompt_tokens": 10, "total_completion_tokens": 1}))
+    (session,) = found.sessions
+    assert [t.text for t in session.turns] == ["go"], "a hand-over in the user's name is no prompt"
+    assert [s.input_tokens for s in session.steps] == [10, 20]
+    assert [e.text for e in session.events if e.kind == "text"] == ["one", "two"]
+    assert session.session_id == "s-1"
+    (part,) = found.attempts
+    assert (part.input_tokens, part.output_tokens) == (30, 3), "totals go on"
+
+
+def test_a_continuation_whose_beginning_is_gone_stands_alone() -> None:
+    files = split()
+    del files["/r/trajectory.json"]
+    (session,) = reading(files).sessions
+    assert [t.text for t in session.turns] == ["pick it up"]
+    assert [s.input_tokens for s in session.steps] == [20]
+
+
+def test_files_that_continue_each_other_in_a_circle_are_read_once() -> None:
+    files = {
+        "/r/a.json": document(agent("a"), continued_trajectory_ref="b.json"),
+        "/r/b.json": document(agent("b"), continued_trajectory_ref="a.json"),
+    }
+    (session,) = reading(files).sessions
+    assert [e.text for e in session.events] == ["a", "b"]
+
+
+def test_files_put_together_under_new_names_still_find_each_other() -> None:
+    renamed = {p.replace("/r/", f"/all/{n}_"): d for n in ("one", "two") for p, d in split().items()}
+    found = reading(renamed)
+    assert [len(s.steps) for s in found.sessions] == [2, 2]
+    assert [s.session_id for s in found.sessions] == ["", ""], "they share an id, which then names neither"
+
+
+SUB = {"trajectory_id": "t-sub", "schema_version": "ATIF-v1.7", "agent": {"name": "helper", "model_name": "small"}}
+
+
+def test_an_embedded_subagent_is_a_thread_beside() -> None:
+    ref = {
+        "results": [{"source_call_id": "a", "content": "done", "subagent_trajectory_ref": [{"trajectory_id": "t-sub"}]}]
+    }
+    sub = {**SUB, "steps": [user("help"), agent("so", tool_calls=[call("a", "Read", file_path="x")], metrics=used(5))]}
+    session = run(user("go"), agent(tool_calls=[call("a", "Task")], observation=ref), subagent_trajectories=[sub])
+    assert len(session.turns) == 1
+    assert [(c.thread, c.name) for c in session.tool_calls] == [(MAIN, "Task"), ("t-sub", "Read")]
+    assert [(s.thread, s.model) for s in session.steps] == [(MAIN, None), ("t-sub", "small")]
+    assert [e.turn for e in session.events if e.thread == "t-sub"] == [None, None, None]
+
+
+def test_a_subagent_is_told_before_the_run_goes_on() -> None:
+    ref = {"results": [{"content": "", "subagent_trajectory_ref": [{"trajectory_id": "t-sub"}]}]}
+    sub = [{**SUB, "steps": [agent("helped")]}, {**SUB, "trajectory_id": "t-idle", "steps": [agent("idled")]}]
+    files = {
+        "/r/a.json": document(
+            agent("1", observation=ref), continued_trajectory_ref="b.json", subagent_trajectories=sub
+        ),
+        "/r/b.json": document(agent("2")),
+    }
+    (session,) = reading(files).sessions
+    assert [e.text for e in session.events] == ["1", "helped", "2", "idled"]
+
+
+def test_subagents_that_nothing_refers_to_or_that_share_a_name_are_kept() -> None:
+    subs = [
+        {**SUB, "steps": [agent("1")]},
+        {**SUB, "steps": [agent("2")]},
+        {**SUB, "trajectory_id": None, "steps": [agent("3")]},
+    ]
+    session = run(agent("0"), subagent_trajectories=[*subs, 7])
+    assert [(e.thread, e.text) for e in session.events] == [
+        (MAIN, "0"), ("t-sub", "1"), ("t-sub#2", "2"), ("subagent", "3"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "ref",
+    [{"trajectory_path": "logs/sub.json"}, {"session_id": "s-sub"}],
+    ids=["by its path", "by its session, as until 1.6"],
+)
+def test_a_subagent_in_a_file_of_its_own_is_no_run_of_its_own(ref: dict[str, str]) -> None:
+    found = {"results": [{"content": None, "subagent_trajectory_ref": ref}]}
+    files = {
+        "/r/sub.json": document(agent("sub"), session_id="s-sub"),
+        "/r/t.json": document(agent("main", observation=found)),
+    }
+    (session,) = reading(files).sessions
+    assert [(e.thread, e.text, e.artifact_id) for e in session.events] == [
+        (MAIN, "main", "/r/t.json"),
+        ("sub", "sub", "/r/sub.json"),
+    ]
+
+
+def test_subagents_nested_without_end_are_all_read() -> None:
+    inner: dict[str, Any] = {**SUB, "trajectory_id": "t-0", "steps": [agent("0")]}
+    for n in range(1, 200):
+        ref = {"results": [{"content": "", "subagent_trajectory_ref": [{"trajectory_id": f"t-{n - 1}"}]}]}
+        steps = [agent(str(n), observation=ref)]
+        inner = {**SUB, "trajectory_id": f"t-{n}", "steps": steps, "subagent_trajectories": [inner]}
+    session = run(agent("top"), subagent_trajectories=[inner])
+    assert len({e.thread for e in session.events}) == 201
+
+
+# -- real files -----------------------------------------------------------------------------------------------------
+
+
+def real(pattern: str) -> tuple[dict[str, Any], Session, Attempt]:
+    """Files as they are, read here by `json` alone for the second opinion, and what the format makes of them."""
+    paths = sorted(CORPUS.glob(pattern))
+    if not paths:
+        pytest.skip(NO_CORPUS)
+    found = reading({str(p): p.read_bytes() for p in paths})
+    ((session,), (part,)) = found.sessions, found.attempts
+    return json.loads(paths[-1].read_bytes()), session, part
+
+
+@pytest.mark.parametrize(
+    ("pattern", "steps", "calls", "edits"),
+    [
+        ("atif/openhands_hello-world.trajectory.json", 2, 2, 1),
+        ("atif/openhands_hello-world.trajectory.no_function_calling.json", 2, 2, 1),
+        ("harbor/*/*/*/agent/trajectory.json", 6, 7, 2),
+    ],
+)
+def test_the_sum_of_a_real_run_is_its_own_total(pattern: str, steps: int, calls: int, edits: int) -> None:
+    raw, session, _ = real(pattern)
+    totals = raw["final_metrics"]
+    cached = totals.get("total_cached_tokens", 0)
+    assert sum(s.input_tokens or 0 for s in session.steps) == totals["total_prompt_tokens"] - cached
+    assert sum(s.output_tokens or 0 for s in session.steps) == totals["total_completion_tokens"]
+    assert sum(s.cache_read_tokens or 0 for s in session.steps) == cached
+    if "total_cost_usd" in totals:
+        assert sum(s.cost_usd or 0 for s in session.steps) == pytest.approx(totals["total_cost_usd"])
+    assert (len(session.steps), len(session.tool_calls), len(session.edits)) == (steps, calls, edits)
+    assert len(session.turns) == 1
+
+
+def test_a_real_run_in_two_files_lacks_its_subagents_alone() -> None:
+    """Its last totals count three summarising subagents too, whose files are not there: 1 300 tokens in, 340 out."""
+    _, session, part = real("atif/terminus_2*.json")
+    assert (part.input_tokens, part.output_tokens) == (7802, 1030)
+    assert sum(s.input_tokens or 0 for s in session.steps) == 2252 + 4250
+    assert sum(s.output_tokens or 0 for s in session.steps) == 160 + 530
+    assert [c.command for c in session.tool_calls if c.class_ == "read"] == ["cat hello.txt\n"]
+    assert [e.path for e in session.edits] == ["test_dir/file1.txt", "test_dir/file2.txt", "hello.txt"]
+    assert [e.kind for e in session.events].count("compaction") == 1

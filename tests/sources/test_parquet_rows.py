@@ -16,8 +16,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.sources import RawFile, Unreadable, open_source, parquet_rows, read
 from agentsignals.sources import hub as hub_cache
 from agentsignals.store import Store
-from tests.hub_server import DataSet, Hub
-from tests.hub_sets import conversation, hub, messages, table
+from tests.hub_server import DataSet, Hub, conversation, hub, messages, table
 
 __all__ = ["hub"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,13 @@ import pytest
 from agentsignals.formats import Input, identify
 from agentsignals.formats.harbor import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact, Attempt
+from agentsignals.store import Store
+from agentsignals.store.query import rows as asked
+from tests.atif_steps import agent as step
+from tests.atif_steps import document, user
+from tests.golden import SAMPLES
 
 
 def config(**agent: Any) -> dict[str, Any]:
@@ -289,3 +296,146 @@ def test_odd_values_never_raise(key: str) -> None:
         10**30,
     ):
         parts(result(**{key: odd}))
+
+
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval" / "harbor"
+JOB = SAMPLES / "harbor" / "job"
+
+
+def attempts(folder: Path, store: Path) -> list[dict[str, Any]]:
+    """Every attempt of a folder, with what is known of it, after the whole job."""
+    pipeline.analyze([str(folder)], store, jobs=1)
+    names, found = asked(Store(store), "SELECT * FROM attempts ORDER BY trial_id, attempt_index")
+    rows = [dict(zip(names, r, strict=True)) for r in found]
+    return [{**r, "facts": json.loads(r["facts"])} for r in rows]
+
+
+# -- trials as wholes -----------------------------------------------------------------------------------------------
+
+
+def test_a_trial_is_its_folder_and_what_its_job_lends(tmp_path: Path) -> None:
+    (known,) = attempts(JOB, tmp_path / "s")
+    assert (known["task_id"], known["trial_id"], known["session_id"]) == ("fix-add", "fix-add__ab12CD3", "s-77")
+    assert (known["dataset"], known["concurrency"], known["timeout_s"]) == ("acme-bench@1.2", 4, 1200)
+    assert (known["model_id"], known["agent_type"]) == ("anthropic/claude-opus-4-5", "claude-code")
+    assert (known["reward"], known["timed_out"], known["wall_time_s"], known["agent_time_s"]) == (0.5, True, 1300, 1200)
+    assert known["facts"]["verification"]["passed"] == ["test_outputs.py::test_sum"]
+    assert known["facts"]["conflicts"] == []
+    assert known["has_transcript"] is True
+
+
+def test_each_step_of_a_trial_is_a_trial_and_none_a_retry(tmp_path: Path) -> None:
+    """As Harbor 0.25.0 says it of a job of its own: three steps, the third of which failed before its verifier."""
+    known = attempts(SAMPLES / "harbor" / "steps", tmp_path / "s")
+    names = (
+        "task_id",
+        "attempt_index",
+        "is_last",
+        "outcome",
+        "reward",
+        "session_id",
+        "harness_input_tokens",
+        "harness_cost_usd",
+    )
+    assert sorted(tuple(k[n] for n in names) for k in known) == [
+        ("ledger/close", 0, True, "infrastructure", None, "ledger__q1W2e3R/close#0", None, None),
+        ("ledger/post", 0, True, "failed", 0.0, "ledger-2", 200, 0.5),
+        ("ledger/read", 0, True, "solved", 1.0, "ledger-1", 100, 0.25),
+    ]
+    assert {k["facts"]["rewards"]["trial.reward"] for k in known} == {0.5}, "what Harbor makes of them"
+    assert {(k["model_id"], k["timeout_s"], k["concurrency"], k["has_transcript"]) for k in known} == {
+        ("acme/m-1", 600, 2, True), ("acme/m-1", 600, 2, False),
+    }  # fmt: skip
+    assert all(k["facts"]["conflicts"] == [] for k in known)
+
+
+def test_what_ended_a_trial_of_steps_ended_the_step_it_had_come_to(tmp_path: Path) -> None:
+    boom = {"exception_type": "EnvironmentStartTimeoutError", "exception_message": "gone"}
+    steps = [{"step_name": name, "verifier_result": {"rewards": {"reward": 1.0}}} for name in ("a", "b")]
+    trial = tmp_path / "t__1"
+    trial.mkdir()
+    (trial / "result.json").write_text(json.dumps({**result(), "step_results": steps, "exception_info": boom}))
+    (trial / "exception.txt").write_text("EnvironmentStartTimeoutError: gone\n")
+    (trial / "config.json").write_text(json.dumps(config()))
+    known = attempts(tmp_path, tmp_path / "s")
+    assert [(k["task_id"].rpartition("/")[2], k["exit_status"], k["outcome"]) for k in known] == [
+        ("a", None, "solved"), ("b", "EnvironmentStartTimeoutError", "infrastructure"),
+    ]  # fmt: skip
+
+
+def test_what_harbor_counted_is_kept_beside_the_sessions_own(tmp_path: Path) -> None:
+    """For some agents Harbor adds up every repeat of a message's usage."""
+    (known,) = attempts(JOB, tmp_path / "s")
+    assert (known["harness_input_tokens"], known["harness_cache_read_tokens"]) == (5200, 4000)
+    _, rows = asked(Store(tmp_path / "s"), "SELECT input_tokens, cache_read_tokens FROM sessions")
+    assert [tuple(r) for r in rows] == [(600, 2000)]
+
+
+def test_a_short_reward_is_not_taken_for_an_earlier_snapshot_of_a_log(tmp_path: Path) -> None:
+    trial = tmp_path / "t__1"
+    (trial / "verifier").mkdir(parents=True)
+    (trial / "config.json").write_text(json.dumps(config()))
+    (trial / "verifier" / "reward.txt").write_text("1")
+    (trial / "verifier" / "test-stdout.txt").write_text("1 passed in 0.1s\n")
+    (known,) = attempts(tmp_path, tmp_path / "s")
+    assert known["reward"] == 1.0
+
+
+@pytest.mark.parametrize(("text", "skipped"), [("one\n", {"no_number": 1}), ("nan", {"no_number": 1}), ("", {})])
+def test_a_reward_that_is_no_number_is_counted(tmp_path: Path, text: str, skipped: dict[str, int]) -> None:
+    (tmp_path / "t" / "verifier").mkdir(parents=True)
+    (tmp_path / "t" / "config.json").write_text(json.dumps(config()))
+    (tmp_path / "t" / "verifier" / "reward.txt").write_text(text)
+    summary = pipeline.analyze([str(tmp_path / "t")], tmp_path / "s", jobs=1)
+    assert {k: n for k, n in summary.skipped.items() if k == "no_number"} == skipped
+    assert summary.attempts == 1
+
+
+def test_a_session_the_agent_wrote_itself_is_told_before_harbors_conversion(tmp_path: Path) -> None:
+    trial = tmp_path / "t__1"
+    own = next(p for p in sorted((SAMPLES / "claude-code").glob("edits.jsonl")))
+    at = next(r["timestamp"] for line in own.read_text().splitlines() if "timestamp" in (r := json.loads(line)))
+    (trial / "agent" / "sessions").mkdir(parents=True)
+    (trial / "result.json").write_text(json.dumps(result(finished_at="2026-01-01T00:00:00Z")))
+    (trial / "agent" / "sessions" / "own.jsonl").write_text(own.read_text())
+    copy = document(user("x", timestamp=at), step("y", timestamp=at), session_id="another")
+    (trial / "agent" / "trajectory.json").write_text(json.dumps(copy))
+    (known,) = attempts(tmp_path, tmp_path / "s")
+    _, rows = asked(Store(tmp_path / "s"), "SELECT format, context FROM sessions")
+    assert [tuple(r) for r in rows] == [("claude-code", "eval")]
+    assert known["attempt_index"] == 0
+
+
+def test_a_trial_that_broke_off_is_an_attempt_too(tmp_path: Path) -> None:
+    trial = tmp_path / "t__1"
+    (trial / "agent").mkdir(parents=True)
+    (trial / "config.json").write_text(json.dumps(config()))
+    (trial / "agent" / "out.txt").write_text("starting\n")
+    (trial / "exception.txt").write_text("Traceback\n  x\ndocker.errors.DockerException: no space\n")
+    (known,) = attempts(tmp_path, tmp_path / "s")
+    assert (known["trial_id"], known["reward"], known["has_transcript"]) == ("t__1", None, False)
+    assert known["facts"]["exception"] == "DockerException"
+
+
+# -- real files -----------------------------------------------------------------------------------------------------
+
+
+def test_the_real_trials(tmp_path: Path) -> None:
+    """Figures read off the files by hand: times, rewards, and what Harbor counted."""
+    if not CORPUS.exists():
+        pytest.skip("the corpus of real traces is not here")
+    other, pddl = attempts(CORPUS, tmp_path / "s")
+    assert (other["task_id"], other["reward"], other["harness_input_tokens"]) == ("ccx-agentic-082", 0.4417, 845_972)
+    assert other["agent_type"].startswith("agents.claude_baseline_agent:")
+    assert (other["has_transcript"], other["model_id"]) == (False, "anthropic/claude-sonnet-4-6")
+    assert other["wall_time_s"] == pytest.approx(166.488, abs=0.001)
+    assert other["agent_time_s"] == pytest.approx(143.390, abs=0.001)
+    assert pddl["wall_time_s"] == pytest.approx(656.601, abs=0.001)
+    assert pddl["agent_time_s"] == pytest.approx(53.215, abs=0.001)
+    assert (pddl["reward"], pddl["patch_outcome_label"], pddl["timed_out"]) == (0.0, "unverifiable", False)
+    found = pddl["facts"]["verification"]
+    assert (found["status"], len(found["passed"]), len(found["failed"])) == ("crashed", 1, 1)
+    assert "task01.pkl" in found["message"]
+    assert pddl["facts"]["run_id"] == "a8698fef-5477-4f11-9f4d-9a2945e7627e"
+    _, rows = asked(Store(tmp_path / "s"), "SELECT input_tokens, cache_read_tokens FROM sessions WHERE format = 'atif'")
+    assert [tuple(r) for r in rows] == [(pddl["harness_input_tokens"] - 6087, 6087)]

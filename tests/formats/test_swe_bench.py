@@ -22,7 +22,7 @@ from tests.golden import SAMPLES
 from tests.quick import some
 from tests.test_attempts import analyzed, facts, rows
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "eval" / "swe-agent-swebench"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval" / "swe-agent-swebench"
 TASK = "acme__tools-12"
 TRAJECTORY = (SAMPLES / "swe-agent" / "modern.traj").read_text("utf-8")
 RATINGS = (SAMPLES / "swe-bench" / "ratings.json").read_text("utf-8")

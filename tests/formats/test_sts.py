@@ -13,7 +13,7 @@ from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.sts import FORMAT
 from agentsignals.model import ABANDONED, MAIN, Artifact, Session
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "eval" / "sts" / "conv_a6ef7da3.jsonl"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval" / "sts" / "conv_a6ef7da3.jsonl"
 HEADER: dict[str, Any] = {"type": "session", "harness": "acme.app", "id": "c-1"}
 USED = {"predicted_n": 9, "prompt_n": 20, "cache_n": 80}
 

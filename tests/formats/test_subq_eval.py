@@ -1,0 +1,455 @@
+"""What the harness of Agent Signals writes: results, reports, configuration, history. No sample of it is public."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import resource
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsignals.cli.doctor import checks
+from agentsignals.formats import Input
+from agentsignals.formats.subq_eval import FORMAT
+from agentsignals.formats.subq_eval_log import FORMAT as LOG
+from agentsignals.ingest import pipeline
+from agentsignals.model import Artifact, Attempt
+from agentsignals.store import Store
+from agentsignals.store.query import rows as asked
+from tests.golden import SAMPLES
+
+RESULT = {"reward": 1.0, "timed_out": False, "duration": 5, "patch_applies": True}
+
+
+def parts(**files: Any) -> list[Attempt]:
+    inputs = []
+    for name, one in files.items():
+        data = one if isinstance(one, bytes) else json.dumps(one).encode()
+        path = "/r/t/verifier/report.json" if name == "report" else f"/r/t/{name}.json"
+        inputs.append(
+            Input(
+                data, Artifact(artifact_id=path, source="t", path=path, format="subq-eval", sha256="", bytes=len(data))
+            )
+        )
+    return FORMAT.read(inputs).attempts
+
+
+# -- results --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({}, (1.0, False, 5.0, True)),
+        ({"reward": 0}, (0.0, False, 5.0, True)),
+        ({"timed_out": None, "timedOut": True}, (1.0, True, 5.0, True)),
+        ({"timed_out": "no"}, (1.0, None, 5.0, True)),
+        ({"duration": None, "durationMs": 2500}, (1.0, False, 2.5, True)),
+        ({"duration": -1}, (1.0, False, None, True)),
+        ({"patch_applies": None, "patchApplies": False}, (1.0, False, 5.0, False)),
+        ({"patch_applies": None}, (1.0, False, 5.0, None)),
+    ],
+)
+def test_a_result_is_read_in_camel_case_and_in_snake_case(facts: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    (found,) = parts(result={k: v for k, v in {**RESULT, **facts}.items() if v is not None})
+    applies = found.verification.patch_applies if found.verification else None
+    assert (found.reward, found.timed_out, found.wall_time_s, applies) == expected
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"localizationSignal": {"attempt1Mode": "wide", "finalFailureMode": None}},
+        {"localization": {"attempt1_mode": "wide", "final_failure_mode": None}},
+        {"attempt1Mode": "wide", "finalFailureMode": None},
+    ],
+)
+def test_the_modes_of_the_controller_are_verbatim(facts: dict[str, Any]) -> None:
+    (found,) = parts(result={**RESULT, **facts})
+    assert found.localization == {"attempt1Mode": "wide", "finalFailureMode": None}
+    assert "harbor_result" in found.kinds
+    (without,) = parts(result=RESULT)
+    assert (without.localization, without.kinds) == (None, ["result_json"])
+
+
+def test_attempts_that_a_result_lists_have_their_own_figures() -> None:
+    listed = [{"reward": 0, "duration": 3}, 7, {"attemptIndex": 1, "reward": 1, "timedOut": False}]
+    whole, first, second = parts(result={**RESULT, "attempts": listed})
+    assert (whole.scope, whole.reward) == ("trial", 1.0)
+    assert [(p.scope, p.attempt_index, p.reward) for p in (first, second)] == [("attempt", 0, 0.0), ("attempt", 1, 1.0)]
+
+
+A = {"FAIL_TO_PASS": {"success": ["a"], "failure": ["b"]}, "PASS_TO_PASS": {"success": [], "failure": ["c"]}}
+B = {"FAIL_TO_PASS": ["a"], "PASS_TO_FAIL": ["c"], "FAIL_TO_FAIL": ["b"]}
+
+
+@pytest.mark.parametrize(
+    ("report", "layout", "fixed", "broken"),
+    [
+        (A, "A", ["a"], ["c"]),
+        ({"tests_status": A, "patchApplies": True}, "A", ["a"], ["c"]),
+        (B, "B", ["a"], ["c"]),
+        ({"tests_status": B}, "B", ["a"], ["c"]),
+    ],
+)
+def test_a_report_is_read_in_both_layouts(report: Any, layout: str, fixed: list[str], broken: list[str]) -> None:
+    (found,) = parts(report=report)
+    assert found.verification is not None
+    assert (found.verification.layout, found.verification.fixed, found.verification.broken) == (layout, fixed, broken)
+    assert found.verification.patch_applies is (True if "patchApplies" in report else None)
+
+
+def test_a_report_of_another_shape_is_counted() -> None:
+    data = json.dumps({"FAIL_TO_PASS": 3, "PASS_TO_PASS": 4}).encode()
+    artifact = Artifact(
+        artifact_id="a", source="t", path="/r/t/report.json", format="subq-eval", sha256="", bytes=len(data)
+    )
+    assert FORMAT.read([Input(data, artifact)]).attempts == []
+    assert (artifact.records, artifact.skipped_reasons, artifact.record_kinds) == (1, {"bad_shape": 1}, {})
+
+
+# -- treatment ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"attempt1ToolCap": 30, "retryToolCap": 60}, {"attempt1_tool_cap": 30, "retry_tool_cap": 60}),
+        ({"attempt1_tool_cap": None, "x": {}}, {"attempt1_tool_cap": None}),
+        ({"retryToolCap": 1, "timeoutMs": 5000}, {"retry_tool_cap": 1, "timeout_s": "5000 ms"}),
+        ({"retryToolCap": 1, "timeout": "50m"}, {"retry_tool_cap": 1, "timeout_s": "50m"}),
+        ({"retryToolCap": 1, "timeout_minutes": 50}, {"retry_tool_cap": 1, "timeout_s": "50 min"}),
+        ({"retryToolCap": 1, "AGENT_MODEL": "a/b"}, {"retry_tool_cap": 1, "model_id": "a/b"}),
+        ({"retryToolCap": 1, "config": {"agent": "subq", "concurrency": 4}},
+         {"retry_tool_cap": 1, "agent_type": "subq", "concurrency": 4}),
+        ({"retryToolCap": 1, "dataset": "d", "datasetVersion": "2"}, {"retry_tool_cap": 1, "dataset": "d@2"}),
+    ],
+)  # fmt: skip
+def test_the_configuration_keeps_what_was_set_under_the_seeds_names(config: Any, expected: Any) -> None:
+    (found,) = parts(config=config)
+    assert (found.scope, found.knobs) == ("lent", expected)
+
+
+def history(*rows: dict[str, Any]) -> bytes:
+    return "\n".join(json.dumps(r) for r in rows).encode()
+
+
+@pytest.mark.parametrize(
+    ("rows", "run_id", "agent"),
+    [
+        ([{"runId": "r-1", "agent": "one", "dataset": "d"}], None, "one"),
+        ([{"runId": "r-1", "agent": "one", "model": "d"}, {"run": "r-2", "agent": "two", "model": "d"}], "r-2", "two"),
+        ([{"runId": "r", "agent": "one", "dataset": "d"}, {"runId": "s", "agent": "two", "dataset": "d"}], None, "one"),
+        ([{"runId": "x", "agent": "one", "dataset": "d"}, {"runId": "y", "agent": "two", "dataset": "d"}], None, None),
+    ],
+    ids=["a single run", "the trial names its run", "its folder does", "nothing does"],
+)  # fmt: skip
+def test_the_history_is_joined_down_to_the_trials_of_the_run(rows: Any, run_id: str | None, agent: str | None) -> None:
+    found = parts(eval_history=history(*rows), result={**RESULT, **({"runId": run_id} if run_id else {})})
+    assert [p.knobs.get("agent_type") for p in found if p.scope == "lent"] == ([agent] if agent else [])
+
+
+@pytest.mark.parametrize(
+    "key", [*RESULT, "attempts", "localization", "attempt1Mode", "runId", "treatment", "started_at"]
+)
+def test_odd_values_never_raise(key: str) -> None:
+    for odd in (None, 7, "x", [], {}, [None], [{}], {"attempt1Mode": {}}, 10**30, -1.5, True):
+        parts(result={**RESULT, key: odd}, report={**A, key: odd}, config={"retryToolCap": 1, key: odd})
+
+
+def printed(text: str | bytes) -> list[Attempt]:
+    data = text if isinstance(text, bytes) else text.encode()
+    return LOG.read(
+        [
+            Input(
+                data,
+                Artifact(
+                    artifact_id="a",
+                    source="t",
+                    path="/r/t/stdout.txt",
+                    format="subq-eval-log",
+                    sha256="",
+                    bytes=len(data),
+                ),
+            )
+        ]
+    ).attempts
+
+
+def told(text: str) -> list[tuple[int | None, Any]]:
+    """Turns of each attempt by its index."""
+    return [(a.attempt_index, a.summary.turns if a.summary else None) for a in printed(text)]
+
+
+# -- what is printed ------------------------------------------------------------------------------------------------
+
+BLOCK = "[subq-eval] Turns: {}\n[subq-eval] Tool calls: 9\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (BLOCK.format(3), [(0, 3)]),
+        ("[subq-eval] Turns: 3\n[subq-eval] Turns: 4\n[subq-eval] Tool calls: 9\n", [(0, 4)]),
+        (BLOCK.format(3) + "more\n" + BLOCK.format(5), [(0, 3), (1, 5)]),
+        (BLOCK.format(3) + BLOCK.format(5), [(0, 5)]),
+        ("[subq-eval] Turns: 1\nlog\n[subq-eval] Turns: 2\nlog\n" + BLOCK.format(3), [(0, 3)]),
+        (BLOCK.format(3) + "log\n[subq-eval] Edit calls: 1\n", [(0, 3)]),
+        ("[subq-eval] Attempt 1\n" + BLOCK.format(3) + "[subq-eval] Attempt 2\n" + BLOCK.format(5), [(0, 3), (1, 5)]),
+        ("[subq-eval] Attempt 0\n" + BLOCK.format(3) + "[subq-eval] Attempt 1\n" + BLOCK.format(5), [(0, 3), (1, 5)]),
+        ("[subq-eval] Attempt 1\n" + BLOCK.format(3) + "log\n" + BLOCK.format(4), [(0, 4)]),
+        (BLOCK.format(3) + "[subq-eval] Attempt 2\n" + BLOCK.format(5), [(0, 3), (1, 5)]),
+        (BLOCK.format(9) + "[subq-eval] Attempt 1\n" + BLOCK.format(3), [(0, 3)]),
+        ("[subq-eval] Attempt 1\n[subq-eval] Attempt 2\n" + BLOCK.format(5), [(0, None), (1, 5)]),
+        ("[subq-eval] Attempt 1/3\n" + BLOCK.format(3) + "[subq-eval] Attempt 1/3\n" + BLOCK.format(4), [(0, 4)]),
+        ("12:00 worker-3 | [subq-eval]  Turns :  7 \r\n", [(0, 7)]),
+        ("\x1b[1m[subq-eval] Turns: 1,234\x1b[0m\n", [(0, 1234)]),
+        ("[subq-eval] Turns: many\n", [(0, None)]),
+        ("nothing of that kind\n", [(None, None)]),
+        ("", [(None, None)]),
+    ],
+    ids=[
+        "one block", "the last value wins", "the k-th block is attempt k", "without a gap it is one block",
+        "progress is no summary", "a figure that comes late", "announced", "announced from 0", "announced ones count",
+        "only the retry is announced", "before the first announcement", "an attempt that printed nothing",
+        "announced twice", "behind a prefix", "in colour", "no number", "no lines", "empty",
+    ],
+)  # fmt: skip
+def test_attempts_are_told_apart_by_announcement_else_by_block(text: str, expected: list[Any]) -> None:
+    assert told(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "files"),
+    [
+        ("a.py (3 diff lines)", [("a.py", 3)]),
+        ("a.py (3 diff lines), b c/d (1).md (1 diff line)", [("a.py", 3), ("b c/d (1).md", 1)]),
+        ("\n  a.py (3 diff lines)\n[subq-eval] b.py (1 diff line)\ndone (4 of 5)\nc.py (2 diff lines)",
+         [("a.py", 3), ("b.py", 1)]),
+        ("a.py (3 diff lines),\n  b.py (1 diff lines)\n", [("a.py", 3), ("b.py", 1)]),
+        ("none", []),
+        ("-", []),
+        ("0", []),
+        ("", []),
+        ("a.py", None),
+    ],
+)  # fmt: skip
+def test_touched_files_are_a_list_on_one_line_or_on_many(value: str, files: Any) -> None:
+    (found,) = printed(f"[subq-eval] Touched files: {value}")
+    assert found.summary is not None
+    assert found.summary.touched_files == files
+
+
+def test_a_phase_is_an_event_where_and_when_it_was_announced() -> None:
+    text = (
+        'x {"a": 1} {"event":"plannotator-phase","phase":"explore","timestamp":"2026-01-01T00:00:05Z"} y\n'
+        '2026-01-01T00:00:07Z {"phase": "im{plement", "event": "plannotator-phase"}\n'
+        '{"event":"plannotator-phase","ts":1767225609}\n{"event":"plannotator-phase","ts":1767225610000}\n'
+        '{"event":"plannotator-phase"}\n{"event":"plannotator-phase", cut\nplannotator-phase\n'
+    )
+    (found,) = printed(text)
+    start = 1_767_225_600_000_000
+    phases = [(s.line, s.at, s.kind) for s in found.statements]
+    assert phases == [
+        (1, start + 5_000_000, "phase"), (2, start + 7_000_000, "phase"), (3, start + 9_000_000, "phase"),
+        (4, start + 10_000_000, "phase"), (5, None, "phase"),
+    ]  # fmt: skip
+    assert json.loads(found.statements[1].text)["phase"] == "im{plement"
+
+
+def test_phases_belong_to_the_attempt_whose_summary_follows_them() -> None:
+    phase = '{"event":"plannotator-phase","phase":"%s"}\n'
+    text = phase % "a" + BLOCK.format(1) + phase % "b" + BLOCK.format(2) + phase % "c"
+    named = [[json.loads(s.text)["phase"] for s in a.statements if s.kind == "phase"] for a in printed(text)]
+    assert named == [["a"], ["b", "c"]]
+    text = "[subq-eval] Attempt 1\n" + BLOCK.format(1) + phase % "a" + "[subq-eval] Attempt 2\n" + phase % "b"
+    named = [[json.loads(s.text)["phase"] for s in a.statements if s.kind == "phase"] for a in printed(text)]
+    assert named == [["a"], ["b"]]
+
+
+def test_an_attempt_lasts_from_its_announcement_to_its_summary() -> None:
+    text = "2026-01-01T00:00:00Z [subq-eval] Attempt 1\n[2026-01-01 00:01:30] [subq-eval] Turns: 3\n"
+    (found,) = printed(text)
+    assert ((found.ended_at or 0) - (found.started_at or 0)) == 90_000_000
+    (found,) = printed("2026-01-01T00:00:00Z [subq-eval] Turns: 3\n")
+    assert (found.started_at, found.ended_at) == (None, None)
+
+
+def test_a_line_is_cited_by_its_number_in_a_long_log() -> None:
+    text = b"x\n" * 3_000_000 + b"[subq-eval] Turns: 4\n" + b"y\n" * 10 + b"[subq-eval] Tool calls: 2\n"
+    (found,) = printed(text)
+    assert [s.line for s in found.statements] == [3_000_001, 3_000_012]
+
+
+def test_a_huge_log_is_read_where_it_lies(tmp_path: Path) -> None:
+    path = tmp_path / "stdout.txt"
+    with path.open("wb") as out:
+        out.write(b"[subq-eval] Turns: 1\n")
+        for _ in range(120):
+            out.write(b"a line of a log without any mark\n" * 31_000)
+        out.write(b"z" * 3_000_000 + b"[subq-eval] Tool calls: 5 " + b"z" * 3_000_000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with path.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        artifact = Artifact(
+            artifact_id="a", source="t", path="/r/t/stdout.txt", format="subq-eval-log", sha256="", bytes=len(data)
+        )
+        (found,) = LOG.read([Input(data, artifact)]).attempts  # type: ignore[arg-type]  # a map, as the source gives
+    assert found.summary is not None
+    assert (found.summary.turns, found.summary.tool_calls) == (1, 5)
+    grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown_kb < 60_000 + path.stat().st_size / 1024, "the map's own pages may count; copies of it do not"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * 60_000 + '"plannotator-phase"',
+        "[subq-eval] Touched files: " + "(1 diff lines" * 5_000,
+        "[subq-eval]" * 9_000,
+    ],
+)
+def test_hostile_lines_take_linear_time(text: str) -> None:
+    printed(text + "\n")
+
+
+RUN = SAMPLES / "subq-eval" / "run-7"
+TRIAL = "acme__tools-12"
+
+
+def asks(store: Path, query: str) -> list[dict[str, Any]]:
+    names, found = asked(Store(store), query)
+    return [dict(zip(names, r, strict=True)) for r in found]
+
+
+def attempts(folder: Path, store: Path) -> list[dict[str, Any]]:
+    pipeline.analyze([str(folder)], store, jobs=1)
+    return asks(store, "SELECT * FROM attempts ORDER BY trial_id, attempt_index")
+
+
+def a_copy(tmp_path: Path, *left_out: str) -> Path:
+    run = tmp_path / "run-7"
+    shutil.copytree(RUN, run)
+    for name in left_out:
+        place = run / TRIAL / name
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+    return run
+
+
+def values(store: Path, session_id: str) -> dict[str, tuple[Any, str | None, str | None]]:
+    found = asks(store, f"SELECT signal, value, absent, absent_detail FROM signals WHERE session_id = '{session_id}'")
+    return {r["signal"]: (json.loads(r["value"] or "null"), r["absent"], r["absent_detail"]) for r in found}
+
+
+def test_the_attempts_of_a_trial_are_rows_in_order_each_with_its_own_figures(tmp_path: Path) -> None:
+    first, retry = attempts(RUN, tmp_path / "s")
+    assert [(r["session_id"], r["attempt_index"], r["is_last"]) for r in (first, retry)] == [
+        ("pi-0", 0, False),
+        ("pi-1", 1, True),
+    ]
+    assert first["trial_id"] == retry["trial_id"]
+    assert [r["effective_tool_cap"] for r in (first, retry)] == [30, 60]
+    assert [json.loads(r["facts"])["summary"]["turns"] for r in (first, retry)] == [7, 4]
+    names = ("agent_type", "model_id", "dataset", "concurrency", "timeout_s", "task_id", "run_id")
+    for row in (first, retry):
+        assert [row[n] for n in names] == [
+            "subq", "anthropic/claude-sonnet-4", "swebench-verified@1.0", 8, 3000, TRIAL, "run-7",
+        ]  # fmt: skip
+
+
+def test_the_verdict_is_of_the_last_attempt(tmp_path: Path) -> None:
+    first, retry = attempts(RUN, tmp_path / "s")
+    assert (first["reward"], first["patch_outcome_label"], first["timed_out"]) == (None, None, None)
+    assert (retry["reward"], retry["patch_outcome_label"], retry["timed_out"]) == (0.0, "partial_patch", False)
+    assert (retry["fail_to_pass_count"], retry["fail_to_fail_count"], retry["pass_to_pass_count"]) == (1, 1, 2)
+
+
+def test_sessions_in_a_trial_are_of_the_eval_context_whatever_their_format(tmp_path: Path) -> None:
+    attempts(RUN, tmp_path / "s")
+    assert asks(tmp_path / "s", "SELECT DISTINCT format, context FROM sessions") == [
+        {"format": "pi", "context": "eval"}
+    ]
+
+
+def test_attempts_without_a_transcript_are_rows_and_what_it_would_tell_is_absent(tmp_path: Path) -> None:
+    first, retry = attempts(a_copy(tmp_path, "sessions"), tmp_path / "s")
+    assert [r["has_transcript"] for r in (first, retry)] == [False, False]
+    known = values(tmp_path / "s", retry["session_id"])
+    for signal in ("tokens.input_tokens_total", "reasoning.has_reasoning_blocks", "behavior.tool_sequence[]"):
+        assert known[signal] == (None, "missing_artifact", "session_jsonl"), signal
+    assert known["behavior.turn_count"][0] == 4
+    assert known["behavior.bash_mediated_edits"][0] is True
+    assert known["behavior.diff_lines"][0] == 16
+
+
+def test_phases_are_there_without_a_transcript(tmp_path: Path) -> None:
+    """The two gaps of the seed are two: phases are printed while the agent works."""
+    first, retry = attempts(a_copy(tmp_path, "sessions"), tmp_path / "s")
+    assert values(tmp_path / "s", first["session_id"])["reasoning.phase_transitions[]"][0] == ["explore", "implement"]
+    (row,) = values(tmp_path / "s", retry["session_id"])["reasoning.plannotator_phases[]"][0]
+    assert (row["phase"], row["line_no"], row["source"]) == ("verify", 11, "stdout")
+
+
+def test_a_trial_without_a_result_is_what_was_printed(tmp_path: Path) -> None:
+    found = attempts(a_copy(tmp_path, "result.json"), tmp_path / "s")
+    assert [(r["session_id"], r["attempt_index"]) for r in found] == [("pi-0", 0), ("pi-1", 1)]
+    assert [r["agent_type"] for r in found] == ["subq", "subq"], "the folder names the run"
+
+
+def test_an_output_of_phases_alone_is_an_attempt_with_its_session(tmp_path: Path) -> None:
+    run = a_copy(tmp_path, "result.json", "verifier", "sessions/s1.jsonl")
+    (run / TRIAL / "stdout.txt").write_text('agent: {"event":"plannotator-phase","phase":"explore"}\n')
+    (only,) = attempts(run, tmp_path / "s")
+    assert (only["session_id"], only["has_transcript"]) == ("pi-0", True)
+    assert values(tmp_path / "s", "pi-0")["reasoning.phase_transitions[]"][0] == ["explore"]
+
+
+def test_a_report_or_a_log_without_a_trial_is_no_trace(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    shutil.copy(RUN / TRIAL / "verifier" / "report.json", tmp_path / "x" / "report.json")
+    (tmp_path / "x" / "stdout.txt").write_text("words\n")
+    summary = pipeline.analyze([str(tmp_path / "x")], tmp_path / "s", jobs=1)
+    assert (summary.artifacts, summary.other_files, summary.sessions) == (0, 2, 0)
+
+
+def test_an_output_in_a_folder_of_the_trial_is_the_trials(tmp_path: Path) -> None:
+    run = a_copy(tmp_path)
+    (run / TRIAL / "agent").mkdir()
+    (run / TRIAL / "stdout.txt").rename(run / TRIAL / "agent" / "stdout.txt")
+    assert [r["session_id"] for r in attempts(run, tmp_path / "s")] == ["pi-0", "pi-1"]
+
+
+def test_an_output_that_says_nothing_in_its_head_is_read_all_the_same(tmp_path: Path) -> None:
+    run = a_copy(tmp_path)
+    log = run / TRIAL / "stdout.txt"
+    log.write_text("building\n" * 20_000 + log.read_text())
+    assert len(attempts(run, tmp_path / "s")) == 2
+
+
+def test_a_value_cites_the_line_it_was_printed_on(tmp_path: Path) -> None:
+    attempts(RUN, tmp_path / "s")
+    (event,) = asks(
+        tmp_path / "s", "SELECT kind, line FROM events WHERE session_id = 'pi-1' AND text LIKE '%Tool calls%'"
+    )
+    assert event == {"kind": "harness", "line": 13}
+
+
+@pytest.mark.parametrize(
+    ("left_out", "status", "told"),
+    [((), "ok", "2, each with"), (("sessions/s1.jsonl",), "problem", "1 of 2"), (("sessions",), "problem", "2 of 2")],
+)
+def test_the_doctor_says_how_many_conversations_are_missing_and_what_to_add(
+    tmp_path: Path, left_out: tuple[str, ...], status: str, told: str
+) -> None:
+    attempts(a_copy(tmp_path, *left_out), tmp_path / "s")
+    (found,) = [c for c in checks(str(tmp_path / "s")) if c.name == "attempts"]
+    assert found.status == status
+    assert found.finding.startswith(told)
+    assert ('"destination": "sessions"' in found.advice) == (status == "problem")
+
+
+def test_the_doctor_has_nothing_to_say_of_attempts_where_there_are_none(tmp_path: Path) -> None:
+    pipeline.analyze([str(SAMPLES / "pi")], tmp_path / "s", jobs=1)
+    assert [c for c in checks(str(tmp_path / "s")) if c.name == "attempts"] == []
