@@ -15,8 +15,7 @@ from agentsignals.cli import main
 from agentsignals.errors import SourceError
 from agentsignals.ingest import pipeline
 from agentsignals.sources import RawFile, Unreadable, open_source, read
-from agentsignals.sources import hub as hub_cache
-from agentsignals.sources import hub as hub_datasets
+from agentsignals.sources import hub as source
 from agentsignals.store import Store
 from tests.hub_server import DataSet, Hub, conversation, hub
 
@@ -229,7 +228,7 @@ def test_what_is_not_there_is_said(small: Hub, spec: str, says: str, capsys: pyt
 
 
 def test_without_the_extra_it_is_said_how_to_get_it(small: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub_datasets._hub.cache_clear()
+    source._hub.cache_clear()
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(SourceError) as caught:
         open_source("hub:ann/traces")
@@ -238,7 +237,7 @@ def test_without_the_extra_it_is_said_how_to_get_it(small: Hub, monkeypatch: pyt
 
 def test_a_cache_that_was_emptied_is_filled_again(small: Hub) -> None:
     found = [f for f in open_source("hub:ann/traces") if isinstance(f, RawFile)]
-    shutil.rmtree(hub_cache.cache_folder())
+    shutil.rmtree(source.cache_folder())
     assert [d if isinstance(d, bytes) else d.reason for d in read(found)] == [
         b"\0",
         b"\0",
@@ -249,7 +248,7 @@ def test_a_cache_that_was_emptied_is_filled_again(small: Hub) -> None:
 
 def test_a_listing_that_was_cut_is_asked_for_again(small: Hub) -> None:
     first = list(open_source("hub:ann/traces"))
-    for path in (hub_cache.cache_folder() / "listings").rglob("*.json"):
+    for path in (source.cache_folder() / "listings").rglob("*.json"):
         path.write_bytes(path.read_bytes()[:20])
     assert list(open_source("hub:ann/traces")) == first
 
@@ -258,10 +257,10 @@ def test_a_listing_that_was_cut_is_asked_for_again(small: Hub) -> None:
 
 
 def excluded(tmp_path: Path, text: str, *sources: str, **options: Any) -> pipeline.Summary:
-    from agentsignals import sources as exclusions  # noqa: PLC0415
+    from agentsignals.sources import read_exclusions  # noqa: PLC0415
 
     (tmp_path / "list.txt").write_text(text)
-    names = exclusions.read_exclusions(str(tmp_path / "list.txt"))
+    names = read_exclusions(str(tmp_path / "list.txt"))
     return pipeline.analyze(sources, tmp_path / "store", jobs=1, exclude=names, **options)
 
 

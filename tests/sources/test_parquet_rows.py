@@ -14,7 +14,7 @@ import pytest
 
 from agentsignals.ingest import pipeline
 from agentsignals.sources import RawFile, Unreadable, open_source, parquet_rows, read
-from agentsignals.sources import hub as hub_cache
+from agentsignals.sources import hub as source
 from agentsignals.store import Store
 from tests.hub_server import DataSet, Hub, conversation, hub, messages, table
 
@@ -199,9 +199,9 @@ def test_rows_are_taken_out_again_when_the_cache_lost_them(hub: Hub) -> None:
     hub.sets["ann/table"] = DataSet({"a.parquet": table(trace=[text.decode()])})
     (row,) = open_source("hub:ann/table")
     assert isinstance(row, RawFile)
-    shutil.rmtree(hub_cache.cache_folder() / "rows")
+    shutil.rmtree(source.cache_folder() / "rows")
     assert next(read([row])) == text
-    (lost,) = (hub_cache.cache_folder() / "rows").rglob("*.gz")
+    (lost,) = (source.cache_folder() / "rows").rglob("*.gz")
     lost.unlink()
     assert next(read([row])) == text, "also where the index is still there"
 

@@ -34,9 +34,9 @@ def run_analyze(options: argparse.Namespace) -> int:
     if options.wait is not None:
         settings["wait_s"] = options.wait
     if options.exclude:
-        from agentsignals import sources as exclusions
+        from agentsignals.sources import read_exclusions
 
-        settings["exclude"] = exclusions.read_exclusions(options.exclude)
+        settings["exclude"] = read_exclusions(options.exclude)
     try:
         summary, store = pipeline.analyze_into(options.sources, options.store, tell=_tell, **settings)
     finally:

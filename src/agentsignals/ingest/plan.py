@@ -19,7 +19,6 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentsignals import sources as exclusions
 from agentsignals.errors import AgentSignalsError, AmbiguousFormat
 from agentsignals.formats import (
     ANSWERS,
@@ -37,7 +36,7 @@ from agentsignals.formats import (
 )
 from agentsignals.formats.head import HEAD_BYTES, LINES_BYTES, MAX_RECORDS, Head
 from agentsignals.model import Session
-from agentsignals.sources import RawFile, Unreadable, error_text, open_source, path_of, read, uri_of
+from agentsignals.sources import RawFile, Unreadable, dataset_name, error_text, open_source, path_of, read, uri_of
 from agentsignals.sources.contents import max_unpacked_bytes, nonblocking
 from agentsignals.sources.databases import MAGIC as DATABASES_MAGIC
 from agentsignals.store.index import ArtifactEntry, Manifest
@@ -551,7 +550,7 @@ def make_plan(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
         changed.clear()
 
     for spec in specs:
-        if exclude and exclusions.dataset_name(spec) in exclude:
+        if exclude and dataset_name(spec) in exclude:
             plan.excluded_sources += 1
             continue
         for listed in open_source(spec):
