@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentsignals import sources as exclusions
 from agentsignals.cli.output import Bar, figure, json_text, printable, table
 from agentsignals.cli.printing import Printed
 from agentsignals.errors import UsageError
@@ -37,8 +36,7 @@ from agentsignals.repositories.sarif import Imported
 from agentsignals.repositories.scan import OfLanguage, Scan
 from agentsignals.repositories.scanners import scanner
 from agentsignals.repositories.witness_comparison import Compared, Witnessed
-from agentsignals.sources import hub as hub_datasets
-from agentsignals.sources import hub as hub_sets
+from agentsignals.sources import hub, read_exclusions
 from agentsignals.sources.hub import DataSet
 
 
@@ -286,9 +284,9 @@ def run_discover(options: argparse.Namespace) -> int:
         raise UsageError(f"--limit {options.limit} came; it counts data sets.", "Give 0 or more.")
     if options.untagged and not (options.search or options.owner or options.tag):
         raise UsageError("--untagged alone would list the whole Hub.", "Add --search, --owner or --tag.")
-    left_out = exclusions.read_exclusions(options.exclude) if options.exclude else frozenset()
-    tags = [*([] if options.untagged else [hub_datasets.TRACES]), *options.tag]
-    listed = hub_sets.with_agents_and_duplicates(hub_datasets.search_datasets(tags, options.search, options.owner))
+    left_out = read_exclusions(options.exclude) if options.exclude else frozenset()
+    tags = [*([] if options.untagged else [hub.TRACES]), *options.tag]
+    listed = hub.with_agents_and_duplicates(hub.search_datasets(tags, options.search, options.owner))
     wanted = [d for d in listed if _is_wanted(d, options)]
     kept = [d for d in wanted if d.name not in left_out][: options.limit]
     if not options.quiet and len(wanted) > len(kept) and left_out:
@@ -299,7 +297,7 @@ def run_discover(options: argparse.Namespace) -> int:
     rows = [
         (
             d.name,
-            hub_sets.count_traces(d),
+            hub.count_traces(d),
             d.bytes,
             d.licence or "none stated",
             ", ".join(d.harnesses),
