@@ -36,7 +36,7 @@ from agentsignals.store import Store
 from agentsignals.store.query import parse_select, readable
 
 if TYPE_CHECKING:
-    from agentsignals.lab.evaluation.audit import Audit, Figures
+    from agentsignals.lab.evaluation.audit import Audit
     from agentsignals.store import Store
 
 
@@ -112,12 +112,17 @@ def _verdict(entry: Claim | UnreadableClaim, claim_set: ClaimSet, ground: ClaimC
     expectation = f"known before: {entry.prior_result}" if entry.prior_result and status == "fail" else ""
     if entry.prior_result and status == "pass":
         expectation = f"was known before as: {entry.prior_result}; on this data it does"
+    tolerance: float | dict[str, float]
+    if isinstance(entry.expected, dict):
+        tolerance = {name: tolerance_of(entry, value) for name, value in entry.expected.items()}
+    else:
+        tolerance = tolerance_of(entry, entry.expected)
     return Verdict(
         claim=entry.id,
         status=status,
         expected=entry.expected,
         computed=None if isinstance(computed, Absent) else computed.value,
-        tolerance=_tolerances(entry),
+        tolerance=tolerance,
         source=entry.source or claim_set.source,
         note="; ".join(part for part in (why, expectation, entry.definition, entry.note) if part),
         why=why,
@@ -150,12 +155,6 @@ def _other_data(claim: Claim, claim_set: ClaimSet, ground: ClaimContext) -> Abse
     if there.value is True:
         return None
     return Absent("not_applicable", f"the data at hand is not snapshot {claim.snapshot}: {snapshot.says}")
-
-
-def _tolerances(claim: Claim) -> float | dict[str, float]:
-    if isinstance(claim.expected, dict):
-        return {name: tolerance_of(claim, value) for name, value in claim.expected.items()}
-    return tolerance_of(claim, claim.expected)
 
 
 def _differs(claim: Claim, computed: Value) -> str:
@@ -234,7 +233,10 @@ class ClaimContext:
 
     def ask(self, sql: str, over: Mapping[str, str], arguments: Mapping[str, Plain]) -> Answer | Absent:
         """Return the one row that the SQL gives over these tables, or over the store's own."""
-        places = {name: self._place(table) for name, table in over.items()}
+        for table in over.values():
+            if table not in self._places:
+                self._places[table] = self._place_of(table, self._tables[table])
+        places = {name: self._places[table] for name, table in over.items()}
         for place in places.values():
             if isinstance(place, Absent):
                 return place
@@ -262,7 +264,19 @@ class ClaimContext:
 
     def audited(self, question: str, arguments: Mapping[str, Plain], wanted: Sequence[str]) -> Answer | Absent:
         """Return the lab audit's answer about a published run in the data folder. Stored code runs in the sandbox."""
-        figures = self._audited(question, arguments)
+        if self._data is None or not self._data.is_dir():
+            return Absent("missing_artifact", "needs the folder of published runs; name it with --data")
+        try:
+            from agentsignals.lab.evaluation.audit import Audit  # noqa: PLC0415  (only such claims need it)
+
+            self._audit = self._audit or Audit(self._data)
+            figures = self._audit.ask(question, str(arguments["run"]), str(arguments.get("evaluator", "1")))
+        except ImportError as problem:
+            return Absent("backend_disabled", f"needs the extra `lab` ({problem.name} is not installed)")
+        except LabError as problem:
+            return Absent("missing_artifact" if self._audit is None else "parse_error", problem.message)
+        except SandboxError as problem:
+            return Absent("not_computable", f"needs a sandbox: {problem.message}")
         if isinstance(figures, Absent):
             return figures
         missing = [name for name in wanted if name not in figures.values]
@@ -270,24 +284,6 @@ class ClaimContext:
             return Absent("missing_field", f"the audit's {question} has no value {missing[0]!r}")
         values: dict[str, Plain] = {name: figures.values[name] for name in wanted}
         return Answer(values if len(wanted) > 1 else values[wanted[0]], figures.n)
-
-    def _audited(self, question: str, arguments: Mapping[str, Plain]) -> Figures | Absent:
-        if self._data is None or not self._data.is_dir():
-            return Absent("missing_artifact", "needs the folder of published runs; name it with --data")
-        try:
-            self._audit = self._audit or _audit_of(self._data)
-            return self._audit.ask(question, str(arguments["run"]), str(arguments.get("evaluator", "1")))
-        except ImportError as problem:
-            return Absent("backend_disabled", f"needs the extra `lab` ({problem.name} is not installed)")
-        except LabError as problem:
-            return Absent("missing_artifact" if self._audit is None else "parse_error", problem.message)
-        except SandboxError as problem:
-            return Absent("not_computable", f"needs a sandbox: {problem.message}")
-
-    def _place(self, table: str) -> TableLocation | Absent:
-        if table not in self._places:
-            self._places[table] = self._place_of(table, self._tables[table])
-        return self._places[table]
 
     def _place_of(self, name: str, table: Table) -> TableLocation | Absent:
         if self._data is not None and table.files:
@@ -376,25 +372,19 @@ def _answer(
         return Absent(
             "none_found" if not rows else "not_computable", f"the query gave {len(rows) or 'no'} rows, not one"
         )
-    row = {name: _plain(value) for name, value in zip(names, rows[0], strict=True)}
+    row: dict[str, Any] = {}
+    for name, value in zip(names, rows[0], strict=True):
+        if isinstance(value, Decimal):
+            row[name] = float(value)
+        else:
+            is_plain = value is None or isinstance(value, (bool, int, float, str))
+            row[name] = value if is_plain else str(value)[:_LONGEST]
     n = row.pop("n", None)
     if not row or None in row.values():
         without = [name for name, value in row.items() if value is None]
         return Absent("none_found", f"the data has no value for {', '.join(without) or 'this'}")
-    value: Any = next(iter(row.values())) if len(row) == 1 else row
-    return Answer(value, n if isinstance(n, int) else None)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        return float(value)
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)[:_LONGEST]
-
-
-def _audit_of(data: Path) -> Audit:
-    from agentsignals.lab.evaluation.audit import Audit  # noqa: PLC0415  (only claims about the lab's runs need it)
-
-    return Audit(data)
+    answer: Any = next(iter(row.values())) if len(row) == 1 else row
+    return Answer(answer, n if isinstance(n, int) else None)
 
 
 def _files(data: Path, patterns: tuple[str, ...]) -> list[Path]:

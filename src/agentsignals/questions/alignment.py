@@ -463,8 +463,21 @@ def divergence(rows: Sequence[AlignedRow], left_out: bool = False) -> Divergence
     """Find where the runs of an alignment diverge. `left_out`: steps of either are missing
     (design/alignment.md#where-they-part)."""
     sides = [[step for row in rows if (step := pick(row)) and step.kind != "prompt"] for pick in (_left, _right)]
-    did = [_did(side) for side in sides]
-    private = [_private(row, did) for row in rows]
+    did: list[frozenset[Operation]] = []
+    for side in sides:  # all operations of a run; changed lines imply an edited file
+        deeds = {deed for step in side for deed in step.deeds}
+        did.append(frozenset(deeds | {("edited", deed[1]) for deed in deeds if deed[0] == "change"}))
+    # Sides whose step the other run never takes, with the share of its operations that the other has.
+    private: list[dict[str, float]] = [
+        {
+            name: share
+            for name, step, other in (("left", row.left, did[1]), ("right", row.right, did[0]))
+            if step is not None
+            and step.deeds
+            and (share := len(step.deeds & other) / len(step.deeds)) < (MOST if step.is_change else HALF)
+        }
+        for row in rows
+    ]
     changes = [frozenset(deed for deed in deeds if deed[0] == "change") for deeds in did]
     differs = next((n for n, row in enumerate(rows) if row.how != "same" and row.is_call), None)
     strays = next((n for n, shares in enumerate(private) if shares), None)
@@ -501,12 +514,6 @@ def divergence(rows: Sequence[AlignedRow], left_out: bool = False) -> Divergence
     )
 
 
-def _did(steps: Sequence[Step]) -> frozenset[Operation]:
-    """All operations of a run. Changed lines imply an edited file."""
-    deeds = {deed for step in steps for deed in step.deeds}
-    return frozenset(deeds | {("edited", deed[1]) for deed in deeds if deed[0] == "change"})
-
-
 def _parting(rows: Sequence[AlignedRow], private: Sequence[dict[str, float]]) -> tuple[int | None, Basis]:
     changing = [n for n, row in enumerate(rows) if any(s is not None and s.is_change for s in (row.left, row.right))]
     for n in changing:
@@ -527,19 +534,6 @@ def _goes_on_alone(rows: Sequence[AlignedRow], start: int) -> bool:
         if doing == ALONE:
             return True
     return False
-
-
-def _private(row: AlignedRow, did: Sequence[frozenset[Operation]]) -> dict[str, float]:
-    """Sides whose step the other run never takes, with the share of its operations that the other has."""
-    shares = {}
-    for name, step, other in (("left", row.left, did[1]), ("right", row.right, did[0])):
-        if (
-            step is not None
-            and step.deeds
-            and (share := len(step.deeds & other) / len(step.deeds)) < (MOST if step.is_change else HALF)
-        ):
-            shares[name] = share
-    return shares
 
 
 def _side(rest: Sequence[Step], elsewhere: frozenset[str]) -> Side:
@@ -616,10 +610,29 @@ def align(sessions: Sequence[Session], facts: Mapping[str, Mapping[str, Any]]) -
     """Align each further session with the first. `facts`: rows of `FACTS` by session."""
     names = FileNames(sessions)
     steps = [steps_of(session, names) for session in sessions]
-    runs = [
-        _run(session, done, facts.get(session.session_id, {})) for session, done in zip(sessions, steps, strict=True)
-    ]
-    return [_aligned(runs[0], steps[0], run, done) for run, done in zip(runs[1:], steps[1:], strict=True)]
+    runs: list[Run] = []
+    for session, done in zip(sessions, steps, strict=True):
+        calls = [step for step in done if step.kind != "prompt"]
+        stated = facts.get(session.session_id, {})
+        named: dict[str, Any] = {"session_id": session.session_id, "agent": session.agent, "model": session.model}
+        named |= {name: stated[name] for name in Run.__struct_fields__ if name in stated}
+        runs.append(Run(**named, calls=len(calls), failed=sum(step.status in FAILED for step in calls)))
+    made = []
+    for run, done in zip(runs[1:], steps[1:], strict=True):
+        rows = align_steps(steps[0][:MOST_STEPS], done[:MOST_STEPS])
+        left_out = max(len(steps[0]) - MOST_STEPS, 0), max(len(done) - MOST_STEPS, 0)
+        made.append(
+            Alignment(
+                left=runs[0],
+                right=run,
+                rows=rows,
+                left_out=left_out,
+                same=sum(row.how == "same" for row in rows),
+                alike=sum(row.how == "alike" for row in rows),
+                divergence=divergence(rows, any(left_out)),
+            )
+        )
+    return made
 
 
 def reference_of(sessions: Sequence[Session], facts: Mapping[str, Mapping[str, Any]]) -> Session:
@@ -627,24 +640,3 @@ def reference_of(sessions: Sequence[Session], facts: Mapping[str, Mapping[str, A
     solved = [s for s in sessions if facts.get(s.session_id, {}).get("outcome") == "solved"]
     ordered = sorted(solved or sessions, key=lambda s: (len(s.tool_calls), s.session_id))
     return ordered[(len(ordered) - 1) // 2]
-
-
-def _run(session: Session, steps: Sequence[Step], facts: Mapping[str, Any]) -> Run:
-    calls = [step for step in steps if step.kind != "prompt"]
-    named = {"session_id": session.session_id, "agent": session.agent, "model": session.model}
-    recorded = {name: facts[name] for name in Run.__struct_fields__ if name in facts}
-    return Run(**{**named, **recorded}, calls=len(calls), failed=sum(step.status in FAILED for step in calls))
-
-
-def _aligned(left: Run, ours: Sequence[Step], right: Run, theirs: Sequence[Step]) -> Alignment:
-    rows = align_steps(ours[:MOST_STEPS], theirs[:MOST_STEPS])
-    left_out = max(len(ours) - MOST_STEPS, 0), max(len(theirs) - MOST_STEPS, 0)
-    return Alignment(
-        left=left,
-        right=right,
-        rows=rows,
-        left_out=left_out,
-        same=sum(row.how == "same" for row in rows),
-        alike=sum(row.how == "alike" for row in rows),
-        divergence=divergence(rows, any(left_out)),
-    )

@@ -132,6 +132,11 @@ def baseline_of(inputs: Inputs, context: str) -> Baseline:
     sessions = inputs.rows["sessions"]
     places = Counter(place for row in sessions if (place := row["place"]) is not None)
     labels = labelled(inputs)
+    mark = ""
+    if labels:
+        rows = (row for row in inputs.rows["labels"] if row["labeller"] == labels.labeller)
+        prompts = sorted({row["prompt_hash"] or "" for row in rows})
+        mark = hashlib.blake2b("\0".join([labels.labeller, *prompts]).encode(), digest_size=4).hexdigest()
     return Baseline(
         form=FORM,
         context=context,
@@ -140,7 +145,7 @@ def baseline_of(inputs: Inputs, context: str) -> Baseline:
         largest_place=max(places.values()) / places.total() if places else None,
         measures=spreads(inputs.rows["measures"]),
         negative_by_turn=rates(labels) if labels else [],
-        labels_mark=_mark(labels, inputs.rows["labels"]) if labels else "",
+        labels_mark=mark,
     )
 
 
@@ -184,11 +189,6 @@ def rates(labels: Labelled) -> list[Rate]:
             low, high = point.interval or (None, None)
             by_turn.append(Rate(f"{first}+" if last == inf else f"{first}", int(point.n), int(point.k), low, high))
     return by_turn
-
-
-def _mark(labelled_sessions: Labelled, labels: Sequence[Row]) -> str:
-    prompts = sorted({row["prompt_hash"] or "" for row in labels if row["labeller"] == labelled_sessions.labeller})
-    return hashlib.blake2b("\0".join([labelled_sessions.labeller, *prompts]).encode(), digest_size=4).hexdigest()
 
 
 def difference(mine: Rate, other: Rate) -> Interval | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from agentsignals.model import CLASSIFIER, ENCODER, RULES, labeller_rank
 from agentsignals.questions.estimates import ClusteredShare, Estimate, clustered_share, count
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Finding, Inputs, Outcome, Row
-from agentsignals.questions.question import Part as BehindPart
 from agentsignals.questions.sql import read_queries
 from agentsignals.signals.catalog import caption
 from agentsignals.stats.agent_traces import UNJUDGED, Conversation, Message, Part, label, main_labeller
@@ -91,7 +90,11 @@ def labelled(inputs: Inputs) -> Labelled | None:
     messages: dict[str, list[Row]] = {}
     for row in inputs.rows["messages"]:
         messages.setdefault(row["session_id"], []).append(row)
-    name = inputs.labeller or main_labeller({n: _standing(rows) for n, rows in by_labeller.items()})
+    counts = {
+        name: (sum(label(row["value"]) is not None for row in rows.values()), max(r["at"] or 0 for r in rows.values()))
+        for name, rows in by_labeller.items()
+    }
+    name = inputs.labeller or main_labeller(counts)
     if name is None or name not in by_labeller:
         return None
     values = {key: label(row["value"]) for key, row in by_labeller[name].items()}
@@ -105,11 +108,6 @@ def labelled(inputs: Inputs) -> Labelled | None:
     return (
         Labelled(name, conversations, places) if any(conversation.labelled for conversation in conversations) else None
     )
-
-
-def _standing(rows: dict[tuple[str, int], Row]) -> tuple[int, int]:
-    """How many labels, and the time of the last."""
-    return sum(label(row["value"]) is not None for row in rows.values()), max(row["at"] or 0 for row in rows.values())
 
 
 def no_labels(inputs: Inputs) -> Outcome:
@@ -223,7 +221,7 @@ def pushback_finding(  # noqa: PLR0913  (a finding's words, in the order they ar
     able = [labeller for labeller, rows in by_labeller.items() if len(rows) >= ENOUGH * len(flagged)]
     flags = sum(flagged.values())
     if not able:
-        parts = partial(_flags, flagged)
+        parts = [(session_id, float(flag), 1.0) for (session_id, _), flag in flagged.items()]
         return count(flags if flagged else None, len(flagged), evidence=parts).finding(
             name,
             title,
@@ -247,10 +245,6 @@ def pushback_finding(  # noqa: PLR0913  (a finding's words, in the order they ar
     beside = f"the rules flag {flags:,} of {len(flagged):,}"
     notes = "; ".join(part for part in (note, beside) if part)
     return share.finding(name, title, of, notes, validation=validation_of(labeller, _TASK))
-
-
-def _flags(flagged: Mapping[MessageKey, bool]) -> list[BehindPart]:
-    return [(session_id, float(flag), 1.0) for (session_id, _), flag in flagged.items()]
 
 
 def at_least_text(k: float, n: float, of: str) -> str:

@@ -294,7 +294,11 @@ def contrasts(parts: Iterable[Part], sessions: Sequence[Row], keys: Iterable[str
     made: list[Contrast] = []
     seen: set[frozenset[str]] = set()
     for key in keys:
-        for value, group in _grouped(columns[key], counted).items():
+        groups: dict[str, list[Part]] = {}
+        for known, part in zip(columns[key], counted, strict=True):
+            if known is not None:
+                groups.setdefault(known, []).append(part)
+        for value, group in groups.items():
             # Others may be fewer than all that are left, and are looked for where these are enough.
             left = len(counted) - len(group)
             if min(len(group), left) < FEWEST_CLUSTERS or sum(n for _, _, n in group) < LEAST_PART * whole:
@@ -324,14 +328,6 @@ def contrasts(parts: Iterable[Part], sessions: Sequence[Row], keys: Iterable[str
                 )
             )
     return made
-
-
-def _grouped(values: list[str | None], counted: list[Part]) -> dict[str, list[Part]]:
-    groups: dict[str, list[Part]] = {}
-    for value, part in zip(values, counted, strict=True):
-        if value is not None:
-            groups.setdefault(value, []).append(part)
-    return groups
 
 
 def _others(

@@ -157,9 +157,13 @@ def by_metric(sets: Sequence[Sequence[Figures]], everything: Sequence[Figures]) 
     labeller = main_labeller(labelled)
     together = [pooled(sessions) for sessions in sets]
     mode = commonest_pattern(together)
-    values = {"neg_pct_turn5": [_fifth(figures, labeller) for figures in together]}
+    values: dict[str, list[float | None]] = {"neg_pct_turn5": []}
+    for figures in together:
+        *_, negative, of = figures["felt"].get(labeller, (0, 0))
+        values["neg_pct_turn5"].append(negative / of if of else None)
     values |= {metric: [value(figures) for figures in together] for metric, value in _METRICS.items()}
-    values["first_message_pattern"] = [_other_patterns(figures, mode) for figures in together]
+    counts = [(figures["pattern"].get(mode, 0), sum(figures["pattern"].values())) for figures in together]
+    values["first_message_pattern"] = [1 - k / n if n else None for k, n in counts]
     return values
 
 
@@ -184,30 +188,27 @@ def pooled(sessions: Sequence[Figures]) -> Figures:
         for name, (n, at, negative, of) in session["felt"].items():
             before = felt.get(name, (0, 0, 0, 0))
             felt[name] = [before[0] + n, max(before[1], at), before[2] + negative, before[3] + of]
+    single: dict[str, list[float]] = {name: [] for name in _SINGLE}
+    for session in sessions:
+        for name, numbers in single.items():
+            value = session[name]
+            if isinstance(value, list):
+                numbers.extend(value)
+            elif value is not None:
+                numbers.append(value)
     return {
         "sessions": sum([s.get("sessions", 1) for s in sessions]),
         "tools": Counter(tools),
         "pattern": patterns,
         "reads": reads,
         "felt": felt,
-        **{name: _each(sessions, name) for name in _SINGLE},
+        **single,
         **{name: [sum([s[name][at] for s in sessions]) for at in (0, 1)] for name in _SUMS},
     }
 
 
 _SINGLE = ("autonomy", "events", "cost")
 _SUMS = ("errors", "tokens", "short")
-
-
-def _each(sessions: Sequence[Figures], name: str) -> list[float]:
-    values: list[float] = []
-    for session in sessions:
-        value = session[name]
-        if isinstance(value, list):
-            values += value
-        elif value is not None:
-            values.append(value)
-    return values
 
 
 def commonest_pattern(sets: Sequence[Figures]) -> str | None:
@@ -259,18 +260,6 @@ def _reads(figures: Figures) -> float | None:
 def _cost(figures: Figures) -> float | None:
     costs = figures["cost"]
     return math.fsum(costs) / len(costs) if costs else None
-
-
-def _fifth(figures: Figures, labeller: str | None) -> float | None:
-    """NEGATIVE share of the messages at turn 5, by one labeller."""
-    *_, negative, of = figures["felt"].get(labeller, (0, 0))
-    return negative / of if of else None
-
-
-def _other_patterns(figures: Figures, mode: str | None) -> float | None:
-    patterns = figures["pattern"]
-    total = sum(patterns.values())
-    return 1 - patterns.get(mode, 0) / total if total else None
 
 
 _METRICS: dict[str, Callable[[Figures], float | None]] = {

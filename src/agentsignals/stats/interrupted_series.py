@@ -66,8 +66,13 @@ def level_change(before: Sequence[float], after: Sequence[float]) -> LevelChange
     rest = [value - mean - trend * time for value, time in zip(flat, times, strict=True)]
     squares = fsum(e * e for e in rest)
     freedom = n + m - 3
-    r = _autocorrelation(rest, squares)
-    variance = max(squares / freedom, _least_variance(before, after))
+    r = fsum(a * b for a, b in pairwise(rest)) / squares if squares >= 1e-12 else 0.0
+    if squares >= 1e-12:
+        r = min(_MOST_AUTOCORRELATION, max(0.0, r + (1 + 3 * r) / len(rest)))
+    variance = squares / freedom
+    if len({*before}) == 1 and len({*after}) == 1:
+        shares = [((fsum(part) + _PRIOR) / (len(part) + 2 * _PRIOR), len(part)) for part in (before, after)]
+        variance = max(variance, fsum(p * (1 - p) * size for p, size in shares) / (n + m))
     error = sqrt(variance / weight * (1 + r) / (1 - r))
     half = t_quantile(freedom) * error
     first, second = fsum(before) / n, fsum(after) / m
@@ -89,20 +94,3 @@ def level_change(before: Sequence[float], after: Sequence[float]) -> LevelChange
 def _over(values: Sequence[float], times: Sequence[float]) -> float:
     """Slope of values over centred times."""
     return fsum(v * t for v, t in zip(values, times, strict=True)) / fsum(t * t for t in times)
-
-
-def _autocorrelation(rest: Sequence[float], squares: float) -> float:
-    if squares < 1e-12:
-        return 0.0
-    r = fsum(a * b for a, b in pairwise(rest)) / squares
-    return min(_MOST_AUTOCORRELATION, max(0.0, r + (1 + 3 * r) / len(rest)))
-
-
-def _least_variance(before: Sequence[float], after: Sequence[float]) -> float:
-    shares = [(fsum(part) + _PRIOR) / (len(part) + 2 * _PRIOR) for part in (before, after)]
-    return (
-        fsum(p * (1 - p) * len(part) for p, part in zip(shares, (before, after), strict=True))
-        / (len(before) + len(after))
-        if len({*before}) == 1 and len({*after}) == 1
-        else 0.0
-    )

@@ -201,25 +201,19 @@ def median_interval(values: Sequence[float]) -> Interval | None:
 
     It needs no distribution and no resampling, and covers at least 95 %.
     """
-    n = len(values)
-    rank = _lower_rank(n)
+    n, seen, rank = len(values), 0, 0
+    if n > _EXACT_UP_TO:
+        rank = int((n - Z * sqrt(n)) / 2)
+    else:  # the greatest rank such that fewer heads in n fair coin flips have at most a 2.5 % chance
+        while rank <= n:
+            seen += comb(n, rank)
+            if seen > _TAIL * 2**n:
+                break
+            rank += 1
     if rank < 1:
         return None
     ascending = sorted(values)
     return ascending[rank - 1], ascending[n - rank]
-
-
-def _lower_rank(n: int) -> int:
-    """Greatest r such that fewer than r heads in n fair coin flips have at most a 2.5 % chance."""
-    if n > _EXACT_UP_TO:
-        return int((n - Z * sqrt(n)) / 2)
-    seen, rank = 0, 0
-    while rank <= n:
-        seen += comb(n, rank)
-        if seen > _TAIL * 2**n:
-            return rank
-        rank += 1
-    return rank
 
 
 def share_interval(parts: Iterable[tuple[float, float]]) -> Interval | None:

@@ -83,7 +83,13 @@ def paired(candidate: Arm, baseline: Arm, *, yes_or_no: bool) -> Paired:
         return Paired(tasks=0, attempts=0, baseline_attempts=0, value=None)
     single = yes_or_no and tried == (len(tasks), len(tasks))
     gained, lost = sum(g > _ROUNDING for g in gaps), sum(g < -_ROUNDING for g in gaps)
-    interval, method = _interval(gaps, single, gained, lost)
+    interval, method = None, "every task differs by the same"
+    if len(gaps) < FEWEST_CLUSTERS:
+        method = f"fewer than {FEWEST_CLUSTERS} matched tasks"
+    elif single:
+        interval, method = tango(gained, lost, len(gaps)), "Tango's score interval"
+    elif max(gaps) - min(gaps) > _ROUNDING:
+        interval, method = mean_interval(gaps), "Student's over differences of tasks"
     low, high = interval or (None, None)
     return Paired(
         tasks=len(tasks),
@@ -111,17 +117,6 @@ def differences(candidate: Arm, baseline: Arm) -> list[float]:
 def _mean(values: Sequence[float]) -> float:
     # As `statistics.fmean`, whose module takes 6 ms to load, which most runs do without.
     return fsum(values) / len(values)
-
-
-def _interval(gaps: Sequence[float], single: bool, gained: int, lost: int) -> tuple[Interval | None, str]:
-    n = len(gaps)
-    if n < FEWEST_CLUSTERS:
-        return None, f"fewer than {FEWEST_CLUSTERS} matched tasks"
-    if single:
-        return tango(gained, lost, n), "Tango's score interval"
-    if max(gaps) - min(gaps) > _ROUNDING:
-        return mean_interval(gaps), "Student's over differences of tasks"
-    return None, "every task differs by the same"
 
 
 def tango(gained: int, lost: int, n: int) -> Interval:

@@ -96,7 +96,12 @@ class Search:
 
     def proposal(self) -> Run | None:
         """Return the next run without starting it."""
-        chosen = self._confirming() if self.confirms else self._searching()
+        chosen: tuple[Phase, Candidate, str] | None
+        if self.confirms or self.spent(2 * len(self.held_out)) or (race := self.race) is None:
+            chosen = self._confirming()
+        else:
+            candidate = next_candidate(race)
+            chosen = "search", candidate, self.tasks[race.runs.get(candidate, 0)]
         if chosen is None:
             return None
         phase, candidate, task = chosen
@@ -197,13 +202,6 @@ class Search:
         if len(remaining) < 2 or not open_:
             return None
         return Race(plan=self.plan, arms=self.arms("search"), effects=self.effects, runs=runs, open=open_)
-
-    def _searching(self) -> tuple[Phase, Candidate, str] | None:
-        race = None if self.spent(2 * len(self.held_out)) else self.race
-        if race is None:
-            return self._confirming()
-        candidate = next_candidate(race)
-        return "search", candidate, self.tasks[race.runs.get(candidate, 0)]
 
     def _confirming(self) -> tuple[Phase, Candidate, str] | None:
         """Alternate winner and default task by task, so that an exhausted budget leaves whole pairs."""
@@ -348,6 +346,11 @@ def _tried(search: Search) -> list[CandidateStatus]:
     rows = []
     for candidate in runs:
         outcomes = [outcome for outcomes in arms.get(candidate, {}).values() for outcome in outcomes]
+        dropped = ""
+        if candidate in lost:
+            drop = lost[candidate]
+            probable = f"{drop.probability:.1%} likely to be better than the first" if drop else ""
+            dropped = probable or "its runs left no outcome"
         rows.append(
             CandidateStatus(
                 treatment=search.plan.treatment(candidate),
@@ -356,16 +359,10 @@ def _tried(search: Search) -> list[CandidateStatus]:
                 solved=round(sum(outcomes)),
                 trials=len(outcomes),
                 expected=search.effects.estimate(candidate),
-                dropped=_why(lost[candidate]) if candidate in lost else "",
+                dropped=dropped,
             )
         )
     return sorted(rows, key=lambda row: (bool(row.dropped), -row.expected))
-
-
-def _why(drop: Drop | None) -> str:
-    if drop is None:
-        return "its runs left no outcome"
-    return f"{drop.probability:.1%} likely to be better than the first"
 
 
 def _confirmed(winner: Arm, default: Arm) -> Confirmed:
@@ -474,8 +471,11 @@ def drive(search: Search, began: Callable[[Run], None] = lambda run: None) -> No
             silent = 0 if result.outcomes else silent + 1
             ever = any(earlier.outcomes for earlier in search.results.values())
             if silent >= (2 * SILENT if ever else SILENT):
+                stderr = (search.place(run) / "stderr.txt").read_bytes()[-4 * _LAST_CHARS :].decode("utf-8", "replace")
+                last = f", saying: {words[-_LAST_CHARS:]}" if (words := stderr.strip()) else "."
                 raise TuningError(
-                    f"The last {silent} runs left no outcome: {'; '.join(result.without)}. {_last_words(search, run)}",
+                    f"The last {silent} runs left no outcome: {'; '.join(result.without)}."
+                    f" It ended with {run.exit_code}{last}",
                     f"Look into {search.place(run)}; the same command goes on from here.",
                 )
 
@@ -518,10 +518,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             process.wait(_GRACE_S)
         except (ProcessLookupError, subprocess.TimeoutExpired):
             continue
-
-
-def _last_words(search: Search, run: Run) -> str:
-    text = (search.place(run) / "stderr.txt").read_bytes()[-4 * _LAST_CHARS :].decode("utf-8", "replace").strip()
-    return (
-        f"It ended with {run.exit_code}, saying: {text[-_LAST_CHARS:]}" if text else f"It ended with {run.exit_code}."
-    )

@@ -13,7 +13,7 @@ import random
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import isclose, isfinite, prod
 from pathlib import Path
@@ -343,18 +343,15 @@ def results(store: Store, plan: Plan, runs: Sequence[Run], folder: Path) -> dict
         names, values = rows(store, sql)
         tables[name] = [dict(zip(names, row, strict=True)) for row in values]
     paths = {row["session_id"]: row["path"] for row in tables["places"]}
-    numbers = {session: _number(path, folder) for session, path in paths.items()}
+    numbers: dict[str, int | None] = {}
+    for session, path in paths.items():  # the run in whose folder the session's file lies
+        below = path.removeprefix(f"{folder}/")
+        number = below.partition("/")[0]
+        numbers[session] = int(number) if below != path and number.isdecimal() else None
     by_run: dict[int | None, list[Attempt]] = {}
     for attempt in evaluated([a for a in attempts_of(rule, tables) if numbers.get(a.session_id) is not None]):
         by_run.setdefault(numbers[attempt.session_id], []).append(attempt)
     return {run.number: _result(plan, run, by_run.get(run.number, [])) for run in runs}
-
-
-def _number(path: str, folder: Path) -> int | None:
-    """The run whose folder holds an artifact."""
-    below = path.removeprefix(f"{folder}/")
-    number = below.partition("/")[0]
-    return int(number) if below != path and number.isdecimal() else None
 
 
 def _result(plan: Plan, run: Run, attempts: Sequence[Attempt]) -> Result:
@@ -367,12 +364,13 @@ def _result(plan: Plan, run: Run, attempts: Sequence[Attempt]) -> Result:
             trials.setdefault(attempt.trial, []).append(attempt)
     outcomes: dict[str, list[float]] = {}
     for trial in trials.values():
-        solved, why = _solved(trial)
-        if solved is None:
-            without[why] += 1
+        last = sorted(trial, key=lambda attempt: attempt.index)[-1]
+        solved = any(attempt.outcome == 1 for attempt in trial)
+        if not solved and last.outcome is None:
+            without[last.why] += 1
         else:
             task = run.task if trial[0].task is None else task_key(trial[0], by_dataset=True)
-            outcomes.setdefault(task, []).append(solved)
+            outcomes.setdefault(task, []).append(float(solved))
     if not attempts:
         without["no attempt was read from its folder"] = 1
     costs = [attempt.measures["cost_usd"] for attempt in attempts]
@@ -385,29 +383,19 @@ def _result(plan: Plan, run: Run, attempts: Sequence[Attempt]) -> Result:
     )
 
 
-def _solved(trial: Iterable[Attempt]) -> tuple[float | None, str]:
-    """1 if an attempt solved it, 0 if none did and the last outcome is known; else the reason."""
-    attempts = sorted(trial, key=lambda attempt: attempt.index)
-    if any(attempt.outcome == 1 for attempt in attempts):
-        return 1.0, ""
-    return (0.0, "") if attempts[-1].outcome is not None else (None, attempts[-1].why)
-
-
 def _unlike(plan: Plan, treatment: Mapping[str, Value], recorded: Mapping[str, str]) -> str:
     """Return how the recorded treatment differs from the planned one, or an empty string."""
     for knob, value in treatment.items():
         name = plan.recorded_as.get(knob, knob)
         if name not in recorded:
             return f"{name} is not recorded"
-        if not _same(recorded[name], value):
+        if isinstance(value, str | bool):
+            same = recorded[name] == value_text(value)
+        else:
+            try:
+                same = isclose(float(recorded[name]), value, rel_tol=1e-9)
+            except ValueError:
+                same = False
+        if not same:
             return f"{name} is another than asked for"
     return ""
-
-
-def _same(recorded: str, value: Value) -> bool:
-    if isinstance(value, str | bool):
-        return recorded == (value if isinstance(value, str) else str(value).lower())
-    try:
-        return isclose(float(recorded), value, rel_tol=1e-9)
-    except ValueError:
-        return False
