@@ -195,8 +195,23 @@ def touched_files(view: SessionView, why: Evidence) -> Measured | Absent:
     the command's text.
     """
     attempt = view.session.attempt
-    if attempt is not None and (recorded := _net_files(view, attempt, why)) is not None:
-        return recorded
+    if attempt is not None:
+        # The files that differ at the end of the attempt, where harness or patch has them.
+        listed = attempt.summary.touched_files if attempt.summary is not None else None
+        patched = _submitted(view, attempt)
+        if listed is None and patched is None and not attempt.has_transcript:
+            return Absent("missing_artifact", "stdout")
+        if listed is not None or patched is not None:
+            files = in_patch = patched_paths(patched)
+            if listed is not None:
+                files = frozenset(path.replace("\\", "/").removeprefix("./") for path, _ in listed)
+            why.support(attempt.saying("summary" if listed is not None else "patch"))
+            detail: dict[str, Any] = {"method": "harness" if listed is not None else "patch"}
+            if listed is not None and patched is not None and files != in_patch:
+                detail.update(conflict=True, patch=sorted(in_patch))
+            if attempt.has_transcript:
+                detail["edit_log_only"] = sorted({e.path for e in view.edits} - files)
+            return Measured(sorted(files), detail)
     why.support(view.edits)
     why.rule("paths of edit calls that succeeded, and of files that shell commands write")
     by_tool = {e.path for e in view.edits if e.via == "edit_tool"}
@@ -220,8 +235,20 @@ def diff_lines(view: SessionView, why: Evidence) -> Measured | Absent:
     (harness: lines of each file's diff as the harness counts them; patch: lines added and removed in the end).
     """
     attempt = view.session.attempt
-    if attempt is not None and (recorded := _net_lines(view, attempt, why)) is not None:
-        return recorded
+    if attempt is not None:
+        # The lines of the net diff, where harness or patch has them.
+        listed = attempt.summary.touched_files if attempt.summary is not None else None
+        patched = _submitted(view, attempt)
+        if listed is not None:
+            why.support(attempt.saying("summary"))
+            return Measured(sum([n for _, n in listed]), {"method": "harness"})
+        if patched is not None:
+            why.support(attempt.saying("patch"))
+            added, removed = sum([f.added for f in patched]), sum([f.removed for f in patched])
+            binary = [f.path for f in patched if f.binary]
+            return Measured(added + removed, {"method": "patch", "added": added, "removed": removed, "binary": binary})
+        if not attempt.has_transcript:
+            return Absent("missing_artifact", "stdout")
     edits = view.repo_edits
     counted = [e for e in edits if e.added is not None or e.removed is not None]
     unknown = len(edits) - len(counted)
@@ -233,40 +260,6 @@ def diff_lines(view: SessionView, why: Evidence) -> Measured | Absent:
     added, removed = sum([e.added or 0 for e in counted]), sum([e.removed or 0 for e in counted])
     detail = {"method": "edit_log", "added": added, "removed": removed, "edits_without_lines": unknown}
     return Measured(added + removed, detail)
-
-
-def _net_files(view: SessionView, attempt: Attempt, why: Evidence) -> Measured | Absent | None:
-    """Return the files that differ at the end of the attempt; None where only its edits are known."""
-    listed = attempt.summary.touched_files if attempt.summary is not None else None
-    patched = _submitted(view, attempt)
-    if listed is None and patched is None:
-        return None if attempt.has_transcript else Absent("missing_artifact", "stdout")
-    in_patch = patched_paths(patched)
-    files = in_patch
-    if listed is not None:
-        files = frozenset(path.replace("\\", "/").removeprefix("./") for path, _ in listed)
-    why.support(attempt.saying("summary" if listed is not None else "patch"))
-    detail: dict[str, Any] = {"method": "harness" if listed is not None else "patch"}
-    if listed is not None and patched is not None and files != in_patch:
-        detail.update(conflict=True, patch=sorted(in_patch))
-    if attempt.has_transcript:
-        detail["edit_log_only"] = sorted({e.path for e in view.edits} - files)
-    return Measured(sorted(files), detail)
-
-
-def _net_lines(view: SessionView, attempt: Attempt, why: Evidence) -> Measured | Absent | None:
-    """Return the lines of the net diff; None where only the edits are known."""
-    listed = attempt.summary.touched_files if attempt.summary is not None else None
-    if listed is not None:
-        why.support(attempt.saying("summary"))
-        return Measured(sum([n for _, n in listed]), {"method": "harness"})
-    patched = _submitted(view, attempt)
-    if patched is None:
-        return None if attempt.has_transcript else Absent("missing_artifact", "stdout")
-    why.support(attempt.saying("patch"))
-    added, removed = sum([f.added for f in patched]), sum([f.removed for f in patched])
-    binary = [f.path for f in patched if f.binary]
-    return Measured(added + removed, {"method": "patch", "added": added, "removed": removed, "binary": binary})
 
 
 def _submitted(view: SessionView, attempt: Attempt) -> list[PatchedFile] | None:

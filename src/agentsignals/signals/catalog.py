@@ -13,7 +13,7 @@ from msgspec import Struct
 from agentsignals.embedding import counting_vectors
 from agentsignals.errors import AgentSignalsError, CatalogError
 from agentsignals.model import Absent, Context
-from agentsignals.model.registry import Registry, UnitPlace
+from agentsignals.model.registry import Registry
 from agentsignals.signals import DECLARED, Measured, Row, Scope, Signal, Status
 from agentsignals.stats.validation import validation_text
 from agentsignals.views.session import NO_EVIDENCE, CollectedEvidence, SessionView
@@ -42,31 +42,28 @@ class Result(Struct, gc=False):
 
 @cache
 def catalogue() -> dict[str, Signal]:
-    """Every signal by the name of its function, by path but after its needs. Circles and unknown needs are errors."""
+    """Return every signal by its name, ordered by path but after its needs. Circles and unknown needs raise."""
     for place in SIGNALS.inside.values():
         place.load()
     ordered = _ordered(DECLARED, {})
     for place in SIGNALS.places.values():
-        if place.distribution:
-            ordered = _with_those_of(place, ordered)
-    return ordered
-
-
-def _with_those_of(place: UnitPlace, ordered: dict[str, Signal]) -> dict[str, Signal]:
-    """The catalogue with another package's signals; without, where they can't be declared or computed."""
-    before = dict(DECLARED)
-    if SIGNALS.load(place) is not None:
-        try:
-            return _ordered(DECLARED.keys() - before.keys(), ordered)
-        except CatalogError as problem:
-            SIGNALS.leave_out(place, problem.message)
-    DECLARED.clear()
-    DECLARED.update(before)
+        if not place.distribution:
+            continue
+        # Another package's signals are left out where they can't be declared or computed.
+        before = dict(DECLARED)
+        if SIGNALS.load(place) is not None:
+            try:
+                ordered = _ordered(DECLARED.keys() - before.keys(), ordered)
+                continue
+            except CatalogError as problem:
+                SIGNALS.leave_out(place, problem.message)
+        DECLARED.clear()
+        DECLARED.update(before)
     return ordered
 
 
 def _ordered(names: Collection[str], before: dict[str, Signal]) -> dict[str, Signal]:
-    """These signals, by path but after what they need, behind those before."""
+    """Append these signals, ordered by path but after their needs, to those before."""
     ordered = dict(before)
     for name in sorted(names, key=lambda name: DECLARED[name].path):
         _place(name, ordered, ())
@@ -89,7 +86,7 @@ def _place(name: str, ordered: dict[str, Signal], above: tuple[str, ...]) -> Non
 
 
 def by_path(path: str) -> Signal:
-    """The signal of that dotted path (with or without `[]`), or of that function name. CatalogError lists near ones."""
+    """Return the signal of a dotted path (with or without `[]`), or of a name. CatalogError lists near ones."""
     for signal in (signals := catalogue()).values():
         if path in (signal.path, signal.path.removesuffix("[]"), signal.name):
             return signal
@@ -102,13 +99,13 @@ def by_path(path: str) -> Signal:
 
 @cache
 def plan(context: Context, scope: Scope) -> tuple[Signal, ...]:
-    """The signals of a scope that apply in a context, in the order to compute them."""
+    """Return the signals of a scope that apply in a context, in the order to compute them."""
     return tuple(s for s in catalogue().values() if s.scope == scope and s.applies_to(context))
 
 
 def measure(view: SessionView, inputs: dict[str, Any] | None = None, history: Any = None) -> list[Result]:
-    """All signals of one session; with `history`, those that look at the other sessions too, `inputs` being the rest's
-    values. Its `vectors` compares texts; without it the embedder that counts words does."""
+    """Compute all signals of one session; with `history`, those that need the other sessions, from the other signals'
+    values in `inputs`. `inputs["vectors"]` compares texts; without it the embedder that counts words does."""
     signals = plan(view.session.context, "history" if history is not None else "session")
     return _measured(view, dict(inputs or {}), history, signals)
 
@@ -133,12 +130,18 @@ def _measured(view: SessionView, by_name: dict[str, Any], history: Any, signals:
             value = _broken(problem)
         value, detail = (value.value, value.detail) if type(value) is Measured else (value, None)
         by_name[signal.name] = value
-        results += _by_turn(signal, value, detail) if signal.level == "turn" else (Result(signal, value, detail),)
+        if signal.level != "turn":
+            results.append(Result(signal, value, detail))
+        elif type(value) is not Absent:
+            results += [
+                Result(signal, v.value, v.detail, n) if type(v) is Measured else Result(signal, v, detail, n)
+                for n, v in enumerate(value)
+            ]
     return results
 
 
 def plain(value: Any) -> Any:
-    """A value as plain data: lists per turn without their wrappers, rows as dicts."""
+    """Return a value as plain data: lists per turn without their wrappers, rows as dicts."""
     if isinstance(value, list):
         return [plain(v) for v in value]
     if isinstance(value, Measured):
@@ -151,7 +154,7 @@ def plain(value: Any) -> Any:
 def explain(
     signal: Signal, view: SessionView, inputs: dict[str, Any], history: Any = None
 ) -> tuple[Any, dict[str, Any], CollectedEvidence]:
-    """The value of one signal again, with what it rests on. `inputs` holds the values of the signals it needs."""
+    """Compute one signal again, with its evidence. `inputs` holds the values of the signals it needs."""
     collected = CollectedEvidence(view)
     results = {"vectors": counting_vectors(), **inputs, "view": view, "why": collected, "history": history}
     try:
@@ -167,8 +170,11 @@ def explain(
 
 def _value(signal: Signal, results: dict[str, Any]) -> Any:
     """Compute one signal. `results` holds its possible parameters: view, why, history, other signals."""
-    if signal.needs and (absent := _absent_need(signal, results)) is not None:
-        return absent
+    for need in signal.needs:
+        if need not in results:
+            results[need] = Absent("dependency_null", f"{need}:not_computed")
+        if type(results[need]) is Absent and need not in signal.takes_absent:
+            return Absent("dependency_null", catalogue()[need].path)
     if signal.reads_transcript and results["view"].is_blind:
         return Absent("missing_artifact", "session_jsonl")
     value = signal.function(*[results[name] for name in signal.parameters])
@@ -176,36 +182,17 @@ def _value(signal: Signal, results: dict[str, Any]) -> Any:
 
 
 def _broken(problem: Exception) -> Absent:
-    """A session odd enough to break a measure must not take the others with it; `analyze` counts and names these."""
+    """Turn an exception into an absent value, so that one odd session stops no other; `analyze` counts them."""
     if isinstance(problem, AgentSignalsError | MemoryError | OSError):
         raise problem
     return Absent("not_computable", f"{INTERNAL_ERROR}: {type(problem).__name__}: {problem}")
 
 
 def as_bound(value: Any) -> Any:
-    """A value made of output that was logged in mid-stream, marked so. What the harness counted is whole."""
+    """Mark a value made of output that was logged in mid-stream. Counts of the harness are complete."""
     if type(value) is Measured and value.detail.get("method") != "harness":
         value.detail.update(at_least=True, confidence="low")
     return value
-
-
-def _absent_need(signal: Signal, results: dict[str, Any]) -> Absent | None:
-    """Why a signal can't be asked for, when one it needs is missing; what nobody computed is made absent, too."""
-    for need in signal.needs:
-        if need not in results:
-            results[need] = Absent("dependency_null", f"{need}:not_computed")
-        if type(results[need]) is Absent and need not in signal.takes_absent:
-            return Absent("dependency_null", catalogue()[need].path)
-    return None
-
-
-def _by_turn(signal: Signal, values: Any, detail: dict[str, Any] | None) -> list[Result]:
-    if type(values) is Absent:
-        return []
-    return [
-        Result(signal, v.value, v.detail, n) if type(v) is Measured else Result(signal, v, detail, n)
-        for n, v in enumerate(values)
-    ]
 
 
 def validation(signal: Signal, classes: Sequence[str] = (), *, brief: bool = False) -> str:
@@ -227,11 +214,21 @@ def inventory(
     status: str | None = None,
     computed: Collection[str] = (),
 ) -> list[dict[str, Any]]:
-    """The catalogue as plain rows, filtered. `computed`: paths of signals that a store has values of."""
+    """Return the catalogue as plain rows, filtered. `computed`: paths of signals that a store has values of."""
     if status is not None and status not in get_args(Status):
         raise CatalogError(f"There is no status {status!r}.", f"The statuses: {', '.join(get_args(Status))}.")
     wanted = text.lower()
-    rows = [_inventory_row(s, computed) for s in sorted(catalogue().values(), key=lambda s: s.path)]
+    names = ("path", "name", "context", "level", "type", "unit", "version", "source", "description", "pitfalls")
+    more = ("basis", "why_it_matters", "origin", "priority", "high_value")
+    rows = [
+        {
+            **{name: getattr(signal, name) for name in names},
+            "status": "computed" if signal.path in computed else signal.status,
+            "validation": validation(signal),
+            **{name: getattr(signal, name) for name in more},
+        }
+        for signal in sorted(catalogue().values(), key=lambda signal: signal.path)
+    ]
     return [
         r for r in rows
         if wanted in f"{r['path']} {r['name']} {r['description']}".lower()
@@ -239,10 +236,3 @@ def inventory(
         and (not high_value or r["high_value"])
         and (status is None or r["status"] == status)
     ]  # fmt: skip
-
-
-def _inventory_row(signal: Signal, computed: Collection[str]) -> dict[str, Any]:
-    names = ("path", "name", "context", "level", "type", "unit", "version", "source", "description", "pitfalls")
-    more = ("basis", "why_it_matters", "origin", "priority", "high_value")
-    stands = {"status": "computed" if signal.path in computed else signal.status, "validation": validation(signal)}
-    return {**{n: getattr(signal, n) for n in names}, **stands, **{n: getattr(signal, n) for n in more}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals.model import Absent, Attempt
+from agentsignals.model import Absent
 from agentsignals.signals import Measured, signals_with
 from agentsignals.views.session import Evidence, SessionView
 from agentsignals.views.working_time import SECOND, Clock, longest_s
@@ -22,7 +22,19 @@ def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     own, where recorded.
     """
     attempt = view.session.attempt
-    recorded = _recorded(attempt, why) if attempt is not None else None
+    recorded = None
+    if attempt is not None:
+        seconds, method = attempt.wall_time_s, "harness"
+        if seconds is None and attempt.started_at is not None and attempt.ended_at is not None:
+            seconds, method = (attempt.ended_at - attempt.started_at) / SECOND, "attempt_times"
+        if seconds is not None and seconds >= 0:
+            why.support(attempt.saying("wall_time_s" if method == "harness" else "ended_at"))
+            detail: dict[str, Any] = {"method": method}
+            if attempt.agent_time_s is not None:
+                detail["agent_time_s"] = attempt.agent_time_s
+            if "wall_time_s" in attempt.conflicts:
+                detail["conflict"] = True
+            recorded = Measured(float(seconds), detail)
     events = view.events if attempt is None else [e for e in view.events if e.kind != "harness"]
     times = [at for e in events if (at := e.timestamp) is not None]
     if recorded is not None:
@@ -36,22 +48,6 @@ def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     why.support((e for e in events if e.timestamp == first), "first")
     why.support((e for e in events if e.timestamp == last), "last")
     return Measured((last - first) / SECOND, {"method": "timestamps"})
-
-
-def _recorded(attempt: Attempt, why: Evidence) -> Measured | None:
-    """Return the harness's duration of the attempt: as recorded, else by its start and end."""
-    seconds, method = attempt.wall_time_s, "harness"
-    if seconds is None and attempt.started_at is not None and attempt.ended_at is not None:
-        seconds, method = (attempt.ended_at - attempt.started_at) / SECOND, "attempt_times"
-    if seconds is None or not seconds >= 0:
-        return None
-    why.support(attempt.saying("wall_time_s" if method == "harness" else "ended_at"))
-    detail: dict[str, Any] = {"method": method}
-    if attempt.agent_time_s is not None:
-        detail["agent_time_s"] = attempt.agent_time_s
-    if "wall_time_s" in attempt.conflicts:
-        detail["conflict"] = True
-    return Measured(float(seconds), detail)
 
 
 @signal("infra.timed_out", "bool", "flag", hindsight="the verifier's time", context="eval", source="harness")

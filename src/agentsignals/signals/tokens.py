@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection
 from typing import Any
 
-from agentsignals.model import SESSION_TOTAL, Absent, Step
+from agentsignals.model import SESSION_TOTAL, Absent
 from agentsignals.model.prices import CACHE_WRITES, PAID, PROMPT, Kind
 from agentsignals.signals import Measured, ratio, signals_with
 from agentsignals.views.session import Evidence, SessionView
@@ -154,7 +154,12 @@ def _own_cost(view: SessionView, why: Evidence) -> Measured | Absent:
     priced = [s for s in steps if s.cost_usd is not None]
     why.support(priced)
     why.bill(steps, PAID)
-    detail = _method(priced)
+    sources = {s.cost_source for s in priced}
+    tables = sources - _NO_TABLES
+    detail: dict[str, Any] = {"method": "recorded" if priced else "no_usage"}
+    if tables:
+        detail["method"] = "mixed" if len(tables) < len(sources) else "price_table"
+        detail["price_table"] = ", ".join(sorted(map(str, tables)))
     if len(view.steps) < len(steps):
         detail["main"] = usd_of(view.steps)
         detail["subagent"] = usd_of(view.subagent_steps)
@@ -165,17 +170,6 @@ def _own_cost(view: SessionView, why: Evidence) -> Measured | Absent:
     if view.undercounted:
         why.rule("at least: output was logged in mid-stream")
     return Measured(cost, detail)
-
-
-def _method(priced: list[Step]) -> dict[str, Any]:
-    sources = {s.cost_source for s in priced}
-    tables = sources - _NO_TABLES
-    if not tables:
-        return {"method": "recorded" if priced else "no_usage"}
-    return {
-        "method": "mixed" if len(tables) < len(sources) else "price_table",
-        "price_table": ", ".join(sorted(map(str, tables))),
-    }
 
 
 def _total(view: SessionView, why: Evidence, field: str, kinds: Collection[Kind]) -> Measured | Absent:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, get_args
 from msgspec import Struct
 
 from agentsignals.changes.patches import Ladder, Localization, PatchFacts, facts_of, ladder, localized
-from agentsignals.model import Attempt, Edit, Event, PatchedFile
+from agentsignals.model import Attempt, Event, PatchedFile
 from agentsignals.stats.validation.benchmarks import loops
 from agentsignals.views.repeats import LATELY, Count, alarms
 from agentsignals.views.session import Row, SessionView
@@ -263,36 +263,23 @@ def failure_of(view: SessionView, touched: list[str] | None) -> Failure | None:
         return None
     case = Case(view, attempt, touched)
     rule, because = next((rule, because) for rule in RULES if (because := rule.holds(case)))
-    return Failure(name=rule.name, because=because, rows=_rows(rule.name, case), file=_file(rule.name, case))
-
-
-def _rows(name: FailureClass, case: Case) -> list[Row]:
-    """Return the evidence: events of the transcript where it has them, then statements of the run's files."""
-    view, attempt = case.view, case.attempt
-    files = ("patch", "verification", "reward", "exit_status", "timed_out", "exception")
-    stated: list[Row] = [s for field in files for s in attempt.saying(field)]
-    last: list[Row] = [*[e for e in view.events if e.kind != "harness"][-1:]]
-    if name == "stuck" and case.circle is not None:
-        circle = case.circle.seq
-        return [*(c for c in view.calls if c.seq == circle), *stated]
-    if name in ("wrong_place", "incomplete", "regression", "wrong_fix", "not_applied"):
-        return [*_telling_edits(case), *stated]
-    if name == "wrong_answer" and case.answer is not None:
-        return [case.answer, *stated]
-    return [*last, *stated]
-
-
-def _telling_edits(case: Case) -> list[Edit]:
-    """Edits of the agent: of files that the gold patch changes first."""
-    gold = {path for f in case.attempt.gold_patch or () for path in (f.path, f.old_path)}
-    return sorted(case.view.repo_edits, key=lambda edit: edit.path not in gold)
-
-
-def _file(name: FailureClass, case: Case) -> str | None:
-    place, edits = case.localization, _telling_edits(case)
+    name, place = rule.name, case.localization
+    gold = {path for f in attempt.gold_patch or () for path in (f.path, f.old_path)}
+    edits = sorted(view.repo_edits, key=lambda edit: edit.path not in gold)  # edits of the gold patch's files first
+    file = edits[0].path if edits else None
     if name == "wrong_place" and place is not None and place.missed:
-        return place.missed[0]
-    if name in ("incomplete", "regression", "wrong_fix", "wrong_place") and case.attempt.patch:
-        gold = {f.path for f in case.attempt.gold_patch or ()}
-        return sorted(case.attempt.patch, key=lambda f: f.path not in gold)[0].path
-    return edits[0].path if edits else None
+        file = place.missed[0]
+    elif name in ("incomplete", "regression", "wrong_fix", "wrong_place") and attempt.patch:
+        named = {f.path for f in attempt.gold_patch or ()}
+        file = sorted(attempt.patch, key=lambda f: f.path not in named)[0].path
+    # Evidence: events of the transcript where it has them, then statements of the run's files.
+    fields = ("patch", "verification", "reward", "exit_status", "timed_out", "exception")
+    rows: list[Row] = [*[e for e in view.events if e.kind != "harness"][-1:]]
+    if name == "stuck" and case.circle is not None:
+        rows = [*(c for c in view.calls if c.seq == case.circle.seq)]
+    elif name in ("wrong_place", "incomplete", "regression", "wrong_fix", "not_applied"):
+        rows = [*edits]
+    elif name == "wrong_answer" and case.answer is not None:
+        rows = [case.answer]
+    rows += [statement for field in fields for statement in attempt.saying(field)]
+    return Failure(name=name, because=because, rows=rows, file=file)

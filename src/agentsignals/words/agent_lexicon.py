@@ -56,10 +56,6 @@ _CLAUSE_BEGINS = re.compile(
 _LOOKED_BACK = 32
 
 
-def _begins_clause(low: str, start: int) -> bool:
-    return _CLAUSE_BEGINS.search(low[max(0, start - _LOOKED_BACK) : start]) is not None if start else True
-
-
 _LOOKS = (
     r"(?!,? (?:let me|let's|i(?:'ll| will| should| need to)) (?:(?:also|just|first|now|quickly) ){0,2}"
     r"(?:check|confirm|examine|find|grep|inspect|list|look|open|read|run|search|see|take a|test|verify|view)\b)"
@@ -111,7 +107,7 @@ SELF_CORRECTIONS = Phrases(
         ),
         *(Phrase(f"sorry {about}") for about in ("about that", "for that", "about the", "for the")),
     ),
-    _begins_clause,
+    lambda low, start: not start or _CLAUSE_BEGINS.search(low[max(0, start - _LOOKED_BACK) : start]) is not None,
 )
 """The agent takes back what it said or did. They stand where a clause begins: "this actually works" is none."""
 
@@ -119,10 +115,6 @@ SEED_SELF_CORRECTIONS = Phrases("seed", [Phrase("actually"), Phrase("wait, that 
 """The two phrases of Agent Signals."""
 
 _NOT_ASSUMING = ("instead of ", "without ", "not ", "n't ", "avoid ", "than ", "stop ", "never ")
-
-
-def _assumes(low: str, start: int) -> bool:
-    return not low.endswith(_NOT_ASSUMING, max(0, start - 12), start)
 
 
 ASSUMPTIONS = Phrases(
@@ -145,7 +137,7 @@ ASSUMPTIONS = Phrases(
         *(Phrase(f"{i} interpreting") for i in ("i'm", "i am")),
         Phrase("seems", r"(?: like)? (?:you|they|the user) (?:wants?|means?|needs?|are|is)\b", sign="seems"),
     ),
-    _assumes,
+    lambda low, start: not low.endswith(_NOT_ASSUMING, max(0, start - 12), start),
 )
 """Assumptions about the request."""
 

@@ -192,13 +192,6 @@ class Phrase:
     def _preceding(self) -> re.Pattern[str] | None:
         return re.compile(rf"(?:{self._before})\Z") if self._before else None
 
-    def _start(self, low: str, at: int) -> int | None:
-        """Return the start of the match with what must precede it; None when that is missing."""
-        if self._preceding is None:
-            return at
-        match = self._preceding.search(low, max(0, at - _LOOKED_BACK), at)
-        return match.start() if match else None
-
     def spans(self, low: str) -> Iterator[tuple[int, int]]:
         """Yield every place of the phrase."""
         at = low.find(self.words)
@@ -207,7 +200,10 @@ class Phrase:
             if not (is_of_word(low[at - 1 : at]) or is_of_word(low[end : end + 1])):
                 match = self._following.match(low, end) if self._following else None
                 if match or self._following is None:
-                    start = self._start(low, at)
+                    start: int | None = at
+                    if self._preceding is not None:
+                        preceding = self._preceding.search(low, max(0, at - _LOOKED_BACK), at)
+                        start = preceding.start() if preceding else None
                     if start is not None:
                         yield start, match.end() if match else end
             at = low.find(self.words, end)
@@ -286,21 +282,18 @@ class Mentions:
         self.marked = [word for word in self.words if "." in word or "/" in word]
         """Words with a character that only names of files have."""
         for word in self.marked:
-            if "/" in word:
-                self._path(word)
-            else:
+            if "/" not in word:
                 self._files.add(word.strip("."))
-
-    def _path(self, word: str) -> None:
-        path = word.removeprefix("./").rstrip(".")
-        head, _, name = path.strip("/").rpartition("/")
-        if path.count("/") > _DEEPEST:
-            return
-        if path.endswith("/") or "." not in name:
-            self._folders.update(_endings(path.strip("/")))
-        if not path.endswith("/"):
-            self._files.add(name)
-            self._beside.update(_endings(head))
+                continue
+            path = word.removeprefix("./").rstrip(".")
+            head, _, name = path.strip("/").rpartition("/")
+            if path.count("/") > _DEEPEST:
+                continue
+            if path.endswith("/") or "." not in name:
+                self._folders.update(_endings(path.strip("/")))
+            if not path.endswith("/"):
+                self._files.add(name)
+                self._beside.update(_endings(head))
 
     def file(self, path: str) -> bool:
         """Return whether the file is named, with or without its folders."""

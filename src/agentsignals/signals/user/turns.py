@@ -146,12 +146,17 @@ def compaction_events(view: SessionView, why: Evidence) -> list[dict[str, Any]]:
             if rows and rows[-1][1]["step_index"] == after - 1:
                 continue  # the summary that follows the boundary which was counted
             logged = _Compaction()
-        next_step = view.steps[after] if after < len(view.steps) else None
+        parts = [
+            n
+            for step in view.steps[after : after + 1]
+            for n in (step.input_tokens, step.cache_read_tokens, step.cache_write_tokens)
+            if n is not None
+        ]
         row = {
             "turn_index": event.turn,
             "step_index": after - 1 if after else None,
             "tokens_before": logged.preTokens if logged.preTokens is not None else logged.tokensBefore,
-            "tokens_after": _context(next_step) if next_step is not None else None,
+            "tokens_after": sum(parts) if parts else None,
             "trigger": logged.trigger,
             "kind": logged.kind or "full",
             "timestamp": to_iso(event.timestamp),
@@ -159,11 +164,6 @@ def compaction_events(view: SessionView, why: Evidence) -> list[dict[str, Any]]:
         rows.append((event, row))
     why.support([event for event, _ in rows])
     return [row for _, row in rows]
-
-
-def _context(step: Step) -> int | None:
-    parts = [n for n in (step.input_tokens, step.cache_read_tokens, step.cache_write_tokens) if n is not None]
-    return sum(parts) if parts else None
 
 
 @signal("user.time_to_first_edit_s", "float", "seconds", version=2, priority="P1")
@@ -199,18 +199,15 @@ def per_turn_latency_s(view: SessionView, why: Evidence) -> Measured | Absent:
         end = done[-1].timestamp if done else None
         has_times = end is not None and turn.timestamp is not None
         latencies.append((end - turn.timestamp) / SECOND if has_times else None)  # type: ignore[operator]  # both known
-        if has_times and latencies[-1] * SECOND > LONG_GAP_US and _has_long_gap(done):  # type: ignore[operator]  # known
-            paused.append(turn.turn)
+        if has_times and latencies[-1] * SECOND > LONG_GAP_US:  # type: ignore[operator]  # known
+            stamps = [e.timestamp for e in done if e.timestamp is not None and e.kind in OF_AGENT]
+            if any(b - a > LONG_GAP_US for a, b in pairwise(stamps)):
+                paused.append(turn.turn)
     if all(t.timestamp is None for t in view.turns):
         return Absent("missing_field", "timestamp")
     why.support(view.turns)
     why.counter([view.turns[n] for n in paused], "holds a gap of more than ten minutes:")
     return Measured(latencies, {"turns_with_gap": paused})
-
-
-def _has_long_gap(done: list[Event]) -> bool:
-    stamps = [e.timestamp for e in done if e.timestamp is not None and e.kind in OF_AGENT]
-    return any(b - a > LONG_GAP_US for a, b in pairwise(stamps))
 
 
 _SIBLING = ("<tool_use_error>Sibling tool call", "<tool_use_error>Cancelled: parallel tool call")
@@ -365,23 +362,20 @@ def agent_hedging_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(curve, {"low_n": [t.turn for t, n in zip(view.turns, tokens, strict=True) if 0 < n < FEW_TOKENS]})
 
 
-def _questions_of(call: ToolCall) -> list[str]:
+def _asks_permission(call: ToolCall) -> bool:
+    if call.purpose == "plan_handoff":
+        return True
+    if call.class_ != "ask":
+        return False
     roles = decode_roles(call.argument_roles)
     try:
         arguments = msgspec.json.decode(call.arguments, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError):
-        return []  # arguments cut off or of another shape ask nothing that could be read
+        return False  # arguments cut off or of another shape ask nothing that could be read
     several = arguments.get(roles.questions)
     asked_for = [arguments, *(several if isinstance(several, list) else ())]
     texts = [question.get(roles.question) for question in asked_for if isinstance(question, dict)]
-    return [text for text in texts if isinstance(text, str)]
-
-
-def _wants_leave(call: ToolCall) -> bool:
-    if call.purpose == "plan_handoff":
-        return True
-    texts = map(lowered, _questions_of(call)) if call.class_ == "ask" else ()
-    return any(kind_of(text) == "confirmation" for text in texts)
+    return any(isinstance(text, str) and kind_of(lowered(text)) == "confirmation" for text in texts)
 
 
 @signal("user.confirmation_requests", "int", "requests", source="regex", priority="P1")
@@ -401,7 +395,7 @@ def confirmation_requests(view: SessionView, why: Evidence) -> Measured | Absent
             ("step", event.step) if event.step is not None else event.seq, span
         )
     confirming = by_kind.get("confirmation", {})
-    calls = [c for c in view.calls if c.class_ in ("plan", "ask") and _wants_leave(c)]
+    calls = [c for c in view.calls if c.class_ in ("plan", "ask") and _asks_permission(c)]
     why.matches(view.prose.matches(confirming.values()))
     why.support(calls, "asked by tool:")
     detail = {
@@ -428,13 +422,6 @@ _COMMIT = re.compile(r"\n(?:[*|\\/ ]*(?:commit )?|\[[^\]\n]*[ ])([0-9a-f]{7,40})
 it, as above: found several times faster than `^`."""
 
 
-def _in_own_folder(call: ToolCall) -> bool:
-    if call.status != "ok":
-        return False
-    command = call.command or ""
-    return not (any(sign in command for sign in _SIGNS_OF_ELSEWHERE) and _ELSEWHERE.search(command))
-
-
 @signal("user.repository_marks", "obj", "marks", source="derived", priority="P2", origin="this project")
 def repository_marks(view: SessionView, why: Evidence) -> dict[str, list[str]] | Absent:
     """Names of remotes (`owner/name`) and abbreviated commits that Git printed.
@@ -444,7 +431,11 @@ def repository_marks(view: SessionView, why: Evidence) -> dict[str, list[str]] |
     """
     if not view.git_calls:
         return Absent("none_found", "no_git_call")
-    calls = [call for call in view.git_calls if _in_own_folder(call)]
+    ok = [(call, call.command or "") for call in view.git_calls if call.status == "ok"]
+    calls = [
+        call for call, command in ok
+        if not (any(sign in command for sign in _SIGNS_OF_ELSEWHERE) and _ELSEWHERE.search(command))
+    ]  # fmt: skip
     texts = ["\n" + view.result_text(call) for call in calls]
     why.denominator(calls)
     remotes = {name.lower() for text in texts for name in _REMOTE.findall(text)}
