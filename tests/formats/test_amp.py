@@ -8,20 +8,16 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, identify
 from agentsignals.formats.amp import FORMAT
-from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.model import MAIN, REPLAYED, Artifact, Session, ToolCall
+from agentsignals.model import MAIN, REPLAYED, Session, ToolCall
+from tests.formats.reading import format_of, read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "amp"
 ID = "T-019e0000-0000-7000-8000-000000000009"
 
 
 def read(document: dict[str, Any]) -> Session:
-    data = json.dumps(document).encode()
-    artifact = Artifact(artifact_id="a", source="t", path="a", format="amp", sha256="", bytes=len(data))
-    (made,) = FORMAT.read([Input(data, artifact)]).sessions
-    return made
+    return read_one(FORMAT, document)
 
 
 def thread(*messages: dict[str, Any], **more: Any) -> Session:
@@ -50,9 +46,7 @@ def call_of(session: Session) -> ToolCall:
     [({}, "amp"), ({"messages": [{}] * 40_000}, "amp"), ({"id": "t-1"}, None), ({"v": "1"}, None), ({"v": None}, None)],
 )
 def test_it_asks_for_what_only_amp_writes(more: dict[str, Any], expected: str | None) -> None:
-    data = json.dumps({"v": 1, "id": ID, "created": 1, "messages": [], **more}).encode()
-    claim = identify(Head(data[:HEAD_BYTES], "x", len(data) <= HEAD_BYTES))
-    assert (claim and claim[0].name) == expected
+    assert format_of({"v": 1, "id": ID, "created": 1, "messages": [], **more}) == expected
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from agentsignals.changes.hunks import edit_texts
-from agentsignals.formats import Input, identify
 from agentsignals.formats.cline import FORMAT, PROFILE
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.ingest import pipeline
-from agentsignals.model import SESSION_TOTAL, Artifact, Session, encode_roles
+from agentsignals.model import SESSION_TOTAL, Session, encode_roles
+from tests.formats.reading import format_of, given, read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "cline-cli"
 FOLDER = "/u/globalStorage/{}/tasks/1780000000000"
@@ -41,10 +41,7 @@ def user(*texts: str) -> Row:
 def read(files: dict[str, object], folder: str = FOLDER.format("saoudrizwan.claude-dev")) -> list[Session]:
     inputs = []
     for name, rows in files.items():
-        data, path = json.dumps(rows).encode(), f"{folder}/{name}"
-        inputs.append(
-            Input(data, Artifact(artifact_id=path, source="t", path=path, format="cline", sha256="", bytes=0))
-        )
+        inputs.append(given(rows, "cline", f"{folder}/{name}"))
     return FORMAT.read(inputs).sessions
 
 
@@ -76,9 +73,7 @@ def run(command: str) -> str:
     ],
 )
 def test_it_is_known_by_what_it_alone_writes(content: object, expected: str | None) -> None:
-    data = json.dumps(content).encode()
-    claim = identify(Head(data[:HEAD_BYTES], "/x/a.json", len(data) <= HEAD_BYTES))
-    assert (claim and claim[0].name) == expected
+    assert format_of(content, "/x/a.json") == expected
 
 
 @pytest.mark.parametrize(
@@ -203,13 +198,9 @@ def test_words_of_the_person_are_those_of_no_parent() -> None:
 
 
 def test_of_two_copies_of_a_task_the_fuller_one_counts() -> None:
-    data = {n: json.dumps([say("task", "go"), *([request(1)] * n)]).encode() for n in (1, 2)}
-    paths = {n: f"/copy{n}/1780000000000/ui_messages.json" for n in data}
-    inputs = [
-        Input(d, Artifact(artifact_id=paths[n], source="t", path=paths[n], format="cline", sha256="", bytes=0))
-        for n, d in data.items()
-    ]
-    (session,) = FORMAT.read(inputs).sessions
+    paths = {n: f"/copy{n}/1780000000000/ui_messages.json" for n in (1, 2)}
+    inputs = [given([say("task", "go"), *([request(1)] * n)], "cline", path) for n, path in paths.items()]
+    session = read_one(FORMAT, *inputs)
     assert len(session.steps) == 2
     assert inputs[0].artifact.note == f"superseded by {paths[2]}"
 

@@ -8,22 +8,17 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, Reading, identify
+from agentsignals.formats import Reading
 from agentsignals.formats.builder import path_of_uri
 from agentsignals.formats.continue_ import FORMAT
-from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.model import SESSION_TOTAL, Artifact, Session, ToolCall
+from agentsignals.model import SESSION_TOTAL, Session, ToolCall
+from tests.formats.reading import format_of, given
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "continue" / "sessions"
 
 
 def read(*files: object) -> Reading:
-    datas = [file if isinstance(file, bytes) else json.dumps(file).encode() for file in files]
-    made = [
-        Artifact(artifact_id=str(n), source="t", path=str(n), format="continue", sha256=str(n), bytes=len(data))
-        for n, data in enumerate(datas)
-    ]
-    return FORMAT.read([Input(data, artifact) for data, artifact in zip(datas, made, strict=True)])
+    return FORMAT.read([given(file, "continue", str(n)) for n, file in enumerate(files)])
 
 
 def session(*items: dict[str, Any], **more: Any) -> Session:
@@ -59,9 +54,7 @@ def ran(command: str, status: str, text: str, says: str | None = None, tool: str
     ],
 )
 def test_it_asks_for_what_only_continue_writes(document: object, expected: str | None) -> None:
-    data = json.dumps(document).encode()
-    claim = identify(Head(data[:HEAD_BYTES], "x", len(data) <= HEAD_BYTES))
-    assert (claim and claim[0].name) == expected
+    assert format_of(document) == expected
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, by_name, identify
+from agentsignals.formats import by_name
 from agentsignals.formats.crush import FORMAT
-from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.model import SESSION_TOTAL, Artifact, Session
+from agentsignals.formats.head import HEAD_BYTES
+from agentsignals.model import SESSION_TOTAL, Session
 from agentsignals.sources import RawFile, Unreadable
 from agentsignals.sources.local import existing_paths, find, read
+from tests.formats.reading import format_of, given, read_one
 
 SECONDS = 1_780_000_000
 SCHEMA = """
@@ -38,10 +39,8 @@ def message(role: str, *parts: object, at: int = 0, **facts: Any) -> dict[str, A
 
 def session(*messages: dict[str, Any], **facts: Any) -> Session:
     about = {"id": "s", "parent_session_id": None, "title": "t", "children_cost": None, "created_at": SECONDS}
-    data = json.dumps({**about, **facts, "messages": list(messages)}).encode()
-    artifact = Artifact(artifact_id="a", source="t", path="/w/.crush/crush.db//s", format="crush", sha256="", bytes=1)
-    (made,) = FORMAT.read([Input(data, artifact)]).sessions
-    return made
+    document = {**about, **facts, "messages": list(messages)}
+    return read_one(FORMAT, given(document, "crush", "/w/.crush/crush.db//s"))
 
 
 def ran(tool: str, arguments: dict[str, Any], content: str, **result: Any) -> Session:
@@ -89,10 +88,8 @@ def test_rows_of_any_version_are_read_with_what_they_have(has_summaries: bool, t
     assert [file.key for file in files] == ["m$$c", "s1"]
     (data,) = read(files[1:], None)
     assert isinstance(data, bytes)
-    identified = identify(Head(data[:HEAD_BYTES], files[1].uri))
-    assert identified is not None and identified[0] is FORMAT
-    artifact = Artifact(artifact_id="a", source="t", path=files[1].uri, format="crush", sha256="", bytes=len(data))
-    (made,) = FORMAT.read([Input(data, artifact)]).sessions
+    assert format_of(data, files[1].uri) == "crush"
+    made = read_one(FORMAT, given(data, "crush", files[1].uri))
     assert made.cwd is not None and made.cwd.endswith("/project")
     kinds = ["compaction", "meta"] if has_summaries else ["text"]
     assert [e.kind for e in made.events] == ["human_turn", *kinds, "meta"]

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, identify
+from agentsignals.formats import Input
 from agentsignals.formats.factory_droid import FORMAT
-from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.model import Artifact, Session
+from agentsignals.formats.head import Head
+from agentsignals.model import Session
+from tests.formats.reading import format_of, given, lines, read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 ROW = dict[str, Any]
@@ -42,15 +43,11 @@ def answer(call_id: str, content: object, error: bool = False) -> ROW:
 
 
 def file(name: str, *rows: ROW) -> Input:
-    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    return Input(
-        data, Artifact(artifact_id=name, source="t", path=name, format="factory-droid", sha256=name, bytes=len(data))
-    )
+    return given(lines(*rows), "factory-droid", name)
 
 
 def talk(*rows: ROW, start: ROW = START) -> Session:
-    (session,) = FORMAT.read([file("f", start, *rows)]).sessions
-    return session
+    return read_one(FORMAT, file("f", start, *rows))
 
 
 def events(session: Session) -> list[tuple[str, str | None]]:
@@ -167,12 +164,9 @@ def test_real_sessions_end_in_a_notice_that_is_no_turn() -> None:
     got = {}
     for path in sorted(CORPUS.glob("sessions/factory-droid/*/*/transcript.jsonl")):
         data = path.read_bytes()
-        found = identify(Head(data[:HEAD_BYTES], path.name, len(data) <= HEAD_BYTES))
-        assert found is not None and found[0] is FORMAT
-        artifact = Artifact(
-            artifact_id=str(path), source="corpus", path=str(path), format="factory-droid", sha256="", bytes=len(data)
-        )
-        (session,) = FORMAT.read([Input(data, artifact)]).sessions
+        assert format_of(data, path.name) == "factory-droid"
+        file_ = given(data, "factory-droid", str(path))
+        session, artifact = read_one(FORMAT, file_), file_.artifact
         got[session.session_id[:8]] = (
             artifact.records,
             [len(t.text) for t in session.turns],

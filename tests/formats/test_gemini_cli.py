@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input
 from agentsignals.formats.gemini_cli import FORMAT
 from agentsignals.formats.head import Head
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Session
+from tests.formats.reading import read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "gemini-cli"
 AT = "2026-04-14T15:00:00.000Z"
@@ -55,11 +55,7 @@ def call(name: str, args: dict[str, Any], status: str = "success", call_id: str 
 
 def read(*messages: Any, **facts: Any) -> Session:
     chat = {"sessionId": "s-1", "projectHash": "0" * 64, "startTime": AT, "messages": messages, **facts}
-    data = json.dumps(chat).encode()
-    (session,) = FORMAT.read(
-        [Input(data, Artifact(artifact_id="a", source="t", path="a", format="gemini-cli", sha256="", bytes=len(data)))]
-    ).sessions
-    return session
+    return read_one(FORMAT, chat)
 
 
 def kinds(session: Session) -> list[str]:
@@ -370,14 +366,7 @@ def test_the_corpus_reads_as_the_raw_messages_and_entire_count_it() -> None:
     found: Counter[str] = Counter()
     for path in sorted(CORPUS.glob("*/*/transcript.json")):
         data = path.read_bytes()
-        (session,) = FORMAT.read(
-            [
-                Input(
-                    data,
-                    Artifact(artifact_id="a", source="t", path="a", format="gemini-cli", sha256="", bytes=len(data)),
-                )
-            ]
-        ).sessions
+        session = read_one(FORMAT, data)
         raw = json.loads(data)
         used = [m["tokens"] for m in raw["messages"] if m.get("tokens")]
         assert len(session.steps) == len(used)

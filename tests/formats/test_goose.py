@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, identify
 from agentsignals.formats.goose import FORMAT
-from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.model import SESSION_TOTAL, Artifact, Session, ToolCall
+from agentsignals.formats.head import HEAD_BYTES
+from agentsignals.model import SESSION_TOTAL, Session, ToolCall
 from agentsignals.sources import RawFile
 from agentsignals.sources.local import find, read
+from tests.formats.reading import claimed, format_of, given, lines, read_one
 
 SECONDS = 1_780_000_000
 OLD = """
@@ -55,10 +55,7 @@ def message(role: str, *content: object, at: int = 0, **facts: Any) -> dict[str,
 
 def session(*messages: dict[str, Any], **facts: Any) -> Session:
     about = {"id": "20260528_1", "working_dir": "/w", "session_type": "user", "model_config_json": '{"model_name":"m"}'}
-    data = json.dumps({**about, **facts, "conversation": list(messages)}).encode()
-    artifact = Artifact(artifact_id="a", source="t", path="a", format="goose", sha256="", bytes=len(data))
-    (made,) = FORMAT.read([Input(data, artifact)]).sessions
-    return made
+    return read_one(FORMAT, {**about, **facts, "conversation": list(messages)})
 
 
 def ran(name: str, result: dict[str, Any], **arguments: Any) -> ToolCall:
@@ -97,11 +94,10 @@ def test_rows_of_any_version_are_read_with_what_they_have(version: str, tmp_path
     assert isinstance(file, RawFile)
     (data,) = read([file], None)
     assert isinstance(data, bytes)
-    identified = identify(Head(data[:HEAD_BYTES], file.uri))
-    assert identified is not None and identified[0] is FORMAT
-    artifact = Artifact(artifact_id="a", source="t", path="a", format="goose", sha256="", bytes=len(data))
-    (made,) = FORMAT.read([Input(data, artifact)]).sessions
-    assert (artifact.skipped_reasons, made.title, made.cwd) == ({"bad_shape": 1}, "Greeting", "/w")
+    assert format_of(data, file.uri) == "goose"
+    row = given(data, "goose")
+    made = read_one(FORMAT, row)
+    assert (row.artifact.skipped_reasons, made.title, made.cwd) == ({"bad_shape": 1}, "Greeting", "/w")
     assert made.started_at == SECONDS * 1_000_000
     assert [(e.kind, e.timestamp) for e in made.events[:2]] == [
         ("human_turn", SECONDS * 1_000_000), ("text", (SECONDS + 5) * 1_000_000),
@@ -221,16 +217,12 @@ def test_a_file_of_lines_is_the_session_that_it_is_called_after() -> None:
     """The program took such files over into its database: the fuller of the two counts."""
     about = {"working_dir": "/w", "description": "Greeting", "message_count": 2, "accumulated_output_tokens": 70}
     rows = [about, message("user", text("hi")), message("assistant", text("hello"), at=3)]
-    data = "".join(f"{json.dumps(row)}\n" for row in rows).encode() + b"{cut"
-    claim = identify(Head(data, "/s/20250801_1.jsonl", True))
-    assert claim is not None and (claim[0], claim[1].keys) == (FORMAT, ["session:20250801_1"])
-    stored = json.dumps({**about, "id": "20250801_1", "session_type": "user", "conversation": rows[1:2]}).encode()
-    artifacts = [
-        Artifact(artifact_id=path, source="t", path=path, format="goose", sha256=path, bytes=len(data))
-        for path in ("/s/20250801_1.jsonl", "/s/sessions.db//20250801_1")
-    ]
-    inputs = [Input(data, artifact) for data, artifact in zip((data, stored), artifacts, strict=True)]
-    (made,) = FORMAT.read(inputs).sessions
+    data, path = lines(*rows) + b"{cut", "/s/20250801_1.jsonl"
+    assert claimed(data, path) == ("goose", ["session:20250801_1"])
+    stored = {**about, "id": "20250801_1", "session_type": "user", "conversation": rows[1:2]}
+    inputs = [given(data, "goose", path), given(stored, "goose", "/s/sessions.db//20250801_1")]
+    artifacts = [source.artifact for source in inputs]
+    made = read_one(FORMAT, *inputs)
     assert (made.session_id, made.title, made.cwd) == ("20250801_1", "Greeting", "/w")
     assert [(e.text, e.line) for e in made.events[:2]] == [("hi", 2), ("hello", 3)]
     assert made.steps[-1].output_tokens == 70

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, identify
+from agentsignals.formats import identify
 from agentsignals.formats.grok_build import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.unknown import stranger
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Session
+from tests.formats.reading import claimed, given, read_one
 
 ID = "01a20945-0000-7000-8000-000000000001"
 START_MS = 1_795_451_853_000
@@ -60,19 +61,12 @@ def summary(**more: Any) -> bytes:
 
 
 def read(*files: bytes) -> Session:
-    inputs = [
-        Input(
-            d, Artifact(artifact_id=f"f{n}", source="t", path=f"f{n}", format="grok-build", sha256=str(n), bytes=len(d))
-        )
-        for n, d in enumerate(files)
-    ]
-    (session,) = FORMAT.read(inputs).sessions
-    return session
+    return read_one(FORMAT, *(given(file, "grok-build", f"f{n}") for n, file in enumerate(files)))
 
 
 def keys(data: bytes) -> list[str] | None:
-    claim = identify(Head(data[:HEAD_BYTES], "x", len(data) <= HEAD_BYTES))
-    return claim and claim[1].keys
+    found = claimed(data)
+    return found and found[1]
 
 
 def test_what_belongs_together() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from agentsignals.changes.hunks import edit_texts
-from agentsignals.formats import Input, identify
-from agentsignals.formats.head import Head
+from agentsignals.formats import Input
 from agentsignals.formats.kimi_cli import FORMAT
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Session
+from tests.formats.reading import format_of, given, lines, read_one
 
 T = 1_780_000_000.5
 ID = "11111111-0000-4000-8000-000000000001"
@@ -45,18 +45,15 @@ def of_subagent(*rows: Row) -> list[Row]:
 
 
 def source(rows: list[Row], place: str = "wire.jsonl") -> Input:
-    data = "".join(f"{json.dumps(r)}\n" for r in [{"type": "metadata", "protocol_version": "1.9"}, *rows]).encode()
-    path = f"/k/{ID}/{place}"
-    return Input(data, Artifact(artifact_id=path, source="t", path=path, format="kimi-cli", sha256="", bytes=len(data)))
+    return given(lines({"type": "metadata", "protocol_version": "1.9"}, *rows), "kimi-cli", f"/k/{ID}/{place}")
 
 
 def read(*rows: Row) -> Session:
-    (session,) = FORMAT.read([source(list(rows))]).sessions
-    return session
+    return read_one(FORMAT, source(list(rows)))
 
 
 @pytest.mark.parametrize(
-    ("lines", "expected"),
+    ("rows", "expected"),
     [
         ([{"type": "metadata", "protocol_version": "1.9"}, prompt()], "kimi-cli"),
         ([prompt()], "kimi-cli"),
@@ -64,9 +61,8 @@ def read(*rows: Row) -> Session:
         ([{"timestamp": "2026-01-01", "message": {"type": "x", "payload": {}}}], None),
     ],
 )
-def test_it_is_known_by_its_messages(lines: list[Row], expected: str | None) -> None:
-    claim = identify(Head("".join(f"{json.dumps(r)}\n" for r in lines).encode(), "w.jsonl", True))
-    assert (claim and claim[0].name) == expected
+def test_it_is_known_by_its_messages(rows: list[Row], expected: str | None) -> None:
+    assert format_of(lines(*rows), "w.jsonl") == expected
 
 
 def test_tokens_of_a_call_come_with_its_id_and_once() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, identify
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats import Input
 from agentsignals.formats.kimi_code import FORMAT
 from agentsignals.ingest import pipeline
-from agentsignals.model import ABANDONED, MAIN, REPLAYED, Artifact, Session
+from agentsignals.model import ABANDONED, MAIN, REPLAYED, Session
+from tests.formats.reading import format_of, given, lines, read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "kimi-code"
 T = 1_780_000_000_000
@@ -62,26 +62,18 @@ def call(name: str, arguments: Row, at: int = 2, **result: Any) -> list[Row]:
 
 def source(rows: list[Row], session: int = 1, agent: str = "main") -> Input:
     head = {"type": "metadata", "protocol_version": "1.5", "created_at": T}
-    data = "".join(f"{json.dumps(r)}\n" for r in [head, *rows]).encode()
-    path = f"/k/{ID.format(session)}/agents/{agent}/wire.jsonl"
-    return Input(
-        data, Artifact(artifact_id=path, source="t", path=path, format="kimi-code", sha256="", bytes=len(data))
-    )
+    return given(lines(head, *rows), "kimi-code", f"/k/{ID.format(session)}/agents/{agent}/wire.jsonl")
 
 
 def state(session: int = 1, **more: Any) -> Input:
     data = json.dumps(
         {"id": ID.format(session), "version": 2, "cwd": "/w", "createdAt": T, "agents": {}, **more}
     ).encode()
-    path = f"/k/{ID.format(session)}/state.json"
-    return Input(
-        data, Artifact(artifact_id=path, source="t", path=path, format="kimi-code", sha256="", bytes=len(data))
-    )
+    return given(data, "kimi-code", f"/k/{ID.format(session)}/state.json")
 
 
 def read(*rows: Row) -> Session:
-    (session,) = FORMAT.read([source(list(rows))]).sessions
-    return session
+    return read_one(FORMAT, source(list(rows)))
 
 
 @pytest.mark.parametrize(
@@ -95,9 +87,7 @@ def read(*rows: Row) -> Session:
     ],
 )
 def test_lines_with_dots_are_kimi_code_s(rows: list[Row], expected: str | None) -> None:
-    data = source(rows).data
-    claim = identify(Head(data[:HEAD_BYTES], "w.jsonl", True))
-    assert (claim and claim[0].name) == expected
+    assert format_of(source(rows).data, "w.jsonl") == expected
 
 
 def test_a_prompt_stands_three_times_and_usage_twice() -> None:

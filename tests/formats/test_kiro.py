@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input
 from agentsignals.formats.head import Head
 from agentsignals.formats.kiro import FORMAT
 from agentsignals.formats.kiro.reader import DENIED, STOPPED
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Session
+from tests.formats.reading import given, read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "kiro"
 CANCELLED = [{"Text": "Tool use was cancelled by the user"}]
@@ -54,11 +54,7 @@ def entry(content: Any, answer: Any, **user: Any) -> dict[str, Any]:
 
 
 def read(*history: Any, hint: str | None = None, **facts: Any) -> Session:
-    data = json.dumps({"conversation_id": "", "history": history, **facts}).encode()
-    (session,) = FORMAT.read(
-        [Input(data, Artifact(artifact_id="a1", source="t", path="a", format="kiro", sha256="", bytes=len(data)), hint)]
-    ).sessions
-    return session
+    return read_one(FORMAT, given({"conversation_id": "", "history": history, **facts}, "kiro", "a1", hint))
 
 
 def kinds(session: Session) -> list[str]:
@@ -232,12 +228,12 @@ def test_the_corpus_reads_as_the_raw_json_says() -> None:
     found: Counter[str] = Counter()
     for path in sorted(CORPUS.glob("*/*/transcript.json")):
         data = path.read_bytes()
-        artifact = Artifact(artifact_id="a", source="t", path="a", format="kiro", sha256="", bytes=len(data))
-        (session,) = FORMAT.read([Input(data, artifact, path.parent.name)]).sessions
+        file = given(data, "kiro", hint=path.parent.name)
+        session = read_one(FORMAT, file)
         assert session.session_id == json.loads((path.parent / "entire.metadata.json").read_bytes())["session_id"]
         assert data.count(b'"Prompt"') == len(session.turns)
         assert data.count(b'"assistant"') == len(session.steps)
         assert data.count(b'"fs_write"') == len(session.tool_calls)
         found.update(sessions=1, turns=len(session.turns), steps=len(session.steps), calls=len(session.tool_calls))
-        found["unknown"] += kinds(session).count("unknown") + artifact.skipped
+        found["unknown"] += kinds(session).count("unknown") + file.artifact.skipped
     assert found == {"sessions": 5, "turns": 8, "steps": 14, "calls": 3, "unknown": 0}

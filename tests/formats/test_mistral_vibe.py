@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, identify
+from agentsignals.formats import identify
 from agentsignals.formats.head import Head
 from agentsignals.formats.mistral_vibe import FORMAT
 from agentsignals.formats.unknown import stranger
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Session
+from tests.formats.reading import claimed, given, read_one
 
 CORPUS = Path(__file__).parents[3] / "shared/corpus/native/mistral-vibe"
 ID = "5c1e7f60-0000-4000-8000-000000000001"
@@ -86,17 +87,12 @@ def messages(*rows: dict[str, Any]) -> tuple[str, bytes]:
 
 
 def read(*files: tuple[str, bytes]) -> Session:
-    inputs = [
-        Input(d, Artifact(artifact_id=p, source="t", path=p, format="mistral-vibe", sha256=p, bytes=len(d)))
-        for p, d in files
-    ]
-    (session,) = FORMAT.read(inputs).sessions
-    return session
+    return read_one(FORMAT, *(given(data, "mistral-vibe", path) for path, data in files))
 
 
 def keys(path: str, data: bytes) -> list[str] | None:
-    claim = identify(Head(data, path, complete=True))
-    return claim and claim[1].keys
+    found = claimed(data, path)
+    return found and found[1]
 
 
 def test_what_belongs_together() -> None:

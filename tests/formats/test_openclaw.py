@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, formats
+from agentsignals.formats import formats
 from agentsignals.formats.pi import FORMAT
 from agentsignals.ingest import pipeline
-from agentsignals.model import Artifact
 from agentsignals.store import Store
+from tests.formats.reading import given, lines, read_one
 
 SECRET = "hunter2-never-to-be-read"  # noqa: S105 - what no store may hold
 SCHEMA = """
@@ -111,10 +111,9 @@ def test_credentials_beside_are_never_read(store: Store) -> None:
     ],
 )
 def test_whose_file_it_is(path: str, marks: bool, agent: str) -> None:
-    data = "".join(f"{json.dumps(row)}\n" for row in events("s")).encode()
+    data = lines(*events("s"))
     data = data if marks else data.replace(b"__openclaw", b"beside")
-    file = Input(data, Artifact(artifact_id="a", source="t", path=path, format="pi", sha256="", bytes=len(data)))
-    assert FORMAT.read([file]).sessions[0].agent == agent
+    assert read_one(FORMAT, given(data, "pi", path)).agent == agent
 
 
 def test_it_is_looked_for_where_it_lives() -> None:

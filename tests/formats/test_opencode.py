@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.opencode import FORMAT
 from agentsignals.formats.opencode.reader import SHELL_MARK
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Session
+from tests.formats.reading import given, read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "opencode"
 START = 1_775_000_000_000
@@ -50,12 +50,8 @@ def counted(total: int | None = None, **tokens: int) -> dict[str, Any]:
 
 
 def read(*messages: Any, **info: Any) -> Session:
-    given = {"id": "ses_1", "directory": "/w", "version": "1.2.20", **info}
-    data = json.dumps({"info": given, "messages": messages}).encode()
-    (session,) = FORMAT.read(
-        [Input(data, Artifact(artifact_id="a", source="t", path="a", format="opencode", sha256="", bytes=len(data)))]
-    ).sessions
-    return session
+    about = {"id": "ses_1", "directory": "/w", "version": "1.2.20", **info}
+    return read_one(FORMAT, {"info": about, "messages": messages})
 
 
 def kinds(session: Session) -> list[str]:
@@ -404,11 +400,10 @@ def test_a_part_of_a_new_kind_is_kept_as_unknown() -> None:
 
 
 def test_an_odd_part_costs_only_itself() -> None:
-    data = json.dumps({"info": {"id": "ses_1"}, "messages": [agent(text("a"), {"type": "text", "text": 5}, text("b"))]})
-    artifact = Artifact(artifact_id="a", source="t", path="a", format="opencode", sha256="", bytes=len(data))
-    (session,) = FORMAT.read([Input(data.encode(), artifact)]).sessions
-    assert [e.text for e in session.events] == ["a", "b"]
-    assert artifact.skipped_reasons == {"bad_shape": 1}
+    odd = agent(text("a"), {"type": "text", "text": 5}, text("b"))
+    file = given({"info": {"id": "ses_1"}, "messages": [odd]}, "opencode")
+    assert [e.text for e in read_one(FORMAT, file).events] == ["a", "b"]
+    assert file.artifact.skipped_reasons == {"bad_shape": 1}
 
 
 def test_times_are_milliseconds() -> None:
@@ -442,13 +437,7 @@ def test_the_corpus_reads_as_entire_counted_it() -> None:
     found: Counter[str] = Counter()
     for path in sorted(CORPUS.glob("*/*/transcript.json")):
         data = path.read_bytes()
-        (session,) = FORMAT.read(
-            [
-                Input(
-                    data, Artifact(artifact_id="a", source="t", path="a", format="opencode", sha256="", bytes=len(data))
-                )
-            ]
-        ).sessions
+        session = read_one(FORMAT, data)
         raw = json.loads(data)
         recorded = json.loads((path.parent / "entire.metadata.json").read_bytes())["token_usage"]
         assert len(session.steps) == recorded["api_call_count"]

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from agentsignals.formats import Input, identify
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.formats.qwen_code import FORMAT
 from agentsignals.ingest.pipeline import summarize
-from agentsignals.model import ABANDONED, MAIN, REPLAYED, Artifact, Session
+from agentsignals.model import ABANDONED, MAIN, REPLAYED, Session
 from agentsignals.store import Store
 from agentsignals.store.index import SHARDS_FOLDER, ArtifactEntry, SessionEntry
+from tests.formats.reading import format_of, given, lines, read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "qwen"
 
@@ -42,10 +41,7 @@ class Chat:
         return self.system("ui_telemetry", uiEvent={"event.name": f"qwen-code.{name}", **facts})
 
     def read(self) -> Session:
-        data = "".join(f"{json.dumps(row)}\n" for row in self.rows).encode()
-        artifact = Artifact(artifact_id="a", source="t", path="a", format="qwen-code", sha256="", bytes=len(data))
-        (session,) = FORMAT.read([Input(data, artifact)]).sessions
-        return session
+        return read_one(FORMAT, lines(*self.rows))
 
 
 def text(words: str) -> dict[str, Any]:
@@ -53,9 +49,7 @@ def text(words: str) -> dict[str, Any]:
 
 
 def claimant(*rows: object) -> str | None:
-    data = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
-    claim = identify(Head(data[:HEAD_BYTES], "x", len(data) <= HEAD_BYTES))
-    return claim and claim[0].name
+    return format_of(lines(*rows))
 
 
 @pytest.mark.parametrize(
@@ -159,10 +153,7 @@ def test_a_branch_begins_with_copies_of_another_session() -> None:
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="../shared/corpus/native/qwen is not there")
 def test_what_the_agent_itself_wrote_is_read_whole() -> None:
     files = sorted(CORPUS.rglob("*.jsonl"))
-    inputs = [
-        Input(f.read_bytes(), Artifact(artifact_id=f.name, source="t", path=f.name, format="", sha256="", bytes=0))
-        for f in files
-    ]
+    inputs = [given(f.read_bytes(), "qwen-code", f.name) for f in files]
     sessions = FORMAT.read(inputs).sessions
     assert [i.artifact.skipped for i in inputs] == [0, 0]
     assert not [e for s in sessions for e in s.events if e.kind == "unknown"]

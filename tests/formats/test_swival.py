@@ -9,7 +9,8 @@ import pytest
 
 from agentsignals.formats import Input
 from agentsignals.formats.swival import FORMAT
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Session
+from tests.formats.reading import given, lines, read_one
 
 Row = dict[str, Any]
 ENVELOPE = {"sessionId": "s-1", "harness": "swival", "version": "1", "cwd": "/srv/shop", "isSidechain": False}
@@ -36,14 +37,12 @@ def answered(n: int, call_id: str, text: str, is_error: Any = None) -> Row:
     return record("user", n, message={"role": "user", "content": [block]}, toolUseResult=text)
 
 
-def given(*rows: Row, name: str = "a") -> Input:
-    data = "".join(json.dumps(r) + "\n" for r in rows).encode()
-    return Input(data, Artifact(artifact_id=name, source="t", path=name, format="swival", sha256=name, bytes=len(data)))
+def export(*rows: Row, name: str = "a") -> Input:
+    return given(lines(*rows), "swival", name)
 
 
 def read(*rows: Row) -> Session:
-    (session,) = FORMAT.read([given(*rows)]).sessions
-    return session
+    return read_one(FORMAT, lines(*rows))
 
 
 def as_text(row: Row) -> Row:
@@ -90,7 +89,7 @@ def test_flags_may_be_texts(flag: Any, turns: int) -> None:
 
 def test_of_two_exports_the_fuller_counts_whatever_their_ids() -> None:
     again = [{**row, "uuid": f"other-{n}"} for n, row in enumerate(CONVERSATION)]
-    short, full = given(*CONVERSATION[:2], name="a"), given(*again, name="b")
+    short, full = export(*CONVERSATION[:2], name="a"), export(*again, name="b")
     (session,) = FORMAT.read([short, full]).sessions
     assert (session.artifact_id, len(session.turns), len(session.tool_calls)) == ("b", 1, 1)
     assert short.artifact.note == "superseded by b"

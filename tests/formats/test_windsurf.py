@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input
 from agentsignals.formats.head import Head
 from agentsignals.formats.windsurf import FORMAT
 from agentsignals.ingest import pipeline
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Session
+from tests.formats.reading import given, lines, read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "windsurf"
 PATH = "/home/me/.windsurf/transcripts/1b2c3d4e-aaaa.jsonl"
@@ -24,10 +24,7 @@ def step(kind: str, status: str = "done", **body: object) -> dict[str, Any]:
 
 
 def talk(*steps: object, path: str = PATH) -> Session:
-    data = "".join(json.dumps(s) + "\n" for s in steps).encode()
-    artifact = Artifact(artifact_id="f", source="t", path=path, format="windsurf", sha256="f", bytes=len(data))
-    (session,) = FORMAT.read([Input(data, artifact)]).sessions
-    return session
+    return read_one(FORMAT, given(lines(*steps), "windsurf", path))
 
 
 SAID = step("user_input", user_response="hi")

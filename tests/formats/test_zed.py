@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from agentsignals.formats import Input
 from agentsignals.formats.zed import FORMAT
 from agentsignals.ingest import pipeline
-from agentsignals.model import Artifact, Session, from_iso
+from agentsignals.model import Session, from_iso
 from agentsignals.sources import RawFile, Unreadable, local
+from tests.formats.reading import read_one
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native" / "zed"
 LEGACY = "CREATE TABLE threads (id TEXT PRIMARY KEY, summary TEXT NOT NULL, updated_at TEXT NOT NULL, "
@@ -51,10 +51,7 @@ def thread(*messages: object, **facts: object) -> dict[str, Any]:
 
 
 def read(document: dict[str, Any]) -> Session:
-    data = json.dumps({"zedThread": {"id": "t1", "updated_at": UPDATED}, **document}).encode()
-    artifact = Artifact(artifact_id="f", source="t", path="f", format="zed", sha256="f", bytes=len(data))
-    (session,) = FORMAT.read([Input(data, artifact)]).sessions
-    return session
+    return read_one(FORMAT, {"zedThread": {"id": "t1", "updated_at": UPDATED}, **document})
 
 
 def made(path: Path, rows: dict[str, tuple[str, bytes]], schema: str = LEGACY) -> None:
