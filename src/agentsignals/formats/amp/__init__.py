@@ -5,23 +5,9 @@ from __future__ import annotations
 from msgspec import structs
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    EDIT,
-    FIND,
-    MCP,
-    PLAN,
-    READ,
-    SEARCH,
-    SHELL,
-    SKILL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    named,
-)
+from agentsignals.formats.profile import Profile, named
 
 PROFILE = Profile(
     agent="amp",
@@ -30,20 +16,20 @@ PROFILE = Profile(
     expands_imports=True,
     homes=("~/.local/share/amp/threads", "$XDG_DATA_HOME/amp/threads", "$LOCALAPPDATA/amp/threads"),
     tools=named(
-        (READ, "Read look_at"),
-        (SEARCH, "Grep finder"),
-        (FIND, "glob list_directory"),
-        (EDIT, "edit_file apply_patch"),
-        (structs.replace(EDIT, roles=None), "undo_edit format_file"),
-        (WRITE, "create_file"),
-        (structs.replace(SHELL, folder=("cwd", "workdir")), "Bash shell_command"),
-        (PLAN, "todo_write todo_read"),
-        (TASK, "Task oracle librarian handoff code_review"),
-        (SKILL, "skill"),
-        (WEB, "read_web_page web_search"),
-        (ASIDE, "mermaid painter read_thread find_thread get_diagnostics walkthrough repl read_mcp_resource"),
+        (tools.READ, "Read look_at"),
+        (tools.SEARCH, "Grep finder"),
+        (tools.FIND, "glob list_directory"),
+        (tools.EDIT, "edit_file apply_patch"),
+        (structs.replace(tools.EDIT, roles=None), "undo_edit format_file"),
+        (tools.WRITE, "create_file"),
+        (structs.replace(tools.SHELL, folder=("cwd", "workdir")), "Bash shell_command"),
+        (tools.PLAN, "todo_write todo_read"),
+        (tools.TASK, "Task oracle librarian handoff code_review"),
+        (tools.SKILL, "skill"),
+        (tools.WEB, "read_web_page web_search"),
+        (tools.ASIDE, "mermaid painter read_thread find_thread get_diagnostics walkthrough repl read_mcp_resource"),
     ),
-    tools_like={"mcp__*": MCP},
+    tools_like={"mcp__*": tools.MCP},
     nothing_found=("No results found", "[]"),
     failures=(("edit_mismatch", ("could not find exact match",)),),
 )

@@ -12,26 +12,9 @@ import re
 from msgspec import structs
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    ASK,
-    EDIT,
-    EDIT_ROLES,
-    FIND,
-    MCP,
-    PLAN,
-    READ,
-    SEARCH,
-    SHELL,
-    SKILL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    Tool,
-    named,
-)
+from agentsignals.formats.profile import Profile, Tool, named
 from agentsignals.model import Roles
 
 _USERS = tuple(
@@ -52,14 +35,14 @@ def _at_path(tool: Tool) -> Tool:
 
 
 _PAIRS = structs.replace(
-    _at_path(EDIT),
+    _at_path(tools.EDIT),
     roles=structs.replace(
-        EDIT_ROLES,
-        replace=(*EDIT_ROLES.replace, ("old_text", "new_text"), ("search", "replace")),
+        tools.EDIT_ROLES,
+        replace=(*tools.EDIT_ROLES.replace, ("old_text", "new_text"), ("search", "replace")),
         line=("insert_line",),
     ),
 )
-_SHOWN_PROFILE = structs.replace(EDIT, roles=Roles(patch=("diff", "content")))
+_SHOWN_PROFILE = structs.replace(tools.EDIT, roles=Roles(patch=("diff", "content")))
 """An edit as the page shows it: pairs of texts, or a unified diff."""
 
 PROFILE = Profile(
@@ -75,24 +58,24 @@ PROFILE = Profile(
         ),
     ),
     tools=named(
-        (_at_path(READ), "read_file read_files fetch_instructions access_mcp_resource read_command_output"),
-        (SEARCH, "search_files search_codebase codebase_search list_code_definition_names"),
-        (SEARCH, "searchFiles codebaseSearch listCodeDefinitionNames"),
-        (FIND, "list_files listFilesTopLevel listFilesRecursive"),
+        (_at_path(tools.READ), "read_file read_files fetch_instructions access_mcp_resource read_command_output"),
+        (tools.SEARCH, "search_files search_codebase codebase_search list_code_definition_names"),
+        (tools.SEARCH, "searchFiles codebaseSearch listCodeDefinitionNames"),
+        (tools.FIND, "list_files listFilesTopLevel listFilesRecursive"),
         (_PAIRS, "editor replace_in_file apply_diff apply_patch insert_content search_and_replace search_replace"),
         (_PAIRS, "edit edit_file"),
-        (_at_path(WRITE), "write_to_file newFileCreated"),
+        (_at_path(tools.WRITE), "write_to_file newFileCreated"),
         (_SHOWN_PROFILE, "editedExistingFile appliedDiff insertContent searchAndReplace"),
-        (SHELL.within("timeout"), "execute_command run_commands"),
-        (PLAN, "update_todo_list updateTodoList"),
-        (TASK, "new_task newTask use_subagents spawn_agent team_run_task team_spawn_teammate"),
-        (SKILL, "skill use_skill run_slash_command"),
-        (WEB, "web_fetch web_search fetch_web_content browser_action webFetch webSearch"),
-        (ASK, "ask_followup_question ask_question"),
-        (MCP, "use_mcp_tool use_mcp_server"),
-        (ASIDE, "condense summarize_task switch_mode switchMode finishTask new_rule load_mcp_documentation"),
+        (tools.SHELL.within("timeout"), "execute_command run_commands"),
+        (tools.PLAN, "update_todo_list updateTodoList"),
+        (tools.TASK, "new_task newTask use_subagents spawn_agent team_run_task team_spawn_teammate"),
+        (tools.SKILL, "skill use_skill run_slash_command"),
+        (tools.WEB, "web_fetch web_search fetch_web_content browser_action webFetch webSearch"),
+        (tools.ASK, "ask_followup_question ask_question"),
+        (tools.MCP, "use_mcp_tool use_mcp_server"),
+        (tools.ASIDE, "condense summarize_task switch_mode switchMode finishTask new_rule load_mcp_documentation"),
     ),
-    tools_like={"readF*": READ},
+    tools_like={"readF*": tools.READ},
     frame=(
         r"\[?Command (?:exited with code|failed with exit code) -?\d+[].]?",
         r"Command executed successfully \(exit code 0\)\.",

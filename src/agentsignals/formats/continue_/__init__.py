@@ -8,27 +8,14 @@ from typing import Any
 from msgspec import structs
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    ASK,
-    EDIT,
-    FIND,
-    MCP,
-    PLAN,
-    READ,
-    SEARCH,
-    SHELL,
-    SKILL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    named,
-)
+from agentsignals.formats.profile import Profile, named
 
 _PATH = ("filepath", "file_path", "dirpath", "path")
-_READ, _SEARCH, _FIND, _EDIT, _WRITE = (structs.replace(tool, path=_PATH) for tool in (READ, SEARCH, FIND, EDIT, WRITE))
+_READ, _SEARCH, _FIND, _EDIT, _WRITE = (
+    structs.replace(tool, path=_PATH) for tool in (tools.READ, tools.SEARCH, tools.FIND, tools.EDIT, tools.WRITE)
+)
 
 PROFILE = Profile(
     agent="continue",
@@ -40,16 +27,16 @@ PROFILE = Profile(
         (_EDIT, "Edit MultiEdit single_find_and_replace multi_edit"),
         (structs.replace(_EDIT, roles=None), "edit_existing_file"),
         (_WRITE, "Write create_new_file"),
-        (SHELL.within("timeout"), "Bash run_terminal_command"),
-        (READ.to("poll"), "CheckBackgroundJob"),
-        (PLAN, "Checklist"),
-        (TASK, "Subagent"),
-        (SKILL, "Skills read_skill"),
-        (WEB, "Fetch search_web fetch_url_content"),
-        (ASK, "AskQuestion"),
-        (ASIDE, "Diff view_diff Exit Status ReportFailure UploadArtifact create_rule_block request_rule"),
+        (tools.SHELL.within("timeout"), "Bash run_terminal_command"),
+        (tools.READ.to("poll"), "CheckBackgroundJob"),
+        (tools.PLAN, "Checklist"),
+        (tools.TASK, "Subagent"),
+        (tools.SKILL, "Skills read_skill"),
+        (tools.WEB, "Fetch search_web fetch_url_content"),
+        (tools.ASK, "AskQuestion"),
+        (tools.ASIDE, "Diff view_diff Exit Status ReportFailure UploadArtifact create_rule_block request_rule"),
     ),
-    tools_like={"mcp_*": MCP},
+    tools_like={"mcp_*": tools.MCP},
     nothing_found=("No matches found for pattern",),
     stopped=(("error", ("[Command timed out after",)),),
     failures=(

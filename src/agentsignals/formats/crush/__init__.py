@@ -9,22 +9,9 @@ import msgspec
 from msgspec import Raw, structs
 
 from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, plain, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    EDIT,
-    FIND,
-    MCP,
-    PLAN,
-    READ,
-    SEARCH,
-    SHELL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    named,
-)
+from agentsignals.formats.profile import Profile, named
 from agentsignals.formats.records import decoded
 
 _SESSION = ("id", "parent_session_id", "title", "cost", "created_at", "updated_at")
@@ -91,19 +78,19 @@ PROFILE = Profile(
         for data in ("~/.local/share/crush", "$XDG_DATA_HOME/crush", "$LOCALAPPDATA/crush", "$CRUSH_GLOBAL_DATA")
     ),
     tools=named(
-        (READ, "view"),
-        (SEARCH, "grep sourcegraph lsp_references references"),
-        (FIND, "glob ls"),
-        (EDIT, "edit multiedit"),
-        (WRITE, "write"),
-        (structs.replace(SHELL, folder=("working_dir",)), "bash"),
-        (READ.to("poll"), "job_output"),
-        (PLAN, "todos"),
-        (TASK, "agent agentic_fetch"),
-        (WEB, "fetch web_fetch web_search download"),
-        (ASIDE, "diagnostics lsp_diagnostics lsp_restart job_kill"),
+        (tools.READ, "view"),
+        (tools.SEARCH, "grep sourcegraph lsp_references references"),
+        (tools.FIND, "glob ls"),
+        (tools.EDIT, "edit multiedit"),
+        (tools.WRITE, "write"),
+        (structs.replace(tools.SHELL, folder=("working_dir",)), "bash"),
+        (tools.READ.to("poll"), "job_output"),
+        (tools.PLAN, "todos"),
+        (tools.TASK, "agent agentic_fetch"),
+        (tools.WEB, "fetch web_fetch web_search download"),
+        (tools.ASIDE, "diagnostics lsp_diagnostics lsp_restart job_kill"),
     ),
-    tools_like={"mcp_*": MCP},
+    tools_like={"mcp_*": tools.MCP},
     frame=(r"<cwd>.*</cwd>", r"exit status -?\d+", "no output"),
     nothing_found=("No files found",),
     stopped=(("cancelled", ("user cancelled assistant tool calling", "Command was aborted before completion")),),

@@ -6,23 +6,9 @@ The model and the token counts are in `<id>.settings.json`, not in the transcrip
 from __future__ import annotations
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import (
-    ASK,
-    EDIT,
-    FIND,
-    HAND_IN,
-    PLAN,
-    READ,
-    SEARCH,
-    SHELL,
-    SKILL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    named,
-)
+from agentsignals.formats.profile import Profile, named
 
 PROFILE = Profile(
     agent="factory-droid",
@@ -30,18 +16,18 @@ PROFILE = Profile(
     aliases=("droid",),
     homes=("~/.factory/sessions",),
     tools=named(
-        (READ, "Read"),
-        (SEARCH, "Grep"),
-        (FIND, "Glob LS"),
-        (EDIT, "Edit MultiEdit ApplyPatch"),
-        (WRITE, "Create Write"),
-        (SHELL, "Execute"),
-        (PLAN, "TodoWrite ProposeMission"),
-        (HAND_IN, "ExitSpecMode"),
-        (TASK, "Task"),
-        (SKILL, "Skill"),
-        (WEB, "WebSearch FetchUrl"),
-        (ASK, "AskUser"),
+        (tools.READ, "Read"),
+        (tools.SEARCH, "Grep"),
+        (tools.FIND, "Glob LS"),
+        (tools.EDIT, "Edit MultiEdit ApplyPatch"),
+        (tools.WRITE, "Create Write"),
+        (tools.SHELL, "Execute"),
+        (tools.PLAN, "TodoWrite ProposeMission"),
+        (tools.HAND_IN, "ExitSpecMode"),
+        (tools.TASK, "Task"),
+        (tools.SKILL, "Skill"),
+        (tools.WEB, "WebSearch FetchUrl"),
+        (tools.ASK, "AskUser"),
     ),
     frame=(r"\[Process exited with code -?\d+\]", r"Error: Command failed \(exit code: -?\d+\)"),
     nothing_found=("No matches found", "No files found", "No results found"),

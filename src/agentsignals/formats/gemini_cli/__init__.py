@@ -7,26 +7,9 @@ A session that a newer version resumed exists in both forms.
 from __future__ import annotations
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    ASK,
-    EDIT,
-    FIND,
-    HAND_IN,
-    MCP,
-    PLAN,
-    PLAN_MODE,
-    READ,
-    SEARCH,
-    SHELL,
-    SKILL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    named,
-)
+from agentsignals.formats.profile import Profile, named
 
 PROFILE = Profile(
     agent="gemini-cli",
@@ -37,23 +20,23 @@ PROFILE = Profile(
     aliases=("gemini",),
     homes=("~/.gemini/tmp", "$GEMINI_CLI_HOME/.gemini/tmp"),
     tools=named(
-        (READ, "read_file read_many_files get_internal_docs"),
-        (SEARCH, "grep_search search_file_content codebase_investigator"),
-        (FIND, "glob list_directory"),
-        (EDIT, "replace edit"),
-        (WRITE, "write_file"),
-        (SHELL, "run_shell_command"),
-        (READ.to("poll"), "read_background_output list_background_processes"),
-        (PLAN, "write_todos update_topic"),
-        (PLAN_MODE, "enter_plan_mode"),
-        (HAND_IN, "exit_plan_mode"),
-        (TASK, "delegate_to_agent invoke_agent complete_task"),
-        (SKILL, "activate_skill"),
-        (WEB, "google_web_search web_fetch"),
-        (ASK, "ask_user"),
-        (ASIDE, "save_memory"),
+        (tools.READ, "read_file read_many_files get_internal_docs"),
+        (tools.SEARCH, "grep_search search_file_content codebase_investigator"),
+        (tools.FIND, "glob list_directory"),
+        (tools.EDIT, "replace edit"),
+        (tools.WRITE, "write_file"),
+        (tools.SHELL, "run_shell_command"),
+        (tools.READ.to("poll"), "read_background_output list_background_processes"),
+        (tools.PLAN, "write_todos update_topic"),
+        (tools.PLAN_MODE, "enter_plan_mode"),
+        (tools.HAND_IN, "exit_plan_mode"),
+        (tools.TASK, "delegate_to_agent invoke_agent complete_task"),
+        (tools.SKILL, "activate_skill"),
+        (tools.WEB, "google_web_search web_fetch"),
+        (tools.ASK, "ask_user"),
+        (tools.ASIDE, "save_memory"),
     ),
-    tools_like={"mcp_*": MCP, "*__*": MCP},
+    tools_like={"mcp_*": tools.MCP, "*__*": tools.MCP},
     machine_written=(
         ("System: Please continue.", "meta"),
         ("System: Potential loop detected", "meta"),

@@ -15,23 +15,9 @@ import msgspec
 from msgspec import Raw, structs
 
 from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, plain, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    EDIT,
-    EDIT_ROLES,
-    FIND,
-    MCP,
-    PLAN,
-    READ,
-    SHELL,
-    SKILL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    named,
-)
+from agentsignals.formats.profile import Profile, named
 from agentsignals.formats.records import decoded
 from agentsignals.model import from_iso
 
@@ -105,8 +91,8 @@ DATABASE = Database(
 )
 
 
-_EDITOR = structs.replace(EDIT, roles=structs.replace(EDIT_ROLES, part=("new_str",)))
-_BEFORE_EDIT = structs.replace(EDIT, roles=structs.replace(EDIT_ROLES, replace=(("before", "after"),)))
+_EDITOR = structs.replace(tools.EDIT, roles=structs.replace(tools.EDIT_ROLES, part=("new_str",)))
+_BEFORE_EDIT = structs.replace(tools.EDIT, roles=structs.replace(tools.EDIT_ROLES, replace=(("before", "after"),)))
 
 PROFILE = Profile(
     agent="goose",
@@ -119,19 +105,19 @@ PROFILE = Profile(
         "$APPDATA/Block/goose/data/sessions",
     ),
     tools=named(
-        (SHELL.within("timeout_secs"), "shell developer__shell"),
+        (tools.SHELL.within("timeout_secs"), "shell developer__shell"),
         (_EDITOR, "developer__text_editor"),
         (_BEFORE_EDIT, "edit developer__edit"),
-        (WRITE, "write developer__write"),
-        (READ, "read developer__read read_image developer__image_processor analyze developer__analyze"),
-        (FIND, "tree developer__tree"),
-        (PLAN, "todo_write todo__todo_write todo__write"),
-        (TASK, "delegate subagent dynamic_task__create_task subagent__execute_task"),
-        (SKILL, "load_skill skills__loadSkill"),
-        (WEB, "computercontroller__web_scrape"),
-        (ASIDE, "todo__todo_read platform__manage_schedule platform__search_available_extensions"),
+        (tools.WRITE, "write developer__write"),
+        (tools.READ, "read developer__read read_image developer__image_processor analyze developer__analyze"),
+        (tools.FIND, "tree developer__tree"),
+        (tools.PLAN, "todo_write todo__todo_write todo__write"),
+        (tools.TASK, "delegate subagent dynamic_task__create_task subagent__execute_task"),
+        (tools.SKILL, "load_skill skills__loadSkill"),
+        (tools.WEB, "computercontroller__web_scrape"),
+        (tools.ASIDE, "todo__todo_read platform__manage_schedule platform__search_available_extensions"),
     ),
-    tools_like={"*__*": MCP},
+    tools_like={"*__*": tools.MCP},
     failures=(("edit_mismatch", ("no match found for the specified text", "to identify a unique match")),),
 )
 

@@ -7,40 +7,27 @@ import re
 from typing import Any
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    ASK,
-    EDIT,
-    FIND,
-    PLAN,
-    READ,
-    SEARCH,
-    SHELL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    named,
-)
+from agentsignals.formats.profile import Profile, named
 
 PROFILE = Profile(
     agent="grok-build",
     aliases=("grok",),
     homes=("~/.grok/sessions", "$GROK_HOME/sessions"),
     tools=named(
-        (SHELL.within("timeout", 0.001), "run_terminal_command"),
-        (READ, "read_file"),
-        (SEARCH, "grep"),
-        (FIND, "list_dir"),
-        (EDIT, "search_replace apply_patch"),
-        (WRITE, "write"),
-        (PLAN, "todo_write"),
-        (TASK, "spawn_subagent"),
-        (TASK.to("poll"), "get_command_or_subagent_output"),
-        (WEB, "web_search web_fetch"),
-        (ASK, "ask_user_question"),
-        (ASIDE, "kill_command_or_subagent scheduler_create scheduler_delete scheduler_list"),
+        (tools.SHELL.within("timeout", 0.001), "run_terminal_command"),
+        (tools.READ, "read_file"),
+        (tools.SEARCH, "grep"),
+        (tools.FIND, "list_dir"),
+        (tools.EDIT, "search_replace apply_patch"),
+        (tools.WRITE, "write"),
+        (tools.PLAN, "todo_write"),
+        (tools.TASK, "spawn_subagent"),
+        (tools.TASK.to("poll"), "get_command_or_subagent_output"),
+        (tools.WEB, "web_search web_fetch"),
+        (tools.ASK, "ask_user_question"),
+        (tools.ASIDE, "kill_command_or_subagent scheduler_create scheduler_delete scheduler_list"),
     ),
     nothing_found=("found 0 matches", "No matches found"),
 )

@@ -8,49 +8,35 @@ import re
 from msgspec import structs
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    ASK,
-    EDIT,
-    FIND,
-    HAND_IN,
-    MCP,
-    PLAN,
-    PLAN_MODE,
-    READ,
-    SEARCH,
-    SHELL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    named,
-)
+from agentsignals.formats.profile import Profile, named
 from agentsignals.model import Roles
 
-_REPLACE = structs.replace(EDIT, roles=Roles(replace=(("old", "new"),), several=("edit",), everywhere=("replace_all",)))
+_REPLACE = structs.replace(
+    tools.EDIT, roles=Roles(replace=(("old", "new"),), several=("edit",), everywhere=("replace_all",))
+)
 
 PROFILE = Profile(
     agent="kimi-cli",
     homes=("~/.kimi/sessions", "$KIMI_SHARE_DIR/sessions"),
     tools=named(
-        (READ, "ReadFile ReadMediaFile"),
-        (SEARCH, "Grep"),
-        (FIND, "Glob"),
+        (tools.READ, "ReadFile ReadMediaFile"),
+        (tools.SEARCH, "Grep"),
+        (tools.FIND, "Glob"),
         (_REPLACE, "StrReplaceFile"),
-        (WRITE, "WriteFile"),
-        (SHELL.within("timeout"), "Shell Bash CMD"),
-        (PLAN, "SetTodoList"),
-        (PLAN_MODE, "EnterPlanMode"),
-        (HAND_IN, "ExitPlanMode"),
-        (TASK, "Agent Task CreateSubagent"),
-        (WEB, "SearchWeb FetchURL"),
-        (ASK, "AskUserQuestion"),
-        (READ.to("poll"), "TaskOutput"),
-        (ASIDE, "TaskList TaskStop SendDMail Think"),
+        (tools.WRITE, "WriteFile"),
+        (tools.SHELL.within("timeout"), "Shell Bash CMD"),
+        (tools.PLAN, "SetTodoList"),
+        (tools.PLAN_MODE, "EnterPlanMode"),
+        (tools.HAND_IN, "ExitPlanMode"),
+        (tools.TASK, "Agent Task CreateSubagent"),
+        (tools.WEB, "SearchWeb FetchURL"),
+        (tools.ASK, "AskUserQuestion"),
+        (tools.READ.to("poll"), "TaskOutput"),
+        (tools.ASIDE, "TaskList TaskStop SendDMail Think"),
     ),
-    tools_like={"mcp__*": MCP},
+    tools_like={"mcp__*": tools.MCP},
     machine_written=(("<system>", "meta"), ("<git-context>", "meta")),
     frame=(r"Command failed with exit code: -?\d+\.", r"Command executed successfully\."),
     stopped=(("error", ("Command killed by timeout",)),),

@@ -8,8 +8,9 @@ working folder, and text written in the person's or the agent's name.
 from __future__ import annotations
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.profile import ASIDE, FIND, MCP, PLAN, READ, SEARCH, SHELL, TASK, WEB, WRITE, Profile, named
+from agentsignals.formats.profile import Profile, named
 
 PROFILE = Profile(
     agent="kiro",
@@ -17,17 +18,17 @@ PROFILE = Profile(
     instructions_perhaps=("AGENTS.md",),
     homes=("~/.kiro/sessions",),
     tools=named(
-        (READ, "fs_read read"),
-        (WRITE, "fs_write write"),
-        (SEARCH, "grep code knowledge"),
-        (FIND, "glob"),
-        (SHELL, "execute_bash execute_cmd shell bash"),
-        (PLAN, "todo_list todo"),
-        (TASK, "delegate use_subagent subagent session"),
-        (WEB, "web_search web_fetch"),
-        (ASIDE, "use_aws aws thinking introspect report_issue gh_issue"),
+        (tools.READ, "fs_read read"),
+        (tools.WRITE, "fs_write write"),
+        (tools.SEARCH, "grep code knowledge"),
+        (tools.FIND, "glob"),
+        (tools.SHELL, "execute_bash execute_cmd shell bash"),
+        (tools.PLAN, "todo_list todo"),
+        (tools.TASK, "delegate use_subagent subagent session"),
+        (tools.WEB, "web_search web_fetch"),
+        (tools.ASIDE, "use_aws aws thinking introspect report_issue gh_issue"),
     ),
-    tools_like={"*___*": MCP},
+    tools_like={"*___*": tools.MCP},
     conventions=("thinking_not_logged",),
     nothing_found=("No matches found", "No files found", "No results found"),
     failures=(("edit_mismatch", ("no occurrences of", "occurrences of old_str were found")),),

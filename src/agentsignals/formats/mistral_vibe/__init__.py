@@ -8,42 +8,28 @@ import re
 from typing import Any
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    ASK,
-    EDIT,
-    FIND,
-    PLAN,
-    READ,
-    SEARCH,
-    SHELL,
-    SKILL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    named,
-)
+from agentsignals.formats.profile import Profile, named
 
 PROFILE = Profile(
     agent="mistral-vibe",
     aliases=("vibe",),
     homes=("~/.vibe/logs/session", "$VIBE_HOME/logs/session"),
     tools=named(
-        (READ, "read_file"),
-        (WRITE, "write_file"),
-        (EDIT, "edit search_replace"),
-        (SHELL.within("timeout"), "bash"),
-        (SEARCH, "grep"),
-        (FIND, "list_directory glob"),
-        (PLAN, "todo"),
-        (SKILL, "skill"),
-        (TASK, "task"),
-        (TASK.to("poll").within("timeout_ms", 0.001), "wait"),
-        (ASK, "ask_user_question"),
-        (WEB, "web_search web_fetch"),
-        (ASIDE, "unified_harness_scratchpad search_tool_functions run_typescript"),
+        (tools.READ, "read_file"),
+        (tools.WRITE, "write_file"),
+        (tools.EDIT, "edit search_replace"),
+        (tools.SHELL.within("timeout"), "bash"),
+        (tools.SEARCH, "grep"),
+        (tools.FIND, "list_directory glob"),
+        (tools.PLAN, "todo"),
+        (tools.SKILL, "skill"),
+        (tools.TASK, "task"),
+        (tools.TASK.to("poll").within("timeout_ms", 0.001), "wait"),
+        (tools.ASK, "ask_user_question"),
+        (tools.WEB, "web_search web_fetch"),
+        (tools.ASIDE, "unified_harness_scratchpad search_tool_functions run_typescript"),
     ),
     frame=(r"(?:command|stdout|stderr|returncode): ?.*",),
 )

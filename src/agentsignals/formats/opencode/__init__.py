@@ -14,24 +14,9 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, plain, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.profile import (
-    ASK,
-    EDIT,
-    FIND,
-    HAND_IN,
-    PLAN,
-    PLAN_MODE,
-    READ,
-    SEARCH,
-    SHELL,
-    SKILL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    named,
-)
+from agentsignals.formats.profile import Profile, named
 from agentsignals.formats.records import decoded
 
 # A row's `data` is the object of the export without its ids, which are columns. `event` repeats every change of
@@ -159,19 +144,19 @@ PROFILE = Profile(
         for place in ("opencode*.db", "storage/session", "storage/message", "storage/part", "export")
     ),
     tools=named(
-        (READ, "read"),
-        (SEARCH, "grep lsp"),
-        (FIND, "glob list"),
-        (EDIT, "edit multiedit patch apply_patch"),
-        (WRITE, "write"),
-        (SHELL.within("timeout", 0.001), "bash shell"),
-        (PLAN, "todowrite todoread"),
-        (PLAN_MODE, "plan_enter"),
-        (HAND_IN, "plan_exit"),
-        (TASK, "task"),
-        (SKILL, "skill"),
-        (WEB, "webfetch websearch codesearch"),
-        (ASK, "question"),
+        (tools.READ, "read"),
+        (tools.SEARCH, "grep lsp"),
+        (tools.FIND, "glob list"),
+        (tools.EDIT, "edit multiedit patch apply_patch"),
+        (tools.WRITE, "write"),
+        (tools.SHELL.within("timeout", 0.001), "bash shell"),
+        (tools.PLAN, "todowrite todoread"),
+        (tools.PLAN_MODE, "plan_enter"),
+        (tools.HAND_IN, "plan_exit"),
+        (tools.TASK, "task"),
+        (tools.SKILL, "skill"),
+        (tools.WEB, "webfetch websearch codesearch"),
+        (tools.ASK, "question"),
     ),
     nothing_found=("No files found", "No matches found"),
     stopped=(

@@ -10,25 +10,9 @@ import msgspec
 from msgspec import structs
 
 from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    ASK,
-    EDIT,
-    FIND,
-    HAND_IN,
-    MCP,
-    PLAN,
-    READ,
-    SEARCH,
-    SHELL,
-    SKILL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    named,
-)
+from agentsignals.formats.profile import Profile, named
 
 _COMPRESSED = b'{"type":"compressed event"}'
 """Replaces a compressed event. The reader counts it as not understood."""
@@ -81,19 +65,19 @@ PROFILE = Profile(
     instructions_perhaps=("CLAUDE.md",),
     homes=("~/.pi/agent/sessions", "$PI_CODING_AGENT_DIR/sessions"),
     tools=named(
-        (READ, "read"),
-        (SEARCH, "grep"),
-        (FIND, "find ls"),
-        (EDIT, "edit"),
-        (WRITE, "write"),
-        (SHELL.within("timeout"), "bash"),
-        (TASK, "subagent subagent_supervisor contact_supervisor intercom"),
-        (SKILL, "skill"),
-        (WEB, "websearch webfetch web_search web_fetch fetch_content searxng_search"),
-        (ASK, "ask_user_question ask_user question"),
-        (PLAN, "todo"),
-        (HAND_IN, "plannotator_submit_plan exit_plan_mode"),
-        (MCP, "mcp"),
+        (tools.READ, "read"),
+        (tools.SEARCH, "grep"),
+        (tools.FIND, "find ls"),
+        (tools.EDIT, "edit"),
+        (tools.WRITE, "write"),
+        (tools.SHELL.within("timeout"), "bash"),
+        (tools.TASK, "subagent subagent_supervisor contact_supervisor intercom"),
+        (tools.SKILL, "skill"),
+        (tools.WEB, "websearch webfetch web_search web_fetch fetch_content searxng_search"),
+        (tools.ASK, "ask_user_question ask_user question"),
+        (tools.PLAN, "todo"),
+        (tools.HAND_IN, "plannotator_submit_plan exit_plan_mode"),
+        (tools.MCP, "mcp"),
     ),
     conventions=("phases_logged",),
     machine_written=(
@@ -118,14 +102,14 @@ OPENCLAW = structs.replace(
         *("~/.clawdbot/agents", "~/.moltbot/agents"),  # as it was called before
     ),
     tools={
-        **{name: tool for name, tool in PROFILE.tools.items() if tool is not HAND_IN},
+        **{name: tool for name, tool in PROFILE.tools.items() if tool is not tools.HAND_IN},
         **named(
-            (SHELL.within("timeout"), "exec"),
-            (TASK.to("poll"), "process"),
-            (EDIT, "apply_patch"),
-            (TASK, "sessions_spawn sessions_send subagents"),
-            (WEB, "browser"),
-            (ASIDE, "openclaw message cron gateway nodes canvas image memory_search memory_get session_status"),
+            (tools.SHELL.within("timeout"), "exec"),
+            (tools.TASK.to("poll"), "process"),
+            (tools.EDIT, "apply_patch"),
+            (tools.TASK, "sessions_spawn sessions_send subagents"),
+            (tools.WEB, "browser"),
+            (tools.ASIDE, "openclaw message cron gateway nodes canvas image memory_search memory_get session_status"),
         ),
     },
     frame=(r"\(Command exited with code -?\d+\)",),

@@ -11,23 +11,9 @@ from typing import Any
 from msgspec import structs
 
 from agentsignals.formats import Card, Claim, Format, Material, gemini_cli, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    ASK,
-    EDIT,
-    FIND,
-    HAND_IN,
-    PLAN,
-    READ,
-    SEARCH,
-    SHELL,
-    SKILL,
-    TASK,
-    WEB,
-    WRITE,
-    named,
-)
+from agentsignals.formats.profile import named
 
 PROFILE = structs.replace(
     gemini_cli.PROFILE,
@@ -37,21 +23,21 @@ PROFILE = structs.replace(
     aliases=("qwen",),
     homes=("~/.qwen/projects", "~/.qwen/tmp"),
     tools=named(
-        (READ, "read_file read_many_files"),
-        (SEARCH, "grep_search search_file_content lsp"),
-        (FIND, "glob list_directory"),
-        (EDIT, "edit replace"),
-        (WRITE, "write_file"),
-        (SHELL, "run_shell_command"),
-        (PLAN, "todo_write task_update"),
-        (PLAN.to("add_task"), "task_create"),
-        (HAND_IN, "exit_plan_mode"),
-        (TASK, "agent task"),
-        (SKILL, "skill"),
-        (WEB, "web_fetch web_search"),
-        (ASK, "ask_user_question"),
-        (READ.to("poll"), "task_output"),
-        (ASIDE, "save_memory task_list task_get task_stop"),
+        (tools.READ, "read_file read_many_files"),
+        (tools.SEARCH, "grep_search search_file_content lsp"),
+        (tools.FIND, "glob list_directory"),
+        (tools.EDIT, "edit replace"),
+        (tools.WRITE, "write_file"),
+        (tools.SHELL, "run_shell_command"),
+        (tools.PLAN, "todo_write task_update"),
+        (tools.PLAN.to("add_task"), "task_create"),
+        (tools.HAND_IN, "exit_plan_mode"),
+        (tools.TASK, "agent task"),
+        (tools.SKILL, "skill"),
+        (tools.WEB, "web_fetch web_search"),
+        (tools.ASK, "ask_user_question"),
+        (tools.READ.to("poll"), "task_output"),
+        (tools.ASIDE, "save_memory task_list task_get task_stop"),
     ),
 )
 

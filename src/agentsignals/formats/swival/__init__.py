@@ -7,40 +7,26 @@ No real file was found: the reader follows the program that writes them.
 from __future__ import annotations
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    EDIT,
-    FIND,
-    MCP,
-    PLAN,
-    READ,
-    SEARCH,
-    SHELL,
-    SKILL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    named,
-)
+from agentsignals.formats.profile import Profile, named
 
 PROFILE = Profile(
     agent="swival",
     tools=named(
-        (READ, "read_file read_multiple_files view_image outline"),
-        (SEARCH, "grep"),
-        (FIND, "list_files"),
-        (EDIT, "edit_file delete_file"),
-        (WRITE, "write_file"),
-        (SHELL, "run_command run_shell_command"),
-        (PLAN, "todo"),
-        (TASK, "spawn_subagent check_subagents"),
-        (SKILL, "use_skill"),
-        (WEB, "fetch_url"),
-        (ASIDE, "think snapshot goal"),
+        (tools.READ, "read_file read_multiple_files view_image outline"),
+        (tools.SEARCH, "grep"),
+        (tools.FIND, "list_files"),
+        (tools.EDIT, "edit_file delete_file"),
+        (tools.WRITE, "write_file"),
+        (tools.SHELL, "run_command run_shell_command"),
+        (tools.PLAN, "todo"),
+        (tools.TASK, "spawn_subagent check_subagents"),
+        (tools.SKILL, "use_skill"),
+        (tools.WEB, "fetch_url"),
+        (tools.ASIDE, "think snapshot goal"),
     ),
-    tools_like={"mcp__*": MCP},
+    tools_like={"mcp__*": tools.MCP},
 )
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from msgspec import structs
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import EDIT, FIND, MCP, READ, SEARCH, SHELL, Profile, named
+from agentsignals.formats.profile import Profile, named
 
 PROFILE = Profile(
     agent="windsurf",
@@ -18,12 +19,12 @@ PROFILE = Profile(
     instructions_perhaps=("AGENTS.md",),
     homes=("~/.windsurf/transcripts",),
     tools=named(
-        (READ, "view_file"),
-        (EDIT, "code_action"),
-        (SHELL, "run_command"),
-        (structs.replace(SEARCH, path=("search_path",)), "grep_search"),
-        (structs.replace(FIND, path=("search_directory", "path")), "find list_directory"),
-        (MCP, "list_resources"),
+        (tools.READ, "view_file"),
+        (tools.EDIT, "code_action"),
+        (tools.SHELL, "run_command"),
+        (structs.replace(tools.SEARCH, path=("search_path",)), "grep_search"),
+        (structs.replace(tools.FIND, path=("search_directory", "path")), "find list_directory"),
+        (tools.MCP, "list_resources"),
     ),
     conventions=("thinking_not_logged",),
 )

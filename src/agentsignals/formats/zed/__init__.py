@@ -8,24 +8,9 @@ import msgspec
 from msgspec import structs
 
 from agentsignals.formats import Ask, Card, Claim, Database, Format, Held, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    ASK,
-    EDIT,
-    EDIT_ROLES,
-    FIND,
-    PLAN,
-    READ,
-    SEARCH,
-    SHELL,
-    SKILL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    named,
-)
+from agentsignals.formats.profile import Profile, named
 from agentsignals.model import from_iso
 
 _ALWAYS, _LATER = ("id", "summary", "updated_at", "data_type"), ("parent_id", "folder_paths", "created_at")
@@ -88,7 +73,7 @@ DATABASE = Database(
 )
 
 
-_ROLES = structs.replace(EDIT_ROLES, replace=(*EDIT_ROLES.replace, ("old_text", "new_text")))
+_ROLES = structs.replace(tools.EDIT_ROLES, replace=(*tools.EDIT_ROLES.replace, ("old_text", "new_text")))
 
 PROFILE = Profile(
     agent="zed",
@@ -110,19 +95,19 @@ PROFILE = Profile(
         "$LOCALAPPDATA/Zed/threads/threads.db",
     ),
     tools=named(
-        (READ, "read_file open diagnostics"),
-        (SEARCH, "grep find_references go_to_definition"),
-        (FIND, "find_path list_directory"),
-        (structs.replace(EDIT, roles=_ROLES), "edit_file streaming_edit_file create_file"),
-        (structs.replace(EDIT, path=("path", "destination_path")), "delete_path move_path copy_path"),
-        (structs.replace(WRITE, roles=_ROLES), "write_file"),
-        (SHELL.within("timeout_ms", 0.001), "terminal sandboxed_terminal"),
-        (PLAN, "update_plan"),
-        (TASK, "spawn_agent subagent create_thread"),
-        (SKILL, "skill"),
-        (WEB, "fetch web_search"),
-        (ASK, "ask_user"),
-        (ASIDE, "thinking save_file restore_file_from_disk create_directory update_title"),
+        (tools.READ, "read_file open diagnostics"),
+        (tools.SEARCH, "grep find_references go_to_definition"),
+        (tools.FIND, "find_path list_directory"),
+        (structs.replace(tools.EDIT, roles=_ROLES), "edit_file streaming_edit_file create_file"),
+        (structs.replace(tools.EDIT, path=("path", "destination_path")), "delete_path move_path copy_path"),
+        (structs.replace(tools.WRITE, roles=_ROLES), "write_file"),
+        (tools.SHELL.within("timeout_ms", 0.001), "terminal sandboxed_terminal"),
+        (tools.PLAN, "update_plan"),
+        (tools.TASK, "spawn_agent subagent create_thread"),
+        (tools.SKILL, "skill"),
+        (tools.WEB, "fetch web_search"),
+        (tools.ASK, "ask_user"),
+        (tools.ASIDE, "thinking save_file restore_file_from_disk create_directory update_title"),
     ),
     stopped=(
         ("cancelled", ("The user stopped this command.",)),
