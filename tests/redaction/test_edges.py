@@ -197,7 +197,7 @@ def test_colours_stay_where_nothing_is_masked() -> None:
     ],
 )
 def test_what_stands_around_stays(text: str, told: str) -> None:
-    assert Redactor(apart=False).plain(text) == told
+    assert Redactor(pseudonyms=False).plain(text) == told
 
 
 HARMLESS = (

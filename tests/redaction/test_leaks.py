@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentsignals.redaction import Redactor, redacted, redacted_part
-from agentsignals.redaction.personal import word
+from agentsignals.redaction.personal import mask_word
 from agentsignals.redaction.spans import Span, masked, merged
 from tests.quick import some
 from tests.redaction.planted import CONTEXTS, KINDS, OPTION, Secret, broken, pieces, said
@@ -241,7 +241,7 @@ def test_what_stands_around_a_secret_stays(text: str, told: str) -> None:
     ],
 )
 def test_in_json_names_beside_values_tell_too_and_no_entry_is_lost(value: Any, becomes: Any) -> None:
-    assert json.loads(Redactor(apart=False).text(json.dumps(value))) == becomes
+    assert json.loads(Redactor(pseudonyms=False).text(json.dumps(value))) == becomes
 
 
 @pytest.mark.parametrize("kind", [kind for kind, make in KINDS.items() if make(drawn_by(0)).breaks])
@@ -264,7 +264,7 @@ def test_a_private_key_without_its_beginning_is_one(kind: str) -> None:
 
 def test_spans_that_overlap_are_one_and_leave_nothing_between_them() -> None:
     found = merged([Span(4, 9, "secret"), Span(2, 6, "key"), Span(3, 5, "mail"), Span(9, 10, "user")])
-    assert masked("0123456789", found, word) == "01[key][user]"
+    assert masked("0123456789", found, mask_word) == "01[key][user]"
 
 
 def test_escapes_hide_nothing_in_json_that_is_cut() -> None:
@@ -316,7 +316,7 @@ def test_what_is_masked_stays_as_it_is(kind: str, seed: int, context: str) -> No
     text = said(KINDS[kind](drawn_by(seed)), CONTEXTS[context])
     for form in (text, json.dumps({"type": "text", "text": text})):
         once = Redactor().text(form)
-        assert Redactor().text(once) == once == Redactor(apart=False).text(once)
+        assert Redactor().text(once) == once == Redactor(pseudonyms=False).text(once)
 
 
 @pytest.mark.slow

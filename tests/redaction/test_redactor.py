@@ -87,7 +87,7 @@ def test_json_is_masked_value_by_value_and_stays_json(value: Any, becomes: Any, 
 
 
 def test_an_escape_hides_nothing() -> None:
-    assert Redactor(apart=False).text('{"a": "jo\\u0040example.org"}') == '{"a": "[mail]"}'
+    assert Redactor(pseudonyms=False).text('{"a": "jo\\u0040example.org"}') == '{"a": "[mail]"}'
 
 
 def test_json_without_a_secret_comes_back_as_it_was() -> None:
@@ -101,7 +101,7 @@ def test_a_name_that_stands_twice_hides_nothing() -> None:
 
 def test_lines_are_masked_one_by_one_whatever_stands_between_them() -> None:
     text = '{"password": "hunter22"}\nPASSWORD=hunter22\n{"a": "\u2028"}\n\n{"cut": "jo@example.org'
-    redactor = Redactor(apart=False)
+    redactor = Redactor(pseudonyms=False)
     assert redactor.lines(text) == '{"password": "[secret]"}\nPASSWORD=[secret]\n{"a": "\u2028"}\n\n{"cut": "[mail]'
     assert redactor.counts == {"secret": 2, "mail": 1}
 

@@ -56,7 +56,7 @@ class TopicPrompts:
 
     def _cleaned(self, rows: Sequence[Row], places: dict[str, str]) -> list[Prompt]:
         prompts = []
-        mask = Redactor(apart=False).plain  # first of all: a word alone no longer shows what it was part of
+        mask = Redactor(pseudonyms=False).plain  # first of all: a word alone no longer shows what it was part of
         for row in rows:
             if row["language"] != "en":
                 self.left_out["not known to be English"] += 1

@@ -18,41 +18,41 @@ from msgspec.structs import replace
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction import encoded, keys, named, personal, values
-from agentsignals.redaction.personal import KEY_BYTES, Pseudonyms, word
-from agentsignals.redaction.spans import Span, bytewise, masked, merged, new
+from agentsignals.redaction.personal import KEY_BYTES, Pseudonyms, mask_word
+from agentsignals.redaction.spans import Span, masked, merged, one_byte_each, unmasked
 
 _T = TypeVar("_T")
 _KEPT_CHARS = 4_000_000
-"""Texts of so many characters are remembered with what became of them: a trace says the same again and again."""
+"""Masked texts are cached up to so many characters, since traces repeat themselves."""
 _SECRET = "secret"  # noqa: S105  (a kind)
 _ESCAPED = deferred_pattern(r"\\u00(2[013-9a-f]|[3467][0-9a-f]|5[0-9abd-f])", re.I)
-"""A printable character written as a number; a quote and a backslash are left, since they end texts."""
+"""A printable character escaped as a number. Quotes and backslashes stay, since they end texts."""
 _EDGES = deferred_pattern(r"\A[^\s\"'`]{8,}|(?:\A|(?<=[\s\"'`]))[^\s\"'`]{8,}\Z")
-_DRAWN = deferred_pattern(r"\d|[a-z][A-Z]|[A-Z]{3}")
+_MIXED = deferred_pattern(r"\d|[a-z][A-Z]|[A-Z]{3}")
 _HARMLESS = deferred_pattern(
     r"[A-Za-z]{1,15}(?:[ _.-][A-Za-z]{1,15}){0,5}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z?|(?:toolu|msg|req|call)_[0-9A-Za-z]{10,40}"
 )
-"""Short texts that traces are full of: words, UUIDs, times, ids of calls and messages."""
+"""Short texts that are frequent in traces: words, UUIDs, times, ids of calls and messages."""
 _WORD_CHARS = 15
-"""Letters of a word that is harmless by itself."""
+"""Longest word that is harmless by itself."""
 _DIGIT = deferred_pattern("[0-9]")
 _AUTH = frozenset(("auth", "_auth"))
-"""Names of logins in base64, in what docker and npm keep."""
+"""Names of base64 logins that docker and npm store."""
 _AUTH_CHARS = max(map(len, _AUTH))
 _LONG_DIGITS = 10**11
-"""Numbers from here on may be a card or a telephone."""
+"""Numbers from here on may be cards or telephone numbers."""
 
 
 def _spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
-    """The places in a text that must not leave, in order and apart; `depth` writings in it are undone."""
+    """Return the spans to mask, in order and disjoint. Up to `depth` nested encodings are undone."""
     hits: list[Span] = []
     text = encoded.in_plain_letters(text)
     if encoded.has_invisible(text):
         hits += encoded.rejoined(text, _spans, depth)
         text = encoded.without_colours(text)
     low = _lower(text)
-    raw = bytewise(text)
+    raw = one_byte_each(text)
     hits += (
         *keys.spans(text),
         *named.logins(text, low),
@@ -71,24 +71,24 @@ def _spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
     hits += keys.in_runs(text, low, numbered)
     hits += encoded.in_dump(text, raw, _spans, depth)
     hits += encoded.escaped(text, _spans, depth)
-    return merged(new(text, hits)) if hits else hits
+    return merged(unmasked(text, hits)) if hits else hits
 
 
 def _lower(text: str) -> str:
-    """The text in small letters, each where it stood: a capital I with a dot alone becomes two."""
+    """Lower-case a text so that each character keeps its place: a capital I with a dot alone would become two."""
     low = text.lower()
     return low if len(low) == len(text) else text.replace("\u0130", "i").lower()
 
 
 def _key_spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
-    """The keys in a text that their shape gives away, in any writing, without what was masked."""
+    """Return the keys that their shape gives away, in any encoding, without those masked before."""
     hits: list[Span] = []
     text = encoded.in_plain_letters(text)
     if encoded.has_invisible(text):
         hits += encoded.rejoined(text, _key_spans, depth)
         text = encoded.without_colours(text)
     hits += keys.spans(text)
-    raw = bytewise(text)
+    raw = one_byte_each(text)
     runs = list(keys.RUNS(raw))
     hits += keys.in_runs(text, _lower(text), runs)
     coded = encoded.Runs(text, _key_spans, depth)
@@ -96,19 +96,19 @@ def _key_spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
         hits += (*coded.in_base64(*run), *coded.in_hex(*run))
     hits += encoded.in_dump(text, raw, _key_spans, depth)
     hits += encoded.escaped(text, _key_spans, depth)
-    return new(text, hits)
+    return unmasked(text, hits)
 
 
 def key_kind(text: str) -> str | None:
-    """The kind of a key that a text still holds: `key` or `private key`; None where none is seen."""
+    """Return the kind of a key that a text still holds, `key` or `private key`, or None."""
     hits = _key_spans(text)
     return hits[0].kind if hits else None
 
 
 def without_keys(text: str) -> str:
-    """The text without the keys that their shape gives away; all else stays, names of people too."""
+    """Mask the keys that their shape gives away. Everything else stays, also names of people."""
     hits = _key_spans(text) if len(text) >= keys.LEAST_CHARS else []
-    return masked(text, merged(hits), word) if hits else text
+    return masked(text, merged(hits), mask_word) if hits else text
 
 
 def without_keys_in(value: _T) -> _T:
@@ -131,7 +131,7 @@ def with_texts(value: Any, mask: Callable[[str], str]) -> Any:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Every text of a value, names and fields among them."""
+    """Yield every text of a value, names and fields included."""
     seen: list[str] = []
 
     def keep(text: str) -> str:
@@ -143,43 +143,44 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def redacted(text: str) -> str:
-    """The text with its secrets masked, with one word for all of a kind: the same whoever masks it, and where."""
+    """Mask a text with one word for each kind, the same whoever masks it."""
     if len(text) < values.LEAST_CHARS or _HARMLESS.fullmatch(text):
         return text
     spans = _spans(text)
-    return masked(text, spans, word) if spans else text
+    return masked(text, spans, mask_word) if spans else text
 
 
 def redacted_part(text: str) -> str:
-    """A part of a text with its secrets masked: a run at either end that looks drawn may be what is left of one."""
+    """Mask a part of a text. A random-looking run at either end may be the rest of a secret."""
     return _EDGES.sub(_edge, redacted(text))
 
 
 def _edge(match: re.Match[str]) -> str:
-    return "[cut]" if _DRAWN.search(match[0]) and match[0][0] != "[" else match[0]
+    return "[cut]" if _MIXED.search(match[0]) and match[0][0] != "[" else match[0]
 
 
 class Redactor:
-    """Masks texts and counts what it masked, by kind: `account`, `address`, `card`, `key`, `login`, `mail`, `phone`,
+    """Masks texts and counts what it masked by kind: `account`, `address`, `card`, `key`, `login`, `mail`, `phone`,
     `private key`, `secret`, `user`.
 
-    Users, mail addresses, telephones and addresses get pseudonyms by the key, 32 bytes; without one they are the same
-    in what this redactor masks, and nowhere else. `apart=False` tells nobody from another. ValueError for a key of
-    another length.
+    Users, mail addresses, telephone numbers and IP addresses get pseudonyms by `key`, 32 bytes. Without a key they are
+    the same within this redactor only. With `pseudonyms=False` each kind is one word. A key of another length is a
+    ValueError.
     """
 
-    def __init__(self, key: bytes | None = None, *, apart: bool = True) -> None:
-        self._mask = Pseudonyms(secrets.token_bytes(KEY_BYTES) if key is None else key).mask if apart else word
+    def __init__(self, key: bytes | None = None, *, pseudonyms: bool = True) -> None:
+        key = secrets.token_bytes(KEY_BYTES) if key is None else key
+        self._mask = Pseudonyms(key).mask if pseudonyms else mask_word
         self.counts: dict[str, int] = {}
-        self.drawn: set[str] = set()
+        self.random_values: set[str] = set()
         """Masked values that look random. No part of them may stand anywhere else."""
         self._cache: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._cached_chars = 0
 
     def text(self, text: str, times: int = 1) -> str:
-        """The text masked, where it is JSON value by value: it stays JSON, and escapes hide nothing.
+        """Mask a text. JSON is masked value by value and stays JSON, so that escapes hide nothing.
 
-        `times`: how often it occurs, for the counts. JSON without a secret comes back as it was.
+        `times`: how often the text occurs, for the counts. JSON without a secret is returned unchanged.
         """
         if text[:1] not in ("{", "[", '"'):
             return self.plain(text, times)
@@ -191,14 +192,14 @@ class Redactor:
             return self.plain(_ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), text), times)
 
     def lines(self, text: str) -> str:
-        """JSON Lines masked line by line; any other text as a whole."""
+        """Mask JSON Lines line by line, any other text as a whole."""
         parts = text.split("\n")  # other separators may stand inside a value
         if len(parts) < 2 or not _is_json(parts[0]):
             return self.text(text)
         return "\n".join(self.text(part) for part in parts)
 
     def plain(self, text: str, times: int = 1) -> str:
-        """The text masked as it stands."""
+        """Mask a text that is not parsed."""
         if len(text) < values.LEAST_CHARS:
             return text
         return self._counted(self._cache.get(text) or self._looked_through(text), times)
@@ -209,9 +210,9 @@ class Redactor:
         return cached[0]
 
     def _looked_through(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """The text masked, and the kinds of what was masked."""
+        """Return the masked text, and the kinds of what was masked."""
         spans = [] if _HARMLESS.fullmatch(text) else _spans(text)
-        self.drawn.update(text[s.start : s.end] for s in spans if _is_drawn(s.kind, text[s.start : s.end]))
+        self.random_values.update(text[s.start : s.end] for s in spans if _looks_random(s.kind, text[s.start : s.end]))
         entry = (masked(text, spans, self._mask), tuple(span.kind for span in spans)) if spans else (text, ())
         if self._cached_chars > _KEPT_CHARS:
             self._cache.clear()
@@ -235,7 +236,7 @@ class Redactor:
         return value
 
     def _object(self, value: dict[str, Any], times: int) -> dict[str, Any]:
-        """An object with as many names as before: of names that are masked alike the later ones are numbered."""
+        """Mask an object, which keeps its number of names: equal masks are numbered."""
         cleaned: dict[str, Any] = {}
         for name, held in value.items():
             clean = name if name.isalpha() and len(name) <= _WORD_CHARS else self.plain(name, times)
@@ -249,7 +250,7 @@ class Redactor:
         return cleaned
 
     def _named(self, name: str, value: Any, times: int) -> Any:
-        """A value whose name says that it is a secret is one, where it looks like one."""
+        """Mask a value if its name states a secret and it looks like one."""
         clean = self._value(value, times)
         if (
             len(name) <= _AUTH_CHARS
@@ -268,18 +269,18 @@ class Redactor:
         written = str(value) if isinstance(value, int) and word in ("password", "secret") else value
         if not isinstance(written, str) or not values.is_secret(word, name, written):
             return clean
-        if _is_drawn(_SECRET, written):
-            self.drawn.add(written)
+        if _looks_random(_SECRET, written):
+            self.random_values.add(written)
         self.counts[_SECRET] = self.counts.get(_SECRET, 0) + times
         return f"[{_SECRET}]"
 
 
-def _is_drawn(kind: str, value: str) -> bool:
+def _looks_random(kind: str, value: str) -> bool:
     return kind == "key" or (kind == _SECRET and values.is_random(value, 20) and not values.is_known(value))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; ValueError when it says a name twice, of which a parsed object would hide one."""
+    """Return an object; ValueError if a name occurs twice, since a parsed object would hide one."""
     parsed = dict(pairs)
     if len(parsed) < len(pairs):
         raise ValueError("a name stands twice")

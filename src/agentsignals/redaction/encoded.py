@@ -17,15 +17,15 @@ from itertools import chain
 from unicodedata import normalize
 
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.redaction.spans import Span, Stretches
+from agentsignals.redaction.spans import LongRuns, Span
 
 DEEPEST = 3
 """Nested encodings that are undone."""
 Look = Callable[[str, int], list[Span]]
-"""The places in a text that must not leave, given how many writings may still be undone."""
+"""Return the spans to mask in a text, given how many nested encodings may still be undone."""
 
 _AROUND = 160
-"""Characters before and after an escape that are read with it."""
+"""Characters around an escape that are read with it."""
 _ENTITIES = {n: c for n, c in html5.items() if n[-1] == ";" and c.isascii() and c.isprintable()}
 _BYTE = "[2-7][0-9A-Fa-f]|0[9AaDd]"
 _ESCAPE = deferred_pattern(
@@ -37,9 +37,9 @@ _ESCAPE = deferred_pattern(
 )
 _GROUP = "[CI-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_-]"
 _BASE64 = deferred_pattern(f"{_GROUP}(?:{_GROUP}){{3,}}")  # the first apart: `re` looks for its letters faster
-"""Groups of four that say three ASCII characters: of groups drawn by chance one in eleven does."""
+"""Groups of four that encode three ASCII characters. One in eleven random groups does."""
 _UTF16 = deferred_pattern(r"(?:[A-Za-z0-9+/_-][AQgw][AB][A-Za-z0-9+/_-]A[A-H][AEIMQUYcgkosw048]A){4,}")
-"""Groups of eight that say three ASCII characters in two bytes each, as Windows gives its shells commands."""
+"""Groups of eight that encode three ASCII characters of UTF-16, as in commands for Windows shells."""
 _PACKED = (
     "H4sI",
     "eJ",
@@ -52,37 +52,37 @@ _UNPACKED_BYTES = 64 * 1024
 _TIMES_READ = 4
 """A text is unpacked, and later lines read again, up to this multiple of its length (and always up to 64 KiB)."""
 _AGAIN_CHARS = 200
-"""Then so much is read from a line in what was read before."""
+"""Then only so much of a line is read again."""
 _BASE64_REST = deferred_pattern(r"[A-Za-z0-9+/_-]*(?:(?:\r?\n|\\n)[ \t]{0,20}[A-Za-z0-9+/_-]{4,})*={0,2}")
 _HEX = deferred_pattern(rf"(?:{_BYTE}){{10,}}(?:\n(?:{_BYTE}){{10,}})*(?:\n(?:{_BYTE})+)?")
 _HEX_APART = deferred_pattern(
     rf"[0-7](?<![0-9A-Za-z:].)(?:(?<=0)x(?:{_BYTE})|[0-9A-Fa-f](?<={_BYTE}))"
     rf"(?:[ ,:-]{{1,2}}(?:0x)?(?:{_BYTE})){{11,}}(?![0-9A-Za-z])"
 )
-_MAY_BE_APART = Stretches("0123456789abcdefABCDEFx ,:-", 12 * 2 + 11)
+_MAY_BE_APART = LongRuns("0123456789abcdefABCDEFx ,:-", 12 * 2 + 11)
 _HEX_ROW = r"0000[0-9a-f]{3,4}(?:: ?|  ?)((?:(?:[0-9a-f]{2}){1,2} {1,2}){1,16})"
 _HEX_LINE = deferred_pattern(_HEX_ROW)
 _HEX_REST = r" {0,50}(?:[^\r\n\\]|\\(?!r?\\?n0000)){0,34}(?:(?:\\r)?\\n|\r?\n|\Z)?"
-"""The column of letters, in which a backslash stands as it is, up to the line's end or an escaped one and a row."""
+"""The column of letters, up to the line end. A backslash in it is literal, unless a line end and a row follow."""
 _HEX_DUMP = deferred_pattern(rf"{_HEX_ROW}{_HEX_REST}(?:{_HEX_ROW}{_HEX_REST})*")
 _ANY_HEADER = 32
-"""zlib's: of its own form, or of gzip's."""
+"""Accepts the headers of zlib and of gzip."""
 _NO_BASE64 = deferred_pattern(r"[^A-Za-z0-9+/_-]|\\n")
 _SEARCHED_CHARS = 400
-"""In a longer run only its beginning says whether it is base64 of a text: pictures have millions of characters."""
+"""Of a longer run only the start shows whether it is base64 of a text. Pictures have millions of characters."""
 _WRAPPED_CHARS = 56
-"""Base64 that goes on in the next line has lines of so many characters at least (RFC 2045: 76; PEM: 64)."""
+"""Shortest line of wrapped base64 (RFC 2045: 76; PEM: 64)."""
 
 
 class Runs:
-    """Looks through what the long runs of a text say in base64 and in hex. Lines that go on are read from the first
-    that may begin something, and from later ones only so far as all the work stays within some times the text."""
+    """Searches the long runs of a text for base64 and hex. Continued lines are read from the first that may begin
+    something; later ones only while the work stays within a multiple of the text."""
 
     def __init__(self, text: str, look: Look, depth: int) -> None:
         self._text, self._look, self._depth = text, look, depth
         self._left_chars = _UNPACKED_BYTES + _TIMES_READ * len(text)
         self._in_hex = self._in_base64 = 0
-        """So far the text was read."""
+        """Ends of what was read."""
 
     def in_base64(self, start: int, end: int) -> Iterator[Span]:
         """Yield secrets that a run holds in base64."""
@@ -166,7 +166,7 @@ def _bytes(encoded: str) -> bytes:
 
 
 def _unpacked(encoded: str) -> str:
-    """The beginning of what was packed; nothing, where nothing was."""
+    """Unpack the beginning of packed data. Empty if nothing is packed."""
     try:
         held = zlib.decompressobj(wbits=zlib.MAX_WBITS | _ANY_HEADER).decompress(_bytes(encoded), _UNPACKED_BYTES)
     except zlib.error:
@@ -237,9 +237,9 @@ _OF_COLOUR = (
     rf"|(?:(?<=\x1b)|(?<=\\)\\{{0,3}}(?:[uU]001[bB]|x1[bB]|033|e))\]8;[^\x07\x1b\\]{{0,400}}(?:\x07|{_ESC}\\{{1,4}}|\\u0007|\\a)"
 )
 _COLOUR = deferred_pattern(rf"[\x1b\x9b\\](?:{_OF_COLOUR})")
-"""ECMA-48 control sequences, raw and as JSON and programs write them; and links, which terminals show as their text."""
+"""ECMA-48 control sequences, raw and escaped, and links, which terminals show as their text."""
 _MARKS = ("001b[", "001B[", "x1b[", "x1B[", "033[", "\\e[")
-"""One of them is in every colour that is written with a backslash."""
+"""Every escaped colour contains one of these."""
 _WIDTHLESS = (
     "\0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff\u0300-\u0338"
@@ -253,8 +253,7 @@ _OF_JOINT = (
     rf"|(?<=')(?:\"'?\"'|{_BETWEEN}')|(?<=\")(?:'\"?'\"|{_BETWEEN}\"))(?={_KEY_CHAR}{{4}})(?={_KEY_CHAR}{{0,80}}(?:\d|[a-z][A-Z]))"
 )
 _JOINT = deferred_pattern(rf"[\"'\\^](?:{_OF_JOINT})")
-"""Between two parts of a value that a shell or a program puts together: a line that goes on, or where a literal ends
-and the next begins."""
+"""Between two parts of a value that a shell or a program joins: a continued line, or two adjacent literals."""
 _OTHER_FONT = deferred_pattern("[\u00a0\u2000-\u200a\u202f\u205f\u3000\uff01-\uff5e\U0001d400-\U0001d7ff]")
 _PARTS = deferred_pattern(rf"[\x1b\x9b\\\"'^{_WIDTHLESS}](?:(?<=[{_WIDTHLESS}])|{_OF_COLOUR}|{_OF_JOINT})")
 
@@ -270,13 +269,12 @@ def has_invisible(text: str) -> bool:
 
 
 def in_plain_letters(text: str) -> str:
-    """The text with letters of the alphabet, and blanks, for those that Unicode has for mathematics, wide columns and
-    typesetters: each stands where it stood."""
+    """Replace letters of mathematical, wide and typographic alphabets by plain ones. Each keeps its place."""
     return text if text.isascii() else _OTHER_FONT.sub(lambda letter: normalize("NFKC", letter[0]), text)
 
 
 def without_colours(text: str) -> str:
-    """The text with blanks for colours: each character stands where it stood."""
+    """Replace colours by blanks. Each character keeps its place."""
     return _COLOUR.sub(lambda colour: " " * len(colour[0]), text)
 
 

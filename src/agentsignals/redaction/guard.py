@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from agentsignals.redaction import Redactor, key_kind
-from agentsignals.redaction.personal import word
+from agentsignals.redaction.personal import mask_word
 from agentsignals.redaction.spans import Span, masked, merged
 from agentsignals.redaction.values import is_mixed
 
@@ -25,16 +25,15 @@ _TOKEN = re.compile(rf"[a-z0-9]{{{PART_CHARS},}}")
 
 
 class Guard:
-    """Looks through texts that are about to leave. `redactor`: what masked them, which knows what it masked."""
+    """Searches texts that are about to leave. `redactor` knows the values it masked."""
 
     def __init__(self, redactor: Redactor | None = None) -> None:
-        values = redactor.drawn if redactor else ()
+        values = redactor.random_values if redactor else ()
         self._parts = {part: value for value in map(str.lower, values) for part in _parts(value)}
 
     def kind(self, text: str) -> str | None:
-        """The kind of what must not leave in a text: `key`, `private key`, or `part` of a value that was masked
-        elsewhere; None where nothing is seen.
-        """
+        """Return what must not leave in a text: `key`, `private key`, or `part of a secret …`. None if nothing is
+        found."""
         return "part of a secret that was masked elsewhere" if self.has_part(text) else key_kind(text)
 
     def has_part(self, text: str) -> bool:
@@ -42,7 +41,7 @@ class Guard:
         return bool(self._parts) and not self._parts.keys().isdisjoint(_ends(text))
 
     def without_parts(self, text: str) -> str:
-        """The text with parts of values that were masked elsewhere masked, as far as they go."""
+        """Mask parts of values that were masked elsewhere."""
         if not self.has_part(text):
             return text
         low = text.lower()
@@ -52,7 +51,7 @@ class Guard:
             for at in (token.start(), token.end() - PART_CHARS)
             if (part := low[at : at + PART_CHARS]) in self._parts
         ]
-        return masked(text, merged(spans), word)
+        return masked(text, merged(spans), mask_word)
 
 
 def _stretch(low: str, at: int, value: str, part: str) -> tuple[int, int]:
@@ -77,6 +76,6 @@ def _parts(value: str) -> Iterable[str]:
 
 
 def _ends(text: str) -> set[str]:
-    """Both ends of each token: where a value was cut, or stands within another, one of its parts is there."""
+    """Return both ends of each token. Where a value was cut or embedded, one of its parts is there."""
     tokens = _TOKEN.findall(text.lower())
     return {token[:PART_CHARS] for token in tokens} | {token[-PART_CHARS:] for token in tokens}

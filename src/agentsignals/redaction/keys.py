@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.redaction.spans import BEGINS, Span, Stretches, places
+from agentsignals.redaction.spans import WORD_START, LongRuns, Span, occurrences
 from agentsignals.redaction.values import is_mixed, is_random
 
 
@@ -156,7 +156,7 @@ _STARTS = deferred_pattern(rf"(?<![A-Za-z0-9])(?:{_START}|[nrt](?<=\\.)(?:{_STAR
 """Start of a word that may be a key. An escaped line end or tab may precede it."""
 LEAST_CHARS = 12
 """Shorter texts hold no key."""
-RUNS = Stretches(string.ascii_letters + string.digits + "_+/=~$%.-", 20)
+RUNS = LongRuns(string.ascii_letters + string.digits + "_+/=~$%.-", 20)
 """Runs long enough for a key, or for a secret in base64."""
 
 _PICTURE_CHARS = 400
@@ -189,7 +189,7 @@ _RUN_WORD = deferred_pattern(r"[\w-]*")
 _BOT = deferred_pattern(_exactly(_DASHED, 35))
 _BOT_ID = deferred_pattern(r"(?<!\d)\d{6,12}\Z")
 _DISCORD = deferred_pattern(r"\.[\w-]{6}\.[\w-]{27,80}(?![\w-])")
-_DISCORD_ID = deferred_pattern(rf"{BEGINS}[MNO][\w-]{{22,27}}\Z", re.I)
+_DISCORD_ID = deferred_pattern(rf"{WORD_START}[MNO][\w-]{{22,27}}\Z", re.I)
 
 _PEM_NAMES = ("PRIVATE KEY", "private key")
 _PEM_HEAD = deferred_pattern(r"(?i:-----BEGIN [A-Z0-9 ]{0,40})\Z")
@@ -320,7 +320,7 @@ def _after(text: str, start: int, among: str, needle: str, pattern: re.Pattern[s
     """Yield what follows a needle in a run that begins at `start`. `among`: the run, in lower case if any case will
     do."""
     done = start
-    for within in places(among, needle):
+    for within in occurrences(among, needle):
         at = start + within
         if at >= done and (_begins_word(text, at) or needle[-1] == "/"):
             body = pattern.match(text, at + len(needle))
@@ -343,7 +343,7 @@ def _private_keys(text: str) -> Iterator[Span]:
 
 def _named_private_keys(text: str, name: str) -> Iterator[Span]:
     done = 0
-    for at in places(text, name):
+    for at in occurrences(text, name):
         head = _PEM_HEAD.search(text, max(done, at - 60), at)
         rest = head and _PEM_REST.match(text, at + len(name))
         if head and rest:

@@ -1,7 +1,7 @@
-"""Secrets that only their name gives away: `DB_PASSWORD=…`, `"client_secret": "…"`, `--token …`, `Authorization: …`.
+"""Finds secrets by their name: `DB_PASSWORD=…`, `"client_secret": "…"`, `--token …`, `Authorization: …`; and logins.
 
-A name is not enough: `token: string`, `password = form.password` and `api_key=$KEY` are code. What a value looks like
-decides (`values`), the more so the less its name says.
+A name is not enough: `token: string`, `password = form.password` and `api_key=$KEY` are code. The look of the value
+decides (`values`), the more so the less its name states.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.keys import BREAK
-from agentsignals.redaction.spans import Span, places
+from agentsignals.redaction.spans import Span, occurrences
 from agentsignals.redaction.values import (
     LEAST_CHARS,
     Word,
+    alternates,
     in_header,
-    is_drawn,
     is_known,
     is_mixed,
     is_random,
@@ -34,9 +34,9 @@ _NEEDLES: tuple[tuple[str, Word], ...] = (
     ("oken", "token"),
     *((needle, "key") for needle in ("redential", "_auth", "_sid")),
 )
-"""Parts of names, in small letters, and how much they say. Of keys, `_key` finds which are secret."""
+"""Parts of names in lower case, and the kind of secret they state. `_keys` decides about names of keys."""
 _OPENS = ("api", "access", "account", "private")
-"""Keys that open something; of others only the value tells."""
+"""Prefixes of keys that open something. For other keys only the value decides."""
 _LINE_END = r"(?:\\?\r?\n|\\{1,2}n)"
 _JOINT = deferred_pattern(
     r"(?P<rest>[\w-]{0,40})(?:\\{0,4}[\"'`])?[\])*]{0,3}[ \t]{0,24}"
@@ -44,7 +44,7 @@ _JOINT = deferred_pattern(
     rf"(?P<gap>[ \t]{{0,24}}(?:(?:[>|][-+]?)?{_LINE_END}[ \t+|#-]{{0,40}})?)[*(]{{0,3}}"
     r"(?:[bBrRfFuU]{1,2}(?=\\{0,4}[\"'`]))?(?=[^\s])"
 )
-"""The rest of a name, and what is between it and a value."""
+"""The rest of a name, and what joins it to a value."""
 _QUOTE = deferred_pattern(r"\\{0,4}[\"'`]")
 _MOST_QUOTED = 2000
 _BARE_CHAR = r"(?:(?!&\w+=|\\{1,4}[\"'`]|\\[nrt])[^\s\"'`;<>,)\]}])"
@@ -81,27 +81,25 @@ _OTHER = frozenset(
     )
     for word in words.split()
 )
-"""Words of names that speak of tokens, keys and passwords and hold none."""
+"""Words in names of counts, limits and the like, which hold no secret."""
 
 
 def secrets(text: str, low: str) -> Iterator[Span]:
-    """Every value that its name says to be a secret, and the values of headers that carry one. `low`: the text in small
-    letters.
-    """
+    """Yield values whose name states a secret, and values of headers that carry one. `low`: the text in lower case."""
     passes, authorizes = "ass" in low, "auth" in low
     for needle, word in _NEEDLES:
         if (passes or "ass" not in needle) and (authorizes or needle != "_auth") and needle in low:
-            yield from _values(text, ((at, needle, word) for at in places(low, needle)))
+            yield from _values(text, ((at, needle, word) for at in occurrences(low, needle)))
     yield from _values(text, _keys(text, low))
     for part, pattern in _HEADERS:
         if (authorizes or part == "bearer") and part in low:
-            for at in places(low, part):
+            for at in occurrences(low, part):
                 hit = pattern.match(text, at)
                 if hit and in_header(hit["bare"]):
                     yield Span(hit.start("bare"), _last(text, *hit.span("bare")), "secret")
     if "cookie" in low:
         done = 0
-        for at in places(low, "cookie"):
+        for at in occurrences(low, "cookie"):
             hit = _COOKIE.match(text, at) if at >= done else None
             if hit and not is_variable(hit["bare"].partition("=")[2]):
                 done = hit.end()
@@ -118,7 +116,7 @@ def names_a_secret(name: str) -> Word | None:
 
 
 def _values(text: str, named: Iterable[tuple[int, str, Word]]) -> Iterator[Span]:
-    """The values of names, each told by where its needle stands, the needle, and what it says."""
+    """Yield the secrets of names, each given by the place of its needle, the needle and its kind."""
     done = 0
     for at, needle, word in named:
         if at >= done and (span := _value(text, at, needle, word)):
@@ -128,7 +126,7 @@ def _values(text: str, named: Iterable[tuple[int, str, Word]]) -> Iterator[Span]
 
 def _keys(text: str, low: str) -> Iterator[tuple[int, str, Word]]:
     """Yield names of keys: one that opens something, or `key` as a word of its own."""
-    for at in places(low, "key"):
+    for at in occurrences(low, "key"):
         word = text[at : at + 3]
         if word[1:] not in ("ey", "EY"):
             continue
@@ -139,7 +137,7 @@ def _keys(text: str, low: str) -> Iterator[tuple[int, str, Word]]:
 
 
 def _value(text: str, at: int, needle: str, word: Word) -> Span | None:
-    """The secret whose name has the needle, if it is one."""
+    """Return the secret whose name has the needle, if there is one."""
     joint = _JOINT.match(text, at + len(needle))
     if joint is None:
         return None
@@ -168,7 +166,7 @@ def _value(text: str, at: int, needle: str, word: Word) -> Span | None:
 def _last(text: str, start: int, end: int) -> int:
     """Return where a value ends that a terminal or a mail broke over lines: each next line looks random too."""
     while is_random(text[start:end], _BROKEN_CHARS) and (more := _NEXT_LINE.match(text, end)):
-        if not (is_random(more["rest"], LEAST_CHARS) or is_drawn(more["rest"])):
+        if not (is_random(more["rest"], LEAST_CHARS) or alternates(more["rest"])):
             break
         end = more.end()
     return end
@@ -215,24 +213,24 @@ _AUTH = deferred_pattern(
 _SAME_COMMAND = r"[^\n|;&]{0,300}?"
 _VALUE = r"\\{0,4}[\"']?(?P<value>[^\s\"'\\<>\[{$-][^\s\"'\\|;&]{2,200})"
 _NEXT = r"(?:\s|\\{1,2}[nrt]){1,8}(?:\d{1,6}[→\t:|]\s{0,4})?(?:[+>|#-]{1,3}\s{0,8})?"
-"""Between two words of a file: blanks, the line's end, and what a listing, a diff or a quote puts before a line."""
+"""Between two words of a file: blanks, a line end, and what a listing, diff or quote puts before a line."""
 
 
 _OPTIONS = deferred_pattern(" -[pPawuU]")
-"""Options that say a password begin so."""
+"""Start of options that carry a password."""
 _WORD = r"(?:\b|(?<=\\[nrt]))"
 """Start of a command name, also after an escaped line end or tab."""
 
 
 class _Way(NamedTuple):
-    """A place in which a password stands."""
+    """A place of a password."""
 
     signs: tuple[str, ...]
-    """Small letters with one of which it begins."""
+    """Lower-case signs, one of which begins it."""
     pattern: re.Pattern[str]
     """Its group `value` is the password."""
     needed: tuple[str, ...]
-    """Small letters one of which such a text has anywhere."""
+    """Lower-case words, one of which the text must contain."""
 
 
 def _ways(*rows: tuple[str, str, str]) -> tuple[_Way, ...]:
@@ -267,7 +265,7 @@ _OF_PASSWORDS = _ways(
     ("machine default", rf"{_WORD}(?:machine{_NEXT}\S{{1,200}}|default){_NEXT}"
                         rf"(?:(?:login|account){_NEXT}\S{{1,200}}{_NEXT}){{1,2}}password{_NEXT}{_VALUE}", "password"),
 )  # fmt: skip
-"""Places in texts that speak of a password."""
+"""Places in texts that mention a password."""
 _OF_OTHERS = _ways(
     ("echo", rf"{_WORD}echo\s+(?:-n\s+)?{_VALUE}\s*\|\s*sudo\s+-\w*S", "sudo -s"),
     ("identified", rf"(?i:{_WORD}identified\s+(?:with\s+\S+\s+)?by\s+){_VALUE}", ""),
@@ -275,14 +273,15 @@ _OF_OTHERS = _ways(
 
 
 def logins(text: str, low: str) -> Iterator[Span]:
-    """Every login that its place gives away. `low`: the text in small letters."""
-    for at in places(text, "://") if "://" in text else ():
+    """Yield logins in fixed places: addresses, headers, options, netrc, docker's files. `low`: the text in lower
+    case."""
+    for at in occurrences(text, "://") if "://" in text else ():
         login = _LOGIN.match(text, at + 3)
         if login and not _VARIABLE.search(login[0]):
             yield Span(login.start(), login.end(), "login")
     for sign, encoded in (("basic ", _BASIC), ("auth", _AUTH)):
         if sign in low:
-            for at in places(low, sign):
+            for at in occurrences(low, sign):
                 hit = encoded.match(text, at)
                 if hit and is_login(hit["value"]):
                     yield Span(*hit.span("value"), "login")
@@ -294,9 +293,9 @@ def logins(text: str, low: str) -> Iterator[Span]:
 
 
 def _passwords(text: str, low: str, way: _Way) -> Iterator[Span]:
-    """The passwords in such places. Patterns are in small letters; a text may be in capitals as a whole."""
+    """Yield the passwords in such places. Patterns are in lower case; a text may be in capitals."""
     done = 0
-    for at in sorted(at for sign in way.signs for at in places(low, sign)):
+    for at in sorted(at for sign in way.signs for at in occurrences(low, sign)):
         hit = way.pattern.match(text, at) if at >= done else None
         if at >= done and hit is None and text[at : at + 2].isupper():
             hit = way.pattern.match(low, at)

@@ -13,18 +13,18 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, 
 from itertools import chain
 
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.redaction.spans import BEGINS, SIGN, Span, Stretches, places
+from agentsignals.redaction.spans import SIGN, WORD_START, LongRuns, Span, occurrences
 
 _ENDS = r"(?![A-Za-z0-9_-]|\.\d)"
 _LOCAL = deferred_pattern(rf"(?:(?<=\\[nrt])|(?<![A-Za-z0-9_.+-])|{SIGN})[A-Za-z0-9_][\w.+-]{{0,63}}\Z")
 _DOMAIN = deferred_pattern(r"(?!\d+\.\d)(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])")
 _NOBODY = frozenset(("git", "noreply", "no-reply", "actions", "bot"))
-"""Local parts of addresses that nobody reads."""
+"""Local parts of addresses that belong to no person."""
 _HOMES = (
     ("users", ("/users/", "%2fusers%2f", "users\\", "-users-")),
     ("home", ("/home/", "%2fhome%2f", "-home-")),
 )
-"""Ways to homes in small letters, by a word that is in each."""
+"""Ways to write a home folder, in lower case, by a word that each contains."""
 _ROUTE = deferred_pattern(
     r"(?i:me|self|all|new|edit|list|login|logout|sign\w*|register|profile|settings|search|count|by|current|admin|index|api"
     r"|create|update|delete|verify|password|avatar|\d+|[0-9a-f-]{24,})\Z"
@@ -40,13 +40,13 @@ _PATH_BEFORE = deferred_pattern(r"[\w./~:+-]*")
 _RELATIVE = deferred_pattern(
     r"https?://|(?:\./)?(?!.*\.\.|(?:usr|export|var|data|rootfs|host)\b|-\w{1,2}\b)[\w~-][\w.~-]+(?:/[\w.~-]+)*\Z|\./?\Z|~"
 )
-"""A path in which `home` is no place of homes: `src/home/`, a page of a site."""
+"""A path in which `home` is no folder of homes: `src/home/`, a page of a site."""
 _WINDOWS = deferred_pattern(r"[A-Za-z]:\\{1,8}\Z")
 _MUNGED = deferred_pattern(r"(?:^|(?<=[/\\\s\"'`]))(?:-|[A-Za-z]--)\Z")
 
 _NUMBERS = deferred_pattern(r"[0-9][0-9 ().-]{6,}[0-9]")
-_MAY_BE_NUMBERS = Stretches("0123456789 ().-", 8)
-_IPV4 = deferred_pattern(rf"{BEGINS}\d{{1,3}}(?:\.\d{{1,3}}){{3}}{_ENDS}")
+_MAY_BE_NUMBERS = LongRuns("0123456789 ().-", 8)
+_IPV4 = deferred_pattern(rf"{WORD_START}\d{{1,3}}(?:\.\d{{1,3}}){{3}}{_ENDS}")
 _VERSION = deferred_pattern(r"(?:[=<>~^!]=|ersions?\W{0,4}|release\W{1,3})\Z")
 _NOT_PUBLIC_V4 = tuple(
     map(
@@ -67,7 +67,7 @@ _COLONS = deferred_pattern(r":[0-9a-fA-F]{0,4}:")
 _BEFORE_ADDRESS = deferred_pattern(r"(?:\A|[^A-Za-z0-9_.:]|(?<![0-9A-Fa-f:]):|\\[nrt])\Z")
 _IPV6 = deferred_pattern(r"[23][0-9a-fA-F]{3}:[0-9a-fA-F:]{4,34}")
 _CARD = deferred_pattern(
-    rf"{BEGINS}"
+    rf"{WORD_START}"
     r"(?:[3-6]\d{3}([ -]?)\d{4}\1\d{4}\1\d{4}|3[47]\d{2}([ -]?)\d{6}\2\d{5}|3[068]\d{2}([ -]?)\d{6}\3\d{4})"
     rf"{_ENDS}"
 )
@@ -85,7 +85,7 @@ _ACCOUNT_REST = deferred_pattern(r"(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!
 
 
 def spans(text: str, low: str, raw: bytes) -> Iterator[Span]:
-    """Every mail address, user, number and address of a machine. `low`: the text in small letters; `raw`: bytewise."""
+    """Yield mail addresses, users, numbers and IP addresses. `low`: the text in lower case; `raw`: as bytes."""
     yield from _mails(text)
     yield from _users(text, low)
     yield from _numbers(text, raw)
@@ -94,12 +94,12 @@ def spans(text: str, low: str, raw: bytes) -> Iterator[Span]:
 
 def _mails(text: str) -> Iterator[Span]:
     for sign in ("@", "%40"):
-        for at in places(text, sign) if sign in text else ():
+        for at in occurrences(text, sign) if sign in text else ():
             yield from _mail(text, at, at + len(sign))
 
 
 def _mail(text: str, at: int, after: int) -> Iterator[Span]:
-    """The address around an @."""
+    """Yield the address around an @."""
     domain = _DOMAIN.match(text, after)
     local = domain and _LOCAL.search(text, max(0, at - 64), at)
     escape = local and len(local[0]) == 1 and text[local.start() - 1 : local.start()] == "\\"
@@ -109,7 +109,7 @@ def _mail(text: str, at: int, after: int) -> Iterator[Span]:
 
 def _users(text: str, low: str) -> Iterator[Span]:
     for home in (home for word, homes in _HOMES if word in low for home in homes if home in low):
-        for at in places(low, home):
+        for at in occurrences(low, home):
             munged, windows = home[0] == "-", home[-1] == "\\"
             before = text[max(0, at - 10) : at]
             if home[0] == "/" and _RELATIVE.match(_path_before(text, at)):
@@ -125,8 +125,8 @@ def _users(text: str, low: str) -> Iterator[Span]:
 
 
 def _path_before(text: str, at: int) -> str:
-    """The path that ends here, without the signs of a diff or an escaped line end before it. It is looked for
-    backwards: from before, each of its places would be tried."""
+    """Return the path that ends here, without diff signs or an escaped line end. It is matched backwards, since a
+    forward search would try each start."""
     before = _PATH_BEFORE.match(text[max(0, at - 120) : at][::-1])
     path = before[0][::-1] if before else ""
     if path[:1] in ("n", "r", "t") and text[at - len(path) - 1 : at - len(path)] == "\\":
@@ -143,7 +143,7 @@ def _is_route(text: str, at: int, user: re.Match[str]) -> bool:
 
 
 def _numbers(text: str, raw: bytes) -> Iterator[Span]:
-    """Cards, telephones and public addresses, in runs of digits and what stands between them."""
+    """Yield cards, telephone numbers, accounts and public addresses in runs of digits."""
     for run in chain.from_iterable(_NUMBERS.finditer(text, *stretch) for stretch in _MAY_BE_NUMBERS(raw)):
         start, end = max(0, run.start() - 3), run.end() + 1
         for hit in _IPV4.finditer(text, start, end):
@@ -191,14 +191,14 @@ def _is_public_v6(text: str) -> bool:
 
 
 def _checks(number: str) -> bool:
-    """The last digit's check of ISO/IEC 7812 (Luhn)."""
+    """Check the last digit by ISO/IEC 7812 (Luhn)."""
     digits = [int(c) for c in number if c.isdigit()][::-1]
     return (sum(digits[::2]) + sum(sum(divmod(2 * d, 10)) for d in digits[1::2])) % 10 == 0
 
 
 def _is_account(number: str) -> bool:
-    """The check of ISO 13616: the number, its first four places last and letters as numbers, is 1 modulo 97. In small
-    letters, of which hashes have more, it is written in groups, or of digits."""
+    """Check an account by ISO 13616: modulo 97 it is 1. In lower case, common in hashes, it must be grouped or
+    digits."""
     bare = number.replace(" ", "")
     if not number.isupper() and not bare[2:].isdigit() and number.count(" ") < _GROUPS:
         return False
@@ -211,7 +211,7 @@ def _is_account(number: str) -> bool:
 
 KEY_BYTES = 32
 _HASH_BYTES = 4
-"""Written as 8 hex digits: of 1,000 names two are alike once in 8,600 times; with 6 once in 34."""
+"""8 hex digits: of 1,000 names two collide once in 8,600 cases; with 6 digits once in 34."""
 
 
 def _mail_pseudonyms(value: str) -> str:
@@ -219,7 +219,7 @@ def _mail_pseudonyms(value: str) -> str:
 
 
 def _phone(value: str) -> str:
-    """The digits; 00 before a country is the + that others write."""
+    """Return the digits. 00 before a country code equals +."""
     return "".join(c for c in value if c.isdigit()).removeprefix("00")
 
 
@@ -231,32 +231,32 @@ def _address(value: str) -> str:
 
 
 _SAME: dict[str, Callable[[str], str]] = {"user": str, "mail": _mail_pseudonyms, "phone": _phone, "address": _address}
-"""The kinds that get pseudonyms, each with what its ways of writing have in common.
+"""Kinds that get pseudonyms, each with a function that unifies its spellings.
 
-They say who and which machine, and a conversation is not understood where all are one. Cards and accounts say neither;
-of a key or a password not even that it is the same should be seen.
+A conversation needs to distinguish people and machines. Cards and accounts identify neither. Of a key or password not
+even equality should be visible.
 """
 
 
-def word(kind: str, value: str) -> str:
-    """The mask that is the same for all of a kind, whatever stood there."""
+def mask_word(kind: str, value: str) -> str:
+    """Return the mask that is the same for a whole kind."""
     del value
     return f"[{kind}]"
 
 
 class Pseudonyms:
-    """Masks by a key: `[user-3f9a1c07]` for the kinds that tell of people, a word for the others."""
+    """Masks by a key: `[user-3f9a1c07]` for kinds that identify people, a word for others."""
 
     def __init__(self, key: bytes) -> None:
-        """ValueError for a key of another length: an empty one would be none."""
+        """A key of another length is a ValueError: an empty one would be none."""
         if len(key) != KEY_BYTES:
             raise ValueError(f"a key of pseudonyms has {KEY_BYTES} bytes, not {len(key)}")
         self._key = key
 
     def mask(self, kind: str, value: str) -> str:
-        """The mask of a value: a keyed hash (BLAKE2b, RFC 7693) where its kind gets pseudonyms."""
+        """Return the mask of a value: a keyed hash (BLAKE2b, RFC 7693) if its kind gets pseudonyms."""
         same = _SAME.get(kind)
         if same is None:
-            return word(kind, value)
+            return mask_word(kind, value)
         plain = same(value).encode("utf-8", "surrogatepass")  # half a character is in traces, too
         return f"[{kind}-{blake2b(plain, digest_size=_HASH_BYTES, key=self._key, person=kind.encode()).hexdigest()}]"

@@ -12,22 +12,22 @@ _MASK = re.compile(
     r"\[(?P<kind>account|address|card|cut|key|login|mail|phone|private key|secret|user)(?P<who>-[0-9a-f]{8})?\]"
 )
 SIGN = r"(?:(?<=(?<![\w.+-])[+-])|(?<=(?<![\w.+-])[+-]{2})|(?<=\\[nr][+-]))"
-"""After the sign that a diff puts before a line."""
-BEGINS = rf"(?:(?<![A-Za-z0-9_.-])|(?<=\\[nrt])|{SIGN})"
+"""After the sign of a diff line."""
+WORD_START = rf"(?:(?<![A-Za-z0-9_.-])|(?<=\\[nrt])|{SIGN})"
 """Start of a word. Letters of scripts without blanks may precede it, and an escaped line end or tab."""
 _JUDGED = frozenset(("login", "secret"))
 """Kinds that what a value looks like decides on."""
 
 
 class Span(NamedTuple):
-    """A place that must not leave, and what kind of secret stands there."""
+    """A place to mask, and the kind of secret there."""
 
     start: int
     end: int
     kind: str
 
 
-class Stretches:
+class LongRuns:
     """Finds long stretches of certain ASCII characters: a pattern would begin anew at each letter of each word, in text
     that has hardly any."""
 
@@ -36,7 +36,7 @@ class Stretches:
         self._least = b"x" * least
 
     def __call__(self, raw: bytes) -> Iterator[tuple[int, int]]:
-        """Yield start and end of each run. `raw` is the text from `bytewise`."""
+        """Yield start and end of each run. `raw` is the text from `one_byte_each`."""
         marks = raw.translate(self._table)
         at = marks.find(self._least)
         while at >= 0:
@@ -46,12 +46,12 @@ class Stretches:
             at = marks.find(self._least, end)
 
 
-def bytewise(text: str) -> bytes:
-    """One byte for each character, its own where it is ASCII."""
+def one_byte_each(text: str) -> bytes:
+    """Encode each character as one byte, its own if it is ASCII."""
     return text.encode("latin-1", "replace")
 
 
-def places(text: str, needle: str) -> Iterator[int]:
+def occurrences(text: str, needle: str) -> Iterator[int]:
     """Yield each place of a needle."""
     at = text.find(needle)
     while at >= 0:
@@ -65,14 +65,13 @@ def has_mask(value: str) -> bool:
 
 
 def without_pseudonyms(text: str) -> str:
-    """The text with one word for all of a kind in each mask: the same for masks by any key, and by none."""
+    """Reduce each mask to the word of its kind, which is the same for all pseudonym keys."""
     return _MASK.sub(r"[\g<kind>]", text) if "[" in text else text
 
 
-def new(text: str, spans: list[Span]) -> list[Span]:
-    """The spans without parts of masks, and without values that have a pseudonym in them: who put it there has judged
-    them, and they now look more like secrets than they did.
-    """
+def unmasked(text: str, spans: list[Span]) -> list[Span]:
+    """Drop spans inside earlier masks, and values with a pseudonym in them: whoever put it there has judged them, and
+    they now look more like secrets than before."""
     matches = list(_MASK.finditer(text)) if spans and "[" in text else []
     if not matches:
         return spans
@@ -87,13 +86,13 @@ def new(text: str, spans: list[Span]) -> list[Span]:
 
 
 def _next(places: list[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
-    """The first place that ends after the span's beginning, if any. The places are in order and apart."""
+    """Return the first place that ends after the start of the span, if any."""
     at = bisect_right(places, span.start, key=itemgetter(1))
     return places[at : at + 1]
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
-    """The spans in order; those that overlap are one, of the kind of the first. The host after a login is no mail."""
+    """Merge overlapping spans, in order. A merged span has the kind of the first. The host after a login is no mail."""
     disjoint: list[Span] = []
     for span in sorted(spans):
         if disjoint and span.start < disjoint[-1].end:
@@ -105,7 +104,7 @@ def merged(spans: Iterable[Span]) -> list[Span]:
 
 
 def masked(text: str, spans: list[Span], mask: Callable[[str, str], str]) -> str:
-    """The text with its spans, merged ones, masked. `mask`: what stands for a kind and a value of it."""
+    """Replace merged spans by `mask(kind, value)`."""
     parts: list[str] = []
     done = 0
     for start, end, kind in spans:

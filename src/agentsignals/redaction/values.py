@@ -10,7 +10,7 @@ from agentsignals.redaction.spans import has_mask
 LEAST_CHARS = 6
 """No rule masks shorter values: they would be half of all assignments."""
 Word = Literal["password", "secret", "token", "key"]
-"""What a name states, from certain to vague."""
+"""Kinds of secret that a name states, from certain to vague."""
 
 _NO_VALUE = deferred_pattern(
     r"\[[A-Za-z_ ]+\]|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*\Z|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z"
@@ -45,8 +45,8 @@ _RANDOM = deferred_pattern(rf"(?=[^\d]*+\d)(?=[^A-Za-z]*+[A-Za-z]){_KEY_CHARS.pa
 _RUNS = deferred_pattern(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _WORDS = deferred_pattern(r"[A-Za-z\d]+")
 _DIGIT, _LETTER, _BLANK = deferred_pattern(r"[0-9]"), deferred_pattern(r"[^\W\d_]"), deferred_pattern(r"\s")
-_DRAWN_CHARS = 16
-_DRAWN_RUN = 3
+_ALTERNATING_CHARS = 16
+_ALTERNATING_RUN = 3
 """Letters and digits per change of kind within a word: 1.9 when all are random, 2.5 for random lower-case letters and
 digits, about ten for words with numbers."""
 _PLAIN_PART = r"(?:[A-Za-z]*+\d{0,3}[a-z]?|\d++|\d{1,3}[A-Za-z]{0,8})(?=[_\-./:]|\Z)"
@@ -92,7 +92,7 @@ def _is_word_secret(word: Word, name: str, value: str, *, quoted: bool) -> bool:
 def is_variable(value: str) -> bool:
     """Return whether it stands for a secret: a variable, a placeholder, an earlier mask."""
     if _PLACEHOLDER.match(value):
-        return not is_drawn(value)
+        return not alternates(value)
     return bool(_NO_VALUE.match(value)) or "${" in value[:200]
 
 
@@ -105,7 +105,7 @@ def is_random(value: str, least: int) -> bool:
     """Return whether a value looks random: it mixes letters and digits unlike any word, version or list of words."""
     if len(value) < least or not _RANDOM.match(value):
         return False
-    return not _is_plain(value) or is_drawn(value)
+    return not _is_plain(value) or alternates(value)
 
 
 def _is_plain(value: str) -> bool:
@@ -127,7 +127,7 @@ def is_known(value: str) -> bool:
 
 
 def _speaks_of_it(value: str) -> bool:
-    return _has_its_words(value) and not is_drawn(value)
+    return _has_its_words(value) and not alternates(value)
 
 
 def _has_its_words(value: str) -> bool:
@@ -145,9 +145,9 @@ def _is_path(value: str) -> bool:
     return not is_random("".join(parts), 20)
 
 
-def is_drawn(value: str) -> bool:
+def alternates(value: str) -> bool:
     """Return whether letters and digits alternate more often than in words."""
-    if len(value) < _DRAWN_CHARS or not _KEY_CHARS.match(value):
+    if len(value) < _ALTERNATING_CHARS or not _KEY_CHARS.match(value):
         return False
     runs, words = _RUNS.findall(value), _WORDS.findall(value)
-    return sum(map(len, words)) < _DRAWN_RUN * (len(runs) - len(words) + 1)
+    return sum(map(len, words)) < _ALTERNATING_RUN * (len(runs) - len(words) + 1)

@@ -57,12 +57,12 @@ class Command(Struct, frozen=True):
     path: str | None
     writes: tuple[Write, ...]
     runs: tuple[tuple[Reader, str], ...] = ()
-    """Files whose text it runs or applies: what they write is for who has their text (`writes_of`)."""
+    """Files whose text it runs or applies. `writes_of` tells what such a text writes."""
 
 
 @lru_cache(maxsize=4096)
 def parse(command: str) -> Command:
-    """The whole reading of a command line, `bash -c '…'` included."""
+    """Read a command line, also inside `bash -c '…'`."""
     reading = _Reading()
     if PATCH in command:
         reading.wrote(patched_files(command))
@@ -83,11 +83,11 @@ def writes_of(reader: Reader, text: str) -> tuple[Write, ...]:
 
 
 _Source = tuple[str | None, Callable[[list[str], str], list[str]], list[str], str]
-"""Something that was read or searched: in which folder, and how its files are found in which words of which command."""
+"""A file that was read or searched: the folder, a function that finds files in words, the words and the command."""
 
 
 class _Reading:
-    """The simple commands of a line taken one after the other; `folders` are the working folders, one a subshell."""
+    """Reads the simple commands of a line in order. `folders` are the working folders, one for each subshell."""
 
     __slots__ = (
         "blocks", "depth", "feeds", "folders", "is_safe", "kinds", "n_taken", "runs", "sources", "stops", "substituted",
@@ -100,14 +100,14 @@ class _Reading:
         """Kind of the first command inside a substitution."""
         self.sources: list[_Source] = []
         self.writes: list[tuple[int, Write]] = []
-        """Each with the number of its simple command."""
+        """Writes with the number of their simple command."""
         self.texts: dict[str, str] = {}
         """Files written in this line whose whole text is known."""
         self.runs: list[tuple[Reader, str]] = []
         self.folders: list[str | None] = [""]
         self.depth = self.n_taken = self.blocks = 0
         self.feeds: tuple[list[str], str, Heredoc | None, Any] | None = None
-        """The command that feeds the next through a pipe."""
+        """The command that writes to the next one's pipe."""
         self.is_safe, self.stops = True, False
         """`is_safe`: no earlier command could have ended the line. `stops`: a failure ends it (`set -e`)."""
 
@@ -168,7 +168,7 @@ class _Reading:
         return printed(words, name, heredoc, self.output(*fed) if fed is not None else None)
 
     def redirected(self, targets: list[Target], words: list[str], name: str, heredoc: Heredoc | None, fed: Any) -> None:
-        """The files that the output of a command goes into."""
+        """Record the files that a command's output goes into."""
         for target in targets:
             if UNRESOLVED(target):
                 continue
@@ -225,21 +225,22 @@ class _Reading:
         return kind_of(words, name), name, words
 
     def descend(self, depth: int) -> None:
-        """Into subshells, which begin in the folder of the line around them, or out of them."""
+        """Enter or leave subshells, which begin in the folder of the line around them."""
         while len(self.folders) <= depth:
             self.folders.append(self.folders[-1])
         del self.folders[depth + 1 :]
         self.depth = depth
 
     def did(self, kind: ShellKind, substituted: bool) -> None:
-        """`cd $(git rev-parse …)` is no version control: of what a substitution runs only tests and builds count."""
+        """Record a kind. Inside a substitution only tests and builds count: `cd $(git rev-parse …)` is no version
+        control."""
         if not substituted or kind in ("test", "build"):
             self.kinds[kind] = None
         else:
             self.substituted = self.substituted or kind
 
     def enter(self, words: list[str], name: str) -> None:
-        """A folder that is not known (`cd "$DIR"`, `cd -`) makes the relative paths after it unknown too."""
+        """Change the folder. After an unknown one (`cd "$DIR"`, `cd -`) relative paths are unknown too."""
         if name not in ENTERS:
             self.stops = self.stops or (name == "set" and any(w[:1] == "-" and "e" in w for w in words[1:]))
             return
@@ -252,7 +253,7 @@ class _Reading:
             self.folders[-1] = None
 
     def nested(self, words: list[str], substituted: bool) -> bool:
-        """`bash -lc 'TEXT'`."""
+        """Read `bash -lc 'TEXT'`. Return False for another command."""
         text = shell_text(words)
         if text is None:
             return False
@@ -264,7 +265,7 @@ class _Reading:
         return True
 
     def wrote(self, writes: Iterable[Write], surely: bool = False) -> None:
-        """Files are written; of `surely` the line goes on whatever comes later."""
+        """Record written files. After a `surely` written file the line continues whatever follows."""
         for write in writes:
             joined = _joined(self.folders[-1], write.path)
             if joined is None:
@@ -286,8 +287,8 @@ class _Reading:
             self.writes.append((self.n_taken, made))
 
     def writings(self) -> tuple[Write, ...]:
-        """One of each file whose text is not told, and none of what was written only to be deleted at last; nothing
-        of a stash that is put back."""
+        """Return the writes: one of each file whose text is unknown, none of a file deleted at the end or of a
+        restored stash."""
         at_last = {write.path: write for _, write in self.writes}
         stashed = {write.source for _, write in self.writes if write.path == WHOLE_TREE}
         kept: list[Write] = []
@@ -307,8 +308,8 @@ class _Reading:
         return tuple(kept)
 
     def summary(self) -> Command:
-        """Order of design/signals.md#tool-classes: test, build, vcs, then a writer is no reader, then what comes
-        first."""
+        """Return the reading. The order of design/signals.md#tool-classes decides: test, build, vcs, write, then the
+        first kind."""
         kinds, writes = self.kinds, self.writings() if self.writes else ()
         kind: ShellKind = next(iter(kinds), self.substituted or "run")
         if "test" in kinds:
@@ -327,7 +328,7 @@ class _Reading:
         return Command(kind, path, writes, tuple(self.runs))
 
     def source(self) -> str | None:
-        """The one file that was read or searched; None when it is none, or several."""
+        """Return the one file that was read or searched. None if there is none, or several."""
         resolved: str | None = None
         for folder, files_of, words, name in self.sources:
             for path in files_of(words, name):
@@ -341,7 +342,7 @@ class _Reading:
 
 
 def _files_read(words: list[str], name: str) -> list[str]:
-    """All operands of a reader are files, its script or filter excepted."""
+    """Operands of a reading command are files, except its script or filter."""
     if name in _EDITORS:
         arguments = script_files(words)
     else:
@@ -366,7 +367,7 @@ def _themselves(words: list[str], name: str) -> list[str]:
 
 
 def _joined(folder: str | None, path: str) -> str | None:
-    """The path seen from where the line began; None when that is not known."""
+    """Return the path seen from where the line began. None if it is unknown."""
     path = _forward(path)
     if path == WHOLE_TREE:
         return path

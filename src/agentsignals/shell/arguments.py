@@ -1,4 +1,4 @@
-"""The words of a command, and what a command writes."""
+"""Words of a command, and the writes they describe."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from msgspec import Struct, structs
 from agentsignals.model import EditOp, EditOrigin
 
 UNRESOLVED = re.compile(r"[-&|\x02]|\Z|[^$`*?{}\n]*+[$`*?{}\n]").match
-"""A word the shell would expand, or no path at all: never reported."""
+"""A word that the shell would expand, or no path at all. It is never reported."""
 
 WHOLE_TREE = ":/"
-"""The path of a write that sets back all files at once (`git stash`, `git reset --hard`), as Git writes it."""
+"""Path of a write that resets all files at once (`git stash`, `git reset --hard`), as Git writes it."""
 
 
 class Write(Struct, frozen=True, gc=False, kw_only=True):
-    """One change of a file that a command makes, with its text where the words of the command tell it."""
+    """A change that a command makes to a file, with its text if the words of the command hold it."""
 
     path: str
     op: EditOp
@@ -36,9 +36,9 @@ class Write(Struct, frozen=True, gc=False, kw_only=True):
     origin: EditOrigin | None = None
     """Origin of the new text. None if there is none."""
     source: str | None = None
-    """The file, the revision, the address or the program that it is from."""
+    """The file, revision, address or program that the text is from."""
     is_sure: bool = False
-    """Done even if the line as a whole failed: what it goes on with came later."""
+    """Whether it was done even if the line as a whole failed."""
 
 
 Writes = list[Write]
@@ -50,7 +50,7 @@ def names(text: str) -> frozenset[str]:
 
 
 def operands(words: Sequence[str], valued: frozenset[str] = frozenset()) -> list[str]:
-    """The words after the first that are no options, nor the value of an option in `valued`."""
+    """Return the words after the first that are neither options nor values of the options in `valued`."""
     kept: list[str] = []
     skip = False
     for word in words[1:]:
@@ -64,7 +64,8 @@ def operands(words: Sequence[str], valued: frozenset[str] = frozenset()) -> list
 
 
 def pairs(paths: list[str]) -> list[tuple[str, str]]:
-    """Sources with where they go; several sources, or a last operand that is plainly a folder, go into a folder."""
+    """Return sources with their targets. Several sources, or a last operand that is plainly a folder, go into a
+    folder."""
     *sources, last = paths or [""]
     if len(sources) > 1 or last.endswith("/") or last in (".", ".."):
         return [(s, posixpath.join(last, posixpath.basename(s.rstrip("/")))) for s in sources if not UNRESOLVED(s)]
@@ -78,7 +79,7 @@ _RUNS_TEXT = re.compile(r"-(?:[a-z]*c|-?command)$", re.IGNORECASE).match
 
 
 def program(word: str) -> str:
-    """The name of a program: no folder, no `.exe`, PowerShell's cmdlets in lower case."""
+    """Return the name of a program without folder and `.exe`; PowerShell's cmdlets in lower case."""
     if word.isalnum():
         return word
     name = word[max(word.rfind("/"), word.rfind("\\")) + 1 :]
@@ -88,7 +89,7 @@ def program(word: str) -> str:
 
 
 def shell_text(words: list[str]) -> str | None:
-    """The line that a shell is given to run (`bash -lc TEXT`); None where it is given none, or is no shell."""
+    """Return the line that a shell is given to run (`bash -lc TEXT`), or None."""
     if program(words[0]) in _SHELLS:
         for n, word in enumerate(words[1:-1], 1):
             if _RUNS_TEXT(word):
@@ -104,7 +105,7 @@ _Search = Callable[[str], re.Match[str] | None]
 _IN_PLACE = re.compile(r"-(?:[a-zA-Z]*i|-in-place)").match
 _PERL_IN_PLACE = re.compile(r"-[0-9lpnaws]*i").match
 _CLUSTER = re.compile(r"-[a-zA-Z0-9]*e$").match
-"""Short options ending in `e`: what follows is the script, as after `-e`."""
+"""Short options that end in `e`: the script follows, as after `-e`."""
 
 
 def in_place(words: Sequence[str]) -> bool:
@@ -114,7 +115,8 @@ def in_place(words: Sequence[str]) -> bool:
 
 
 def script_files(words: Sequence[str]) -> list[str]:
-    """The files of `sed SCRIPT FILE...` or `sed -e SCRIPT FILE...`; the empty word of a macOS `-i ''` is no script."""
+    """Return the files of `sed SCRIPT FILE...` or `sed -e SCRIPT FILE...`. The empty word of a macOS `-i ''` is no
+    script."""
     return _scripts_and_files(words)[1]
 
 
@@ -178,7 +180,7 @@ def _substitution(script: str, special: _Search) -> Write | None:
 
 
 def _of_lines(script: str) -> Write | None:
-    """`3d`, `3,7d`, `3a text`, `3i text`, `3c text`."""
+    """Read `3d`, `3,7d`, `3a text`, `3i text`, `3c text`."""
     match = _OF_LINES(script)
     if match is None or len(match[1]) > _DIGITS or len(match[2] or "") > _DIGITS:
         return None

@@ -25,7 +25,7 @@ from agentsignals.shell.arguments import (
 from agentsignals.shell.tokens import simple_commands
 
 Kind = ShellKind | Literal[""]
-"""`""` is a command that says nothing about what a line is for: `echo`, `cd`, `sleep`."""
+"""`""` is a command that does not affect the kind of its line: `echo`, `cd`, `sleep`."""
 
 _BY_KIND: dict[Kind, str] = {
     "": """cd pushd popd set-location echo printf true false : sleep pwd export unset set shopt source . wait test [ [[
@@ -46,7 +46,7 @@ _BY_KIND: dict[Kind, str] = {
         remove-item move-item copy-item rename-item""",
 }
 KINDS: dict[str, Kind] = {name: kind for kind, names in _BY_KIND.items() for name in names.split()}
-"""Commands that are always for the same thing; what depends on its arguments is not here."""
+"""Commands that always have the same kind, whatever their arguments."""
 
 ENTERS = names("cd pushd popd set-location")
 """Commands that change the working folder."""
@@ -67,7 +67,7 @@ _WRAPPERS: dict[str, frozenset[str]] = {
     "xvfb-run": names("-n -s"),
     "xargs": names("-n -I -P -L -d -s -a -E"),
 }
-"""Commands that run the command after them, with those of their options that have a value."""
+"""Commands that run the command after them, with their options that take a value."""
 _RUNNERS: dict[str, frozenset[str]] = {
     **dict.fromkeys(names("uv poetry pdm hatch rye pipenv coverage conda mamba pixi pipx"), names("run")),
     **dict.fromkeys(names("npm pnpm yarn bun mise"), names("exec x dlx")),
@@ -82,7 +82,7 @@ _RUNNER_VALUED = names(
 
 
 def leading_words(words: list[str]) -> list[str]:
-    """The words without assignments, keywords, `sudo`-like wrappers, `timeout N`, `uv run`, `python -m`."""
+    """Strip assignments, keywords, `sudo`-like wrappers, `timeout N`, `uv run` and `python -m` from a command."""
     n = 0
     while n < len(words):
         word = words[n]
@@ -149,7 +149,7 @@ def kind_of(words: list[str], name: str) -> Kind:
 
 
 def _task(words: list[str]) -> ShellKind:
-    """`npm run test:unit`, `go vet`, `mise run lint`, `cargo nextest`: the first word that is no option says it."""
+    """`npm run test:unit`, `go vet`, `mise run lint`, `cargo nextest`: the first word that is no option decides."""
     arguments = [w for w in operands(words, _VERB_VALUED) if w not in _NOT_THE_VERB and w[:1] != "+"]
     if arguments[:1] == ["workspace"]:
         arguments = arguments[2:]
@@ -160,7 +160,7 @@ def _task(words: list[str]) -> ShellKind:
 
 
 def _target(words: list[str]) -> ShellKind:
-    """`make` and build tools like it: a build, unless a target is for tests."""
+    """`make` and similar build tools: a build, unless a target is for tests."""
     arguments = operands(words, _VERB_VALUED)
     tests = any(
         w == "check" or w.startswith("test") or _TEST_WORD(w) or w.endswith(("Test", ":test")) for w in arguments
@@ -221,7 +221,7 @@ _SPECIAL: dict[str, Callable[[list[str]], ShellKind]] = {
     "find": _find,
 }
 DIRECT = {n: f for n, f in _SPECIAL.items() if f is not _script and n not in _RUNNERS and n not in _WRAPPERS}
-"""Commands whose first word is their name whatever follows: no wrapper, no shell, no `python -m`."""
+"""Commands whose first word alone is their name: no wrapper, no shell, no `python -m`."""
 
 
 # What `git` does to the files of the working tree, where its words name them.
@@ -241,7 +241,7 @@ STASHED, UNSTASHED = "HEAD", "stash"
 
 
 def git_verb(words: Sequence[str]) -> list[str]:
-    """`git` words from the verb on, global options left out."""
+    """Return `git` words from the verb on, without global options."""
     n = 1
     while n < len(words) and words[n][:1] == "-":
         n += 2 if words[n] in _VALUED else 1
@@ -249,10 +249,10 @@ def git_verb(words: Sequence[str]) -> list[str]:
 
 
 def git_writes(words: Sequence[str]) -> Writes:
-    """The files that are deleted, moved, or set back to how the repository has them.
+    """Return files that are deleted, moved, or reset to a state of the repository.
 
-    A change of the commit that the tree stands on (`git switch`, `git pull`, `git rebase`) is no edit: it brings the
-    work of others, which their commits tell of.
+    Changing the commit of the tree (`git switch`, `git pull`, `git rebase`) is no edit: it brings the work of others,
+    which their commits record.
     """
     if _WRITERS.isdisjoint(words):
         return []
@@ -323,23 +323,23 @@ _HIDES = re.compile(r"[|;&\n]")
 _PART = re.compile(
     r"^(?:-k|-m|-run|--run|-t|--filter|--grep|--testNamePattern|--tests|--only)\b|::|[\w*]\.[A-Za-z]{1,5}$"
 )
-"""An option that chooses tests, a test by its name, a file."""
+"""An option that selects tests, a test by its name, a file."""
 _TASKS = 3
 """Words of a check's name: `npm run test:unit`, `cargo nextest run`."""
 
 
 class Check(Struct, frozen=True):
-    """A check, called as people call it: the command without options and without the files it is about."""
+    """A check by its usual name: the command without options and files."""
 
     name: str
     kind: Literal["test", "build"]
     is_part: bool = False
-    """It was asked about some files or some tests alone."""
+    """Whether it was limited to some files or tests."""
 
 
 @lru_cache(maxsize=4096)
 def checks(command: str) -> tuple[Check, ...]:
-    """The checks of a command line, each once, in order."""
+    """Return the checks of a command line, each once, in order."""
     made: dict[Check, None] = {}
     for line, _, _, _ in simple_commands(command):
         words = leading_words(line)

@@ -21,14 +21,14 @@ _FETCHES = names("curl wget http https xh gh glab iwr irm invoke-webrequest invo
 _PASSES_ON = names(
     "tee cat sed gsed awk head tail grep egrep sort uniq tr cut jq yq base64 gunzip xz tar python python3 node"
 )
-"""Print what they are fed, or a part of it."""
+"""Commands that print their input, or a part of it."""
 _EXPANDED = re.compile(r"[$`]").search
 _ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", '"': '"', "'": "'", "r": "\r"}
 _ESCAPE = re.compile(r"\\([nt\\\"'r])")
 
 
 class Output(Struct, frozen=True, gc=False):
-    """A text, None when it is not told, and where it is from."""
+    """A text (None if unknown) and its origin."""
 
     text: str | None
     origin: EditOrigin
@@ -102,7 +102,7 @@ _XARGS_SAYS = 123
 """GNU xargs exits so when a command that it ran exited with 1 to 125 (its manual, "Exit status")."""
 
 _GREPS = names("rg grep egrep fgrep zgrep pgrep")
-"""By their manuals these fail with another status than 1, which says "nothing found"."""
+"""By their manuals these fail with another status than 1, which means "nothing found"."""
 _COUNTS = re.compile(r"--count(?:-matches)?|-[A-Za-z]*c[A-Za-z]*").fullmatch
 _ZERO = re.compile(r"^(?:.*:)?0$", re.MULTILINE)
 _STOPS_EARLY = re.compile(r"\bset +-\w*e").search
@@ -111,7 +111,7 @@ _LOOKED_BACK = 8
 """Separators that are tried, from the last: most command lines have one, and none in quotes."""
 
 Search = Literal["prints", "quiet"]
-"""`quiet`: it was asked to print nothing, or into a file, or to act on what it finds."""
+"""`quiet`: it prints nothing, prints into a file, or acts on its hits."""
 
 
 def found_nothing(command: str, code: int) -> bool:
@@ -146,7 +146,7 @@ def without_zeros(command: str, text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def search_of(command: str) -> Search | None:
-    """The search that the last simple command is; None when it is none. A negated one (`! grep`) says the opposite."""
+    """Return how the last simple command searches. None if it does not. A negated one (`! grep`) means the opposite."""
     last = _last(command)
     words = _words(last)
     if last is None or not words:
@@ -162,7 +162,7 @@ def search_of(command: str) -> Search | None:
 
 
 def _words(last: Simple | None) -> list[str]:
-    """The program and its arguments, `git grep` as `grep`; none of a negated command."""
+    """Return the program and its arguments, `git grep` as `grep`; nothing for a negated command."""
     words = leading_words(last[0]) if last is not None and last[0][:1] != ["!"] else []
     return _git(words) if words and program(words[0]) == "git" else words
 
@@ -174,12 +174,12 @@ def _runs_text(words: list[str]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _last(command: str) -> Simple | None:
-    """The last simple command that is not run for another's sake (`$(…)`)."""
+    """Return the last simple command outside of substitutions."""
     return next((s for s in reversed(simple_commands(command)) if s[0] and not s[3]), None)
 
 
 def _git(words: list[str]) -> list[str]:
-    """The words from Git's own verb on, where that is `grep`."""
+    """Return the words from Git's verb on, if that is `grep`."""
     n = 1
     while n < len(words) and words[n][:1] == "-":
         n += 2 if words[n] in ("-C", "-c") else 1
@@ -194,7 +194,7 @@ _WAITS = names(
     " lsof ss netstat fuser pidof journalctl squeue sacct qstat bjobs nvidia-smi ping pg_isready get-process get-job"
     " receive-job wait-job tasklist"
 )
-"""Programs that wait, or tell how something stands, and change nothing."""
+"""Programs that wait, or show a state, and change nothing."""
 _STATE = re.compile(
     r"""(?:
       gh\ (?:run|pr|workflow)\ (?:view|list|ls|watch|checks|status)
@@ -231,7 +231,7 @@ _LOG = re.compile(
     r"|(?:^|[/\\_-])(?:logs?|nohup)(?:[/\\_-][^.]*)?(?:\.(?:txt|jsonl?|\d{1,8}))?$",
     re.I,
 )
-"""By its ending; else by its name or folder, where it has no other: `lib/log.ts` and `src/log/handler.go` are code."""
+"""A log by its ending; or by its name or folder, if it has no other ending: `lib/log.ts` is code."""
 _SEARCHES_WAITING = names("grep egrep rg sed awk jq")
 """Their first argument is a pattern or a script, and no file."""
 _FETCHES_WAITING = names("curl wget http https xh iwr irm invoke-webrequest invoke-restmethod")
@@ -252,7 +252,7 @@ _WORDS = re.compile(r"[\w.-]+").findall
 _OF_LOGS = ("log", ".out", ".err", "nohup")
 _LONGEST = 4_000
 _PATH_CHARS = 300
-"""A path's end says what it is of; one of a million characters costs no more."""
+"""The end of a path decides; one of a million characters costs no more."""
 
 
 @lru_cache(maxsize=4096)
@@ -327,7 +327,7 @@ _DATA_SET = deferred_pattern(r"\b(?:load_dataset|hf_hub_download|snapshot_downlo
 _OBJECTS_OUTSIDE = deferred_pattern(
     r"\.git/objects(?=[\s\S]{0,2000}zlib\.)|(?:rev-list|log|cat-file)['\", ]+--(?:all|batch-all-objects)"
 )
-"""Code that looks into the object store by itself, or through Git at all of it."""
+"""Code that reads the object store directly, or all of it through Git."""
 _DECOMPILERS = names("pycdc decompyle3 uncompyle6 pycdas")
 _STREAMS = {
     "unzip": deferred_pattern(r"-[a-z]*[pc]"),
@@ -357,7 +357,7 @@ _ANSWER_WORDS = names(
     "gold solution oracle answer expected reference upstream cache secret hidden grader grading verifier eval judge"
     " attempt previous instance.json .patch .diff"
 )
-"""As above, in lower case. What was left beside a file has its own words."""
+"""Words of `_ANSWER` in lower case. Leftovers of a file have words of their own."""
 _ANSWER = deferred_pattern(
     r"gold|solution|oracle|answer|expected|reference|upstream|cache|secret|hidden|grader|grading|verifier|\beval\b|judge"
     r"|attempt_?\d|previous|instance\.json|\.(?:patch|diff|orig|rej|bak)$",
@@ -379,7 +379,7 @@ class Outside(Struct, frozen=True):
 
 @lru_cache(maxsize=1024)
 def outside(command: str) -> tuple[Outside, ...]:
-    """The sources outside of the working tree that a command shows or takes text from."""
+    """Return the sources outside of the working tree that a command shows or copies text from."""
     shown: list[Outside] = []
     for words, *_ in simple_commands(command):
         words = leading_words(words)  # noqa: PLW2901  (what runs is asked, not what runs it)
@@ -405,8 +405,8 @@ def outside(command: str) -> tuple[Outside, ...]:
 
 
 def named_like_answers(command: str) -> list[str]:
-    """The files that a command, or a path, names from the root and whose names are those of answers, and those left
-    beside a file: it does not say whether they lie outside of the working tree."""
+    """Return absolute paths with names like those of answers, and leftovers of a file. They may lie inside the
+    working tree."""
     begin = command[:_LONGEST_COMMAND]
     lower = begin.lower()
     is_beside = _holds(lower, _BESIDE_WORDS)
@@ -422,7 +422,7 @@ def _holds(text: str, words: frozenset[str]) -> bool:
 
 
 def of_code(text: str) -> list[Outside]:
-    """The sources outside that a program gets text from, by the words of its code."""
+    """Return the sources outside of the working tree that code gets text from."""
     sources: list[Outside] = []
     if "://" in text and _holds(text, _IN_CODE) and (address := _ADDRESS.search(text)) is not None:
         sources.append(Outside("network", address[0]))
@@ -449,7 +449,7 @@ def _of_git(verb: list[str]) -> list[Outside]:
 
 
 def future_of(word: str, is_revision: bool = False) -> str:
-    """The revision that a word names, if it need not be the base or one before it; empty where it is none."""
+    """Return the revision that a word names, if it need not be the base or an ancestor; else an empty text."""
     revision = word.partition(":")[0]
     if not revision or _BASE.match(revision):
         return ""

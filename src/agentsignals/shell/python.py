@@ -24,7 +24,7 @@ from agentsignals.shell.arguments import UNRESOLVED, Write, Writes
 # of files with what was replaced in them. Anything else is None.
 
 LONGEST_TEXT = 1_000_000
-"""No text that a script puts together is followed beyond this."""
+"""Longest text that is followed."""
 _MOST_PARTS = 20_000
 
 
@@ -33,7 +33,7 @@ class NamedPath(Struct, frozen=True):
 
 
 class Text(Struct, frozen=True, kw_only=True):
-    """The text of a file, or of elsewhere: as it was but for replacements of literals, or `computed` out of it."""
+    """The text of a file or another source: with literal replacements, or `computed` from it."""
 
     path: str | None = None
     changes: tuple[tuple[str, str, bool], ...] = ()
@@ -98,7 +98,7 @@ def quoted(word: str) -> str:
 
 _LONGEST = 200_000
 _MOST_STEPS = 20_000
-"""A script that takes more is read no further."""
+"""Steps after which a script is no longer read."""
 _DEEPEST = 40
 
 
@@ -400,7 +400,7 @@ class _Reader:
         return file
 
     def write(self, path: str, value: Any, file: OpenFile | None) -> None:
-        """Something is written to a file; of what is not known only that."""
+        """Record a write. The text of an unknown value is unknown."""
         appends = file is not None and ("a" in file.mode or file.is_written)
         if file is not None:
             file.is_written = True

@@ -1,4 +1,4 @@
-"""A shell command line split as a shell would: words, output redirections, subshells. Nothing is run or expanded."""
+"""Splits a command line as a shell would: words, output redirections, subshells. Nothing is run or expanded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 _LONG = 20_000
-"""A command is read up to this length, here-document bodies left out."""
+"""A command is read up to this length, without here-documents."""
 _LONGEST = 1_000_000
 _MAX_HEREDOCS = 50
 
@@ -32,7 +32,7 @@ _TOKEN = re.compile(
     r")[ \t]*+",
     re.DOTALL,
 )
-"""Words with the end of their command, if that follows; or an operator; or a word of pieces."""
+"""Words with the end of their command, if it follows; or an operator; or a word of pieces."""
 _SEPARATORS = frozenset(("&&", "||", "|", "|&", ";", ";;", ";&", ";;;", ";;&", ";&;", ";&&", "&", "\n"))
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"\\]*(?:\\.[^\"\\]*)*)\"|\\(.)|([^'\"\\]+|.)", re.DOTALL)
 _IN_DOUBLE_QUOTES = re.compile(r"\\(?:\n|([\"\\$`]))")
@@ -40,17 +40,17 @@ _NOWHERE = re.compile(r"/dev/|\$null$|(?i:nul)$|\d+$").match
 """Targets that are no files. A bare number is a comparison that looks like a redirection."""
 _IN_HEREDOC = re.compile(r"\\(?:\n|([\\$`]))")
 _MARK = "\x02"
-"""Begins the word that stands for a here-document: nothing that a shell is asked to do begins so."""
+"""First character of a word that replaces a here-document. No shell word begins so."""
 _HAS_QUOTES = re.compile(r"['\"\\]").search
 
 
 Simple = tuple[list[str], list["Target"], int, bool]
-"""One simple command: its words, the files its output is redirected to, how many subshells and substitutions enclose
-it, and whether it runs inside `$(…)` or `<(…)`: only for another command's sake."""
+"""A simple command: words, redirected files, depth of subshells and substitutions, and whether a substitution
+(`$(…)`, `<(…)`) runs it."""
 
 
 class Target(str):
-    """A file that output goes into, with the sign that sends it there (`>`, `>>`, `2>` …)."""
+    """A file that output goes into, with its operator (`>`, `>>`, `2>` …)."""
 
     __slots__ = ("mark",)
     mark: str
@@ -62,21 +62,20 @@ class Target(str):
 
 
 class Heredoc(NamedTuple):
-    """The text of a here-document; not `is_literal` where the shell puts values into it first."""
+    """The text of a here-document. It is not `is_literal` if the shell expands variables in it."""
 
     text: str
     is_literal: bool
 
 
 class Split(NamedTuple):
-    """A command line as its simple commands; what ended each (`&&`, `|`, a line break …); the here-document of each
-    that has one."""
+    """The simple commands of a line; what ended each (`&&`, `|`, a line break …); their here-documents."""
 
     commands: Sequence[Simple]
     ends: Sequence[str]
     heredocs: dict[int, Heredoc]
     inputs: dict[int, str]
-    """The file that a command reads through `<`, where it has one."""
+    """Files that commands read through `<`."""
 
 
 class _Open(Struct, gc=False):
@@ -87,7 +86,7 @@ class _Open(Struct, gc=False):
 
 
 def simples(command: str) -> Sequence[Simple]:
-    """The simple commands of a command line, in order; here-document bodies left out."""
+    """Return the simple commands of a command line, in order, without here-documents."""
     return _split(command).commands
 
 
@@ -135,7 +134,7 @@ def _split(command: str) -> Split:
 
 
 def _redirect(word: str, sign: str, words: list[str], targets: list[Target]) -> bool:
-    """Takes the word after `>` or `<`; whether it is a file that the command reads."""
+    """Take the word after `>` or `<`. Return whether the command reads it."""
     if ">" in sign and not _NOWHERE(word):
         targets.append(Target(word, sign))
     if sign == "<":
@@ -145,18 +144,18 @@ def _redirect(word: str, sign: str, words: list[str], targets: list[Target]) -> 
 
 @lru_cache(maxsize=256)
 def split(command: str) -> Split:
-    """A line without its patches, for all who ask about it: it is split once."""
+    """Split a line without its patches. The result is cached for all callers."""
     return _split(without_patches(command) if PATCH in command else command)
 
 
 def simple_commands(command: str) -> Sequence[Simple]:
-    """The simple commands of a line without its patches."""
+    """Return the simple commands of a line without its patches."""
     return split(command).commands
 
 
 def _fed(commands: list[Simple], ends: list[str], bodies: list[Heredoc]) -> Split:
-    """Each here-document and each file read goes to the command among whose words its mark stands; of several
-    here-documents the last is read."""
+    """Give each here-document and input file to the command whose words hold its mark. Of several here-documents the
+    last is read."""
     fed: list[Simple] = []
     fed_ends: list[str] = []
     heredocs: dict[int, Heredoc] = {}
@@ -178,7 +177,7 @@ def _enclosed(words: list[str], targets: list[Target], opened: list[_Open]) -> S
 
 
 def unquoted(word: str) -> str:
-    """A word without its quotes. A backslash before a letter stays: it is rather a Windows path than an escape."""
+    """Remove the quotes of a word. A backslash before a letter stays: it is rather a Windows path than an escape."""
     if not _HAS_QUOTES(word):
         return word
     if word[0] == '"' and word.find('"', 1) == len(word) - 1 and word[-2] != "\\":
@@ -196,7 +195,7 @@ def _plain(piece: tuple[str, str, str, str]) -> str:
 
 
 def without_patches(command: str) -> str:
-    """Without the envelopes of `apply_patch`, which may hold anything."""
+    """Remove the envelopes of `apply_patch`, which may hold anything."""
     return _PATCH.sub("", command[:_LONGEST])
 
 
@@ -206,7 +205,7 @@ def _shortened(command: str, bodies: list[Heredoc]) -> str:
 
 
 def _without_heredocs(text: str, bodies: list[Heredoc]) -> str:
-    """The line with a mark as a word for each here-document, whose texts are put into `bodies`."""
+    """Replace each here-document by a mark, and add its text to `bodies`."""
     at = 0
     for _ in range(_MAX_HEREDOCS):
         match = _HEREDOC.search(text, at)

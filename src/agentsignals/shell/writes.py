@@ -1,4 +1,4 @@
-"""The files that shell commands write, as far as the words of the command say."""
+"""Files that shell commands write, as far as their words tell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATCH_OPS: dict[str, EditOp] = {"Add": "create", "Update": "modify", "Delete": 
 
 
 def patched_files(command: str) -> Writes:
-    """Files named by an `apply_patch` envelope."""
+    """Return the files named by an `apply_patch` envelope."""
     return [
         Write(path=m[2], op=_PATCH_OPS[m[0]] if m[0] else "rename", origin="written")
         for m in _PATCH_FILE.findall(command)
@@ -64,7 +64,7 @@ def _fetched(output: str, named: str) -> Callable[[Sequence[str]], Writes]:
 
 
 def _installed(words: Sequence[str]) -> Writes:
-    """`pip install --target FOLDER`: what else an installer changes, and where, its words don't say."""
+    """`pip install --target FOLDER`. Other changes of an installer are not in its words."""
     if "install" not in words:
         return []
     folder = next((words[n + 1] for n, w in enumerate(words[:-1]) if w in ("-t", "--target")), None)
@@ -136,7 +136,7 @@ WRITERS: dict[str, Callable[[Sequence[str]], Writes]] = {
 
 
 def written_by(words: Sequence[str], name: str) -> Writes:
-    """The files a command itself (not its redirections) writes; what a shell would still expand is left out."""
+    """Return the files that a command itself writes, without redirections and words that a shell would expand."""
     writer = WRITERS.get(name)
     if writer is None:
         return []
@@ -169,7 +169,7 @@ def diff_writes(text: str, strip: int = 1) -> Writes:
 
 
 def strip_of(words: list[str]) -> int:
-    """The `-pN` of `patch` and `git apply`; `patch` without it takes names as they are where they have no `a/`."""
+    """Return the `-pN` of `patch` and `git apply`. Without it, names without `a/` stay as they are."""
     for word in words[1:]:
         if word[:2] == "-p" and word[2:].isdecimal() and len(word) < 5:
             return int(word[2:])

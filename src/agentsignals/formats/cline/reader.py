@@ -766,7 +766,7 @@ def _texts(blocks: list[Block], kind: str) -> str:
 _CACHED_WITHIN = frozenset(("openai-compatible",))
 """Providers of the CLI whose input includes cached tokens (design/formats.md#token-usage)."""
 _CACHED_WITHIN_TASK = frozenset(("openai",))
-"""The same in tasks of the extensions."""
+"""Providers of the extensions whose input includes cached tokens."""
 _INPUT = re.compile(r'<user_input(?: mode="(\w{1,20})")?>(.*?)(?:</user_input>|\Z)', re.DOTALL)
 _EXITED = re.compile(r"exited with code (-?\d{1,10})")
 _CREATED = "File created"

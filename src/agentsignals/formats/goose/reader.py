@@ -22,7 +22,8 @@ from agentsignals.model import CallStatus, ToolCall, TurnKind, logged_iso, logge
 
 class Annotations(Struct, gc=False):
     audience: list[str] | None = None
-    """Who sees it, if not everyone: some results have a version for the agent (`assistant`) and one for the person."""
+    """Readers of the piece, if not everyone: some results have a version for the agent (`assistant`) and one for the
+    person."""
 
 
 class Piece(Struct, gc=False, kw_only=True):
@@ -39,7 +40,7 @@ class Piece(Struct, gc=False, kw_only=True):
 
 
 class Ran(Struct, gc=False):
-    """How a command ended."""
+    """Result of a command."""
 
     exit_code: object = None
     timed_out: object = None

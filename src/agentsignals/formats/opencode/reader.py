@@ -293,7 +293,7 @@ class Reader(DocumentReader[Export, Message]):
         self.reasoning_apart = _version(info.version) >= REASONING_BESIDE_OUTPUT
         self.call_ids: set[str] = set()
         self.feedback: list[tuple[str, int | None]] = []
-        """What the person said when refusing calls of the current message."""
+        """Reasons that the person gave when refusing calls of the current message."""
         self.refused: tuple[str, int | None] | None = None
         """A call of it that was refused without words."""
         self.just_compacted = self.shell_by_person = False

@@ -1,4 +1,4 @@
-"""Swival's exports of one family, and each session: read as Claude Code's are, save what only looks like theirs."""
+"""Reads Swival's exports like Claude Code's, except for what only looks like theirs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentsignals.model import Artifact, Session
 
 _PROMPT = "prompt"
 _ERROR = "error:"
-"""How the text of a tool's result begins when the tool failed."""
+"""Start of a failed tool's result."""
 
 
 class Row(Struct, gc=False, rename="camel", kw_only=True):
@@ -30,7 +30,7 @@ class Row(Struct, gc=False, rename="camel", kw_only=True):
     is_sidechain: object = None
     is_meta: object = None
     message: Raw = Raw()
-    """JSON; or, since rows of a dataset must be of one shape, JSON as a text."""
+    """JSON; or JSON as text, since all rows of a dataset have one shape."""
     content: object = None
 
 
@@ -40,7 +40,7 @@ _message = msgspec.json.Decoder(Message | None).decode
 
 
 def decode(data: memoryview | bytes) -> Line:
-    """One record as Claude Code would have written it, without time and id."""
+    """Return a record as Claude Code would have written it, without time and id."""
     row = _row(data)
     raw = bytes(row.message)
     message = _message(_text(raw) if raw[:1] == b'"' else raw) if raw else None
@@ -68,13 +68,13 @@ def _mark_failed(block: Block) -> None:
 
 
 def rows_of(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]]:
-    """All records of a file and their line numbers."""
+    """Return the records of a file and their line numbers."""
     numbered = list(lines(data, artifact, decode))
     return [number for number, _ in numbered], [line for _, line in numbered]
 
 
 def read(inputs: list[Input]) -> Reading:
-    """All files of one family. Of several exports of a session the fullest counts: their records share no id."""
+    """Read a group of files. Of several exports of a session the fullest counts, since their records share no id."""
     files = [File(source, rows_of) for source in inputs]
     files.sort(key=lambda f: (len(f.lines), len(f.source.data), f.source.artifact.artifact_id), reverse=True)
     best: dict[str, File] = {}
@@ -94,8 +94,6 @@ def read(inputs: list[Input]) -> Reading:
 
 
 class Reader(SessionReader):
-    """A session in the making."""
-
     profile = PROFILE
 
     def __init__(self, file: File) -> None:
@@ -107,7 +105,7 @@ class Reader(SessionReader):
             self.builder.event("meta", claude.as_text(line.content))
 
     def finish(self) -> Session:
-        """A file that `delete_file` put into the trash is no changed one."""
+        """Record files that `delete_file` put into the trash as deleted."""
         session = super().finish()
         gone = {call.seq for call in session.tool_calls if call.name == "delete_file"}
         for edit in session.edits:
