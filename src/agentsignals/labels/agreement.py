@@ -35,7 +35,7 @@ _ORDERED = frozenset(("sentiment", "plan_optimality", "instruction_adherence", *
 """Tasks whose classes, as declared, go from one end to the other."""
 _SCORE = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 _TURN = re.compile(r"none|[0-9]{1,6}")
-"""What conflation_turn says: the one task whose verdict is neither a class nor a score."""
+"""Verdict of conflation_turn, the one task that has neither classes nor a score."""
 EXAMPLES = 3
 EXCERPT_CHARS = 160
 
@@ -59,9 +59,9 @@ class OfClass(Struct, frozen=True, kw_only=True):
     six with the class."""
 
     n: int
-    """How often the second gave it."""
+    """Labels of this class by the second labeller."""
     predicted: int = field(name="said")
-    """How often the first did."""
+    """Labels of this class by the first labeller."""
     precision: float | None
     recall: float | None
     f1: float | None
@@ -79,13 +79,13 @@ class Example(Struct, frozen=True):
 
 
 class Pattern(Struct, frozen=True):
-    """What the first called `a` and the second `b`."""
+    """Things that the first labelled `a` and the second `b`."""
 
     a: str
     b: str
     n: int
     share: float
-    """Of the things both judged."""
+    """Share of the things both judged."""
     examples: list[Example]
 
 
@@ -102,7 +102,7 @@ class Scores(Struct, frozen=True):
 
 
 class WeightedBack(Struct, frozen=True):
-    """What a stratified sample says of all that it was drawn from: each thing counted as often as its `weight`."""
+    """Estimates for the population of a stratified sample: each thing counts by its `weight`."""
 
     things: float
     agreement: float
@@ -112,7 +112,7 @@ class WeightedBack(Struct, frozen=True):
 
 
 class Comparison(Struct, kw_only=True):
-    """What came of comparing. Coefficients are None where they are not defined; so are all figures of classes where
+    """Result of a comparison. Coefficients are None where they are not defined; so are all figures of classes where
     the task's verdict is a score of many values. Intervals are by sessions: messages of one are alike."""
 
     task: str
@@ -136,7 +136,7 @@ class Comparison(Struct, kw_only=True):
     patterns: list[Pattern] = field(default_factory=list)
     """Disagreements, the most frequent first."""
     left_out: dict[str, int] = field(default_factory=dict)
-    """What is not among the n, by reason."""
+    """Things left out of n, by reason."""
     weighted_back: WeightedBack | None = None
     """With a gold file whose rows have weights: of what they stand for. The other figures are of the rows."""
     gold: str | None = None
@@ -194,7 +194,7 @@ def _scores(scored: Sequence[tuple[str, float, float]]) -> Scores:
 
 
 def ordered(task: Task) -> bool:
-    """Whether a task's classes, as declared, go from one end to the other."""
+    """Tell whether a task's classes are ordinal, as declared."""
     return task.name in _ORDERED
 
 
@@ -237,7 +237,7 @@ def _same_and_chance(cells: Mapping[Pair, float]) -> tuple[float, float]:
 
 
 def classes(task: Task) -> tuple[str, ...]:
-    """What a task's verdict may be; empty where it is any number."""
+    """Return a task's classes; empty where the verdict is any number."""
     return task.values or SCALES.get(task.name, ())
 
 

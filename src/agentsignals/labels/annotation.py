@@ -69,7 +69,7 @@ def sample(  # noqa: PLR0913  (each a choice of the person's)
 
 
 def _sizes(held: dict[str, int], n: int) -> dict[str, int]:
-    """How many of each stratum: the same of all; what a small one lacks, the others give."""
+    """Allocate n equally to the strata; larger ones make up for those that are too small."""
     sizes: dict[str, int] = {}
     left = n
     for at, (name, size) in enumerate(sorted(held.items(), key=lambda pair: (pair[1], pair[0]))):
@@ -150,7 +150,7 @@ def take_back(store: Store, task: Task, labeller: str, place: Place) -> None:
 
 
 def standing(store: Store, task: Task, labeller: str) -> dict[Place, LabelRow]:
-    """What the labeller gave so far."""
+    """Return the labeller's labels so far."""
     return _by_place(sidecars.labels_of(store.folder, task.name, labeller))
 
 
@@ -176,20 +176,20 @@ class Person(Protocol):
     def show(self, text: str) -> None: ...
 
     def answer(self, asked: str) -> str | None:
-        """What was answered; None when nothing more will be."""
+        """Return the answer; None at the end of input."""
 
 
 class Annotated(Struct, kw_only=True):
-    """What came of a sitting."""
+    """Result of a sitting."""
 
     labeller: str
     labelled: int = 0
     before: int = 0
-    """Those that had this person's label already."""
+    """Things that had this person's label already."""
     left: int = 0
-    """Those still without one."""
+    """Things still without a label."""
     agreed: int = 0
-    """Of a file to settle: labels that both gave."""
+    """Labels that both gave, of a file to settle."""
     not_found: dict[str, int] = field(default_factory=dict)
     """Rows of things that the store does not hold, by reason."""
 
@@ -299,7 +299,7 @@ def _range(task: Task) -> str:
 
 
 def to_settle(task: Task, a: str, b: str, both: list[Both]) -> list[GoldRow]:
-    """What two said of the same things, as rows for a third sitting: what they agree on has its label, scores that are
+    """Turn two labellers' labels into rows for a third sitting: what they agree on has its label, scores that are
     near have their mean, and the others have what each said.
     """
     rows, redactor = [], Redactor(pseudonym_key())
@@ -357,8 +357,7 @@ def of_store(rows: Callable[[str, dict[str, Any]], list[dict[str, Any]]], task: 
 
 
 def asks(rows: Mapping[Key, GoldRow]) -> bool:
-    """Whether a file asks about its rows: drawn ones (`--export-gold`) or such as are to be settled (`agree --settle`);
-    not where it only holds what was labelled as it came."""
+    """Tell whether a file asks about its rows (`--export-gold`, `agree --settle`), or only keeps labels."""
     return any(row.label is None or row.weight is not None or row.by_labeller for row in rows.values())
 
 

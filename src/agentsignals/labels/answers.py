@@ -39,7 +39,7 @@ _GET = (
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What came of a question: a text that reads as an answer, or a failure with its reason. One of the two is set."""
+    """Outcome of a question: the answer's text, or a failure with its reason. One of the two is set."""
 
     text: str | None = None
     failure: str | None = None
@@ -47,14 +47,14 @@ class Outcome(Struct, frozen=True, kw_only=True):
     detail: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0
-    """Of all calls, those that led to nothing included."""
+    """Tokens of all calls, failed ones included."""
     calls: int = 0
     created_at: int = 0
     """Microseconds since 1970 UTC."""
     model: str | None = None
-    """What the server says has answered (a snapshot, the model behind a router), with its fingerprint if it has one."""
+    """Model that the server names (a snapshot, the model behind a router), with its fingerprint if it has one."""
     cut_chars: int = 0
-    """What stood around the answer: a fence, a thought, a sentence. It is not kept."""
+    """Characters around the answer (a fence, a thought, a sentence), which are not kept."""
 
 
 class Answers:
@@ -82,7 +82,7 @@ class Answers:
         return StoreError(f"{self.path} can't be opened: {problem}.", "Move it away; what it held will be asked again.")
 
     def get(self, key: str) -> Outcome | None:
-        """What came of a question in an earlier run; None when it was not asked."""
+        """Return a question's outcome of an earlier run; None when it was not asked."""
         try:
             with self._lock:
                 row = self._db.execute(_GET, (key,)).fetchone()
@@ -137,7 +137,7 @@ def now() -> int:
 # -- Retries: a cut answer gets twice the tokens, an invalid one is asked for at a higher temperature, a refusal ends it
 
 ANSWERS = 3
-"""How many answers to one question may be invalid."""
+"""Invalid answers to one question before it fails."""
 MOST_GROWTH = 8
 """A cut answer gets twice the tokens each time, up to so many times as many."""
 WARMER = 0.4
@@ -153,9 +153,9 @@ class Inquiry(Struct, kw_only=True):
     """Tokens the next answer gets."""
     invalid: int = 0
     wrong: str = ""
-    """What was wrong with the last answer, in a word; empty when nothing was."""
+    """Defect of the last answer, in a word; empty when valid."""
     is_formless: bool = False
-    """Whether no answer of the wanted shape stood in the last one, whatever it would have said."""
+    """The last response held no answer of the wanted shape."""
     input_tokens: int = 0
     output_tokens: int = 0
     calls: int = 0
@@ -176,7 +176,7 @@ class Inquiry(Struct, kw_only=True):
         self.output_tokens += output_tokens or 0
 
     def took(self, text: str, finish_reason: str | None, refusal: str | None = None) -> Outcome | None:
-        """What comes of an answer: the outcome, or None when it must be asked again."""
+        """Take a response: return the outcome, or None when the question must be asked again."""
         self.is_formless = True
         try:
             answer = answer_in(self.question.answer, text)
@@ -228,7 +228,7 @@ UNDECIDED = "answers_differ"
 
 
 def consensus(task: Task, verdicts: Sequence[Verdict | Absent]) -> Verdict | Absent:
-    """What most answers say; of scores the middle one (of an even number the lower of the two). Each answer's word goes
+    """Return the majority of the answers, or the lower median of scores. Each answer's word goes
     into the detail; the reason is that of the first answer which says the same."""
     if len(verdicts) == 1:
         return verdicts[0]

@@ -28,23 +28,23 @@ from agentsignals.redaction.guard import Guard
 from agentsignals.store import Store, sidecars
 
 _BOUNDS = frozenset(("minimum", "maximum"))
-"""What Anthropic's schemas do not know; what is out of bounds is found when the answer is read."""
+"""Schema keys that Anthropic does not support; values out of bounds are found when the answer is decoded."""
 _STOPS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
 
 
 class Form(NamedTuple):
-    """How a provider wants its requests."""
+    """A provider's batch format."""
 
     request: Callable[[Question, dict[str, Any]], dict[str, Any]]
-    """Of a question and the body that a chat server would get."""
+    """Build a request from a question and the body that a chat server would get."""
     around: tuple[bytes, bytes, bytes]
-    """What stands before the first request, between two, and after the last."""
+    """Bytes before the first request, between two, and after the last."""
     most_requests: int
     most_bytes: int
 
 
 class Result(Struct, frozen=True, kw_only=True):
-    """What came of a request."""
+    """Result of a request."""
 
     key: str
     text: str = ""
@@ -112,7 +112,7 @@ _with_error = msgspec.json.Decoder(_WithError).decode
 
 
 def result(line: bytes) -> Result | None:
-    """What a line of a file of results says; None where it is none."""
+    """Decode a line of a results file; None where it is none."""
     try:
         parsed = _line(line)
         if parsed.result is not None:

@@ -53,9 +53,9 @@ class GoldRow(Struct, kw_only=True, omit_defaults=True):
     prompt_hash: str | None = None
     stratum: str | None = None
     weight: float | None = None
-    """How many things of the store the row stands for."""
+    """Number of things of the store that the row represents."""
     before: str | None = None
-    """What the message answers to."""
+    """Text that the message answers."""
     text: str | None = None
     project: str | None = None
     """Whose messages are left out together where a classifier is judged."""
@@ -77,7 +77,7 @@ class Gold(Struct):
 
 
 def is_gold(path: Path | str) -> bool:
-    """Whether the name is one of a gold file."""
+    """Tell whether the name is one of a gold file."""
     return Path(path).suffix.lower() in SUFFIXES
 
 

@@ -70,7 +70,7 @@ class Published(Struct):
 
 
 class Taken(Struct, kw_only=True):
-    """What became of published labels in a store."""
+    """Counts of published labels that a store took."""
 
     labels: int = 0
     sessions: int = 0
@@ -220,7 +220,7 @@ def _plain(text: str | None) -> str:
 # -- Two labellers' labels of the same things, from the store or from a gold file
 
 GOLD = "gold"
-"""What a gold file is called as a labeller."""
+"""Labeller name of a gold file."""
 _LABELS = """
 SELECT session_id, turn, value, number, prompt_hash, coalesce(served_model, model) FROM labels
 WHERE task = ? AND labeller = ? AND seq IS NULL ORDER BY created_at NULLS FIRST
@@ -241,7 +241,7 @@ class ComparedLabel(NamedTuple):
     value: str
     number: float | None = None
     version: str | None = None
-    """Of the prompt, or the rules."""
+    """Version of the prompt, or of the rules."""
     model: str | None = None
     """That answered, where a server said so; else that was asked."""
 
@@ -293,7 +293,7 @@ def _within(labels: Labels, only: Container[str] | None) -> Labels:
 
 
 def pairs(store: Store, task: Task, a: str, b: str) -> list[Both]:
-    """What two labellers of a store said of the same things."""
+    """Return the pairs of labels that two labellers of a store gave to the same things."""
     return _paired(said_by(store, task, a), said_by(store, task, b), _texts(store, task, a))
 
 
@@ -336,7 +336,7 @@ def with_gold(task: Task, a: str, gold: Gold, store: Store | None = None) -> Com
 
 
 def judges_texts(a: str, gold: Gold) -> bool:
-    """Whether a labeller needs no store: rules, where every row has its text."""
+    """Tell whether a labeller needs no store: the rules do not, where every row has its text."""
     return a == RULES and all(row.text is not None for row in gold.rows)
 
 
@@ -387,7 +387,7 @@ def _compared(  # noqa: PLR0913  (two labellers, each with a name)
 
 
 def _paired(first: Labels, second: Labels, texts: dict[Place, str]) -> list[Both]:
-    """What both labelled, in the order of sessions and turns."""
+    """Pair the things both labelled, in order of session and turn."""
     shared = sorted(first.by_place.keys() & second.by_place.keys(), key=lambda p: (p[0], -1 if p[1] is None else p[1]))
     both = []
     for place in shared:
@@ -408,7 +408,7 @@ def _paired(first: Labels, second: Labels, texts: dict[Place, str]) -> list[Both
 
 
 def _judged(task: Task, rows: list[GoldRow]) -> Labels:
-    """What the rules say of the texts of the rows themselves."""
+    """Label the rows' own texts by the rules."""
     by = Rules()
     version = by.version(task)
     asker = Asker(task, by.name)
@@ -462,7 +462,7 @@ def _place(row: GoldRow) -> Place:
 
 
 def _versions(task: Task, name: str, labels: Labels) -> list[str]:
-    """What is to be known of the versions that a labeller's labels are of."""
+    """Return warnings about the versions a labeller's labels were made with."""
     versions = {label.version for label in labels.by_place.values() if label.version}
     models = {label.model for label in labels.by_place.values() if label.model}
     warnings = []

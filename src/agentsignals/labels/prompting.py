@@ -1,4 +1,4 @@
-"""How a language model is asked beyond a task's prompt: examples, the order of its answer, several answers.
+"""Prompting options of a language model (examples, label first, several answers), and the questions it is asked.
 
 Every choice enters the name and the version of the labels: each way of asking is a labeller of its own.
 """
@@ -31,7 +31,7 @@ PER_CLASS = 2
 LEAST_CHARS = 20
 """A shorter message recurs ("go on"), and all that are like an example are not judged."""
 MOST_CHARS = 1_500
-"""Of an example, and of what stood before it."""
+"""Characters of an example, and of the text before it."""
 MOST_ANSWERS = 25
 SPREAD = 0.7
 """The temperature at which one question is answered several times (Wang et al. 2023, self-consistency)."""
@@ -65,7 +65,7 @@ class Prompting(Struct, frozen=True, dict=True, kw_only=True):
 
     @property
     def suffix(self) -> str:
-        """What the name and the version of the labels end in; empty for the prompt as it is."""
+        """Suffix of the labels' name and version; empty for the plain prompt."""
         shown = [(_line(e.before or ""), _line(e.text), e.label, _line(e.reason or "")) for e in self.examples]
         named = (
             f"examples-{mark(json.dumps(shown))}" if self.examples else "",
@@ -94,8 +94,7 @@ class Prompting(Struct, frozen=True, dict=True, kw_only=True):
         return schema | {"properties": {name: schema["properties"][name] for name in names}, "required": names}
 
     def shows(self, unit: Unit) -> bool:
-        """Whether a message is one of the examples, or says the same: what a model was shown with its label it can't
-        judge."""
+        """Tell whether a message is an example or says the same: the model has seen its label."""
         if unit.message is None or not self.examples:
             return False
         return (unit.session_id, unit.turn) in self._places or _line(unit.message.text) in self._texts
@@ -197,10 +196,10 @@ class Question(Struct, frozen=True, kw_only=True):
     tokens: int
     """For the answer, on the first try."""
     read: Callable[[str], Verdict | Absent | str]
-    """What an answer says: of notes their text, else the verdict. Unfit when it is none."""
+    """Decode an answer: the text of notes, else the verdict. Unfit when it is none."""
     message: Turn | None = None
     temperature: float = 0.0
-    """Of its first answer, where the server takes one."""
+    """Temperature of the first answer, where the server takes one."""
     answer_end: str | None = None
     """As the unit has it."""
 

@@ -43,7 +43,7 @@ class Progress(Protocol):
 
 
 class Spent(Protocol):
-    """What a run has used so far."""
+    """Usage of a run so far."""
 
     calls: int
     input_tokens: int
@@ -108,7 +108,7 @@ EXAMPLE = "shown_as_example"
 
 
 class Summary(Struct, kw_only=True):
-    """What a run did. Tokens and cost are of this run's calls; kept answers cost nothing again."""
+    """Summary of a run. Tokens and cost count this run's calls; kept answers cost nothing again."""
 
     task: str
     labeller: str
@@ -116,20 +116,20 @@ class Summary(Struct, kw_only=True):
     prompt_hash: str
     labelled: int = 0
     sessions: int = 0
-    """Those with a label of this run."""
+    """Sessions with a label of this run."""
     kept: int = 0
     """Answers of an earlier run that labels rest on: one a label, where not several were asked for."""
     repeated: int = 0
-    """The same of answers to the same question in this run."""
+    """Labels that rest on an answer to an equal question of this run."""
     not_asked: dict[str, int] = field(default_factory=dict)
     """Messages or sessions that the task is not about, by reason."""
     no_verdict: dict[str, int] = field(default_factory=dict)
-    """Those that the labeller had nothing to say of, by reason."""
+    """Units without a verdict, by reason."""
     failed: dict[str, int] = field(default_factory=dict)
-    """Those without a valid answer, by reason; the next run asks again."""
+    """Units without a valid answer, by reason; the next run asks again."""
     failures: list[dict[str, Any]] = field(default_factory=list)
     unanswered: int = 0
-    """Those asked about of which nothing came: they stand in a batch file, or the run was ended before."""
+    """Units asked about without an outcome: their questions are in a batch file, or the run was stopped."""
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -144,11 +144,11 @@ class Summary(Struct, kw_only=True):
     of_earlier_prompts: int = 0
     """Labels of this labeller that stand from another version of the prompt: this run was not about them."""
     redacted: dict[str, int] = field(default_factory=dict)
-    """What was masked in what left this machine, by kind."""
+    """Masked strings in texts that left this machine, by kind."""
     run_figures: dict[str, Any] = field(name="told", default_factory=dict)
-    """What the labeller says of the run: address, retries, pauses."""
+    """The labeller's own figures: address, retries, pauses."""
     measured: str = ""
-    """How good this labeller was found to be at this task; empty where nobody measured."""
+    """Measured quality of this labeller at this task; empty where unmeasured."""
     shares: dict[str, Prevalence] = field(default_factory=dict)
     """By class, of a classifier: the share of this run's labels, and what it stands for."""
     file: str = ""
@@ -269,7 +269,7 @@ class _Run:
         return notes, None
 
     def _new(self, questions: list[Question], unit: Unit) -> Iterator[Question]:
-        """Those of the questions about a unit that must be asked."""
+        """Yield the questions about a unit that have no answer yet."""
         poll = _Poll(unit)
         with self._lock:
             self._open += 1
@@ -277,7 +277,7 @@ class _Run:
         yield from new
 
     def _is_new(self, question: Question, poll: _Poll | None) -> bool:
-        """Whether a question must be asked. If not, its unit has its answer now, or will with the question's."""
+        """Tell whether a question must be asked. If not, its unit is settled now, or with an equal question."""
         with self._lock:
             if question.key in self._waiting:
                 self._waiting[question.key].append(poll)
@@ -434,11 +434,11 @@ def _count(counts: dict[str, int], reason: str) -> None:
 # -- Estimate, without asking any server
 
 ANSWER_TOKENS = {"turn": 40, "session": 120, "repository": 60, NOTES: 400}
-"""What an answer usually takes: a label and a sentence, scores and a few, notes of 300 words."""
+"""Typical tokens of an answer: a label and a sentence, scores and a few, notes of 300 words."""
 
 
 class Estimate(Struct, kw_only=True):
-    """What is to be done. Tokens are characters / 4; a model that thinks before it answers uses more."""
+    """Estimate of a run. Tokens are characters / 4; a reasoning model uses more."""
 
     task: str
     labeller: str
@@ -446,7 +446,7 @@ class Estimate(Struct, kw_only=True):
     """Messages or sessions to judge."""
     not_asked: dict[str, int] = field(default_factory=dict)
     long: int = 0
-    """Those that don't fit the window, and need notes first."""
+    """Units that exceed the window, and need notes first."""
     kept: int = 0
     """Questions answered by an earlier run."""
     repeated: int = 0
@@ -466,7 +466,7 @@ def estimate(  # noqa: PLR0913  (as `run`)
     window: int,
     prompting: Prompting = AS_IT_IS,
 ) -> Estimate:
-    """What `run` would ask. `window`: tokens of the labeller's model."""
+    """Estimate what `run` would ask. `window`: tokens of the labeller's model."""
     versioned(task, by, prompting)
     name = by.name + prompting.suffix
     totals = Estimate(task=task.name, labeller=name, window=window)

@@ -24,7 +24,7 @@ from agentsignals.model import Absent
 
 _PROMPTS = Path(__file__).with_name("prompts")
 _NOT_ASKED = ("title", "description")
-"""What the schema of a struct says beyond its shape."""
+"""Keys of a struct's schema that do not describe its shape."""
 _THOUGHT = re.compile(r"<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|thought|reasoning)>", re.DOTALL | re.IGNORECASE)
 """Templates that open a thought by themselves leave its end alone in the answer."""
@@ -41,7 +41,7 @@ class Unfit(Exception):
 
 
 class Verdict(Struct, frozen=True):
-    """What an answer comes to: the label's value, its number where it is a score, why, and what else was said."""
+    """A label's value, its number where it is a score, the reason, and further detail."""
 
     value: str
     reason: str | None = None
@@ -50,7 +50,7 @@ class Verdict(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True):
-    """What an answer is checked against: how many turns the session has, and the text that quotations must be from."""
+    """Facts an answer is checked against: the session's turns, and the text that quotations must come from."""
 
     n_turns: int = 0
     shown: str = ""
@@ -59,8 +59,8 @@ class Case(Struct, frozen=True):
 Read = Callable[[Any, Case], Verdict | Absent]
 """The verdict in an answer; Absent when it says that there is nothing to judge. Unfit when it contradicts the case."""
 Shown = Literal["message", "exchange", "restatement", "transcript", "repository"]
-"""What the judge sees: the person's message; with what led to it; first request and first words; the whole session;
-what sessions tell of a repository."""
+"""Material shown to the judge: the message; the message with what led to it; the first request and its restatement; the
+whole session; what sessions tell of a repository."""
 
 
 class Task(Struct, frozen=True, dict=True, kw_only=True):
@@ -68,9 +68,9 @@ class Task(Struct, frozen=True, dict=True, kw_only=True):
 
     name: str
     says: str
-    """What is judged, in a line."""
+    """The subject of the judgement, in a line."""
     level: Literal["turn", "session", "repository"]
-    """What is judged once. The label of a repository is one of each session in it."""
+    """Unit of judgement. A repository's label is given to each of its sessions."""
     shows: Shown
     answer: type[Struct]
     read: Read
@@ -86,12 +86,12 @@ class Task(Struct, frozen=True, dict=True, kw_only=True):
 
     @cached_property
     def prompt(self) -> str:
-        """What the model is told before it sees anything of the session."""
+        """Instructions of the model."""
         return prompt(self.name)
 
     @property
     def codebook(self) -> str:
-        """What a person goes by: the prompt without what it says of the answer's form."""
+        """Instructions for people: the prompt without the form of the answer."""
         return self.prompt.rpartition("\n\n")[0]
 
     @cached_property
@@ -105,7 +105,7 @@ class Task(Struct, frozen=True, dict=True, kw_only=True):
         return schema_of(self.answer)
 
     def verdict(self, text: str, case: Case) -> Verdict | Absent:
-        """What an answer as it came says. Unfit when it is none."""
+        """Return the verdict in an answer as received. Unfit when it is none."""
         return self.read(read_as(self.answer, text), case)
 
 
@@ -185,14 +185,14 @@ class _StoredVerdict(Struct, frozen=True, omit_defaults=True):
 
 
 def written(verdict: Verdict | Absent) -> str:
-    """What a labeller that is no language model says, as text that can be kept."""
+    """Encode the verdict of a labeller that is no language model."""
     return msgspec.json.encode(
         _StoredVerdict(absent=verdict) if isinstance(verdict, Absent) else _StoredVerdict(verdict)
     ).decode()
 
 
 def read_back(text: str) -> Verdict | Absent:
-    """What `written` wrote. Unfit for anything else."""
+    """Decode what `written` encoded. Unfit for anything else."""
     try:
         stored = msgspec.json.decode(text, type=_StoredVerdict)
     except msgspec.DecodeError as problem:
@@ -203,7 +203,7 @@ def read_back(text: str) -> Verdict | Absent:
 
 
 def is_strict(text: str) -> bool:
-    """Whether a strict parser would have taken the answer, too."""
+    """Tell whether a strict JSON parser accepts the answer."""
     try:
         json.loads(text)
     except ValueError:
@@ -318,7 +318,7 @@ _OPTIMALITY: tuple[Optimality, ...] = (
     "wrong_direction", "wrong_direction", "suboptimal", "suboptimal", "optimal", "optimal",
 )  # fmt: skip
 _ADHERENCE: tuple[Adherence, ...] = ("contradicted", "ignored", "ignored", "partial", "partial", "full")
-"""What TRAIL's scores of 0 to 5 mean here."""
+"""Classes of TRAIL's scores 0 to 5."""
 
 
 class PersonaAnswer(Struct, forbid_unknown_fields=True):

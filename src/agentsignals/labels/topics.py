@@ -48,10 +48,10 @@ NAMING = "topic_name"
 CENTRAL = 100
 """Prompts that are shown of a topic, those in its middle (design/attribution.md#topics-of-swe-chat)."""
 MOST_CHARS = 200
-"""Of each: the beginning."""
+"""Characters shown of each prompt."""
 TOKENS = 300
 FEWEST_WORDS, MOST_WORDS = 2, 12
-"""Of a name; 4 to 10 are asked for."""
+"""Words of a name; 4 to 10 are asked for."""
 
 
 class NameAnswer(Struct, forbid_unknown_fields=True):
@@ -61,7 +61,7 @@ class NameAnswer(Struct, forbid_unknown_fields=True):
 
 
 class Named(Struct, kw_only=True):
-    """What naming took."""
+    """Usage of naming."""
 
     by: str
     names: int = 0
@@ -141,7 +141,7 @@ _LANGUAGE = "chat.prompt_language"
 
 
 def kept_prompts(store: Store, where: str) -> tuple[int, TopicPrompts]:
-    """How many prompts the sessions have that meet an SQL condition over `sessions`, and those of them that are
+    """Return the number of prompts of the sessions that meet an SQL condition over `sessions`, and the ones that are
     compared. Prompts of eval runs are nobody's words."""
     chosen = f"(SELECT session_id FROM sessions WHERE ({where})) AND context <> 'eval'"  # noqa: S608  (the person's SQL)
     asked = (
@@ -164,9 +164,9 @@ def _dicts(store: Store, asked: str) -> list[dict[str, object]]:
 
 K_MEANS, DENSITY = "k-means", "umap+hdbscan"
 METHODS = (K_MEANS, DENSITY)
-"""How points become groups: the first unless another is asked for, whatever is installed."""
+"""Clustering methods; the first is the default, whatever is installed."""
 TFIDF = "tf-idf"
-"""What stands for an embedder where prompts are compared by the words they share."""
+"""Embedder name where prompts are compared by the words they share."""
 SMALLEST = 8
 """Prompts of a topic at least, for HDBSCAN."""
 SHARE = 150 / 19_400
@@ -186,7 +186,7 @@ class Clusters(Struct, frozen=True):
     embedder: str
     of: list[int]
     fit: list[float]
-    """How well each is in the middle of its topic: HDBSCAN's probability; of k-means the silhouette."""
+    """Fit of each prompt to its topic: HDBSCAN's probability, or the silhouette of k-means."""
     smallest: int | None
 
     @property
@@ -256,7 +256,7 @@ def _by_means(points: Sequence[Sequence[float]], seed: int) -> _Grouped | Absent
 
 TASK, LABELLER = "topic", "clusters"
 VERSION = 3
-"""Of how topics are made; raise it when the same prompts would come out otherwise."""
+"""Version of the method; raise it when the same prompts would get other topics."""
 FEWEST = 40
 """Prompts that are grouped at all (as the study of topics has it)."""
 NO_TOPIC = "no topic"
@@ -280,7 +280,7 @@ class Topic(Struct, kw_only=True):
     n: int
     sessions: int
     words: list[str]
-    """Those that tell it from the others, by class-based tf-idf."""
+    """Words that distinguish it, by class-based tf-idf."""
     examples: list[Example]
     """The prompts that fit best, of different sessions."""
     name: str | None = None
@@ -288,7 +288,7 @@ class Topic(Struct, kw_only=True):
 
 
 class Summary(Struct, kw_only=True):
-    """What a run found. Every prompt is in `topics`, in `noise`, or counted in `left_out` by its reason."""
+    """Result of a run. Every prompt is in `topics`, in `noise`, or counted in `left_out` by reason."""
 
     task: str
     labeller: str
@@ -301,10 +301,10 @@ class Summary(Struct, kw_only=True):
     prompts: int
     compared: int
     left_out_share: float
-    """Of the prompts: those that were not compared."""
+    """Share of the prompts that were not compared."""
     noise: int
     noise_share: float
-    """Of those compared."""
+    """Share of the compared prompts."""
     topics: list[Topic]
     left_out: dict[str, int] = field(default_factory=dict)
     naming: Named | None = None

@@ -55,7 +55,7 @@ def shortened(text: str, chars: int) -> str:
 
 
 Mask = Callable[[str], str]
-"""What is done to every text before anything is cut: half a secret is no longer recognised as one."""
+"""Applied to every text before it is cut: half a secret is no longer recognised as one."""
 
 
 def turns_of(view: SessionView, mask: Mask) -> list[list[str]]:
@@ -112,7 +112,7 @@ def segments(turns: Iterable[list[str]], budget: int) -> list[str]:
 
 
 def _pieces(turns: Iterable[list[str]], budget: int) -> Iterable[str]:
-    """What is not cut: turns where they fit, else entries where they fit, else stretches of them."""
+    """Yield pieces that fit: whole turns, else entries, else parts of an entry."""
     for turn in turns:
         whole = "".join(turn)
         if tokens(whole) <= budget:
@@ -135,7 +135,7 @@ def _pieces(turns: Iterable[list[str]], budget: int) -> Iterable[str]:
 SPOKEN: frozenset[TurnKind] = frozenset(("prompt", "queued_prompt", "rejection_feedback"))
 """Kinds of turns that are a person's words to the agent."""
 BEFORE_CHARS = 4_000
-"""Of the request and of the answer before a message that is judged by what led to it."""
+"""Characters of the request and of the answer before a message."""
 RESTATEMENT_CHARS = 4_000
 _HEADINGS = {"last-request": "The person's last request:", "end-of-answer": "The end of the agent's answer:"}
 TOO_VAGUE = 0.75
@@ -154,7 +154,7 @@ class Unit(Struct, frozen=True, kw_only=True):
     message: Turn | None
     """The message, where one is judged: what rules and classifiers read."""
     parts: tuple[str, ...]
-    """What a language model is shown; where there are several, notes are made of all but the last."""
+    """Texts a language model is shown; notes are made of all but the last."""
     case: Case
     answer_end: str | None = None
     """The end of the agent's answer before the message, where the task shows it: what classifiers read."""
@@ -176,9 +176,8 @@ def plain(text: str) -> str:
 
 
 def units(task: Task, session: Session, room: int, mask: Mask = plain) -> Iterator[Unit | NotAsked]:
-    """What a session gives a task to judge. `room`: tokens that a model's window has for the material. `mask`: what is
-    done to every text that a model is shown.
-    """
+    """Yield the units of a session for a task. `room`: tokens of the model's window left for the material. `mask`: applied
+    to every text that a model is shown."""
     view = SessionView(session)
     if task.level == "turn":
         for turn in view.turns:
@@ -331,7 +330,7 @@ def repositories(store: Store, by_place: dict[str, list[str]], limit: int | None
 
 
 class _Look:
-    """What was seen of one repository so far: little, however many sessions it has."""
+    """Bounded facts about one repository, collected session by session."""
 
     def __init__(self) -> None:
         self._endings: Counter[str] = Counter()
@@ -394,11 +393,11 @@ class Selection:
         self._where, self._limit = where, limit
         self._redactor = Redactor(pseudonym_key()) if redact else None
         self.total: int | None = None
-        """How many units there are, known once `units` began."""
+        """Number of units, known once `units` has begun."""
 
     @property
     def redacted(self) -> dict[str, int]:
-        """What was masked so far, by kind."""
+        """Masked strings so far, by kind."""
         return dict(self._redactor.counts) if self._redactor else {}
 
     def units(self, store: Store, task: Task, window: int, only: set[str] | None = None) -> Iterator[Unit | NotAsked]:

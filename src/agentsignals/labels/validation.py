@@ -115,7 +115,7 @@ def _session(family: Planted, case: Case) -> Session:
 
 
 def _named(family: Planted, case: Case) -> str:
-    """What the signal says of a planted session."""
+    """Return the signal's value for a planted session."""
     view = SessionView(_session(family, case))
     signal = by_path(family.signal)
     ended = view.session.ended_at or 0
@@ -132,7 +132,7 @@ def _named(family: Planted, case: Case) -> str:
 
 
 def rules_measured(task_name: str) -> str:
-    """How often the rules were right at a task of judging; empty where they can't do it."""
+    """Describe the rules' measured quality at a task; empty where they can't do it."""
     return validation(by_path(BY_TASK[task_name][0])) if task_name in BY_TASK else ""
 
 

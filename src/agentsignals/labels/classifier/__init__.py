@@ -28,9 +28,9 @@ from agentsignals.stats.intervals import ClassRates, Prevalence, corrected_preva
 VERSION = 1
 """Raise it when a feature would change: a model knows which it was made with."""
 MOST_WORDS = 200
-"""What stands further on in a message is mostly pasted."""
+"""Later words of a message are mostly pasted."""
 ANSWER_CHARS = 400
-"""Of the end of the answer before."""
+"""Characters taken from the end of the answer before the message."""
 TEXT_KINDS = ("w", "b", "e", "c", "p")
 """Kinds whose counts share one length of 1 in a message; the others stand as they are."""
 _BEGINNING_WORDS = 3
@@ -114,7 +114,7 @@ MOST_BYTES = 16 << 20
 
 
 class HeldOut(Struct, frozen=True, kw_only=True):
-    """What a model was found to be worth on projects that it was not made from."""
+    """Scores of a model on projects that were left out of its training."""
 
     n: int
     sessions: int
@@ -142,7 +142,7 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
     """By feature: what its value is multiplied by (of words their rarity, `idf`), then a weight for each class."""
     text_weight: float = 1.0
     uses_answer: bool = False
-    """Whether the end of the answer before a message is looked at."""
+    """The features include the end of the answer before the message."""
     trained_on: dict[str, str] = field(default_factory=dict)
     """SHA-256 of each training file, by its name."""
     rows: int = 0
@@ -155,7 +155,7 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def seen(self) -> frozenset[str]:
-        """The same as `sessions`."""
+        """`sessions` as a set."""
         return frozenset(self.sessions)
 
     @cached_property
@@ -165,7 +165,7 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def measured(self) -> str:
-        """What it is worth, in a line."""
+        """Scores in a line."""
         held_out = self.held_out
         if held_out is None or held_out.kappa is None:
             return "never held against projects that it was not made from"
@@ -176,11 +176,11 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def has_seen(self, session_id: str) -> bool:
-        """Whether messages of this session were among those it was made from."""
+        """Tell whether the model was trained on messages of this session."""
         return session_mark(session_id) in self.seen
 
     def probabilities(self, counted: dict[str, float]) -> list[float]:
-        """Of each class, given a message's features; those it does not know are passed over."""
+        """Return the probability of each class given a message's features; unknown features are ignored."""
         weights = self.weights
         weighed = [(value * row[0], row, name) for name, value in counted.items() if (row := weights.get(name))]
         texts = [value for value, _, name in weighed if name.partition(":")[0] in TEXT_KINDS]
@@ -196,7 +196,7 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def session_mark(session_id: str) -> str:
-    """What stands for a session in a model's file."""
+    """Return the hash that names a session in a model's file."""
     return hashlib.blake2b(session_id.encode("utf-8", "surrogatepass"), digest_size=6, person=b"trained").hexdigest()
 
 

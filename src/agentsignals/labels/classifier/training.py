@@ -41,11 +41,11 @@ STRENGTHS = {CLASSIFIER: (0.3, 1.0, 3.0), ENCODER: (0.1,)}
 """Inverse strengths of the ridge that are tried; with vectors it was set by hand, out of .1 and .3."""
 TEXT_WEIGHT = 3.0
 VECTOR_WEIGHT = 4.0
-"""How much one length of words, and of a vector, weighs beside marks and rules; set by hand, once."""
+"""Weights of word features and of the vector relative to marks and rules; set once, by hand."""
 CURVE = (0.25, 0.5, 0.75, 1.0)
 _ROUNDS = 500
 _DECIMALS = 2
-"""Of a weight: a message has some hundred features, whose roundings cancel out."""
+"""Decimals of a weight: a message has some hundred features, whose rounding errors cancel out."""
 Features = dict[str, float]
 
 
@@ -56,9 +56,9 @@ class Example(Struct, frozen=True, kw_only=True):
     session_id: str
     project: str
     random: bool
-    """Whether it was drawn simply at random: its stratum's name ends in "random"."""
+    """Drawn by simple random sampling: the stratum's name ends in "random"."""
     rules: str
-    """What rules say of it."""
+    """Verdict of the rules."""
     annotator: str
     counted: Features
 
@@ -194,7 +194,7 @@ def folds(held: Iterable[Example], n: int) -> list[set[str]]:
 
 
 def predicted(held: Sequence[Example], strength: float, task: Task) -> list[Judged]:
-    """What models made from other projects say of each example."""
+    """Return each example's verdict by a model trained on the other projects."""
     judged = []
     for group in folds(held, FOLDS - 1):
         model = fitted([e for e in held if e.project not in group], strength, task)

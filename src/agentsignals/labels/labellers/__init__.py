@@ -29,12 +29,12 @@ class Labeller(Protocol):
     """As the labels say it."""
     model: str | None
     leaves: bool
-    """Whether what it is shown leaves this machine."""
+    """Texts shown to it leave this machine."""
     keeps: bool
-    """Whether its answers are worth keeping by themselves: they cost time or money."""
+    """Answers cost time or money, so they are kept."""
 
     def version(self, task: Task) -> str:
-        """What `prompt_hash` says in its labels. UsageError for a task it can't do."""
+        """Return the `prompt_hash` of its labels. UsageError for a task it can't do."""
 
     def window(self) -> int:
         """Tokens its model can read and write at once."""
@@ -43,7 +43,7 @@ class Labeller(Protocol):
         """Asks all of them. Returns when something came of each; LabelError when there is no point in going on."""
 
     def read(self, question: Question, text: str) -> Verdict | Absent | str:
-        """What a kept answer says."""
+        """Return the verdict in a kept answer."""
 
     def run_figures(self) -> dict[str, Any]:
         """Figures of this run beside those of the answers: retries, waits, settings."""
@@ -55,12 +55,11 @@ class Kind(NamedTuple):
     make: Callable[..., Labeller]
     """Gets what followed the kind's name and a colon, empty where nothing did, and the settings of the command line."""
     model: str = ""
-    """How that is written, `MODEL[@URL]`; empty for a kind that takes none."""
+    """Form of its argument, `MODEL[@URL]`; empty for a kind that takes none."""
     optional: bool = False
-    """Whether it may be left out."""
+    """The argument is optional."""
     own_version: bool = False
-    """Whether its labels carry a version of its own code or model, which it says without loading one, and not the hash
-    of the task's prompt."""
+    """Its labels carry a version of its own code or model (known without loading one) instead of the prompt's hash."""
 
 
 LABELLERS = Registry[Kind]("labeller", __name__, "LABELLER", lambda unit: isinstance(unit, Kind))

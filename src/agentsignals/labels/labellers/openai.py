@@ -67,7 +67,7 @@ class Pace:
 # -- Threads
 
 GRACE_S = 10.0
-"""How long calls under way may take after Ctrl-C: they are paid for."""
+"""Time that running calls get after Ctrl-C: they are paid for."""
 _T = TypeVar("_T")
 
 
@@ -134,7 +134,7 @@ class Crowd(Generic[_T]):
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
 _LOOKS_EVERY_S = 0.1
-"""Whether one is back that was set aside, or nobody shall ask any more."""
+"""Poll interval: a server may be back, or the run may have been stopped."""
 _LOG = logging.getLogger("agentsignals.labels")
 
 
@@ -156,7 +156,7 @@ class ModelServer:
         self.problem = ""
 
     def figures(self) -> dict[str, Any]:
-        """What became of its calls."""
+        """Return counts of its calls."""
         aside = {"set_aside": self.times_aside, "last_problem": self.problem} if self.times_aside else {}
         return {"calls": self.calls, "answers": self.answers, **aside}
 
@@ -239,20 +239,18 @@ CONCURRENCY = 8
 TIMEOUT_S = 120.0
 """For one call, from asking to the last byte."""
 TRIES = 8
-"""Of one call to a server that is busy or failing."""
+"""Attempts of one call to a server that is busy or failing."""
 MOST_TIMEOUTS = 2
-"""Of one question: a server that hangs is waited for so often, not `TRIES` times. Each further server is one more."""
+"""Timeouts allowed for one question, plus one for each further server; a hanging server is not tried `TRIES` times."""
 HUNG = 4
-"""So many calls in a row that ran into the time limit, and two of each thread at least: the server hangs, whatever is
-asked."""
+"""Consecutive timeouts (at least two a thread) after which the server is taken to hang."""
 HOPELESS = 20
-"""So many failures in a row, and no answer at all between them: the server is gone or refuses everything."""
+"""Consecutive failures after which the server is taken to be gone, or to refuse everything."""
 MOST_INVALID = 20
-"""So many answers without the wanted form before any that has it, now or in an earlier run, or thrice as many in a row
-later: the model can't."""
+"""Consecutive malformed answers (thrice as many once one was valid) after which the model is given up."""
 _MOST_BYTES = 16 * 2**20
 _FORMATS = ("json_schema", "json_object", "text")
-"""What a server may be asked to hold an answer to; each knows what comes after."""
+"""Response formats a server may support, strictest first."""
 _OF_FORMAT = re.compile(r"response_format|json_schema|json_object|schema|grammar|structured|guided", re.IGNORECASE)
 _NAME_CHARS = 200
 _STOPS_ALL = frozenset((401, 402, 403, 404, 405, 407))
@@ -274,7 +272,7 @@ class _Usage(Struct):
 
 
 class Completion(Struct):
-    """What a chat server answers."""
+    """A chat server's response."""
 
     choices: list[_Choice]
     usage: _Usage | None = None
@@ -400,7 +398,7 @@ class ChatServer:
                 )
 
     def _answer(self, question: Question) -> Outcome | None:
-        """What comes of a question; None when the run ends before."""
+        """Ask a question until it has an outcome; None when the run is stopped before."""
         inquiry = Inquiry.at(question)
         while True:
             wanted = self._format
@@ -511,7 +509,7 @@ class ChatServer:
             raise _Refused(str(problem)) from problem
 
     def _knows_less(self, problem: _Refused, wanted: int) -> bool:
-        """Whether a refusal was of the format, and another one is left."""
+        """Tell whether the server refused the response format and another one is left."""
         with self._lock:
             if wanted + 1 >= len(_FORMATS) or not _OF_FORMAT.search(str(problem)):
                 return False
@@ -541,8 +539,7 @@ class ChatServer:
         return asked
 
     def _told_window(self) -> int | None:
-        """What the servers say the model can read (vLLM, OpenRouter, llama.cpp say it in their lists of models): the
-        least of it."""
+        """Return the smallest context window that the servers' lists of models state (vLLM, OpenRouter, llama.cpp)."""
         return min((window for server in self._servers.all if (window := self._window_at(server))), default=None)
 
     def _window_at(self, server: ModelServer) -> int | None:

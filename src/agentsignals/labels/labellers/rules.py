@@ -37,9 +37,9 @@ _PRAISE = re.compile(
     r"|(?:\A|[.!\n] {0,9})(?:great|nice|cool|sweet|yay|wo{2,9}ho{2,9}|lgtm|yes!)[!,. ]"
 )
 _HEAT = re.compile(r"!!|\?\?|\?!|!\?|\b(?:fuck|shit|damn|crap|bullshit)\w{0,9}\b")
-"""What makes an objection an angry one. Alone it means nothing: swearing is how developers talk (agent-traces)."""
+"""Marks that make an objection NEGATIVE. Alone they mean nothing: swearing is how developers talk (agent-traces)."""
 _ORDER = re.compile(r"(?:commit|push|merge|ship|done)\b")
-"""What accepts without a word of praise."""
+"""Orders that accept without praise."""
 
 
 def feeling(text: str, kind: str = "prompt") -> tuple[str, str, str]:
@@ -69,7 +69,7 @@ def feeling(text: str, kind: str = "prompt") -> tuple[str, str, str]:
 # -- The labeller
 
 VERSION = 1
-"""Of the rules; raise it when a label would change."""
+"""Version of the rules; raise it when a label would change."""
 _SOMEBODY = Session(session_id="", context="product", format="", agent="", artifact_id="")
 
 

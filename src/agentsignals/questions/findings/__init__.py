@@ -121,7 +121,7 @@ class Reader:
 
     @cached_property
     def versions(self) -> Versions:
-        """What the store's values were computed with."""
+        """Versions that the store's values were computed with."""
         return Versions(
             SCHEMA_VERSION,
             dict(self._answer("SELECT signal, max(version) FROM signals GROUP BY signal").values),
@@ -129,7 +129,7 @@ class Reader:
         )
 
     def inputs(self, study: Question) -> Inputs:
-        """What a study is given."""
+        """Return the rows and facts that a study is given."""
         context = self._of(study)
         many = {name: self._asked_by_slices(study.queries[name], context) for name in study.sliced}
         rows = {name: self._answer(sql, context).rows for name, sql in study.queries.items() if name not in many}
@@ -300,7 +300,7 @@ def findings(
     reader: Reader | None = None,
     beside: Beside | None = None,
 ) -> Findings:
-    """What is worth saying of a store, ranked. `context`: `product` or `eval`; without one, people's sessions when
+    """Return the findings of a store, ranked. `context`: `product` or `eval`; without one, people's sessions when
     there are any. `bounds`: below which nothing is said. `reader`: one that knows of `asking`. `beside`: how the
     questions about costs are begun, half of all that is done; without it they come second. Keys in names are masked,
     also in SQL.
@@ -319,13 +319,13 @@ def findings(
 
 
 def asking(store: Store, context: str | None = None) -> list[Question]:
-    """What `findings` would ask the store now; nothing where its answer was kept."""
+    """Return the questions that `findings` would ask now; none where its answer was kept."""
     context = context or main_context(store.manifest)
     return [] if findings_cache.read(store, context) is not None else [_BILL, *questions().values()]
 
 
 def every_context(store: Store) -> list[Findings]:
-    """Those of each context that the store has: its table `findings`."""
+    """Return the findings of each context in the store: its table `findings`."""
     return [findings(store, context) for context in sorted(contexts(store.manifest))]
 
 
@@ -345,7 +345,7 @@ def answer(store: Store, id: str, context: str | None = None) -> Answer:  # noqa
 
 
 class _Answers(Struct):
-    """What some questions make of a store."""
+    """Candidates of some questions."""
 
     candidates: dict[str, list[Answer]] = field(default_factory=dict)
     """By question."""
@@ -360,7 +360,7 @@ def _candidates(
     reader: Reader | None = None,
     beside: Beside | None = None,
 ) -> tuple[list[Answer], Findings]:
-    """What these questions make of the store, and the frame of what is said of it."""
+    """Return all candidates of these questions, and findings without answers yet."""
     reader = reader or Reader(store, [_BILL, *asked.values()], context)
     asked = {name: question for name, question in asked.items() if question.context in (reader.context, "either")}
     costs_of = partial(_of_costs, reader, asked)
@@ -381,7 +381,7 @@ def _candidates(
 
 
 def _of_costs(reader: Reader, asked: dict[str, Question]) -> _Answers:
-    """What the questions about costs make of it, and the bill."""
+    """Answer the questions about costs, and describe the bill."""
     made = _answers(reader, {name: question for name, question in asked.items() if question.needs_charges})
     of_bill = reader.inputs(_BILL)
     made.bill = _bill(of_bill.rows["bill"], of_bill.paid)
@@ -409,7 +409,7 @@ def _asked(question: Question, inputs: Inputs) -> tuple[list[Answer], str]:
 
 
 def _bill(bill: list[Row], paid: Mapping[str, Mapping[str, float]]) -> str:
-    """What the sessions cost, and the largest causes of it."""
+    """Describe the sessions' cost and its largest causes."""
     total = fsum(row["cost_usd"] for row in bill)
     if not total:
         return ""

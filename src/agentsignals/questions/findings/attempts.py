@@ -126,9 +126,9 @@ SOLVED_COST_FINDING = Question(
 LEAST_FAILED = 0.02
 """The share of attempts from which it is worth a sentence."""
 LEAST_REASON = 0.5
-"""Of the failed attempts: a class that most of them share, if there is anything to do about it."""
+"""Share of the failed attempts from which one class is named, if there is anything to do about it."""
 _NO_NEWS = ("tests", "wrong_answer", "cannot_tell")
-"""Of these nobody would do anything else tomorrow."""
+"""Classes that suggest no action."""
 _NO_VERDICT = "no verdict"
 """Says again that nobody judged."""
 _RUNGS = {

@@ -170,7 +170,7 @@ _LOST = (
 )
 """Model calls that were sent again what the call before was sent, and did not read it from the cache there was."""
 _WORTH = "lost_tokens > 1000"
-"""What providers leave uncached at the end of a prompt, by blocks of hundreds of tokens, is no loss to look at."""
+"""Smaller losses are ignored: providers cache a prompt in blocks of hundreds of tokens and leave its end uncached."""
 _CAUSES = (
     _Cause(
         name="rebuilt",
@@ -204,7 +204,7 @@ _CAUSES = (
     ),
 )
 CENT = 0.01
-"""What a session has to have paid to be counted: caches leave the end of a prompt out by blocks of tokens."""
+"""Least cost of a counted session: caches leave the end of a prompt out, by blocks of tokens."""
 _BY_CALLS = "By the tokens that each model call logs; a provider may drop a cache for reasons that no trace shows"
 _OF_RESULTS = "Estimated inside an exact sum: how much of a context is whose is counted in characters"
 
@@ -255,9 +255,9 @@ MONEY_FINDING = Question(
 LARGEST_SHARE, MOST_RESULTS, FEWEST_RESULTS = 0.01, 20, 100
 """One result in a hundred, and no more than a person can look at; of fewer than a hundred none stands out."""
 BESIDE = 0.1
-"""Of what the dearest costs: the others that are counted with it."""
+"""Share of the most expensive result's cost from which other results are counted with it."""
 LEAST_PART = 0.05
-"""Of what its session's results cost to carry: smaller ones are no giants, and stay in the database."""
+"""Share of its session's result cost from which a result is large; smaller ones are filtered in SQL."""
 
 
 def _large_results(inputs: Inputs) -> list[Answer]:

@@ -1,4 +1,4 @@
-"""What the data do not say: costs without a price, output logged in mid-stream, records that were not read."""
+"""Findings about data quality: costs without a price, output logged in mid-stream, records that were not read."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ MOSTLY_FAILING = 0.5
 """Failing more often than working is said of a tool wherever it is used: what chance may have made is held against the
 person's other calls, for no share of failures is everybody's."""
 _CHECKS = ("test", "build")
-"""What fails because it is run, and is no measure of other calls."""
+"""Tools that are meant to fail, and so are no measure of other calls."""
 _SOME_ARE_MEANT = "Some failures are probes (does this file exist?), and tests fail because they are run"
 
 
@@ -126,7 +126,7 @@ def _failures(inputs: Inputs) -> list[Answer]:
 
 
 def _parts(rows: Iterable[Row]) -> list[Part]:
-    """Of each session: failed calls, and calls."""
+    """Failed calls and calls of each session."""
     return _summed(map(itemgetter("session_id", "failed", "n"), rows))
 
 
@@ -213,8 +213,8 @@ _TOOL = (
     "CASE WHEN class = 'test' OR shell_kind IN ('test', 'build') THEN coalesce(shell_kind, class)"
     f" WHEN class = 'shell' THEN {PROGRAM} WHEN class IN ('mcp', 'web', 'other') THEN name ELSE class END"
 )
-"""What is done: that it tests or builds, whatever with; the program that is run; a server's or a search's tool by its
-name, for one of many may fail; else what the tool is for, which each agent calls otherwise."""
+"""Name of the action: test or build, whatever runs it; the program of a shell call; a server's or search's tool by its
+name; else the class of the tool, which each agent calls differently."""
 FAILURES_FINDING = Question(
     name="failures",
     question="What fails most, and is it mended?",
@@ -273,7 +273,7 @@ UNCHECKED_FINDING = Question(
 HOTSPOT_CHANCE = 0.25
 """A file that more than a quarter of a repository's sessions change is surely one that everything goes through."""
 HOTSPOT_SHARE = 0.5
-"""What of the estimate is said."""
+"""Share of sessions from which a file is reported."""
 
 
 def _unfinished(inputs: Inputs) -> list[Answer]:

@@ -180,7 +180,7 @@ class _Model:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether one place has most of its sessions."""
+        """More than half of its sessions are of one place."""
         return self.largest is not None and self.largest > DOMINANT
 
     @property

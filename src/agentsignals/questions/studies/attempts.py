@@ -68,7 +68,7 @@ _FIRST = "FROM attempts WHERE coalesce(attempt_index, 0) = 0"
 
 
 class _Treatment(NamedTuple):
-    """What the attempts of a row had in common."""
+    """The attempts of a row have these in common."""
 
     agent: str | None
     model: str | None
@@ -132,7 +132,7 @@ def _evaluated(attempts: list[Row]) -> list[Row]:
 
 
 def _is_unevaluated(rows: list[Row]) -> bool:
-    """Whether some were taken for not judged, which no single query does."""
+    """Tell whether some were taken as not judged, which no single query does."""
     return any(row["reason"] == _UNEVALUATED for row in rows)
 
 
@@ -203,7 +203,7 @@ def _bounds(rows: list[Row]) -> str:
 
 
 def _per_solved(first: list[Row]) -> list[Finding]:
-    """What first attempts took together, the failed ones too, for each that was solved."""
+    """Cost, tokens and time of all first attempts (failed ones too) for each solved one."""
     findings = []
     for key, (subject, unit, kind, sql) in _SPENT.items():
         measured = [row for row in first if _is_solved(row) is not None and row[key] is not None]
@@ -355,7 +355,7 @@ ATTEMPTS_STUDY = Study(
 # -- Failures of eval runs
 
 MOST_EXAMPLES = 5
-"""Of each class; the verb's JSON and the page have all."""
+"""Examples of each class; the verb's JSON and the page have all."""
 _NEAR = {"line": "a line", "function": "a function", "file": "a file alone", "elsewhere": "nothing"}
 _CLASSED = f"FROM signals WHERE signal = '{SIGNAL}' AND absent IS NULL AND coalesce(attempt_index, 0) = 0"
 _FAILED = "first attempts that failed or were broken off"
@@ -447,7 +447,7 @@ def _estimate(share: Share, first: list[Failed]) -> Estimate:
 
 
 def _near(places: list[Row]) -> Table:
-    """How near patches came to the gold patch, of all and of those that failed."""
+    """Distance of patches to the gold patch, of all attempts and of the failed ones."""
     rows: list[list[Any]] = []
     behind: list[list[str]] = []
     for level, common in _NEAR.items():
@@ -589,7 +589,7 @@ def _outcomes(inputs: Inputs) -> Outcome:
 
 
 def _ended(row: Row) -> tuple[str, str]:
-    """How a session ended, and on what evidence that is said."""
+    """Return a session's outcome and its evidence."""
     if row["absent"] is not None:
         return _UNSEEN, "none"
     return _OUTCOMES[row["label"]], _EVIDENCE[row["evidence"]]

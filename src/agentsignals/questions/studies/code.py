@@ -335,14 +335,14 @@ def _recorded_median(rows: list[Row], places: dict[str, str]) -> list[Finding]:
 
 
 def _unknown(rows: list[Row]) -> str:
-    """What share of the sessions' lines may be anybody's."""
+    """Describe the share of the sessions' lines whose author is unknown."""
     lines = sum(row["lines"] for row in rows)
     unknown = sum(row["lines"] * (row["replayed_high"] - row["replayed_low"]) / 100 for row in rows)
     return f"{formatted(unknown / lines, 'share')} of lines unknown" if lines else "no line known"
 
 
 def _of_road(road: ModeSource, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
-    """How shares of lines spread, and how modes change, on one road."""
+    """Charts of one source: distribution of agent-written lines, and modes over time."""
     started = {row["session_id"]: row["started_at"] for row in inputs.rows["sessions"]}
     timed = [(started.get(row["session_id"]), row["session_id"], row) for row in rows]
     unknown = f" ({_unknown([row for row in rows if row['lines']])})" if road == "replayed" else ""
@@ -649,7 +649,7 @@ def _efficiency(inputs: Inputs) -> Outcome:
 
 
 def _effort_per_lines(lines: list[Row], effort: dict[str, Row], modes: dict[str, str]) -> list[Row]:
-    """Of the sessions that are alone in their commits: the mode, and what each measure says for a hundred lines."""
+    """Mode and measures for a hundred lines, of the sessions that are alone in their commits."""
     effort_rows: list[Row] = []
     for row in lines:
         took = effort.get(row["session_id"])

@@ -127,7 +127,7 @@ def _cost(inputs: Inputs) -> Outcome:
 
 
 def _left_out(inputs: Inputs, n: int) -> str:
-    """What the sum over sessions lacks of the sum over model calls, so that the two can be compared."""
+    """Describe the cost that the sum over sessions lacks of the sum over model calls."""
     if not n:
         return ""
     usd = fsum(row["usd"] or 0.0 for row in inputs.rows["left_out"])
@@ -353,7 +353,7 @@ class _Paid:
 
 
 def _of_bill(bill: list[Row], paid: list[tuple[str, float]]) -> list[Part]:
-    """What each session of the bill paid for a cause."""
+    """Return each billed session's cost of a cause."""
     return [
         *((row["session_id"], 0, 1) for row in bill),
         *((session_id, usd, 0) for session_id, usd in paid),

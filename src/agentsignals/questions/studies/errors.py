@@ -174,7 +174,7 @@ PATTERNS = {
     "turn_over": "no call before the next prompt",
     "over": "no call at all",
 }
-"""What came next, by what is looked at first."""
+"""Next actions, in the order in which they are matched."""
 
 
 def _recovery(inputs: Inputs) -> Outcome:
@@ -257,7 +257,7 @@ def _patterns(failed: list[Row]) -> Table:
 
 
 def _by_error(failed: list[Row]) -> Table:
-    """The same by what the failed call said."""
+    """Next actions by the error of the failed call."""
     kinds = by(({**row, "kind": (row["error_class"] or "not said").replace("_", " ")} for row in failed), "kind")
     rows: list[list[Any]] = []
     for kind, group in kinds.items():

@@ -1,4 +1,4 @@
-"""What was read and what was skipped."""
+"""Records that were read, and records that were skipped."""
 
 from __future__ import annotations
 

@@ -524,7 +524,7 @@ def _concentration(inputs: Inputs) -> Outcome:
 
 
 def _holding(largest: list[tuple[str, int]], wanted: float) -> int:
-    """How many of the largest places hold so many sessions."""
+    """Return how many of the largest places hold that many sessions."""
     held = 0
     for at, (_, n) in enumerate(largest):
         held += n

@@ -330,7 +330,7 @@ def _tool_positions_chart(name: str, title: str, cut: bool | None, calls: list[R
 
 
 def _ends(turns: list[Row]) -> Table:
-    """How turns begin and end, by kind."""
+    """First and last calls of turns, by kind."""
     first: Counter[str] = Counter()
     last: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
     for row in turns:
@@ -451,7 +451,7 @@ def _transitions(inputs: Inputs) -> Outcome:
 
 
 def _matrix(rows: list[Row]) -> Chart | None:
-    """Of the calls of a class, the shares of what came next."""
+    """Shares of the next call's class, by class."""
     pairs, before, groups = tally(rows, "class", "following"), tally(rows, "class"), by(rows, "class", "following")
     after = sorted({following for _, following in pairs}, key=lambda c: (-before[c], c))
     marks: list[Row] = []
@@ -474,7 +474,7 @@ def _matrix(rows: list[Row]) -> Chart | None:
 
 
 def _thirds(rows: list[Row]) -> Table:
-    """How the commonest transitions are spread over a session."""
+    """The commonest transitions by third of the session."""
     together, groups = tally(rows, "class", "following"), by(rows, "third")
     thirds = [tally(groups.get(third, ()), "class", "following") for third in range(3)]
     shown: list[list[Any]] = [

@@ -235,7 +235,7 @@ ENDS = {
     _OBJECTS: ("the next prompt objects, at least", "SWE-chat: about 39%, of labels by a model"),
     "undisturbed": ("none of these, at most", "SWE-chat: 51% to 56%"),
 }
-"""What a turn ended in; a turn that was asked, or cut, and objected to counts for the first of these."""
+"""Endings of a turn; the first that fits counts."""
 
 
 def _ends_in(end: str, rows: list[Row]) -> list[float]:
@@ -321,7 +321,7 @@ def _limit() -> str:
 
 
 def _friction_by_mode(rows: list[Row], modes: list[Row]) -> Table:
-    """How turns end, by the coding mode of their session, on both roads to it."""
+    """Endings of turns by the coding mode of their session, for both sources."""
     shown: list[list[Any]] = []
     behind = []
     for road in MODE_SOURCES:
@@ -471,7 +471,7 @@ class _Turns:
         return clustered_share([part for part in parts if part[2]], places)
 
     def figures(self, groups: Sequence[Any]) -> dict[Any, list[Any]]:
-        """Those of each group, where `groups` are what each turn belongs to."""
+        """Return the figures of each group; `groups` names each turn's group."""
         shares = [
             (nonzero_sums(groups, self.parts[act.key]), nonzero_sums(groups, self.wholes[act.key])) for act in ACTS
         ]
