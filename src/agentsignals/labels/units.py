@@ -176,7 +176,7 @@ def plain(text: str) -> str:
 
 
 def units(task: Task, session: Session, room: int, mask: Mask = plain) -> Iterator[Unit | NotAsked]:
-    """Yield the units of a session for a task. `room`: tokens of the model's window left for the material. `mask`: applied
+    """Yield the units of a session for a task. `room`: tokens of the window left for the material. `mask`: applied
     to every text that a model is shown."""
     view = SessionView(session)
     if task.level == "turn":

@@ -68,7 +68,7 @@ _FIRST = "FROM attempts WHERE coalesce(attempt_index, 0) = 0"
 
 
 class _Treatment(NamedTuple):
-    """The attempts of a row have these in common."""
+    """Facts that the attempts of a row share."""
 
     agent: str | None
     model: str | None
@@ -579,13 +579,8 @@ def _outcomes(inputs: Inputs) -> Outcome:
     header = "outcome | evidence | sessions:count | share:share | ends:share"
     by_evidence = table("outcomes.kinds", "Outcomes by evidence", header, rows, n=total, of=_OF, evidence=behind)
     title = "How sessions ended, and how that is known"
-    limits = [
-        "A session without a verdict neither failed nor succeeded: nothing was committed in sight, and nobody said a"
-        " word. Where commits are not recorded, most sessions end there: the shares accepted and rejected are lower"
-        " bounds."
-    ]
     kinds = chart("outcomes.kinds", title, marks, bars(marks, "sessions"), n=total, of=_OF)
-    return Outcome(_outcomes_findings(judged, sample, inputs.rows["outcomes"]), [by_evidence], [kinds], limits)
+    return Outcome(_outcomes_findings(judged, sample, inputs.rows["outcomes"]), [by_evidence], [kinds])
 
 
 def _ended(row: Row) -> tuple[str, str]:
@@ -642,6 +637,14 @@ OUTCOMES_STUDY = Study(
     order=310,
     title="Outcomes",
     question="How did sessions end, and how is that known?",
+    limits=(
+        (
+            "A session without a verdict neither failed nor succeeded: nothing was committed in sight, and nobody"
+            " said a"
+            " word. Where commits are not recorded, most sessions end there: the shares accepted and rejected are lower"
+            " bounds."
+        ),
+    ),
     queries=_SQL["outcomes"],
     function=_outcomes,
     context="product",

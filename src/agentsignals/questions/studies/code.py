@@ -88,10 +88,6 @@ _OF_FILE = (
 
 
 def _edits(inputs: Inputs) -> Outcome:
-    limits = [
-        "Some agents refuse to edit a file they have not read: reading first says something only of agents without"
-        " that guard."
-    ]
     measured = [row for row in signal_rows(inputs, _READ_FIRST) if row["number"] is not None]
     rows: list[Row] = []
     for agent in agents_by_sessions(measured):
@@ -114,7 +110,6 @@ def _edits(inputs: Inputs) -> Outcome:
                 note=f"edit attempts in brackets; {INTERVAL_NOTE}",
             )
         ],
-        limits,
     )
 
 
@@ -188,6 +183,12 @@ EDITS_STUDY = Study(
     order=120,
     title="Edits",
     question="How do agents change files?",
+    limits=(
+        (
+            "Some agents refuse to edit a file they have not read: reading first says something only of agents without"
+            " that guard."
+        ),
+    ),
     queries={
         **_SQL["edits"],
         "values": sql.values(_READ_FIRST, _RATIO, _LINES, _AGAIN, detail=(*sql.RATIO, "regions")),
@@ -501,12 +502,6 @@ def _survival(inputs: Inputs) -> Outcome:
         [f for f in findings if f.n],
         [by_mode(sessions, inputs.rows["modes"], places), by_repo(sessions, commits, lines), by_age(lines, repos)],
         [fates_chart(sessions), age_chart(lines, repos)],
-        [
-            "Survival goes by several definitions that differ by more than what they measure; each figure names its"
-            " own. A line that came back after it was overwritten counts as both.",
-            "What is alive is what git blame still finds under the commit's name: a line that was only indented anew is"
-            " not. Commits that the head does not descend from are left out.",
-        ],
     )
 
 
@@ -535,6 +530,16 @@ SURVIVAL_STUDY = Study(
     order=210,
     title="Survival of code",
     question="What becomes of the lines that agents write?",
+    limits=(
+        (
+            "Survival goes by several definitions that differ by more than what they measure; each figure names its"
+            " own. A line that came back after it was overwritten counts as both."
+        ),
+        (
+            "What is alive is what git blame still finds under the commit's name: a line that was only indented anew is"
+            " not. Commits that the head does not descend from are left out."
+        ),
+    ),
     queries={**_SQL["survival"], "modes": MODES},
     function=_survival,
     context="product",

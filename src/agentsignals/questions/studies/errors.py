@@ -54,10 +54,6 @@ def _errors(inputs: Inputs) -> Outcome:
     by_class = _by(answered, "class", places)
     n = sum(row["n"] for row in answered)
     charts = [_rates("class", by_class, n), _rates("agent", _by(answered, "agent", places), n), _kinds(failed)]
-    limits = [
-        f"For every agent {FAILED}. Some errors are probes (does this file exist?), and what agents log differs: a rate"
-        " is no measure of skill."
-    ]
     rows: list[list[Any]] = [
         [name, int(rate.k), int(rate.n), rate.value, *rate.ends, sessions] for name, rate, sessions in by_class
     ]
@@ -70,7 +66,6 @@ def _errors(inputs: Inputs) -> Outcome:
             _by_words(failed),
         ],
         charts,
-        limits,
     )
 
 
@@ -159,6 +154,13 @@ ERRORS_STUDY = Study(
     order=90,
     title="Errors",
     question="How often do tool calls fail, and are they made good?",
+    limits=(
+        (
+            f"For every agent {FAILED}. Some errors are probes (does this file exist?), and what agents log differs:"
+            f" a rate"
+            " is no measure of skill."
+        ),
+    ),
     queries={**_SQL["errors"], "values": sql.values(_RATE, _RECOVERY), "absent": sql.ABSENT},
     function=_errors,
 )
@@ -203,11 +205,6 @@ def _recovery(inputs: Inputs) -> Outcome:
     in_a_row = histogram_chart(
         runs, COUNTS, id="recovery.runs", title="Failed calls in a row", unit=of, of="runs of failure"
     )
-    limits = [
-        "What comes after is the first call asked for once the failure was known.",
-        "The same call again is no mistake where something changed meanwhile: a server that starts, a person's refusal"
-        " withdrawn. Refused calls are not counted as failed.",
-    ]
     tables = [_patterns(failed), _by_error(failed)]
     counted, groups = tally(failed, "pattern"), by(failed, "pattern")
     total = counted.total()
@@ -222,7 +219,6 @@ def _recovery(inputs: Inputs) -> Outcome:
         [f for f in findings if f.n],
         tables,
         [chart("recovery.next", "What comes after a failed call", rows, spec, n=total, of="failed calls"), in_a_row],
-        limits,
     )
 
 
@@ -277,6 +273,14 @@ RECOVERY_STUDY = Study(
     order=100,
     title="After a failure",
     question="What does an agent do when a call has failed?",
+    limits=(
+        "What comes after is the first call asked for once the failure was known.",
+        (
+            "The same call again is no mistake where something changed meanwhile: a server that starts, a person's"
+            " refusal"
+            " withdrawn. Refused calls are not counted as failed."
+        ),
+    ),
     queries=_SQL["recovery"],
     function=_recovery,
 )

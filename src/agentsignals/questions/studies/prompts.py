@@ -101,7 +101,6 @@ def _messages(inputs: Inputs) -> Outcome:
         of="messages",
         note="agent-traces calls 20 characters short: approval, continuation, a short imperative",
     )
-    limits = ["Pasted text counts as written: the longest messages are mostly pastes."]
     agents = agents_by_sessions(rows)
     named = [("all agents", rows), *((agent, [r for r in rows if r["agent"] == agent]) for agent in agents)]
     named = [(name, group) for name, group in named if group][: None if len(agents) > 1 else 1]
@@ -142,7 +141,6 @@ def _messages(inputs: Inputs) -> Outcome:
         ],
         tables,
         [lengths],
-        limits,
     )
 
 
@@ -151,6 +149,7 @@ MESSAGES_STUDY = Study(
     order=250,
     title="Messages",
     question="How much do people write?",
+    limits=("Pasted text counts as written: the longest messages are mostly pastes.",),
     queries=_SQL["messages"],
     function=_messages,
     context="product",

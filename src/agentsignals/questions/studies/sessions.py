@@ -152,10 +152,6 @@ def _sessions(inputs: Inputs) -> Outcome:
             _by_agent(sessions),
         ],
         charts,
-        [
-            "Sessions are what someone kept and pointed this program at: neither a random sample of sessions nor of"
-            " people, agents or tasks."
-        ],
     )
 
 
@@ -218,6 +214,12 @@ SESSIONS_STUDY = Study(
     order=10,
     title="Sessions",
     question="How many sessions are there, and how large are they?",
+    limits=(
+        (
+            "Sessions are what someone kept and pointed this program at: neither a random sample of sessions nor of"
+            " people, agents or tasks."
+        ),
+    ),
     queries={"sessions": sql.SESSIONS, "values": sql.values(_WORK, _WAITING, _EVENTS, detail=()), "absent": sql.ABSENT},
     function=_sessions,
 )
@@ -396,10 +398,6 @@ def _usage(inputs: Inputs) -> Outcome:
         _file_types(inputs.rows["files"]),
         _languages(languages),
     ]
-    limits = [
-        "A prompt's calls are those until the next prompt, waiting for none: a prompt queued while the agent works"
-        " takes over the calls that follow it."
-    ]
     sized = (("prompts in a session", turns), ("tool calls for a prompt", calls))
     named = [(name, [n for _, n in values], [(s, n, 1) for s, n in values]) for name, values in sized if values]
     return Outcome(
@@ -424,7 +422,6 @@ def _usage(inputs: Inputs) -> Outcome:
             )
         ],
         charts,
-        limits,
     )
 
 
@@ -481,6 +478,12 @@ USAGE_STUDY = Study(
     order=140,
     title="Usage",
     question="How long are conversations, what does a prompt set off, and in which languages?",
+    limits=(
+        (
+            "A prompt's calls are those until the next prompt, waiting for none: a prompt queued while the agent works"
+            " takes over the calls that follow it."
+        ),
+    ),
     queries=_SQL["usage"],
     function=_usage,
     context="product",

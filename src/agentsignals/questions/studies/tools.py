@@ -45,7 +45,6 @@ _OF_NAME = f"SELECT session_id, count(*) AS n {sql.MAIN_CALLS} AND name = $name 
 
 def _tools(inputs: Inputs) -> Outcome:
     calls = inputs.rows["calls"]
-    limits = ["A shell command is one call however much it does: shares of calls are no shares of work."]
     counted, groups = tally(calls, "class"), by(calls, "class")
     total = counted.total()
     sessions = {class_: len({row["session_id"] for row in rows}) for class_, rows in groups.items()}
@@ -66,7 +65,6 @@ def _tools(inputs: Inputs) -> Outcome:
             _names(inputs.rows["names"]),
         ],
         [_heat(calls)],
-        limits,
     )
 
 
@@ -160,6 +158,7 @@ TOOLS_STUDY = Study(
     order=40,
     title="Tools",
     question="Which tools do agents use?",
+    limits=("A shell command is one call however much it does: shares of calls are no shares of work.",),
     queries={**_SQL["tools"], "values": sql.values(_ENTROPY, detail=()), "absent": sql.ABSENT},
     function=_tools,
 )
@@ -216,12 +215,8 @@ def _tool_categories(inputs: Inputs) -> Outcome:
     )
     marks = [bar(kind, e.k / e.n, f"{kind}: {e.words('calls')}", evidence=e.counted) for kind, e in ranked]
     shown = bars(marks, "share of calls", "share")
-    limits = [
-        "Shell commands are told apart by their first word alone: cd somewhere && git push is a file command here, as"
-        " in the paper. The paper prints the commonest words of each kind only."
-    ]
     by_share = chart("tool_categories.shares", "Calls by kind", marks, shown, n=n, of=of)
-    return Outcome([f for f in findings if f.n], [by_kind], [by_share], limits)
+    return Outcome([f for f in findings if f.n], [by_kind], [by_share])
 
 
 TOOL_CATEGORIES_STUDY = Study(
@@ -229,6 +224,13 @@ TOOL_CATEGORIES_STUDY = Study(
     order=50,
     title="Kinds of tool calls",
     question="What are the calls, in the kinds of SWE-chat?",
+    limits=(
+        (
+            "Shell commands are told apart by their first word alone: cd somewhere && git push is a file command"
+            " here, as"
+            " in the paper. The paper prints the commonest words of each kind only."
+        ),
+    ),
     queries=_SQL["tool_categories"],
     function=_tool_categories,
 )
@@ -264,11 +266,7 @@ def _tool_positions(inputs: Inputs) -> Outcome:
         _tool_positions_chart("natural", "Calls by position from the end of finished turns", False, finished),
         _tool_positions_chart("interrupted", "Calls by position from the end of interrupted turns", True, interrupted),
     ]
-    limits = [
-        "A turn is interrupted when the person stopped it, refused a call, or queued a stop; where a trace does not say"
-        " so, it counts as finished."
-    ]
-    return Outcome([f for f in findings if f.n], [_ends(turns)], charts, limits)
+    return Outcome([f for f in findings if f.n], [_ends(turns)], charts)
 
 
 def _finding(turns: list[Row], places: dict[str, str], headline: tuple[Any, ...]) -> Finding:
@@ -378,6 +376,13 @@ TOOL_POSITIONS_STUDY = Study(
     order=60,
     title="From the first call to the last",
     question="What does an agent do first, last, and when it is cut short?",
+    limits=(
+        (
+            "A turn is interrupted when the person stopped it, refused a call, or queued a stop; where a trace does"
+            " not say"
+            " so, it counts as finished."
+        ),
+    ),
     queries=_SQL["tool_positions"],
     function=_tool_positions,
     context="product",
@@ -420,10 +425,6 @@ def _transitions(inputs: Inputs) -> Outcome:
             sql=f"SELECT avg(CAST(class IN ('read', 'search') AS INT)) {_NEIGHBOURS} WHERE following = 'edit'",
         ),
     ]
-    limits = [
-        "Neighbours are calls in the order they were asked for; calls that an agent asks for at once follow each other"
-        " here, too. A pair says what came next, not why."
-    ]
     # The commonest pairs of kinds, and how much commoner than chance.
     pairs, first, second = tally(kinds, "kind", "following"), tally(kinds, "kind"), tally(kinds, "following")
     groups = by(kinds, "kind", "following")
@@ -447,7 +448,7 @@ def _transitions(inputs: Inputs) -> Outcome:
         ),
         _thirds(inputs.rows["thirds"]),
     ]
-    return Outcome([f for f in findings if f.n], tables, [_matrix(classes)], limits)
+    return Outcome([f for f in findings if f.n], tables, [_matrix(classes)])
 
 
 def _matrix(rows: list[Row]) -> Chart | None:
@@ -506,6 +507,13 @@ TRANSITIONS_STUDY = Study(
     order=70,
     title="What follows what",
     question="In which order are tools used, and does it change in the course of a session?",
+    limits=(
+        (
+            "Neighbours are calls in the order they were asked for; calls that an agent asks for at once follow each"
+            " other"
+            " here, too. A pair says what came next, not why."
+        ),
+    ),
     queries=_SQL["transitions"],
     function=_transitions,
 )
@@ -554,15 +562,10 @@ def _tool_profiles(inputs: Inputs) -> Outcome:
         ),
     ]
     places = inputs.places
-    limits = [
-        "A style is a cut through a cloud: sessions at its edges could be in the next. Agents whose shell does what"
-        " others have tools for look like another style."
-    ]
     return Outcome(
         findings,
         [_tool_profiles_table(profiles, rows, places)],
         [_tool_profiles_chart(profiles, classes, len(rows))],
-        limits,
     )
 
 
@@ -640,6 +643,12 @@ TOOL_PROFILES_STUDY = Study(
     order=80,
     title="Working styles",
     question="Do sessions fall into groups by the tools they use?",
+    limits=(
+        (
+            "A style is a cut through a cloud: sessions at its edges could be in the next. Agents whose shell does what"
+            " others have tools for look like another style."
+        ),
+    ),
     queries=_SQL["tool_profiles"],
     function=_tool_profiles,
 )

@@ -90,11 +90,7 @@ def _autonomy(inputs: Inputs) -> Outcome:
     note = f"sessions in brackets; {INTERVAL_NOTE} over places, missing where there is too little"
     spec = dots(marks, _PER_TURN, "number")
     agents = chart("autonomy.agents", "Median calls for each prompt by agent", marks, spec, n=n, of=of, note=note)
-    limits = [
-        "Agents log tool calls differently (hooks, batches, planning tools): calls for each prompt compare sessions of"
-        " one agent, hardly agents with each other."
-    ]
-    return Outcome(findings, [by_agent], [spread, agents], limits)
+    return Outcome(findings, [by_agent], [spread, agents])
 
 
 AUTONOMY_STUDY = Study(
@@ -102,6 +98,13 @@ AUTONOMY_STUDY = Study(
     order=30,
     title="Autonomy",
     question="How much does an agent do for each prompt?",
+    limits=(
+        (
+            "Agents log tool calls differently (hooks, batches, planning tools): calls for each prompt compare"
+            " sessions of"
+            " one agent, hardly agents with each other."
+        ),
+    ),
     queries={"values": sql.values(_AUTONOMY), "absent": sql.ABSENT},
     function=_autonomy,
     context="product",
@@ -167,11 +170,7 @@ def _turn_time(inputs: Inputs) -> Outcome:
         ),
     ]
     tables = [_by("agent", rows, places), _by("model", [r for r in rows if r["model"]], places)]
-    limits = [
-        "No log says when a call was allowed: each stretch counts for at most as long as its kind can take, so that"
-        " short waits for leave are inside, and longer ones, or a machine that slept, are not."
-    ]
-    return Outcome([f for f in findings if f.n], tables, charts, limits)
+    return Outcome([f for f in findings if f.n], tables, charts)
 
 
 def _at(share: float) -> Callable[[list[float]], float | None]:
@@ -216,6 +215,12 @@ TURN_TIME_STUDY = Study(
     order=170,
     title="Time for a prompt",
     question="How long does an agent work for a prompt?",
+    limits=(
+        (
+            "No log says when a call was allowed: each stretch counts for at most as long as its kind can take, so that"
+            " short waits for leave are inside, and longer ones, or a machine that slept, are not."
+        ),
+    ),
     queries=_SQL["turn_time"],
     function=_turn_time,
     context="product",
@@ -498,7 +503,7 @@ class _Turns:
 def _oversight(inputs: Inputs) -> Outcome:
     rows = inputs.rows["turns"]
     if not rows:
-        return Outcome()
+        return Outcome(limits=[])
     places = inputs.places
     turns = _Turns(rows)
     estimates = turns.estimates(places)
@@ -547,10 +552,6 @@ def _oversight(inputs: Inputs) -> Outcome:
             measures={"median": _calls(turns, 0.5), "90%": _calls(turns, 0.9)},
         ),
     ]
-    limits = [
-        "Not every agent logs an interruption, a refusal or a plan: an agent with none of them may just not say so."
-        " SWE-chat's figures are of Claude Code alone."
-    ]
     modes = inputs.rows["modes"]
     shown: list[list[Any]] = []
     behind: list[Evidence] = []
@@ -563,7 +564,7 @@ def _oversight(inputs: Inputs) -> Outcome:
             behind += [partial(turns.of, groups, mode) for mode in held]
     n = sum(row[1] for row in shown if "replayed" in row[0]) or len(turns.sessions)
     tables = [_oversight_table("mode", "mode", shown, n, behind), _by_agent(turns, rows)]
-    return Outcome([f for f in findings if f.n], tables, charts, limits)
+    return Outcome([f for f in findings if f.n], tables, charts)
 
 
 def _over_time(rows: list[Row], name: str, title: str, **lines: Any) -> Chart | None:
@@ -617,6 +618,12 @@ OVERSIGHT_STUDY = Study(
     order=190,
     title="Oversight",
     question="How do people keep an eye on what agents do?",
+    limits=(
+        (
+            "Not every agent logs an interruption, a refusal or a plan: an agent with none of them may just not say so."
+            " SWE-chat's figures are of Claude Code alone."
+        ),
+    ),
     queries={**_SQL["oversight"], "modes": MODES},
     function=_oversight,
     context="product",
