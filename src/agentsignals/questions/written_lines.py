@@ -8,7 +8,7 @@ source (half of the sessions recorded as human-only are agents' work), so each n
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -315,11 +315,30 @@ def rates(scans: Iterable[Row], findings: Iterable[Row]) -> list[Rate]:
     for files in (ALL, CODE):
         of = [s for s in scanned if files == ALL or s["place"] == CODE]
         those = [f for f in of_modes if files == ALL or f["place"] == CODE]
-        counted.append(_counted(_empty("any", "all", "all", files), of, those, _all_lines))
+        counted.append(_counted(_empty("any", "all", "all", files), of, those, _LINES))
         for attribution in (REPLAYED, SURE):
-            counted += _by_owner(attribution, files, of, those)
+            groups: dict[str, list[Row]] = defaultdict(list)
+            for finding in those:
+                if finding["change"] == "introduced":
+                    inferred = attribution == SURE and finding["tag"] == "agent_shell"
+                    groups["unknown" if inferred else str(finding["owner"])].append(finding)
+            for owner in OWNERS:
+                columns = {
+                    "agent": ("agent_lines",) if attribution == SURE else ("agent_lines", "shell_lines"),
+                    "human": ("human_lines",),
+                    "unknown": ("unknown_lines", "shell_lines") if attribution == SURE else ("unknown_lines",),
+                    "nobody": ("nobody_lines",),
+                }.get(owner, ())
+                rate = _counted(_empty(attribution, "owner", owner, files), of, groups[owner], columns)
+                if rate.lines or rate.introduced:
+                    rate.fixed = rate.fixed_rate = rate.fixed_low = rate.fixed_high = None
+                    counted.append(rate)
         for attribution, column in ((REPLAYED, "mode"), (RECORDED, "recorded_mode")):
-            counted += _by_mode(attribution, column, files, of, those)
+            for mode in SCANNED_MODES:
+                scans_of_mode = [s for s in of if s[column] == mode]
+                if scans_of_mode:
+                    rate = _empty(attribution, "mode", mode, files)
+                    counted.append(_counted(rate, scans_of_mode, [f for f in those if f[column] == mode], _LINES))
     return counted
 
 
@@ -327,46 +346,10 @@ def _empty(attribution: str, by: str, group: str, files: str) -> Rate:
     return Rate(attribution=attribution, by=by, group=group, files=files, commits=0, lines=0, introduced=0, fixed=0)
 
 
-def _by_owner(attribution: str, files: str, scans: list[Row], findings: list[Row]) -> Iterator[Rate]:
-    groups: dict[str, list[Row]] = defaultdict(list)
-    for finding in findings:
-        if finding["change"] == "introduced":
-            inferred = attribution == SURE and finding["tag"] == "agent_shell"
-            groups[("unknown" if inferred else str(finding["owner"]))].append(finding)
-    for owner in OWNERS:
-        rate = _empty(attribution, "owner", owner, files)
-        _counted(rate, scans, groups[owner], _lines_of(owner, attribution))
-        if rate.lines or rate.introduced:
-            rate.fixed = rate.fixed_rate = rate.fixed_low = rate.fixed_high = None
-            yield rate
-
-
-def _lines_of(owner: str, attribution: str) -> Callable[[Row], int]:
-    columns = {
-        "agent": ("agent_lines",) if attribution == SURE else ("agent_lines", "shell_lines"),
-        "human": ("human_lines",),
-        "unknown": ("unknown_lines", "shell_lines") if attribution == SURE else ("unknown_lines",),
-        "nobody": ("nobody_lines",),
-    }.get(owner, ())
-    return lambda scan: sum(int(scan[c]) for c in columns)
-
-
-def _by_mode(attribution: str, column: str, files: str, scans: list[Row], findings: list[Row]) -> Iterator[Rate]:
-    for mode in SCANNED_MODES:
-        of = [s for s in scans if s[column] == mode]
-        those = [f for f in findings if f[column] == mode]
-        if of:
-            yield _counted(_empty(attribution, "mode", mode, files), of, those, _all_lines)
-
-
-def _all_lines(scan: Row) -> int:
-    return sum(int(scan[c]) for c in _LINES)
-
-
-def _counted(rate: Rate, scans: list[Row], findings: list[Row], lines: Callable[[Row], int]) -> Rate:
+def _counted(rate: Rate, scans: list[Row], findings: list[Row], columns: Sequence[str]) -> Rate:
     counted: Counter[tuple[str, str]] = Counter()
     for scan in scans:
-        counted[scan["repo"], scan["commit_sha"]] += lines(scan)
+        counted[scan["repo"], scan["commit_sha"]] += sum(int(scan[column]) for column in columns)
     by_commit = Counter((f["repo"], f["commit_sha"]) for f in findings if f["change"] == "introduced")
     fixed = sum(f["change"] == "fixed" for f in findings)
     total, n = counted.total(), by_commit.total()

@@ -322,7 +322,14 @@ def compare(
         )
         for name, attempts in groups.items()
     ]
-    base = candidate_named(baseline, list(groups)) if baseline is not None else _usual(described_candidates)
+    base: str | None
+    if baseline is not None:
+        base = candidate_named(baseline, list(groups))
+    elif called := [candidate.name for candidate in described_candidates if candidate.name.lower() in CALLED_BASELINE]:
+        base = called[0]
+    else:
+        most = max(described_candidates, key=lambda entry: entry.all_tasks.n, default=None)
+        base = most.name if most is not None else None
     pairs = _pairs(whole, base, changing, yes_or_no=rule.yes_or_no, weight=regression_weight)
     return Comparison(
         outcome=rule.name,
@@ -377,38 +384,24 @@ def arms(rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (
     """Group the attempts by candidate, as `compare` does."""
     everyone = attempts_of(rule, rows)
     columns = candidate_columns(everyone, by)
-    recorded = _recorded(everyone, columns, baseline)
+    recorded = everyone
+    if baseline != NOT_RECORDED:
+        recorded = [attempt for attempt in everyone if not unrecorded(attempt, columns)]
+        if everyone and not recorded:
+            raise UsageError(
+                f"No attempt records its {' or '.join(columns)}: who was tried is not known.",
+                "--by compares by another column; --treatments FILE says it of folders.",
+            )
     groups = {name: evaluated(attempts) for name, attempts in candidates(recorded, columns).items()}
     first = {name: [attempt for attempt in attempts if attempt.index == 0] for name, attempts in groups.items()}
     tasks = {name: tasks_of(attempts, "dataset" not in columns) for name, attempts in first.items()}
     return Arms(everyone=everyone, columns=columns, groups=groups, first=first, tasks=tasks)
 
 
-def _recorded(tried: list[Attempt], columns: Sequence[str], baseline: str | None) -> list[Attempt]:
-    """Attempts with a recorded candidate, or all if the unrecorded ones are the baseline."""
-    if baseline == NOT_RECORDED:
-        return tried
-    recorded = [attempt for attempt in tried if not unrecorded(attempt, columns)]
-    if tried and not recorded:
-        raise UsageError(
-            f"No attempt records its {' or '.join(columns)}: who was tried is not known.",
-            "--by compares by another column; --treatments FILE says it of folders.",
-        )
-    return recorded
-
-
 LEAST_WEIGHT, MOST_WEIGHT = 0.001, 1000.0
 """Bounds of the regression weight."""
 CALLED_BASELINE = frozenset({"baseline", "control", "plain"})
 """Names by which a run marks its baseline."""
-
-
-def _usual(candidates: Sequence[Candidate]) -> str | None:
-    """Default baseline: the candidate called so, else the one with most known outcomes."""
-    called = [candidate.name for candidate in candidates if candidate.name.lower() in CALLED_BASELINE]
-    if called:
-        return called[0]
-    return max(candidates, key=lambda entry: entry.all_tasks.n).name if candidates else None
 
 
 RULE = outcome_rule("resolved")

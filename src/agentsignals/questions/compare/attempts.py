@@ -62,7 +62,11 @@ class OutcomeRule(Struct, frozen=True, kw_only=True):
     def of(self, value: Any) -> float | str:
         """Return 1 or 0, or the number; a reason if the value is neither."""
         if isinstance(value, str):
-            return value if value in self.unknown else self._of_label(value)
+            if value in self.unknown:
+                return value
+            if self.test != "=":
+                return "a label, not a number"
+            return float(value in (self.value, f"{self.value}_patch"))
         if not is_number(value):
             return "no number, label, or yes or no"
         if not self.test:
@@ -89,11 +93,6 @@ class OutcomeRule(Struct, frozen=True, kw_only=True):
         ):
             return 0.0
         return why
-
-    def _of_label(self, value: str) -> float | str:
-        if self.test != "=":
-            return "a label, not a number"
-        return float(value in (self.value, f"{self.value}_patch"))
 
 
 def outcome_rule(name: str) -> OutcomeRule:
@@ -226,32 +225,43 @@ def attempts_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Attemp
     by_session: dict[str, dict[str, Row]] = {}
     for row in rows["values"]:
         by_session.setdefault(row["session_id"], {})[row["signal"]] = row
-    return [_tried(rule, row, by_session.get(row["session_id"], {})) for row in rows["attempts"]]
-
-
-def _tried(rule: OutcomeRule, row: Row, values: Mapping[str, Row]) -> Attempt:
-    rung, reason, inferred = _rung(values.get(OUTCOME))
-    outcome = rule.of_attempt(*_value(values.get(rule.signal)), rung, reason)
-    measures: dict[str, float | str] = {}
-    for name, (path, _) in MEASURES.items():
-        value, why = _value(values.get(path))
-        measures[name] = float(value) if is_number(value) else why
-    return Attempt(
-        session_id=row["session_id"],
-        trial=row["trial_id"] or row["session_id"],
-        index=row["attempt_index"] or 0,
-        task=row["task_id"],
-        dataset=row["dataset"],
-        treatment=_treatment(row),
-        outcome=outcome if isinstance(outcome, float) else None,
-        why=outcome if isinstance(outcome, str) else "",
-        measures=measures,
-        at_least=frozenset(name for name, (path, _) in MEASURES.items() if _details(values.get(path)).get("at_least")),
-        clock=str(_details(values.get(MEASURES[TIME][0])).get("method", ""))[:_LONGEST],
-        rung=rung,
-        reason=reason,
-        inferred=inferred,
-    )
+    attempts: list[Attempt] = []
+    for row in rows["attempts"]:
+        values = by_session.get(row["session_id"], {})
+        rung, _ = _value(values.get(OUTCOME))
+        rung, of_rung = (rung, _details(values.get(OUTCOME))) if isinstance(rung, str) else ("", {})
+        reason = str(of_rung.get("reason", ""))[:_LONGEST]
+        outcome = rule.of_attempt(*_value(values.get(rule.signal)), rung, reason)
+        measures: dict[str, float | str] = {}
+        at_least = set()
+        for name, (path, _) in MEASURES.items():
+            value, why = _value(values.get(path))
+            measures[name] = float(value) if is_number(value) else why
+            if _details(values.get(path)).get("at_least"):
+                at_least.add(name)
+        treatment = {name: _text(row[name]) for name in COLUMNS if row[name] not in (None, "")}
+        knobs = decoded(row["knobs"])
+        for name, value in (*(knobs.items() if isinstance(knobs, dict) else ()), *row.get("mapped", {}).items()):
+            treatment.setdefault(name, _text(value))
+        attempts.append(
+            Attempt(
+                session_id=row["session_id"],
+                trial=row["trial_id"] or row["session_id"],
+                index=row["attempt_index"] or 0,
+                task=row["task_id"],
+                dataset=row["dataset"],
+                treatment=treatment,
+                outcome=outcome if isinstance(outcome, float) else None,
+                why=outcome if isinstance(outcome, str) else "",
+                measures=measures,
+                at_least=frozenset(at_least),
+                clock=str(_details(values.get(MEASURES[TIME][0])).get("method", ""))[:_LONGEST],
+                rung=rung,
+                reason=reason,
+                inferred=of_rung.get("inferred") is True,
+            )
+        )
+    return attempts
 
 
 def _value(row: Row | None) -> tuple[Any, str]:
@@ -261,14 +271,6 @@ def _value(row: Row | None) -> tuple[Any, str]:
         detail = f": {row['absent_detail']}" if row["absent_detail"] else ""
         return None, f"{row['absent']}{detail}"[:_LONGEST]
     return decoded(row["value"]), "no number"
-
-
-def _rung(row: Row | None) -> tuple[str, str, bool]:
-    value, _ = _value(row)
-    if not isinstance(value, str):
-        return "", "", False
-    detail = _details(row)
-    return value, str(detail.get("reason", ""))[:_LONGEST], detail.get("inferred") is True
 
 
 def _details(row: Row | None) -> dict[str, Any]:
@@ -286,15 +288,6 @@ def evaluated(attempts: Sequence[Attempt]) -> list[Attempt]:
         else o
         for o in attempts
     ]
-
-
-def _treatment(row: Row) -> dict[str, str]:
-    treatment = {name: _text(row[name]) for name in COLUMNS if row[name] not in (None, "")}
-    knobs = decoded(row["knobs"])
-    stated = knobs if isinstance(knobs, dict) else {}
-    for name, value in (*stated.items(), *row.get("mapped", {}).items()):
-        treatment.setdefault(name, _text(value))
-    return treatment
 
 
 def _text(value: Any) -> str:
@@ -358,9 +351,25 @@ def candidate_columns(tried: Sequence[Attempt], asked: Sequence[str]) -> list[st
                 f"No attempt has a {missing[0]!r}.", f"There is: {', '.join(available(tried))}." if recorded else ""
             )
         return wanted
+    # Treatments, not what numbers trials, nor (where others differ at one task) knobs that only differ between tasks.
+    treatments, crossed = [], set()
+    for column in differing(tried):
+        if column in _NOT_GIVEN or is_version(column):
+            continue
+        values = values_of(tried, column) - {None}
+        trials = {attempt.trial for attempt in tried if column in attempt.treatment}
+        if column in _PLAIN or len(values) < _MANY or 2 * len(values) <= len(trials):
+            treatments.append(column)
+            seen: dict[tuple[str | None, str], str | None] = {}
+            for attempt in tried:
+                value = attempt.treatment.get(column)
+                if attempt.task is not None and seen.setdefault((attempt.dataset, attempt.task), value) != value:
+                    crossed.add(column)
+                    break
+    treatments = [c for c in treatments if c in _PLAIN or c in crossed or not crossed]
     taken: list[str] = []
     parts = 1
-    for name in _treatment_columns(tried):
+    for name in treatments:
         more = len({_key(attempt, [*taken, name]) for attempt in tried})
         if more > parts:
             taken, parts = [*taken, name], more
@@ -372,40 +381,22 @@ def candidate_columns(tried: Sequence[Attempt], asked: Sequence[str]) -> list[st
     )
 
 
-def _treatment_columns(tried: Sequence[Attempt]) -> list[str]:
-    """Differing columns that are treatments: not those that number trials, nor knobs that only differ between tasks."""
-    columns = [c for c in differing(tried) if c not in _NOT_GIVEN and not is_version(c)]
-    columns = [c for c in columns if c in _PLAIN or not _numbers_trials(tried, c)]
-    crossed = {c for c in columns if _differs_within_tasks(tried, c)}
-    return [c for c in columns if c in _PLAIN or c in crossed or not crossed]
-
-
-def _numbers_trials(tried: Sequence[Attempt], column: str) -> bool:
-    values = values_of(tried, column) - {None}
-    return len(values) >= _MANY and 2 * len(values) > len(
-        {attempt.trial for attempt in tried if column in attempt.treatment}
-    )
-
-
-def _differs_within_tasks(tried: Sequence[Attempt], column: str) -> bool:
-    seen: dict[tuple[str | None, str], str | None] = {}
-    for attempt in tried:
-        value = attempt.treatment.get(column)
-        if attempt.task is not None and seen.setdefault((attempt.dataset, attempt.task), value) != value:
-            return True
-    return False
-
-
 def candidates(tried: Sequence[Attempt], by: Sequence[str]) -> Candidates:
     """Group attempts by candidate, most attempts first."""
     groups: dict[tuple[str | None, ...], list[Attempt]] = {}
     for attempt in tried:
         groups.setdefault(_key(attempt, by), []).append(attempt)
     ranked = sorted(groups.items(), key=lambda pair: (-len(pair[1]), [value or "" for value in pair[0]]))
-    names = [_candidate_name(key, by) for key, _ in ranked]
-    counts = Counter(names)
-    unique = (n if counts[n] == 1 else f"{n} #{_digest(key)}" for n, (key, _) in zip(names, ranked, strict=True))
-    return {name: attempts for name, (_, attempts) in zip(unique, ranked, strict=True)}
+    names = []
+    for key, _ in ranked:  # the value of a single column; of several, those recorded, with the column's name if needed
+        filled = [(c, _cut(value, _LONGEST_VALUE)) for c, value in zip(by, key, strict=True) if value is not None]
+        shown = [value if len(by) == 1 or column in _PLAIN else f"{column}={value}" for column, value in filled]
+        names.append(_cut(" · ".join(shown) or NOT_RECORDED, _LONGEST_NAME))
+    counts, made = Counter(names), {}
+    for name, (key, attempts) in zip(names, ranked, strict=True):
+        digest = hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).hexdigest()[:6]
+        made[name if counts[name] == 1 else f"{name} #{digest}"] = attempts
+    return made
 
 
 def unrecorded(attempt: Attempt, by: Sequence[str]) -> bool:
@@ -467,19 +458,8 @@ def _key(attempt: Attempt, by: Sequence[str]) -> tuple[str | None, ...]:
     return tuple(attempt.treatment.get(name) for name in by)
 
 
-def _candidate_name(key: tuple[str | None, ...], by: Sequence[str]) -> Name:
-    """The value of a single column; of several, those recorded, with the column's name where needed."""
-    filled = [(column, _cut(value, _LONGEST_VALUE)) for column, value in zip(by, key, strict=True) if value is not None]
-    parts = [value if len(by) == 1 or column in _PLAIN else f"{column}={value}" for column, value in filled]
-    return _cut(" · ".join(parts) or NOT_RECORDED, _LONGEST_NAME)
-
-
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _digest(key: tuple[str | None, ...]) -> str:
-    return hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).hexdigest()[:6]
 
 
 # -- treatments from a file --------------------------------------------------------------------------------------------
@@ -530,18 +510,19 @@ def read_mapping(path: Path) -> Rules:
 
 def mapped(rows: Sequence[Row], rules: Rules) -> list[Row]:
     """Add the fields of the first pattern that matches a trial's folder, where the run records none."""
-    return [_mapped(row, rules) for row in rows]
-
-
-def _mapped(row: Row, rules: Rules) -> Row:
-    for pattern, fields in rules:
-        match = pattern.fullmatch(row["root"] or "")
-        if match is not None:
-            stated = {**fields, **{k: v for k, v in match.groupdict().items() if v}}
-            knobs = {k: v for k, v in stated.items() if k not in row}
-            columns = {k: v for k, v in stated.items() if k in row and row[k] in (None, "")}
-            return {**row, **columns, "mapped": knobs}
-    return row
+    made = []
+    for row in rows:
+        matches = ((pattern.fullmatch(row["root"] or ""), fields) for pattern, fields in rules)
+        stated: dict[str, str] = {}
+        found = next(((match, fields) for match, fields in matches if match is not None), None)
+        if found is None:
+            made.append(row)
+            continue
+        stated = {**found[1], **{k: v for k, v in found[0].groupdict().items() if v}}
+        knobs = {k: v for k, v in stated.items() if k not in row}
+        columns = {k: v for k, v in stated.items() if k in row and row[k] in (None, "")}
+        made.append({**row, **columns, "mapped": knobs})
+    return made
 
 
 def _pattern(text: str) -> re.Pattern[str]:

@@ -187,11 +187,6 @@ def _tested(left: Arm, right: Arm, weight: float, yes_or_no: bool) -> tuple[Pair
     return compared, weigh(gaps, weight, compared.p, single=compared.single) if gaps else None
 
 
-def _p(compared: Paired, weighted: WeightedGain | None, weight: float) -> float:
-    p = compared.p if weighted is None or weight == 1 else weighted.p
-    return 1.0 if p is None else p
-
-
 def _undone(left: Arm, right: Arm, tried: Iterable[str], *, weight: float, level: float) -> bool | None:
     lack = [task for task in tried if task not in left or task not in right]
     if not lack:
@@ -201,7 +196,8 @@ def _undone(left: Arm, right: Arm, tried: Iterable[str], *, weight: float, level
     against = [{**{task: [float(up != mine)] for task in lack}, **arm} for arm, mine in ((left, True), (right, False))]
     compared, weighted = _tested(against[0], against[1], weight, True)
     still = weighted is not None and (weighted.value > 0) == up
-    return not (still and _p(compared, weighted, weight) <= level)
+    p = compared.p if weighted is None or weight == 1 else weighted.p
+    return not (still and p is not None and p <= level)
 
 
 def adjust_p_values(pairs: Sequence[Pair]) -> list[Pair]:

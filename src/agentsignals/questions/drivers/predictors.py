@@ -246,7 +246,9 @@ def contrast(signal: str, attempts: Sequence[VerifiedAttempt], values: Mapping[s
         sides = {kind: [a.session_id for a in group if a.solved is kind] for kind in (True, False)}
         if not (sides[True] and sides[False]):
             continue
-        won = _wins([compared[s] for s in sides[True]], sorted(compared[s] for s in sides[False]))
+        lost = sorted(compared[s] for s in sides[False])
+        solved = (compared[s] for s in sides[True])
+        won = fsum((bisect_left(lost, v) + bisect_right(lost, v)) / 2 for v in solved)  # ties count half
         # Pairs grow with the square of attempts, what they tell does not (van Elteren 1960).
         weight = 1 / len(group)
         by_task[group[0].task].append((won * weight, len(sides[True]) * len(sides[False]) * weight))
@@ -271,11 +273,6 @@ def contrast(signal: str, attempts: Sequence[VerifiedAttempt], values: Mapping[s
         failed_median=median(pairs[False]),
         absent=absent,
     )
-
-
-def _wins(solved: Sequence[float], failed: Sequence[float]) -> float:
-    """Pairs won by the solved attempt, ties counting half. `failed` ascends."""
-    return fsum((bisect_left(failed, v) + bisect_right(failed, v)) / 2 for v in solved)
 
 
 def adjusted(attempts: Sequence[VerifiedAttempt], values: Mapping[str, float]) -> dict[str, float]:
@@ -355,13 +352,10 @@ def near_copy_of(signal: str, attempts: Sequence[VerifiedAttempt], values: Mappi
             (auc(_rates(attempts, values), [a.solved for a in attempts]), "by which values it has", len(attempts))
         )
     top = max(ways, default=None)
-    return NearCopy(signal, *top) if top is not None and top[0] >= _suspicious(attempts) else None
-
-
-def _suspicious(attempts: Sequence[VerifiedAttempt]) -> float:
     solved = sum(a.solved for a in attempts)
     least = min(solved, len(attempts) - solved)
-    return next((bound for n, bound in SUSPICIOUS_AUC if least >= n), 1.0)
+    suspicious = next((bound for n, bound in SUSPICIOUS_AUC if least >= n), 1.0)
+    return NearCopy(signal, *top) if top is not None and top[0] >= suspicious else None
 
 
 def auc(scores: Sequence[float], solved: Sequence[bool]) -> float:
