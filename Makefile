@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 LAB_VENV := .venv-lab
 ENGINES_VENV := .venv-engines
 LAB_TESTS := tests/lab tests/sandbox
-ENGINES_TESTS := tests/test_engine.py tests/test_engine_repositories.py tests/sources/test_s3.py tests/test_remote_store.py
+ENGINES_TESTS := tests/ingest/test_engine.py tests/ingest/test_engine_repositories.py tests/sources/test_s3.py tests/store/test_remote.py
 CODE := src tests docs benchmarks
 
 # What a shell may have set for other programs: Python's own would be another's, and pip would install elsewhere.

@@ -14,7 +14,7 @@ from agentsignals.cli import main
 from tests import eval_counts
 from tests.eval_counts import Tried
 from tests.formats.test_swe_bench import evaluated
-from tests.test_attempts import analyzed, rows
+from tests.ingest.test_attempts import analyzed, rows
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "eval"
 EXPLAINED = {

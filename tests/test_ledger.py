@@ -17,7 +17,7 @@ from agentsignals.store.tables import totals
 from tests.claude import SESSION, Log
 from tests.copilot_events import event, metrics, one, says, shutdown, start
 from tests.formats import pi_entries
-from tests.test_prices import step
+from tests.model.test_prices import step
 
 USED = {"input_tokens": 10, "output_tokens": 100, "cache_read_input_tokens": 1000, "cache_creation_input_tokens": 200}
 

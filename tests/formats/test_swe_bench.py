@@ -19,8 +19,8 @@ from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest.attempts import attach_attempts
 from agentsignals.model import Artifact, Attempt, Session
 from tests.golden import SAMPLES
+from tests.ingest.test_attempts import analyzed, facts, rows
 from tests.quick import some
-from tests.test_attempts import analyzed, facts, rows
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval" / "swe-agent-swebench"
 TASK = "acme__tools-12"

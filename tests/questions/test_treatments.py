@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.ingest.test_attempts import analyzed, rows
 from tests.inspect_logs import archive
-from tests.test_attempts import analyzed, rows
 
 NOT = "not recorded by this layout"
 FIELDS = (

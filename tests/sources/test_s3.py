@@ -23,7 +23,7 @@ from agentsignals.sources import RawFile, Unreadable, open_source, read
 from agentsignals.sources import s3 as source
 from agentsignals.store import Store
 from tests.claude import Log
-from tests.test_pipeline import tables
+from tests.ingest.test_pipeline import tables
 
 SECRET = "wJalrXUtnFEMI"  # noqa: S105  (of a server of this file)
 

@@ -27,11 +27,11 @@ def attach_attempts(sessions: list[Session], parts: list[Attempt], artifacts: di
 
     `artifacts` by id: the place of a session's file tells which trial it is part of.
     """
-    not_lent = _brought_home([p for p in parts if p.scope != "lent"])
+    not_lent = _gather_parts([p for p in parts if p.scope != "lent"])
     if not not_lent:
         return sessions
     lent = [p for p in parts if p.scope == "lent"]
-    not_lent = _rooted(not_lent, lent)
+    not_lent = _assign_roots(not_lent, lent)
     roots = {p.root for p in not_lent}
     assembled: list[Session] = []
     runs: dict[str, list[Session]] = {}
@@ -46,11 +46,11 @@ def attach_attempts(sessions: list[Session], parts: list[Attempt], artifacts: di
         by_root.setdefault(part.root, []).append(part)
     for root in sorted(roots):
         here = by_root[root]
-        assembled += _trials(root, here, _told_once(runs.get(root, []), here, artifacts), lent)
+        assembled += _trials(root, here, _without_conversions(runs.get(root, []), here, artifacts), lent)
     return assembled
 
 
-def _rooted(parts: list[Attempt], lent: list[Attempt]) -> list[Attempt]:
+def _assign_roots(parts: list[Attempt], lent: list[Attempt]) -> list[Attempt]:
     """Move parts in folders below a trial (its verifier's, its agent's) to that trial. Steps of a trial are trials of
     their own; parts of a trial with steps are lent to these, except how the trial ended."""
     roots, steps = {p.root for p in parts}, {p.root for p in parts if p.scope == "step"}
@@ -59,7 +59,11 @@ def _rooted(parts: list[Attempt], lent: list[Attempt]) -> list[Attempt]:
     for part in parts:
         step = next((f for f in (part.root, *_above(part.root)) if f in steps), None)
         if step is None and part.root in of_several and part.session_artifact is None:
-            lent.append(_of_one(msgspec.structs.replace(part, scope="lent", trial_id=None), first=False, last=False))
+            lent.append(
+                _restrict_to_attempt(
+                    msgspec.structs.replace(part, scope="lent", trial_id=None), first=False, last=False
+                )
+            )
             continue
         outermost = next(
             (f for f in reversed(list(_above(part.root))) if f in roots and f not in of_several), part.root
@@ -74,19 +78,25 @@ def _above(folder: str) -> Iterator[str]:
         yield folder
 
 
-def _told_once(sessions: list[Session], parts: list[Attempt], artifacts: dict[str, Artifact]) -> list[Session]:
+def _without_conversions(
+    sessions: list[Session], parts: list[Attempt], artifacts: dict[str, Artifact]
+) -> list[Session]:
     """Drop the harness's conversions of conversations whose own file is there too. A conversion that began while an
     agent's session ran is the same conversation; what it says of the attempt goes to that session."""
     kept: list[Session] = []
     agent_sessions = [s for s in sessions if _is_own(s)]
     printed = dict(_copies(sessions))
     for session in sessions:
-        same = next((o for o in agent_sessions if _same(o, session)), None) if not _is_own(session) else None
+        same = (
+            next((o for o in agent_sessions if _is_same_conversation(o, session)), None)
+            if not _is_own(session)
+            else None
+        )
         same = same or printed.get(id(session))
         if same is None:
             kept.append(session)
         else:
-            for part in [p for p in parts if _is_of(p, session)]:
+            for part in [p for p in parts if _belongs_to(p, session)]:
                 part.session_artifact, part.session_id = same.artifact_id, same.session_id or None
             artifacts[session.artifact_id].note = f"converted from {same.artifact_id}"
     return kept
@@ -116,14 +126,14 @@ def _is_own(session: Session) -> bool:
     return agent_format is not None and agent_format.is_own
 
 
-def _same(session: Session, other: Session) -> bool:
+def _is_same_conversation(session: Session, other: Session) -> bool:
     if session.session_id and session.session_id == other.session_id:
         return True
     start, at, end = session.started_at, other.started_at, session.ended_at
     return start is not None and at is not None and end is not None and start <= at <= end
 
 
-def _brought_home(parts: list[Attempt]) -> list[Attempt]:
+def _gather_parts(parts: list[Attempt]) -> list[Attempt]:
     """Move the parts of a trial whose files are in several folders to one: to that of its session, else to a folder
     that is its alone. Where several qualify, none is moved."""
     named = [p for p in parts if p.goes_by is not None]
@@ -151,7 +161,7 @@ def _brought_home(parts: list[Attempt]) -> list[Attempt]:
 
 def _root_of(session: Session, parts: list[Attempt], roots: set[str], artifacts: dict[str, Artifact]) -> str | None:
     for part in parts:
-        if _is_of(part, session):
+        if _belongs_to(part, session):
             return part.root
     artifact = artifacts.get(session.artifact_id)
     folder = posixpath.dirname(artifact.path) if artifact is not None else ""
@@ -162,7 +172,7 @@ def _root_of(session: Session, parts: list[Attempt], roots: set[str], artifacts:
     return None
 
 
-def _is_of(part: Attempt, session: Session) -> bool:
+def _belongs_to(part: Attempt, session: Session) -> bool:
     if part.session_artifact is None or part.session_artifact != session.artifact_id:
         return False
     return part.session_id is None or part.session_id == session.session_id
@@ -170,7 +180,7 @@ def _is_of(part: Attempt, session: Session) -> bool:
 
 def _trials(root: str, parts: list[Attempt], sessions: list[Session], lent: list[Attempt]) -> list[Session]:
     """Return the sessions of every trial in a folder: several where its parts name several tasks."""
-    tied = [(s, [p for p in parts if _is_of(p, s)]) for s in sessions]
+    tied = [(s, [p for p in parts if _belongs_to(p, s)]) for s in sessions]
     loose = [p for p in parts if not any(p in session_parts for _, session_parts in tied)]
     tasks = list(dict.fromkeys(p.task_id for p in loose if p.task_id is not None))
     only = tasks[0] if len(tasks) == 1 else None
@@ -184,17 +194,17 @@ def _trials(root: str, parts: list[Attempt], sessions: list[Session], lent: list
         trials.setdefault(task, [])
     if not trials:
         trials[""] = []
-    made: list[Session] = []
+    result: list[Session] = []
     for name in sorted(trials):
         task = name if name and not name.startswith("#") else None
         about = [p for p in loose if p.task_id in (None, task) or task is None]
         naming = [*(p for _, session_parts in trials[name] for p in session_parts), *about]
-        lent_parts = [p for p in lent if _lends_to(p, root, task) and _is_meant(p, naming)]
-        made += _attempts(_trial_id(root, name, naming, several=len(trials) > 1), trials[name], about, lent_parts)
-    return made
+        lent_parts = [p for p in lent if _lends_to(p, root, task) and _is_about_trial(p, naming)]
+        result += _attempts(_trial_id(root, name, naming, several=len(trials) > 1), trials[name], about, lent_parts)
+    return result
 
 
-def _is_meant(lent: Attempt, trial: list[Attempt]) -> bool:
+def _is_about_trial(lent: Attempt, trial: list[Attempt]) -> bool:
     """True where a lent part is about this trial: by name, and by evaluation where both name one."""
     if lent.goes_by is None:
         return True
@@ -230,19 +240,22 @@ def _attempts(
         if index is None or index in taken:
             index = next(n for n in range(len(tied) + len(by_index) + 1) if n not in taken)
         taken[index] = (session, session_parts)
-    made = []
+    result = []
     indices = sorted({*taken, *by_index} or ({0} if about or lent else set()))
     for index in indices:
         session, session_parts = taken.get(index, (None, []))
         last = index == indices[-1]
         parts = [copy_attempt(p) for p in (*session_parts, *by_index.get(index, []), *shared)]
         if len(indices) > 1:
-            parts = [_of_one(p, first=index == indices[0], last=last) if p.scope == "trial" else p for p in parts]
-        made.append(_made(trial_id, index, last, session, parts))
-    return made + [s for s, _ in tied if s is not None and s.attempt is None]
+            parts = [
+                _restrict_to_attempt(p, first=index == indices[0], last=last) if p.scope == "trial" else p
+                for p in parts
+            ]
+        result.append(_attempt_session(trial_id, index, last, session, parts))
+    return result + [s for s, _ in tied if s is not None and s.attempt is None]
 
 
-def _of_one(part: Attempt, first: bool, last: bool) -> Attempt:
+def _restrict_to_attempt(part: Attempt, first: bool, last: bool) -> Attempt:
     """Keep of a part about a whole trial what is true of one of its attempts: a verdict is of the last one, and totals
     are of none."""
     unsaid = [*_OF_ALL, *(() if first else _OF_FIRST), *(() if last else _OF_LAST)]
@@ -257,7 +270,7 @@ def _order(session: Session | None) -> tuple[int, str]:
     return (session.started_at if session.started_at is not None else _UNSTARTED), session.session_id
 
 
-def _made(trial_id: str, index: int, last: bool, session: Session | None, parts: list[Attempt]) -> Session:
+def _attempt_session(trial_id: str, index: int, last: bool, session: Session | None, parts: list[Attempt]) -> Session:
     attempt = merge_attempts(parts)
     attempt.trial_id, attempt.attempt_index, attempt.is_last = trial_id, index, last
     if session is None:

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 LOCKS = {"dev": ("dev",), "docs": ("docs",), "engines": ("engines-dev",), "lab": ("lab-dev",)}
 """Each file of `requirements/`, and the extras it holds beside the core."""

@@ -27,7 +27,7 @@ from agentsignals.ingest.plan import FileGroup, RecognisedArtifact
 from agentsignals.sources import RawFile
 from agentsignals.store import Store
 from agentsignals.store.index import SHARDS_FOLDER
-from tests.test_pipeline import assert_same, tables
+from tests.ingest.test_pipeline import assert_same, tables
 
 resource = pytest.importorskip("resource", reason="limits of a process are POSIX")
 

@@ -16,9 +16,9 @@ from agentsignals.ingest.collection import attribute_repository
 from agentsignals.repositories.scanners import OwnRules
 from agentsignals.store import Store
 from tests.attribution.story import Story
+from tests.ingest.test_engine import engine, every_engine, ray
+from tests.ingest.test_pipeline import assert_same, tables
 from tests.scanning.test_scan import story_of_agent_and_human
-from tests.test_engine import engine, every_engine, ray
-from tests.test_pipeline import assert_same, tables
 
 __all__ = ["engine", "ray"]
 BESIDE = ("commits", "line_attribution", "weaknesses", "scans")

@@ -275,7 +275,7 @@ def test_the_verbs_take_the_address(
 
 @pytest.mark.slow
 def test_a_whole_corpus_there_and_back_is_the_same(bucket: Any, demo_folder: Path, machine: Any) -> None:
-    from tests.test_pipeline import assert_same, tables  # noqa: PLC0415
+    from tests.ingest.test_pipeline import assert_same, tables  # noqa: PLC0415
 
     pipeline.analyze([str(demo_folder / "corpus")], STORE, jobs=2, shard_bytes=40_000)
     machine("second")

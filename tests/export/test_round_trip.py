@@ -36,7 +36,7 @@ from agentsignals.store import Store
 from agentsignals.views.usage import is_lower_bound
 from tests.build import call, event, say, user
 from tests.build import session as build
-from tests.test_export import READ_BACK, SESSIONS, read_again, writer_of
+from tests.export.test_writers import READ_BACK, SESSIONS, read_again, writer_of
 
 TABLES = ("turns", "steps", "events", "tool_calls", "edits", "checkpoints", "labels")
 ENDS: tuple[CallStatus, ...] = ("ok", "error", "rejected", "cancelled", "none")

@@ -297,7 +297,7 @@ def test_prices_are_in_order_and_have_a_source(model: str) -> None:
 
 @pytest.mark.corpus
 def test_of_the_real_corpus_only_names_without_a_list_price_are_unpriced() -> None:
-    corpus = Path(__file__).parents[2] / "shared" / "corpus" / "sessions"
+    corpus = Path(__file__).parents[3] / "shared" / "corpus" / "sessions"
     if not corpus.is_dir():
         pytest.skip("the real corpus is not beside this checkout")
     named = re.compile(rb'"(?:model|modelI[dD]|currentModel)" ?: ?"([^"]{1,80})"')
@@ -309,7 +309,7 @@ def test_of_the_real_corpus_only_names_without_a_list_price_are_unpriced() -> No
 @pytest.mark.corpus
 def test_what_pi_recorded_as_cost_is_what_the_table_says() -> None:
     """A second opinion on six models, before and after a price cut, from a program with a table of its own."""
-    corpus = Path(__file__).parents[2] / "shared" / "corpus"
+    corpus = Path(__file__).parents[3] / "shared" / "corpus"
     if not corpus.is_dir():
         pytest.skip("the real corpus is not beside this checkout")
     models: set[str] = set()

@@ -21,9 +21,9 @@ from agentsignals.store.index import RETIRED
 from agentsignals.store.sidecars import LabelRow
 from tests.claude import Log
 from tests.golden import SAMPLES
+from tests.ingest.test_pipeline import assert_same, tables
 from tests.quick import some
-from tests.test_labels_store import label
-from tests.test_pipeline import assert_same, tables
+from tests.store.test_labels import label
 
 Harm = Callable[[Path], None]
 

@@ -19,7 +19,7 @@ STAGES = ("formats", "sources", "ingest")
 COUNTING = {"skip", "Unreadable", "_unread", "FetchError", "MemberError", "Lost", "_recovered"}
 """What is called with a reason; `refuse` takes those of `soundness.REASONS`."""
 WORD = re.compile(r"[a-z]+(_[a-z0-9]+)+")
-PAGE = Path(__file__).parent.parent / "docs" / "skipped.md"
+PAGE = Path(__file__).parents[2] / "docs" / "skipped.md"
 
 
 def trees() -> Iterator[ast.AST]:

@@ -13,7 +13,7 @@ from agentsignals.formats import formats
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from tests.golden import SAMPLES
-from tests.test_pipeline import assert_same, tables
+from tests.ingest.test_pipeline import assert_same, tables
 
 WHOLE = 1 << 30
 

@@ -24,7 +24,7 @@ from tests.build import session as build
 from tests.golden import SAMPLES, read_files, samples
 
 ATIF = jsonschema.Draft202012Validator(
-    json.loads((Path(__file__).parent / "schemas" / "atif.schema.json").read_text("utf-8"))
+    json.loads((Path(__file__).parents[1] / "schemas" / "atif.schema.json").read_text("utf-8"))
 )
 """Written by hand from the published models, which need a younger Python than this package does."""
 READ_BACK = sorted(name for name, w in WRITERS.all().items() if isinstance(w, Writer) and w.reads_back)

@@ -19,7 +19,7 @@ from agentsignals.store.query import rows as asked
 from tests.golden import SAMPLES
 
 TRIAL = SAMPLES / "swe-bench" / "trial"
-RUNS = Path(__file__).parents[2] / "shared" / "corpus" / "eval" / "swe-agent-swebench"
+RUNS = Path(__file__).parents[3] / "shared" / "corpus" / "eval" / "swe-agent-swebench"
 
 NEEDS_AN_ARTIFACT = {
     "loop.visible_pass",

@@ -27,7 +27,7 @@ from tests.hub_server import DataSet, Hub, conversation, hub
 
 __all__ = ["hub"]
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions" / "pi"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "pi"
 ONE, TWO = "11111111-aaaa", "22222222-bbbb"
 KEY = "ghp_" + "a1" * 18
 PLANTED = f"I am jo.doe@example.org, {KEY}, in /home/jodoe/src"

@@ -39,7 +39,7 @@ from tests.build import Part, call, say, session, think, user
 from tests.signals.attempts import graded, patched, trial
 from tests.test_ways_out import leaks, planted
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "eval"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval"
 SOLVED: dict[str, Any] = {"reward": 1.0, "verification": graded(fixed=1), "patch": [patched("a.py")]}
 FAILED: dict[str, Any] = {"reward": 0.0, "verification": graded(unfixed=1), "patch": [patched("a.py")]}
 UNJUDGED: dict[str, Any] = {"verification": graded(status="crashed"), "patch": [patched("a.py")]}
