@@ -162,7 +162,7 @@ def test_former_findings_go_after_an_hour(store: Store, monkeypatch: pytest.Monk
     former.write_text("")
     findings_cache.write(store, "product", b"")
     assert former.exists()
-    monkeypatch.setattr(findings_cache.disk, "is_old", lambda _: True)
+    monkeypatch.setattr(findings_cache.disk, "is_expired", lambda _: True)
     findings_cache.write(store, "product", b"{}")
     assert not former.exists() and findings_cache.read(store, "product") == b"{}"
 

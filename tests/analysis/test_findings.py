@@ -602,13 +602,13 @@ _TWICE = """
 import os, sys
 from agentsignals.questions.ranking import Bounds
 from agentsignals.questions.findings import findings
-from agentsignals.ingest.engine.local import beside
+from agentsignals.ingest.engine.local import in_background
 from agentsignals.store import Store
 
 copies = []
 
 def begun(function):
-    copies.append(beside(function))
+    copies.append(in_background(function))
     return copies[0]
 
 store, bounds = Store(sys.argv[1]), Bounds(effect=0.0, sureness=0.0, false_discoveries=1.0)

@@ -350,9 +350,9 @@ def test_a_run_that_is_killed_goes_on_where_it_stopped(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from agentsignals.ingest import collection
-from agentsignals.store import repositories
+from agentsignals.store import sidecars
 
-updating, seen = repositories.update, 0
+updating, seen = sidecars.update_repository_rows, 0
 
 def update(*given):
     global seen
@@ -361,6 +361,6 @@ def update(*given):
         os.kill(os.getpid(), signal.SIGKILL)
     return updating(*given)
 
-collection.repositories.update = update
+collection.sidecars.update_repository_rows = update
 collection.collect([sys.argv[1]], sys.argv[2], jobs=1)
 """

@@ -356,7 +356,7 @@ def test_what_is_begun_beside_answers_and_refuses_as_here() -> None:
 
 _ALONE = """
 import os, sys
-from agentsignals.ingest.engine.local import beside
+from agentsignals.ingest.engine.local import in_background
 
 parent = os.getpid()
 
@@ -365,7 +365,7 @@ def where():
         os._exit(9)
     return "here" if os.getpid() == parent else "there"
 
-print(beside(where)())
+print(in_background(where)())
 """
 
 
@@ -378,11 +378,11 @@ def test_it_is_done_by_a_copy_and_here_where_that_dies(fate: str, where: str) ->
 
 _WITH_A_BAR = """
 from agentsignals.cli.output import Bar
-from agentsignals.ingest.engine.local import has_one_thread
+from agentsignals.ingest.engine.local import can_fork
 
 bar = Bar(False)
 bar("reading", 1, 2)
-print(has_one_thread())
+print(can_fork())
 """
 
 

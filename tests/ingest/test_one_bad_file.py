@@ -514,7 +514,7 @@ _HOSTILE = """
 import os, signal, sys, time, types
 import agentsignals.formats as formats
 from agentsignals.formats import Claim, Format
-from agentsignals.model.registry import Place
+from agentsignals.model.registry import UnitPlace
 
 def claims(head):
     return Claim(keys=[f"file:{head.path}"]) if head.data.startswith(b"hostile") else None
@@ -528,7 +528,7 @@ def read(inputs):
 made = types.ModuleType("agentsignals.formats.hostile")
 made.FORMAT = Format(name="hostile", version=1, claims=claims, read=read, of_json=False)
 sys.modules["agentsignals.formats.hostile"] = made
-formats.FORMATS.places["hostile"] = Place("hostile", "agentsignals.formats.hostile:FORMAT")
+formats.FORMATS.places["hostile"] = UnitPlace("hostile", "agentsignals.formats.hostile:FORMAT")
 """
 
 
@@ -539,7 +539,7 @@ import hostile_format
 from agentsignals.ingest import pipeline, plan
 from agentsignals.cli import main
 
-pipeline.ingested.__kwdefaults__["shard_bytes"] = 1
+pipeline.ingest_into.__kwdefaults__["shard_bytes"] = 1
 plan.SMALL_BYTES = 1
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

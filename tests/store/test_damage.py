@@ -194,7 +194,7 @@ def test_what_another_run_adds_before_our_lock_stays(made: Path, place: Path) ->
         # The other program, inside the lock that is held for it here.
         code = (
             "import sys; from contextlib import nullcontext; from agentsignals.ingest import pipeline;"
-            " pipeline.lock.locked = lambda *a, **k: nullcontext();"
+            " pipeline.disk.locked = lambda *a, **k: nullcontext();"
             " pipeline.ingest([sys.argv[1]], sys.argv[2], jobs=1)"
         )
         subprocess.run([sys.executable, "-c", code, str(place / "gemini"), str(store)], check=True)

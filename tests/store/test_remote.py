@@ -79,6 +79,8 @@ def test_labels_made_here_are_committed_as_runs_are(bucket: Any, tmp_path: Path,
 
 _KILLED = """
 import os, signal, sys
+from agentsignals.store import remote
+from agentsignals.ingest import pipeline
 
 def die(*words):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -223,7 +225,7 @@ def test_blobs_that_nothing_is_any_more_go_after_an_hour(
     pipeline.analyze([folder(tmp_path, "b", "c")], STORE, jobs=1, shard_bytes=1)
     held = len(keys(bucket))
     root = Store(STORE).folder
-    monkeypatch.setattr(remote.files, "KEEP_S", -1)
+    monkeypatch.setattr(remote.disk, "KEEP_S", -1)
     with disk.locked(root):
         (root / "more").write_text("x")
     assert len(keys(bucket)) < held

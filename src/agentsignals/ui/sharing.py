@@ -1,7 +1,7 @@
 """One session as one file to hand on: masked, without scripts, opened anywhere without network.
 
 Every text is masked before any of it is rendered, since colours and marks would take a secret apart; what was masked is
-looked for once more in all texts, and then in the file, as an export is (`export.last_look`).
+looked for once more in all texts, and then in the file, as an export is (`export.verify_export`).
 """
 
 from __future__ import annotations
