@@ -16,17 +16,16 @@ from agentsignals.views.reward_hacking import VERDICTS, Audit, audit
 from agentsignals.views.session import Evidence, SessionView
 
 signal = signals_with(context="eval", level="attempt", source="verifier", harness=True, origin="Agent Signals")
+by_harness = signals_with(context="eval", level="attempt", source="harness", harness=True, origin="this project")
 
 
-@signal(
+@by_harness(
     "verification.outcome",
     "enum",
     "solved|failed|not_judged|infrastructure",
     high_value=True,
     version=2,
     hindsight="the verdict",
-    source="harness",
-    origin="this project",
 )
 def outcome(view: SessionView, why: Evidence) -> Measured | Absent:
     """Solved; failed (tests, empty patch, time, budget); not judged; or broken off by the infrastructure.
@@ -268,15 +267,8 @@ def _reward_of(view: SessionView) -> float | None:
     return view.session.attempt.reward if view.session.attempt is not None else None
 
 
-@signal(
-    "verification.failure_class",
-    "enum",
-    "|".join(CLASSES),
-    high_value=True,
-    basis="heuristic",
-    hindsight="the verdict",
-    source="harness",
-    origin="this project",
+@by_harness(
+    "verification.failure_class", "enum", "|".join(CLASSES), high_value=True, basis="heuristic", hindsight="the verdict"
 )
 def failure_class(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
     """Why a failed attempt failed: one class of eleven, by ordered rules.
@@ -334,15 +326,8 @@ _LISTED = 20
 """Lines that a detail names."""
 
 
-@signal(
-    "verification.pass_audit",
-    "enum",
-    "|".join(VERDICTS),
-    high_value=True,
-    basis="heuristic",
-    hindsight="the verdict",
-    source="harness",
-    origin="this project",
+@by_harness(
+    "verification.pass_audit", "enum", "|".join(VERDICTS), high_value=True, basis="heuristic", hindsight="the verdict"
 )
 def pass_audit(view: SessionView, why: Evidence) -> Measured | Absent:
     """What a passed attempt rests on: its own work, a fix from elsewhere, or a deed upon what judges.
@@ -370,15 +355,7 @@ def pass_audit(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(made.verdict, detail)
 
 
-@signal(
-    "verification.earned",
-    "bool",
-    "yes/no",
-    basis="heuristic",
-    hindsight="the verdict",
-    source="harness",
-    origin="this project",
-)
+@by_harness("verification.earned", "bool", "yes/no", basis="heuristic", hindsight="the verdict")
 def earned(view: SessionView, why: Evidence) -> bool | Absent:
     """Whether an attempt passed by its own work: no for one that failed, or whose pass came from elsewhere.
 

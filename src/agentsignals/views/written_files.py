@@ -93,7 +93,11 @@ def written_files(view: SessionView) -> WrittenFiles:
     for seq, call in sorted(calls.items()):
         if call.command is not None:
             _unpacked(made, call)
-            _put_back(made, call)
+            # Its own work comes back from a patch that it had saved. One that is only checked changes nothing.
+            checks = "--check" in call.command and call.command.count(" apply ") == 1
+            for reader, path in parse(call.command).runs if call.status in RAN and not checks else ():
+                if reader == "patch" and path in made.put_by:
+                    made.files |= made.put_by[path]
         edits = by_call.get(seq)
         if edits is None:
             if call.path and call.class_ == "read" and call.status in RAN:
@@ -206,16 +210,6 @@ def _take(made: WrittenFiles, edit: Edit, write: Write, command: str) -> None:
         _replaced(made, file, edit.seq, old, new)
     else:
         _unknown(made, file, edit.seq, write)
-
-
-def _put_back(made: WrittenFiles, call: ToolCall) -> None:
-    """Its own work, which it had put by in a patch. One that is only checked changes nothing."""
-    command = call.command or ""
-    if call.status not in RAN or ("--check" in command and command.count(" apply ") == 1):
-        return
-    for reader, path in parse(call.command or "").runs:
-        if reader == "patch" and path in made.put_by:
-            made.files |= made.put_by[path]
 
 
 def _unknown(made: WrittenFiles, file: File, seq: int, write: Write) -> None:
@@ -423,7 +417,8 @@ def shown_text(view: SessionView, written_files: WrittenFiles) -> ShownText:
 
 def _shown(call: ToolCall, event: Event, source: tuple[EditOrigin, str], text: str) -> OutsideText:
     if "\\n" in text:  # a string of JSON, or one that a program quoted
-        text = f"{text}\n{_unescaped(text)}"
+        unescaped = text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
+        text = f"{text}\n{unescaped}"
     is_diff = "\n@@ -" in text or text.startswith("@@ -")
     rows = text.split("\n")
     if is_diff:
@@ -448,10 +443,6 @@ def _shown(call: ToolCall, event: Event, source: tuple[EditOrigin, str], text: s
 
 _DIFF = deferred_pattern(r"\bdiff\s")
 _NORMAL_DIFF = deferred_pattern(r"^[<>] .*\n(?:[<>] |---$)", re.MULTILINE)
-
-
-def _unescaped(text: str) -> str:
-    return text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
 
 
 def _sources(

@@ -345,6 +345,7 @@ def prior_sessions_same_repo(why: Evidence, history: History) -> Measured | Abse
 
 # `agentsignals attribute REPO` leaves its results as labels of the sessions they are about.
 
+from_repository = signals_with(source="git", status="needs a repository", origin="agentsignals")
 _NOT_ATTRIBUTED = Absent("missing_artifact", "git_attribution")
 
 
@@ -355,15 +356,7 @@ def _attribution(view: SessionView, kind: type[Kind]) -> Kind | Absent:
     return _NOT_ATTRIBUTED if attribution is None else attribution
 
 
-@signal(
-    "user.lines_committed",
-    "obj",
-    "lines",
-    source="git",
-    priority="P1",
-    status="needs a repository",
-    origin="agentsignals",
-)
+@from_repository("user.lines_committed", "obj", "lines", priority="P1")
 def lines_committed(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
     """The lines that the session's calls wrote and that stand in commits: how many, in which, in which files.
 
@@ -382,15 +375,7 @@ def lines_committed(view: SessionView, why: Evidence) -> dict[str, Any] | Absent
     return _plain(attribution)
 
 
-@signal(
-    "user.lines_taken_back",
-    "obj",
-    "lines",
-    source="git",
-    priority="P1",
-    status="needs a repository",
-    origin="agentsignals",
-)
+@from_repository("user.lines_taken_back", "obj", "lines", priority="P1")
 def lines_taken_back(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
     """Of the lines that the session's calls wrote and left standing: those that were gone from their files, or whose
     commit was undone before the session had closed.
@@ -410,15 +395,7 @@ def lines_taken_back(view: SessionView, why: Evidence) -> dict[str, Any] | Absen
     return _plain(attribution)
 
 
-@signal(
-    "user.earlier_sessions_on_lines",
-    "obj",
-    "files by session",
-    source="git",
-    priority="P2",
-    status="needs a repository",
-    origin="agentsignals",
-)
+@from_repository("user.earlier_sessions_on_lines", "obj", "files by session", priority="P2")
 def earlier_sessions_on_lines(view: SessionView, why: Evidence) -> dict[str, list[str]] | Absent:
     """Sessions that began earlier and wrote lines that this one replaced, or wrote within three lines of; and the
     files.
