@@ -209,7 +209,9 @@ def spans(text: str) -> Iterator[Span]:
     """Yield keys and private keys that their shape gives away."""
     yield from _prefixed(text)
     yield from _broken(text)
-    yield from _private_keys(text)
+    for name in _PEM_NAMES:
+        if name in text:
+            yield from _named_private_keys(text, name)
 
 
 def _begins_word(text: str, at: int) -> bool:
@@ -333,12 +335,6 @@ def _run_end(text: str, at: int) -> int:
     """Return where the word that begins here ends. Its parts are not searched again."""
     run = _RUN_WORD.match(text, at)
     return run.end() if run else at
-
-
-def _private_keys(text: str) -> Iterator[Span]:
-    for name in _PEM_NAMES:
-        if name in text:
-            yield from _named_private_keys(text, name)
 
 
 def _named_private_keys(text: str, name: str) -> Iterator[Span]:

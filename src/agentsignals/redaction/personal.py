@@ -86,25 +86,16 @@ _ACCOUNT_REST = deferred_pattern(r"(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!
 
 def spans(text: str, low: str, raw: bytes) -> Iterator[Span]:
     """Yield mail addresses, users, numbers and IP addresses. `low`: the text in lower case; `raw`: as bytes."""
-    yield from _mails(text)
+    for sign in ("@", "%40"):
+        for at in occurrences(text, sign) if sign in text else ():
+            domain = _DOMAIN.match(text, at + len(sign))
+            local = domain and _LOCAL.search(text, max(0, at - 64), at)
+            escape = local and len(local[0]) == 1 and text[local.start() - 1 : local.start()] == "\\"
+            if local and domain and not escape and local[0] not in _NOBODY:
+                yield Span(local.start(), domain.end(), "mail")
     yield from _users(text, low)
     yield from _numbers(text, raw)
     yield from _addresses_v6(text)
-
-
-def _mails(text: str) -> Iterator[Span]:
-    for sign in ("@", "%40"):
-        for at in occurrences(text, sign) if sign in text else ():
-            yield from _mail(text, at, at + len(sign))
-
-
-def _mail(text: str, at: int, after: int) -> Iterator[Span]:
-    """Yield the address around an @."""
-    domain = _DOMAIN.match(text, after)
-    local = domain and _LOCAL.search(text, max(0, at - 64), at)
-    escape = local and len(local[0]) == 1 and text[local.start() - 1 : local.start()] == "\\"
-    if local and domain and not escape and local[0] not in _NOBODY:
-        yield Span(local.start(), domain.end(), "mail")
 
 
 def _users(text: str, low: str) -> Iterator[Span]:
@@ -120,8 +111,13 @@ def _users(text: str, low: str) -> Iterator[Span]:
             while windows and text[start : start + 1] == "\\":
                 start += 1
             user = (_FOLDER_USER if munged else _USER).match(text, start)
-            if user and not (home == "/users/" and text[at + 1] != "U" and _is_route(text, at, user)):
-                yield Span(user.start(), user.end(), "user")
+            if user is None:
+                continue
+            if home == "/users/" and text[at + 1] != "U":  # in lower case it may be the address of a program
+                is_folder = _PLACE.match(text, user.end()) and not _ROUTE.match(user[0])
+                if not is_folder or _NO_PLACE.search(text, max(0, at - 12), at):
+                    continue
+            yield Span(user.start(), user.end(), "user")
 
 
 def _path_before(text: str, at: int) -> str:
@@ -132,14 +128,6 @@ def _path_before(text: str, at: int) -> str:
     if path[:1] in ("n", "r", "t") and text[at - len(path) - 1 : at - len(path)] == "\\":
         path = path[1:]
     return path if path.strip("+-") else ""
-
-
-def _is_route(text: str, at: int, user: re.Match[str]) -> bool:
-    return (
-        not _PLACE.match(text, user.end())
-        or _ROUTE.match(user[0]) is not None
-        or _NO_PLACE.search(text, max(0, at - 12), at) is not None
-    )
 
 
 def _numbers(text: str, raw: bytes) -> Iterator[Span]:

@@ -65,21 +65,13 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
     if called or (_is_path(value) and not is_random(value.rsplit("/", 1)[-1], 12)):
         return False
     if has_digit(value):
-        return _is_numbered_secret(word, name, value, quoted=quoted)
-    return _is_word_secret(word, name, value, quoted=quoted)
-
-
-def _is_numbered_secret(word: Word, name: str, value: str, *, quoted: bool) -> bool:
-    """Values with a digit are mostly secrets."""
-    if word in ("password", "secret") and (quoted or value.isdigit()):
-        return True
-    if value.isdigit() or (not quoted and _REFERENCE.fullmatch(value) and _speaks_of_it(value)):
-        return False
-    return quoted or word in ("password", "secret") or name.isupper() or is_random(value, 8)
-
-
-def _is_word_secret(word: Word, name: str, value: str, *, quoted: bool) -> bool:
-    """Values without a digit are mostly code."""
+        # Values with a digit are mostly secrets.
+        if word in ("password", "secret") and (quoted or value.isdigit()):
+            return True
+        if value.isdigit() or (not quoted and _REFERENCE.fullmatch(value) and _speaks_of_it(value)):
+            return False
+        return quoted or word in ("password", "secret") or name.isupper() or is_random(value, 8)
+    # Values without a digit are mostly code.
     if word == "token":
         return quoted and len(value) >= 20 and value.isalnum() and not (value.islower() or value[1:].islower())
     if value in _TYPES or _speaks_of_it(value):

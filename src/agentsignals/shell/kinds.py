@@ -272,32 +272,24 @@ def git_writes(words: Sequence[str]) -> Writes:
     if verb == "restore" and (_STAGED.isdisjoint(rest) or "--worktree" in rest):
         return _set_back(arguments, _value(rest) or "index")
     if verb == "checkout":
-        return _checked_out(rest, arguments)
+        if "--" in rest:
+            at = rest.index("--")
+            return _set_back(rest[at + 1 :], next((w for w in rest[:at] if w[:1] != "-"), "index"))
+        if not _BRANCHES.isdisjoint(rest):
+            return []
+        if not {"--ours", "--theirs"}.isdisjoint(rest):
+            return _set_back(arguments, "ours" if "--ours" in rest else "theirs")
+        if len(arguments) > 1 and not any(map(_FILE, arguments[:1])):
+            return _set_back(arguments[1:], arguments[0])
+        return _set_back([w for w in arguments if _FILE(w)], "index")
     if verb == "stash":
-        return _stashed(rest)
+        verb = next((w for w in rest if w[:1] != "-"), "push")
+        if verb in ("pop", "apply"):
+            return _set_back([WHOLE_TREE], UNSTASHED)
+        if verb not in ("push", "save") and "--" not in rest:
+            return []
+        return _set_back(rest[rest.index("--") + 1 :] if "--" in rest else [WHOLE_TREE], STASHED)
     return _set_back([WHOLE_TREE], arguments[0] if arguments else "HEAD") if not _HARD.isdisjoint(rest) else []
-
-
-def _checked_out(rest: list[str], arguments: list[str]) -> Writes:
-    if "--" in rest:
-        at = rest.index("--")
-        return _set_back(rest[at + 1 :], next((w for w in rest[:at] if w[:1] != "-"), "index"))
-    if not _BRANCHES.isdisjoint(rest):
-        return []
-    if not {"--ours", "--theirs"}.isdisjoint(rest):
-        return _set_back(arguments, "ours" if "--ours" in rest else "theirs")
-    if len(arguments) > 1 and not any(map(_FILE, arguments[:1])):
-        return _set_back(arguments[1:], arguments[0])
-    return _set_back([w for w in arguments if _FILE(w)], "index")
-
-
-def _stashed(rest: list[str]) -> Writes:
-    verb = next((w for w in rest if w[:1] != "-"), "push")
-    if verb in ("pop", "apply"):
-        return _set_back([WHOLE_TREE], UNSTASHED)
-    if verb not in ("push", "save") and "--" not in rest:
-        return []
-    return _set_back(rest[rest.index("--") + 1 :] if "--" in rest else [WHOLE_TREE], STASHED)
 
 
 def _set_back(paths: list[str], revision: str) -> Writes:

@@ -287,7 +287,13 @@ def is_log(path: str) -> bool:
 
 def _looks(name: str, arguments: list[str]) -> bool:
     if name in _MANY_VERBS:
-        return _asks(name, arguments)
+        # Such a program must only be asked for a state.
+        if name == "nc":
+            return any(a[:1] == "-" and "z" in a for a in arguments)
+        if arguments[:1] == ["api"] and any(map(_FIELDS.match, arguments)):
+            return False
+        verbs = [name, *[a for a in arguments if a[:1] != "-"]]
+        return _STATE(" ".join(verbs[:7])) is not None and _DEEDS(" ".join(verbs[:4])) is None
     if name in _FETCHES_WAITING:
         return any(map(_HEALTH.search, arguments)) and not any(map(_SENDS.match, arguments))
     if name in _SEARCHES_WAITING:
@@ -295,16 +301,6 @@ def _looks(name: str, arguments: list[str]) -> bool:
     if name in _READERS:
         return any(map(is_log, arguments)) or (name in ("tail", "get-content") and any(map(_FOLLOWS, arguments)))
     return name in _WAITS
-
-
-def _asks(name: str, arguments: list[str]) -> bool:
-    """Return whether a program of many verbs is only asked for a state."""
-    if name == "nc":
-        return any(a[:1] == "-" and "z" in a for a in arguments)
-    if arguments[:1] == ["api"] and any(map(_FIELDS.match, arguments)):
-        return False
-    verbs = [name, *[a for a in arguments if a[:1] != "-"]]
-    return _STATE(" ".join(verbs[:7])) is not None and _DEEDS(" ".join(verbs[:4])) is None
 
 
 # Where the text comes from that a command shows, when that is not the working tree: the repository's other states,

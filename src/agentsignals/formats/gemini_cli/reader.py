@@ -334,8 +334,9 @@ class Log:
         listed = header.directories[0] if isinstance(header.directories, list) and header.directories else None
         for folder in (named.group(1).strip() if named else None, listed):
             # The header names the folder by SHA-256, or, in newer versions, by a word.
-            is_hash = len(header.projectHash or "") == _SHA256_DIGITS
-            if isinstance(folder, str) and (not is_hash or _sha256(folder) == header.projectHash):
+            is_word = len(header.projectHash or "") != _SHA256_DIGITS
+            hashed = hashlib.sha256(str(folder).encode("utf-8", "replace")).hexdigest()
+            if isinstance(folder, str) and (is_word or hashed == header.projectHash):
                 break
         else:
             folder = None
@@ -348,10 +349,6 @@ class Log:
 def _content_key(message: Message) -> tuple[str, str]:
     calls = ",".join(call.id for call in message.toolCalls or ())
     return message.type, calls or _text(message.content).strip()
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 # -- sessions --------------------------------------------------------------------------------------------------------

@@ -178,7 +178,7 @@ _ERROR_HEAD = 200
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _OPS: dict[str, EditOp] = {"add": "create", "update": "modify", "delete": "delete", "move": "rename"}
 _ABORTED = "MessageAbortedError"
-REASONING_BESIDE_OUTPUT = (1, 4)
+_REASONING_APART = (1, 4)
 """From this version on `output` leaves reasoning out. It holds it up to 1.2.26, and does not from 1.4.3
 (design/formats.md#token-usage)."""
 _VERSION = re.compile(r"(\d+)\.(\d+)")
@@ -290,7 +290,8 @@ class Reader(DocumentReader[Export, Message]):
         session.started_at = logged_ms(info.time.created) if info.time is not None else None
         self.is_subagent = session.parent_session_id is not None
         self.builder.where(info.directory)
-        self.reasoning_apart = _version(info.version) >= REASONING_BESIDE_OUTPUT
+        version = _VERSION.match(info.version or "")
+        self.reasoning_apart = version is None or (int(version[1]), int(version[2])) >= _REASONING_APART
         self.call_ids: set[str] = set()
         self.feedback: list[tuple[str, int | None]] = []
         """Reasons that the person gave when refusing calls of the current message."""
@@ -596,11 +597,6 @@ def _is_model_call(message: Message) -> bool:
         return True
     tokens = message.info.tokens
     return tokens is not None and any((tokens.input, tokens.output, tokens.reasoning))
-
-
-def _version(text: str | None) -> tuple[int, int]:
-    match = _VERSION.match(text or "")
-    return (int(match.group(1)), int(match.group(2))) if match else REASONING_BESIDE_OUTPUT
 
 
 def _unquoted(text: str) -> str:

@@ -36,15 +36,10 @@ def claims(head: Head) -> Claim | None:
     Every export gives the records new ids: the session's is the only key that two exports share.
     """
     records = [r for r in head.records if "harness" in r]
-    if not any("parentUuid" in r and isinstance(r.get("sessionId"), str) and _is_swival(r) for r in records):
+    named = [r for r in records if isinstance(r.get("sessionId"), str)]
+    if not any("parentUuid" in r and r["harness"] == "swival" for r in named):
         return None
-    return Claim(
-        keys=list(dict.fromkeys(f"session:{r['sessionId']}" for r in records if isinstance(r.get("sessionId"), str)))
-    )
-
-
-def _is_swival(record: dict[str, object]) -> bool:
-    return record["harness"] == "swival"
+    return Claim(keys=list(dict.fromkeys(f"session:{r['sessionId']}" for r in named)))
 
 
 CARD = Card(

@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.claude_code import records as claude
 from agentsignals.formats.claude_code.reader import SessionReader
-from agentsignals.formats.claude_code.records import Block, File, Line, Message
+from agentsignals.formats.claude_code.records import File, Line, Message
 from agentsignals.formats.records import lines, saw
 from agentsignals.formats.swival import PROFILE
 from agentsignals.model import Artifact, Session
@@ -48,7 +48,8 @@ def decode(data: memoryview | bytes) -> Line:
         raise msgspec.ValidationError("no message")
     if message is not None and isinstance(message.content, list):
         for block in message.content:
-            _mark_failed(block)
+            if block.type == "tool_result" and isinstance(block.content, str) and block.content.startswith(_ERROR):
+                block.is_error = True
     return Line(
         type=row.type,
         session_id=row.session_id,
@@ -60,11 +61,6 @@ def decode(data: memoryview | bytes) -> Line:
         subtype=_PROMPT if row.type == "system" else None,
         content=row.content,
     )
-
-
-def _mark_failed(block: Block) -> None:
-    if block.type == "tool_result" and isinstance(block.content, str) and block.content.startswith(_ERROR):
-        block.is_error = True
 
 
 def rows_of(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]]:

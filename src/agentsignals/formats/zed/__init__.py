@@ -31,7 +31,10 @@ def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
     row = next(ask(query, session_id.decode()), None)
     if row is None:
         return
-    facts = {name: _text(value) for name, value in zip(columns, row[:-1], strict=True)}
+    facts = {
+        name: (value.decode("utf-8", "replace") if isinstance(value, bytes) else None)
+        for name, value in zip(columns, row[:-1], strict=True)
+    }
     yield b'{"zedThread":' + msgspec.json.encode(facts)
     comma = b","
     for piece in _pieces(facts["data_type"], row[-1]):
@@ -59,10 +62,6 @@ def _pieces(kind: str | None, data: object) -> Iterator[bytes]:
                     yield piece
         except OSError:  # broken or cut: the document then breaks off where it does, and its reader says so
             yield b" "
-
-
-def _text(value: object) -> str | None:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else None
 
 
 DATABASE = Database(
