@@ -10,7 +10,7 @@ from agentsignals.cli import main
 from agentsignals.errors import SourceError
 from agentsignals.ingest.collection import repository_receipt
 from agentsignals.repositories.receipt import Receipt
-from agentsignals.shell.kinds import checks, tells_its_end
+from agentsignals.shell.kinds import checks, keeps_exit_code
 from tests.attribution.story import Agent, Story, block
 
 
@@ -34,7 +34,7 @@ from tests.attribution.story import Agent, Story, block
 )
 def test_a_line_names_its_checks_and_whether_its_end_is_theirs(command: str, names: list[str], tells: bool) -> None:
     assert [check.name for check in checks(command)] == names
-    assert tells_its_end(command) is tells
+    assert keeps_exit_code(command) is tells
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsignals.shell import parse
-from agentsignals.shell.outputs import is_look, search_of
+from agentsignals.shell.outputs import is_polling, search_mode
 from agentsignals.shell.tokens import split
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
@@ -389,7 +389,7 @@ def test_the_commands_of_the_corpus_by_kind() -> None:
 def test_a_line_is_split_once_for_all_who_ask_about_it() -> None:
     before = split.cache_info().misses
     command = "cd src && sleep 3; tail -f run-of-this-test.log | grep -c error"
-    assert parse(command).kind == "read" and is_look(command) and search_of(command) == "prints"
+    assert parse(command).kind == "read" and is_polling(command) and search_mode(command) == "prints"
     assert split.cache_info().misses == before + 1
 
 

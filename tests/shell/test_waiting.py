@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agentsignals.shell.outputs import is_log, is_look
+from agentsignals.shell.outputs import is_log, is_polling
 
 LOOKS = """
 sleep 30
@@ -117,12 +117,12 @@ sed -n /log/p a.py
 
 @pytest.mark.parametrize("command", LOOKS.strip().splitlines())
 def test_a_line_that_waits_or_looks(command: str) -> None:
-    assert is_look(command)
+    assert is_polling(command)
 
 
 @pytest.mark.parametrize("command", DEEDS.strip().splitlines())
 def test_a_line_that_does_something_or_reads_what_does_not_run(command: str) -> None:
-    assert not is_look(command)
+    assert not is_polling(command)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_log_is_known_by_its_ending_or_its_folder(path: str, is_one: bool) -> 
 def test_a_long_line_costs_no_more_than_its_length() -> None:
     started = time.process_time()
     for text in ("sleep 1; " * 40_000, "kubectl " + "get " * 900, "tail " + "a.log " * 600, "log" * 1300):
-        is_look(text)
+        is_polling(text)
     for path in ("/log" * 9_000, "/log-" * 9_000 + ".", "log." * 9_000):
         is_log(path * 100)
     assert time.process_time() - started < 0.5

@@ -37,7 +37,7 @@ from agentsignals.model import (
 )
 from agentsignals.shell import Command, writes_of
 from agentsignals.shell.arguments import WHOLE_TREE, Write
-from agentsignals.shell.outputs import named_like_answers, outside
+from agentsignals.shell.outputs import answer_paths, outside_sources
 from agentsignals.words.text import count_tokens
 
 _WORKTREE = re.compile(r"^(?:\.worktrees|\.claude/worktrees|worktrees|\.git/worktrees)/[^/]+/")
@@ -449,7 +449,7 @@ class SessionBuilder:
         limit = RESULT_CHARS_KEPT
         if len(text) > limit and call is not None:
             command = call.command or ""
-            if call.class_ == "web" or outside(command) or named_like_answers(command or call.path or ""):
+            if call.class_ == "web" or outside_sources(command) or answer_paths(command or call.path or ""):
                 limit = OUTSIDE_CHARS_KEPT
         kept = text
         if len(text) > limit + _MARK_CHARS:

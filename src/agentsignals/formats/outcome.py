@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from agentsignals.formats.profile import Profile
 from agentsignals.model import CallOutcome, CallStatus, ShellKind, ToolCall, ToolClass
-from agentsignals.shell.outputs import found_nothing, search_of, tells_alone, without_zeros
+from agentsignals.shell.outputs import found_nothing, grep_decides_exit, search_mode, without_zero_counts
 
 _TOKEN = re.compile(
     r"[\w '\"-]+(?![*+?{])|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]"
@@ -364,13 +364,13 @@ def _nothing_found(call: ToolCall, text: str, code: int | None, failed: bool, pr
     its exit code, or, where the record has none, because it did not fail."""
     if call.command is None or call.shell_kind is None:
         return call.class_ == "search" and text.lstrip().startswith(profile.nothing_found)
-    if search_of(call.command) is None:
+    if search_mode(call.command) is None:
         return False
-    if code == 1 and tells_alone(call.command):
+    if code == 1 and grep_decides_exit(call.command):
         return True
-    if len(text) > HEAD_CHARS or not _silent(without_zeros(call.command, text), profile.frame):
+    if len(text) > HEAD_CHARS or not _silent(without_zero_counts(call.command, text), profile.frame):
         return False
-    return found_nothing(call.command, code) if code else not failed and search_of(call.command) == "prints"
+    return found_nothing(call.command, code) if code else not failed and search_mode(call.command) == "prints"
 
 
 def _silent(text: str, frame: tuple[str, ...]) -> bool:

@@ -149,7 +149,7 @@ class _CommandReader(Struct, frozen=True, gc=False):
     """The functions of `shell` that read a command line."""
 
     parse: Callable[[str], Command]
-    is_look: Callable[[str], bool]
+    is_polling: Callable[[str], bool]
     is_log: Callable[[str], bool]
 
 
@@ -157,9 +157,9 @@ class _CommandReader(Struct, frozen=True, gc=False):
 def _command_reader() -> _CommandReader:
     """Load `shell` with the first call that needs it."""
     from agentsignals.shell import parse  # noqa: PLC0415  (patterns that a run with nothing to read is without)
-    from agentsignals.shell.outputs import is_log, is_look  # noqa: PLC0415  (as above)
+    from agentsignals.shell.outputs import is_log, is_polling  # noqa: PLC0415  (as above)
 
-    return _CommandReader(parse, is_look, is_log)
+    return _CommandReader(parse, is_polling, is_log)
 
 
 def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
@@ -185,7 +185,7 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
     reader = _command_reader()
     does = reader.parse(command)
     return Described(
-        tool=tool if tool.purpose is not None or not reader.is_look(command) else tool.to("poll"),
+        tool=tool if tool.purpose is not None or not reader.is_polling(command) else tool.to("poll"),
         class_=SHELL_CLASS.get(does.kind, "shell"),
         shell_kind=does.kind,
         path=does.path,

@@ -14,7 +14,7 @@ from agentsignals.changes.worktrees import Naming, Tree
 from agentsignals.model import Session, ToolCall
 from agentsignals.repositories.commit_figures import share_of
 from agentsignals.repositories.operations import operations
-from agentsignals.shell.kinds import Check, checks, tells_its_end
+from agentsignals.shell.kinds import Check, checks, keeps_exit_code
 from agentsignals.store import Store, sidecars
 from agentsignals.views.usage import cost_of, is_lower_bound, unpriced_parts
 
@@ -145,7 +145,7 @@ def _result(call: ToolCall) -> Result:
         return "failed"
     if call.status != "ok":
         return "unknown"
-    return "passed" if tells_its_end(call.command or "") else "hidden"
+    return "passed" if keeps_exit_code(call.command or "") else "hidden"
 
 
 # A receipt for commits: whose their lines are, which checks the agents ran and what they changed after, what was

@@ -65,7 +65,7 @@ def parse(command: str) -> Command:
     """Read a command line, also inside `bash -c '…'`."""
     reading = _Reading()
     if PATCH in command:
-        reading.wrote(patched_files(command))
+        reading.add_writes(patched_files(command))
     commands, ends, heredocs, inputs = split(command)
     for n, simple in enumerate(commands):
         reading.take(simple, heredocs.get(n), ends[n], inputs.get(n))
@@ -90,7 +90,7 @@ class _Reading:
     """Reads the simple commands of a line in order. `folders` are the working folders, one for each subshell."""
 
     __slots__ = (
-        "blocks", "depth", "feeds", "folders", "is_safe", "kinds", "n_taken", "runs", "sources", "stops", "substituted",
+        "blocks", "depth", "folders", "is_safe", "kinds", "n_taken", "pipe", "runs", "sources", "stops", "substituted",
         "texts", "writes",
     )  # fmt: skip
 
@@ -106,46 +106,46 @@ class _Reading:
         self.runs: list[tuple[Reader, str]] = []
         self.folders: list[str | None] = [""]
         self.depth = self.n_taken = self.blocks = 0
-        self.feeds: tuple[list[str], str, Heredoc | None, Any] | None = None
+        self.pipe: tuple[list[str], str, Heredoc | None, Any] | None = None
         """The command that writes to the next one's pipe."""
         self.is_safe, self.stops = True, False
         """`is_safe`: no earlier command could have ended the line. `stops`: a failure ends it (`set -e`)."""
 
     def take(self, simple: Simple, heredoc: Heredoc | None, end: str, read: str | None) -> None:
         words, targets, depth, substituted = simple
-        fed, self.feeds = self.feeds, None
+        input_, self.pipe = self.pipe, None
         self.n_taken += 1
         if depth != self.depth:
-            self.descend(depth)
+            self.enter_subshell(depth)
         if targets:
-            self.did("write", substituted)
+            self.add_kind("write", substituted)
         if not words:
             if targets:
-                self.redirected(targets, [""], "", heredoc, fed)
+                self.redirect(targets, [""], "", heredoc, input_)
             return
         name = words[0]
         if name in _BLOCKS:
             self.blocks += _BLOCKS[name]
         kind = KINDS.get(name)
         if kind is None:
-            kind, name, words = self.looked_into(words, substituted)
+            kind, name, words = self.classify(words, substituted)
         if targets:
-            self.redirected(targets, words, name, heredoc, fed)
+            self.redirect(targets, words, name, heredoc, input_)
         if end[:1] == "|" and end != "||":
-            self.feeds = (words, name, heredoc, fed)
+            self.pipe = (words, name, heredoc, input_)
         if name in _READERS or (name == "git" and "apply" in words):
-            self.read_by(_READERS.get(name, "patch"), words, heredoc, fed, read)
+            self.run_script(_READERS.get(name, "patch"), words, heredoc, input_, read)
         if kind:
-            self.of_kind(kind, substituted, words, name)
-        if name == "tee" and (heredoc is not None or fed is not None):
-            self.teed(words, heredoc, fed)
+            self.add_command(kind, substituted, words, name)
+        if name == "tee" and (heredoc is not None or input_ is not None):
+            self.tee(words, heredoc, input_)
         elif kind and name in WRITERS and (writes := written_by(words, name)):
-            self.wrote(writes, surely=name in _SELDOM_FAIL)
+            self.add_writes(writes, surely=name in _SELDOM_FAIL)
         elif not kind:
-            self.enter(words, name)
-        self.went_on(end, can_fail=bool(kind) and kind != "write")
+            self.change_folder(words, name)
+        self.end_command(end, can_fail=bool(kind) and kind != "write")
 
-    def went_on(self, end: str, can_fail: bool) -> None:
+    def end_command(self, end: str, can_fail: bool) -> None:
         """Update `is_safe`: does the next command run whatever this one did?"""
         if end == "&&" or (self.stops and end != "||" and end[:1] != "|"):
             self.is_safe = self.is_safe and not can_fail
@@ -154,9 +154,9 @@ class _Reading:
         elif end[:1] != "|":
             self.is_safe = True
 
-    def of_kind(self, kind: ShellKind, substituted: bool, words: list[str], name: str) -> None:
+    def add_command(self, kind: ShellKind, substituted: bool, words: list[str], name: str) -> None:
         if substituted:
-            self.did(kind, True)
+            self.add_kind(kind, True)
         else:
             self.kinds[kind] = None
         if kind == "read":
@@ -164,31 +164,37 @@ class _Reading:
         elif kind == "search":
             self.sources.append((self.folders[-1], _files_searched, words, name))
 
-    def output(self, words: list[str], name: str, heredoc: Heredoc | None, fed: Any) -> Output:
-        return printed(words, name, heredoc, self.output(*fed) if fed is not None else None)
+    def output(self, words: list[str], name: str, heredoc: Heredoc | None, input_: Any) -> Output:
+        return printed(words, name, heredoc, self.output(*input_) if input_ is not None else None)
 
-    def redirected(self, targets: list[Target], words: list[str], name: str, heredoc: Heredoc | None, fed: Any) -> None:
+    def redirect(
+        self, targets: list[Target], words: list[str], name: str, heredoc: Heredoc | None, input_: Any
+    ) -> None:
         """Record the files that a command's output goes into."""
         for target in targets:
             if UNRESOLVED(target):
                 continue
-            output = self.output(words, name, heredoc, fed) if target.mark[:1] != "2" else Output(None, "program", name)
-            self.put(target, output, appends=">>" in target.mark)
+            output = (
+                self.output(words, name, heredoc, input_) if target.mark[:1] != "2" else Output(None, "program", name)
+            )
+            self.write_output(target, output, appends=">>" in target.mark)
 
-    def teed(self, words: list[str], heredoc: Heredoc | None, fed: Any) -> None:
-        output = self.output(words, "tee", heredoc, fed)
+    def tee(self, words: list[str], heredoc: Heredoc | None, input_: Any) -> None:
+        output = self.output(words, "tee", heredoc, input_)
         for path in operands(words):
             if not UNRESOLVED(path) and not path.startswith("/dev/"):
-                self.put(path, output, appends="-a" in words or "--append" in words)
+                self.write_output(path, output, appends="-a" in words or "--append" in words)
 
-    def put(self, path: str, output: Output, appends: bool) -> None:
+    def write_output(self, path: str, output: Output, appends: bool) -> None:
         how: Literal["", "append", "whole"] = "" if output.text is None else "append" if appends else "whole"
-        self.wrote(
+        self.add_writes(
             [Write(path=path, op="modify", how=how, new=output.text or "", origin=output.origin, source=output.source)],
             surely=True,
         )
 
-    def read_by(self, reader: Reader, words: list[str], heredoc: Heredoc | None, fed: Any, read: str | None) -> None:
+    def run_script(
+        self, reader: Reader, words: list[str], heredoc: Heredoc | None, input_: Any, read: str | None
+    ) -> None:
         """Read the script or patch that a command runs, from its arguments, a here-document, a pipe or a file."""
         text: str | None = None
         option = next((n for n, w in enumerate(words[:-1]) if w == "-c"), None)
@@ -198,11 +204,11 @@ class _Reading:
             text = words[option + 1]
         elif heredoc is not None:
             text = heredoc.text
-        elif fed is not None and (not files or reader == "patch"):
-            output = self.output(*fed)
+        elif input_ is not None and (not files or reader == "patch"):
+            output = self.output(*input_)
             text = output.text
             if text is None and reader == "patch":
-                self.wrote([Write(path=f, op="modify", origin=output.origin, source=output.source) for f in files])
+                self.add_writes([Write(path=f, op="modify", origin=output.origin, source=output.source) for f in files])
         elif files and not UNRESOLVED(files[0]):
             path = _joined(self.folders[-1], files[0])
             text = self.texts.get(path) if path is not None else None
@@ -211,27 +217,27 @@ class _Reading:
         if text is None:
             return
         strip = strip_of(words)
-        self.wrote(diff_writes(text, strip) if reader == "patch" else writes_of(reader, text))
+        self.add_writes(diff_writes(text, strip) if reader == "patch" else writes_of(reader, text))
 
-    def looked_into(self, words: list[str], substituted: bool) -> tuple[Kind, str, list[str]]:
+    def classify(self, words: list[str], substituted: bool) -> tuple[Kind, str, list[str]]:
         """Return kind, name and words of a command whose first word is not decisive."""
         direct = DIRECT.get(words[0])
         if direct is not None:
             return direct(words), words[0], words
         words = leading_words(words)
         name = program(words[0]) if words else ""
-        if not words or self.nested(words, substituted):
+        if not words or self.run_nested(words, substituted):
             return "", "", words
         return kind_of(words, name), name, words
 
-    def descend(self, depth: int) -> None:
+    def enter_subshell(self, depth: int) -> None:
         """Enter or leave subshells, which begin in the folder of the line around them."""
         while len(self.folders) <= depth:
             self.folders.append(self.folders[-1])
         del self.folders[depth + 1 :]
         self.depth = depth
 
-    def did(self, kind: ShellKind, substituted: bool) -> None:
+    def add_kind(self, kind: ShellKind, substituted: bool) -> None:
         """Record a kind. Inside a substitution only tests and builds count: `cd $(git rev-parse …)` is no version
         control."""
         if not substituted or kind in ("test", "build"):
@@ -239,7 +245,7 @@ class _Reading:
         else:
             self.substituted = self.substituted or kind
 
-    def enter(self, words: list[str], name: str) -> None:
+    def change_folder(self, words: list[str], name: str) -> None:
         """Change the folder. After an unknown one (`cd "$DIR"`, `cd -`) relative paths are unknown too."""
         if name not in ENTERS:
             self.stops = self.stops or (name == "set" and any(w[:1] == "-" and "e" in w for w in words[1:]))
@@ -252,19 +258,19 @@ class _Reading:
         else:
             self.folders[-1] = None
 
-    def nested(self, words: list[str], substituted: bool) -> bool:
+    def run_nested(self, words: list[str], substituted: bool) -> bool:
         """Read `bash -lc 'TEXT'`. Return False for another command."""
         text = shell_text(words)
         if text is None:
             return False
         inner = parse(text)
-        self.did(inner.kind, substituted)
-        self.wrote(inner.writes)
+        self.add_kind(inner.kind, substituted)
+        self.add_writes(inner.writes)
         if inner.path is not None and inner.kind in ("read", "search"):
             self.sources.append((self.folders[-1], _themselves, [inner.path], ""))
         return True
 
-    def wrote(self, writes: Iterable[Write], surely: bool = False) -> None:
+    def add_writes(self, writes: Iterable[Write], surely: bool = False) -> None:
         """Record written files. After a `surely` written file the line continues whatever follows."""
         for write in writes:
             joined = _joined(self.folders[-1], write.path)
@@ -286,7 +292,7 @@ class _Reading:
                 self.texts.pop(joined, None)
             self.writes.append((self.n_taken, made))
 
-    def writings(self) -> tuple[Write, ...]:
+    def final_writes(self) -> tuple[Write, ...]:
         """Return the writes: one of each file whose text is unknown, none of a file deleted at the end or of a
         restored stash."""
         at_last = {write.path: write for _, write in self.writes}
@@ -310,7 +316,7 @@ class _Reading:
     def summary(self) -> Command:
         """Return the reading. The order of design/signals.md#tool-classes decides: test, build, vcs, write, then the
         first kind."""
-        kinds, writes = self.kinds, self.writings() if self.writes else ()
+        kinds, writes = self.kinds, self.final_writes() if self.writes else ()
         kind: ShellKind = next(iter(kinds), self.substituted or "run")
         if "test" in kinds:
             kind = "test"

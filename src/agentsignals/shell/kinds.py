@@ -270,29 +270,29 @@ def git_writes(words: Sequence[str]) -> Writes:
             )
         ]
     if verb == "restore" and (_STAGED.isdisjoint(rest) or "--worktree" in rest):
-        return _set_back(arguments, _value(rest) or "index")
+        return _reset(arguments, _value(rest) or "index")
     if verb == "checkout":
         if "--" in rest:
             at = rest.index("--")
-            return _set_back(rest[at + 1 :], next((w for w in rest[:at] if w[:1] != "-"), "index"))
+            return _reset(rest[at + 1 :], next((w for w in rest[:at] if w[:1] != "-"), "index"))
         if not _BRANCHES.isdisjoint(rest):
             return []
         if not {"--ours", "--theirs"}.isdisjoint(rest):
-            return _set_back(arguments, "ours" if "--ours" in rest else "theirs")
+            return _reset(arguments, "ours" if "--ours" in rest else "theirs")
         if len(arguments) > 1 and not any(map(_FILE, arguments[:1])):
-            return _set_back(arguments[1:], arguments[0])
-        return _set_back([w for w in arguments if _FILE(w)], "index")
+            return _reset(arguments[1:], arguments[0])
+        return _reset([w for w in arguments if _FILE(w)], "index")
     if verb == "stash":
         verb = next((w for w in rest if w[:1] != "-"), "push")
         if verb in ("pop", "apply"):
-            return _set_back([WHOLE_TREE], UNSTASHED)
+            return _reset([WHOLE_TREE], UNSTASHED)
         if verb not in ("push", "save") and "--" not in rest:
             return []
-        return _set_back(rest[rest.index("--") + 1 :] if "--" in rest else [WHOLE_TREE], STASHED)
-    return _set_back([WHOLE_TREE], arguments[0] if arguments else "HEAD") if not _HARD.isdisjoint(rest) else []
+        return _reset(rest[rest.index("--") + 1 :] if "--" in rest else [WHOLE_TREE], STASHED)
+    return _reset([WHOLE_TREE], arguments[0] if arguments else "HEAD") if not _HARD.isdisjoint(rest) else []
 
 
-def _set_back(paths: list[str], revision: str) -> Writes:
+def _reset(paths: list[str], revision: str) -> Writes:
     return [Write(path=path, op="modify", origin="repository", source=revision) for path in paths]
 
 
@@ -346,7 +346,7 @@ def checks(command: str) -> tuple[Check, ...]:
     return tuple(made)
 
 
-def tells_its_end(command: str) -> bool:
+def keeps_exit_code(command: str) -> bool:
     """Return whether the line's exit code is that of its check. With 0, all commands joined by `&&` succeeded."""
     return _HIDES.search(_QUIET.sub("", command.strip())) is None
 

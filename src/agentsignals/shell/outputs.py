@@ -35,8 +35,8 @@ class Output(Struct, frozen=True, gc=False):
     source: str | None = None
 
 
-def printed(words: Sequence[str], name: str, heredoc: Heredoc | None, fed: Output | None) -> Output:
-    """Return what a command prints. `fed` is its standard input from a pipe."""
+def printed(words: Sequence[str], name: str, heredoc: Heredoc | None, input_: Output | None) -> Output:
+    """Return what a command prints. `input_` is its standard input from a pipe."""
     if heredoc is not None and name in ("cat", "tee"):
         return Output(heredoc.text, "written")
     if name in ("echo", "printf", "write-output"):
@@ -49,14 +49,14 @@ def printed(words: Sequence[str], name: str, heredoc: Heredoc | None, fed: Outpu
         if verb[:1] and verb[0] in _SHOWS:
             shown = next((w for w in verb[1:] if w[:1] != "-" and w not in _OBJECTS), verb[0])
             return Output(None, "repository", shown)
-    if name in ("cat", "tee") and fed is not None and not operands(words)[name == "tee" :]:
-        return fed
-    if name == "tee" and fed is not None:
-        return fed
+    if name in ("cat", "tee") and input_ is not None and not operands(words)[name == "tee" :]:
+        return input_
+    if name == "tee" and input_ is not None:
+        return input_
     if name == "cat" and len(files := operands(words)) == 1 and not UNRESOLVED(files[0]):
         return Output(None, "copied", files[0])
-    if fed is not None and name in _PASSES_ON and fed.origin != "written":
-        return Output(None, fed.origin, fed.source)
+    if input_ is not None and name in _PASSES_ON and input_.origin != "written":
+        return Output(None, input_.origin, input_.source)
     return Output(None, "program", name or None)
 
 
@@ -117,19 +117,19 @@ Search = Literal["prints", "quiet"]
 def found_nothing(command: str, code: int) -> bool:
     """Return whether the exit code of a command that printed nothing means that its search found nothing."""
     last = _last(command)
-    if last is None or search_of(command) is None:
+    if last is None or search_mode(command) is None:
         return False
     return code == 1 or (code == _XARGS_SAYS and "xargs" in last[0])
 
 
-def tells_alone(command: str) -> bool:
+def grep_decides_exit(command: str) -> bool:
     """Return whether the exit code is that of a last grep, whatever ran before it: it stands alone behind a `;`."""
     last = _last(command)
     words = _words(last)
     if last is None or last[2] or _STOPS_EARLY(command):
         return False
     if _runs_text(words):
-        return len(simples(command)) == 1 and tells_alone(words[-1])
+        return len(simples(command)) == 1 and grep_decides_exit(words[-1])
     if program(words[0] if words else "") not in _GREPS:
         return False
     line = command.strip()
@@ -137,7 +137,7 @@ def tells_alone(command: str) -> bool:
     return any(simples(line[part.end() :]) == [last] for part in list(_PARTS(line))[-_LOOKED_BACK:])
 
 
-def without_zeros(command: str, text: str) -> str:
+def without_zero_counts(command: str, text: str) -> str:
     """Return the output without the zero counts of a search."""
     words = _words(_last(command))
     counts = program(words[0] if words else "") in _GREPS and any(map(_COUNTS, words[1:]))
@@ -145,14 +145,14 @@ def without_zeros(command: str, text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def search_of(command: str) -> Search | None:
+def search_mode(command: str) -> Search | None:
     """Return how the last simple command searches. None if it does not. A negated one (`! grep`) means the opposite."""
     last = _last(command)
     words = _words(last)
     if last is None or not words:
         return None
     if _runs_text(words):
-        return search_of(words[-1])
+        return search_mode(words[-1])
     name = program(words[0])
     if name not in _SEARCHES:
         return None
@@ -215,7 +215,7 @@ _STATE = re.compile(
     re.VERBOSE,
 ).match
 """For a program with many verbs: verb and object that ask for a state; options removed."""
-_DEEDS = re.compile(
+_ACTIONS = re.compile(
     r"(?<!\Agh) (?:create|delete|remove|rm|merge|close|rerun|cancel|apply|exec|run|scale|edit|patch|restart|start|stop"
     r"|up|down)\b"
 ).search
@@ -256,7 +256,7 @@ _PATH_CHARS = 300
 
 
 @lru_cache(maxsize=4096)
-def is_look(command: str) -> bool:
+def is_polling(command: str) -> bool:
     """Return whether a line waits or looks at a state, and does nothing else."""
     if len(command) > _LONGEST:
         return False
@@ -293,7 +293,7 @@ def _looks(name: str, arguments: list[str]) -> bool:
         if arguments[:1] == ["api"] and any(map(_FIELDS.match, arguments)):
             return False
         verbs = [name, *[a for a in arguments if a[:1] != "-"]]
-        return _STATE(" ".join(verbs[:7])) is not None and _DEEDS(" ".join(verbs[:4])) is None
+        return _STATE(" ".join(verbs[:7])) is not None and _ACTIONS(" ".join(verbs[:4])) is None
     if name in _FETCHES_WAITING:
         return any(map(_HEALTH.search, arguments)) and not any(map(_SENDS.match, arguments))
     if name in _SEARCHES_WAITING:
@@ -374,7 +374,7 @@ class Outside(Struct, frozen=True):
 
 
 @lru_cache(maxsize=1024)
-def outside(command: str) -> tuple[Outside, ...]:
+def outside_sources(command: str) -> tuple[Outside, ...]:
     """Return the sources outside of the working tree that a command shows or copies text from."""
     shown: list[Outside] = []
     for words, *_ in simple_commands(command):
@@ -396,11 +396,11 @@ def outside(command: str) -> tuple[Outside, ...]:
     for text in (command, *(heredoc.text for heredoc in split(command).heredocs.values())):
         if _holds(text, _PACKAGE_WORDS) and (named := _PACKAGES.search(text)) is not None:
             shown.append(Outside("package", named[0][:200]))
-        shown += of_code(text)
+        shown += sources_in_code(text)
     return tuple(dict.fromkeys(shown))
 
 
-def named_like_answers(command: str) -> list[str]:
+def answer_paths(command: str) -> list[str]:
     """Return absolute paths with names like those of answers, and leftovers of a file. They may lie inside the
     working tree."""
     begin = command[:_LONGEST_COMMAND]
@@ -417,7 +417,7 @@ def _holds(text: str, words: frozenset[str]) -> bool:
     return any(map(text.__contains__, words))
 
 
-def of_code(text: str) -> list[Outside]:
+def sources_in_code(text: str) -> list[Outside]:
     """Return the sources outside of the working tree that code gets text from."""
     sources: list[Outside] = []
     if "://" in text and _holds(text, _IN_CODE) and (address := _ADDRESS.search(text)) is not None:
@@ -440,11 +440,11 @@ def _of_git(verb: list[str]) -> list[Outside]:
         return []
     named = next((w for w in verb[1:] if w in _ALL_REFS), None)
     named_first = [w for w in operands(verb)[:1] if verb[0] in _REVISION_FIRST and not _PATH.search(w[-_LONGEST_PATH:])]
-    revisions = [r for w in operands(verb) if (r := future_of(w, w in named_first))]
+    revisions = [r for w in operands(verb) if (r := later_revision(w, w in named_first))]
     return [Outside("repository", named or revisions[0])] if named or revisions else []
 
 
-def future_of(word: str, is_revision: bool = False) -> str:
+def later_revision(word: str, is_revision: bool = False) -> str:
     """Return the revision that a word names, if it need not be the base or an ancestor; else an empty text."""
     revision = word.partition(":")[0]
     if not revision or _BASE.match(revision):

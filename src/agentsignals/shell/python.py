@@ -219,11 +219,11 @@ class _Reader:
         self._step()
         self._depth += 1
         try:
-            return self._evaluated(node) if self._depth <= _DEEPEST else None
+            return self._evaluate(node) if self._depth <= _DEEPEST else None
         finally:
             self._depth -= 1
 
-    def _evaluated(self, node: ast.expr) -> Any:
+    def _evaluate(self, node: ast.expr) -> Any:
         match node:
             case ast.Constant(value=bytes() as value):
                 return value.decode("utf-8", "replace")
@@ -270,16 +270,16 @@ class _Reader:
         named = {k.arg: self._value(k.value) for k in node.keywords if k.arg}
         if isinstance(node.func, ast.Attribute):
             if holder is None:
-                return self._of_module(ast.unparse(node.func)[:80], values, named)
-            return self._method(holder, node.func.attr, values, named)
+                return self._call_module(ast.unparse(node.func)[:80], values, named)
+            return self._call_method(holder, node.func.attr, values, named)
         if isinstance(node.func, ast.Name):
             function = self._functions.get(node.func.id)
             if function is not None:
-                return self._inlined(function, values, named)
-            return self._of_module(node.func.id, values, named)
+                return self._call_function(function, values, named)
+            return self._call_module(node.func.id, values, named)
         return None
 
-    def _inlined(self, function: ast.FunctionDef, values: list[Any], named: dict[str, Any]) -> Any:
+    def _call_function(self, function: ast.FunctionDef, values: list[Any], named: dict[str, Any]) -> Any:
         parameters = [a.arg for a in function.args.args]
         if self._depth > _DEEPEST // 2:
             return None
@@ -297,7 +297,7 @@ class _Reader:
             self._depth -= 5
             self._names = outer
 
-    def _of_module(self, name: str, values: list[Any], named: dict[str, Any]) -> Any:
+    def _call_module(self, name: str, values: list[Any], named: dict[str, Any]) -> Any:
         first, second = (*values[:2], None, None)[:2]
         match name.rpartition(".")[2], name:
             case "open", _:
@@ -317,11 +317,11 @@ class _Reader:
                     if isinstance(value, OpenFile):
                         self.write(value.path, None, value)
             case "remove" | "unlink" | "rmtree", _:
-                self._gone(first)
+                self._delete(first)
             case "rename" | "replace" | "move" | "renames", "os.rename" | "os.replace" | "shutil.move" | "os.renames":
-                self._moved(first, second)
+                self._move(first, second)
             case "copy" | "copy2" | "copyfile" | "copytree", _ if name.startswith("shutil."):
-                self._copied(first, second)
+                self._copy(first, second)
             case "urlretrieve", _:
                 if (path := path_of(second)) is not None:
                     self.write(path, Text(origin="network", source=short(first)), None)
@@ -332,9 +332,9 @@ class _Reader:
             case (("run" | "call" | "check_call" | "check_output" | "Popen"), _) if (
                 "subprocess" in name or "." not in name
             ):
-                return self._ran(first)
+                return self._run_command(first)
             case (("system" | "popen"), _) if name.startswith("os."):
-                return self._ran(first)
+                return self._run_command(first)
             case "dedent", _:
                 return textwrap.dedent(first) if isinstance(first, str) else computed(first)
             case "sub", _ if name.startswith("re.") and len(values) > 2:
@@ -343,7 +343,7 @@ class _Reader:
                 return first
         return next((computed(v) for v in values if isinstance(v, Text)), None)
 
-    def _method(self, holder: Any, name: str, values: list[Any], named: dict[str, Any]) -> Any:
+    def _call_method(self, holder: Any, name: str, values: list[Any], named: dict[str, Any]) -> Any:
         first, second = (*values[:2], None, None)[:2]
         if isinstance(holder, str) and name in ("read_text", "write_text", "unlink", "open"):
             holder = NamedPath(holder)
@@ -360,9 +360,9 @@ class _Reader:
             case NamedPath(), "open":
                 return self._open(holder.path, first or named.get("mode") or "r")
             case NamedPath(), "unlink":
-                self._gone(holder)
+                self._delete(holder)
             case NamedPath(), "rename" | "replace":
-                self._moved(holder, first)
+                self._move(holder, first)
             case NamedPath(), "joinpath":
                 return joined([holder, *values])
             case NamedPath(), "resolve" | "absolute" | "expanduser":
@@ -389,7 +389,7 @@ class _Reader:
                 return [[key, value] for key, value in holder.items()]
         return None
 
-    # -- deeds ---------------------------------------------------------------------------------------------------
+    # -- effects ---------------------------------------------------------------------------------------------------
 
     def _open(self, path: str | None, mode: Any) -> OpenFile | None:
         if path is None or not isinstance(mode, str):
@@ -408,42 +408,42 @@ class _Reader:
             value = None
         if isinstance(value, str):
             how: Literal["append", "whole"] = "append" if appends else "whole"
-            self._wrote(Write(path=path, op="modify", how=how, new=value, origin="written"))
+            self._add(Write(path=path, op="modify", how=how, new=value, origin="written"))
         elif isinstance(value, Text) and value.path == path and not value.computed:
             for old, new, everywhere in value.changes:
-                self._wrote(
+                self._add(
                     Write(
                         path=path, op="modify", how="replace", old=old, new=new, everywhere=everywhere, origin="written"
                     )
                 )
             if value.before:
-                self._wrote(Write(path=path, op="modify", how="insert", new=value.before, line=0, origin="written"))
+                self._add(Write(path=path, op="modify", how="insert", new=value.before, line=0, origin="written"))
             if value.after:
-                self._wrote(Write(path=path, op="modify", how="append", new=value.after, origin="written"))
+                self._add(Write(path=path, op="modify", how="append", new=value.after, origin="written"))
         elif isinstance(value, Text) and value.path != path:
             source = value.source or value.path
-            self._wrote(Write(path=path, op="modify", origin=value.origin, source=source))
+            self._add(Write(path=path, op="modify", origin=value.origin, source=source))
         else:
-            self._wrote(Write(path=path, op="modify", origin="program", source="python"))
+            self._add(Write(path=path, op="modify", origin="program", source="python"))
 
-    def _wrote(self, write: Write) -> None:
+    def _add(self, write: Write) -> None:
         if not UNRESOLVED(write.path) and not write.path.startswith("/dev/"):
             self.writes.append(write)
 
-    def _gone(self, value: Any) -> None:
+    def _delete(self, value: Any) -> None:
         if (path := path_of(value)) is not None:
-            self._wrote(Write(path=path, op="delete"))
+            self._add(Write(path=path, op="delete"))
 
-    def _moved(self, source: Any, target: Any) -> None:
+    def _move(self, source: Any, target: Any) -> None:
         if (old := path_of(source)) is not None and (new := path_of(target)) is not None:
-            self._wrote(Write(path=old, op="delete"))
-            self._wrote(Write(path=new, op="rename", origin="copied", source=old))
+            self._add(Write(path=old, op="delete"))
+            self._add(Write(path=new, op="rename", origin="copied", source=old))
 
-    def _copied(self, source: Any, target: Any) -> None:
+    def _copy(self, source: Any, target: Any) -> None:
         if (new := path_of(target)) is not None:
-            self._wrote(Write(path=new, op="modify", origin="copied", source=path_of(source)))
+            self._add(Write(path=new, op="modify", origin="copied", source=path_of(source)))
 
-    def _ran(self, value: Any) -> Any:
+    def _run_command(self, value: Any) -> Any:
         words = value if are_texts(value) else None
         if words is not None or isinstance(value, str):
             command = " ".join(quoted(word) for word in words) if words is not None else value

@@ -20,7 +20,7 @@ from agentsignals.model.lazy import deferred_pattern
 from agentsignals.shell import parse
 from agentsignals.shell.arguments import names, operands
 from agentsignals.shell.kinds import git_verb, leading_words
-from agentsignals.shell.outputs import future_of, outside
+from agentsignals.shell.outputs import later_revision, outside_sources
 from agentsignals.shell.tokens import simple_commands
 from agentsignals.views.session import SessionView
 from agentsignals.views.written_files import (
@@ -471,7 +471,7 @@ def brought(view: SessionView, attempt: Attempt, wrote: WrittenFiles, shown: Sho
         if _NOTHING.search(output):
             yield from _installed(call, project)
             continue
-        sources = [source for source in outside(call.command) if source.origin in ("repository", "network")]
+        sources = [source for source in outside_sources(call.command) if source.origin in ("repository", "network")]
         if sources and _APPLIES.search(call.command):
             origin = sources[0].origin
             yield Action(channel=origin, seq=call.seq, path=WHOLE_TREE, text=call.command[:160])  # type: ignore[arg-type]  # one of the two above
@@ -484,7 +484,7 @@ def brought(view: SessionView, attempt: Attempt, wrote: WrittenFiles, shown: Sho
             if verb[:1] and verb[0] in _BRINGS and not _ABORTS.intersection(verb):
                 yield Action(channel="repository", seq=call.seq, path=WHOLE_TREE, text=text)
             if verb[:1] and verb[0] in ("checkout", "switch") and "--" not in verb:
-                revision = next((r for w in operands(verb) if (r := future_of(w))), "")
+                revision = next((r for w in operands(verb) if (r := later_revision(w))), "")
                 left = revision and Action(channel="repository", seq=call.seq, path=WHOLE_TREE, text=text, is_open=True)
     if isinstance(left, Action):
         yield left
@@ -500,7 +500,7 @@ def _ready(view: SessionView, call: ToolCall, wrote: WrittenFiles, shown: ShownT
             continue
         source = wrote.carried.get(path)
         if reader == "patch":
-            if source is not None and source.origin == "repository" and not future_of(source.source):
+            if source is not None and source.origin == "repository" and not later_revision(source.source):
                 continue  # its own work, put by
             entry = wrote.files.get(path)
             if source is None and entry is not None:

@@ -16,7 +16,7 @@ from agentsignals.model.lazy import deferred_pattern
 from agentsignals.shell import parse, writes_of
 from agentsignals.shell.arguments import Write
 from agentsignals.shell.kinds import STASHED, UNSTASHED
-from agentsignals.shell.outputs import future_of, named_like_answers, of_code, outside
+from agentsignals.shell.outputs import answer_paths, later_revision, outside_sources, sources_in_code
 from agentsignals.shell.tokens import simple_commands
 from agentsignals.views.session import SessionView
 
@@ -120,7 +120,7 @@ _PACKED = re.compile(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?|gz|crate)$")
 
 def _unpacked(made: WrittenFiles, call: ToolCall) -> None:
     """Folders that a download, a clone, another checkout or the unpacking of one was put into."""
-    sources = outside(call.command or "")
+    sources = outside_sources(call.command or "")
     here = ""
     for words, *_ in simple_commands(call.command or ""):
         if not words:
@@ -223,7 +223,7 @@ def _unknown(made: WrittenFiles, file: File, seq: int, write: Write) -> None:
     file.deleted_at = file.taken = file.unknown_at = None
     if origin == "repository" and source == "diff":
         made.put_by[file.path] = {p: copy(f) for p, f in made.files.items() if not is_scratch(p) and f is not file}
-    if origin == "repository" and not future_of(source):
+    if origin == "repository" and not later_revision(source):
         file.removed = []  # as it was before, or in a commit of before
     elif origin in _OUTSIDE and origin is not None:
         file.taken = OutsideSource(seq, origin, source)
@@ -315,7 +315,7 @@ def _all_set_back(made: WrittenFiles, seq: int, source: str) -> None:
         made.stashed = {path: file for path, file in made.files.items() if not _SCRATCH.search(path)}
     for path in [path for path in made.files if not _SCRATCH.search(path)]:
         del made.files[path]
-    if future_of(source):
+    if later_revision(source):
         made.files[WHOLE_TREE] = File(path=WHOLE_TREE, taken=OutsideSource(seq, "repository", source))
 
 
@@ -451,13 +451,13 @@ def _sources(
     """Yield the outside sources of a call's result; a commit that the base's own log names is no outside source."""
     if call.class_ == "web" or (call.class_ == "mcp" and _WEB_TOOL.search(call.name)):
         yield "network", (call.command or call.path or call.arguments)[:200]
-    for source in outside(call.command or ""):
+    for source in outside_sources(call.command or ""):
         hashes = HASH.findall(source.source)
         if source.origin != "repository" or not hashes or any(hash_[:7] not in past for hash_ in hashes):
             yield source.origin, source.source
     read = parse(call.command) if call.command else None
     for _, script in read.runs if read is not None else ():
-        for source in of_code(written_files.texts.get(script, "")):
+        for source in sources_in_code(written_files.texts.get(script, "")):
             yield source.origin, source.source
     path = call.path or (read.path if read is not None else None)
     if call.class_ not in ("read", "search", "shell"):
@@ -468,7 +468,7 @@ def _sources(
         is_there = folder in named if folder.count("/") > 1 else (path or "").startswith(f"{folder}/")
         if taken.seq < call.seq and is_there and path not in written_files.texts and path not in written_files.files:
             yield taken.origin, f"{path or folder} ({taken.source})"
-    paths = [*([path] if path is not None else []), *named_like_answers(call.command or "")]
+    paths = [*([path] if path is not None else []), *answer_paths(call.command or "")]
     for named in dict.fromkeys(paths):
         if is_scratch(named) or any(same_file(named, f) for f in written_files.files) or named in written_files.texts:
             continue
@@ -480,7 +480,7 @@ def _sources(
 
 def is_answer(view: SessionView, path: str, written_files: WrittenFiles) -> bool:
     """Return whether a file named like an answer lies outside the tree; for the plainest names, also inside."""
-    return bool(_IN_TREE.search(path)) or (_elsewhere(view, path, written_files) and bool(named_like_answers(path)))
+    return bool(_IN_TREE.search(path)) or (_elsewhere(view, path, written_files) and bool(answer_paths(path)))
 
 
 def _elsewhere(view: SessionView, path: str, written_files: WrittenFiles) -> bool:
