@@ -18,13 +18,14 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading, gathered
 from agentsignals.formats.any_agent import ANYBODY, tool
-from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.bounds import whole
+from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import each, is_list
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.records import lines, saw, skip
 from agentsignals.formats.sharegpt import name_of
-from agentsignals.model import Artifact, CallStatus, Session, Step, logged_iso
+from agentsignals.model import CallStatus, Session, Step, logged_iso
 
 _THINK, _THOUGHT = "<think>", "</think>"
 _CALL, _CALLED = "<tool_call>", "</tool_call>"
@@ -214,7 +215,7 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
             if name in names:
                 saw(source.artifact, "repeated")
                 continue
-            session = _Conversation(name, row, source, number).session()
+            session = Reader(name, row, source, number).build()
             if session.events:
                 names.add(name)
                 yield Reading([session])
@@ -252,122 +253,104 @@ def _row(raw: memoryview | bytes) -> Row:
     return decode_row(inner or raw)
 
 
-class _Conversation:
-    """One session in the making."""
+class Reader(Conversation):
+    profile = ANYBODY
 
     def __init__(self, name: str, row: Row, source: Input, number: int) -> None:
-        artifact: Artifact = source.artifact
         hermes = any(getattr(row, key) is not None and getattr(row, key) != Raw() for key in _OF_HERMES)
         session = Session(
             session_id=name,
             context="product",
             format="sharegpt",
             agent="hermes" if hermes else "unknown",
-            artifact_id=artifact.artifact_id,
+            artifact_id=source.artifact.artifact_id,
         )
         session.repo = source.repo_hint
         session.model = row.model if isinstance(row.model, str) else None
+        super().__init__(session)
         self.row = row
-        self.builder = SessionBuilder(session, ANYBODY)
         self.builder.line = number
         self.waiting: deque[tuple[str, str]] = deque()
-        """Calls without a result, by id and name: a call has no id of its own, results come in order."""
+        """Calls without a result, by id and tool. Calls have no id of their own; results come in order."""
         self.step: Step | None = None
-        self.n_calls = 0
 
-    def session(self) -> Session:
+    def build(self) -> Session:
         row = self.row
         if isinstance(row.system, str) and row.system:
-            self.builder.event("meta", row.system)
+            self.event("meta", row.system)
         for turn in row.conversations:
-            self._turn(turn.from_, _as_text(turn.value))
+            self.take(turn.from_, _as_text(turn.value))
         facts = {name: value for name in _FACTS if (value := getattr(row, name)) is not None}
         if facts:
-            self.builder.event("meta", msgspec.json.encode(facts).decode())
+            self.event("meta", msgspec.json.encode(facts).decode())
         session = self.builder.finish()
-        saved = logged_iso(row.timestamp) if isinstance(row.timestamp, str) else None
-        session.ended_at = session.ended_at if session.ended_at is not None else saved
+        if session.ended_at is None and isinstance(row.timestamp, str):
+            session.ended_at = logged_iso(row.timestamp)
         return session
 
-    def _turn(self, role: str, text: str) -> None:
+    def take(self, role: str, text: str) -> None:
         if role in _PEOPLE:
             self.step = None
             if text:
                 self.builder.turn("prompt", text)
         elif role in _AGENT:
-            self._answer(text)
+            self.answer(text)
         elif role in _TOOLS:
             for result in results_of(text):
-                self._result(result)
+                self.result_of(result)
             self.step = None
         elif role in _CALLS:
-            self._named_call(text)
+            # A message that is a call, or a list of calls; anything else is text of the agent.
+            value = _json(text)
+            calls = [c for v in (value if isinstance(value, list) else [value]) if (c := call_of(v)) is not None]
+            if calls:
+                self.step = self.step or self.builder.step(None, self.session.model, None)
+                self.calls(calls, self.step)
+            else:
+                self.answer(text)
         elif role == "system":
-            self.builder.event("meta", text)
+            self.event("meta", text)
         else:
-            self.builder.event("unknown", f"{role[:80]}: {text}")
+            self.event("unknown", f"{role[:80]}: {text}")
 
-    def _answer(self, text: str) -> None:
-        step = self.step = self._model_call()
+    def answer(self, text: str) -> None:
+        step = self.step = self.builder.step(None, self.session.model, None)
         answer = answer_of(text)
         for thought in answer.thoughts:
-            self.builder.event("thinking", thought, None, step)
+            self.event("thinking", thought, None, step)
         for words in answer.texts:
-            self.builder.event("text", words, None, step)
+            self.event("text", words, None, step)
         self.waiting.clear()
-        for call in answer.calls:
-            self._call(call, step)
+        self.calls(answer.calls, step)
 
-    def _named_call(self, text: str) -> None:
-        """A message that is a call, or a list of calls; words that are none are the agent's."""
-        try:
-            decoded = json.loads(text)
-        except (ValueError, RecursionError):
-            decoded = None
-        calls = [
-            call
-            for value in (decoded if isinstance(decoded, list) else [decoded])
-            if (call := call_of(value)) is not None
-        ]
-        if not calls:
-            self._answer(text)
-            return
-        step = self.step = self.step or self._model_call()
+    def calls(self, calls: list[Called], step: Step) -> None:
         for call in calls:
-            self._call(call, step)
+            call_id = f"call_{len(self.session.tool_calls)}"
+            self.builder.call(call_id, call.name, call.arguments, tool(call.name), None, step)
+            self.waiting.append((call_id, call.name))
 
-    def _model_call(self) -> Step:
-        return self.builder.step(None, self.builder.session.model, None)
-
-    def _call(self, call: Called, step: Step) -> None:
-        call_id = f"call_{self.n_calls}"
-        self.n_calls += 1
-        self.builder.call(call_id, call.name, call.arguments, tool(call.name), None, step)
-        self.waiting.append((call_id, call.name))
-
-    def _result(self, result: Answered) -> None:
-        named = next((w for w in self.waiting if w[1] == result.name), None)
-        mine = named or (self.waiting[0] if self.waiting else None)
+    def result_of(self, result: Answered) -> None:
+        mine = next((w for w in self.waiting if w[1] == result.name), self.waiting[0] if self.waiting else None)
         if mine is not None:
             self.waiting.remove(mine)
-        status, code = _outcome(result.content)
-        call = self.builder.result(mine[0] if mine else "", _as_text(result.content), status, exit_code=code)
-        if call is None:
-            return
-        if status == "ok" and call.class_ == "edit":
+        content, code = result.content, None
+        status: CallStatus = "ok"
+        if isinstance(content, str) and content.lstrip().startswith(_FAILED):
+            status = "error"
+        elif isinstance(content, dict):
+            code = whole(content.get("exit_code", content.get("returncode")))
+            if code not in (None, 0) or bool(content.get("error")) or content.get("success") is False:
+                status = "error"
+        call = self.builder.result(mine[0] if mine else "", _as_text(content), status, exit_code=code)
+        if call is not None and status == "ok" and call.class_ == "edit":
             record_arguments(self.builder, call)
 
 
-def _outcome(content: Any) -> tuple[CallStatus, int | None]:
-    """Return the status of a call and its exit code, as far as the answer gives them."""
-    if isinstance(content, str):
-        return ("error" if content.lstrip().startswith(_FAILED) else "ok"), None
-    if not isinstance(content, dict):
-        return "ok", None
-    code = content.get("exit_code", content.get("returncode"))
-    code = code if isinstance(code, int) and not isinstance(code, bool) else None
-    failed = code not in (None, 0) or bool(content.get("error")) or content.get("success") is False
-    return ("error" if failed else "ok"), code
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _as_text(value: object) -> str:

@@ -20,7 +20,6 @@ from agentsignals.formats.swe_agent import PROFILE
 from agentsignals.formats.swe_agent import tools as records
 from agentsignals.formats.swe_agent.tools import (
     WINDOWED,
-    Action,
     Document,
     Info,
     Message,
@@ -119,23 +118,37 @@ _LISTING = "Here's the files and directories"
 
 
 class Conversation:
-    """Reads the steps of one attempt in order. `messages`: the history, which has the prompt and the function calls."""
+    """Reads the steps of an attempt. `messages`: the history, which holds the prompt and the function calls."""
 
     def __init__(self, builder: SessionBuilder, messages: list[Message], model: str | None) -> None:
         self.builder = builder
         self.model = model
         self._window = Window()
         self._replies = [m for m in messages if m.role == "assistant" and not m.is_demonstration]
-        self._has_history = bool(self._replies)
         self._next = 0
         self._messages = messages
 
     def read(self, steps: list[Step | None], stated: str | None) -> None:
-        """The whole attempt; `stated` is the problem as configured, for a history that was lost."""
+        """Read the whole attempt. `stated`: the configured problem, in case the history was lost."""
         opening = self._messages
         if not opening and steps and steps[0] is not None:
             opening = records.prompt_of(steps[0])
-        self._open(opening, stated)
+        asked = False
+        for n, message in enumerate(opening, 1):
+            self.builder.line = n
+            text = text_of(message.content)
+            if message.is_demonstration:
+                self._note(f"demonstration ({message.role}): {text}")
+            elif message.role == "assistant":
+                break
+            elif message.role == "system" or asked:
+                self._note(text)
+            else:
+                asked = True
+                self.builder.turn("prompt", text.strip(), None, self.model)
+        if not asked and stated:
+            self.builder.line = 1
+            self.builder.turn("prompt", stated.strip(), None, self.model)
         for n, message in enumerate(self._messages, 1):
             self.builder.line = n
             self.builder.unread(message.kinds, records.PARTS, None)
@@ -158,30 +171,8 @@ class Conversation:
             self._step(step, steps[n + 1] if n + 1 < len(steps) else None)
             self.builder.where(folders[n] or None)
 
-    # -- before the first step -----------------------------------------------------------------------------------
-
-    def _open(self, messages: list[Message], stated: str | None) -> None:
-        """System prompt and demonstrations aside, what the model is told first is the prompt."""
-        asked = False
-        for n, message in enumerate(messages, 1):
-            self.builder.line = n
-            if message.is_demonstration:
-                self._note(f"demonstration ({message.role}): {text_of(message.content)}")
-            elif message.role == "assistant":
-                break
-            elif message.role == "system" or asked:
-                self._note(text_of(message.content))
-            else:
-                asked = True
-                self.builder.turn("prompt", text_of(message.content).strip(), None, self.model)
-        if not asked and stated:
-            self.builder.line = 1
-            self.builder.turn("prompt", stated.strip(), None, self.model)
-
     def _note(self, text: str) -> None:
         self.builder.event("meta", text[:RESULT_CHARS_KEPT], n_chars=len(text))
-
-    # -- steps ---------------------------------------------------------------------------------------------------
 
     def _step(self, step: Step, after: Step | None) -> None:
         line, thought, response = (as_text(v) for v in (step.action, step.thought, step.response))
@@ -192,17 +183,21 @@ class Conversation:
             return
         message = self._match(line, thought)
         refusal = None
-        if message is None and (self._has_history or not observation):
-            refusal = _refusal(after)
+        if message is None and after is not None and (self._replies or not observation):
+            # The model was asked again: the last message of the next call's prompt says why. Otherwise that prompt ends
+            # with an answer of the environment, which is marked as such.
+            last = next(reversed(records.prompt_of(after)), None)
+            if last is not None and last.role == "user" and last.message_type != "observation":
+                refusal = text_of(last.content) or None
         self._called(message, thought or (response if not line.strip() else ""), as_text(step.reasoning_content))
         if line.strip():
-            action = self._action(message, line)
-            self._act(action, message, observation or refusal or "", refused=refusal is not None and not observation)
+            refused = refusal is not None and not observation
+            self._act(line, message, observation or refusal or "", refused)
         elif refusal:
             self._note(refusal)
 
     def _match(self, line: str, thought: str) -> Message | None:
-        """The message of the history that this step became; None when the model was asked again instead."""
+        """Return the message of the history that this step became; None if the model was asked again instead."""
         if self._next >= len(self._replies):
             return None
         message = self._replies[self._next]
@@ -223,14 +218,11 @@ class Conversation:
         if text.strip():
             self.builder.event("text", text, None, step)
 
-    def _action(self, message: Message | None, line: str) -> Action:
-        calls = message.tool_calls if message is not None else None
-        return (called(calls[0]) if calls else None) or written(line)
-
-    def _act(self, action: Action, message: Message | None, observation: str, refused: bool = False) -> None:
-        """One action with its answer. Its id is not unique in a trajectory: the answer follows, so the order tells."""
+    def _act(self, line: str, message: Message | None, observation: str, refused: bool = False) -> None:
+        """Record an action with its answer. Call ids repeat within a trajectory, so the order pairs them."""
         builder = self.builder
         calls = message.tool_calls if message is not None else None
+        action = (called(calls[0]) if calls else None) or written(line)
         call_id = (as_text(calls[0].id) if calls else "") or f"step-{builder.line}"
         path = action.path
         if path is None and action.name in WINDOWED:
@@ -246,10 +238,8 @@ class Conversation:
         builder.result(call_id, observation, status, error=error)
         record(builder, call, action, observation, self._window)
 
-    # -- a file with a history only ------------------------------------------------------------------------------
-
     def _read_history(self) -> None:
-        """Answers are the messages between those of the model; where they run, they tell in their last lines."""
+        """Read a file without steps. Answers stand between the model's messages; their last lines name the folder."""
         messages = self._messages
         for n, message in enumerate(messages):
             if message.role != "assistant" or message.is_demonstration:
@@ -266,17 +256,7 @@ class Conversation:
             line = as_text(message.action)
             self._called(message, as_text(message.thought) or ("" if line.strip() else text_of(message.content)), "")
             if line.strip():
-                self._act(self._action(message, line), message, answer.removeprefix(_OBSERVATION))
-
-
-def _refusal(after: Step | None) -> str | None:
-    """Return what the model was told when it was asked again: the last message of the next call's prompt."""
-    prompt = records.prompt_of(after) if after is not None else []
-    last = prompt[-1] if prompt else None
-    # The prompt ends with an answer of the environment otherwise, which says of itself that it is one.
-    if last is None or last.role != "user" or last.message_type == "observation":
-        return None
-    return text_of(last.content) or None
+                self._act(line, message, answer.removeprefix(_OBSERVATION))
 
 
 _NO_INSTANCE = frozenset(("", "swe_main", "main"))
