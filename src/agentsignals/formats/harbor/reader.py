@@ -341,25 +341,17 @@ _keys = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def read(inputs: list[Input]) -> Reading:
-    """A part for each file; a trial's dataset is looked up in its job's configuration."""
-    decoded = [(source, record) for source in inputs if (record := _read(source)) is not None]
-    jobs = {posixpath.dirname(g.artifact.path): f for g, f in decoded if isinstance(f, Config) and _is_of_job(f)}
-    reading = Reading()
-    for source, record in decoded:
-        reading.attempts += _parts(source, record, jobs)
-    return reading
-
-
-def _read(source: Input) -> object:
-    decoded = document(source.data, source.artifact, _decode)
-    if decoded is None:
-        return None
-    kind, record = decoded
-    if kind == "unknown":
-        skip(source.artifact, "bad_shape")
-        return None
-    saw(source.artifact, kind)
-    return record
+    """Read each file as parts of attempts. A trial's dataset is looked up in its job's configuration."""
+    read: list[tuple[Input, object]] = []
+    for source in inputs:
+        kind, record = document(source.data, source.artifact, _decode) or ("", None)
+        if kind == "unknown":
+            skip(source.artifact, "bad_shape")
+        elif kind:
+            saw(source.artifact, kind)
+            read.append((source, record))
+    jobs = {posixpath.dirname(g.artifact.path): f for g, f in read if isinstance(f, Config) and _is_of_job(f)}
+    return Reading(attempts=[part for source, record in read for part in _attempts(source, record, jobs)])
 
 
 def _decode(data: memoryview | bytes) -> tuple[str, object]:
@@ -387,44 +379,58 @@ def _is_of_job(config: Config) -> bool:
     return config.job_name is not None and config.trial_name is None
 
 
-def _parts(source: Input, record: object, jobs: dict[str, Config]) -> list[Attempt]:
+def _attempts(source: Input, record: object, jobs: dict[str, Config]) -> list[Attempt]:
+    """Return the parts of attempts that a file describes."""
     root = posixpath.dirname(source.artifact.path)
     if isinstance(record, Result):
+        # The steps of a trial of several steps, each a run of the agent with a verdict of its own.
         tally(source.artifact, "step", [None for step in record.step_results or () if not word(step.step_name)])
-        if steps := _steps(record):
-            return [_of_step(source, root, record, step, jobs) for step in steps]
-        return [_of_result(source, root, record, jobs)]
+        steps = list({name: step for step in record.step_results or () if (name := word(step.step_name))}.values())
+        if not steps:
+            return [_of_result(source, root, record, jobs)]
+        if steps[-1].exception_info is None:
+            steps[-1].exception_info = record.exception_info  # the trial's exception ended its last step
+        return [_of_step(source, root, record, step, jobs) for step in steps]
+    part = Attempt(root=root, scope="trial")
+    statements = _Statements(source, part)
     if isinstance(record, Config):
-        return [
-            _of_job_config(source, root, record) if _is_of_job(record) else _of_trial_config(source, root, record, jobs)
-        ]
-    if isinstance(record, Job | Lock):
-        return [_of_job(source, root, record)]
-    if isinstance(record, Ctrf):
-        verified = verification(record)
-        if verified is None:
-            return []
-        part = Attempt(root=root, scope="trial", verification=verified, kinds=["test_report"])
-        counts = f"{len(verified.passed or ())} tests pass, {len(verified.failed or ())} fail"
-        crash = (
-            f"; the verifier itself broke: {verified.message[:_MESSAGE_CHARS]}" if verified.status == "crashed" else ""
-        )
-        _Sayings(source, part).add(counts + crash, "verification")
-        return [part]
-    return [_of_rewards(source, root, record)] if isinstance(record, dict) else []
-
-
-def _steps(result: Result) -> list[StepResult]:
-    """The steps of a trial of several, each a run of the agent with a verdict of its own."""
-    steps = list({name: step for step in result.step_results or () if (name := word(step.step_name))}.values())
-    if steps and steps[-1].exception_info is None:
-        steps[-1].exception_info = result.exception_info  # what ended the trial ended the step it had come to
-    return steps
+        part.kinds = ["harness_config"]
+        if _is_of_job(record):
+            part.scope, part.knobs = "lent", job_knobs(record)
+        else:
+            part.trial_id, part.run_id = word(record.trial_name), word(record.job_id)
+            part.knobs = trial_knobs(record, _dataset(None, record, root, jobs), None)
+        statements.knobs()
+    elif isinstance(record, Lock):
+        part.scope = "lent"
+        version = word(record.harbor.version) if record.harbor is not None else None
+        concurrency = number(record.n_concurrent_trials)
+        part.knobs = {k: v for k, v in (("harbor_version", version), ("concurrency", concurrency)) if v is not None}
+        statements.knobs()
+    elif isinstance(record, Job):
+        part.scope, part.run_id, stats = "lent", word(record.id), record.stats or Stats()
+        done = count(stats.n_completed_trials if stats.n_completed_trials is not None else stats.n_trials)
+        errors = count(stats.n_errored_trials if stats.n_errored_trials is not None else stats.n_errors)
+        trials = count(record.n_total_trials)
+        statements.add(f"job: {trials} trials, {done} done, {errors} with an exception", "run_id")
+    elif isinstance(record, Ctrf) and (verified := verification(record)) is not None:
+        part.verification, part.kinds = verified, ["test_report"]
+        text = f"{len(verified.passed or ())} tests pass, {len(verified.failed or ())} fail"
+        if verified.status == "crashed":
+            text += f"; the verifier itself broke: {verified.message[:_MESSAGE_CHARS]}"
+        statements.add(text, "verification")
+    elif isinstance(record, dict):
+        _reward(record, part, statements)
+    else:
+        return []
+    return [part]
 
 
 def _of_step(source: Input, root: str, result: Result, step: StepResult, jobs: dict[str, Config]) -> Attempt:
-    """A step as a trial: none of it is tried again. Its trial's rewards, made of those of all steps, stand beside its
-    own; a step that was never begun leaves nothing."""
+    """Return a step as a trial that is never repeated. Rewards of the whole trial are added to its own.
+
+    A step that never began leaves nothing.
+    """
     name = word(step.step_name) or ""
     agent, verifier = step.agent_execution or Times(), step.verifier or Times()
     of_trial = result.verifier_result
@@ -445,12 +451,12 @@ def _of_step(source: Input, root: str, result: Result, step: StepResult, jobs: d
     rewards = {f"trial.{key}": reward for key, reward in _numbers(of_trial.rewards if of_trial else None).items()}
     if rewards:
         part.rewards = {**(part.rewards or {}), **rewards}
-        _Sayings(source, part).add(f"of its trial, over all steps: {rewards}", "rewards")
+        _Statements(source, part).add(f"of its trial, over all steps: {rewards}", "rewards")
     return part
 
 
 def _of_result(source: Input, root: str, result: Result, jobs: dict[str, Config]) -> Attempt:
-    config = result.config or Config()
+    config, info = result.config or Config(), result.exception_info
     part = Attempt(
         root=root,
         scope="trial",
@@ -460,26 +466,49 @@ def _of_result(source: Input, root: str, result: Result, jobs: dict[str, Config]
         knobs=trial_knobs(config, _dataset(word(result.source), config, root, jobs), result.agent_info),
         kinds=["result_json", "harbor_result"],
     )
-    statements = _Sayings(source, part)
+    statements = _Statements(source, part)
     statements.knobs()
     rewards = _numbers(result.verifier_result.rewards) if result.verifier_result is not None else {}
     if rewards:
         _reward(rewards, part, statements)
-    _ending(result, part, statements)
-    # Most of a trial's time may be set-up: the agent's own is told apart.
-    whole = Times(result.started_at, result.finished_at)
+    part.exception = word(info.exception_type) if info is not None else None
+    if part.exception is not None or moment(result.finished_at) is not None:
+        # An agent whose time was up may still be verified. Other exceptions say who failed: Harbor repeats
+        # all but the agent's time-out and the verifier's failures (design/signals.md#outcome-of-an-attempt).
+        part.timed_out = part.exception == _AGENT_TIMEOUT
+        part.verification = failed_by(part.exception)
+        fields = ["timed_out", "exception", "exit_status", *(["verification"] if part.verification else [])]
+        if part.exception is None:
+            part.ending = "finished"
+            statements.add("it ended without an exception", *fields)
+        else:
+            part.exit_status = part.exception
+            otherwise: Ending = "budget" if part.exception in _OUT_OF_BUDGET else "infrastructure"
+            part.ending = "time" if part.timed_out else "verifier" if part.verification is not None else otherwise
+            why = word(info.exception_message) if info is not None else None
+            statements.add(f"ended by {part.exception}: {(why or '')[:_MESSAGE_CHARS]}", *fields)
+    # Set-up may take most of a trial's time, so the agent's own time is recorded apart.
     part.started_at, part.ended_at = moment(result.started_at), moment(result.finished_at)
-    part.wall_time_s = whole.seconds
+    part.wall_time_s = Times(result.started_at, result.finished_at).seconds
     part.agent_time_s = result.agent_execution.seconds if result.agent_execution is not None else None
     if part.wall_time_s is not None or part.started_at is not None:
         text = f"the trial took {part.wall_time_s} s, of which the agent {part.agent_time_s} s"
         statements.add(text, "wall_time_s", "agent_time_s", "started_at", "ended_at")
-    _usage(result, part, statements)
+    if (used := result.agent_result) is not None:
+        # As Harbor counted; for some agents it counts every repeat of a message's usage
+        # (design/formats.md#harbor-and-atif).
+        part.input_tokens, part.output_tokens = count(used.n_input_tokens), count(used.n_output_tokens)
+        part.cache_read_tokens, part.cost_usd = count(used.n_cache_tokens), amount(used.cost_usd)
+        statements.add(
+            f"Harbor counted {part.input_tokens} tokens in ({part.cache_read_tokens} of them cached), "
+            f"{part.output_tokens} out, cost {part.cost_usd}",
+            "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd",
+        )  # fmt: skip
     return part
 
 
-class _Sayings:
-    """Adds to a part where its file says what."""
+class _Statements:
+    """Adds statements of a file to a part."""
 
     def __init__(self, source: Input, part: Attempt) -> None:
         self._artifact_id = source.artifact.artifact_id
@@ -499,59 +528,15 @@ def _numbers(rewards: dict[str, Any] | None) -> dict[str, float]:
     return {k: float(n) for k, v in (rewards or {}).items() if (n := number(v)) is not None}
 
 
-def _reward(rewards: dict[str, float], part: Attempt, statements: _Sayings) -> None:
-    """A verifier may give several rewards; the one that is meant is named so, or stands alone."""
+def _reward(rewards: dict[str, float], part: Attempt, statements: _Statements) -> None:
+    """Set the rewards. The one that counts is named `reward`, or stands alone."""
     part.rewards = rewards
     part.reward = rewards.get(_REWARD, next(iter(rewards.values())) if len(rewards) == 1 else None)
     statements.add(f"verifier's rewards: {rewards}", "reward", "rewards")
 
 
-def _ending(result: Result, part: Attempt, statements: _Sayings) -> None:
-    """An agent whose time was up may have been verified all the same; other exceptions say who failed."""
-    info = result.exception_info
-    part.exception = word(info.exception_type) if info is not None else None
-    if part.exception is None and moment(result.finished_at) is None:
-        return
-    part.timed_out = part.exception == _AGENT_TIMEOUT
-    part.verification = failed_by(part.exception)
-    part.ending = _ending_of(part)
-    text = "it ended without an exception"
-    if part.exception is not None:
-        why = word(info.exception_message) if info is not None else None
-        part.exit_status = part.exception
-        text = f"ended by {part.exception}: {(why or '')[:_MESSAGE_CHARS]}"
-    statements.add(text, "timed_out", "exception", "exit_status", *(["verification"] if part.verification else []))
-
-
-def _ending_of(part: Attempt) -> Ending:
-    """Classify the end of a trial by what Harbor repeats: all but the agent's time-out and the verifier's failures,
-    which would recur (design/signals.md#outcome-of-an-attempt)."""
-    if part.exception is None:
-        return "finished"
-    if part.timed_out:
-        return "time"
-    if part.verification is not None:
-        return "verifier"
-    return "budget" if part.exception in _OUT_OF_BUDGET else "infrastructure"
-
-
-def _usage(result: Result, part: Attempt, statements: _Sayings) -> None:
-    """Copy the tokens as Harbor counted them. For some agents it counts every repeat of a message's usage
-    (design/formats.md#harbor-and-atif)."""
-    used = result.agent_result
-    if used is None:
-        return
-    part.input_tokens, part.output_tokens = count(used.n_input_tokens), count(used.n_output_tokens)
-    part.cache_read_tokens, part.cost_usd = count(used.n_cache_tokens), amount(used.cost_usd)
-    statements.add(
-        f"Harbor counted {part.input_tokens} tokens in ({part.cache_read_tokens} of them cached), "
-        f"{part.output_tokens} out, cost {part.cost_usd}",
-        "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd",
-    )  # fmt: skip
-
-
 def _dataset(source: str | None, config: Config, root: str, jobs: dict[str, Config]) -> str | None:
-    """The dataset a trial's task is from, with its version where the job's configuration names it."""
+    """Return the dataset of a trial's task, with its version if the job's configuration names it."""
     source = source or (word(config.task.source) if config.task is not None else None)
     folder = max((d for d in jobs if d == "" or root.startswith(f"{d}/")), key=len, default=None)
     sets = (jobs[folder].datasets or []) if folder is not None else []
@@ -567,45 +552,3 @@ def _named(dataset: Dataset) -> str | None:
     if name is None:
         return word(dataset.path)
     return f"{name}@{version}" if version is not None else name
-
-
-def _of_trial_config(source: Input, root: str, config: Config, jobs: dict[str, Config]) -> Attempt:
-    part = Attempt(
-        root=root,
-        scope="trial",
-        trial_id=word(config.trial_name),
-        run_id=word(config.job_id),
-        knobs=trial_knobs(config, _dataset(None, config, root, jobs), None),
-        kinds=["harness_config"],
-    )
-    _Sayings(source, part).knobs()
-    return part
-
-
-def _of_job_config(source: Input, root: str, config: Config) -> Attempt:
-    part = Attempt(root=root, scope="lent", knobs=job_knobs(config), kinds=["harness_config"])
-    _Sayings(source, part).knobs()
-    return part
-
-
-def _of_job(source: Input, root: str, record: Job | Lock) -> Attempt:
-    part = Attempt(root=root, scope="lent")
-    statements = _Sayings(source, part)
-    if isinstance(record, Lock):
-        version = word(record.harbor.version) if record.harbor is not None else None
-        concurrency = number(record.n_concurrent_trials)
-        part.knobs = {k: v for k, v in (("harbor_version", version), ("concurrency", concurrency)) if v is not None}
-        statements.knobs()
-        return part
-    stats = record.stats or Stats()
-    done = count(stats.n_completed_trials if stats.n_completed_trials is not None else stats.n_trials)
-    errors = count(stats.n_errored_trials if stats.n_errored_trials is not None else stats.n_errors)
-    part.run_id = word(record.id)
-    statements.add(f"job: {count(record.n_total_trials)} trials, {done} done, {errors} with an exception", "run_id")
-    return part
-
-
-def _of_rewards(source: Input, root: str, rewards: dict[str, float]) -> Attempt:
-    part = Attempt(root=root, scope="trial")
-    _reward(rewards, part, _Sayings(source, part))
-    return part
