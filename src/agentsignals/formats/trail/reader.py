@@ -15,21 +15,20 @@ from msgspec import Raw, Struct, field
 from agentsignals.changes.patches import looks_like_diff, patched_files
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import IMPOSSIBLE, count
-from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import each
 from agentsignals.formats.documents import read as read_document
-from agentsignals.formats.records import UNREADABLE, document, saw, skip
+from agentsignals.formats.records import UNREADABLE, decoded, document, saw, skip
 from agentsignals.formats.trail import INTERPRETER, PROFILE, trace_id_of
 from agentsignals.model import (
     MAIN,
     Artifact,
     Attempt,
+    CallStatus,
     Event,
-    EventKind,
     Label,
     Session,
     Statement,
-    Step,
     ToolCall,
     logged_iso,
 )
@@ -289,98 +288,122 @@ class _Open(Struct, kw_only=True):
     span: Span
     thread: str
     agent: str | None
-    """Span id of the agent it is part of."""
+    """Span id of the agent that it is part of."""
     line: int
     failed_within: bool = False
     code: ToolCall | None = None
-    """The call its model made by writing code."""
+    """The call that its model made by writing code."""
     asked: dict[str, list[str]] = field(default_factory=dict)
-    """Calls its model made that no tool's span has answered yet, by tool."""
+    """Calls of its model that no tool's span has answered yet, by tool."""
 
 
-class Conversation:
-    """Reads a trace. `seqs` then has the first event of each span."""
+class Reader(Conversation):
+    """Reads a trace. `seqs` then holds the first event of each span."""
 
-    def __init__(self, builder: SessionBuilder, artifact: Artifact) -> None:
-        self._builder = builder
-        self._artifact = artifact
-        self._open: list[_Open] = []
-        self._prompted: set[str] = set()
+    profile = PROFILE
+
+    def __init__(self, session: Session, artifact: Artifact) -> None:
+        super().__init__(session)
+        self.artifact = artifact
+        self.open: list[_Open] = []
+        self.prompted: set[str] = set()
         self.seqs: dict[str, int] = {}
         self.agents: list[Span] = []
         self.line = 0
 
-    def read(self, trace: Trace) -> None:
-        for span in _walk(trace.spans):
-            if span is None:
-                self._leave()
+    def build(self, trace: Trace) -> Session:
+        """Enter each span before those within it, and leave it after them."""
+        stack: list[Iterator[Span]] = [iter(trace.spans)]
+        while stack:
+            span = next(stack[-1], None)
+            if span is not None:
+                self.enter(span)
+                stack.append(iter(span.child_spans or ()))
             else:
-                self._enter(span)
+                stack.pop()
+                if stack:
+                    self.leave()
+        return self.builder.finish()
 
-    def _enter(self, span: Span) -> None:
-        above = self._open[-1] if self._open else None
-        self._artifact.records += 1
+    def enter(self, span: Span) -> None:
+        above = self.open[-1] if self.open else None
+        self.artifact.records += 1
         self.line += 1
         thread, agent = (above.thread, above.agent) if above is not None else (MAIN, None)
         kind = span.kind
         if kind == "AGENT":
             thread, agent = (thread if agent is None else span.span_id), span.span_id
-        self._open.append(_Open(span=span, thread=thread, agent=agent, line=self.line))
+        self.open.append(_Open(span=span, thread=thread, agent=agent, line=self.line))
         if span.span_id and span.span_id in self.seqs:
-            saw(self._artifact, "repeated_span")  # the exporter wrote some twice
+            saw(self.artifact, "repeated_span")  # the exporter wrote some twice
             return
-        saw(self._artifact, f"span.{kind.lower() or 'other'}")
-        self._builder.line = self.line
-        self._first_of(span)
+        saw(self.artifact, f"span.{kind.lower() or 'other'}")
+        self.thread, self.builder.line = thread, self.line
+        self.note_first_event(span)
         if kind == "AGENT":
             self.agents.append(span)
-            self._task(_task_of(span), span.began, thread)
+            task = span.text("input.value")
+            if task.startswith("{"):
+                named = (decoded(task.encode("utf-8", "replace"), dict[str, Any]) or {}).get("task")
+                task = named if isinstance(named, str) else task
+            self.task(task, span.began)
         elif kind == "LLM":
-            self._model(span, thread, above)
+            self.model_call(span, above)
         elif kind in ("TOOL", "RETRIEVER"):
-            self._tool(span, thread)
+            self.tool_span(span)
 
-    def _first_of(self, span: Span) -> None:
+    def note_first_event(self, span: Span) -> None:
         if span.span_id:
-            self.seqs[span.span_id] = len(self._builder.session.events)
+            self.seqs[span.span_id] = len(self.session.events)
 
-    def _leave(self) -> None:
-        """The span has ended: what its code gave back, and its failure, unless one within it is the reason."""
-        done = self._open.pop()
-        self._builder.line = done.line
-        failure = done.span.failure
-        if self._open and (failure is not None or done.failed_within):
-            self._open[-1].failed_within = True
+    def leave(self) -> None:
+        """Record the output of a span's code, and its failure, unless a span within it is the reason."""
+        done = self.open.pop()
+        span, failure = done.span, done.span.failure
+        self.thread, self.builder.line = done.thread, done.line
+        if self.open and (failure is not None or done.failed_within):
+            self.open[-1].failed_within = True
         if done.code is not None:
-            message = failure[1] if failure is not None else done.span.text("output.value")
-            if failure is not None or message:
-                self._builder.result(
-                    done.code.call_id, message, "error" if failure is not None else "ok", done.span.ended, done.thread
-                )
-        elif failure is not None and not done.failed_within and done.span.kind not in ("TOOL", "RETRIEVER"):
-            kind: EventKind = "api_error" if done.span.kind == "LLM" else "harness"
-            self._builder.event(kind, failure[1], done.span.ended, thread=done.thread)
+            self.output(span, done.code.call_id, is_done=False)
+        elif failure is not None and not done.failed_within and span.kind not in ("TOOL", "RETRIEVER"):
+            self.event("api_error" if span.kind == "LLM" else "harness", failure[1], span.ended)
 
-    # -- what spans say --------------------------------------------------------------------------------------------
+    def output(self, span: Span, call_id: str, is_done: bool) -> None:
+        """Record a span's failure or output as the result of a call. `is_done`: an empty output is a result too."""
+        failure = span.failure
+        text = failure[1] if failure is not None else span.text("output.value")
+        if failure is not None or text or is_done:
+            status: CallStatus = "error" if failure is not None else "ok"
+            self.builder.result(call_id, text, status, span.ended, self.thread)
 
-    def _task(self, text: str, at: int | None, thread: str) -> None:
-        if not text or thread in self._prompted:
+    def task(self, text: str, at: int | None) -> None:
+        if not text or self.thread in self.prompted:
             return
-        self._prompted.add(thread)
-        if thread == MAIN:
-            self._builder.turn("prompt", text, at)
+        self.prompted.add(self.thread)
+        if self.thread == MAIN:
+            self.builder.turn("prompt", text, at)
         else:
-            self._builder.event("meta", text, at, thread=thread)
+            self.event("meta", text, at)
 
-    def _model(self, span: Span, thread: str, above: _Open | None) -> None:
+    def model_call(self, span: Span, above: _Open | None) -> None:
         lists = Lists(span)
-        self._asked(span, lists, thread)
-        self._first_of(span)
+        system = f"{self.thread} system"
+        if not {self.thread, system} <= self.prompted:
+            # Every call repeats the instructions and the task at its beginning.
+            for place in lists.items("llm.input_messages"):
+                role, text = span.text(f"{place}.message.role"), _words(span, lists, f"{place}.message")
+                if role == "system" and system not in self.prompted:
+                    self.event("meta", text, span.began)
+                elif role == "user":
+                    self.task(text, span.began)
+                    break
+            self.prompted.add(system)
+        self.note_first_event(span)
         answers = list(lists.items("llm.output_messages"))
         if not answers:
             return
-        step = self._builder.step(span.span_id or None, span.text("llm.model_name") or None, span.ended, thread)
-        # Prompt tokens count the cached ones too (OpenInference's convention).
+        step = self.builder.step(span.span_id or None, span.text("llm.model_name") or None, span.ended, self.thread)
+        # Prompt tokens include the cached ones (OpenInference's convention).
         prompt = span.count("llm.token_count.prompt")
         read = span.count("llm.token_count.prompt_details.cache_read")
         write = span.count("llm.token_count.prompt_details.cache_write")
@@ -389,91 +412,36 @@ class Conversation:
         step.cache_read_tokens, step.cache_write_tokens = read, write
         step.reasoning_tokens = span.count("llm.token_count.completion_details.reasoning")
         for place in answers:
-            text = span.text(f"{place}.message.content") or _parts(span, lists, f"{place}.message.contents")
+            text = _words(span, lists, f"{place}.message")
             if text:
-                self._builder.event("text", text, span.ended, step, thread)
-            self._calls(span, lists, f"{place}.message.tool_calls", step, thread)
-            if above is not None and not above.asked and above.span.kind == "CHAIN":
-                self._code(text, span, step, above)
+                self.event("text", text, span.ended, step)
+            for at in lists.items(f"{place}.message.tool_calls"):
+                name = span.text(f"{at}.tool_call.function.name")
+                call_id = span.text(f"{at}.tool_call.id") or f"{span.span_id}:{at}"
+                self.call(call_id, name, span.text(f"{at}.tool_call.function.arguments"), span.ended, step)
+                self.open[-2 if len(self.open) > 1 else -1].asked.setdefault(name, []).append(call_id)
+            if above is not None and not above.asked and above.span.kind == "CHAIN" and above.code is None:
+                blocks = [a or b for a, b in _CODE.findall(text)]
+                if blocks:
+                    code = json.dumps({"code": "\n\n".join(blocks)}, ensure_ascii=False)
+                    tool, call_id = PROFILE.tools[INTERPRETER], f"{above.span.span_id}:code"
+                    above.code = self.builder.call(call_id, INTERPRETER, code, tool, span.ended, step, above.thread)
 
-    def _asked(self, span: Span, lists: Lists, thread: str) -> None:
-        """The instructions and the task, which stand at the beginning of every call."""
-        if thread in self._prompted and f"{thread} system" in self._prompted:
-            return
-        for place in lists.items("llm.input_messages"):
-            role = span.text(f"{place}.message.role")
-            text = span.text(f"{place}.message.content") or _parts(span, lists, f"{place}.message.contents")
-            if role == "system" and f"{thread} system" not in self._prompted:
-                self._builder.event("meta", text, span.began, thread=thread)
-            elif role == "user":
-                self._task(text, span.began, thread)
-                break
-        self._prompted.add(f"{thread} system")
-
-    def _calls(self, span: Span, lists: Lists, name: str, step: Step, thread: str) -> None:
-        for place in lists.items(name):
-            tool = span.text(f"{place}.tool_call.function.name")
-            call_id = span.text(f"{place}.tool_call.id") or f"{span.span_id}:{place}"
-            arguments = span.text(f"{place}.tool_call.function.arguments") or "{}"
-            self._builder.call(call_id, tool, arguments, PROFILE.tool(tool), span.ended, step, thread)
-            self._open[-2 if len(self._open) > 1 else -1].asked.setdefault(tool, []).append(call_id)
-
-    def _code(self, text: str, span: Span, step: Step, above: _Open) -> None:
-        blocks = [a or b for a, b in _CODE.findall(text)]
-        if not blocks or above.code is not None:
-            return
-        arguments = json.dumps({"code": "\n\n".join(blocks)}, ensure_ascii=False)
-        tool = PROFILE.tools[INTERPRETER]
-        above.code = self._builder.call(
-            f"{above.span.span_id}:code", INTERPRETER, arguments, tool, span.ended, step, above.thread
-        )
-
-    def _tool(self, span: Span, thread: str) -> None:
-        """A tool's own span. Its call is the model's, when the model named the tool; else the code's it wrote."""
+    def tool_span(self, span: Span) -> None:
+        """Record a tool's span: the answer to the model's call of that tool, else a call of the code it wrote."""
         name = span.text("tool.name") or span.span_name
-        call_id = next((c for c in self._waiting(name)), None)
-        if call_id is None:
-            call_id = span.text("tool_call.id") or span.span_id
+        waiting = next((ids for holder in reversed(self.open) if (ids := holder.asked.get(name))), None)
+        call_id = waiting.pop(0) if waiting else span.text("tool_call.id") or span.span_id
+        if waiting is None:
             arguments = span.text("input.value") or "{}"
-            self._builder.call(call_id, name, arguments, PROFILE.tool(name), span.began, None, thread)
-        failure = span.failure
-        output = failure[1] if failure is not None else span.text("output.value")
-        if failure is not None or output or span.status_code == "Ok":
-            self._builder.result(call_id, output, "error" if failure is not None else "ok", span.ended, thread)
-
-    def _waiting(self, name: str) -> Iterator[str]:
-        for holder in reversed(self._open):
-            ids = holder.asked.get(name)
-            if ids:
-                yield ids.pop(0)
+            self.builder.call(call_id, name, arguments, PROFILE.tool(name), span.began, None, self.thread)
+        self.output(span, call_id, is_done=span.status_code == "Ok")
 
 
-def _walk(spans: list[Span]) -> Iterator[Span | None]:
-    """Each span before those within it; None when one is done."""
-    stack: list[Iterator[Span]] = [iter(spans)]
-    while stack:
-        span = next(stack[-1], None)
-        if span is not None:
-            yield span
-            stack.append(iter(span.child_spans or ()))
-        else:
-            stack.pop()
-            if stack:
-                yield None
-
-
-def _task_of(span: Span) -> str:
-    task_input = span.text("input.value")
-    if task_input.startswith("{"):
-        value = value_of(task_input.encode("utf-8", "replace"))  # type: ignore[arg-type]  # any bytes will do
-        task = value.get("task") if isinstance(value, dict) else None
-        return task if isinstance(task, str) else task_input
-    return task_input
-
-
-def _parts(span: Span, lists: Lists, name: str) -> str:
-    texts = (span.text(f"{place}.message_content.text") for place in lists.items(name))
-    return "\n".join(t for t in texts if t)
+def _words(span: Span, lists: Lists, message: str) -> str:
+    """Return the text of a message, given whole or in parts."""
+    parts = (span.text(f"{place}.message_content.text") for place in lists.items(f"{message}.contents"))
+    return span.text(f"{message}.content") or "\n".join(t for t in parts if t)
 
 
 _SHOWN_CHARS = 400
@@ -488,20 +456,34 @@ class _Marks(Struct):
 
 
 def read(inputs: list[Input]) -> Reading:
-    """All files about the same traces. Of two copies of a trace the larger counts, of two annotations the first."""
+    """Read files about the same traces. Of two copies of a trace the larger counts, of two annotations the first."""
     reading = Reading()
     marks: dict[str, _Marks] = {}
     traces: dict[str, tuple[Input, Trace]] = {}
     for source in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.artifact_id)):
-        if b'"spans"' in source.data[:65536]:
-            trace = _trace_files(source)
-            if trace is not None and traces.setdefault(trace.trace_id, (source, trace))[1] is not trace:
-                source.artifact.note = f"a copy of {traces[trace.trace_id][0].artifact.path}, which counts"
-        else:
+        if b'"spans"' not in source.data[:65536]:
             _annotations(source, marks)
+        elif (found := read_document(source, partial(decode_trace, artifact=source.artifact), "spans")) is not None:
+            trace, skipped = found
+            for _ in range(skipped.spans):
+                source.artifact.records += 1
+                skip(source.artifact, "bad_shape")
+            trace.trace_id = trace.trace_id or source.artifact.artifact_id
+            if traces.setdefault(trace.trace_id, (source, trace))[1] is not trace:
+                source.artifact.note = f"a copy of {traces[trace.trace_id][0].artifact.path}, which counts"
     for trace_id, (source, trace) in sorted(traces.items()):
-        trace_marks = marks.pop(trace_id, _Marks())
-        session, part = _session(source, trace, trace_marks)
+        of_trace, artifact = marks.pop(trace_id, _Marks()), source.artifact
+        session = Session(
+            session_id=trace_id, context="eval", format="trail", agent="", artifact_id=artifact.artifact_id
+        )
+        reader = Reader(session, artifact)
+        reader.build(trace)
+        part = _attempt(trace, reader)
+        session.agent = str(part.observed.get("agent_type") or "smolagents")
+        session.labels = list(labels(of_trace.errors, of_trace.scores, reader.seqs, session.events))
+        lost = sum(e.location not in reader.seqs for e in of_trace.errors)
+        for annotated in of_trace.sources[:1] if lost else ():
+            annotated.artifact.note = f"{lost} of {len(of_trace.errors)} errors are marked at no span of the trace"
         reading.sessions.append(session)
         reading.attempts.append(part)
     for without in marks.values():
@@ -510,97 +492,70 @@ def read(inputs: list[Input]) -> Reading:
     return reading
 
 
-def _trace_files(source: Input) -> Trace | None:
-    decoded = read_document(source, partial(decode_trace, artifact=source.artifact), "spans")
-    if decoded is None:
-        return None
-    trace, skipped = decoded
-    for _ in range(skipped.spans):
-        source.artifact.records += 1
-        skip(source.artifact, "bad_shape")
-    trace.trace_id = trace.trace_id or source.artifact.artifact_id
-    return trace
-
-
 def _annotations(source: Input, marks: dict[str, _Marks]) -> None:
     annotations = document(source.data, source.artifact, decode_annotations)
     if annotations is None:
         return
     saw(source.artifact, "annotations")
-    trace_marks = marks.setdefault(trace_id_of(annotations.trace_id, source.artifact.path), _Marks())
-    repeated = bool(trace_marks.sources)
-    trace_marks.sources.append(source)
-    for error in errors_of(annotations, source.artifact):
-        source.artifact.records += 1
-        if error is None:
-            skip(source.artifact, "bad_shape")
-        else:
-            saw(source.artifact, "error")
-            trace_marks.errors += [] if repeated else [error]
-    for scores in scores_of(annotations, source.artifact):
-        source.artifact.records += 1
-        if scores is None:
-            skip(source.artifact, "bad_shape")
-        else:
-            saw(source.artifact, "scores")
-            trace_marks.scores += [] if repeated else [scores]
-
-
-def _session(source: Input, trace: Trace, marks: _Marks) -> tuple[Session, Attempt]:
-    artifact = source.artifact
-    session = Session(
-        session_id=trace.trace_id, context="eval", format="trail", agent="", artifact_id=artifact.artifact_id
+    of_trace = marks.setdefault(trace_id_of(annotations.trace_id, source.artifact.path), _Marks())
+    repeated = bool(of_trace.sources)
+    of_trace.sources.append(source)
+    groups: tuple[tuple[str, list[Any], list[Any]], ...] = (
+        ("error", of_trace.errors, errors_of(annotations, source.artifact)),
+        ("scores", of_trace.scores, scores_of(annotations, source.artifact)),
     )
-    builder = SessionBuilder(session, PROFILE)
-    conversation = Conversation(builder, artifact)
-    conversation.read(trace)
-    builder.finish()
-    part = _part(source, trace, conversation, session)
-    session.agent = str(part.observed.get("agent_type") or "smolagents")
-    session.labels = list(labels(marks.errors, marks.scores, conversation.seqs, session.events))
-    lost = sum(e.location not in conversation.seqs for e in marks.errors)
-    for annotation_file in marks.sources[:1] if lost else ():
-        annotation_file.artifact.note = f"{lost} of {len(marks.errors)} errors are marked at no span of the trace"
-    return session, part
+    for kind, kept, found in groups:
+        for mark in found:
+            source.artifact.records += 1
+            if mark is None:
+                skip(source.artifact, "bad_shape")
+            else:
+                saw(source.artifact, kind)
+                kept.extend([] if repeated else [mark])
 
 
-def _part(source: Input, trace: Trace, conversation: Conversation, session: Session) -> Attempt:
+def _attempt(trace: Trace, reader: Reader) -> Attempt:
     """Return the attempt as the spans around the agent describe it: task, gold patch, answer, duration, end."""
-    artifact_id = source.artifact.artifact_id
-    agent = conversation.agents[0] if conversation.agents else None
+    session = reader.session
+    agent = reader.agents[0] if reader.agents else None
     root = trace.spans[0] if len(trace.spans) == 1 else None
     part = Attempt(root=f"trail:{trace.trace_id}", trial_id=trace.trace_id)
-    part.session_artifact, part.session_id = artifact_id, session.session_id
-    attributes = [span for span in (agent, *trace.spans) if span is not None]
+    part.session_artifact, part.session_id = session.artifact_id, session.session_id
+
+    def state(text: str, *fields: str) -> None:
+        part.statements.append(Statement(text=text, artifact_id=session.artifact_id, line=1, fields=list(fields)))
+
+    spans = [span for span in (agent, *trace.spans) if span is not None]
     observed = {
         "model_id": session.model,
         "agent_type": agent.span_name.partition(".")[0] if agent is not None else None,
-        "dataset": next((t for s in attributes if (t := s.text("pat.app"))), None),
+        "dataset": next((t for s in spans if (t := s.text("pat.app"))), None),
         "max_steps": agent.count("smolagents.max_steps") if agent is not None else None,
         "tools": agent.text("smolagents.tools_names") or None if agent is not None else None,
     }
     part.observed = {k: v for k, v in observed.items() if v}
-    _item(part, trace, session, artifact_id)
+    bodies = (log.body for span in trace.spans for log in span.logs or () if isinstance(log.body, dict))
+    arguments = (body.get("function.arguments") for body in bodies)
+    items = (a["item"] for a in arguments if isinstance(a, dict) and isinstance(a.get("item"), dict))
+    if (item := next(items, None)) is not None:
+        # The task as the harness was given it. A row of SWE-bench holds its gold patch.
+        named, gold = item.get("instance_id") or item.get("task_id"), item.get("patch")
+        part.task_id = named if isinstance(named, str) else None
+        session.repo = item["repo"] if isinstance(item.get("repo"), str) else session.repo
+        if isinstance(gold, str) and looks_like_diff(gold):
+            part.gold_patch = patched_files(gold)
+            part.kinds.append("gold_patch")
+            files = ", ".join(f.path for f in part.gold_patch)
+            state(f"task {named}, gold patch of {files}", "task_id", "gold_patch")
     answer = agent.text("output.value") if agent is not None else ""
     if looks_like_diff(answer):
         part.patch, part.patch_text_bytes = patched_files(answer), len(answer.encode("utf-8", "replace"))
         part.kinds.append("patch")
-        part.statements.append(
-            Statement(text=f"answer: {answer[:_SHOWN_CHARS]}", artifact_id=artifact_id, line=1, fields=["patch"])
-        )
-    for span in (agent, root):
-        failure = span.failure if span is not None else None
-        if failure is not None:
-            part.exit_status, part.exception = "error", failure[0].rpartition(".")[2] or None
-            part.statements.append(
-                Statement(
-                    text=f"ended with {failure[0]}: {failure[1][:_SHOWN_CHARS]}",
-                    artifact_id=artifact_id,
-                    line=1,
-                    fields=["exit_status", "exception"],
-                )
-            )
-            break
+        state(f"answer: {answer[:_SHOWN_CHARS]}", "patch")
+    failure = next((f for span in (agent, root) if span is not None and (f := span.failure) is not None), None)
+    if failure is not None:
+        part.exit_status, part.exception = "error", failure[0].rpartition(".")[2] or None
+        state(f"ended with {failure[0]}: {failure[1][:_SHOWN_CHARS]}", "exit_status", "exception")
     else:
         part.exit_status = "completed" if answer else None
     outer = root or agent
@@ -612,28 +567,6 @@ def _part(source: Input, trace: Trace, conversation: Conversation, session: Sess
         part.input_tokens = agent.count("llm.token_count.prompt")
         part.output_tokens = agent.count("llm.token_count.completion")
     return part
-
-
-def _item(part: Attempt, trace: Trace, session: Session, artifact_id: str) -> None:
-    """The task as the harness was given it; a row of SWE-bench has its gold patch."""
-    for span in trace.spans:
-        for log in span.logs or ():
-            arguments = log.body.get("function.arguments") if isinstance(log.body, dict) else None
-            item = arguments.get("item") if isinstance(arguments, dict) else None
-            if not isinstance(item, dict):
-                continue
-            named = item.get("instance_id") or item.get("task_id")
-            part.task_id = named if isinstance(named, str) else None
-            session.repo = item["repo"] if isinstance(item.get("repo"), str) else session.repo
-            gold = item.get("patch")
-            if isinstance(gold, str) and looks_like_diff(gold):
-                part.gold_patch = patched_files(gold)
-                part.kinds.append("gold_patch")
-                text = f"task {named}, gold patch of {', '.join(f.path for f in part.gold_patch)}"
-                part.statements.append(
-                    Statement(text=text, artifact_id=artifact_id, line=1, fields=["task_id", "gold_patch"])
-                )
-            return
 
 
 def _seconds(span: Span) -> float | None:
