@@ -17,7 +17,7 @@ from agentsignals.errors import AgentSignalsError
 from agentsignals.words.text import visible
 
 _HEARD_AGAIN_S = 0.05
-"""How long after its loss a request is made again: what swallowed it (a few lines) has ended by then."""
+"""Seconds after which a lost request is made again: the lines that swallowed it have ended by then."""
 
 
 class _Ending(SystemExit):
@@ -50,7 +50,7 @@ def _end(number: int, frame: object) -> None:
 
 
 class _Unraisable:
-    """What becomes of exceptions that go nowhere: requests to end are made again, others are printed as before."""
+    """Handler of exceptions that go nowhere: requests to end are made again, others are printed as before."""
 
     def __init__(self, before: Any) -> None:
         self._before = before

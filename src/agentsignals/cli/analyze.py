@@ -140,7 +140,7 @@ def _met(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _unread(summary: Summary) -> list[str]:
-    """What the files are that no format reads, a line a kind; and where there is no session, why."""
+    """Describe the files that no format reads, a line a kind; and where there is no session, say why."""
     lines = []
     for group in summary.unread[:_UNREAD_LINES]:
         what = f"{group.files:,} {group.what or group.reason.replace('_', ' ')}"

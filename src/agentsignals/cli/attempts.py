@@ -1,4 +1,4 @@
-"""What verbs that ask about all attempts of eval runs share: their options, their rows, how they answer."""
+"""Verbs about attempts of eval runs: `failures`, `audit`, `align`, `drivers`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def answered(
 
 _LISTED, _WIDEST = 25, 70
 _EXAMPLES = 3
-"""Of each class; --json has all."""
+"""Examples of each class; --json has all."""
 
 
 def run_failures(options: argparse.Namespace) -> int:
@@ -172,7 +172,6 @@ _FILES = 5
 
 
 def run_align(options: argparse.Namespace) -> int:
-
     store = Store(options.store)
     sessions, facts = _chosen(store, options)
     made = align(sessions, facts)
@@ -243,7 +242,6 @@ def _report(made: Sequence[Alignment], *, markdown: bool) -> str:
 
 
 def _because(alignment: Alignment) -> str:
-
     parting = alignment.divergence.parts
     if parting is None:
         return ""
@@ -251,7 +249,6 @@ def _because(alignment: Alignment) -> str:
 
 
 def _rest(side: Side) -> str:
-
     if not side.steps:
         return "had ended"
     files = ", ".join(without_keys_in(side.only[:_FILES])) + (" …" if len(side.only) > _FILES else "")
@@ -308,7 +305,6 @@ _NOT_ASKED = "not asked"
 
 
 def run_drivers(options: argparse.Namespace) -> int:
-
     if not 0 < options.false_discoveries < 1:
         raise UsageError(f"--false-discoveries {options.false_discoveries:g} is no share between 0 and 1.", "0.05")
     made = agentsignals.drivers(

@@ -97,7 +97,7 @@ def comparison_text(comparison: Comparison, checked: Gate | None = None) -> str:
 
 
 def comparison_markdown(comparison: Comparison, checked: Gate | None = None) -> str:
-    """The same as GitHub-flavoured Markdown."""
+    """Return the comparison as GitHub-flavoured Markdown."""
     parts = ["# Candidates compared"]
     for part in _parts(comparison, checked):
         if part.title or part.before:
@@ -182,7 +182,7 @@ def _candidates(shown: Sequence[Candidate], yes: bool) -> Part:
 
 
 def _bounds(candidate: Candidate) -> str:
-    """What the missing outcomes allow; empty where none is missing."""
+    """Return the bounds that missing outcomes allow; empty where none is missing."""
     bounds = candidate.bounds
     return "" if bounds is None or bounds.worst == bounds.best else f"{_share(bounds.worst)} to {_share(bounds.best)}"
 
@@ -327,7 +327,7 @@ def _took(shown: Sequence[Candidate], lines: Sequence[str]) -> Part:
 
 
 def _without(comparison: Comparison) -> Iterator[str]:
-    """Of how many first attempts a measure is missing, and mostly why."""
+    """Say for each measure how many first attempts lack it, and mostly why."""
     for name in MEASURES:
         absent: Counter[str] = Counter()
         for candidate in comparison.candidates:
@@ -350,7 +350,7 @@ def _per_solved(shown: Sequence[Candidate]) -> Part:
 
 
 def _gate(checked: Gate) -> Part:
-    """What came of the gate, the verdicts that matter most first."""
+    """Return the verdicts of the gate, those that matter most first."""
     order = ("met", "cannot tell", "not met")
     lines = [
         f"  {check.verdict:11}  {check.condition}  {check.candidate}: {check.because}"
@@ -393,7 +393,6 @@ def _figure(value: float | None, yes: bool) -> str:
 
 
 def run_compare(options: argparse.Namespace) -> int:
-
     for condition in options.fail_if:
         parse_condition(condition)  # a slip is said before anything is read
     if options.junit and not options.fail_if:

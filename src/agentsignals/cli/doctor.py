@@ -77,7 +77,7 @@ NEW_FIELDS = "what they say is in no figure; a newer agentsignals may read them"
 
 
 def drift_line(unknown: UnknownFields) -> str:
-    """What an agent writes that it did not before, in words."""
+    """Say what an agent writes that it did not before."""
     n = len(unknown.fields)
     shown = ", ".join(unknown.fields[:_SHOWN]) + (" …" if n > _SHOWN else "")
     whose = f"{unknown.format} {unknown.version}".strip()
@@ -100,7 +100,7 @@ class Check(Struct):
     finding: str = field(name="found")
     advice: str = ""
     home: AgentHome | None = None
-    """What an agent's folder or database holds, in figures."""
+    """Figures of an agent's folder or database."""
 
 
 DAMAGED = ("store", "damaged", "lost")
@@ -141,7 +141,7 @@ def _extra(name: str, package: str, without: str) -> Check:
 
 
 def _others(requirements: Iterable[str]) -> Check:
-    """Which of the other extras are there whole: `requirements` is what the package says it needs."""
+    """Check the other extras: `requirements` is what the package says it needs."""
     packages: dict[str, list[str]] = {}
     for package, name in filter(None, map(_of_extra, requirements)):
         packages.setdefault(name, []).append(package)
@@ -164,7 +164,7 @@ def _is_installed(package: str) -> bool:
 
 
 def _added() -> list[Check]:
-    """What other packages add, and whether it can be used."""
+    """Check the units that other packages add."""
     from agentsignals.export import WRITERS
     from agentsignals.formats import FORMATS
     from agentsignals.ingest.engine import ENGINES
@@ -276,7 +276,7 @@ def _repaired(folder: str | None) -> list[Check]:
 
 
 def _attempts(store: Store) -> list[Check]:
-    """Whether the conversations of eval runs were collected (Agent Signals, telemetry gap)."""
+    """Check that the conversations of eval runs were collected (Agent Signals, telemetry gap)."""
     if not any(entry.context == "eval" for entry in store.manifest.sessions.values()):
         return []
     query = "SELECT count(*), count(*) FILTER (WHERE NOT has_transcript) FROM attempts"
@@ -297,7 +297,7 @@ COLLECT_SESSIONS = (
     '{ "source": "/root/.subq/agent/sessions", "destination": "sessions", "type": "directory" } '
     "(source: where this agent keeps its sessions in the container)"
 )
-"""What closes the gap, as Agent Signals gives it."""
+"""Advice that closes the gap, as Agent Signals gives it."""
 
 
 # `formats`: what is read, what each format rests on and can't say, and which versions the store has met.

@@ -21,7 +21,6 @@ _LISTED = 15
 
 
 def run_tune(options: argparse.Namespace) -> int:
-
     search = Search(read_plan(options.plan), options.out, None if options.store is None else Path(options.store))
     if options.dry_run:
         return _would_run(search, options.json)
@@ -33,7 +32,6 @@ def run_tune(options: argparse.Namespace) -> int:
 
 
 def _would_run(search: Search, as_json: bool) -> int:
-
     following = search.proposal()
     if following is None:
         print(json_text({"run": None}) if as_json else "nothing: the search is over")
@@ -49,7 +47,6 @@ def _would_run(search: Search, as_json: bool) -> int:
 
 
 def _say(search: Search, begun: Run) -> None:
-
     phase = "held out" if begun.phase == "held_out" else "search"
     line = f"run {begun.number} of at most {search.plan.budget.runs}, {phase}, task {begun.task}:"
     line += f" {treatment_text(begun.treatment)}"
@@ -57,7 +54,7 @@ def _say(search: Search, begun: Run) -> None:
 
 
 def in_words(made: SearchStatus, search: Search) -> str:
-    """How a search stands, as sentences and a table."""
+    """Return the state of a search as sentences and a table."""
 
     cost = f"{'≥' if made.unpriced else ''}${made.cost_usd:,.2f}" if made.attempts > made.unpriced else "cost unknown"
     extra = "".join(f", {n} {what}" for n, what in ((made.interrupted, "interrupted"), (made.failed, "failed")) if n)
@@ -117,7 +114,6 @@ _LONGEST_NOTE = 240
 
 
 def run_replicate(options: argparse.Namespace) -> int:
-
     verdicts = replicate(options.claims, options.data, _store(options))
     print(json_text(verdicts) if options.json else _text(verdicts))
     news = [v.claim for v in verdicts if v.status == "fail" and not v.prior_result]
@@ -143,7 +139,6 @@ def _store(options: argparse.Namespace) -> Store | None:
 
 
 def _text(verdicts: list[Verdict]) -> str:
-
     rows = [
         (
             v.status.upper() if v.status == "fail" else v.status,

@@ -40,7 +40,7 @@ def timeline(session: Session, everything: bool = False) -> str:
 
 
 def is_shown(event: Event, everything: bool) -> bool:
-    """Whether an event has a line."""
+    """Return whether an event has a line."""
     return everything or (event.thread == MAIN and event.kind not in _QUIET)
 
 
@@ -81,7 +81,7 @@ def _line(event: Event, call: ToolCall | None, session: Session) -> str:
 
 
 def _lines(call: ToolCall, session: Session) -> str:
-    """How many lines a call added and took away, where the log says so."""
+    """Count the lines a call added and removed, where the log says so."""
     hunks = [e for e in session.edits if e.seq == call.seq and e.added is not None and e.removed is not None]
     added, removed = sum(e.added or 0 for e in hunks), sum(e.removed or 0 for e in hunks)
     return f" +{added} -{removed}" if hunks else ""
@@ -173,7 +173,7 @@ def _cells(session: dict[str, Any], beginnings: dict[str, str]) -> tuple[Any, ..
 
 
 def _first_prompts(store: Store, ids: list[str]) -> dict[str, str]:
-    """What the person began these sessions with."""
+    """Return the first prompt of each session."""
     from agentsignals.questions.ranking import sessions_sql
     from agentsignals.store.query import rows
 
@@ -192,7 +192,6 @@ def _beginnings(store: Store) -> dict[str, str]:
 
 
 def _alike(name: str, other: str) -> int:
-    """How many characters two ids begin with alike."""
     return next((n for n, (a, b) in enumerate(zip(name, other, strict=False)) if a != b), min(len(name), len(other)))
 
 
@@ -274,7 +273,7 @@ def _times(n: int, noun: str) -> str:
 # `findings`: the few sentences that matter, and what stands behind each.
 
 _ROWS = 20
-"""Of the evidence; --json has all."""
+"""Rows of evidence that are shown; --json has all."""
 _MOST_ROWS = 10_000
 
 
@@ -319,7 +318,7 @@ def text(made: Findings) -> str:
 
 
 def _below(answer: Answer) -> list[str]:
-    """What to do, how sure, and how to see it."""
+    """Return advice, confidence and the command below a finding."""
     from agentsignals.ui.document import sure_of
 
     return [*([answer.do] if answer.do else []), sure_of(answer).lower(), answer.again]
@@ -423,7 +422,7 @@ def run_explain(options: argparse.Namespace) -> int:
 
 
 def _bill(lines: list[CostLine]) -> str:
-    """What a session used and paid, line by line, and what of it adds up to the value."""
+    """Return the usage and cost of a session line by line, and which lines add up to the value."""
     from agentsignals.model.prices import exact_digits, total_line
     from agentsignals.questions.formatting import AT_LEAST
 

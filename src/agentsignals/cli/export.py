@@ -25,7 +25,6 @@ from agentsignals.ui.snapshot import Reading
 
 
 def run_export(options: argparse.Namespace) -> int:
-
     if options.to is None:
         return _list(options)
     if options.output is None:
@@ -61,14 +60,12 @@ def run_export(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-
     rows = [(name, writer.describes) for name, writer in sorted(WRITERS.all().items())]
     print(json_text([{"format": n, "describes": d} for n, d in rows]) if options.json else table(["format", ""], rows))
     return 0
 
 
 def _text(done: Exported) -> str:
-
     lines = [f"written     {done.files:,} files of {done.sessions:,} sessions in {done.folder}"]
     if done.tables:
         lines.append("rows        " + ", ".join(f"{n:,} {name}" for name, n in done.tables.items()))
@@ -94,7 +91,6 @@ def _counted(sessions: Iterator[Session], total: int, bar: Bar) -> Iterator[Sess
 
 
 def run_share(options: argparse.Namespace) -> int:
-
     asked = [bool(options.session), options.team, options.check is not None]
     if sum(asked) != 1 or (options.check is None) == (options.out is None) or (options.pictures and not asked[0]):
         raise UsageError(
@@ -111,7 +107,6 @@ def run_share(options: argparse.Namespace) -> int:
 
 
 def _session(options: argparse.Namespace) -> Shared:
-
     path = shared_session.free_path(options.out, ".html")
     store = Store(options.store)
     session = store.session(options.session)
@@ -120,7 +115,8 @@ def _session(options: argparse.Namespace) -> Shared:
 
 
 def _team(options: argparse.Namespace) -> tuple[Team, Path]:
-    """What was written, or is in the file that is checked. What was written is checked as it lies on the disk."""
+    """Return the team that was written, or that the checked file holds. A written file is checked as it lies on the
+    disk."""
 
     if options.check is not None:
         return team_page.checked(Path(options.check)), Path(options.check)
@@ -135,7 +131,6 @@ def _team(options: argparse.Namespace) -> tuple[Team, Path]:
 
 
 def _rows(store: Store, query: str) -> list[dict[str, Any]]:
-
     names, values = rows(store, query)
     return [dict(zip(names, row, strict=True)) for row in values]
 

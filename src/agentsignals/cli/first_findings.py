@@ -1,4 +1,4 @@
-"""What `analyze` ends with: the first findings, what was paid, what to type next."""
+"""The end of an analysis: the first findings, what was paid, what to type next."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ SENTENCES = 3
 LINES = 10
 """A screen's end. Where sentences are long there are fewer of them."""
 OF = {"product": "sessions", "eval": "attempts"}
-"""What is counted in a context."""
+"""The unit of each context."""
 _JOINED = "\N{NO-BREAK SPACE}"
 """Within a command, which stays on a line."""
 
 
 def findings_of(store: Store, jobs: int | None = None) -> Findings:
-    """Those of the store as it is. Where they were kept, or a few files changed since, nothing is loaded that computes;
-    of too few sessions for any to be sure, nothing is computed. `jobs`: of more than one, half is done by a process of
-    its own."""
+    """Return the findings of the store. Where they are cached, or a few files changed since, nothing that computes is
+    loaded; too few sessions are not computed. `jobs`: with more than one, a background process computes half."""
     context = main_context(store.manifest)
     n = sum(entry.context == context for entry in store.manifest.sessions.values())
     made = too_few_sessions(n, context) or decode_findings(findings_cache.read(store, context))
@@ -64,7 +63,7 @@ def last_lines(store: Store, made: Findings, folder: str | None, most: int = SEN
 
 
 def next_commands(store: Store, folder: str | None) -> list[str]:
-    """What to type next, of the store as it was named."""
+    """Return the commands to type next, for the store as it was named."""
     named = f" --store {shlex.quote(folder)}" if folder else ""
     also = [f"agentsignals findings --context eval{named}"] if len(contexts(store.manifest)) > 1 else []
     verbs = ("findings", "report -o report.html", "serve --open")

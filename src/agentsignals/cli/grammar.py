@@ -957,7 +957,7 @@ VERBS = (
 
 
 _COMPLETED = {"FILE": "FILE", "SOURCE": "FILE", "GOLD": "FILE", "DIR": "DIRECTORY", "FOLDER": "DIRECTORY"}
-"""What a file or folder is called in help, and how shtab completes it."""
+"""Metavars of files and folders, and how shtab completes them."""
 
 
 def run_completion(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""What `lab` says: its results as aligned text, as plain data, and as a page."""
+"""The verb `lab`: its actions, and its results as aligned text, as plain data, and as a page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BROUGHT = (
 
 
 def inventory(families: str | None) -> dict[str, Any]:
-    """What can be run here; with `families`, the tasks of those by key."""
+    """Return what can be run here; with `families`, their tasks by key."""
     from agentsignals.lab import experiments, sandbox
     from agentsignals.lab.coding_tasks import tasks
     from agentsignals.lab.coding_tasks.chosen import chosen_tasks, task_files
@@ -77,7 +77,7 @@ def text_of_inventory(listed: dict[str, Any]) -> str:
 
 
 def ended(run: Run, ran: Ran) -> dict[str, Any]:
-    """What a retry loop came to."""
+    """Return the result of a retry loop."""
     rows = []
     for name, episodes in conditions_of(episodes_of(run)).items():
         rates = {key.replace(" ", "_"): rate(episodes, of) for key, of in OUTCOMES.items()}
@@ -194,7 +194,7 @@ def document(run: Run) -> Document:
 
 
 def audited(folder: Path, progress: Callable[[str, int, int | None], None]) -> Document:
-    """What the audit finds in published runs. LabError when the folder holds none."""
+    """Return the audit of published runs. LabError when the folder holds none."""
     from agentsignals.lab.evaluation.audit import Audit
     from agentsignals.lab.evaluation.audited import findings
     from agentsignals.ui.document import Section
@@ -265,7 +265,6 @@ def run_lab(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-
     _tell(options, inventory(options.tasks), text_of_inventory)
     return 0
 

@@ -39,7 +39,7 @@ _FORMS = ("openai", "anthropic")
 
 
 def is_about(options: argparse.Namespace) -> bool:
-    """Whether a batch file is written or read. UsageError where that goes with nothing else that was said."""
+    """Return whether a batch file is written or read. UsageError where another option excludes that."""
     writes, reads = options.export_batch is not None, options.import_batch is not None
     others = {"--from": options.source, "--export-gold": options.gold, "--dry-run": options.dry_run}
     foreign = [name for name, value in others.items() if value]
@@ -84,7 +84,7 @@ def judged(  # noqa: PLR0913  (as a run)
 
 
 def lines(summary: Summary) -> list[tuple[str, str]]:
-    """What a summary says of the files."""
+    """Return the lines of a summary that are about the files."""
     figures = summary.run_figures
     about = []
     if "files" in figures:
@@ -133,7 +133,7 @@ _FOREIGN = (
 
 
 def is_about_topics(options: argparse.Namespace) -> bool:
-    """Whether the options ask for topics. UsageError where they ask for them and for something else."""
+    """Return whether the options ask for topics. UsageError where they ask for topics and something else."""
     if options.task == _TASK:
         if options.by not in (None, _LABELLER):
             raise UsageError(
@@ -186,12 +186,10 @@ def _namer(options: argparse.Namespace) -> Labeller | None:
 
 
 def _say(what: str) -> None:
-
     print(f"agentsignals: {printable(what)}", file=sys.stderr)
 
 
 def _text(summary: TopicsSummary) -> str:
-
     left = sum(summary.left_out.values())
     listed: list[tuple[str, Any]] = [
         (
@@ -216,7 +214,6 @@ def _text(summary: TopicsSummary) -> str:
 
 
 def _examples(topic: Topic) -> list[str]:
-
     return [f"{topic.number:>5}  “{printable(example.excerpt)}”" for example in topic.examples]
 
 
@@ -239,7 +236,6 @@ _DEFAULT = "rules"
 
 
 def run_label(options: argparse.Namespace) -> int:
-
     if options.task is None:
         return _list(options)
     if is_about_topics(options):
@@ -270,7 +266,6 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _judge(options: argparse.Namespace, wanted: Task, store: Store, *, in_files: bool) -> int:
-
     by = labeller(
         options.by or _DEFAULT,
         concurrency=options.concurrency,
@@ -312,7 +307,6 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store, *, in_files:
 
 
 def _take(options: argparse.Namespace, wanted: Task) -> int:
-
     store = Store(options.store)
     if gold.is_gold(options.source):
         taken = human_labels.take(store, options.source, options.labeller, wanted, options.column)
@@ -329,7 +323,6 @@ def _take(options: argparse.Namespace, wanted: Task) -> int:
 
 
 def _export(options: argparse.Namespace, wanted: Task) -> int:
-
     rows = human_labels.sample(
         Store(options.store),
         wanted,
@@ -350,7 +343,6 @@ def _export(options: argparse.Namespace, wanted: Task) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-
     names = ("task", "of", "says", "values", "prompt")
     judged = [(t.name, t.level, t.says, ", ".join(t.values) or "a number", t.prompt_hash) for t in tasks().values()]
     listed = [*judged, LISTED]
@@ -371,7 +363,6 @@ def _announce(options: argparse.Namespace, by: Labeller) -> None:
 
 
 def _say_label(what: str) -> None:
-
     print(f"agentsignals: {printable(what)}", file=sys.stderr)
 
 
@@ -436,7 +427,6 @@ def _estimate_text(estimate: Estimate, by: Labeller, *, masked: bool) -> str:
 
 
 def _rows(rows: list[tuple[str, Any]]) -> str:
-
     return "\n".join(f"{name:10}  {printable(str(value))}" for name, value in rows if value)
 
 
@@ -448,10 +438,9 @@ def _counts_label(counts: dict[str, int]) -> str:
 
 
 class _Terminal:
-    """Who sits before it. Shown on stderr: stdout is for the result."""
+    """The terminal and the person at it. It shows on stderr: stdout is for the result."""
 
     def show(self, text: str) -> None:
-
         print("\n".join(printable(line) for line in text.split("\n")), file=sys.stderr)
 
     def answer(self, asked: str) -> str | None:
@@ -464,7 +453,6 @@ class _Terminal:
 
 
 def run_annotate(options: argparse.Namespace) -> int:
-
     if options.gold is not None and (options.sample is not None or options.seed is not None):
         raise UsageError("--sample and --seed choose what --gold already names.", "Leave them out.")
     if options.sample is not None and options.sample <= 0:
@@ -509,7 +497,6 @@ _EXCERPT = 100
 
 
 def run_agree(options: argparse.Namespace) -> int:
-
     wanted = task(options.task)
     _check_agree(options)
     if len(options.others) > 1:
@@ -533,7 +520,6 @@ def _check_agree(options: argparse.Namespace) -> None:
 
 
 def _compared(options: argparse.Namespace, wanted: Task) -> Comparison:
-
     if options.others:
         store, other = Store(options.store), options.others[0]
         if options.settle is not None:
@@ -546,7 +532,6 @@ def _compared(options: argparse.Namespace, wanted: Task) -> Comparison:
 
 
 def _several(result: Several) -> str:
-
     names = ("first", "second", "n", "agreement", "kappa", "AC1")
     pairs = [(p.a, p.b, p.n, _figure(p.agreement), _estimate(p.kappa), _estimate(p.ac1)) for p in result.pairs]
     of = f"Krippendorff's alpha ({result.alpha_of})"
@@ -556,7 +541,6 @@ def _several(result: Several) -> str:
 
 
 def _text_agree(comparison: Comparison) -> str:
-
     kappa, scores = comparison.kappa, comparison.scores
     rows: list[tuple[str, Any]] = [
         ("task", f"{comparison.task}: {comparison.a} (rows) and {comparison.b} (columns)"),
@@ -606,7 +590,6 @@ def _text_agree(comparison: Comparison) -> str:
 
 
 def _patterns(comparison: Comparison) -> list[str]:
-
     lines = ["where they disagree"]
     for pattern in comparison.patterns[:_SHOWN_PATTERNS]:
         lines.append(printable(f"{pattern.a} → {pattern.b}: {pattern.n:,} ({pattern.share:.1%})"))
@@ -631,7 +614,6 @@ def _figure(value: float | None) -> str:
 
 
 def run_validate(options: argparse.Namespace) -> int:
-
     figures = validate(options.gold)
     if options.write:
         try:
@@ -650,7 +632,6 @@ def run_validate(options: argparse.Namespace) -> int:
 
 
 def _text_validate(figures: list[Figure], unmeasured: list[str]) -> str:
-
     names = ("signal", "class", "n", "named", "true", "precision", "recall", "kappa", "truth")
     rows = [
         (

@@ -1,5 +1,5 @@
-"""What of traces goes into a model's prompt: masked, bounded, no unseen character, and between marks that no trace can
-close."""
+"""The verb `mcp`: tools of the store for agents. What goes into a model's prompt is masked, bounded, without unseen
+characters, and between marks that no trace can close."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from agentsignals.store.query import Connection, column_names, execute, with_con
 from agentsignals.words.text import visible
 
 MOST_CHARS = 24_000
-"""Of an answer: some 6,000 tokens, which leaves room for the work."""
+"""Characters of an answer: some 6,000 tokens, which leaves room for the work."""
 MOST_CELL = 2_000
 _LOOKED_AT = 20_000
 """Characters of a text that are looked through for secrets; no more are shown."""
@@ -336,13 +336,13 @@ def _call(session: Session, event: Event) -> ToolCall | None:
 
 
 def _result(session: Session, event: Event) -> Event:
-    """What came of an event that is a call; else itself."""
+    """Return the result of an event that is a call; otherwise the event."""
     call = _call(session, event)
     return event if call is None or call.result_seq is None else session.events[call.result_seq]
 
 
 def _parts(session: Session, event: Event) -> list[str]:
-    """What an event says: of a call its arguments, and what came of it."""
+    """Return the texts of an event: a call has its arguments and its result."""
     call = _call(session, event)
     if call is None:
         return [event.kind, event.text or ""]

@@ -1,4 +1,4 @@
-"""What a person sees: aligned tables on stdout, progress on stderr; what a machine sees: one JSON document."""
+"""Output: aligned tables on stdout, progress on stderr for a person; one JSON document for a machine."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ MEND = (
     "`agentsignals analyze` reads again what its sources still hold; `agentsignals doctor --repair` also puts aside"
     " what can't be mended."
 )
-"""What helps a damaged store."""
+"""The command that repairs a damaged store."""
 
 
 @contextmanager
 def warnings_shown() -> Iterator[None]:
-    """What the store warns of meanwhile, once on stderr, and in every JSON document: no answer from part of a store
-    looks like one from all of it. What the registries leave out, and which model servers fail, on stderr."""
+    """Show warnings of the store once on stderr, and put them into every JSON document: no answer from part of a store
+    looks like one from all of it. Left-out units and failing model servers are shown on stderr."""
     import logging
 
     class Shown(logging.Handler):
@@ -121,7 +121,7 @@ def _cell(value: Any, max_cell: int) -> str:
 
 
 def is_cut(value: Any) -> bool:
-    """Whether a table shows less of it than there is."""
+    """Return whether a table shows less of it than there is."""
     return _cell(value, MAX_CELL).endswith("…") and not str(value).endswith("…")
 
 
@@ -185,7 +185,7 @@ def _amount(stage: str, n: int) -> str:
 
 
 def written_as(report: str) -> str:
-    """Where the report is, and what it does without."""
+    """Return the path of a report, and a hint where its charts are not drawn."""
     from agentsignals.ui.report import without_charts
 
     hint = without_charts(report)

@@ -1,4 +1,4 @@
-"""What verbs about several repositories have in common: who does the work, and what is said of those that failed."""
+"""Verbs about repositories: `attribute`, `collect`, `scan`, `discover`, `receipt`, `rules`, `witness`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,6 @@ def shown(results: RepositoryResults[Any], text: Callable[[Any], str], *, as_jso
 
 
 def run_attribute(options: argparse.Namespace) -> int:
-
     how = {"afresh": options.afresh, "jobs": options.jobs, "engine": options.engine}
     if len(options.repositories) == 1:
         result = attribute_repository(options.repositories[0], options.store, **how)
@@ -70,7 +69,6 @@ def run_attribute(options: argparse.Namespace) -> int:
 
 
 def _text(result: Attribution) -> str:
-
     record, survived = result.agreement_with_record, result.survival
     missing = f", {result.sessions_missing:,} missing" if result.sessions_missing else ""
     linked = f"{result.checkpoints_linked:,} of {result.checkpoints:,} linked to commits"
@@ -139,7 +137,6 @@ def _share(value: float | None) -> str:
 
 
 def run_collect(options: argparse.Namespace) -> int:
-
     if options.list:
         listed = named_repositories(options.repositories)
         print(json_text(listed) if options.json else "\n".join(printable(c.place) for c in listed))
@@ -165,7 +162,6 @@ def run_collect(options: argparse.Namespace) -> int:
 
 
 def _text_collect(collection: Collection) -> str:
-
     names = ("repository", "status", "checkpoints", "new", "commits", "new", "linked", "sessions", "why")
     rows = [
         (o.repo, o.status, o.checkpoints, o.new_checkpoints, o.commits, o.new_commits, o.linked, o.sessions, o.reason)
@@ -192,7 +188,6 @@ _SHOWN = 12
 
 
 def run_scan(options: argparse.Namespace) -> int:
-
     if options.sarif is not None:
         if options.scanner or options.config:
             raise UsageError("A scanner and a scanner's report came.", "Give --scanner or --sarif.")
@@ -218,7 +213,6 @@ def run_scan(options: argparse.Namespace) -> int:
 
 
 def _text_scan(summary: Scan) -> str:
-
     new = "nothing new to scan" if summary.unchanged else f"{summary.scanned:,} scanned now"
     left_out = f"; {summary.commits_left_out:,} commits left out: files of theirs are missing"
     rows = [
@@ -252,7 +246,6 @@ def _line(rate: Rate) -> tuple[object, ...]:
 
 
 def _text_of_report(report: Imported) -> str:
-
     rows = [
         ("repository", printable(report.repo)),
         ("findings", f"{report.findings:,} present ({_counts_scan(report.scanners)})"),
@@ -263,7 +256,6 @@ def _text_of_report(report: Imported) -> str:
 
 
 def _counts_scan(counted: dict[str, int]) -> str:
-
     counts = [f"{n:,} {printable(name)}" for name, n in counted.items()]
     more = f", {len(counts) - _SHOWN} more" if len(counts) > _SHOWN else ""
     return (", ".join(counts[:_SHOWN]) or "none") + more
@@ -275,7 +267,6 @@ def _counts_scan(counted: dict[str, int]) -> str:
 
 
 def run_discover(options: argparse.Namespace) -> int:
-
     if options.place == "repos":
         return _repositories(options)
     if options.names:
@@ -316,7 +307,6 @@ def run_discover(options: argparse.Namespace) -> int:
 
 
 def _repositories(options: argparse.Namespace) -> int:
-
     if not options.names:
         raise UsageError("No repository is named.", "Name a folder of clones, a list, or a saved search result.")
     data_sets = discover(options.names)
@@ -363,7 +353,6 @@ _WIDEST = 70
 
 
 def run_receipt(options: argparse.Namespace) -> int:
-
     made = without_keys_in(repository_receipt(options.repository, options.revision, options.store, jobs=options.jobs))
     print(json_text(made) if options.json else _page(made, options.markdown))
     return 0
@@ -373,7 +362,6 @@ _Table = tuple[str, Sequence[str], list[Sequence[Any]]]
 
 
 def _page(made: Receipt, as_markdown: bool) -> str:
-
     named = [f"{sha[:10]} {made.subjects.get(sha, '')}" for sha in made.commits[:5]]
     more = [f"and {len(made.commits) - 5} more commits"] if len(made.commits) > 5 else []
     answer = Printed(markdown=as_markdown, widest=_WIDEST, cut=True)
@@ -492,7 +480,6 @@ _LISTED, _OF_ONE, _WIDEST_RULES = 25, 5, 90
 
 
 def run_rules(options: argparse.Namespace) -> int:
-
     if options.file and not options.repository:
         raise UsageError(
             "--file is a file of a repository.", "Name the repository, too: `agentsignals rules . --file …`."
@@ -590,14 +577,12 @@ _LISTED_WITNESS = 3
 
 
 def run_witness(options: argparse.Namespace) -> int:
-
     result = without_keys_in(witness_repository(options.repository, options.store, jobs=options.jobs))
     print(json_text(result) if options.json else _report(result, options.markdown))
     return 0
 
 
 def _report(result: Witnessed, as_markdown: bool) -> str:
-
     answer = Printed(markdown=as_markdown)
     answer.lines([f"{result.repo}: {result.commits:,} commits, {result.commits_replayed:,} of them replayed"], "")
     if not result.witnesses:

@@ -40,7 +40,7 @@ _ADVICE = "Say what was learnt so far; then try another way, or ask."
 
 
 class HookEvent(Struct):
-    """What the agent says on stdin; other fields are passed over."""
+    """The fields of a hook event on stdin that are used."""
 
     hook_event_name: str = ""
     transcript_path: str = ""
@@ -98,7 +98,7 @@ def in_words(kind: str, times: int, name: str) -> str:
 
 
 def _repeats(asked: HookEvent, name: str, what: str) -> bool:
-    """Whether the call that is about to be made is of the thing that is repeated."""
+    """Return whether the call that is about to be made repeats what the session repeats."""
     from agentsignals.model import ToolCall
     from agentsignals.views.repeats import thing
 
@@ -185,7 +185,7 @@ def _at_work(specs: list[str]) -> tuple[RawFile, Session]:
 
 
 def _state(session: Session) -> dict[str, Any]:
-    """How a session stands."""
+    """Return a session's state in a line."""
     from agentsignals.model import prices
     from agentsignals.stats.validation.benchmarks import loops
     from agentsignals.store.tables import totals

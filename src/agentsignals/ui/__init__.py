@@ -10,7 +10,7 @@ from agentsignals.questions.studies import studies as every_study
 from agentsignals.questions.studies import study
 
 FORMS = (".html", ".md", ".json")
-"""How a report is written."""
+"""Endings of a report's file."""
 
 
 def check_report(path: Path, studies: Sequence[str] | None = None) -> None:

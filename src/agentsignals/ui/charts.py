@@ -72,7 +72,7 @@ UNDRAWN = "Charts stand here in words and figures: pip install 'agentsignals[cha
 
 
 def can_draw() -> bool:
-    """Whether vl-convert is installed and can be loaded."""
+    """Return whether vl-convert is installed and can be loaded."""
     try:
         import vl_convert  # noqa: F401, PLC0415  (88 MB that only a page with charts needs)
     except ImportError:
@@ -121,7 +121,8 @@ def _packed() -> str:
 
 
 def data(charts: Iterable[Chart]) -> str:
-    """What the library draws, as JSON for a script element: specifications by the charts' ids, and configuration."""
+    """Return the input of the library as JSON for a script element: specifications by the charts' ids, and
+    configuration."""
     specs = {chart.id: interactive(legible(chart.spec)) for chart in charts}
     document = msgspec.json.encode({"config": _CONFIG, "specs": specs}).decode()
     return document.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
@@ -164,7 +165,7 @@ WIDTH, HEIGHT = 400, 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 4, 10, 20
 _WIDEST = 48
 _FEWEST_SEEN = 30
-"""Of fewer observations an interval is cut off at the top of the axis instead of stretching it."""
+"""The interval of fewer observations is cut off at the top of the axis instead of stretching it."""
 
 _LEAST = 1e-300
 """Below it steps have no size."""
@@ -178,7 +179,7 @@ class Part(NamedTuple):
 
 
 class Point(NamedTuple):
-    """What one stretch of time, or of values, shows."""
+    """One period, or one range of values, of a chart."""
 
     name: str
     """Its words on the axis."""
@@ -207,7 +208,7 @@ class Rectangle(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """What a point shows, in pixels."""
+    """A point in pixels."""
 
     x: float
     width: float

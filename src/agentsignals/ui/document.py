@@ -30,7 +30,7 @@ WHOSE = {"product": "people's sessions", "eval": "attempts of eval runs", "both"
 
 
 class Section(Struct, frozen=True, kw_only=True):
-    """What one study found."""
+    """The outcome of one study."""
 
     study: str
     title: str
@@ -42,7 +42,7 @@ class Section(Struct, frozen=True, kw_only=True):
     charts: list[Chart]
     limits: list[str]
     validation: dict[str, str] = {}
-    """Of each signal in its tables and charts that claims a meaning, how often it was right."""
+    """How often each signal was right that its tables and charts use and that claims a meaning, by path."""
 
 
 class NamedSession(Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class NamedSession(Struct, frozen=True, kw_only=True):
     cost_usd: float | None
     repo: str | None
     visible_output_tokens: int | None
-    """Where output and cost are lower bounds."""
+    """Not None where output and cost are lower bounds."""
 
     @property
     def is_bound(self) -> bool:
@@ -90,16 +90,16 @@ class Document(Struct, frozen=True, kw_only=True):
     """Sessions of each context in the store."""
     sections: list[Section]
     findings: Findings | None = None
-    """What stands out, before the studies; None of a report of some studies alone."""
+    """Ranked findings, before the studies; None in a report of some studies alone."""
     named: list[NamedSession] = []
     """The sessions that findings and tables name."""
     left_out: list[LeftOut] = []
     damage: list[str] = []
-    """What is wrong with the store: figures are without what is missing."""
+    """Faults of the store: figures are without what is missing."""
     deleted_sessions: int = 0
-    """Of the sessions, those whose files are gone since they were read."""
+    """Sessions whose files are gone since they were read."""
     about: str = ""
-    """What it is about, where that is no store: its title, and nothing is said of stores."""
+    """The title of a document that is about no store."""
 
 
 def document(
@@ -175,12 +175,11 @@ def _section(declared: Study, context: str, outcome: Outcome, *, has_one_agent: 
 
 
 def _has_one_agent(store: Store, context: str) -> bool:
-    """Whether what is told by agent would be told twice."""
     return int(rows(store, sql("report.agents"), context)[1][0][0]) <= 1
 
 
 def _by_agent(id: str) -> bool:  # noqa: A002  (the chart's and table's field)
-    """Whether a chart or table, by its id, holds agents against each other."""
+    """Return whether a chart or table, by its id, compares agents."""
     return id.startswith("agents.") or id.endswith(("by_agent", ".agents"))
 
 
@@ -215,7 +214,7 @@ FIRST_STEP = "agentsignals analyze SOURCE"
 
 
 def title(document: Document) -> str:
-    """What the report is about, in a line. People's sessions and attempts are counted apart, as all figures are."""
+    """Return a line that says what the report is about. People's sessions and attempts are counted separately."""
     if document.about:
         return document.about
     people, attempts = document.contexts.get("product", 0), document.contexts.get("eval", 0)
@@ -227,7 +226,7 @@ def title(document: Document) -> str:
 
 
 def whose(document: Document) -> tuple[str, str]:
-    """Which sessions the figures are about, and the command for the others; empty where the store holds one context."""
+    """Name the sessions the figures are about, and the command for the others; empty in a store of one context."""
     if len(document.contexts) < 2:
         return "", ""
     other = "eval" if document.context == "product" else "product"
@@ -272,12 +271,12 @@ def n_of(n: int, of: str) -> str:
 
 
 def note_of(finding: Finding) -> str:
-    """What a reader has to know beside the figure: its caveats, and how often what it rests on was right."""
+    """Return the caveats of a figure, and how often the signals it rests on were right."""
     return "; ".join(part for part in (finding.note, finding.validation) if part)
 
 
 def versions_of(finding: Finding) -> str:
-    """What the value was computed with, in words."""
+    """Name the versions of the signals a value was computed with."""
     versions = finding.versions
     if versions is None:
         return ""
@@ -286,12 +285,12 @@ def versions_of(finding: Finding) -> str:
 
 
 def is_figure(kind: Kind) -> bool:
-    """Whether values of a kind are written flush right."""
+    """Return whether values of a kind are right-aligned."""
     return kind not in ("text", "session", "code", "date")
 
 
 def looked_at(findings: Findings) -> str:
-    """Of how much, and how sure."""
+    """Say how many checks were run, and the false discovery rate."""
     n = sum(findings.looked_at.values())
     bill = f"{findings.bill}. " if findings.bill else ""
     return (
@@ -302,7 +301,7 @@ def looked_at(findings: Findings) -> str:
 
 
 def sure_of(answer: Answer) -> str:
-    """How sure, of how many, with the interval of its figure."""
+    """State confidence, n and the interval of a finding."""
     sure = f"Sureness {answer.sureness:.2f}, n = {answer.n:,}"
     if answer.interval is not None:
         low, high = (formatted(end, "share") for end in answer.interval)
@@ -311,13 +310,13 @@ def sure_of(answer: Answer) -> str:
 
 
 def more_of(figures: Sequence[Finding], charts: Sequence[Chart], tables: Sequence[Table]) -> str:
-    """What is folded."""
+    """Count what is folded."""
     counted = ((len(figures), "figure"), (len(charts), "chart"), (len(tables), "table"))
     return "More: " + ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in counted if n)
 
 
 def limits_of(document: Document) -> list[str]:
-    """What can't be concluded: from all sections, and of what no section is about."""
+    """List the limits of all sections, and of what no section is about."""
     limits = [
         f"The store was damaged when this was made, and figures are without it: {line}." for line in document.damage
     ]
@@ -350,5 +349,4 @@ def beginnings(ids: Iterable[str]) -> dict[str, str]:
 
 
 def _shared(first: str, other: str) -> int:
-    """How many characters two ids begin with alike."""
     return next((i for i, (a, b) in enumerate(zip(first, other, strict=False)) if a != b), min(len(first), len(other)))

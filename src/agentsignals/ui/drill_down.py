@@ -39,7 +39,7 @@ FORMS = (
     "study:NAME:ID, study:NAME:TABLE:ROW, study:NAME:CHART:MARK, finding:ID or compare:OUTCOME:COLUMNS:WHAT:CANDIDATE;"
     " with: before it takes those that make up its share"
 )
-"""How a key is written. `NAME@eval` and `ID@eval` are of eval runs where the store's main context is another."""
+"""The forms of a key. `NAME@eval` and `ID@eval` mean eval runs where the store's main context is another."""
 WITH = "with:"
 
 
@@ -48,21 +48,21 @@ class Behind(Struct, frozen=True, kw_only=True):
 
     title: str
     of: str
-    """What is counted in each."""
+    """The unit that is counted in each session."""
     parts: dict[str, tuple[float, float]]
     """k and n of each session: what it has of the numerator, and of what that is of. Largest k first."""
     kind: Kind = "count"
-    """How k is written where it stands alone."""
+    """The kind of k, where it is shown alone."""
     closed: str = ""
     """Why it opens no sessions."""
     study: str = ""
 
     def partly(self) -> Behind:
-        """Those alone that have a part in its numerator."""
+        """Keep the sessions that have a part in its numerator."""
         return replace(self, parts={session_id: part for session_id, part in self.parts.items() if part[0]})
 
     def words(self, session_id: str) -> str:
-        """What a session has of it: `12 of 40 answered calls`, `$3.20`, `1 prompt`."""
+        """Return a session's part in words: `12 of 40 answered calls`, `$3.20`, `1 prompt`."""
         k, n = self.parts[session_id]
         if n in (k, 0):
             return f"{formatted(k, 'count')} {self.of}"
@@ -74,7 +74,7 @@ class Behind(Struct, frozen=True, kw_only=True):
 
 
 def behind(store: Store, key: str) -> Behind:
-    """What a key opens. UsageError when it is none."""
+    """Return the sessions a key counts. UsageError when it is no key."""
     if key.startswith(WITH):
         return behind(store, key.removeprefix(WITH)).partly()
     form, _, rest = key.partition(":")
@@ -96,8 +96,8 @@ def key_of(name: str, figure: str, context: str = "") -> str:
 
 
 def sizes(notes: Mapping[str, Evidence]) -> dict[str, tuple[int, int] | str]:
-    """How many sessions each figure opens: those with a part in its numerator, and all. Why there are none, for what
-    counts none; what is only known when it is asked for is (0, 0)."""
+    """Count the sessions each figure opens: those with a part in its numerator, and all. A figure that opens none has
+    the reason instead; one that is only known when asked for has (0, 0)."""
     made: dict[str, tuple[int, int] | str] = {}
     for figure, counted in notes.items():
         if isinstance(counted, NoSessions):
@@ -154,7 +154,7 @@ def arms_of(store: Store, outcome: str, columns: Sequence[str]) -> Arms:
 
 
 def rows_of(store: Store, outcome: str) -> dict[str, list[Row]]:
-    """What `compare` is made of."""
+    """Return the rows that `compare` is computed from."""
     reader = Reader(store, [])
     return {name: reader.ask(sql, {}, "") for name, sql in queries(outcome_rule(outcome)).items()}
 
@@ -195,7 +195,7 @@ def _of_study(store: Store, name: str, figure: str, context: str) -> Behind:
 
 
 def _shown(outcome: Outcome, figure: str) -> Behind | None:
-    """What a figure is called, and what it counts."""
+    """Return the title of a figure and its unit; None where the outcome has no such figure."""
     for finding in outcome.findings:
         if finding.id == figure:
             return Behind(title=without_keys_in(finding.title), of=finding.of, parts={}, kind=finding.kind)
@@ -216,14 +216,14 @@ def _shown(outcome: Outcome, figure: str) -> Behind | None:
 
 
 def behind_key(reading: Reading, key: str) -> Behind:
-    """What a key opens, made once for this state of the store. UsageError when it is none."""
+    """Return the sessions a key counts, computed once for this state of the store. UsageError when it is no key."""
     of_all = key.removeprefix(WITH)
     made: Behind = reading.kept(("behind", of_all), lambda: behind(reading.store, of_all))
     return made.partly() if key.startswith(WITH) else made
 
 
 def sessions_behind(reading: Reading, key: str) -> tuple[str, list[str]]:
-    """What a number is called, and the sessions it counts, largest part first. UsageError when the key is none."""
+    """Return the title of a number and the sessions it counts, largest part first. UsageError when the key is none."""
     made = behind_key(reading, key)
     return made.title, list(made.parts)
 

@@ -27,14 +27,14 @@ MOST_PAIRS = 60
 MOST_FILES = 40
 MOST_DEAR = 10
 BY = {"agent": "agent", "model": "model", "repo": "repository"}
-"""What sessions are grouped by, and its heading."""
+"""The columns that sessions are grouped by, and their headings."""
 _NO_OUTCOME = "no verdict"
 _GREY = 6
 """The colour of what is not there, the last one."""
 
 
 class Sum(NamedTuple):
-    """What sessions cost, those that have a cost."""
+    """The cost of sessions, as far as it is known."""
 
     usd: float | None
     priced: int
@@ -61,7 +61,7 @@ class Group(NamedTuple):
     median_usd: float | None
     failed: ClusteredShare
     solved: ClusteredShare | None
-    """Of attempts that were judged; None for people's sessions."""
+    """Share of the judged attempts; None for people's sessions."""
 
 
 class Pair(NamedTuple):
@@ -76,14 +76,14 @@ class Pair(NamedTuple):
 
 
 class Overall(NamedTuple):
-    """What there is of the sessions of one context under one filter."""
+    """Figures over the sessions of one context under one filter."""
 
     sessions: int
     cost: Sum
     failed: ClusteredShare
     strips: list[Strip]
     stretches: list[dict[str, Any]]
-    """The same as the charts, as rows."""
+    """The charts' periods, as rows."""
     undated: int
     groups: list[tuple[str, str, list[Group], int]]
     """By what, its heading, the groups, and how many more there are."""
@@ -356,7 +356,7 @@ def _written(share: ClusteredShare) -> str:
 
 BINS = 20
 _FAR = 5
-"""Where the highest value lies so many times as far from the lowest as 19 of 20 do, the last bar holds the rest."""
+"""Where the highest value lies so many times farther from the lowest than 19 of 20 do, the last bar holds the rest."""
 _LEAST = 1e-290
 """Values nearer to each other are one."""
 
@@ -379,9 +379,9 @@ class Spread(NamedTuple):
     bars: list[Bar]
     """Empty where there are no two different numbers."""
     absent: dict[str, int]
-    """How many have none, by reason, commonest first."""
+    """Missing values by reason, commonest first."""
     labels: dict[str, int]
-    """How many have each label, commonest first; of what has labels."""
+    """Values by label, commonest first; empty for a signal without labels."""
 
 
 def spreads(reading: Reading, context: str, filter_: Filter | None = None) -> dict[str, Spread]:

@@ -160,7 +160,7 @@ BUILDER = ("signal", "op", "value")
 """The fields of the form that add a condition; `where` then holds it."""
 WHOSE = {"product": "people’s sessions", "eval": "eval runs"}
 PLACE = "coalesce(s.repo, s.cwd)"
-"""What stands as a session's repository: the folder where none is recorded."""
+"""A session's repository, or its folder where no repository is recorded."""
 _COLUMNS = {"agent": "s.agent", "model": "s.model", "repo": PLACE, "branch": "s.branch"}
 _MISSING = {
     **{word: f"coalesce({column}, '') = ''" for word, column in _COLUMNS.items()},
@@ -186,7 +186,7 @@ class Chip(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """What was chosen of the sessions."""
+    """The choice of sessions that an address makes."""
 
     words: Mapping[str, str]
     """The chosen values by the words of the address."""
@@ -196,9 +196,9 @@ class Filter(NamedTuple):
     clear: str
     """The address without any of it."""
     notes: list[str]
-    """What of it could not be asked, is nowhere, or leaves sessions out unseen."""
+    """Parts of the choice that can't be asked, that no session has, or that leave sessions out unseen."""
     offered: Mapping[str, list[str]]
-    """What can be chosen, by word, commonest first."""
+    """Values that can be chosen, by word, commonest first."""
 
     @property
     def signals(self) -> list[str]:
@@ -226,7 +226,7 @@ class Filter(NamedTuple):
         return self.link(path, where=";".join(dict.fromkeys([*split(self.words.get("where", "")), *texts])))
 
     def of_context(self, context: str) -> Filter:
-        """The same of one context's sessions only."""
+        """Return this filter for the sessions of one context."""
         where = self.where.copy()
         where.add("s.context = $of_context", of_context=context)
         return self._replace(where=where, words={**self.words, "context": context})
@@ -276,7 +276,7 @@ def _offered(reading: Reading) -> dict[str, list[str]]:
 
 
 def _parts(word: str, text: str, asked: _Asked) -> list[tuple[str, str]]:
-    """What is shown of a word's value, each with what is left of the value without it."""
+    """Return the parts of a word's value as they are shown, each with the value that is left without it."""
     if word in ("where", "missing"):
         parts = split(text)
         return [(part, ";".join(other for other in parts if other != part)) for part in parts]
@@ -294,7 +294,7 @@ class _Asked:
         self.unread: set[str] = set()
         """Words whose value is none: a day that no month has."""
         self.behind = ""
-        """What the set of sessions that was named counts, in words."""
+        """The title of the number whose sessions were chosen."""
         self._words = words
         self._offered = offered
         for word, column in (*_COLUMNS.items(), ("context", "s.context")):
@@ -308,7 +308,7 @@ class _Asked:
             self._of_time_and_cost(reading)
 
     def _there(self, word: str) -> bool:
-        """Whether something was chosen of it; what no session has is noted, and asked for nevertheless."""
+        """Return whether a word was chosen. A value that no session has is noted, and still asked for."""
         if word in self._words and self._words[word] not in self._offered[word]:
             self.notes.append(f"There is no session with {_NOUNS.get(word, LABELS[word])} “{cut(self._words[word])}”.")
         return word in self._words
@@ -374,7 +374,7 @@ class _Asked:
         self.where.add(sql("condition.counted"), behind=ids)
 
     def _of_time_and_cost(self, reading: Reading) -> None:
-        """Those without a time or a cost are in no range: how many the rest of the filter would have shown is said."""
+        """Limit time and cost, and note how many sessions without either the rest of the filter would have shown."""
         base, words = self.where.copy(), self._words
         first, last = self._day("from"), self._day("to")
         if first:

@@ -1,4 +1,4 @@
-"""What changed in the folders that a store was read from: the few files at work often, all of them seldom."""
+"""Source changes while pages are open: changed files are read by a process of their own, and open pages are told."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def sources_of(manifest: Manifest) -> tuple[list[str], list[str]]:
 
 
 def _names(spec: str, path: str) -> bool:
-    """Whether a specification, read here and now, is where that file lies."""
+    """Return whether a specification, read on this machine now, leads to that file."""
     return local.accepts(spec) and any(path == root or path.startswith(root + os.sep) for root in _roots(spec))
 
 
@@ -155,7 +155,7 @@ ALIVE_EVERY_S = 15.0
 MOST_NAMED = 100
 """Sessions whose ids an event carries; of more, their number alone."""
 READING_SHARE = 0.2
-"""What is read anew while an agent works takes no more of one core: a run of 0.7 s follows the last one after 3."""
+"""The most of one core that reading takes while an agent works: a run of 0.7 s follows the last one after 3."""
 UNSEEN_S = 60.0
 """So long between two runs while no page is open: what is replaced stays on disk for an hour."""
 RETRY_S, LONGEST_RETRY_S = 15.0, 600.0
@@ -169,7 +169,7 @@ _NICE = 10
 
 
 class Live:
-    """What streams to open pages: the state of the store, which sessions changed, and what went wrong."""
+    """The event stream of open pages: the state of the store, which sessions changed, and what went wrong."""
 
     def __init__(self, readings: Readings) -> None:
         self._readings = readings
@@ -179,7 +179,7 @@ class Live:
         self._count = 0
         self._streams = 0
         self._last: Reading | None = None
-        """What pages that listen were told of; None while none does."""
+        """The event that pages were told last; None while no page listens."""
         self._problem = ""
         self._ending = Event()
         self._thread: Thread | None = None
@@ -287,10 +287,10 @@ class _Run(Struct):
 
     process: subprocess.Popen[bytes]
     words: IO[bytes]
-    """What it says on stderr."""
+    """Its stderr."""
     specs: set[str]
     cpu_s: float
-    """What all processes begun here had used when it began."""
+    """CPU time of all earlier processes when it began."""
 
 
 class Watch:
@@ -367,6 +367,6 @@ class Watch:
 
 
 def _cpu_s() -> float:
-    """What the processes that were begun here and have ended used of the processor."""
+    """Return the CPU time of the processes that were started here and have ended."""
     used = os.times()
     return used.children_user + used.children_system

@@ -1,8 +1,6 @@
-"""What people and models wrote, as HTML: Markdown without its HTML, links and pictures as text, code in colours.
-
-Whatever comes in is hostile. The parser passes no HTML on, nothing leads away from this machine, and every character
-that turns text around is shown (`words.text.visible`).
-"""
+"""Text of people and models as HTML: Markdown without its HTML, links and pictures as text, code in colours. Whatever
+comes in is hostile. The parser passes no HTML on, nothing leads away from this machine, and every character that turns
+text around is shown (`words.text.visible`)."""
 
 from __future__ import annotations
 
@@ -165,7 +163,7 @@ class Line(Struct):
 
 
 class Change(Struct, kw_only=True):
-    """What became of one file, or one place of it."""
+    """The change of one file, or of one place in it."""
 
     path: str
     op: str
@@ -203,8 +201,8 @@ def changes(
 
 
 def texts_of(call: Mapping[str, Any], edits: Sequence[dict[str, Any]]) -> list[tuple[str, EditText]]:
-    """What a call (a row of `tool_calls`) asked to be written, each text with its file: an edit tool's by its
-    arguments, a command's by its words, of the files that it is recorded to have changed."""
+    """Return the texts that a call (a row of `tool_calls`) asked to be written, each with its file: an edit tool's by
+    its arguments, a command's by its words, for the files that it is recorded to have changed."""
     if edits and edits[0]["via"] == "shell":
         paths = dict.fromkeys(edit["path"] for edit in edits)
         return command_texts(call["command"] or "", paths, has_failed=call["status"] == "error")

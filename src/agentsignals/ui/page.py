@@ -1,4 +1,4 @@
-"""What a page is made of, and what an address asks of it."""
+"""Pages and their addresses: templates with their values, routes, queries, filters in SQL, values in words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Page(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What is no page: a file to keep, or data that a script of ours asks for."""
+    """An answer that is no page: a file to keep, or data that a script of ours asks for."""
 
     content: bytes
     type: str
@@ -41,7 +41,7 @@ class Route(NamedTuple):
     title: str = ""
     """Its name in the navigation; empty for what is reached from another page."""
     place: int = 0
-    """Where it stands in the navigation."""
+    """Its position in the navigation."""
     below: str = ""
     """The address in the navigation that it belongs to, where that is not its own."""
 
@@ -121,7 +121,7 @@ class Where:
 
 
 class Part(NamedTuple):
-    """Which part of a list is shown."""
+    """The part of a list that is shown."""
 
     number: int
     size: int

@@ -21,14 +21,14 @@ from agentsignals.ui.snapshot import Reading
 from agentsignals.ui.transcript import IMAGE, IMAGE_FILE
 
 MOST_CHARS = 200_000
-"""Of a line, so much is shown."""
+"""Characters of a line that are shown."""
 MOST_PICTURES = 8
 MOST_PICTURE_CHARS = 8_000_000
-"""Of a picture as text; four thirds of its bytes."""
+"""Characters of a picture as text; four thirds of its bytes."""
 _LONG_CHARS = 20_000
 """A text without a blank in it is no words, from here on: its size is shown."""
 _END_BYTES = 4
-"""Of a file of one line, what may stand around it: a mark of its encoding, an end of the line."""
+"""Bytes around the only line of a file: a mark of its encoding, an end of the line."""
 _BEGINNING_BYTES = 4096
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 _IMAGE = re.compile(r"image/(?:png|jpeg|gif|webp)")
@@ -54,7 +54,7 @@ class Picture(Struct, frozen=True):
 
 
 class RawLine(Struct, kw_only=True):
-    """What stands in the file; or why it can't be shown."""
+    """A line of the file; or why it can't be shown."""
 
     path: str
     line: int
@@ -91,7 +91,7 @@ class _Record(Struct):
 
 
 def _record(reading: Reading, artifact: dict[str, Any], event: dict[str, Any]) -> _Record | str:
-    """What stands at the event's line; why it can't be had, in a word."""
+    """Return the record at the event's line, or a word for why it can't be had."""
     data = _data(reading, artifact)
     if isinstance(data, str):
         return data
@@ -187,7 +187,7 @@ def _indented(value: Any) -> str:
 
 
 def _without_data(value: Any) -> Any:
-    """The same with the size of what is no words in its place: a picture is a million letters."""
+    """Replace data that is no words by its size: a picture is a million letters."""
     if isinstance(value, str):
         return f"[{len(value):,} characters]" if len(value) > _LONG_CHARS and " " not in value[:_LONG_CHARS] else value
     if isinstance(value, list):
@@ -222,7 +222,7 @@ def _picture(text: str, type_: str) -> Iterator[Picture]:
 # The pictures of a session that is handed on: out of the lines of its trace, as they are.
 
 MOST_BYTES = 12 << 20
-"""Of all pictures of a file, as much as of its conversation."""
+"""Bytes of all pictures of a file, as many as of its conversation."""
 
 
 class Pictures(NamedTuple):
@@ -242,7 +242,7 @@ class Pictures(NamedTuple):
 
 
 def pictures_of(reading: Reading, session: Session) -> Pictures:
-    """What there is of them, where the trace is still as it was read."""
+    """Return the pictures of a session whose trace is unchanged since it was read."""
     made = Pictures({}, [], 0, f"picture-{secrets.token_hex(16)}")
     room = MOST_BYTES
     for seq in sorted(set(_candidates(session))):

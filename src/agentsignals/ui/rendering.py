@@ -1,4 +1,4 @@
-"""Which page an address names. Pages are found by name: a module in `pages` that declares `PAGES` has what it lists."""
+"""Routes, assets and templates: from an address to HTML. A module in `pages` that declares `PAGES` adds its routes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def above(path: str) -> str:
 
 
 def answer_of(reading: Reading, path: str, query: Query) -> Page | Reply:
-    """What stands at an address. NotFound when there is nothing."""
+    """Return the page or reply of an address. NotFound when there is none."""
     route, named = _route(path)
     if route is None:
         raise NotFound(f"There is no page {path[:200]}.", "The pages there are stand above.")

@@ -125,7 +125,7 @@ HEAD = (
 """The charts that stand beside the findings: the first `_CHARTS` of these that there are."""
 _CHARTS = 4
 _MOST = {"most_figures": 6, "most_charts": 2}
-"""What of a study is open, so that it takes a screen; the rest is folded."""
+"""Findings and charts of a study that are open, so that it takes a screen; the rest is folded."""
 
 
 def render_page(document: Document, short_ids: Mapping[str, str]) -> str:
@@ -210,7 +210,7 @@ def _asset(name: str) -> str:
 
 
 def _sort_key(value: Any) -> str:
-    """What a column is sorted by: the value itself, not the words it is shown in."""
+    """Return the value a column is sorted by, not the words it is shown in."""
     return "" if value is None else str(without_bound(value))
 
 

@@ -45,7 +45,7 @@ HEADERS = {
 MOST_CONNECTIONS = 64
 """Each has a thread. A browser opens six."""
 MOST_STREAMS = 32
-"""Of `/live`, beside these: each lasts as long as its page is looked at."""
+"""Connections to `/live`, besides the others: each lasts as long as its page is open."""
 WAIT_S = 10.0
 """A request is there, to its last header, so long after the connection was made or the answer before it was sent."""
 ANSWER_S = 60.0
@@ -78,7 +78,7 @@ class Server(ThreadingHTTPServer):
         self._due: dict[socket, float] = {}
         """The connections, each with the moment at which it is cut."""
         self._streams: set[socket] = set()
-        """Those that pages listen on: of none of the above."""
+        """Connections that pages listen on; they are never cut."""
         self._lock = Lock()
         try:
             super().__init__((ADDRESS, port), Handler)
@@ -89,7 +89,7 @@ class Server(ThreadingHTTPServer):
             ) from problem
         self.port = int(self.server_address[1])
         self.names = frozenset(f"{name}:{self.port}" for name in (ADDRESS, "localhost"))
-        """What a browser that was sent here by us says in `Host`. Any other name was pointed here by someone else."""
+        """The `Host` of a browser that we sent here. Any other name was pointed here by someone else."""
 
     @property
     def url(self) -> str:
@@ -197,7 +197,7 @@ class Handler(BaseHTTPRequestHandler):
         self._send(status, reply.content, reply.type, {**reply.headers, **took})
 
     def _is_for_us(self) -> bool:
-        """Whether the request names us; else it is refused."""
+        """Return whether the request names this server; refuse it otherwise."""
         if self.headers.get_all("Host", []) in [[name] for name in self.server.names]:
             return True
         self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "This page answers to 127.0.0.1 and localhost only.")
@@ -242,9 +242,7 @@ class Handler(BaseHTTPRequestHandler):
         self._send(status, f"{why}\n".encode(), "text/plain", more)
 
     def _stream(self) -> None:
-        """What happens, as long as the page that asks is open. Pages of elsewhere, which could not read it, may not
-        take the places of ours.
-        """
+        """Send events as long as the page is open. Pages of other origins, which could not read them, take no place."""
         self.close_connection = True
         if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             self._send(HTTPStatus.FORBIDDEN, b"For the pages of this server alone.\n", "text/plain")
@@ -262,7 +260,7 @@ class Handler(BaseHTTPRequestHandler):
         return self._answered(path, lambda: (HTTPStatus.OK, self._reply(path, asked)))
 
     def _answered(self, path: str, make: Callable[[], tuple[HTTPStatus, Reply]]) -> tuple[HTTPStatus, Reply]:
-        """What is made; or the page that says why it can't be."""
+        """Return the answer, or the page that says why it can't be made."""
         try:
             return make()
         except (NotFound, UnknownSession, CatalogError, UsageError) as problem:
@@ -316,7 +314,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What http.server refuses by itself, with our headers and none of the request's text."""
+        """Answer what http.server refuses by itself, with our headers and none of the request's text."""
         self.close_connection = True
         self.command = getattr(self, "command", None) or "GET"
         self._send(HTTPStatus(code), f"{HTTPStatus(code).phrase}\n".encode(), "text/plain")

@@ -41,27 +41,27 @@ if TYPE_CHECKING:
 
 
 MOST_BYTES = 12 << 20
-"""Of the file's conversation: it is mailed and opened on a phone. What comes after is counted."""
+"""Bytes of the file's conversation: it is mailed and opened on a phone. The entries after that are counted."""
 MOST_CHARS = 20_000
-"""Of one text; how much more there was is said."""
+"""Characters of one text; the note says how many more there were."""
 _STYLES = ("page.css", "code.css", "shared.css")
 _IS_MARKDOWN = re.compile(r"^(?:#{1,6} |```|[-*] |\d+\. )", re.MULTILINE)
-"""What people write is Markdown where it has any of its lines; else its lines stay as they are."""
+"""Text of people is Markdown where it has any of these lines; otherwise its lines stay as they are."""
 _THREADS = {ABANDONED: "a branch that was given up", REPLAYED: "a history copied from another session"}
 
 
 class Shared(Struct, kw_only=True):
-    """What was written."""
+    """The result of sharing a session."""
 
     file: str
     bytes: int
     masked: dict[str, int]
-    """What was masked, by kind."""
+    """Masked secrets by kind."""
     entries: int
     left_out: int
     """Entries for which there was no room."""
     pictures: int = 0
-    """Those that are in it, into which nothing looked."""
+    """Pictures in the file; nothing was masked in them."""
     pictures_left_out: int = 0
 
 
@@ -241,7 +241,7 @@ def _clock(event: Event) -> str:
 
 
 def free_path(out: str, *suffixes: str) -> Path:
-    """Where to write. ExportError for a name that has another ending, or is there already."""
+    """Return the path of a new file. ExportError for another ending, or a file that is there already."""
     path = Path(out)
     if path.suffix.lower() not in suffixes:
         raise ExportError(f"{out} has another ending.", f"Its name ends in {' or '.join(suffixes)}.")
@@ -272,8 +272,8 @@ def document(made: Team) -> bytes:
 
 
 def checked(path: Path) -> Team:
-    """What a file of a team holds, JSON or page, word by word. ExportError where anything else is in it; SourceError
-    where it can't be read."""
+    """Return the team in a file, JSON or page, verified word by word. ExportError where anything else is in it;
+    SourceError where it can't be read."""
     try:
         if path.stat().st_size > MOST_BYTES_TEAM_PAGE:
             raise SourceError(f"{path} is larger than any team export.", "Name another file.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _Made = TypeVar("_Made")
 LOOK_EVERY_S = 5.0
-"""How often the store's files are compared with its index while pages are asked for."""
+"""Seconds between two comparisons of the store's files with its index while pages are asked for."""
 MOST_RECENT = 48
 """Answers kept by filter: anybody may type another one, and memory is bounded."""
 MOST_SHARDS = 8
@@ -34,7 +34,7 @@ class Reading:
         self.store = store
         self.state = state
         self.annotations = annotations
-        """Where labels may be written; None where nothing may."""
+        """The gold file that takes labels; None where pages write nothing."""
         self.contexts = index.contexts(store.manifest)
         self.main_context = index.main_context(store.manifest)
         self._lock = RLock()
@@ -63,7 +63,7 @@ class Reading:
         return ask(connection, query, {**(values or {}), "session": session_id})
 
     def kept(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
-        """What is made once for this state of the store: figures over all of it."""
+        """Return what is made once for this state of the store: figures over all of it."""
         with self._lock:
             gate = self._gates.setdefault(key, Lock())
         with gate:  # of this key alone: a study that takes seconds keeps no other page waiting
@@ -163,9 +163,8 @@ class Readings:
             return self._reading
 
     def after(self, failed: Reading) -> Reading:
-        """What to ask when that reading failed: the next state of the store; or the same one without a part of it that
-        only reading it shows to be damaged; or itself, where neither is.
-        """
+        """Return the snapshot to ask after that one failed: the next state of the store; or the same state without a
+        part that only reading showed to be damaged; or that snapshot itself, where neither is."""
         with self._lock:
             if self.current() is failed and failed.store.check_files(thorough=True):
                 self._reading = Reading(failed.store, failed.state, self.annotations)

@@ -45,11 +45,11 @@ class Mark(Struct):
     n: int
     """Several that stand at the same place."""
     share: float
-    """Of the most that stand at one place."""
+    """Share of the most marks at one position."""
 
 
 class Along(Struct, kw_only=True):
-    """What the picture shows."""
+    """The picture of a session along its events."""
 
     curves: list[Curve]
     failures: list[Mark]
@@ -98,7 +98,7 @@ def _marks(reading: Reading, session_id: str, n_events: int, table: str, when: s
 
 
 def x_of(seq: int, n_events: int) -> float:
-    """Where an event stands across the picture."""
+    """Return the position of an event in the picture."""
     return round(WIDTH * seq / max(n_events - 1, 1), 1)
 
 
@@ -163,7 +163,7 @@ def _numbers(rows: list[dict[str, Any]], n_events: int) -> Line:
 
 
 def _marks_by_turn(values: list[tuple[int, float]], n_events: int) -> list[Mark]:
-    """Of turns that would stand at one place the largest, which is gone to."""
+    """Return marks of values; of turns at one position the largest, which is linked."""
     most = max((value for _, value in values), default=0) or 1
     bins: dict[int, list[tuple[float, int]]] = {}
     for seq, value in values:
@@ -182,7 +182,7 @@ FAR = 0.1
 
 
 class Place(Struct, frozen=True):
-    """Where a value stands among those of all sessions that have one, itself included."""
+    """The rank of a value among those of all sessions that have one, itself included."""
 
     n: int
     below: int
@@ -190,11 +190,11 @@ class Place(Struct, frozen=True):
     """Sessions with the same value, this one among them."""
     median: float
     at_least: bool
-    """Whether some of the values are lower bounds, and so the median."""
+    """True where some values, and so the median, are lower bounds."""
 
     @property
     def share(self) -> float:
-        """Of the sessions, those as far out on the nearer side or farther: this one's value, or beyond."""
+        """Share of the sessions at this value or beyond, on the nearer side."""
         return min(self.below + self.ties, self.n - self.below) / self.n
 
     @property
@@ -214,11 +214,11 @@ class Unusual(Struct):
     n_compared: int
     """Signals with a number here and in enough sessions."""
     n_far: int
-    """Those of them of which at most `FAR` of the sessions lie as far out."""
+    """Signals of which at most `FAR` of the sessions lie as far out."""
 
 
 def place(reading: Reading, context: str, signal: str, number: float | None) -> Place | None:
-    """Where a number stands among a signal's numbers; None where there is none, or too few."""
+    """Return the rank of a number among a signal's numbers; None where there is no number, or too few."""
     numbers, at_least = _numbers_unusual(reading, context).get(signal, (array("d"), False))
     if number is None or len(numbers) < LEAST_SESSIONS:
         return None

@@ -57,9 +57,9 @@ KINDS: dict[str, tuple[str, str]] = {
         " 'harness', 'unknown', 'tool_result')",
     ),
 }
-"""What an entry may be, by its word in an address: how it is called, and when it is one. It may be several."""
+"""Kinds of an entry by their word in an address: name and SQL condition. An entry may be of several."""
 TROUBLE = ("failures", "refusals", "interruptions", "compactions")
-"""What a reader jumps to."""
+"""Kinds a reader jumps to."""
 _BITS = {name: 1 << n for n, name in enumerate(KINDS)}
 _MASK = " + ".join(f"CASE WHEN {when} THEN {_BITS[name]} ELSE 0 END" for name, (_, when) in KINDS.items())
 
@@ -71,7 +71,7 @@ class Thread(Struct):
     masks: array[int]
 
     def count(self, *kinds: str) -> int:
-        """How many entries are of one of these kinds."""
+        """Count the entries that are of one of these kinds."""
         bits = sum(_BITS[kind] for kind in kinds)
         return sum(1 for mask in self.masks if mask & bits)
 
@@ -128,7 +128,7 @@ class Conversation:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many entries of each kind there are, in the order of the kinds."""
+        """Entries of each kind, in the order of the kinds."""
         together = Counter(mask for thread in self.threads.values() for mask in thread.masks)
         return {kind: sum(n for mask, n in together.items() if mask & bit) for kind, bit in _BITS.items()}
 
@@ -172,25 +172,25 @@ BRIEF_CHARS = 1_600
 MOST_CHARS = 20_000
 """No more of one text is sent; the artifact has it all."""
 MOST_COLOURED_CHARS = 120_000
-"""Of all changes of a part together, so much is coloured: a lexer takes three milliseconds for a thousand."""
+"""Characters of all changes of a part that are coloured: a lexer takes three milliseconds for a thousand."""
 LINE_CHARS = 160
-"""Of what a call is about."""
+"""Characters of the summary of a call."""
 FAILED_CHARS = 700
-"""Of a result that failed, so much is shown at once."""
+"""Characters of a failed result that are shown at once."""
 _ASIDE = frozenset(("thinking", "meta", "harness", "notification", "command_output", "hook_block", "unknown"))
 _PROSE = frozenset(("human_turn", "text", "thinking", "compaction"))
 _THREADS = {ABANDONED: "a branch that was given up", REPLAYED: "a history copied from another session"}
 IMAGE = re.compile(r"\[Image\b|<image\b", re.IGNORECASE)
 IMAGE_FILE = re.compile(r"\.(?:png|jpe?g|gif|webp)$", re.IGNORECASE)
 _MARKS = re.compile(r"[*`#]+")
-"""Of Markdown, in a beginning that is shown as it was written."""
+"""Marks of Markdown, left out of a beginning that is shown as it was written."""
 _STATES = {"completed": "✓", "in_progress": "▸", "cancelled": "✗"}
-"""How far a thing to do is."""
+"""Marks of the states of a to-do item."""
 _DIFF = re.compile(r"(?:diff --git |--- |commit [0-9a-f]{7,40}\n)")
 
 
 class Edited(Struct, kw_only=True):
-    """What a call did to one file, in numbers."""
+    """The change of one file by a call, in numbers."""
 
     path: str
     op: str
@@ -206,7 +206,7 @@ class Shown(Struct, kw_only=True):
     brief: str = ""
     """Its beginning, as it was written."""
     is_long: bool = False
-    """Whether only its beginning is seen until somebody asks for all."""
+    """True where only its beginning is seen until somebody asks for all."""
     n_chars: int = 0
     cut_chars: int = 0
     """Characters that were left out."""
@@ -222,11 +222,11 @@ class Entry(Struct, kw_only=True):
     line: int
     text: Shown
     thread: str
-    """Who did it, when it was not the agent itself, and it stands among what the agent did."""
+    """The actor, where it was not the agent itself and stands among its entries."""
     turn: dict[str, Any] | None = None
     call: dict[str, Any] | None = None
     about: str = ""
-    """What a call is about: its command, path or arguments."""
+    """A call's summary: its command, path or arguments."""
     whole: Markup | str = ""
     """Its command or arguments, where the line does not hold them all."""
     plan: Markup | str = ""
@@ -240,7 +240,7 @@ class Entry(Struct, kw_only=True):
     """The event whose line may hold pictures."""
     aside: bool = False
     here: bool = False
-    """Whether the reader was sent to it."""
+    """True where the reader was sent to it."""
 
     @property
     def failed(self) -> bool:
@@ -261,7 +261,7 @@ class Folded(Struct, kw_only=True):
 
 
 def name_of(thread: str) -> str:
-    """Who acts in a thread; empty for the agent itself."""
+    """Name the actor of a thread; empty for the agent itself."""
     return "" if thread == MAIN else _THREADS.get(thread, f"subagent {thread}")
 
 
@@ -414,7 +414,7 @@ def _each(rows: Collection[dict[str, Any]], column: str) -> list[str]:
 
 
 def _result(call: dict[str, Any], row: dict[str, Any], failed: bool) -> Shown:
-    """What a call gave back, in the colours of the file that was read."""
+    """Return a call's result, in the colours of the file that was read."""
     text, n_chars = row["text"] or "", row["n_chars"] or 0
     brief = text[:FAILED_CHARS] if failed else text[:110]
     shown = Shown(html=text, brief=brief, n_chars=n_chars, cut_chars=n_chars - len(text), is_code=True)

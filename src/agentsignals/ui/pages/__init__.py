@@ -1,1 +1,1 @@
-"""What each page needs of the store. A page asks; its template shows."""
+"""The pages, by subject. A page asks the store; its template shows the answer."""

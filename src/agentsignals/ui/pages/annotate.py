@@ -73,10 +73,9 @@ class Annotations:
 
 
 def _is_of_ours(headers: Message, names: Collection[str]) -> bool:
-    """Whether the browser says that one of our pages sent this. It says `null` for the origin of a form of ours, since
-    our pages tell nobody where they are; then only its word that the form is of the same origin counts
-    (https://www.w3.org/TR/fetch-metadata/).
-    """
+    """Return whether the browser says that one of our pages sent this. It says `null` for the origin of our forms,
+    since our pages tell nobody where they are; then only its word that the form is of the same origin counts
+    (https://www.w3.org/TR/fetch-metadata/)."""
     sites, origins = headers.get_all("Sec-Fetch-Site", []), headers.get_all("Origin", [])
     if origins == ["null"]:
         return sites == ["same-origin"]
@@ -96,23 +95,23 @@ def _fields(body: bytes, length: int) -> dict[str, str]:
 
 MOST_NOTE_CHARS = 2_000
 MOST_SHOWN_CHARS = 60_000
-"""Of a whole session: its beginning and its end. The session's own page has it all."""
+"""A longer session is shown by its beginning and its end. The session's own page has it all."""
 KEYS = "123456789abcdefghijklm"
-"""What chooses a class, in their order; `n`, `s`, `u` do something else."""
+"""Keys that choose a class, in their order; `n`, `s`, `u` do something else."""
 
 
 class Sitting(NamedTuple):
-    """Who labels what, into which file."""
+    """A person, a task and a gold file."""
 
     reading: Reading
     file: GoldFile
     task: Task
     person: str
     places: dict[Place, GoldRow | None]
-    """What to label, in order; with the file's row where the file asks about it."""
+    """Places to label, in order, each with the file's row where the file asks about it."""
 
     def standing(self) -> dict[Place, GoldRow]:
-        """What has a label in the file."""
+        """Return the places that have a label in the file."""
         held = self.file.rows(self.task)
         rows = {place: held.get(_key(place, row)) for place, row in self.places.items()}
         return {place: row for place, row in rows.items() if row is not None and row.label is not None}
@@ -222,7 +221,7 @@ def _asking(
 
 
 def _shown(sitting: Sitting, place: Place) -> dict[str, Any]:
-    """What a judge is shown of a thing: the message and what led to it, or the session."""
+    """Return what a judge is shown: the message and what led to it, or the session."""
     session_id, turn = place
     view = SessionView(sitting.reading.store.session(session_id))
     row = sitting.places[place]

@@ -34,12 +34,12 @@ COLUMNS = {
     "output_tokens": "tokens out",
     "cost_usd": "cost",
 }
-"""What the list can be ordered by, and its heading."""
+"""Columns that the list can be ordered by, and their headings."""
 MOST_TREATMENTS = 60
 """Treatments in a table, those with most attempts."""
 OF_TREATMENT = ("agent_type", "model_id", "dataset", "effective_tool_cap", "attempt_index")
 OF_CANDIDATE = OF_TREATMENT[:3]
-"""What the attempts of one trial have in common: a retry runs under a cap of its own."""
+"""Columns in which the attempts of one trial agree: a retry has a cap of its own."""
 
 
 class Step(NamedTuple):
@@ -49,7 +49,7 @@ class Step(NamedTuple):
     means: str
     reached: str
     recorded: str = "true"
-    """Where it is recorded at all; elsewhere nobody knows."""
+    """A condition on attempts that record it."""
 
 
 RUNGS = {
@@ -319,7 +319,7 @@ def _comparison(reading: Reading, outcome: str, by: list[str], base: str, weight
 
 
 def _weight(text: str) -> float:
-    """What a regression counts. UsageError of what is no number."""
+    """Return the weight of a regression. UsageError for what is no number."""
     try:
         return float(text or 1)
     except ValueError as problem:

@@ -77,7 +77,7 @@ _SUMMED = ("commits", "attributed", "added", "written", "kept", "written_in_file
 
 
 def _commits(reading: Reading, query: Query, where: Where) -> tuple[Part, list[dict[str, Any]]]:
-    """Those linked to sessions, newest first."""
+    """Return the commits linked to sessions, newest first."""
     where.add("relation IS NOT NULL")
     total = reading.rows(sql("code.count", where=where.text()), where.values)[0]["n"]
     part = part_of(query, SIZE, total)

@@ -58,7 +58,7 @@ def page(reading: Reading, query: Query) -> Page:
 
 
 def _corrected(task: str, of_task: Sequence[dict[str, Any]]) -> dict[str, dict[str, Prevalence]]:
-    """What the counts of each classifier stand for, by class; nothing of one whose file is gone."""
+    """Return corrected shares of each classifier by class; nothing for one whose file is gone."""
     shares: dict[str, dict[str, Prevalence]] = {}
     for name in _by_number(of_task, "labeller"):
         with suppress(SourceError):
@@ -75,7 +75,7 @@ def _first(counted: Sequence[dict[str, Any]], names: list[str]) -> str:
 
 
 def _by_number(rows: Sequence[dict[str, Any]], column: str) -> dict[str, int]:
-    """How many labels each task or labeller has, the most first."""
+    """Count labels by task or labeller, most first."""
     n: dict[str, int] = {}
     for row in rows:
         n[row[column]] = n.get(row[column], 0) + row["n"]
@@ -159,7 +159,7 @@ def _place(row: dict[str, Any]) -> tuple[str, int | None, int | None]:
 
 
 def _agreement(reading: Reading, filter_: Filter, task: str, labellers: list[str]) -> Several | None:
-    """How far people's and machines' labels of people's sessions agree; None where there is nothing to compare."""
+    """Return the agreement of labels of people's sessions; None where there is nothing to compare."""
     if task not in tasks() or len(labellers) < 2:
         return None
     names = labellers[:MOST_COMPARED]

@@ -1,4 +1,4 @@
-"""What stands out, and of each sentence the sessions and rows that it rests on."""
+"""Overview, finding, files, and the sessions behind a number."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from agentsignals.ui.queries import sql
 from agentsignals.ui.snapshot import Reading
 
 MOST_ROWS = 200
-"""Of the evidence on its page; the command line has them all."""
+"""Rows of evidence on a page; the command line has them all."""
 
 
 def of(reading: Reading, context: str) -> Findings:
-    """What is said of the sessions of a context, as it is kept in the store for its present state."""
+    """Return the findings about a context, as they are cached for this state of the store."""
     n = sum(entry.context == context for entry in reading.store.manifest.sessions.values())
     return too_few_sessions(n, context) or reading.kept(
         ("findings", context), lambda: findings.findings(reading.store, context)
@@ -61,7 +61,7 @@ WAIT_S = 2.0
 
 
 def overview_page(reading: Reading, query: Query) -> Page:
-    """What stands out, and what the store holds of the sessions that fit the filter."""
+    """Show the findings, and figures over the sessions that fit the filter."""
     filter_ = filtered(query, reading)
     context = query.choice("context", ("product", "eval"), reading.main_context)
     of_context = filter_.of_context(context)
@@ -82,7 +82,7 @@ def overview_page(reading: Reading, query: Query) -> Page:
 
 
 def skipped(reading: Reading) -> list[dict[str, Any]]:
-    """How many records were skipped for each reason, in how many files; most first. Reasons may hold anything."""
+    """Count skipped records and their files by reason, most records first. A reason may hold anything."""
     records: Counter[str] = Counter()
     files: Counter[str] = Counter()
     for row in reading.rows(sql("files.skipped")):
@@ -95,7 +95,6 @@ def skipped(reading: Reading) -> list[dict[str, Any]]:
 
 
 def _counted(reading: Reading, filter_: Filter, of_context: Filter) -> dict[str, Any]:
-    """What the filter leaves; people's sessions and eval runs never together."""
     counted = sql("overview.totals", where=filter_.where.text())
     return {"contexts": reading.rows(counted, filter_.where.values), "overall": overall(reading, of_context)}
 
@@ -154,7 +153,7 @@ def files_page(reading: Reading, query: Query) -> Page:
 
 
 def _no_traces(reading: Reading) -> list[tuple[str, int]]:
-    """How many files under the sources are no traces, by their ending."""
+    """Count the files under the sources that are no traces, by their ending."""
     endings = (PurePosixPath(uri).suffix.lower() for uri, e in reading.store.manifest.files.items() if not e.shard)
     return Counter(e if e and len(e) <= _LONGEST_ENDING else "no ending" for e in endings).most_common()
 

@@ -46,7 +46,7 @@ _MOST_WORDS = 200
 
 
 class Reader:
-    """What an address asks to see of a session: which entries, and which part of them."""
+    """The entries of a session that an address asks for, and which part of them."""
 
     def __init__(self, reading: Reading, query: Query, session_id: str) -> None:
         self.reading, self.query = reading, query
@@ -76,7 +76,7 @@ class Reader:
         return self.reading.rows_of(self.session_id, query, values)
 
     def filled(self) -> dict[str, Any]:
-        """What the template of a part needs."""
+        """Return the values that the template of a part needs."""
         seqs = self.view.part(self.number)
         teller = Teller(self.reading, self.session_id, self.facts["cwd"], self.at)
         entries = teller.entries(seqs.tolist(), self.conversation, self.view.folded, self.home)
@@ -193,7 +193,7 @@ ROLES = {
     "counter": "speaks against it, or was left out",
     "input": "another signal’s value that went in",
 }
-"""What a piece of evidence is to a value (`evidence.Evidence`)."""
+"""Roles of a piece of evidence (`evidence.Evidence`), in words."""
 
 
 class Line(Struct, kw_only=True):
@@ -201,7 +201,7 @@ class Line(Struct, kw_only=True):
 
     item: Item
     event: dict[str, Any] | None
-    """What happened there, when and by whom; None where no event is named."""
+    """The event, with time and actor; None where no event is named."""
     thread: str
     signal: str
     """The signal whose value went in; empty where it is an event."""
@@ -251,14 +251,14 @@ def _lines(reading: Reading, explanation: Explanation) -> list[Line]:
 
 
 def _place(reading: Reading, context: str, explanation: Explanation) -> Any:
-    """Where a number stands among those of the store; None for what is none."""
+    """Return the rank of a number among those of the store; None for what is no number."""
     value = explanation.value
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return place(reading, context, explanation.signal, value) if is_number else None
 
 
 def _same(reading: Reading, context: str, explanation: Explanation) -> dict[str, Any] | None:
-    """How many sessions have a value, and how many this one; None for numbers and what is no single word."""
+    """Count the sessions with a value, and with this value; None for numbers and for what is no single word."""
     value = explanation.value
     if not isinstance(value, bool | str):
         return None
@@ -268,7 +268,7 @@ def _same(reading: Reading, context: str, explanation: Explanation) -> dict[str,
 
 
 def _truths(explanation: Explanation) -> list[tuple[Figure, list[Figure]]]:
-    """What was measured of the signal, by the truth it was measured against, the largest first."""
+    """Return the validation of a signal by truth, the largest first."""
     measured = [figure for figure in figures() if figure.signal == explanation.signal]
     by_truth = [list(of_it) for _, of_it in groupby(measured, key=lambda figure: figure.truth)]
     return [(of_truth[0], of_truth) for of_truth in sorted(by_truth, key=lambda of_truth: -of_truth[0].n)]
@@ -278,7 +278,7 @@ def _truths(explanation: Explanation) -> list[tuple[Figure, list[Figure]]]:
 
 
 def raw_page(reading: Reading, query: Query, session_id: str, seq: str) -> Page:
-    """What stands in the file where an event was read."""
+    """Show the line of the file that an event was read from."""
     full = reading.store.resolve(session_id)
     return Page(
         "session_raw.html.j2",

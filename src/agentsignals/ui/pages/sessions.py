@@ -28,7 +28,7 @@ COLUMNS = {
     "cost_usd": "cost",
     "ended_at - started_at": "clock time",
 }
-"""What the list can be ordered by, as SQL, and its heading."""
+"""Columns that the list can be ordered by, as SQL, and their headings."""
 _ASCENDING = ("agent",)
 
 
@@ -62,7 +62,7 @@ SIZE_OF_SEARCH = 20
 HITS, MOST_HITS = 3, 200
 """Passages that are shown of each session; and of one, where the question names it."""
 WAIT_S = 1.0
-"""How long a page waits for what the index lacks; after that it shows what there is, and asks again."""
+"""Seconds a page waits for the rest of the index; after that it shows what there is, and asks again."""
 ORDERS = dict(zip(get_args(Order), ("last active", "most passages"), strict=True))
 _SHORTEST_ID = 6
 """Characters of an id that are taken for one."""
@@ -74,7 +74,7 @@ class Making(Thread):
     def __init__(self, store: Store) -> None:
         super().__init__(name="search index", daemon=True)
         self.share = 0.0
-        """How much of it is done, 0 to 1."""
+        """Progress, 0 to 1."""
         self.note = ""
         self.problem: AgentSignalsError | None = None
         self._store = store
@@ -90,7 +90,7 @@ class Making(Thread):
 
 
 def search_page(reading: Reading, query: Query) -> Page:
-    """What fits the question, a session a piece."""
+    """Show the sessions that match, each with its passages."""
     text, filter_ = query.text("q"), filtered(query, reading)
     kind = query.choice("kind", KINDS)
     making = reading.kept("search:index", lambda: _begun(reading.store)) if text else None
@@ -215,7 +215,7 @@ def pair_page(reading: Reading, query: Query) -> Page:
 
 
 def _of_task(reading: Reading, query: Query) -> Page:
-    """Where each attempt parts from one that solved the task, or from the first attempt of the trial."""
+    """Show where each attempt diverges from one that solved the task, or from the first attempt of the trial."""
     task, trial = query.text("task"), query.text("trial")
     rows = reading.rows(OF_TASK if task else OF_TRIAL, {"name": task or trial})
     ids = [row["session_id"] for row in rows]
@@ -261,7 +261,7 @@ def shown(rows: Sequence[AlignedRow]) -> list[tuple[int, AlignedRow | int]]:
 
 
 def _told_apart(facts: list[dict[str, Any]]) -> list[str]:
-    """What each is called, in a word or two: what differs between them first."""
+    """Return a short name for each side, by the first fact in which they differ."""
     for keys in (("agent",), ("model",), ("attempt",), ("session_id",)):
         names = [str(side[key]) for side in facts for key in keys if side[key] is not None]
         if len(set(names)) == len(facts):
