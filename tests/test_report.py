@@ -29,8 +29,9 @@ from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.ui import check_report, report
 from agentsignals.ui.charts import data, interactive, legible, library
-from agentsignals.ui.document import beginnings, document, limits_of
+from agentsignals.ui.document import document, limits_of
 from agentsignals.ui.markdown import code, escaped
+from agentsignals.ui.page import short_ids
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
 from tests.signals.attempts import trial
@@ -509,11 +510,11 @@ def test_any_name_fits_a_code_span_in_a_cell(text: str) -> None:
 
 def test_ids_are_cut_to_what_no_other_id_begins_with(store: Store) -> None:
     ids = ["019f0000-aaaa", "019f0000-aabb", "019f0000", "6c", "6c1d2e3f-0000"]
-    short = beginnings(ids)
+    short = short_ids(ids)
     assert short["6c1d2e3f-0000"] == "6c1d2e3f"
     assert short["019f0000-aaaa"] == "019f0000-aaa" and short["019f0000-aabb"] == "019f0000-aab"
     assert short["019f0000"] == "019f0000" and short["6c"] == "6c"
-    for full, beginning in beginnings(store.manifest.sessions).items():
+    for full, beginning in short_ids(store.manifest.sessions).items():
         assert store.resolve(beginning) == full
 
 

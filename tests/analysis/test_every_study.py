@@ -37,7 +37,8 @@ from agentsignals.store import Store
 from agentsignals.ui import document as phrases
 from agentsignals.ui import report as data
 from agentsignals.ui import report as markdown
-from agentsignals.ui.document import Document, beginnings, document
+from agentsignals.ui.document import Document, document
+from agentsignals.ui.page import short_ids
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
 
@@ -259,7 +260,7 @@ def test_text_and_json_say_the_same(name: str, stores: dict[str, Store]) -> None
     """Of every finding the title, figure, unit, interval, n and caveat, of every table the head and the cells."""
     store = stores[name]
     made: Document = document(store)
-    text = markdown.render(made, beginnings(store.manifest.sessions))
+    text = markdown.render(made, short_ids(store.manifest.sessions))
     plain = json.loads(data.render_data(made))
     assert plain["sections"]
     for section in plain["sections"]:

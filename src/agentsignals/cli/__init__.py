@@ -130,7 +130,11 @@ def _main(arguments: Sequence[str] | None) -> int:
     as_json = "--json" in argv
     try:
         if not argv or argv[0].partition("=")[0] in _COMMON:
-            return _without_verb(argv)
+            from agentsignals.cli.analyze import run_start
+
+            parser = Parser(prog="agentsignals")
+            common(parser)
+            return run_start(parser.parse_args(argv))
         options = build_parser(argv[0]).parse_args(argv)
         module, _, function = options.do.partition(":")
         return int(getattr(import_module(f"agentsignals.cli.{module}"), function)(options))
@@ -151,11 +155,3 @@ def _main(arguments: Sequence[str] | None) -> int:
         # The reader of our output went away (`| head`): what is still unsaid goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-
-
-def _without_verb(argv: Sequence[str]) -> int:
-    from agentsignals.cli.analyze import run_start
-
-    parser = Parser(prog="agentsignals")
-    common(parser)
-    return run_start(parser.parse_args(argv))

@@ -45,7 +45,9 @@ def run_analyze(options: argparse.Namespace) -> int:
         from agentsignals.ui import report
 
         summary.report = str(report.write(store, Path(options.report)))
-    _warn(summary)
+    for what, n in summary.internal_errors.items():
+        times = f" ({n:,} times)" if n > 1 else ""
+        print(f"agentsignals: set aside, by an error of this program: {printable(what)}{times}", file=sys.stderr)
     _say(summary, options, store, options.store)
     return 1 if options.strict and summary.skipped else 0
 
@@ -161,12 +163,6 @@ def _why_nothing(summary: Summary) -> str:
     if summary.other_files:
         return "no file there begins as a trace does, neither as JSON nor as an archive"
     return "there is no file"
-
-
-def _warn(summary: Summary) -> None:
-    for what, n in summary.internal_errors.items():
-        times = f" ({n:,} times)" if n > 1 else ""
-        print(f"agentsignals: set aside, by an error of this program: {printable(what)}{times}", file=sys.stderr)
 
 
 def _tell(what: str) -> None:

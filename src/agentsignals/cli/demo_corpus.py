@@ -100,7 +100,13 @@ def _story(number: int, chance: random.Random) -> Story:
     beats: list[Beat] = []
     for turn in range(chance.choice((1, 1, 2, 3, 3, 4, 6, 9))):
         path = chance.choice(_REPOS[repo])
-        beats.append(Beat(kind="prompt", wait_s=chance.uniform(20, 400), text=_asked(turn, path, chance)))
+        beats.append(
+            Beat(
+                kind="prompt",
+                wait_s=chance.uniform(20, 400),
+                text=chance.choice(_OPENINGS).format(path=path) if turn == 0 else chance.choice(_FOLLOW_UPS),
+            )
+        )
         beats += _response(repo, path, turn, chance)
     start = START_US + number * 86_400_000_000 * 5 // 6 + chance.randrange(6 * 3600) * 1_000_000
     return Story(
@@ -114,10 +120,6 @@ def _story(number: int, chance: random.Random) -> Story:
         start_us=start,
         beats=beats,
     )
-
-
-def _asked(turn: int, path: str, chance: random.Random) -> str:
-    return chance.choice(_OPENINGS).format(path=path) if turn == 0 else chance.choice(_FOLLOW_UPS)
 
 
 def _response(repo: str, path: str, turn: int, chance: random.Random) -> list[Beat]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from agentsignals.model.prices import CostLine
 from agentsignals.questions.formatting import AT_LEAST, formatted
 from agentsignals.store import Store, place
 from agentsignals.store.tables import totals
+from agentsignals.ui.page import short_ids
 from agentsignals.views.calls import call_summary
 
 if TYPE_CHECKING:
@@ -100,8 +101,6 @@ _COLUMNS = (
 )
 _LONGEST = 300
 """Characters of a first prompt."""
-_SHORTEST = 8
-"""Characters of an id that are shown, where they name one session."""
 
 
 def run_sessions(options: argparse.Namespace) -> int:
@@ -131,7 +130,7 @@ def run_sessions(options: argparse.Namespace) -> int:
     if options.json:
         print(json_text(listed))
         return 0
-    beginnings = _beginnings(store)
+    beginnings = short_ids(store.manifest.sessions)
     first = () if behind is None else ("counts",)
     cells = [(*(session[name] for name in first), *_cells(session, beginnings)) for session in listed]
     print(table((*first, *_SHOWN), cells) if behind is None or not behind.closed else behind.closed)
@@ -181,18 +180,6 @@ def _first_prompts(store: Store, ids: list[str]) -> dict[str, str]:
         return {}
     beginning = f"SELECT session_id, left(text, {_LONGEST}) FROM turns WHERE turn = 0 AND {sessions_sql(ids)}"  # noqa: S608  (quoted by among)
     return dict(rows(store, beginning)[1])
-
-
-def _beginnings(store: Store) -> dict[str, str]:
-    """The beginning of each id that names it alone, as `show` and `explain` take it."""
-    ids = sorted(store.manifest.sessions)
-    shared = [_alike(a, b) for a, b in pairwise(ids)]
-    longest = zip(ids, [0, *shared], [*shared, 0], strict=False)
-    return {name: name[: max(_SHORTEST, before + 1, after + 1)] for name, before, after in longest}
-
-
-def _alike(name: str, other: str) -> int:
-    return next((n for n, (a, b) in enumerate(zip(name, other, strict=False)) if a != b), min(len(name), len(other)))
 
 
 # `search`: the sessions in which something was said, asked for, run or answered.
@@ -254,16 +241,12 @@ def _lines_search(session: SessionHits) -> list[str]:
 
 def _line_search(hit: Hit) -> str:
     what = f"{hit.kind} {hit.tool}" if hit.tool else hit.kind
-    return f"  {hit.seq:>5} {what}: {_marked(hit)}"
-
-
-def _marked(hit: Hit) -> str:
-    """The excerpt with its matches between signs that texts seldom have."""
+    # The excerpt with its matches between signs that texts seldom have.
     made, at = "", 0
     for start, end in hit.marks:
         made += f"{hit.text[at:start]}»{hit.text[start:end]}«"
         at = end
-    return made + hit.text[at:]
+    return f"  {hit.seq:>5} {what}: {made}{hit.text[at:]}"
 
 
 def _times(n: int, noun: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from agentsignals import export
 from agentsignals.cli.output import Bar, json_text, printable, table
 from agentsignals.errors import UsageError
-from agentsignals.export import WRITERS, Exported, cannot_write
+from agentsignals.export import Exported, cannot_write
 from agentsignals.export.team import Team, encode, team
 from agentsignals.model import Session
 from agentsignals.redaction import Redactor
@@ -26,7 +26,10 @@ from agentsignals.ui.snapshot import Reading
 
 def run_export(options: argparse.Namespace) -> int:
     if options.to is None:
-        return _list(options)
+        offered = [(name, writer.describes) for name, writer in sorted(export.WRITERS.all().items())]
+        plain = [{"format": name, "describes": describes} for name, describes in offered]
+        print(json_text(plain) if options.json else table(["format", ""], offered))
+        return 0
     if options.output is None:
         raise UsageError("Where to is not said.", f"export --to {options.to} -o FOLDER")
     writer = export.WRITERS.get(options.to)
@@ -56,12 +59,6 @@ def run_export(options: argparse.Namespace) -> int:
     finally:
         bar.close()
     print(json_text(done) if options.json else _text(done))
-    return 0
-
-
-def _list(options: argparse.Namespace) -> int:
-    rows = [(name, writer.describes) for name, writer in sorted(WRITERS.all().items())]
-    print(json_text([{"format": n, "describes": d} for n, d in rows]) if options.json else table(["format", ""], rows))
     return 0
 
 

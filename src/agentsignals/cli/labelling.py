@@ -24,7 +24,7 @@ from agentsignals.labels.prompting import Prompting, prompting
 from agentsignals.labels.run import Estimate, Progress, Summary, estimate, versioned
 from agentsignals.labels.run import run as judge
 from agentsignals.labels.tasks import Task, task, tasks
-from agentsignals.labels.topics import Named, Topic, label_topics
+from agentsignals.labels.topics import Named, label_topics
 from agentsignals.labels.topics import Summary as TopicsSummary
 from agentsignals.labels.units import Selection, Unit, plain, units
 from agentsignals.labels.validation import never_validated, validate
@@ -209,12 +209,12 @@ def _text(summary: TopicsSummary) -> str:
     if summary.naming is not None:
         names.append("name")
         rows = [row if len(row) == len(names) else [*row, ""] for row in rows]
-    shown = [line for topic in summary.topics for line in _examples(topic)]
+    shown = [
+        line
+        for topic in summary.topics
+        for line in [f"{topic.number:>5}  “{printable(example.excerpt)}”" for example in topic.examples]
+    ]
     return "\n".join([*lines, "", table(names, rows, 90), *(["", "in the middle of each", *shown] if shown else [])])
-
-
-def _examples(topic: Topic) -> list[str]:
-    return [f"{topic.number:>5}  “{printable(example.excerpt)}”" for example in topic.examples]
 
 
 def _named(naming: Named) -> str:
@@ -585,17 +585,13 @@ def _text_agree(comparison: Comparison) -> str:
         ]
         parts.append(table(columns, per_class))
     if comparison.patterns:
-        parts.append("\n".join(_patterns(comparison)))
+        lines = ["where they disagree"]
+        for pattern in comparison.patterns[:_SHOWN_PATTERNS]:
+            lines.append(printable(f"{pattern.a} → {pattern.b}: {pattern.n:,} ({pattern.share:.1%})"))
+            lines += [f"    “{printable(e.excerpt)[:_EXCERPT]}”" for e in pattern.examples if e.excerpt]
+        hidden = len(comparison.patterns) - _SHOWN_PATTERNS
+        parts.append("\n".join([*lines, f"and {hidden} rarer patterns (--json has all)"] if hidden > 0 else lines))
     return "\n\n".join(parts)
-
-
-def _patterns(comparison: Comparison) -> list[str]:
-    lines = ["where they disagree"]
-    for pattern in comparison.patterns[:_SHOWN_PATTERNS]:
-        lines.append(printable(f"{pattern.a} → {pattern.b}: {pattern.n:,} ({pattern.share:.1%})"))
-        lines += [f"    “{printable(e.excerpt)[:_EXCERPT]}”" for e in pattern.examples if e.excerpt]
-    hidden = len(comparison.patterns) - _SHOWN_PATTERNS
-    return [*lines, f"and {hidden} rarer patterns (--json has all)"] if hidden > 0 else lines
 
 
 def _interval(ends: tuple[float | None, float | None] | None, form: str = "{:.2f}") -> str:

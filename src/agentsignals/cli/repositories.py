@@ -435,7 +435,16 @@ _RESULTS = {"hidden": "ran; its line does not tell how it ended", "unknown": "ra
 
 
 def _tables(made: Receipt) -> list[_Table]:
-    checks: list[Sequence[Any]] = [(c.name, c.runs, _end(c), _since(c), _at(c.place)) for c in made.checks]
+    checks: list[Sequence[Any]] = [
+        (
+            c.name,
+            c.runs,
+            (_RESULTS.get(c.result, c.result) + (" (of a part)" if c.is_part else "")),
+            _since(c),
+            _at(c.place),
+        )
+        for c in made.checks
+    ]
     sessions: list[Sequence[Any]] = [
         (s.session_id, s.agent, s.model or "", s.prompts, s.interrupts, s.refused, s.cost_usd) for s in made.sessions
     ]
@@ -457,10 +466,6 @@ def _tables(made: Receipt) -> list[_Table]:
 def _files(title: str, paths: list[str], n: int) -> _Table:
     rest = [(f"and {n - len(paths)} more",)] if n > len(paths) else []
     return title, ("file",), [*((path,) for path in paths), *rest]
-
-
-def _end(check: CheckRun) -> str:
-    return _RESULTS.get(check.result, check.result) + (" (of a part)" if check.is_part else "")
 
 
 def _since(check: CheckRun) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -117,7 +117,7 @@ def document(
     studies = [*first, *(study(name) for name in dict.fromkeys(names or every_study()))]
     counted = dict(Counter(entry.context for entry in store.manifest.sessions.values()))
     reader = Reader(store, [*studies, *(asking(store, context) if names is None else ())], context, labeller)
-    has_one_agent = bool(counted) and _has_one_agent(store, reader.context)
+    has_one_agent = bool(counted) and (int(rows(store, sql("report.agents"), reader.context)[1][0][0]) <= 1)
     sections, left_out = [], []
     for declared in studies:
         reason = _reason(declared, context, counted)
@@ -172,10 +172,6 @@ def _section(declared: Study, context: str, outcome: Outcome, *, has_one_agent: 
         limits=list(outcome.limits or ()),
         validation=outcome.validation,
     )
-
-
-def _has_one_agent(store: Store, context: str) -> bool:
-    return int(rows(store, sql("report.agents"), context)[1][0][0]) <= 1
 
 
 def _by_agent(id: str) -> bool:  # noqa: A002  (the chart's and table's field)
@@ -330,23 +326,3 @@ def limits_of(document: Document) -> list[str]:
         titles = [left.title for left in document.left_out if left.reason == reason]
         limits.append(f"Not in this report: {', '.join(titles)} ({reason}).")
     return limits
-
-
-# Session ids short enough to read and long enough for `agentsignals show`.
-
-_SHORTEST = 8
-
-
-def beginnings(ids: Iterable[str]) -> dict[str, str]:
-    """For each id the shortest beginning, of at least eight characters, that no other id has."""
-    ascending = sorted(ids)
-    shortened = {}
-    for i, name in enumerate(ascending):
-        near = [*ascending[max(i - 1, 0) : i], *ascending[i + 1 : i + 2]]
-        shared = max((_shared(name, other) for other in near), default=0)
-        shortened[name] = name[: max(shared + 1, _SHORTEST)]
-    return shortened
-
-
-def _shared(first: str, other: str) -> int:
-    return next((i for i, (a, b) in enumerate(zip(first, other, strict=False)) if a != b), min(len(first), len(other)))

@@ -331,13 +331,12 @@ def _outcomes(stretches: Sequence[dict[str, Any]], filter_: Filter, noun: str, p
         title="Outcomes",
         unit=f"{noun}s {per}",
         written=lambda value: formatted(value, "count"),
-        legend=[(name, colours[name], _of_outcome(filter_, name)) for name in names],
+        legend=[
+            (name, colours[name], filter_.narrowed("/sessions", "outcome", None if name == _NO_OUTCOME else name))
+            for name in names
+        ],
         whole=True,
     )
-
-
-def _of_outcome(filter_: Filter, name: str) -> str:
-    return filter_.narrowed("/sessions", "outcome", None if name == _NO_OUTCOME else name)
 
 
 def _written(share: ClusteredShare) -> str:

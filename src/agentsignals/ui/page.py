@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -152,6 +153,7 @@ def address(*parts: str) -> str:
 
 # Values as a reader of the page sees them.
 
+_SHORTEST_ID = 8
 CUT_CHARS = 90
 """A value longer than this is cut in a table; the page that explains it shows it whole."""
 REASONS = {
@@ -228,3 +230,14 @@ def _short(value: Any) -> str:
     if isinstance(value, float):
         return formatted(value, "number")
     return str(value) if isinstance(value, str | int) or value is None else msgspec.json.encode(value).decode()
+
+
+def short_ids(ids: Iterable[str]) -> dict[str, str]:
+    """Return for each id the shortest beginning, of at least eight characters, that no other id has."""
+    ascending = sorted(ids)
+    shared = [
+        next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+        for a, b in pairwise(ascending)
+    ]
+    longest = zip(ascending, [0, *shared], [*shared, 0], strict=False)
+    return {name: name[: max(_SHORTEST_ID, before + 1, after + 1)] for name, before, after in longest}

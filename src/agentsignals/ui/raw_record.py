@@ -80,7 +80,11 @@ def raw_line(reading: Reading, session_id: str, seq: int) -> RawLine:
         made.why_not = _REASONS.get(record, record.replace("_", " "))
         return made
     made.pictures = list(islice(_pictures(record.value), MOST_PICTURES))
-    text = redacted(_indented(record.value) if record.is_json else str(record.value)[: 2 * MOST_CHARS])
+    text = redacted(
+        msgspec.json.format(msgspec.json.encode(_without_data(record.value)), indent=2).decode()
+        if record.is_json
+        else str(record.value)[: 2 * MOST_CHARS]
+    )
     made.text, made.cut_chars = text[:MOST_CHARS], max(len(text) - MOST_CHARS, 0)
     return made
 
@@ -155,18 +159,15 @@ def _of_document(data: bytes, event: dict[str, Any]) -> _Record | str:
         if 0 < event["line"] <= len(records):
             record = records[event["line"] - 1]
             if not words or any(words in text for text in _texts(record)):
-                return _Record(_part(record, words), is_json=True)
+                # The part of a message that has the words, where a message has parts.
+                parts = record.get("parts") if words and isinstance(record, dict) else None
+                part = next((p for p in parts or () if any(words in text for text in _texts(p))), record)
+                return _Record(part, is_json=True)
     return "no_record"
 
 
 def _is_records(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict | list) for item in value)
-
-
-def _part(record: Any, words: str) -> Any:
-    """The part of a message that has the words, where a message has parts."""
-    parts = record.get("parts") if words and isinstance(record, dict) else None
-    return next((p for p in parts or () if any(words in text for text in _texts(p))), record)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -180,10 +181,6 @@ def _texts(value: Any) -> Iterator[str]:
             waiting += at.values()
         elif isinstance(at, list):
             waiting += at
-
-
-def _indented(value: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(_without_data(value)), indent=2).decode()
 
 
 def _without_data(value: Any) -> Any:

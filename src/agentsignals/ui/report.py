@@ -23,9 +23,10 @@ from agentsignals.store import Store, disk
 from agentsignals.ui import check_report
 from agentsignals.ui import document as phrases
 from agentsignals.ui.charts import UNDRAWN, can_draw, data, library, packing
-from agentsignals.ui.document import Document, Section, beginnings, document
+from agentsignals.ui.document import Document, Section, document
 from agentsignals.ui.drill_down import key_of
 from agentsignals.ui.markdown import code, escaped, table_of
+from agentsignals.ui.page import short_ids
 from agentsignals.words.text import visible, visible_in_json
 
 
@@ -103,13 +104,9 @@ def render_data(document: Document) -> str:
     plain = msgspec.to_builtins(document)
     for section, plain_section in zip(document.sections, plain["sections"], strict=True):
         for table, told_table in zip(section.tables, plain_section["tables"], strict=True):
-            told_table["rows"] = _objects(table)
+            keys = [column.key for column in table.columns]
+            told_table["rows"] = [dict(zip(keys, row, strict=True)) for row in table.rows]
     return visible_in_json(msgspec.json.format(msgspec.json.encode(plain), indent=1).decode())
-
-
-def _objects(table: Table) -> list[dict[str, Any]]:
-    keys = [column.key for column in table.columns]
-    return [dict(zip(keys, row, strict=True)) for row in table.rows]
 
 
 # The report as one HTML page that opens offline: no request leaves it, and no text of a trace runs in it.
@@ -266,5 +263,5 @@ def _against(file: Path) -> Study:
 def _text(made: Document, form: str, store: Store) -> str:
     if form == ".json":
         return render_data(made)
-    short_ids = beginnings(store.manifest.sessions)
-    return render(made, short_ids) if form == ".md" else render_page(made, short_ids)
+    ids = short_ids(store.manifest.sessions)
+    return render(made, ids) if form == ".md" else render_page(made, ids)

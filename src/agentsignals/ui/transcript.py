@@ -359,7 +359,10 @@ class Teller:
         entry.changes = changes(texts_of(call, edits), edits, in_colours)
         for change in entry.changes:
             change.path = self._near(change.path)
-        entry.edits = [self._edited(path, [e for e in edits if e["path"] == path]) for path in _each(edits, "path")]
+        entry.edits = [
+            self._edited(path, [e for e in edits if e["path"] == path])
+            for path in list(dict.fromkeys(row["path"] for row in edits))
+        ]
         result = events.get(call["result_seq"])
         if result is not None:
             entry.result = self._event(result)
@@ -407,10 +410,6 @@ def _plan(call: dict[str, Any]) -> str:
         if isinstance(item, dict)
     ]
     return "\n\n".join([*plans[:1], "\n".join(steps)])[:MOST_CHARS].strip()
-
-
-def _each(rows: Collection[dict[str, Any]], column: str) -> list[str]:
-    return list(dict.fromkeys(row[column] for row in rows))
 
 
 def _result(call: dict[str, Any], row: dict[str, Any], failed: bool) -> Shown:

@@ -32,7 +32,13 @@ def page(reading: Reading, query: Query) -> Page:
     chosen = f"session_id IN ({filter_.sessions})" if filter_.where.text() else "true"
     counted = every if chosen == "true" else reading.rows(sql("labels.counts", sessions=chosen), filter_.where.values)
     names = list(_by_number(every, "task"))
-    task = query.choice("task", names, _first(every, names))
+    # The task to show where none was chosen: one that several judged, of them the one with the most
+    # labels.
+    task = query.choice(
+        "task",
+        names,
+        max(names, key=lambda name: len({r["labeller"] for r in every if r["task"] == name}) > 1, default=""),
+    )
     labellers = _by_number([row for row in every if row["task"] == task], "labeller")
     of_task = [row for row in counted if row["task"] == task]
     classes = _classes(task, [row for row in every if row["task"] == task])
@@ -67,11 +73,6 @@ def _corrected(task: str, of_task: Sequence[dict[str, Any]]) -> dict[str, dict[s
                     model, _by_number([r for r in of_task if r["labeller"] == name], "value")
                 )
     return shares
-
-
-def _first(counted: Sequence[dict[str, Any]], names: list[str]) -> str:
-    """The task to show where none was chosen: one that several judged, of them the one with the most labels."""
-    return max(names, key=lambda name: len({r["labeller"] for r in counted if r["task"] == name}) > 1, default="")
 
 
 def _by_number(rows: Sequence[dict[str, Any]], column: str) -> dict[str, int]:

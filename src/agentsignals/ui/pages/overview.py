@@ -14,11 +14,10 @@ from agentsignals.questions import findings
 from agentsignals.questions.ranking import Findings, too_few_sessions
 from agentsignals.redaction import without_keys_in
 from agentsignals.signals.catalog import catalogue
-from agentsignals.ui.document import beginnings
 from agentsignals.ui.drill_down import WITH, behind_key
 from agentsignals.ui.figures import overall
 from agentsignals.ui.filter import Filter, filtered
-from agentsignals.ui.page import Page, Query, Route, Where, part_of
+from agentsignals.ui.page import Page, Query, Route, Where, part_of, short_ids
 from agentsignals.ui.queries import sql
 from agentsignals.ui.snapshot import Reading
 
@@ -50,7 +49,7 @@ def _filled(reading: Reading, id: str, context: str) -> dict[str, Any]:  # noqa:
         "evidence": without_keys_in(evidence[:MOST_ROWS]),
         "is_cut": len(evidence) > MOST_ROWS,
         "key": f"finding:{id}{f'@{context}' if context != reading.main_context else ''}",
-        "short_ids": beginnings(reading.store.manifest.sessions),
+        "short_ids": short_ids(reading.store.manifest.sessions),
     }
 
 
@@ -137,6 +136,8 @@ def files_page(reading: Reading, query: Query) -> Page:
     rows = reading.rows(sql("files.page", where=where.text()), {**where.values, "size": SIZE, "start": part.start})
     for row in rows:
         row["reasons"] = msgspec.json.decode(row["skipped_reasons"] or "{}", type=dict[str, int])
+    # Files under the sources that are no traces are counted by their ending.
+    endings = (PurePosixPath(uri).suffix.lower() for uri, e in reading.store.manifest.files.items() if not e.shard)
     filled = {
         "rows": rows,
         "reasons": reasons,
@@ -145,17 +146,11 @@ def files_page(reading: Reading, query: Query) -> Page:
         "path": query.text("path"),
         "part": part,
         "query": query,
-        "no_traces": _no_traces(reading),
+        "no_traces": Counter(e if e and len(e) <= _LONGEST_ENDING else "no ending" for e in endings).most_common(),
         "unknown_fields": unknown_fields_by_version(reading.store.manifest.files.values()),
         "versions": versions_by_format(reading.store.manifest.files.values()),
     }
     return Page("artifacts.html.j2", "Files", filled)
-
-
-def _no_traces(reading: Reading) -> list[tuple[str, int]]:
-    """Count the files under the sources that are no traces, by their ending."""
-    endings = (PurePosixPath(uri).suffix.lower() for uri, e in reading.store.manifest.files.items() if not e.shard)
-    return Counter(e if e and len(e) <= _LONGEST_ENDING else "no ending" for e in endings).most_common()
 
 
 # The sessions that a number counts, each with what it has of it.

@@ -215,6 +215,10 @@ def explanation_page(reading: Reading, query: Query, session_id: str, path: str)
     about = reading.rows(sql("explanation.title"), {"session": explanation.session})[0]
     lines = _lines(reading, explanation)
     roles = [role for role in ROLES if any(line.item.role == role for line in lines)]
+    # Only a number has a rank among those of the store.
+    context = about["context"]
+    value = explanation.value
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     filled = {
         "found": explanation,
         "about": about,
@@ -222,7 +226,7 @@ def explanation_page(reading: Reading, query: Query, session_id: str, path: str)
         "shown": Counter(line.item.role for line in lines),
         "sum": total_line(explanation.bill),
         "in_digits": exact_digits,
-        "place": _place(reading, about["context"], explanation),
+        "place": (place(reading, context, explanation.signal, value) if is_number else None),
         "same": _same(reading, about["context"], explanation),
         "truths": _truths(explanation),
         "is_flat": all(not isinstance(value, dict | list) for value in explanation.detail.values()),
@@ -248,13 +252,6 @@ def _lines(reading: Reading, explanation: Explanation) -> list[Line]:
             )
         )
     return lines
-
-
-def _place(reading: Reading, context: str, explanation: Explanation) -> Any:
-    """Return the rank of a number among those of the store; None for what is no number."""
-    value = explanation.value
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return place(reading, context, explanation.signal, value) if is_number else None
 
 
 def _same(reading: Reading, context: str, explanation: Explanation) -> dict[str, Any] | None:

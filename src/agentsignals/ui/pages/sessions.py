@@ -184,7 +184,15 @@ def pair_page(reading: Reading, query: Query) -> Page:
     if not any(ids) and (query.text("task") or query.text("trial")):
         return _of_task(reading, query)
     if not all(ids):
-        return Page("pair.html.j2", "Side by side", {"query": query, "near": _near(reading, ids[0]) if ids[0] else []})
+        # Sessions to put beside this one: attempts at its task, or those of its place, nearest in time first.
+        return Page(
+            "pair.html.j2",
+            "Side by side",
+            {
+                "query": query,
+                "near": reading.rows(sql("pair.nearby"), {"session": reading.store.resolve(ids[0])}) if ids[0] else [],
+            },
+        )
     facts = []
     for session_id in ids:
         facts += reading.rows(sql("pair.facts"), {"session": reading.store.resolve(session_id)})
@@ -233,11 +241,6 @@ def _of_task(reading: Reading, query: Query) -> Page:
         "query": query,
     }
     return Page("sides_of_task.html.j2", "Attempts side by side", filled)
-
-
-def _near(reading: Reading, session_id: str) -> list[dict[str, Any]]:
-    """Sessions to put beside this one: attempts at its task, or those of its place, nearest in time first."""
-    return reading.rows(sql("pair.nearby"), {"session": reading.store.resolve(session_id)})
 
 
 def shown(rows: Sequence[AlignedRow]) -> list[tuple[int, AlignedRow | int]]:

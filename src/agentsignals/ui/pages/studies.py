@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 from agentsignals.questions.question import collecting_evidence, mark_names, row_names
 from agentsignals.questions.studies import studies
 from agentsignals.ui.charts import UNDRAWN, can_draw, data
-from agentsignals.ui.document import WHOSE, Document, beginnings, document
+from agentsignals.ui.document import WHOSE, document
 from agentsignals.ui.drill_down import key_of, opening, sizes
-from agentsignals.ui.page import NotFound, Page, Query, Route, address
+from agentsignals.ui.page import NotFound, Page, Query, Route, address, short_ids
 from agentsignals.ui.snapshot import Reading
 
 _FILTERS = {"agent": "agent", "model": "model", "path": "file"}
@@ -50,8 +50,8 @@ def _page(reading: Reading, name: str, context: str) -> Page:
         "undrawn": UNDRAWN if charts and not drawn else "",
         "context": context,
         "contexts": sorted(reading.contexts, reverse=True),
-        "why_not": _why_not(contents),
-        "short_ids": beginnings(reading.store.manifest.sessions),
+        "why_not": " ".join(omission.reason for omission in contents.left_out),
+        "short_ids": short_ids(reading.store.manifest.sessions),
         "sort_key": lambda value: "" if value is None else str(value),
         "session_url": lambda session_id: address("session", session_id),
         "opens": opens,
@@ -71,10 +71,6 @@ def _cell_url(column: str, value: Any) -> str:
     return (
         f"/sessions?{urlencode({word: value}, errors='replace')}" if word and isinstance(value, str) and value else ""
     )
-
-
-def _why_not(document: Document) -> str:
-    return " ".join(omission.reason for omission in document.left_out)
 
 
 PAGES = (Route(("studies",), contents, "Studies", 70), Route(("studies", "*"), page, below="/studies"))
