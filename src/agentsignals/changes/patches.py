@@ -190,8 +190,7 @@ def _name(header: str) -> str:
     return name if name == _NULL or name[:2] not in ("a/", "b/") else name[2:]
 
 
-# What became of a patch, in one word: the truth table of Agent Signals as ordered rules (design/signals.md#patch-
-# outcome).
+# -- the outcome of a patch, by ordered rules (design/signals.md#patch-outcome)
 
 PatchOutcome = Literal["correct_patch", "partial_patch", "regressive_patch", "no_effect_patch", "unverifiable"]
 

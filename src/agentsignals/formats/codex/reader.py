@@ -126,7 +126,7 @@ def _with_code(text: str, code: int, ran_s: float | None) -> Result:
     return Result(text, "ok" if code == 0 else "error", code, ran_s=ran_s)
 
 
-# -- model calls and their tokens (design/formats.md#codex-usage)
+# -- model calls and their tokens (design/formats.md#codex)
 
 
 class ModelCalls:

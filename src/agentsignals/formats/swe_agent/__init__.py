@@ -1,5 +1,6 @@
-"""SWE-agent trajectories of any version: one JSON document an instance, `<instance>.traj` (design/formats.md#swe-
-agent).
+"""SWE-agent trajectories of any version: one JSON document an instance, `<instance>.traj`.
+
+Definitions: design/formats.md#swe-agent.
 
 A run's folder holds a folder for each instance with its trajectory. An evaluation's folder names run and instance
 again, which connects the two.
