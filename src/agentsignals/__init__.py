@@ -1,4 +1,4 @@
-"""Turns raw coding-agent traces into facts people act on.
+"""Turns the logs of coding agents into facts that people act on.
 
     import agentsignals as sig
     store = sig.analyze("~/.claude/projects")
@@ -48,9 +48,9 @@ __all__ = [
 def analyze(
     *sources: str | Path, store: str | Path | None = None, report: str | Path | None = None, **options: Any
 ) -> Store:
-    """Reads sources (none: the agents found here), measures, and opens the store. `report` also writes one.
+    """Read sources (none: the agents found here), measure, and open the store. `report` also writes a report.
 
-    Options: jobs, force_format, engine, progress (see `agentsignals.ingest.pipeline.ingest`).
+    Options: jobs, force_format, engine, progress (see `agentsignals.ingest.pipeline.ingest_into`).
     """
     from agentsignals.ingest import pipeline
     from agentsignals.store import Store
@@ -63,7 +63,7 @@ def analyze(
 
 
 def ingest(*sources: str | Path, store: str | Path | None = None, **options: Any) -> Store:
-    """Reads sources into the store and opens it."""
+    """Read sources into the store and open it."""
     from agentsignals.ingest import pipeline
     from agentsignals.store import Store
 
@@ -72,14 +72,14 @@ def ingest(*sources: str | Path, store: str | Path | None = None, **options: Any
 
 
 def open_store(store: str | Path | None = None) -> Store:
-    """The store in that folder; StoreError when there is none."""
+    """Open the store in that folder. StoreError when there is none."""
     from agentsignals.store import Store
 
     return Store(store)
 
 
 def inventory(text: str = "", context: str | None = None) -> list[dict[str, Any]]:
-    """The catalogue of signals as plain rows.
+    """Return the catalogue of signals as plain rows.
 
     >>> [row["path"] for row in inventory("repetition")]
     ['dynamics.repetition_rate']
@@ -90,7 +90,7 @@ def inventory(text: str = "", context: str | None = None) -> list[dict[str, Any]
 
 
 def explain(store: Store, session: str, signal: str) -> Any:
-    """One value with the events, lines and rule that made it.
+    """Return a value with the events, lines and rule that made it.
 
     >>> explain(store, "3819e141", "user.user_turn_count").value
     2
@@ -101,7 +101,7 @@ def explain(store: Store, session: str, signal: str) -> Any:
 
 
 def find(store: Store, context: str | None = None, bounds: Bounds | None = None) -> Findings:
-    """The few sentences that matter of a store, ranked: `find(store).answers`. `context`: `product` or `eval`.
+    """Return the findings of a store, ranked: `find(store).answers`. `context`: `product` or `eval`.
 
     >>> [answer.id for answer in find(store).answers][1:]
     ['twice.reread', 'untold.output']
@@ -112,9 +112,9 @@ def find(store: Store, context: str | None = None, bounds: Bounds | None = None)
 
 
 def search(store: Store, text: str, **options: Any) -> Results:
-    """The sessions in which one prompt, reply, command, path or result holds these words, the last active first.
+    """Find sessions in which one prompt, reply, command, path or result holds these words, last active first.
 
-    Options: kinds, among, order, limit, start, most_hits, progress (see `agentsignals.fulltext.search`).
+    Options: kinds, among, order, limit, start, most_hits, progress (see `agentsignals.store.fulltext.search`).
 
     >>> [hit.kind for hit in search(store, "login bug kind:prompt").sessions[0].hits]
     ['prompt']
@@ -125,7 +125,7 @@ def search(store: Store, text: str, **options: Any) -> Results:
 
 
 def all_studies() -> list[dict[str, str]]:
-    """What `study` answers, as plain rows: name, title, question, context.
+    """Return the studies as plain rows: name, title, question, context.
 
     >>> next(row["question"] for row in all_studies() if row["name"] == "cost")
     'What did it take?'
@@ -137,7 +137,7 @@ def all_studies() -> list[dict[str, str]]:
 
 
 def study(store: Store, name: str, context: str | None = None, labeller: str | None = None) -> Section:
-    """One question over all sessions: `findings` (each with n, interval, caveat), `tables`, `charts`, `limits`.
+    """Answer one question over all sessions: `findings` (each with n, interval, caveat), `tables`, `charts`, `limits`.
 
     `context`: `product` or `eval`; `labeller`: whose labels count. UsageError for a name that is none, and where the
     store holds nothing that the study is about.
@@ -166,7 +166,7 @@ def compare(  # noqa: PLR0913  (the options of the verb)
     where: str = "true",
     regression_weight: float = 1.0,
 ) -> Comparison:
-    """Candidates of an eval under their treatments, paired where tasks match.
+    """Compare candidates of an eval, paired where tasks match.
 
     `by`: what makes a candidate (model, agent, a knob; none: treatments that differ); `outcome`: reward, resolved or a
     signal of attempts; `treatments`: a file that says who was tried; `where`: SQL over `sessions` and `attempts`;
@@ -199,7 +199,7 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     models: bool = True,
     where: str = "true",
 ) -> Drivers:
-    """Which signals go with success within task and treatment: correlations, never causes (docs/drivers.md).
+    """Find signals associated with success within task and treatment: correlations, not causes (docs/drivers.md).
 
     `by`, `outcome`, `treatments`, `where`: as for `compare`; `within`: what the attempts of a pair share; `keep`:
     signals let in although they read the gold patch or nearly tell the outcome; `false_discoveries`: the share of wrong
@@ -217,7 +217,7 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
 
 
 def write_report(store: Store, path: str | Path) -> Path:
-    """Writes the report of a store (.html, .md or .json) and gives its path."""
+    """Write the report of a store (.html, .md or .json) and return its path."""
     from pathlib import Path as _Path
 
     from agentsignals.ui import report as reporting

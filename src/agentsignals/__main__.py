@@ -8,15 +8,14 @@ import os
 import sys
 
 FEW_CIRCLES = 200_000
-"""New objects after which the collector looks for circles. Hardly anything here is part of one, and at the usual 700 it
-walks all that was imported again and again, at 100,000 once more in each process: 90 ms of a cold run of 98 MB
+"""New objects before the garbage collector runs. There are hardly any reference cycles here. At the default of 700 it
+walks all imports again and again, at 100,000 once more in each process: 90 ms of a cold run of 98 MB
 (docs/decisions/006)."""
 
 
 def run() -> None:
-    """The console script. Leaves at once when all is said: taking the interpreter down object by object costs more than
-    a warm run does, and DuckDB reports its own leaks on the way.
-    """
+    """Run the console script. The process exits without cleaning up: taking the interpreter down costs more than a warm
+    run, and DuckDB reports its own leaks on the way."""
     gc.set_threshold(FEW_CIRCLES)
     # NumPy's threads wait for each other by spinning, which costs more than they give on our small matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

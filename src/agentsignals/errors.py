@@ -1,7 +1,7 @@
-"""What can go wrong with the machine or the request. A bad *record* is never an exception: it is counted data.
+"""Errors of the machine or the request. A bad *record* is never an exception: it is skipped and counted.
 
 AgentSignalsError
- ├── UsageError            wrong words on the command line                     (exit 2)
+ ├── UsageError            a wrong argument                                    (exit 2)
  ├── SourceError           a source is not there, or can't be opened
  ├── FormatError           a forced format is unknown
  │    └── AmbiguousFormat  two formats claim one file
@@ -12,14 +12,14 @@ AgentSignalsError
  ├── NameCollision         two units of one kind have one name
  ├── QueryError            DuckDB refuses the SQL
  ├── ExportError           what was asked for can't be written
- ├── ClaimsError           a file of claims is none
- ├── LabelError        a labeller is missing something, or its server refuses
- ├── LabelledMeanwhile     a label that was to be replaced is another by now
+ ├── ClaimsError           a file of claims is invalid
+ ├── LabelError            a labeller is missing something, or its server refuses
+ ├── LabelledMeanwhile     a label that was to be replaced was changed meanwhile
  ├── LabError              an experiment, model or text set that isn't there or doesn't fit
  ├── TuningError           a search's command can't be started, or leaves nothing to read
- ├── SandboxError          untrusted code can't be locked in as asked, so it is not run
+ ├── SandboxError          untrusted code can't be sandboxed as asked, so it is not run
  ├── ScanError             a scanner is missing, or fails
- ├── EmbedderError         no vectors of a text: a package, model or server is missing or fails
+ ├── EmbedderError         a package, model or server for embedding is missing or fails
  └── WorkerError           a shard failed on every try
 """
 
@@ -27,7 +27,7 @@ from __future__ import annotations
 
 
 class AgentSignalsError(Exception):
-    """What came, what is allowed, and what to do: `message` says the first two, `hint` the last."""
+    """Base of all errors. `message` says what happened and what is allowed, `hint` what to do."""
 
     kind = "error"
     exit_code = 1

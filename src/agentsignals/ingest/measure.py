@@ -156,7 +156,7 @@ class Explanation(Struct, kw_only=True):
     basis: str
     """Kind of evidence (`signals.Basis`)."""
     validation: str
-    """How often the signal was right where the truth is known."""
+    """Accuracy of the signal where the truth is known."""
     unit: str
     pitfalls: str
     artifacts: dict[str, str]
@@ -302,7 +302,7 @@ def _of_total(store: Store, session: Session, path: str) -> Explanation:
 
 
 def _vectors(store: Store, view: SessionView) -> Vectors | Absent:
-    """What compares this session's texts. What needs none of it is explained all the same when a model is gone."""
+    """Vectors of this session's texts, or the reason why there are none. Other values are explained all the same."""
     try:
         vectors = store_vectors(store, store.manifest.embedder)
         embed_session(vectors, view)

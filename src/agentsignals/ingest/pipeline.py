@@ -55,7 +55,7 @@ class UnreadFiles(Struct, kw_only=True):
 
     reason: str
     what: str
-    """What they are, as far as their content tells; else empty."""
+    """Description as far as their content tells; else empty."""
     files: int
     bytes: int
     example: str

@@ -173,7 +173,7 @@ _LOOK_EVERY_S = 0.05
 
 
 class RemoteHooks(NamedTuple):
-    """What a local copy of a remote store calls so that changes are committed there."""
+    """Callbacks by which changes of a local copy are committed to its remote store."""
 
     committed: Callable[[Path, float, Callable[[], None]], AbstractContextManager[None]]
     """Context of a change: locks the remote store, and commits at the end."""

@@ -27,7 +27,7 @@ LIST_FILE = "parts.json"
 LIST_VERSION = 1
 LABELS_FOLDER, REPOSITORIES_FOLDER = "labels", "repos"
 _WAIT_S = 30.0
-"""How long a writer of a single file is waited for."""
+"""Seconds to wait for another writer of a single file."""
 _NUMBERED = re.compile(r"(?P<key>.+?)(?:\.(?P<number>\d+))?\.parquet")
 
 
@@ -37,9 +37,9 @@ class Damage(Struct, frozen=True, kw_only=True):
     place: str
     """Its path in the store."""
     what: str
-    """What happened to it."""
+    """The harm: gone, empty, shorter, changed, unreadable."""
     lacks: str = ""
-    """What answers lack because of it."""
+    """Rows that answers lack because of it."""
     shard: str = ""
     table: str = ""
     key: str = ""
