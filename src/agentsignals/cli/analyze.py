@@ -16,7 +16,7 @@ from agentsignals.formats import homes
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.pipeline import Summary
 from agentsignals.sources.local import found_homes
-from agentsignals.store import Store, place
+from agentsignals.store import Store, resolve_folder
 from agentsignals.store.index import INDEX_FILE
 
 _UNREAD_LINES = 6
@@ -217,7 +217,7 @@ def run_start(options: argparse.Namespace) -> int:
             summary = pipeline.analyze(sorted(there), options.store, progress=bar)
         finally:
             bar.close()
-    store = Store(options.store) if (place(options.store) / INDEX_FILE).exists() else None
+    store = Store(options.store) if (resolve_folder(options.store) / INDEX_FILE).exists() else None
     if store is None or not store.manifest.sessions:
         raise SourceError(
             "No session was found on this machine.", f"{_looked_for()} `{_DEMO}` shows what there would be."

@@ -15,7 +15,8 @@ from agentsignals.errors import QueryError, StoreError
 from agentsignals.model import MAIN, Event, Session, ToolCall, to_iso
 from agentsignals.model.prices import CostLine
 from agentsignals.questions.formatting import AT_LEAST, formatted
-from agentsignals.store import Store, place
+from agentsignals.store import Store
+from agentsignals.store import resolve_folder as place
 from agentsignals.store.tables import totals
 from agentsignals.ui.page import short_ids
 from agentsignals.views.calls import call_summary

@@ -10,7 +10,7 @@ from agentsignals.cli.output import json_text, printable
 from agentsignals.errors import UsageError
 from agentsignals.labels.gold import GoldFile
 from agentsignals.sources import local
-from agentsignals.store import disk, place
+from agentsignals.store import disk, resolve_folder
 from agentsignals.ui.live import sources_of
 from agentsignals.ui.pages.annotate import Annotations
 from agentsignals.ui.server import Server, started
@@ -20,7 +20,7 @@ def run_serve(options: argparse.Namespace) -> int:
     """Serves until Ctrl-C, which is how it ends."""
 
     if options.sources:
-        place(options.store, create=True)
+        resolve_folder(options.store, create=True)
     annotations = None
     if options.annotate is not None:
         annotations = Annotations(GoldFile(options.annotate))

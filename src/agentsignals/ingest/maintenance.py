@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from agentsignals.errors import AgentSignalsError
 from agentsignals.ingest import pipeline
 from agentsignals.sources.local import deleted_files
-from agentsignals.store import Store, disk, findings_cache, fulltext, place, sidecars
+from agentsignals.store import Store, disk, findings_cache, fulltext, resolve_folder, sidecars
 from agentsignals.store.index import INDEX_FILE, SHARDS_FOLDER, local_files, sessions_only_in
 from agentsignals.store.query import rows
 
@@ -32,7 +32,7 @@ def repair(folder: Path | str | None) -> Repaired:
     StoreError when there is none, or it can't be written."""
     Store(folder)  # refuses what is none, before anything is made
     done = Repaired()
-    root = place(folder)
+    root = resolve_folder(folder)
     with disk.locked(root):
         store = Store(folder, write=True)
         done.mended += [line for line in store.warnings if line.startswith("its index")]
@@ -157,7 +157,7 @@ _MET = (
 def agent_versions(folder: Path | str | None) -> dict[str, dict[str, int]]:
     """Return sessions by format and agent version, most first. The version is empty where none is known; the result is
     empty where there is no store."""
-    if not (place(folder) / INDEX_FILE).exists():
+    if not (resolve_folder(folder) / INDEX_FILE).exists():
         return {}
     met: dict[str, dict[str, int]] = {}
     for name, version, n in rows(Store(folder), _MET)[1]:

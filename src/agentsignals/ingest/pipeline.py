@@ -28,7 +28,7 @@ from agentsignals.model.registry import has_foreign_units
 from agentsignals.sources import RawFile, Unreadable, read, storable_text
 from agentsignals.sources.contents import nonblocking
 from agentsignals.sources.local import deleted_files, existing_paths, found_homes
-from agentsignals.store import Store, disk, place, sidecars
+from agentsignals.store import Store, disk, resolve_folder, sidecars
 from agentsignals.store.index import (
     ArtifactEntry,
     Manifest,
@@ -268,7 +268,7 @@ def ingest_into(  # noqa: PLR0913  (each is a choice of the person at the comman
     (`owner/name`) and sessions to leave out. `wait_s`: how long to wait for another run on the same store; StoreError
     afterwards.
     """
-    with disk.locked(place(store_folder, create=True), wait_s=wait_s, waiting=_waiting(progress)):
+    with disk.locked(resolve_folder(store_folder, create=True), wait_s=wait_s, waiting=_waiting(progress)):
         store = Store(store_folder, write=True)
         broken = _to_read_again(store)
         missing = {s for s, e in store.manifest.sessions.items() if e.shard in broken}

@@ -128,7 +128,7 @@ def local_folder(folder: Path | str | None = None, *, create: bool = False) -> P
     return Path(platformdirs.user_data_dir("agentsignals", appauthor=False)) / "store"
 
 
-def place(folder: Path | str | None = None, *, create: bool = False) -> Path:
+def resolve_folder(folder: Path | str | None = None, *, create: bool = False) -> Path:
     """Return the folder of the store named, or of the default one; `create` makes it where there is none."""
     root = local_folder(folder, create=create)
     try:
@@ -142,33 +142,6 @@ def place(folder: Path | str | None = None, *, create: bool = False) -> Path:
             f"The store {root} can't be made: {problem.strerror}.", "Name another folder with --store."
         ) from problem
     return root
-
-
-_KEY = "session:"
-
-
-def full_id(manifest: Manifest, name: str, place: str) -> str:
-    if name in manifest.sessions:
-        return name
-    near = [i for i in manifest.sessions if i.startswith(name)] if name else []
-    if not near and name:
-        # Sessions of the files with this name: those the files themselves name, else those of their groups.
-        files = [
-            entry
-            for uri, entry in manifest.files.items()
-            if entry.shard
-            and (uri == name or uri.endswith(f"/{name.removeprefix('./')}") or PurePath(uri).name.startswith(name))
-        ]
-        ids = {key.removeprefix(_KEY) for entry in files for key in entry.keys if key.startswith(_KEY)}
-        groups = {entry.group for entry in files}
-        near = sorted(ids & manifest.sessions.keys()) or sorted(
-            i for i, entry in manifest.sessions.items() if entry.group in groups
-        )
-    if len(near) == 1:
-        return near[0]
-    if near:
-        raise UnknownSession(f"{name!r} names {len(near)} sessions.", f"For example {', '.join(near[:3])}.")
-    raise UnknownSession(f"There is no session {name!r} in {place}.", "`agentsignals sessions` lists them.")
 
 
 _LOOK_AGAIN_S = 1.0
@@ -239,7 +212,7 @@ class Store:
     """The damage in words, and what happened to the index."""
 
     def __init__(self, folder: Path | str | None = None, *, create: bool = False, write: bool = False) -> None:
-        self.folder = place(folder, create=create or write)
+        self.folder = resolve_folder(folder, create=create or write)
         if not (self.folder / index.INDEX_FILE).exists() and not (self.folder / SHARDS_FOLDER).is_dir():
             raise StoreError(f"There is no store in {self.folder}.", "Run `agentsignals analyze SOURCE` first.")
         self._retired: list[str] = []
@@ -412,7 +385,28 @@ class Store:
     def resolve(self, session_id: str) -> str:
         """Return the id of the session named by it, by a unique beginning of it, or by its log: the address or its end,
         the file's name, or a unique beginning of that. UnknownSession otherwise."""
-        return full_id(self.manifest, session_id, str(self.folder))
+        sessions, files = self.manifest.sessions, self.manifest.files
+        if session_id in sessions:
+            return session_id
+        near = [i for i in sessions if i.startswith(session_id)] if session_id else []
+        if not near and session_id:
+            # Sessions of the files with this name: those the files themselves name, else those of their groups.
+            end = f"/{session_id.removeprefix('./')}"
+            named = [
+                entry
+                for uri, entry in files.items()
+                if entry.shard and (uri == session_id or uri.endswith(end) or PurePath(uri).name.startswith(session_id))
+            ]
+            ids = {key.removeprefix("session:") for entry in named for key in entry.keys if key.startswith("session:")}
+            groups = {entry.group for entry in named}
+            near = sorted(ids & sessions.keys()) or sorted(i for i, entry in sessions.items() if entry.group in groups)
+        if len(near) == 1:
+            return near[0]
+        if near:
+            raise UnknownSession(f"{session_id!r} names {len(near)} sessions.", f"For example {', '.join(near[:3])}.")
+        raise UnknownSession(
+            f"There is no session {session_id!r} in {self.folder}.", "`agentsignals sessions` lists them."
+        )
 
     def artifact_paths(self, ids: set[str], session_id: str) -> dict[str, str]:
         """Return the path of each artifact of these ids, on which a session rests."""

@@ -195,7 +195,7 @@ def load(root: Path) -> tuple[Manifest | None, str]:
         return None, disk.unreadable_list(root / INDEX_FILE, problem)
     version = SCHEMA_VERSION
     try:
-        loaded = _whole(msgspec.json.decode(data, type=_Written))
+        loaded = _unpack(msgspec.json.decode(data, type=_Written))
         version = loaded.schema_version
         while loaded.mark and (written := _commit_after(root, loaded)) is not None:
             msgspec.json.decode(written, type=Commit).apply(loaded)
@@ -278,7 +278,7 @@ def save(root: Path, manifest: Manifest) -> None:
     """Write the manifest in one rename, with all that was committed to it."""
     manifest.mark, manifest.commits = f"{time.time_ns():x}-{os.getpid():x}", 0
     try:
-        disk.write_atomically(root / INDEX_FILE, msgspec.json.encode(_short(manifest)))
+        disk.write_atomically(root / INDEX_FILE, msgspec.json.encode(_pack(manifest)))
     except OSError as problem:
         raise disk.cannot_write(root, problem) from problem
     for path in root.glob("manifest.*.json"):
@@ -287,7 +287,7 @@ def save(root: Path, manifest: Manifest) -> None:
                 path.unlink()
 
 
-def _short(manifest: Manifest) -> _Written:
+def _pack(manifest: Manifest) -> _Written:
     claimed: dict[str, ArtifactEntry] = {}
     unclaimed: dict[tuple[str, str, int, str, str, str], _Unclaimed] = {}
     for uri, e in manifest.files.items():
@@ -318,7 +318,7 @@ def _is_plain(uri: str, e: ArtifactEntry) -> bool:
     )
 
 
-def _whole(written: _Written) -> Manifest:
+def _unpack(written: _Written) -> Manifest:
     for group in written.unclaimed:
         skipped = {group.reason: 1}
         for name, (size, stamp) in group.files.items():

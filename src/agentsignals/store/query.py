@@ -568,8 +568,14 @@ def stream(store: Store, query: str, context: str | None = None) -> tuple[list[s
             first = _awaited(asked, lambda: asked.fetchmany(_ROWS_A_FETCH))
             return column_names(asked), first, asked
 
+    def fetch(first: list[tuple[Any, ...]], asked: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+        yield from first
+        with _in_words():
+            while some := _awaited(asked, lambda: asked.fetchmany(_ROWS_A_FETCH)):
+                yield from some
+
     names, first, asked = _without_what_is_damaged(store, begin)
-    return names, _fetched(first, asked)
+    return names, fetch(first, asked)
 
 
 def readable(store: Store) -> duckdb.DuckDBPyConnection:
@@ -605,13 +611,6 @@ def _forget(problem: duckdb.Error) -> None:
     """Keep no connection after an error that may be of the database itself: DuckDB answers nothing after some."""
     if not isinstance(problem, duckdb.ProgrammingError):
         _kept.clear()
-
-
-def _fetched(first: list[tuple[Any, ...]], asked: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
-    yield from first
-    with _in_words():
-        while some := _awaited(asked, lambda: asked.fetchmany(_ROWS_A_FETCH)):
-            yield from some
 
 
 def _awaited(connection: duckdb.DuckDBPyConnection, call: Callable[[], _Result]) -> _Result:
