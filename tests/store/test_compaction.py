@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agentsignals.ingest import pipeline
-from agentsignals.store import Store, compaction, tables
-from agentsignals.store.compaction import FEW
+from agentsignals.store import Store, shards, tables
 from agentsignals.store.query import rows
+from agentsignals.store.shards import FEW
 from tests.claude import Log
 
 
@@ -30,7 +30,7 @@ def grown(folder: Path, n: int) -> Store:
 
 @pytest.mark.parametrize("few", [2, pytest.param(FEW, marks=pytest.mark.slow)])
 def test_many_small_shards_become_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
-    monkeypatch.setattr(compaction, "FEW", few)
+    monkeypatch.setattr(shards, "FEW", few)
     counted = []
     for n in range(few * 2 + 1):
         store = grown(tmp_path, n)
@@ -44,27 +44,27 @@ def test_many_small_shards_become_few(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_shards_whose_values_were_made_otherwise_stay_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction, "FEW", 2)
+    monkeypatch.setattr(shards, "FEW", 2)
     store = grown(tmp_path, 0)
     (first,) = store.manifest.shards.values()
     first.labels = "others"
     store.save()
-    assert compaction.compact(store) == 0
-    monkeypatch.setattr(compaction, "LARGE_BYTES", 1)
+    assert shards.compact(store) == 0
+    monkeypatch.setattr(shards, "LARGE_BYTES", 1)
     first.labels = ""
     store.save()
     assert len(grown(tmp_path, 1).manifest.shards) == 2, "large ones are left"
-    monkeypatch.setattr(compaction, "LARGE_BYTES", 1 << 20)
-    monkeypatch.setattr(compaction, "LARGE_SESSIONS", 1)
-    assert compaction.compact(Store(tmp_path / "store", write=True)) == 0, "so are those of many sessions"
-    monkeypatch.setattr(compaction, "LARGE_SESSIONS", 2)
-    assert compaction.compact(Store(tmp_path / "store", write=True)) == 2
+    monkeypatch.setattr(shards, "LARGE_BYTES", 1 << 20)
+    monkeypatch.setattr(shards, "LARGE_SESSIONS", 1)
+    assert shards.compact(Store(tmp_path / "store", write=True)) == 0, "so are those of many sessions"
+    monkeypatch.setattr(shards, "LARGE_SESSIONS", 2)
+    assert shards.compact(Store(tmp_path / "store", write=True)) == 2
 
 
 def test_a_damaged_shard_is_put_together_with_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     grown(tmp_path, 0)
     store = grown(tmp_path, 1)
-    monkeypatch.setattr(compaction, "FEW", 2)
+    monkeypatch.setattr(shards, "FEW", 2)
     (store.folder / "shards" / min(store.manifest.shards) / "turns.parquet").unlink()
     store.check_files()
-    assert compaction.compact(store) == 0
+    assert shards.compact(store) == 0

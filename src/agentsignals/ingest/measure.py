@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentsignals.embedding import NONE, Vectors, counting_vectors, is_model, model
+from agentsignals.embedding import Vectors, counting_vectors, is_model, model
 from agentsignals.errors import CatalogError, EmbedderError, StoreError
 from agentsignals.ingest.corpus_signals import corpus_value, session_history
 from agentsignals.model import MAIN, NO_SUBAGENT, Absent, Session, Step
@@ -24,11 +24,6 @@ from agentsignals.views.session import MOST_ROWS, CollectedEvidence, Item, Sessi
 from agentsignals.views.usage import is_lower_bound
 
 # Vectors
-
-
-def reading_embedder(spec: str) -> str:
-    """Return the embedder of workers that read. A model is loaded once, later."""
-    return NONE if is_model(spec) else spec
 
 
 def store_vectors(store: Store, spec: str, tell: Callable[[str], None] | None = None) -> Vectors | Absent:

@@ -436,14 +436,15 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
     if not plan.shards:
         return 0, 0
     with _without_threads():
+        from agentsignals.embedding import NONE, is_model  # noqa: PLC0415
         from agentsignals.ingest.engine import ENGINES  # noqa: PLC0415  (not needed when nothing changed)
-        from agentsignals.ingest.measure import reading_embedder  # noqa: PLC0415
         from agentsignals.ingest.shard import ShardTask, read_shard, signal_versions, split_task  # noqa: PLC0415
-        from agentsignals.store.compaction import compact  # noqa: PLC0415
+        from agentsignals.store.shards import compact  # noqa: PLC0415
 
     if len(plan.shards) > 1:
         intern_texts(store.manifest)
-    by = reading_embedder(store.manifest.embedder)
+    chosen = store.manifest.embedder
+    by = NONE if is_model(chosen) else chosen  # a model is loaded once, later
     store.manifest.run += 1
     run = store.manifest.run
     total = sum(f.bytes for groups in plan.shards for f in groups)
