@@ -78,7 +78,7 @@ def read_at(stamp: int) -> ArtifactEntry:
         repo_hint=None,
         format="claude-code",
         parser=1,
-        family="",
+        group="",
         keys=[],
         shard="a",
     )
