@@ -74,7 +74,7 @@ class ResultExtra(Struct, gc=False):
 
 
 class Ref(Struct, gc=False):
-    """Another trajectory that this result came from: embedded by its id, or in a file."""
+    """A reference to the trajectory that a result came from, embedded or in a file."""
 
     trajectory_id: object = None
     trajectory_path: object = None
@@ -101,7 +101,7 @@ class MetricsExtra(Struct, gc=False):
 
 
 class Metrics(Struct, gc=False):
-    """`prompt_tokens` count the cached ones too (design/formats.md#token-usage)."""
+    """Usage of a step. `prompt_tokens` includes the cached ones (design/formats.md#token-usage)."""
 
     prompt_tokens: object = None
     completion_tokens: object = None
@@ -199,11 +199,11 @@ def refs(step: Step) -> list[Ref]:
 _FUNCTION, _END_FUNCTION = "<function=", "</function>"
 _PARAMETER, _END_PARAMETER = "<parameter=", "</parameter>"
 KEYSTROKES = "keystrokes"
-"""The name given to what Terminus types into its terminal: it has no name there."""
+"""Name for the keystrokes of Terminus, which has none for them."""
 
 
 class Actions(Struct, gc=False):
-    """A message: what it says, and the calls in it, each a name and its arguments as JSON."""
+    """Text and calls of a message. A call is a name and its arguments as JSON."""
 
     text: str
     calls: list[tuple[str, str]]
@@ -227,7 +227,7 @@ _command = msgspec.json.Decoder(_Command).decode
 
 
 def read_actions(message: str) -> Actions:
-    """The message taken apart; all of it is text where it holds no action."""
+    """Split a message into text and calls. Without an action all of it is text."""
     if _FUNCTION in message:
         prose, calls = [], []
         at = 0
@@ -265,7 +265,7 @@ def _is_command(raw: Raw) -> bool:
 
 
 def _parameters(body: str) -> str:
-    """The parameters as JSON. A value may itself hold tags: it lasts until the next parameter begins."""
+    """Return parameters as JSON. A value may hold tags itself: it lasts until the next parameter begins."""
     parameters: dict[str, str] = {}
     for part in body.split(_PARAMETER)[1:]:
         name, opened, value = part.partition(">")
@@ -279,7 +279,7 @@ TYPED = (KEYSTROKES, "bash_command")
 """Tools that type into a terminal and then show it. They report no exit code and no end."""
 _FINISHED = re.compile(r"\[(?:The command completed|Command finished) with exit code (-?\d{1,9})")
 _END = 600
-"""OpenHands prints the code below the output, with a few lines on the folder and the interpreter."""
+"""Length of the end in which OpenHands prints the exit code, below the output."""
 _FAILED = ("ERROR:", "Error:", "error:", "Error executing tool")
 
 
@@ -317,8 +317,10 @@ class _Request(Struct, gc=False):
 
 
 class Conversation:
-    """Takes the steps of one run in order. `goes_on` says that they continue a run: what its harness then tells the
-    agent in the user's name is no prompt. `is_ours` says that our own export wrote them.
+    """Reads the steps of a run.
+
+    `goes_on`: the steps continue a run, so what the harness says in the user's name is no prompt. `is_ours`: our own
+    export wrote them.
     """
 
     def __init__(self, builder: SessionBuilder, model: str | None, is_ours: bool) -> None:
@@ -346,21 +348,15 @@ class Conversation:
             self._meta(text, at, thread)  # told in full where it happened
         elif step.source == "agent":
             self._agent(step, text, at, thread)
-        elif step.source == "user" and handed_on:
+        elif step.source == "user" and (handed_on or thread != MAIN or self.goes_on):
             self._meta(text, at, thread)
         elif step.source == "user":
-            self._user(step, text, at, thread)
-        else:
-            self._system(step, text, at, thread)
-        self.subagents += refs(step)
-
-    def _user(self, step: Step, text: str, at: int | None, thread: str) -> None:
-        if thread == MAIN and not self.goes_on:
             turn = self.builder.turn("prompt" if has_words(step.message) else "attachment", text, at)
             if step.extra is not None:
                 round_trip.restore(turn, round_trip.read_carried(step.extra.agentsignals, OfTurn))
         else:
-            self._meta(text, at, thread)
+            self._system(step, text, at, thread)
+        self.subagents += refs(step)
 
     def _meta(self, text: str, at: int | None, thread: str) -> None:
         self.builder.event("meta", text[:RESULT_CHARS_KEPT], at, None, thread, len(text))
@@ -436,7 +432,7 @@ class Conversation:
         return row
 
     def _is_repeated(self, request: _Request, thread: str) -> bool:
-        """Some harnesses make a step of every event: the one that holds a call's result tells the call again."""
+        """Return whether a call was recorded before. Some harnesses repeat it in the step that holds its result."""
         earlier_id = self._ids.get((thread, request.call_id or ""))
         if earlier_id is None or self._asked.get(earlier_id) != (request.name, request.arguments):
             return False
@@ -501,13 +497,13 @@ def _json(call: Call) -> str:
 
 
 _DEEPEST = 30
-"""Subagents of subagents are told where they were asked for; those still deeper, at the end."""
+"""Depth of subagents up to which they are read where they were called. Deeper ones are read at the end."""
 _COPIED, _UNKNOWN = "copied", "unknown"
 _SOURCES = ("user", "agent", "system")
 
 
 class _File(Struct):
-    """One trajectory, in a file or embedded in one."""
+    """A trajectory of a file or embedded in one."""
 
     source: Input
     trajectory: Trajectory
@@ -518,8 +514,9 @@ class _File(Struct):
         return self.source.artifact.path
 
     def beside(self, ref: object, files: dict[str, _File]) -> _File | None:
-        """The file that this one names: it lies beside it, wherever both were written first. Where files of several
-        runs were put into one folder, the two have been given the same prefix.
+        """Return the file that this one names, in its own folder.
+
+        Runs that were put into one folder got a common prefix, so a renamed file with the same prefix fits too.
         """
         name = posixpath.basename(words(ref) or "")
         folder, file_name = posixpath.split(self.path)
@@ -534,7 +531,7 @@ class _File(Struct):
 
 
 def read(inputs: list[Input]) -> Reading:
-    """Every run with its session and what its file says of the attempt."""
+    """Read every run as a session with its attempt."""
     reading = Reading()
     files = {f.path: f for f in _files(inputs)}
     parts_of_others = set(_named_by_others(files))
@@ -570,7 +567,7 @@ def _kind(step: Step) -> str:
 
 
 def _named_by_others(files: dict[str, _File]) -> Iterator[str]:
-    """The files that belong to the run of another one."""
+    """Yield the files that belong to another file's run."""
     for file in files.values():
         # The files that a trajectory's results came from; None for those that are embedded or not there.
         named = [
@@ -594,7 +591,7 @@ def _file_of(ref: Ref, file: _File, files: dict[str, _File]) -> _File | None:
 
 
 def _chain(head: _File, files: dict[str, _File], read_so_far: set[str]) -> Iterator[_File]:
-    """A run's files in order."""
+    """Yield the files of a run in order."""
     file: _File | None = head
     while file is not None and file.path not in read_so_far:
         read_so_far.add(file.path)
@@ -603,7 +600,7 @@ def _chain(head: _File, files: dict[str, _File], read_so_far: set[str]) -> Itera
 
 
 class _Run:
-    """One run of an agent, from its files."""
+    """A run of an agent and its files."""
 
     def __init__(self, chain: list[_File], files: dict[str, _File], session_id: str) -> None:
         self.chain = chain
@@ -652,7 +649,7 @@ class _Run:
                 talk.take(step, thread)
 
     def _subagents(self, talk: Conversation, file: _File, embedded: dict[str, _File], read_so_far: set[str]) -> None:
-        """The threads that results of this file came from, behind it."""
+        """Read the threads that results of this file came from."""
         asked, talk.subagents = talk.subagents, []
         for ref in asked if self._depth < _DEEPEST else ():
             name = words(ref.trajectory_id)
@@ -679,7 +676,7 @@ class _Run:
             self._depth -= 1
 
     def _embedded(self, file: _File, files: dict[str, _File]) -> None:
-        """Adds the trajectories embedded in this one, by name; those without one are numbered."""
+        """Add the trajectories embedded in a file, by name. Nameless ones are numbered."""
         for raw in file.trajectory.subagent_trajectories or ():
             trajectory = _decoded(raw)
             if trajectory is None:

@@ -85,7 +85,7 @@ _instance = msgspec.json.Decoder(Instance).decode
 
 
 def read(inputs: list[Input]) -> Reading:
-    """A part for each file, attempt or run they tell of."""
+    """Read a part for each file, attempt or run."""
     reading = Reading()
     decoded = list(_decoded(inputs))
     trials = {
@@ -129,7 +129,7 @@ def _decoded(inputs: list[Input]) -> Iterator[tuple[Input, str, dict[str, Any]]]
 
 
 def _first_line(data: bytes) -> dict[str, Any]:
-    """The object that the first line is; empty where it is none by itself."""
+    """Return the object on the first line; empty if it holds none."""
     stop = data.find(b"\n")
     try:
         return _document(bytes(data[: stop if stop >= 0 else len(data)]))
@@ -142,7 +142,7 @@ def _run_id(document: dict[str, Any]) -> str | None:
 
 
 def _of_result(source: Input, root: str, result: dict[str, Any]) -> Iterator[Attempt]:
-    """The trial's result: its verdict is of its last attempt. Attempts listed in it have their own."""
+    """Yield the trial's result, whose verdict is its last attempt's, and the attempts listed in it."""
     whole = _facts(source, root, result, "trial")
     whole.kinds = ["result_json"]
     tells_modes = whole.localization is not None
@@ -198,7 +198,7 @@ def _facts(source: Input, root: str, record: dict[str, Any], scope: str) -> Atte
 
 
 def _duration(facts: dict[str, Any]) -> float | None:
-    """Seconds, whatever unit its name says."""
+    """Return seconds, whatever unit the name states."""
     for name, unit in _DURATIONS.items():
         value = number(facts.get(name))
         if value is not None and value >= 0:
@@ -211,7 +211,7 @@ def _moment(value: object) -> int | None:
 
 
 def _of_report(source: Input, root: str, report: dict[str, Any]) -> list[Attempt]:
-    """Tests by transition, without an instance around them (layout A or B, as in SWE-bench's reports)."""
+    """Read tests by transition, without an instance around them (layout A or B of SWE-bench's reports)."""
     status = report.get("tests_status", {k: v for k, v in report.items() if k in TRANSITIONS})
     applied = report.get("patch_successfully_applied", report.get("patch_applies", report.get("patchApplies")))
     shown = {"tests_status": status, "patch_successfully_applied": applied if isinstance(applied, bool) else None}
@@ -255,7 +255,7 @@ def _lent(  # noqa: PLR0913  (a part has these facts)
 def _of_history(
     source: Input, folder: str, rows: list[tuple[int, dict[str, Any]]], trials: dict[str, str | None]
 ) -> Iterator[Attempt]:
-    """The row of a trial's run: the trial names its run, or a folder does. Of a single run no name is needed."""
+    """Yield the row of each trial's run. The trial or a folder names the run; a single run needs no name."""
     for line, row in rows:
         run_id = _run_id(row)
         if run_id is None:

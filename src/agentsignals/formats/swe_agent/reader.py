@@ -43,7 +43,8 @@ _NO_MODELS = frozenset(("replay", "human", "human_thought", "instant_empty_submi
 
 
 def knobs(config: dict[str, Any], attempt: int = 0) -> dict[str, Any]:
-    """The treatment as configured. A limit of 0 is none (None); what is null was left to the provider: not said."""
+    """Return the treatment as configured. A limit of 0 means none (None). Null values were left to the provider and are
+    left out."""
     agent = _agent(config, attempt)
     model = _inner(agent, "model")
     treatment: dict[str, Any] = {"agent_type": "swe-agent"}
