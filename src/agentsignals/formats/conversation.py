@@ -68,6 +68,11 @@ class Conversation:
             record_arguments(self.builder, call)
         return call
 
+    def is_command(self, call_id: str) -> bool:
+        """Return whether the call of this id runs a shell command."""
+        calls = self.builder.calls_of(call_id)
+        return bool(calls) and calls[0].command is not None
+
     def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
         """Record a file change from the result. Return False if it shows none: then the call's arguments are read."""
         return False

@@ -447,11 +447,11 @@ class TaskReader(Conversation):
         """Record the calls of an answer and their results. Return whether the person refused one."""
         shows = [(line, row) for line, row in rest if row.kind in _SHOWS_CALL and row.partial is not True]
         times = [logged_ms(row.ts) for _, row in shows]
-        asked = _calls(exchange.answer[1]) if exchange.answer is not None else []
-        if asked and exchange.answer is not None:
+        logged = _calls(exchange.answer[1]) if exchange.answer is not None else []
+        if logged and exchange.answer is not None:
             ended, calls = logged_ms(exchange.answer[1].ts), []
             self.place(self.history_id, exchange.answer[0])
-            for n, call in enumerate(asked):
+            for n, call in enumerate(logged):
                 at = times[n] if n < len(times) else ended if ended is not None else exchange.at
                 call_id = call.call_id or f"{step.step}.{len(self.session.tool_calls)}"
                 calls.append(self.call(call_id, call.name, call.arguments, at, step))
@@ -467,8 +467,7 @@ class TaskReader(Conversation):
             self.place(self.history_id, exchange.after[0])
         for n, result in enumerate(back):
             call_id = result.call_id or (calls[n].call_id if n < len(calls) else "")
-            named = self.builder.calls_of(call_id)
-            status, code = _status(result, is_command=bool(named) and named[0].command is not None)
+            status, code = _status(result, is_command=self.is_command(call_id))
             self.result(call_id, result.text, status, ended, None, code)
         return any(call.status == "rejected" for call in calls)
 
@@ -477,8 +476,8 @@ class TaskReader(Conversation):
         self.place(self.page_id, line)
         name, arguments = _SHOWS_CALL[row.kind], row.text or "{}"
         if row.kind == "tool":
-            shown = _decoded(row.text, dict) or {}
-            name = str(shown.get("tool") or "tool")
+            tool = _decoded(row.text, dict) or {}
+            name = str(tool.get("tool") or "tool")
         elif row.kind == "command":
             arguments = json.dumps({"command": row.text or ""}, ensure_ascii=False)
         elif row.kind == "browser_action_launch":
@@ -598,11 +597,11 @@ def _began(exchange: _Exchange) -> float:
     return began if isinstance(began, int | float) else 0
 
 
-def _outputs(rest: Iterable[tuple[int, Row]]) -> list[Answered]:
+def _outputs(rest: Iterable[tuple[int, Row]]) -> list[LoggedResult]:
     """Return the output of commands as the page shows it, in pieces, as one result."""
     texts = [row.text or "" for _, row in rest if row.kind in _OUTPUT_ROWS and row.type == "say"]
     texts = texts or [row.text or "" for _, row in rest if row.kind in _OUTPUT_ROWS]
-    return [Answered(call_id=None, text="".join(texts), is_output=True)] if any(texts) else []
+    return [LoggedResult(call_id=None, text="".join(texts), is_output=True)] if any(texts) else []
 
 
 def _last_time(exchange: _Exchange, rest: Sequence[tuple[int, Row]]) -> int | None:
@@ -633,7 +632,7 @@ _FAILED = ("The tool execution failed", '"status":"error"', "was not executed", 
 _NO_CODE = ("Command executed.", "Command is still running")
 
 
-class Asked(Struct, kw_only=True):
+class LoggedCall(Struct, kw_only=True):
     """A call in the model's words."""
 
     call_id: str | None
@@ -642,7 +641,7 @@ class Asked(Struct, kw_only=True):
     arguments: str
 
 
-class Answered(Struct, kw_only=True):
+class LoggedResult(Struct, kw_only=True):
     """A result as the model received it."""
 
     call_id: str | None
@@ -652,21 +651,21 @@ class Answered(Struct, kw_only=True):
     """Whether it is only the output of a command, not how it ended."""
 
 
-def _calls(message: Message) -> list[Asked]:
+def _calls(message: Message) -> list[LoggedCall]:
     """Return the calls of an answer."""
-    asked: list[Asked] = []
+    logged: list[LoggedCall] = []
     for block in message.blocks:
         if block.type == "tool_use":
-            asked.append(
-                Asked(
+            logged.append(
+                LoggedCall(
                     call_id=block.id,
                     name=block.name or "",
                     arguments=bytes(block.input).decode("utf-8", "replace") or "{}",
                 )
             )
         elif block.type == "text":
-            asked += _tagged(block.text or "")
-    return [call for call in asked if call.name not in _SPEAKING_TOOLS]
+            logged += _tagged(block.text or "")
+    return [call for call in logged if call.name not in _SPEAKING_TOOLS]
 
 
 def _without_calls(text: str) -> str:
@@ -675,35 +674,35 @@ def _without_calls(text: str) -> str:
     return (text[: opens.start()] if opens else text).strip()
 
 
-def _results(message: Message) -> Iterator[Answered]:
+def _results(message: Message) -> Iterator[LoggedResult]:
     """Yield the results in a user message, which also holds the prompt and text of the program."""
-    opened: Answered | None = None
+    opened: LoggedResult | None = None
     for block in message.blocks:
         if (block.text or "").endswith(_NOTHING):
             continue
         if block.type == "tool_result":
-            yield Answered(call_id=block.tool_use_id, text=_content(block.content), failed=block.is_error is True)
+            yield LoggedResult(call_id=block.tool_use_id, text=_content(block.content), failed=block.is_error is True)
         elif block.type == "text":
             header = _HEADER.match(block.text or "")
             if header is not None:
                 if opened is not None:
                     yield opened
-                opened = Answered(call_id=None, text=(block.text or "")[header.end() :])
+                opened = LoggedResult(call_id=None, text=(block.text or "")[header.end() :])
             elif opened is not None and not opened.text:
                 opened.text = block.text or ""
     if opened is not None:
         yield opened
 
 
-def _result_in(request: str) -> Answered | None:
+def _result_in(request: str) -> LoggedResult | None:
     """Return the result in a request as the page shows it. It is read for one call alone, since its end is unmarked."""
     header = _HEADER.match(request)
     if header is None:
         return None
-    return Answered(call_id=None, text=request[header.end() :].partition("<environment_details>")[0].strip())
+    return LoggedResult(call_id=None, text=request[header.end() :].partition("<environment_details>")[0].strip())
 
 
-def _status(result: Answered, is_command: bool) -> tuple[CallStatus, int | None]:
+def _status(result: LoggedResult, is_command: bool) -> tuple[CallStatus, int | None]:
     """Return the status of a call and the exit code that its result states."""
     head = result.text[:_BEGINNING]
     if any(text in head for text in _REFUSED):
@@ -724,18 +723,18 @@ def _content(content: object) -> str:
     if not isinstance(content, list):
         return as_text(content)
     texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else part for part in content]
-    kept = [as_text(t) for t in texts if not (isinstance(t, dict) and t.get("type") == "image")]
-    return "\n".join(kept)
+    parts = [as_text(t) for t in texts if not (isinstance(t, dict) and t.get("type") == "image")]
+    return "\n".join(parts)
 
 
-def _tagged(text: str) -> Iterator[Asked]:
+def _tagged(text: str) -> Iterator[LoggedCall]:
     at = 0
     while opens := _OPENS.search(text, at):
         close = f"</{opens[1]}>"
         end = text.find(close, opens.end())
         end = len(text) if end < 0 else end
         arguments = dict(_arguments(text[opens.end() : end]))
-        yield Asked(call_id=None, name=opens[1], arguments=json.dumps(arguments, ensure_ascii=False))
+        yield LoggedCall(call_id=None, name=opens[1], arguments=json.dumps(arguments, ensure_ascii=False))
         at = end + len(close)
 
 
@@ -870,8 +869,8 @@ class ChatReader(DocumentReader[Chat, Message]):
         parts: Sequence[object] = content if isinstance(content, list) else [content]
         text = "\n".join(map(_part_text, parts))
         failed = block.is_error is True or any(isinstance(p, dict) and p.get("success") is False for p in parts)
-        calls, code = self.builder.calls_of(block.tool_use_id or ""), None
-        if calls and calls[0].command is not None:
+        code = None
+        if self.is_command(block.tool_use_id or ""):
             codes = [int(m[1]) for part in parts if (m := _EXITED.search(_part_text(part)[:400]))]
             code = next((c for c in codes if c), None if failed else 0)
         self.result(block.tool_use_id or "", text, "error" if failed else "ok", at, None, code)

@@ -113,8 +113,7 @@ class Reader(DocumentReader[Session, Message]):
     def on_tool(self, message: Message, at: int | None) -> None:
         for data in (part.data for part in message.parts if part.type == "tool_result"):
             text, call_id = data.content or "", data.tool_call_id or ""
-            asked = self.builder.calls_of(call_id)
-            match = _EXIT_CODE.search(text[-400:]) if asked and asked[0].command is not None else None
+            match = _EXIT_CODE.search(text[-400:]) if self.is_command(call_id) else None
             status: CallStatus = ("rejected" if text == _DENIED else "error") if data.is_error else "ok"
             self.result(call_id, text, status, at, data.metadata, int(match[1]) if match else None)
 

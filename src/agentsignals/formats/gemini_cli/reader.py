@@ -499,7 +499,7 @@ class Reader(DocumentReader[Chat, Message]):
 def outcome(status: str | None, text: str) -> CallStatus:
     """Return the status of a call. `cancelled` is a refusal if the person answered no. `none`: it has no result."""
     if status == "cancelled":
-        return "rejected" if any(words in text[:_HEAD] for words in _DENIED) else "cancelled"
+        return "rejected" if any(answer in text[:_HEAD] for answer in _DENIED) else "cancelled"
     return "ok" if status == "success" else "error" if status == "error" else "none"
 
 

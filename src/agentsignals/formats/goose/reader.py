@@ -66,7 +66,7 @@ class Result(Struct, gc=False, kw_only=True):
         return Value(content=value) if isinstance(value, list) else value or Value()
 
 
-class Asked(Struct, gc=False):
+class Request(Struct, gc=False):
     name: str | None = None
     arguments: Raw = Raw()
 
@@ -75,7 +75,7 @@ class Call(Struct, gc=False, kw_only=True):
     """`error` is set if the program could not read the model's call."""
 
     status: str = ""
-    value: Asked | None = None
+    value: Request | None = None
     error: str | None = None
 
 
@@ -222,9 +222,9 @@ class Reader(DocumentReader[Session, Message]):
                 elif block.type == "text" and block.text:
                     self.event("text", block.text, at, step)
                 elif block.type in ("toolRequest", "frontendToolRequest"):
-                    asked = block.toolCall.value if block.toolCall is not None else None
-                    name = (asked.name if asked is not None else None) or "invalid"
-                    self.call(block.id or "", name, bytes(asked.arguments) if asked is not None else b"", at, step)
+                    call = block.toolCall.value if block.toolCall is not None else None
+                    name = (call.name if call is not None else None) or "invalid"
+                    self.call(block.id or "", name, bytes(call.arguments) if call is not None else b"", at, step)
 
     def answer(self, call_id: str, result: Result, at: int | None) -> None:
         value = result.decoded
@@ -233,9 +233,8 @@ class Reader(DocumentReader[Session, Message]):
         for piece in value.content:
             if piece.type not in _PIECES:
                 self.event("unknown", f"block {piece.type}", at)
-        ran, asked = value.structuredContent, self.builder.calls_of(call_id)
-        is_command = bool(asked) and asked[0].command is not None
-        code = whole(ran.exit_code) if ran is not None else exit_code(text) if is_command else None
+        ran = value.structuredContent
+        code = whole(ran.exit_code) if ran is not None else exit_code(text) if self.is_command(call_id) else None
         status: CallStatus = "error" if value.isError or result.status == "error" else "ok"
         if _DECLINED in text[: 2 * len(_DECLINED)]:
             status = "rejected"

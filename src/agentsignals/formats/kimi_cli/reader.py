@@ -31,7 +31,7 @@ class Function(Struct, gc=False, kw_only=True):
     arguments: str | None = None
 
 
-class Shown(Struct, gc=False, kw_only=True):
+class Display(Struct, gc=False, kw_only=True):
     """A result as the person sees it. An edit has the lines before and after."""
 
     type: str = ""
@@ -47,7 +47,7 @@ class Returned(Struct, kw_only=True):
     is_error: bool | None = None
     output: list[Part] | str | None = None
     message: str | None = None
-    display: list[Shown] = []
+    display: list[Display] = []
 
 
 class Usage(Struct, gc=False, kw_only=True):
@@ -244,8 +244,7 @@ class Reader(Conversation):
     def answer(self, call_id: str, returned: Returned, at: int | None) -> None:
         output = returned.output if isinstance(returned.output, str) else _text(returned.output or ())
         text = "\n".join(filter(None, (output.rstrip("\n"), returned.message)))
-        calls = self.builder.calls_of(call_id)
-        is_command = bool(calls) and calls[0].command is not None
+        is_command = self.is_command(call_id)
         exited = _EXIT.match(returned.message or "") if is_command else None
         code = int(exited[1]) if exited else 0 if is_command and returned.is_error is False else None
         status: CallStatus = "rejected" if call_id in self.rejected else "error" if returned.is_error else "ok"
@@ -265,11 +264,11 @@ class Reader(Conversation):
         return True
 
 
-def _hunk(shown: Shown) -> Hunk | None:
+def _hunk(display: Display) -> Hunk | None:
     """Return the changed lines between two versions of a part of a file."""
-    before, after = (shown.old_text or "").split("\n"), (shown.new_text or "").split("\n")
-    if not shown.old_text:
-        return created(shown.new_text or "")
+    before, after = (display.old_text or "").split("\n"), (display.new_text or "").split("\n")
+    if not display.old_text:
+        return created(display.new_text or "")
     head = 0
     while head < min(len(before), len(after)) and before[head] == after[head]:
         head += 1
@@ -277,7 +276,7 @@ def _hunk(shown: Shown) -> Hunk | None:
     while tail < min(len(before), len(after)) - head and before[-1 - tail] == after[-1 - tail]:
         tail += 1
     marks = " " * head + "-" * (len(before) - head - tail) + "+" * (len(after) - head - tail) + " " * tail
-    return changed(shown.old_start or 1, shown.new_start or 1, marks)
+    return changed(display.old_start or 1, display.new_start or 1, marks)
 
 
 def _text(parts: Iterable[Part]) -> str:

@@ -337,8 +337,7 @@ class Reader(Conversation):
     def answer(self, event: Loop, at: int | None) -> None:
         call_id, result = event.toolCallId or "", event.result or Result()
         text = result.output if isinstance(result.output, str) else _text(result.output or ())
-        calls = self.builder.calls_of(call_id)
-        is_command = bool(calls) and calls[0].command is not None
+        is_command = self.is_command(call_id)
         status: CallStatus = "rejected" if call_id in self.rejected else "error" if result.isError else "ok"
         code = 0 if is_command and status == "ok" else None
         if is_command and result.isError and (exited := _EXIT.search(text[-200:])):

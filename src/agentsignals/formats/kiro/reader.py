@@ -175,15 +175,15 @@ class Reader(DocumentReader[ConversationFile, Entry]):
 
     def take(self, message: Entry) -> None:
         meta, info = message.request_metadata or RequestMetadata(), self.document.model_info
-        asked, answered = logged_ms(meta.request_start_timestamp_ms), logged_ms(meta.stream_end_timestamp_ms)
+        requested_at, answered_at = logged_ms(meta.request_start_timestamp_ms), logged_ms(meta.stream_end_timestamp_ms)
         model = meta.model_id or (info.model_id if info is not None else None)
         if message.user is not None:
             state = message.user.env_context.env_state if message.user.env_context is not None else None
             self.builder.where(state.current_working_directory if state is not None else None)
             at = logged_iso(message.user.timestamp)
-            self.user(message.user, at if at is not None else asked, model)
+            self.user(message.user, at if at is not None else requested_at, model)
         if message.assistant is not None:
-            self.answer(message.assistant, asked, answered, model)
+            self.answer(message.assistant, requested_at, answered_at, model)
 
     def user(self, user: User, at: int | None, model: str | None) -> None:
         content = user.content
@@ -212,16 +212,16 @@ class Reader(DocumentReader[ConversationFile, Entry]):
         else:
             self.event("unknown", "user content of an unknown kind", at)
 
-    def answer(self, answer: Answer, asked: int | None, answered: int | None, model: str | None) -> None:
+    def answer(self, answer: Answer, requested_at: int | None, answered_at: int | None, model: str | None) -> None:
         message = answer.ToolUse or answer.Response
         if message is None:
-            self.event("unknown", "answer of an unknown kind", asked)
+            self.event("unknown", "answer of an unknown kind", requested_at)
             return
-        text, at = message.content or "", answered if answered is not None else asked
+        text, at = message.content or "", answered_at if answered_at is not None else requested_at
         if answer.ToolUse is None and text.strip() in _NOTICES:
-            self.event("meta", text, answered)
+            self.event("meta", text, answered_at)
             return
-        step = self.builder.step(None, model, asked)
+        step = self.builder.step(None, model, requested_at)
         step.message_id = message.message_id or None
         if text:
             self.event("text", text, at, step)

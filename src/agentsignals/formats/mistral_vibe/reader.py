@@ -250,8 +250,8 @@ def read(inputs: list[Input]) -> Reading:
     for source in inputs:
         if posixpath.basename(source.artifact.path) != _META:
             _take(source, sessions)
-    made = [_session(session_id, parts) for session_id, parts in sorted(sessions.items())]
-    return Reading([session for session in made if session.events])
+    read = [_session(session_id, parts) for session_id, parts in sorted(sessions.items())]
+    return Reading([session for session in read if session.events])
 
 
 def _take(source: Input, sessions: dict[str, _Parts]) -> None:
@@ -320,10 +320,10 @@ def _session(session_id: str, parts: _Parts) -> Session:
     builder = reader.builder
     where = meta.environment.working_directory if meta.environment is not None else None
     builder.where(meta.origin_directory or where, meta.git_branch)  # a session may move
-    for kept in sorted(parts.entries.values(), key=lambda kept: _time(kept.entry.created_at)):
-        builder.artifact_id, builder.line = kept.artifact_id, kept.line
-        if kept.entry.outcome is None or kept.entry.outcome.type != _DISCARDED:
-            reader.entry(kept.entry)
+    for latest in sorted(parts.entries.values(), key=lambda latest: _time(latest.entry.created_at)):
+        builder.artifact_id, builder.line = latest.artifact_id, latest.line
+        if latest.entry.outcome is None or latest.entry.outcome.type != _DISCARDED:
+            reader.entry(latest.entry)
     for source, number, message in parts.messages if not parts.entries else ():
         builder.artifact_id, builder.line = source.artifact.artifact_id, number
         reader.message(message)

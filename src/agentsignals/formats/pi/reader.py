@@ -207,7 +207,7 @@ class _Tree:
     """One session: the entries of all its files, each once."""
 
     def __init__(self, files: list[_File]) -> None:
-        self.files = _kept(files)
+        self.files = _used_files(files)
         self.header = next((f.header for f in self.files if f.header is not None), None)
         self.session_id = files[0].session_id
         header = self.header or Entry()
@@ -232,7 +232,7 @@ class _Tree:
         """`held`: keys of the entries that another session owns, or has as the first copy."""
         reader = self.reader()
         builder = reader.builder
-        kept: list[_Key] = []
+        own: list[_Key] = []
         rows = zip(self.entries, self.stamps, _threads(self.entries), self.copied, self.places, strict=True)
         for entry, at, thread, copy, (artifact, number) in rows:
             builder.artifact_id, builder.line = artifact.artifact_id, number
@@ -244,9 +244,9 @@ class _Tree:
             if key in held:
                 saw(artifact, "repeated")
             else:
-                kept.append(key)
+                own.append(key)
                 reader.take(entry, at, REPLAYED if reader.is_subagent else thread)
-        held.update(kept)
+        held.update(own)
         session = builder.finish()
         # The times are the session's own: a fork began when it was forked, whatever history it was given.
         stamps = [at for at, copy in zip(self.stamps, self.copied, strict=True) if at is not None and not copy]
@@ -270,16 +270,16 @@ class _Tree:
         return reader
 
 
-def _kept(files: list[_File]) -> list[_File]:
+def _used_files(files: list[_File]) -> list[_File]:
     """Return the files whose entries are used: all that have ids, else the largest. Note it in the others."""
     with_ids = [f for f in files if f.has_ids]
-    kept = with_ids or [max(files, key=lambda f: (len(f.entries), f.order))]
+    used = with_ids or [max(files, key=lambda f: (len(f.entries), f.order))]
     for file in files:
-        if file not in kept:
-            file.artifact.note = f"an earlier copy of {kept[-1].artifact.path}, which counts"
+        if file not in used:
+            file.artifact.note = f"an earlier copy of {used[-1].artifact.path}, which counts"
             for _ in file.entries:
                 saw(file.artifact, "repeated")
-    return kept
+    return used
 
 
 def _threads(entries: Sequence[Entry]) -> list[str]:
