@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from agentsignals.formats import Input
 from agentsignals.formats.pi import FORMAT
-from agentsignals.model import MAIN, Artifact, Session
+from agentsignals.model import MAIN, Session
+from tests.formats.reading import given as file
+from tests.formats.reading import lines
 
 ROW = dict[str, Any]
 BOT: ROW = {"api": "x", "provider": "anthropic", "model": "claude-opus-5", "stopReason": "stop"}
@@ -68,8 +69,7 @@ def without_ids(rows: list[ROW]) -> list[ROW]:
 
 
 def given(name: str, rows: list[ROW]) -> Input:
-    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    return Input(data, Artifact(artifact_id=name, source="t", path=name, format="pi", sha256=name, bytes=len(data)))
+    return file(lines(*rows), "pi", name)
 
 
 def read(*files: list[ROW]) -> list[Session]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, Reading, identify
+from agentsignals.formats import Input, Reading
 from agentsignals.formats.gemini_cli import FORMAT
-from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.model import ABANDONED, MAIN, Artifact, Session
+from agentsignals.model import ABANDONED, MAIN, Session
+from tests.formats.reading import claimed, given, lines, read_one
 
 AT = "2026-05-02T09:00:00.000Z"
 HEADER = {"sessionId": "s-1", "projectHash": "shop", "startTime": AT, "lastUpdated": AT, "kind": "main"}
@@ -43,26 +43,12 @@ def shown(*messages: Rows, **facts: Any) -> Rows:
     return {"$set": {"messages": list(messages), **facts}}
 
 
-def given(data: bytes, path: str = "/h/chats/a.jsonl") -> Input:
-    return Input(
-        data,
-        Artifact(
-            artifact_id=path,
-            source="t",
-            path=path,
-            format="gemini-cli",
-            sha256=hashlib.sha256(data).hexdigest(),
-            bytes=len(data),
-        ),
-    )
-
-
-def lines(*rows: Rows | str) -> bytes:
-    return "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in rows).encode()
+def chat(data: bytes, path: str = "/h/chats/a.jsonl") -> Input:
+    return given(data, "gemini-cli", path)
 
 
 def reading(*rows: Rows | str, path: str = "/h/chats/a.jsonl") -> Reading:
-    return FORMAT.read([given(lines(*rows), path)])
+    return FORMAT.read([chat(lines(*rows), path)])
 
 
 def read(*rows: Rows | str, **header: Any) -> Session:
@@ -191,10 +177,9 @@ def test_a_session_resumed_by_a_newer_version_is_one() -> None:
     old = [message("user", "u1", "list"), gemini("g1", "two", tokens=tokens(5, 2))]
     document = json.dumps({**HEADER, "messages": old}, indent=2).encode()
     log = lines(HEADER, *old, {"$set": {"sessionId": "s-1"}}, user("u2", "and now?"), gemini("g2", "three"))
-    files = [given(document, "a.json"), given(log, "a.jsonl")]
-    heads = [identify(Head(f.data[:HEAD_BYTES], f.artifact.path, True)) for f in files]
-    assert [(h[0].name, h[1].keys) for h in heads if h] == [("gemini-cli", ["session:s-1"])] * 2
-    (session,) = FORMAT.read(files).sessions
+    files = [chat(document, "a.json"), chat(log, "a.jsonl")]
+    assert [claimed(f.data, f.artifact.path) for f in files] == [("gemini-cli", ["session:s-1"])] * 2
+    session = read_one(FORMAT, *files)
     assert [t.text for t in session.turns] == ["list", "and now?"]
     assert files[0].artifact.note == "superseded by a.jsonl"
     assert sum(s.input_tokens or 0 for s in session.steps) == 5
@@ -202,8 +187,8 @@ def test_a_session_resumed_by_a_newer_version_is_one() -> None:
 
 def test_a_document_on_one_line_is_no_log() -> None:
     data = json.dumps({**HEADER, "messages": [user("u1", "hi")]}).encode() + b"\n"
-    file = given(data)
-    (session,) = FORMAT.read([file]).sessions
+    file = chat(data)
+    session = read_one(FORMAT, file)
     assert len(session.turns) == 1
     assert file.artifact.record_kinds == {"document": 1, "message.user": 1}
 
@@ -216,8 +201,8 @@ def test_a_subagents_session_has_no_turns_and_knows_its_parent() -> None:
 
 
 def test_lines_of_no_known_shape_are_counted_and_cost_nobody() -> None:
-    file = given(lines(HEADER, "{no json", {"id": 7, "type": "user"}, {"x": 1}, {"$set": 3}, user("u1", "fine")))
-    (session,) = FORMAT.read([file]).sessions
+    file = chat(lines(HEADER, "{no json", {"id": 7, "type": "user"}, {"x": 1}, {"$set": 3}, user("u1", "fine")))
+    session = read_one(FORMAT, file)
     assert [t.text for t in session.turns] == ["fine"]
     assert file.artifact.skipped_reasons == {"bad_json": 1, "bad_shape": 1}
     assert file.artifact.record_kinds == {"header": 1, "other": 2, "message.user": 1}
