@@ -24,7 +24,7 @@ class PatchedFile(Struct):
     """The lines of each place, marked ` `, `+` or `-`. Where in the file a place is, the text does not say."""
 
 
-def record_arguments(builder: SessionBuilder, call: ToolCall, existed: bool | set[str] | None = None) -> None:
+def record_arguments(builder: SessionBuilder, call: ToolCall, existed: bool | None = None) -> None:
     """Record the change of a call that succeeded. A whole text makes a file, unless the file `existed`.
 
     None: it existed if the session touched it before.
@@ -32,8 +32,6 @@ def record_arguments(builder: SessionBuilder, call: ToolCall, existed: bool | se
     texts = edit_texts(call.arguments, call.argument_roles)
     if existed is None:
         existed = builder.touched(call)
-    elif isinstance(existed, set):
-        existed = call.path in existed
     if texts and texts[0].kind == "patch":
         record_patch(builder, call, texts[0].new)
     elif texts and texts[0].kind == "whole" and (texts[0].creates or not existed):

@@ -196,7 +196,7 @@ class Reader(Conversation):
             self.prompt(text, at, attached=any(block.type == "image" for block in blocks))
 
     def edit(self, call: ToolCall, text: str, detail: None) -> bool:
-        record_arguments(self.builder, call, self.touched)
+        record_arguments(self.builder, call, existed=call.path in self.touched)
         return True
 
     def reminder(self, text: str, at: int | None) -> None:

@@ -247,7 +247,7 @@ class Reader(DocumentReader[Session, Message]):
 
     def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
         if text.startswith(_OVERWRITTEN):
-            record_arguments(self.builder, call, {call.path or ""})
+            record_arguments(self.builder, call, existed=True)
         return text.startswith(_OVERWRITTEN)
 
     def end(self) -> None:

@@ -246,7 +246,7 @@ class Reader(DocumentReader[ConversationFile, Entry]):
         text, code = _text_and_status(result.content)
         self.builder.result(call.call_id if call is not None else own_id, text, status, at, exit_code=code)
         if call is not None and status == "ok" and call.class_ == "edit":
-            record_arguments(self.builder, call, set())
+            record_arguments(self.builder, call, existed=False)
 
 
 _USER_KINDS = {"Prompt": "prompt", "ToolUseResults": "results", "CancelledToolUses": "cancelled"}

@@ -457,7 +457,7 @@ class Reader(Conversation):
         if hunks:
             self.builder.edit(call, None, "modify", hunks)
         else:
-            record_arguments(self.builder, call, self.touched)
+            record_arguments(self.builder, call, existed=call.path in self.touched)
         return True
 
     def user(self, message: Message, at: int | None) -> None:

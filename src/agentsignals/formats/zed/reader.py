@@ -271,7 +271,7 @@ class Reader(DocumentReader[Thread, Message]):
         elif isinstance(old, str) and isinstance(new, str):
             self.builder.edit(call, None, "modify", between(old, new))
         else:
-            record_arguments(self.builder, call, self.touched)
+            record_arguments(self.builder, call, existed=call.path in self.touched)
         return True
 
     def full_path(self, path: str) -> str:
