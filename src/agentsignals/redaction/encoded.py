@@ -225,11 +225,10 @@ def _character(hit: re.Match[str]) -> str:
     return chr(int(hit["percent"] or hit["number"] or hit["braced"] or hit["hex"], 16))
 
 
-# What nobody sees in a text, and patterns stumble over: colours of a terminal, characters without a width, letters
-# of another font, and what stands between parts that a program puts together.
+# -- invisible text: colours of a terminal, characters without width, other alphabets, joints of literals --------------
 #
-# A key after a colour begins there, so colours are blanks where keys are looked for; a key that a search, a font or
-# a shell broke by them is whole without them, so texts that have any are looked through without them, too.
+# A key may begin after a colour, so keys are searched with blanks for colours. A search, a font or a shell may also
+# break a key by them, so such texts are searched a second time without them.
 
 _ESC = r"(?:\x1b|\\{1,4}(?:[uU]001[bB]|x1[bB]|033|e))"
 _OF_COLOUR = (

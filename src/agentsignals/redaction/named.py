@@ -202,7 +202,7 @@ def _speaks_of_other(name: str) -> bool:
     return any(word.lower() in _OTHER for word in _WORDS.findall(name))
 
 
-# Logins in fixed places: in addresses, headers of Basic, options of commands, netrc, what docker keeps.
+# -- logins in fixed places: addresses, headers of Basic, options of commands, netrc, docker's files -------------------
 
 _LOGIN = deferred_pattern(r"[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>]{1,200}(?=@)|[\w-]{16,255}(?=@)")
 _VARIABLE = deferred_pattern(r"(?:\A|:)(?:\$?\{|\$\(|\$[A-Z_]+\Z|\[)")

@@ -193,16 +193,17 @@ def _is_account(number: str) -> bool:
     return 15 <= len(bare) <= 34 and int("".join(str(int(c, 36)) for c in bare[4:] + bare[:4])) % 97 == 1
 
 
-# Pseudonyms: one person, or one machine, is called the same wherever a key is the same, and is found again by
-# nobody who lacks the key. A hash without one is found by whoever has a list of names: there are few names, and
-# fewer numbers.
+# -- pseudonyms --------------------------------------------------------------------------------------------------------
+#
+# A person or machine has the same pseudonym wherever the key is the same, and cannot be identified without the key. An
+# unkeyed hash could be reversed with a list of names, of which there are few, and of numbers there are fewer.
 
 KEY_BYTES = 32
 _HASH_BYTES = 4
 """8 hex digits: of 1,000 names two collide once in 8,600 cases; with 6 digits once in 34."""
 
 
-def _mail_pseudonyms(value: str) -> str:
+def _mail(value: str) -> str:
     return value.replace("%40", "@").lower()
 
 
@@ -218,7 +219,7 @@ def _address(value: str) -> str:
         return value
 
 
-_SAME: dict[str, Callable[[str], str]] = {"user": str, "mail": _mail_pseudonyms, "phone": _phone, "address": _address}
+_SAME: dict[str, Callable[[str], str]] = {"user": str, "mail": _mail, "phone": _phone, "address": _address}
 """Kinds that get pseudonyms, each with a function that unifies its spellings.
 
 A conversation needs to distinguish people and machines. Cards and accounts identify neither. Of a key or password not

@@ -72,7 +72,7 @@ def pairs(paths: list[str]) -> list[tuple[str, str]]:
     return [(s, last) for s in sources]
 
 
-# Which program a command runs, and the line that a shell is given.
+# -- programs, and the lines that shells are given ---------------------------------------------------------------------
 
 _SHELLS = names("bash sh zsh dash ksh pwsh powershell")
 _RUNS_TEXT = re.compile(r"-(?:[a-z]*c|-?command)$", re.IGNORECASE).match
@@ -99,7 +99,7 @@ def shell_text(words: list[str]) -> str | None:
     return None
 
 
-# What `sed` and `perl`-like commands change in place.
+# -- in-place edits of `sed` and `perl` --------------------------------------------------------------------------------
 
 _Search = Callable[[str], re.Match[str] | None]
 _IN_PLACE = re.compile(r"-(?:[a-zA-Z]*i|-in-place)").match

@@ -224,7 +224,7 @@ DIRECT = {n: f for n, f in _SPECIAL.items() if f is not _script and n not in _RU
 """Commands whose first word alone is their name: no wrapper, no shell, no `python -m`."""
 
 
-# What `git` does to the files of the working tree, where its words name them.
+# -- files that `git` changes ------------------------------------------------------------------------------------------
 
 _VALUED = names("-C -c --git-dir --work-tree --namespace")
 _WRITERS = names("rm mv restore checkout stash reset")
@@ -305,7 +305,7 @@ def _value(rest: list[str]) -> str | None:
     return None
 
 
-# Which checks a command line runs (tests, builds, linters, type checkers), and whether its end says how they ended.
+# -- checks: tests, builds, linters, type checkers ---------------------------------------------------------------------
 
 _WORD = re.compile(r"[A-Za-z][\w:.-]*")
 _FILE_CHECKS = re.compile(r"\.[A-Za-z]{1,5}$")

@@ -88,10 +88,7 @@ def _unescaped(text: str) -> str:
     return _ESCAPE.sub(lambda match: _ESCAPES[match[1]], text)
 
 
-# Whether a command line ends in a search, whose exit status tells "nothing found" from a failure.
-#
-# grep (POSIX), ripgrep, ag, `git grep` and their kind exit with 1 when they found nothing and with 2 when they
-# failed.
+# -- searches: does the exit code mean "nothing found" or a failure? ---------------------------------------------------
 
 _SEARCHES = names("rg grep egrep fgrep zgrep ag ack fd fdfind find findstr select-string which whereis locate pgrep")
 _SHELLS = names("bash sh zsh dash ksh")
@@ -186,8 +183,7 @@ def _git(words: list[str]) -> list[str]:
     return words[n:] if words[n : n + 1] == ["grep"] else []
 
 
-# Whether a command line waits, or looks how far something is that runs by itself: to look again is no repetition
-# (design/signals.md#waiting).
+# -- polling (design/signals.md#waiting): waiting for something, or looking at its state, is no repetition -------------
 
 _WAITS = names(
     "sleep wait watch inotifywait fswatch wait-for-it wait-for-it.sh wait-on start-sleep ps pgrep pstree jobs top htop"
@@ -232,9 +228,9 @@ _LOG = re.compile(
     re.I,
 )
 """A log by its ending; or by its name or folder, if it has no other ending: `lib/log.ts` is code."""
-_SEARCHES_WAITING = names("grep egrep rg sed awk jq")
+_POLLING_SEARCHES = names("grep egrep rg sed awk jq")
 """Their first argument is a pattern or a script, and no file."""
-_FETCHES_WAITING = names("curl wget http https xh iwr irm invoke-webrequest invoke-restmethod")
+_POLLING_FETCHES = names("curl wget http https xh iwr irm invoke-webrequest invoke-restmethod")
 _HEALTH = re.compile(
     r"localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]"
     r"|[/.](?:health\w*|livez?|liveness|ready|readyz|readiness|status|ping|up|version)(?:[/?#.]|$)",
@@ -247,7 +243,7 @@ _MANY_VERBS = names(
     "gh glab kubectl oc k docker podman nerdctl docker-compose helm systemctl supervisorctl launchctl minikube argocd"
     " pm2 service tmux flyctl fly heroku railway vercel netlify wrangler render aws gcloud az redis-cli mysqladmin nc"
 )
-_NAMED = _WAITS | _FETCHES_WAITING | _MANY_VERBS | {"tail", "get-content"}
+_NAMED = _WAITS | _POLLING_FETCHES | _MANY_VERBS | {"tail", "get-content"}
 _WORDS = re.compile(r"[\w.-]+").findall
 _OF_LOGS = ("log", ".out", ".err", "nohup")
 _LONGEST = 4_000
@@ -294,17 +290,16 @@ def _looks(name: str, arguments: list[str]) -> bool:
             return False
         verbs = [name, *[a for a in arguments if a[:1] != "-"]]
         return _STATE(" ".join(verbs[:7])) is not None and _ACTIONS(" ".join(verbs[:4])) is None
-    if name in _FETCHES_WAITING:
+    if name in _POLLING_FETCHES:
         return any(map(_HEALTH.search, arguments)) and not any(map(_SENDS.match, arguments))
-    if name in _SEARCHES_WAITING:
+    if name in _POLLING_SEARCHES:
         arguments = [a for a in arguments if a[:1] != "-"][1:]
     if name in _READERS:
         return any(map(is_log, arguments)) or (name in ("tail", "get-content") and any(map(_FOLLOWS, arguments)))
     return name in _WAITS
 
 
-# Where the text comes from that a command shows, when that is not the working tree: the repository's other states,
-# the network, an installed package.
+# -- text from outside of the working tree: other revisions, the network, installed packages ---------------------------
 
 _FETCHERS = names("curl wget http https xh aria2c lynx w3m gh glab iwr irm invoke-webrequest invoke-restmethod")
 _INSTALLERS = names("pip pip3 uv npm pnpm yarn cargo gem go")

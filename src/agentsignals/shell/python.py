@@ -20,8 +20,7 @@ from msgspec import Struct, structs
 from agentsignals.model import EditOrigin
 from agentsignals.shell.arguments import UNRESOLVED, Write, Writes
 
-# What a Python script that is read, and never run, holds in its names: literal texts, paths, open files, and texts
-# of files with what was replaced in them. Anything else is None.
+# -- values of names in a script: literal texts, paths, open files, texts of files. None: anything else ----------------
 
 LONGEST_TEXT = 1_000_000
 """Longest text that is followed."""

@@ -143,7 +143,7 @@ def written_by(words: Sequence[str], name: str) -> Writes:
     return [w for w in writer(words) if not UNRESOLVED(w.path) and not w.path.startswith("/dev/")]
 
 
-# The files of a diff that a command applies, each with its own part of it.
+# -- diffs that a command applies --------------------------------------------------------------------------------------
 
 _FILE = re.compile(r"^--- (?P<old>[^\t\n]+)[^\n]*\n\+\+\+ (?P<new>[^\t\n]+)[^\n]*\n(?=@@ )", re.MULTILINE)
 _NEXT = re.compile(r"^(?:diff |Index: )", re.MULTILINE)
