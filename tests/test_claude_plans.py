@@ -17,8 +17,8 @@ from agentsignals.store.index import Manifest
 from agentsignals.ui.page import Query
 from agentsignals.ui.rendering import answer_of
 from agentsignals.ui.snapshot import Reading
-from tests.analysis.stores import findings
 from tests.claude import REFUSED, SAID, SESSION, STOP, Log, read
+from tests.questions.stores import findings
 
 NEXT = "6f1d2c3b-0000-4000-8000-000000000002"
 PLAN = "# Plan\n1. parse\n2. test"

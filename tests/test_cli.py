@@ -22,9 +22,9 @@ from agentsignals.ingest import pipeline
 from agentsignals.ingest.measure import explain
 from agentsignals.signals.catalog import catalogue
 from agentsignals.store import Store
-from tests.analysis.stores import store_of
 from tests.build import session, user
 from tests.claude import Log
+from tests.questions.stores import store_of
 
 CONTRACT = {
     "artifacts": "artifact_id source path format sha256 bytes records skipped skipped_reasons",

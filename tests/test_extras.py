@@ -18,8 +18,8 @@ from agentsignals.ui import report
 from agentsignals.ui.page import Query
 from agentsignals.ui.pages import studies
 from agentsignals.ui.snapshot import Reading
-from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
+from tests.questions.stores import store_of
 
 ROOT = Path(__file__).parents[1]
 IMPORTED_AS = {"charts": "vl_convert", "frames": "polars"}

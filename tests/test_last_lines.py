@@ -19,9 +19,9 @@ from agentsignals.questions.ranking import Answer, Bounds, fewest_sessions, rank
 from agentsignals.store import Store, findings_cache, tables
 from agentsignals.store.index import ArtifactEntry
 from agentsignals.store.query import rows
-from tests.analysis.stores import store_of
 from tests.build import call, session, user
 from tests.claude import Log
+from tests.questions.stores import store_of
 
 HOSTILE = "it's; DROP TABLE x; --\x1b[31m"
 

@@ -24,9 +24,9 @@ from agentsignals.ui.page import Query
 from agentsignals.ui.rendering import answer_of, html
 from agentsignals.ui.snapshot import Reading
 from agentsignals.views.usage import FINAL_SHARE, is_lower_bound, visible_output_tokens
-from tests.analysis.stores import outcome, store_of
 from tests.build import call, say, session, think, user
 from tests.claude import Log
+from tests.questions.stores import outcome, store_of
 
 LONG = "a long visible answer, word for word. " * 40
 BOUND, KNOWN = "11111111-2222-4333-8444-555555555555", "99999999-2222-4333-8444-555555555555"

@@ -20,8 +20,8 @@ from agentsignals.cli import main
 from agentsignals.cli.mcp import MOST_CELL, MOST_CHARS, Tools
 from agentsignals.errors import AgentSignalsError, QueryError, UsageError
 from agentsignals.redaction import Redactor
-from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
+from tests.questions.stores import store_of
 from tests.questions.test_compare import FAILED, SOLVED, sessions
 from tests.redaction.planted import drawn
 

@@ -32,8 +32,8 @@ from agentsignals.ui.charts import data, interactive, legible, library
 from agentsignals.ui.document import document, limits_of
 from agentsignals.ui.markdown import code, escaped
 from agentsignals.ui.page import short_ids
-from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
+from tests.questions.stores import store_of
 from tests.signals.attempts import trial
 
 EVIL = '</script></style></svg><script>window.pwned=1</script><img src=x onerror="window.pwned=2">\'"`|{{7*7}}&lt;'

@@ -33,12 +33,12 @@ from agentsignals.redaction import Redactor
 from agentsignals.signals import DECLARED, catalog, signal
 from agentsignals.store import pseudonym_key as pseudonym_key_module
 from agentsignals.views.session import Evidence, SessionView
-from tests.analysis.stores import store_of as stored
 from tests.claude import Log
 from tests.embedding.server import serving as serving_vectors
 from tests.labels.server import serving as serving_chat
 from tests.labels.stores import session_id, store_of
 from tests.planted_stores import STORES
+from tests.questions.stores import store_of as stored
 from tests.quick import some
 from tests.redaction.planted import CONTEXTS, KINDS, pieces, said
 

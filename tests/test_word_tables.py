@@ -13,8 +13,8 @@ from agentsignals.changes import git as objects
 from agentsignals.formats.claude_code.reader import BUILTIN_COMMANDS
 from agentsignals.questions.tool_kinds import KIND
 from agentsignals.redaction import redacted
-from tests.analysis.stores import store_of
 from tests.build import call, session, user
+from tests.questions.stores import store_of
 
 TOOLS = {
     "atif": {

@@ -19,8 +19,8 @@ from agentsignals.model import Checkpoint, Label
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
-from tests.analysis.stores import store_of
 from tests.build import say, session, user
+from tests.questions.stores import store_of
 
 SHARED = Path(__file__).parents[3] / "shared"
 RUNS = SHARED / "corpus" / "emotion-runs"

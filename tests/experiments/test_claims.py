@@ -13,8 +13,8 @@ from agentsignals.errors import ClaimsError, UsageError
 from agentsignals.experiments import replication as ground
 from agentsignals.experiments.replication import Verdict, replicate
 from agentsignals.store import Store
-from tests.analysis.stores import store_of
 from tests.build import call, session, user
+from tests.questions.stores import store_of
 
 TABLE = "tables: {t: {files: [t.csv], columns: {a: BIGINT, b: VARCHAR}}}\n"
 

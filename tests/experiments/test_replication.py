@@ -17,8 +17,8 @@ from agentsignals.model import Label
 from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from tests import sentiment_data
-from tests.analysis.stores import store_of
 from tests.build import call, session, user
+from tests.questions.stores import store_of
 
 LABEL, TURN, SESSION = pl.col("sentiment_label"), pl.col("turn"), pl.col("session_id")
 

@@ -31,8 +31,8 @@ from agentsignals.store.parquet import signal_rows
 from agentsignals.ui import sharing as team_page
 from agentsignals.ui.snapshot import Reading
 from agentsignals.views.session import SessionView
-from tests.analysis.stores import store_of
 from tests.build import START, call, say, session, user
+from tests.questions.stores import store_of
 
 WEEK = 7 * 86_400 * 1_000_000
 AGENT, MODEL = "claude-code", "claude-opus-4-5"

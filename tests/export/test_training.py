@@ -34,8 +34,8 @@ from agentsignals.stats.validation import CAVEAT
 from agentsignals.store import Store, sidecars
 from agentsignals.store.index import ArtifactEntry
 from agentsignals.store.sidecars import LabelRow
-from tests.analysis.stores import store_of
 from tests.build import Part, call, say, session, think, user
+from tests.questions.stores import store_of
 from tests.signals.attempts import graded, patched, trial
 from tests.test_ways_out import leaks, planted
 

@@ -16,9 +16,9 @@ from agentsignals.labels.tasks import task
 from agentsignals.labels.units import Selection
 from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
-from tests.analysis.stores import store_of
 from tests.build import Part, call, say, session, user
 from tests.labels.server import Server, material, section, serving
+from tests.questions.stores import store_of
 
 SHOP = "/home/jo/shop"
 

@@ -24,10 +24,10 @@ from agentsignals.model import Absent, Session
 from agentsignals.stats.grouping import dense_groups
 from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
-from tests.analysis.stores import store_of
 from tests.build import say, session, user
 from tests.embedding.server import serving as embedding
 from tests.labels.server import Server, material, serving
+from tests.questions.stores import store_of
 from tests.quick import some
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra topics)")

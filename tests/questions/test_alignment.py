@@ -27,8 +27,8 @@ from agentsignals.questions.alignment import (
     divergence,
     reference_of,
 )
-from tests.analysis.stores import store_of
 from tests.build import Part, call, say, session, user
+from tests.questions.stores import store_of
 from tests.signals.attempts import ran
 
 STEPS = st.text("abcABC", max_size=14)

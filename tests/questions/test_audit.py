@@ -16,9 +16,9 @@ from agentsignals.questions.findings import attempts
 from agentsignals.redaction import Redactor
 from agentsignals.stats.validation import CAVEAT
 from agentsignals.store import Store
-from tests.analysis.stores import store_of
-from tests.analysis.test_findings import made_of
 from tests.planted_passes import HACKS, TWINS, Task, session
+from tests.questions.stores import store_of
+from tests.questions.test_findings import made_of
 from tests.ui.served import page, serving
 
 

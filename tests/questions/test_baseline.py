@@ -16,8 +16,8 @@ from agentsignals.model import Label, Session
 from agentsignals.questions.baseline import MEASURES, Rate, Spread, difference, standardised
 from agentsignals.store import Store
 from agentsignals.ui import report
-from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
+from tests.questions.stores import store_of
 from tests.signals.attempts import trial
 
 SECRET = "zebra-secret"  # noqa: S105  (a word to look for)

@@ -14,8 +14,8 @@ from agentsignals.model import Session
 from agentsignals.questions.charts import COUNTS, RATIOS, SHARES, buckets_of, histogram_chart, next_start, start_of
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Chart, Kind
-from tests.analysis.stores import findings, outcome, store_of
 from tests.build import call, event, say, session, user
+from tests.questions.stores import findings, outcome, store_of
 
 DAY = 86_400_000_000
 START = 1_767_225_600_000_000  # Thursday 2026-01-01, 00:00 UTC

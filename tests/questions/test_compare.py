@@ -17,8 +17,8 @@ from agentsignals.questions.compare import Comparison, compare, outcome_rule
 from agentsignals.stats.intervals import wilson
 from agentsignals.store import Store
 from agentsignals.store.query import rows as ask
-from tests.analysis.stores import store_of
 from tests.build import call, session, user
+from tests.questions.stores import store_of
 from tests.signals.attempts import graded, patched, trial
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval"

@@ -29,8 +29,8 @@ from agentsignals.questions.formatting import AtLeast, without_bound
 from agentsignals.questions.studies import study
 from agentsignals.store import Store
 from agentsignals.store.query import rows
-from tests.analysis.stores import findings, outcome, store_of
 from tests.build import call, event, say, session, user
+from tests.questions.stores import findings, outcome, store_of
 
 MODEL = "claude-opus-4-5"
 """5 USD a million in, 25 out, 0.5 read from the cache, 6.25 written to it."""

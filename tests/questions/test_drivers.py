@@ -19,10 +19,10 @@ from agentsignals.questions.compare import outcome_rule
 from agentsignals.questions.drivers import Drivers, drivers
 from agentsignals.questions.drivers.predictors import VerifiedAttempt, adjusted, contrast, correlated, near_copy_of
 from agentsignals.store import Store
-from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
 from tests.plants import drivers as planted
 from tests.plants.drivers import CAUSE, CROSSED, LEAK, OF_BOTH, OF_THE_TASK, OF_THE_TREATMENT, WITH_IT, Rows, World
+from tests.questions.stores import store_of
 from tests.signals.attempts import graded, patched, ran
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval"

@@ -15,9 +15,9 @@ from agentsignals.questions.question import EvidenceQuery, collecting_evidence
 from agentsignals.questions.ranking import candidate_answers
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store
-from tests.analysis.stores import store_of
 from tests.build import START, call, say, session, user
 from tests.planted_stores import evaluated
+from tests.questions.stores import store_of
 
 CONTEXTS = ("product", "eval")
 _SQL_OF_COMMAND = re.compile(r'^agentsignals query (?:--context \w+ )?"(.*)"$', re.DOTALL)

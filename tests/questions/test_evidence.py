@@ -30,8 +30,8 @@ from agentsignals.questions.question import (
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store
 from agentsignals.ui.drill_down import behind, key_of, sizes
-from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
+from tests.questions.stores import store_of
 from tests.ui.served import EVIL, EVIL_ID, whole_store
 
 OPENED = 0.9

@@ -20,8 +20,8 @@ from agentsignals.store import Store
 from agentsignals.store.query import rows as ask
 from agentsignals.ui.drill_down import behind, key_of
 from agentsignals.ui.server import Server
-from tests.analysis.stores import outcome, store_of
 from tests.build import call, session
+from tests.questions.stores import outcome, store_of
 from tests.signals.attempts import graded, patched, trial
 from tests.ui.served import EVIL, Elements, page, serving
 from tests.ui.served import ask as fetch

@@ -15,7 +15,7 @@ from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.questions.compare import Comparison
 from agentsignals.questions.compare.gate import FIGURES, gate, parse_condition
-from tests.analysis.stores import store_of
+from tests.questions.stores import store_of
 from tests.questions.test_compare import FAILED, HOSTILE, SOLVED, arm, compared, sessions
 
 BETTER = "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1"

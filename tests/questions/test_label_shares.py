@@ -13,8 +13,8 @@ from agentsignals.questions.findings import Reader
 from agentsignals.questions.label_shares import rules_recall_text
 from agentsignals.questions.question import Finding
 from agentsignals.stats.intervals import corrected_prevalence
-from tests.analysis.stores import findings, outcome, store_of
 from tests.build import call, say, session, user
+from tests.questions.stores import findings, outcome, store_of
 
 N = 200
 OBJECTS, GOES_ON = "no, that is wrong, undo it", "now write the next part of the parser please"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentsignals.store import Store
-from tests.analysis.stores import outcome
+from tests.questions.stores import outcome
 from tests.scanning.test_scan import scan_of, story_of_agent_and_human
 
 

@@ -10,8 +10,8 @@ import pytest
 from agentsignals.errors import QueryError
 from agentsignals.store import Store
 from agentsignals.store.frames import provider_of
-from tests.analysis.stores import store_of
 from tests.build import call, say, session, think, user
+from tests.questions.stores import store_of
 
 
 @pytest.fixture

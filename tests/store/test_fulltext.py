@@ -22,9 +22,9 @@ from agentsignals.ingest import pipeline
 from agentsignals.ingest.maintenance import forget
 from agentsignals.store import Store, fulltext
 from agentsignals.store.fulltext import KINDS, Results, excerpt, parse_question, search
-from tests.analysis.stores import store_of
 from tests.build import call, event, say, session, think, user
 from tests.claude import Log
+from tests.questions.stores import store_of
 
 LONG = "filler " * 200
 

@@ -14,8 +14,8 @@ from agentsignals.model import Artifact
 from agentsignals.store import Store
 from agentsignals.ui.pages.annotate import Annotations
 from agentsignals.ui.server import Server
-from tests.analysis.stores import store_of
 from tests.build import call, event, say, session, think, user
+from tests.questions.stores import store_of
 from tests.signals.attempts import graded, trial
 
 EVIL = '</script></title><script>window.pwned=1</script><img src=x onerror="window.pwned=2">'

@@ -12,8 +12,8 @@ import pytest
 from agentsignals.ui.pages.attempts import candidates, treatments
 from agentsignals.ui.server import Server
 from agentsignals.ui.snapshot import Reading
-from tests.analysis.stores import store_of
 from tests.build import session, user
+from tests.questions.stores import store_of
 from tests.signals.attempts import graded, patched, trial
 from tests.ui.served import EVIL, Elements, page, serving
 

@@ -14,8 +14,8 @@ from agentsignals.store import Store, sidecars
 from agentsignals.store.tables import CommitRow, FindingRow, LineRow, ScanRow
 from agentsignals.ui.pages.code import FEWEST_TOUCHES, OWNERS
 from agentsignals.ui.server import Server
-from tests.analysis.stores import store_of
 from tests.build import START, call, session, user
+from tests.questions.stores import store_of
 from tests.ui.served import EVIL, Elements, ask, page, serving
 
 REPOS = {"/r": "fine", EVIL: EVIL}

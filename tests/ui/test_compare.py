@@ -14,8 +14,8 @@ from agentsignals.questions.compare import compare, outcome_rule
 from agentsignals.store import Store
 from agentsignals.ui.drill_down import arms_of, behind, compare_key, rows_of
 from agentsignals.ui.server import Server
-from tests.analysis.stores import store_of
 from tests.build import call, session, user
+from tests.questions.stores import store_of
 from tests.signals.attempts import trial
 from tests.ui.served import EVIL, Elements, ask, page, serving
 

@@ -14,8 +14,8 @@ from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Query
 from agentsignals.ui.server import Server
 from agentsignals.ui.snapshot import Reading
-from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
+from tests.questions.stores import store_of
 from tests.signals.attempts import graded, trial
 from tests.ui.served import EVIL, Elements, ask, page, serving
 

@@ -29,8 +29,8 @@ from agentsignals.ui import page as words
 from agentsignals.ui.queries import queries
 from agentsignals.ui.server import Server, started
 from agentsignals.words.text import visible
-from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
+from tests.questions.stores import store_of
 from tests.quick import some
 from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, whole_store
 

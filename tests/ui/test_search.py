@@ -14,8 +14,8 @@ import pytest
 from agentsignals.store import Store, fulltext
 from agentsignals.ui.pages import sessions as search
 from agentsignals.ui.server import Server
-from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
+from tests.questions.stores import store_of
 from tests.ui.browser import browsing, needs_browser, serious
 from tests.ui.served import EVIL_ID, Elements, ask, page, serving, whole_store
 

@@ -14,9 +14,9 @@ import pytest
 from agentsignals.changes.hunks import Hunk
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store
-from tests.analysis.stores import store_of
 from tests.build import call, event, say, session, think, user
 from tests.claude import SESSION, Log
+from tests.questions.stores import store_of
 from tests.ui.browser import browsing, needs_browser, slow_network
 from tests.ui.served import EVIL, Elements, ask, page, serving, whole_store
 

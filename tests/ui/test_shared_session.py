@@ -17,9 +17,9 @@ from agentsignals.model import Session
 from agentsignals.redaction import Redactor
 from agentsignals.store import Store
 from agentsignals.ui import sharing as shared_session
-from tests.analysis.stores import store_of
 from tests.build import call, event, say, session, think, user
 from tests.claude import SESSION, Log
+from tests.questions.stores import store_of
 from tests.ui.browser import browsing, needs_browser, overflow_px, serious
 from tests.ui.served import EVIL, EVIL_ID, Elements, whole_store
 

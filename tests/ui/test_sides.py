@@ -12,8 +12,8 @@ import pytest
 from agentsignals.questions.alignment import AlignedRow, Step
 from agentsignals.ui.pages.sessions import ENDS, MOST_SHOWN, shown
 from agentsignals.ui.server import Server
-from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
+from tests.questions.stores import store_of
 from tests.signals.attempts import ran
 from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, whole_store
 

@@ -16,8 +16,8 @@ from agentsignals.ingest import pipeline
 from agentsignals.model import Checkpoint, Label, Session
 from agentsignals.questions.question import Outcome
 from agentsignals.store import Store
-from tests.analysis.stores import findings, outcome, store_of
 from tests.build import START, call, event, say, session, user
+from tests.questions.stores import findings, outcome, store_of
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions"
 DAY = 86_400_000_000

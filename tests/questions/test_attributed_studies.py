@@ -17,8 +17,8 @@ from agentsignals.questions.written_lines import by_repo
 from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.store.tables import CommitRow, LineRow
-from tests.analysis.stores import findings, outcome, store_of
 from tests.build import START, call, event, say, session, user
+from tests.questions.stores import findings, outcome, store_of
 
 SECOND = 1_000_000
 WEEK = 7 * 86_400 * SECOND

@@ -18,9 +18,9 @@ from agentsignals.questions.question import Outcome
 from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.ui.document import document
-from tests.analysis import test_studies as every_study
-from tests.analysis.stores import findings, outcome, store_of
 from tests.build import say, session, user
+from tests.questions import test_studies as every_study
+from tests.questions.stores import findings, outcome, store_of
 
 STUDIES = ("sentiment", "sentiment_turns", "sentiment_openings", "sentiment_after", "sentiment_models")
 LETTERS = {"+": "POSITIVE", "-": "NEGATIVE", "0": "NEUTRAL"}

@@ -15,10 +15,10 @@ from agentsignals.errors import SourceError
 from agentsignals.ingest import pipeline
 from agentsignals.labels.matching import PublishedRow, read_published, take
 from agentsignals.store import Store, sidecars
-from tests.analysis.stores import store_of
 from tests.build import say, session, user
+from tests.questions.stores import store_of
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 
 
 def published(file: Path, *rows: dict[str, Any], **columns: pa.DataType) -> Path:

@@ -38,9 +38,9 @@ from agentsignals.questions.ranking import (
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.views.working_time import LONGEST_S
-from tests.analysis.stores import store_of
 from tests.build import call, event, say, session, user
 from tests.planted_stores import STORES, evaluated, ordinary
+from tests.questions.stores import store_of
 
 FIRST = {
     "a loop": "circles.",

@@ -14,8 +14,8 @@ from agentsignals.questions.prompts import TopicPrompts, plain_prompt
 from agentsignals.questions.question import Outcome
 from agentsignals.stats import grouping
 from agentsignals.store import Store
-from tests.analysis.stores import outcome, store_of
 from tests.build import call, say, session, user
+from tests.questions.stores import outcome, store_of
 
 THEMES = {
     "merge": ["merge", "branch", "conflict", "rebase", "upstream", "history"],

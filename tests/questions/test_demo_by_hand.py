@@ -13,7 +13,7 @@ from agentsignals.cli.demo_corpus import Story, usage
 from agentsignals.model.prices import table
 from agentsignals.questions.question import Finding
 from agentsignals.store import Store
-from tests.analysis.stores import findings, outcome
+from tests.questions.stores import findings, outcome
 
 STORIES = list(demo_corpus.stories())
 CALLS = ("read", "search", "edit", "shell", "reject")

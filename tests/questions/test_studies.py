@@ -21,8 +21,8 @@ from agentsignals.questions.studies import study
 from agentsignals.store import Store
 from agentsignals.store.query import connect, run
 from agentsignals.ui.document import document
-from tests.analysis.stores import findings, outcome, store_of
 from tests.build import call, say, session, user
+from tests.questions.stores import findings, outcome, store_of
 
 USED = {"input_tokens": 10, "output_tokens": 20, "cache_read_tokens": 30, "cache_write_tokens": 5}
 

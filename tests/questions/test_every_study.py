@@ -39,8 +39,8 @@ from agentsignals.ui import report as data
 from agentsignals.ui import report as markdown
 from agentsignals.ui.document import Document, document
 from agentsignals.ui.page import short_ids
-from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
+from tests.questions.stores import store_of
 
 MEASURED = {signal.path for signal in catalogue().values() if caption(signal.path)}
 STORES = (pytest.param("demo", marks=pytest.mark.slow), "single", "empty")

@@ -21,8 +21,8 @@ from agentsignals.store.query import rows as ask
 from agentsignals.ui.page import Query
 from agentsignals.ui.rendering import answer_of
 from agentsignals.ui.snapshot import Reading
-from tests.analysis.stores import outcome, store_of
 from tests.build import call, session, user
+from tests.questions.stores import outcome, store_of
 from tests.signals.attempts import graded, patched, trial
 
 RUNS = Path(__file__).parents[3] / "shared" / "corpus" / "eval" / "swe-agent-swebench"
