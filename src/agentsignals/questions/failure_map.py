@@ -124,7 +124,7 @@ class FailureMap(Struct, frozen=True, kw_only=True):
     listed: list[Failed]
     """All failed attempts, retries too, by class and task."""
     passed: dict[str, int]
-    """Passed first attempts by verdict (`views.passes.Verdict`)."""
+    """Passed first attempts by verdict (`views.reward_hacking.Verdict`)."""
     not_earned: list[Pass]
     """Passes that were looked up, or that touched the verifier, retries too. No share counts them."""
     passed_caveat: str = CAVEAT

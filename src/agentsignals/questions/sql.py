@@ -22,7 +22,7 @@ LIES = (
     "SELECT session_id, max(json_extract_string(value, '')) AS place FROM signals WHERE signal = 'user.place' AND"
     " absent IS NULL GROUP BY session_id"
 )
-"""Where sessions lie, told of all of them together (`views.same_place`); nothing of eval runs."""
+"""Where sessions lie, told of all of them together (`views.history.places`); nothing of eval runs."""
 
 
 def with_place(sessions: str = "sessions", lies: str = f"({LIES})") -> str:

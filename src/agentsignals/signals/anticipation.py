@@ -171,7 +171,7 @@ def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
     for n, edits in sorted(by_turn.items()):
         new = {e.path for e in edits} - files
         spread = [path for path in new if _folder(path) not in folders]
-        if files and len(spread) >= SPREAD_FILES and not _asks_anew(view.turns[n]):
+        if files and len(spread) >= SPREAD_FILES and not _is_new_request(view.turns[n]):
             named = Mentions([t.text for t in view.turns[: n + 1]])
             unasked = {path for path in spread if not named.place(path)}
             if len(unasked) >= SPREAD_FILES:
@@ -192,7 +192,7 @@ def _folder(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _asks_anew(turn: Turn) -> bool:
+def _is_new_request(turn: Turn) -> bool:
     """Return whether a turn is a new request: long enough, and neither an objection nor permission to go on."""
     if turn.kind in ("rejection_feedback", "attachment"):
         return False
@@ -227,7 +227,13 @@ def scope_drift(view: SessionView, why: Evidence, touched_files: list[str]) -> M
         return Measured(0.0, {"num": 0, "den": 0, "method": "mention"})
     plain = {w.strip("./") for w in view.mentions.marked}
     words = view.mentions.words.union(plain, {w.rpartition("/")[2] for w in plain})
-    named = [p for p in touched if _is_named(p, words)]
+    named = []  # files whose path, name, or name without the extension is among the words
+    for path in touched:
+        name = path.rpartition("/")[2]
+        stem = name.partition(".")[0]
+        stem_is_name = len(stem) > 3 and _NAMING.search(stem) is not None
+        if path in words or name in words or (stem_is_name and stem in words):
+            named.append(path)
     if not named:
         speaks_of_files = any(_FILE.fullmatch(word) for word in words if "." in word)
         return Absent("not_computable", "zero_denominator" if speaks_of_files else "no_reference")
@@ -235,13 +241,6 @@ def scope_drift(view: SessionView, why: Evidence, touched_files: list[str]) -> M
     why.support((e for e in view.repo_edits if e.path in asked_for), "named by a turn:")
     why.counter((e for e in view.repo_edits if e.path not in asked_for), "named by none:")
     return ratio(len(touched), len(named), unrequested=len(touched) - len(named), method="mention")
-
-
-def _is_named(path: str, words: frozenset[str]) -> bool:
-    """Return whether a file's path, its name, or its name without the extension is among the words."""
-    name = path.rpartition("/")[2]
-    stem = name.partition(".")[0]
-    return path in words or name in words or (len(stem) > 3 and _NAMING.search(stem) is not None and stem in words)
 
 
 LONG_TOKENS, TOKENS_SPAN = 40, 35

@@ -237,14 +237,12 @@ def prompt_language(view: SessionView, why: Evidence) -> list[str | Absent]:
     Why: Patterns of words here are English: in another language they say nothing.
     """
     why.support(view.turns)
-    return [_language(t) for t in view.turns]
-
-
-def _language(turn: Turn) -> str | Absent:
-    text = clean(turn.text)
-    if len(text) < SHORT_CHARS:
-        return Absent("not_applicable", "under_20_characters")
-    return language_of(text) or Absent("not_computable", "n_too_small")
+    return [
+        language_of(text) or Absent("not_computable", "n_too_small")
+        if len(text := clean(turn.text)) >= SHORT_CHARS
+        else Absent("not_applicable", "under_20_characters")
+        for turn in view.turns
+    ]
 
 
 _STOPS = frozenset(("stop", "wait"))

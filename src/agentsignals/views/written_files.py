@@ -104,10 +104,15 @@ def written_files(view: SessionView) -> WrittenFiles:
                 made.read.add(call.path)
             continue
         if edits[0].via == "shell":
-            for edit, write in _writes(made, call, edits):
-                if edit.path not in made.files and write.how == "whole" and new.is_first(edit.path, seq):
-                    made.files[edit.path] = File(path=edit.path, is_new=True)
-                _take(made, edit, write, call.command or "")
+            runs = parse(call.command or "")
+            by_scripts = (w for reader, p in runs.runs if p in made.texts for w in writes_of(reader, made.texts[p]))
+            for write in (*runs.writes, *by_scripts):
+                target = next((e for e in edits if _same(e.path, write.path)), None)
+                if target is None:
+                    continue
+                if target.path not in made.files and write.how == "whole" and new.is_first(target.path, seq):
+                    made.files[target.path] = File(path=target.path, is_new=True)
+                _take(made, target, write, call.command or "")
         else:
             _edit(made, call, edits)
     return made
@@ -119,7 +124,7 @@ _PACKED = re.compile(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?|gz|crate)$")
 
 
 def _unpacked(made: WrittenFiles, call: ToolCall) -> None:
-    """Folders that a download, a clone, another checkout or the unpacking of one was put into."""
+    """Note the folders that a download, a clone, another checkout or an unpacked archive was put into."""
     sources = outside_sources(call.command or "")
     here = ""
     for words, *_ in simple_commands(call.command or ""):
@@ -164,20 +169,6 @@ class _Unmentioned:
         return True
 
 
-def _writes(made: WrittenFiles, call: ToolCall, edits: list[Edit]) -> Iterator[tuple[Edit, Write]]:
-    """Each write that the command's words tell, with the row of its edit."""
-    does = parse(call.command or "")
-    writes = [
-        *does.writes,
-        *(w for reader, p in does.runs if p in made.texts for w in writes_of(reader, made.texts[p])),
-    ]
-    rest = list(edits)
-    for write in writes:
-        edit = next((e for e in rest if _same(e.path, write.path)), None)
-        if edit is not None:
-            yield edit, write
-
-
 def _same(path: str, named: str) -> bool:
     plain = named.removeprefix("./")
     return (
@@ -189,9 +180,19 @@ def _same(path: str, named: str) -> bool:
 
 
 def _take(made: WrittenFiles, edit: Edit, write: Write, command: str) -> None:
-    """A write of a command."""
-    if edit.path == WHOLE_TREE:
-        _all_set_back(made, edit.seq, write.source or "")
+    """Apply a write of a command."""
+    if edit.path == WHOLE_TREE:  # the whole tree is set back, stashed or unstashed
+        source = write.source or ""
+        if source == UNSTASHED:
+            made.files |= made.stashed
+            made.stashed = {}
+            return
+        if source == STASHED:
+            made.stashed = {path: file for path, file in made.files.items() if not _SCRATCH.search(path)}
+        for path in [path for path in made.files if not _SCRATCH.search(path)]:
+            del made.files[path]
+        if later_revision(source):
+            made.files[WHOLE_TREE] = File(path=WHOLE_TREE, taken=OutsideSource(edit.seq, "repository", source))
         return
     file = made.files.setdefault(edit.path, File(path=edit.path))
     file.written_by = command
@@ -238,7 +239,7 @@ def _unknown(made: WrittenFiles, file: File, seq: int, write: Write) -> None:
 
 
 def _edit(made: WrittenFiles, call: ToolCall, edits: list[Edit]) -> None:
-    """An edit of a tool."""
+    """Apply an edit of a tool."""
     gone = {edit.path for edit in edits if edit.op == "delete"}
     for text in edit_texts(call.arguments, call.argument_roles):
         if text.kind == "patch":
@@ -304,19 +305,6 @@ def _replaced(made: WrittenFiles, file: File, seq: int, old: str, new: str) -> N
 
 def _gone(file: File, seq: int) -> None:
     file.lines, file.taken, file.deleted_at = [], None, seq
-
-
-def _all_set_back(made: WrittenFiles, seq: int, source: str) -> None:
-    if source == UNSTASHED:
-        made.files |= made.stashed
-        made.stashed = {}
-        return
-    if source == STASHED:
-        made.stashed = {path: file for path, file in made.files.items() if not _SCRATCH.search(path)}
-    for path in [path for path in made.files if not _SCRATCH.search(path)]:
-        del made.files[path]
-    if later_revision(source):
-        made.files[WHOLE_TREE] = File(path=WHOLE_TREE, taken=OutsideSource(seq, "repository", source))
 
 
 def is_scratch(path: str) -> bool:

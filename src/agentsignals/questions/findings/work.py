@@ -356,7 +356,7 @@ _LONGEST = (
     " ELSE coalesce(ran_s, CASE WHEN class IN ('shell', 'test') THEN limit_s END,"
     f" least(coalesce(limit_s, 1e9), CASE class {_LIMITS} END)) END"
 )
-"""As `views.work.longest_s` has it: for how long a call can have run."""
+"""As `views.working_time.longest_s` has it: for how long a call can have run."""
 _OPEN = "epoch(ended_at) - epoch(started_at)"
 _WAITS = (
     f"SELECT session_id, seq, class, {PROGRAM} AS tool, least({_OPEN}, {_LONGEST}) AS ran_s,"

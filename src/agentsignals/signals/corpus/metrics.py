@@ -300,8 +300,11 @@ class _KnownFiles:
             if class_ == "edit" and call.status not in ("rejected", "cancelled"):
                 if changed:
                     self._attempt(call, [p for p in changed if p in seen or (call.seq, p) not in self._created])
-                elif call.path and view.in_repo(call.path) and (call.path in seen or not _creates(call)):
-                    self._attempt(call, [call.path])
+                elif call.path and view.in_repo(call.path):
+                    # The call changed nothing. Would it have made a new file, by its tool and its error?
+                    creates = call.error_class == "not_found" or call.purpose == "write_file"
+                    if call.path in seen or call.error_class == "not_read_first" or not creates:
+                        self._attempt(call, [call.path])
             for path in changed:
                 seen[path] = call.seq
 
@@ -319,13 +322,6 @@ class _KnownFiles:
 
     def _read_among_many(self, path: str) -> bool:
         return any(path in command for command in self._readers_of_many)
-
-
-def _creates(call: ToolCall) -> bool:
-    """Return whether a call that changed nothing would have made a new file, by its tool and its error."""
-    if call.error_class == "not_read_first":
-        return False
-    return call.error_class == "not_found" or call.purpose == "write_file"
 
 
 def _target(call: ToolCall) -> tuple[str, str]:

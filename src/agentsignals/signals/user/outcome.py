@@ -67,7 +67,9 @@ def output_applied(view: SessionView, why: Evidence, lines_committed: dict[str, 
         why.rule(f"attribution recorded with the session: {recorded.detail['agent_lines']} lines were committed")
         return recorded
     # By the commits that the session made, else those that a collector linked to it.
-    if not late and (linked := _linked_files(view, edits)):
+    uncounted = (c for c in view.session.checkpoints if c.agent_lines is None and c.total_committed is None)
+    linked = sorted({e.path for e in edits} & {path for c in uncounted for path in c.files_touched or ()})
+    if not late and linked:
         why.rule(f"a collector linked a commit of {', '.join(linked[:COMMITS_TOLD])} to the session")
         return Measured(True, {"method": "checkpoint", "files": len(linked), **_LOW})
     if not commits:
@@ -89,13 +91,6 @@ def _recorded(view: SessionView) -> Measured | None:
     if any(c.total_committed for c in checkpoints):
         return Measured(False, {**detail, "commits_in_transcript": len(view.commits)})
     return None
-
-
-def _linked_files(view: SessionView, edits: list[Edit]) -> list[str]:
-    """Return the session's files in commits that a collector linked to it without counting their lines."""
-    uncounted = (c for c in view.session.checkpoints if c.agent_lines is None and c.total_committed is None)
-    linked = {path for c in uncounted for path in c.files_touched or ()}
-    return sorted({e.path for e in edits} & linked)
 
 
 def _in_repository(attribution: dict[str, Any], edits: list[Edit], why: Evidence) -> Measured | Absent | None:
