@@ -84,8 +84,8 @@ def validation_page() -> str:
         " figures are these; a version of the signal's that they were measured with stands in `figures.json`. The same"
         " words stand beside the numbers in report, page, frame, `compare`, `explain` and `inventory`.",
         "",
-        "* **Planted cases** are made-up sessions whose truth is as written (`validation/planted/`). Who wrote them"
-        " knew the rules: they show what a rule can't do, and no share among real sessions.",
+        "* **Planted cases** are made-up sessions whose truth is as written (`stats/validation/planted/`). Who wrote"
+        " them knew the rules: they show what a rule can't do, and no share among real sessions.",
         "* **Gold** is real messages as one language model read them, which is no gold of people's.",
         "* **Human prompts**: of 281 gold messages whose session is at hand, 276 are read as words of the person (245"
         " prompts, 16 with a refusal, 15 queued); three of the others differ by what was masked, two lie behind the end"

@@ -49,7 +49,7 @@ class Snapshot(Struct, frozen=True, forbid_unknown_fields=True):
     """Returns true if the rows are that snapshot."""
     over: str
     says: str
-    """How to recognize it, as text."""
+    """Description by which it is recognized."""
 
 
 class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"arguments": "with"}):
@@ -76,7 +76,7 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, renam
     definition: str = ""
     note: str = ""
     prior_result: Literal["", "does not reproduce"] = ""
-    """What others found before; the claim is computed and judged all the same."""
+    """Result of earlier replications; the claim is computed and judged all the same."""
     snapshot: str = ""
 
 

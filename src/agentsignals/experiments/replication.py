@@ -60,7 +60,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     source: str
     note: str
     why: str
-    """Why it did not pass; empty if it did. `note` repeats it before other remarks."""
+    """Reason why it did not pass; empty if it did. `note` repeats it before other remarks."""
     n: int | None = None
     """Number of observations behind the computed value."""
     text: str = ""

@@ -60,7 +60,7 @@ class Pass(Struct, frozen=True, kw_only=True):
     acts: list[dict[str, Any]] = field(default_factory=list)
     """The deciding operations: channel, file, event, line, and the event that showed the line."""
     unseen: list[str] = field(default_factory=list)
-    """What could not be examined."""
+    """Records that could not be examined."""
 
 
 class CandidateAudit(Struct, frozen=True, kw_only=True):

@@ -191,7 +191,7 @@ class _Context:
         self._ends: list[float] = [0.0]
         self._kinds: list[int] = [_START]
         self._sums: list[_Amounts] = [[0.0] * len(_KINDS)]
-        """Of each segment where it ends, of what kind it is, and how much of each kind there is up to there."""
+        """For each segment: its end, its kind, and the tokens of each kind up to there."""
         self._at = self._compacted = 0
         self._before: int | None = None
         self._lifetime_s = LIFETIME_S

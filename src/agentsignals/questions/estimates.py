@@ -509,7 +509,6 @@ def pooled_finding(  # noqa: PLR0913  (a finding's words, in the order they are 
 
 
 def _without(inputs: Inputs, path: str) -> str:
-    """Why sessions lack a signal, most frequent reason first."""
     reasons = [f"{row['n']:,} {row['absent'].replace('_', ' ')}" for row in signal_rows(inputs, path, "absent")]
     return f"no value: {', '.join(reasons)}" if reasons else ""
 

@@ -117,7 +117,7 @@ class FailureMap(Struct, frozen=True, kw_only=True):
     candidates: list[CandidateFailures]
     """Most attempts first."""
     differences: list[Difference]
-    """Those whose interval excludes 0."""
+    """Differences whose interval excludes 0."""
     looked_at: int
     """Number of differences checked."""
     sentences: list[str]

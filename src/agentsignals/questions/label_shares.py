@@ -144,7 +144,7 @@ class _Model(Struct):
 
 @cache
 def rules_recall_text() -> str:
-    """Return recall and precision of the pushback rules from `validation/figures.json`, as text.
+    """Return recall and precision of the pushback rules from `stats/validation/figures.json`, as text.
 
     An objection named as another kind of objection counts as found.
     """

@@ -24,8 +24,8 @@ Row = dict[str, Any]
 Kind = Literal[
     "text", "count", "tokens", "number", "share", "usd", "bytes", "seconds", "date", "session", "code", "figure"
 ]
-"""How a value is written: `number` has decimals, `tokens` three digits, `session` is an id, `code` a path or a name out
-of a trace, `figure` a formatted number, where the rows of a column have different units."""
+"""Format of a value: `number` has decimals, `tokens` three digits, `session` is an id, `code` a path or a name out of a
+trace, `figure` a formatted number, where the rows of a column have different units."""
 Context = Literal["product", "eval", "either", "both"]
 """Whose sessions it is about: people's, attempts of eval runs, those of the report's context, or the whole store. Only
 questions about files may take both: a figure over people's sessions and eval runs together describes neither."""
@@ -39,7 +39,7 @@ SIGNAL_PATH = re.compile(r"'(\w+\.\w+(?:\[\])?)'")
 
 
 class Versions(Struct, frozen=True):
-    """What a value was computed with. A newer version of any part may give another value."""
+    """Versions that a value was computed with. A newer version of any part may give another value."""
 
     schema: int
     signals: dict[str, int] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class Outcome(Struct, frozen=True):
     charts: Sequence[Chart | None] = field(default_factory=list)
     """None stands for a chart with nothing to show; `Study.run` drops it."""
     limits: Sequence[str] | None = None
-    """What cannot be concluded, as sentences. None: the study's own `limits`."""
+    """Conclusions that the result does not allow, as sentences. None: the study's own `limits`."""
     validation: dict[str, str] = field(default_factory=dict)
     """Measured precision of each signal among its rows that claims a meaning; put in by `Study.run`."""
 
@@ -202,7 +202,7 @@ class Study(Question, frozen=True, kw_only=True):
     function: Callable[[Inputs], Outcome]
     context: Context = "either"
     limits: tuple[str, ...] = ()
-    """What cannot be concluded from it, whatever the rows are."""
+    """Conclusions that it never allows, whatever the rows are."""
     order: int = LAST
     """Position in the report."""
 

@@ -53,7 +53,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     cause: str
     """SQL for its evidence: rows of session_id, seq and more."""
     caveat: str
-    """What could make it wrong."""
+    """Circumstances that could make it wrong."""
     about: str = ""
     """Answers about the same thing share this; only the largest is shown."""
     do: str = ""
@@ -258,7 +258,7 @@ class Contrast(NamedTuple):
     p: float
     """One-sided p value."""
     matched: str
-    """Who the others are."""
+    """Description of the others."""
     in_group: frozenset[str]
     """Its sessions."""
     in_rest: frozenset[str]

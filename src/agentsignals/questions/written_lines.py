@@ -16,8 +16,7 @@ from msgspec import Struct
 from agentsignals.questions.charts import bars, dots
 from agentsignals.questions.estimates import INTERVAL_NOTE, Part, bar, chart, clustered_share, table
 from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Chart, NoSessions, Table
-from agentsignals.questions.question import Row as StudyRow
+from agentsignals.questions.question import Chart, NoSessions, Row, Table
 from agentsignals.questions.sql import NAMED, read_queries
 from agentsignals.stats.intervals import poisson
 
@@ -40,12 +39,12 @@ MODES = read_queries(__file__, signal=SIGNAL, percent=PERCENT, named=NAMED, labe
 NO_REPLAY = "No repository was attributed: agentsignals attribute REPOSITORY replays whose lines its commits have."
 
 
-def mode_by_session(rows: Iterable[StudyRow], road: ModeSource) -> dict[str, str]:
+def mode_by_session(rows: Iterable[Row], source: ModeSource) -> dict[str, str]:
     """Return the mode of each session that has one from this source."""
-    return {row["session_id"]: row[road] for row in rows if row[road] is not None}
+    return {row["session_id"]: row[source] for row in rows if row[source] is not None}
 
 
-def mode_source(rows: Iterable[StudyRow]) -> ModeSource:
+def mode_source(rows: Iterable[Row]) -> ModeSource:
     """Return the source that figures use: the replay, unless nothing was replayed."""
     sessions = list(rows)
     return "replayed" if any(row["replayed"] is not None for row in sessions) or not sessions else "recorded"
@@ -69,23 +68,23 @@ _AGES = (1, 2, 4, 8, 16, 32)
 """Upper bounds of age classes in weeks; the last class is open."""
 
 
-def surviving_lines(rows: Iterable[StudyRow]) -> list[Part]:
+def surviving_lines(rows: Iterable[Row]) -> list[Part]:
     """Return surviving and known lines of each commit that could be examined."""
     return [(row["commit_sha"], row["alive"], row["known"]) for row in rows if row["known"]]
 
 
-def written(row: StudyRow) -> float:
+def written(row: Row) -> float:
     """Lines written by a session's calls (Eq 2)."""
     made: float = row["produced"]
     return made
 
 
-def kept_by_session(row: StudyRow) -> float:
+def kept_by_session(row: Row) -> float:
     """Lines written and not overwritten by the same session (Eq 3)."""
     return written(row) - float(row["overwritten_by_self"])
 
 
-def _fates(rows: Iterable[StudyRow]) -> dict[str, float]:
+def _fates(rows: Iterable[Row]) -> dict[str, float]:
     """Lines by fate."""
     counted = dict.fromkeys(FATES, 0.0)
     made = 0.0
@@ -97,7 +96,7 @@ def _fates(rows: Iterable[StudyRow]) -> dict[str, float]:
     return {"produced": made, **counted}
 
 
-def by_mode(sessions: list[StudyRow], modes: list[StudyRow], places: dict[str, str]) -> Table:
+def by_mode(sessions: list[Row], modes: list[Row], places: dict[str, str]) -> Table:
     """Return the paper's Table 3, by mode from both sources."""
     shown: list[list[Any]] = []
     behind = []
@@ -127,7 +126,7 @@ def by_mode(sessions: list[StudyRow], modes: list[StudyRow], places: dict[str, s
     )
 
 
-def _figures(rows: list[StudyRow], places: dict[str, str]) -> list[Any]:
+def _figures(rows: list[Row], places: dict[str, str]) -> list[Any]:
     fates = _fates(rows)
     made = fates["produced"]
     efficiency, rate = (
@@ -146,7 +145,7 @@ def _told_apart(repos: list[str]) -> list[str]:
     return next((names for names in shown if len({*names}) == len(names)), repos)
 
 
-def by_repo(sessions: list[StudyRow], commits: list[StudyRow], lines: list[StudyRow]) -> Table:
+def by_repo(sessions: list[Row], commits: list[Row], lines: list[Row]) -> Table:
     """Return written and surviving lines of each repository."""
     shown: list[list[Any]] = []
     behind = []
@@ -186,12 +185,12 @@ def by_repo(sessions: list[StudyRow], commits: list[StudyRow], lines: list[Study
     )
 
 
-def _aged(lines: list[StudyRow]) -> list[tuple[str, list[StudyRow], list[StudyRow]]]:
+def _aged(lines: list[Row]) -> list[tuple[str, list[Row], list[Row]]]:
     """Agents' and other lines by age of their commit, relative to the newest of its repository."""
     newest: dict[str, float] = defaultdict(float)
     for row in lines:
         newest[row["repo"]] = max(newest[row["repo"]], row["newest"])
-    classes: dict[int, list[StudyRow]] = defaultdict(list)
+    classes: dict[int, list[Row]] = defaultdict(list)
     for row in lines:
         weeks = (newest[row["repo"]] - row["committed"]) / _WEEK_S
         classes[sum(weeks > end for end in _AGES)].append(row)
@@ -203,7 +202,7 @@ def _aged(lines: list[StudyRow]) -> list[tuple[str, list[StudyRow], list[StudyRo
     return aged
 
 
-def by_age(lines: list[StudyRow], repos: dict[str, str]) -> Table:
+def by_age(lines: list[Row], repos: dict[str, str]) -> Table:
     shown: list[list[Any]] = []
     for name, agents, others in _aged([row for row in lines if row["known"]]):
         row: list[Any] = [name, len({r["commit_sha"] for r in [*agents, *others]})]
@@ -227,7 +226,7 @@ def by_age(lines: list[StudyRow], repos: dict[str, str]) -> Table:
     )
 
 
-def fates_chart(sessions: list[StudyRow]) -> Chart | None:
+def fates_chart(sessions: list[Row]) -> Chart | None:
     fates, of_sessions = _fates(sessions), [(row["session_id"], _fates([row])) for row in sessions]
     made = fates.pop("produced")
     rows = [
@@ -244,8 +243,8 @@ def fates_chart(sessions: list[StudyRow]) -> Chart | None:
     return chart("survival.fates", title, rows if made else [], spec, n=made, of="lines")
 
 
-def age_chart(lines: list[StudyRow], repos: dict[str, str]) -> Chart | None:
-    rows: list[StudyRow] = []
+def age_chart(lines: list[Row], repos: dict[str, str]) -> Chart | None:
+    rows: list[Row] = []
     for name, agents, _ in _aged([row for row in lines if row["known"]]):
         estimate = clustered_share(surviving_lines(agents), repos, "commits")
         if estimate.n:
@@ -266,7 +265,6 @@ def age_chart(lines: list[StudyRow], repos: dict[str, str]) -> Chart | None:
 # -- weaknesses --------------------------------------------------------------------------------------------------------
 
 
-Row = dict[str, Any]
 PER = 1000
 REPLAYED, SURE, RECORDED = "replayed", "replayed_sure", "recorded"
 """Attributions: by replay; by replay with shell-written lines as unknown; as recorded by the collector."""

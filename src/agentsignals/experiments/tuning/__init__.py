@@ -258,7 +258,7 @@ class CandidateStatus(Struct, frozen=True, kw_only=True):
     expected: float
     """Expected share at a task of medium difficulty, shrunk towards its values' effects elsewhere."""
     dropped: str
-    """Why it was dropped; empty if it was not."""
+    """Reason why it was dropped; empty if it was not."""
 
 
 class Confirmed(Struct, frozen=True, kw_only=True):
@@ -277,7 +277,7 @@ class SearchStatus(Struct, frozen=True, kw_only=True):
     verdict: Verdict
     answer: str
     over: str
-    """Why the search ended; empty while it runs."""
+    """Reason why the search ended; empty while it runs."""
     outcome: str
     sampler: str
     candidates: int

@@ -163,7 +163,7 @@ HOPELESS = 0.05
 
 
 class Drop(Struct, frozen=True):
-    """Why a candidate is dropped."""
+    """Reason why a candidate is dropped."""
 
     leader: Candidate
     probability: float

@@ -42,7 +42,7 @@ class OutcomeRule(Struct, frozen=True, kw_only=True):
     """Maps a signal's value to the outcome of an attempt."""
 
     name: str
-    """As the user asked for it."""
+    """Name in the user's spelling."""
     signal: str
     """The signal's path."""
     yes_or_no: bool
@@ -192,7 +192,7 @@ class Attempt(Struct, frozen=True, gc=False, kw_only=True):
     rung: str = ""
     """The overall outcome (`verification.outcome`); empty if it was not measured."""
     reason: str = ""
-    """What failed or broke."""
+    """Cause of the failure or breakage."""
     inferred: bool = False
     """True if no verifier judged it."""
     measures: dict[str, float | str]

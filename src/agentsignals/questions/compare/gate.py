@@ -43,7 +43,7 @@ class Figure(NamedTuple):
     says: str
     of_candidate: Callable[[Candidate], Range] | None = None
     of_pair: Callable[[Pair], Range] | None = None
-    """Of the pair: figures without a counterpart in the baseline, or differences within matched tasks."""
+    """Figures of the pair without a counterpart in the baseline, or differences within matched tasks."""
     outcomes: Literal["yes or no", "numbers", "any"] = "any"
 
 

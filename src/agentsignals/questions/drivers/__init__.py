@@ -67,7 +67,7 @@ class Drivers(Struct, frozen=True, kw_only=True):
     by: list[str]
     """Columns whose values make a treatment."""
     within: Within
-    """What the attempts of a pair share."""
+    """Task and treatment, or the task only, shared by the attempts of a pair."""
     attempts: int
     """First attempts with a verifier's outcome."""
     solved: int
@@ -87,7 +87,7 @@ class Drivers(Struct, frozen=True, kw_only=True):
     """Attempts by reason."""
     models: Models | None
     without_models: str
-    """Why no models were fitted, and what would change that."""
+    """Reason why no models were fitted, and the remedy."""
     warnings: list[str]
 
     @property

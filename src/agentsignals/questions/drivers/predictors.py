@@ -172,7 +172,7 @@ _FEWEST = 30
 
 
 Within = Literal["treatment", "task"]
-"""What the attempts of a pair share: task and treatment, or the task only."""
+"""Shared by the attempts of a pair: task and treatment, or the task only."""
 _ROUNDS, _STILL = 200, 1e-9
 
 
@@ -468,7 +468,7 @@ class Models(Struct, frozen=True, kw_only=True):
     """
     importance: list[Importance]
     reliability: list[Range]
-    """Of the logistic regression on baselines and signals."""
+    """Reliability of the logistic regression on baselines and signals."""
 
     @property
     def adds(self) -> bool:

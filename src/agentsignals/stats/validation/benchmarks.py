@@ -86,7 +86,7 @@ class PlantedRecallFigure(Struct, frozen=True, kw_only=True):
     flagged: int
     """Safe texts with such a finding."""
     precision_interval: Interval | None
-    """Of detected among detected and flagged. None without either."""
+    """Interval of detected among detected and flagged. None without either."""
     missed: list[str]
     """Planted weaknesses that were never found."""
 
