@@ -198,6 +198,8 @@ class Format(Struct, frozen=True, kw_only=True):
     """Of an agent that keeps its sessions in SQLite databases, by kind: each comes as a file of this format."""
     card: Card | None = None
     """What it rests on, and what it can't say."""
+    marks: tuple[bytes, ...] = ()
+    """Bytes of which one is in the head of every file it claims. Files without any are not shown to `claims`."""
     of_json: bool | None = True
     """Its files begin as JSON does; the others (archives, plain text) are asked about what does not. None: of both."""
     weight: int = 1
@@ -304,7 +306,10 @@ def identify(head: Head) -> tuple[Format, Claim] | None:
 
 def claimed_by(candidate: Format, head: Head) -> Claim | None:
     """What a format says of a file; None where it is not its own."""
-    claim = candidate.claims(head) if candidate.of_json in (None, head.looks_like_json) else None
+    is_possible = candidate.of_json in (None, head.looks_like_json) and (
+        not candidate.marks or any(mark in head.data for mark in candidate.marks)
+    )
+    claim = candidate.claims(head) if is_possible else None
     return None if claim is None else sound_claim(claim)
 
 

@@ -187,4 +187,15 @@ CARD = Card(
         "Tokens are of the part since the last checkpoint, no sum of the session.",
     ),
 )
-FORMAT = Format(name="entire", version=1, claims=claims, read=read, card=CARD)
+FORMAT = Format(
+    name="entire",
+    marks=(
+        b'"checkpoint_id"',
+        b'"checkpoint_uuid"',
+        b'"cli_version"',
+    ),
+    version=1,
+    claims=claims,
+    read=read,
+    card=CARD,
+)

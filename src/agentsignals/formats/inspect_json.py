@@ -26,4 +26,6 @@ CARD = Card(
     material=(Material("documents", "the records of `inspect`, as one document"),),
     limits=("No real file in this form was seen.",),
 )
-FORMAT = Format(name="inspect-json", version=3, claims=claims, read=read_by("inspect.reader"), card=CARD)
+FORMAT = Format(
+    name="inspect-json", marks=(b'"eval"',), version=3, claims=claims, read=read_by("inspect.reader"), card=CARD
+)

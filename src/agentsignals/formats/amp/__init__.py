@@ -62,4 +62,6 @@ CARD = Card(
     ),
 )
 
-FORMAT = Format(name="amp", version=1, claims=claims, read=read_by("amp.reader"), profile=PROFILE, card=CARD)
+FORMAT = Format(
+    name="amp", marks=(b'"T-',), version=1, claims=claims, read=read_by("amp.reader"), profile=PROFILE, card=CARD
+)

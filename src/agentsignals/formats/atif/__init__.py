@@ -61,4 +61,6 @@ CARD = Card(
         "No exit codes but in words.",
     ),
 )
-FORMAT = Format(name="atif", version=6, claims=claims, read=read_by("atif.reader"), profile=PROFILE, card=CARD)
+FORMAT = Format(
+    name="atif", marks=(b'"ATIF-',), version=6, claims=claims, read=read_by("atif.reader"), profile=PROFILE, card=CARD
+)

@@ -51,5 +51,11 @@ CARD = Card(
     ),
 )
 FORMAT = Format(
-    name="claude-stream", version=8, claims=claims, read=read_by("claude_stream.reader"), profile=PROFILE, card=CARD
+    name="claude-stream",
+    marks=(b'"session_id"',),
+    version=8,
+    claims=claims,
+    read=read_by("claude_stream.reader"),
+    profile=PROFILE,
+    card=CARD,
 )

@@ -116,4 +116,12 @@ CARD = Card(
         "Dollars are not logged.",
     ),
 )
-FORMAT = Format(name="codex", version=5, claims=claims, read=read_by("codex.reader"), profile=PROFILE, card=CARD)
+FORMAT = Format(
+    name="codex",
+    marks=(b'"payload"',),
+    version=5,
+    claims=claims,
+    read=read_by("codex.reader"),
+    profile=PROFILE,
+    card=CARD,
+)

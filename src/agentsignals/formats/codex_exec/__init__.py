@@ -45,6 +45,10 @@ CARD = Card(
 )
 FORMAT = Format(
     name="codex-exec",
+    marks=(
+        b'"thread.started"',
+        b'"item"',
+    ),
     version=4,
     claims=claims,
     read=read_by("codex_exec.reader"),

@@ -82,4 +82,12 @@ CARD = Card(
     ),
 )
 
-FORMAT = Format(name="continue", version=1, claims=claims, read=read_by("continue_.reader"), profile=PROFILE, card=CARD)
+FORMAT = Format(
+    name="continue",
+    marks=(b'"workspaceDirectory"',),
+    version=1,
+    claims=claims,
+    read=read_by("continue_.reader"),
+    profile=PROFILE,
+    card=CARD,
+)

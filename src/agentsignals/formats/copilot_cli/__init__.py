@@ -87,5 +87,11 @@ CARD = Card(
     ),
 )
 FORMAT = Format(
-    name="copilot-cli", version=4, claims=claims, read=read_by("copilot_cli.reader"), profile=PROFILE, card=CARD
+    name="copilot-cli",
+    marks=(b'"parentId"',),
+    version=4,
+    claims=claims,
+    read=read_by("copilot_cli.reader"),
+    profile=PROFILE,
+    card=CARD,
 )

@@ -120,6 +120,7 @@ CARD = Card(
 
 FORMAT = Format(
     name="crush",
+    marks=(b'"children_cost"',),
     version=1,
     claims=claims,
     read=read_by("crush.reader"),

@@ -55,5 +55,11 @@ CARD = Card(
     ),
 )
 FORMAT = Format(
-    name="factory-droid", version=4, claims=claims, read=read_by("factory_droid.reader"), profile=PROFILE, card=CARD
+    name="factory-droid",
+    marks=(b'"session_start"',),
+    version=4,
+    claims=claims,
+    read=read_by("factory_droid.reader"),
+    profile=PROFILE,
+    card=CARD,
 )

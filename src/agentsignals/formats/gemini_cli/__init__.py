@@ -93,5 +93,11 @@ CARD = Card(
     ),
 )
 FORMAT = Format(
-    name="gemini-cli", version=5, claims=claims, read=read_by("gemini_cli.reader"), profile=PROFILE, card=CARD
+    name="gemini-cli",
+    marks=(b'"projectHash"',),
+    version=5,
+    claims=claims,
+    read=read_by("gemini_cli.reader"),
+    profile=PROFILE,
+    card=CARD,
 )

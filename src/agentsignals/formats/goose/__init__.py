@@ -160,6 +160,7 @@ CARD = Card(
 
 FORMAT = Format(
     name="goose",
+    marks=(b'"working_dir"',),
     version=1,
     claims=claims,
     read=read_by("goose.reader"),

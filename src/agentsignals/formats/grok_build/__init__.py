@@ -75,5 +75,14 @@ CARD = Card(
 )
 
 FORMAT = Format(
-    name="grok-build", version=1, claims=claims, read=read_by("grok_build.reader"), profile=PROFILE, card=CARD
+    name="grok-build",
+    marks=(
+        b'"chat_format_version"',
+        b'session/update"',
+    ),
+    version=1,
+    claims=claims,
+    read=read_by("grok_build.reader"),
+    profile=PROFILE,
+    card=CARD,
 )

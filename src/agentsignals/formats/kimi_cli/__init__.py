@@ -88,6 +88,7 @@ CARD = Card(
 
 FORMAT = Format(
     name="kimi-cli",
+    marks=(b'"payload"',),
     version=1,
     claims=claims,
     read=read_by("kimi_cli.reader"),

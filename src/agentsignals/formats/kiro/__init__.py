@@ -60,4 +60,12 @@ CARD = Card(
         "The program's own database is not read: it is known from documentation alone.",
     ),
 )
-FORMAT = Format(name="kiro", version=3, claims=claims, read=read_by("kiro.reader"), profile=PROFILE, card=CARD)
+FORMAT = Format(
+    name="kiro",
+    marks=(b'"conversation_id"',),
+    version=3,
+    claims=claims,
+    read=read_by("kiro.reader"),
+    profile=PROFILE,
+    card=CARD,
+)

@@ -37,5 +37,11 @@ CARD = Card(
     limits=("Times are not logged.",),
 )
 FORMAT = Format(
-    name="lab-repository", version=3, claims=claims, read=read_by("lab_repository.reader"), profile=PROFILE, card=CARD
+    name="lab-repository",
+    marks=(b'"agentsignals_lab_repository"',),
+    version=3,
+    claims=claims,
+    read=read_by("lab_repository.reader"),
+    profile=PROFILE,
+    card=CARD,
 )

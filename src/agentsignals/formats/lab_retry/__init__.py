@@ -26,4 +26,11 @@ CARD = Card(
     material=(Material("run", "the lab of this program writes it"),),
     limits=("No tools: there are no calls.",),
 )
-FORMAT = Format(name="lab-retry", version=1, claims=claims, read=read_by("lab_retry.reader"), card=CARD)
+FORMAT = Format(
+    name="lab-retry",
+    marks=(b'"agentsignals_lab"',),
+    version=1,
+    claims=claims,
+    read=read_by("lab_retry.reader"),
+    card=CARD,
+)

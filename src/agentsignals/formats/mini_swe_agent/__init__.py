@@ -81,5 +81,14 @@ CARD = Card(
     limits=("No real run of version 2 was seen.",),
 )
 FORMAT = Format(
-    name="mini-swe-agent", version=4, claims=claims, read=read_by("mini_swe_agent.reader"), profile=PROFILE, card=CARD
+    name="mini-swe-agent",
+    marks=(
+        b'"info"',
+        b'"system"',
+    ),
+    version=4,
+    claims=claims,
+    read=read_by("mini_swe_agent.reader"),
+    profile=PROFILE,
+    card=CARD,
 )

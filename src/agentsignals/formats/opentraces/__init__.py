@@ -41,6 +41,7 @@ CARD = Card(
 )
 FORMAT = Format(
     name="opentraces",
+    marks=(b'"trace_id"',),
     version=5,
     claims=claims,
     read=read_by("opentraces.reader"),

@@ -35,6 +35,7 @@ CARD = Card(
 )
 FORMAT = Format(
     name="otel-genai",
+    marks=(b'"gen_ai.',),
     version=3,
     claims=claims,
     read=read_by("otel_genai.reader"),

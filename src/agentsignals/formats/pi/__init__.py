@@ -163,6 +163,7 @@ CARD = Card(
 )
 FORMAT = Format(
     name="pi",
+    marks=(b'"session"',),
     version=6,
     claims=claims,
     read=read_by("pi.reader"),

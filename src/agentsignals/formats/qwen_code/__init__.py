@@ -75,5 +75,14 @@ CARD = Card(
 )
 
 FORMAT = Format(
-    name="qwen-code", version=1, claims=claims, read=read_by("qwen_code.reader"), profile=PROFILE, card=CARD
+    name="qwen-code",
+    marks=(
+        b'"parts"',
+        b'"systemPayload"',
+    ),
+    version=1,
+    claims=claims,
+    read=read_by("qwen_code.reader"),
+    profile=PROFILE,
+    card=CARD,
 )

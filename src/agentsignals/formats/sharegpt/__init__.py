@@ -78,6 +78,7 @@ CARD = Card(
 )
 FORMAT = Format(
     name="sharegpt",
+    marks=(b'"conversations"',),
     version=3,
     claims=claims,
     read=read_by("sharegpt.reader"),

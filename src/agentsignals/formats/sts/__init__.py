@@ -26,4 +26,4 @@ CARD = Card(
     ),
     limits=("Totals of a run are repeated on each message: they are taken once.",),
 )
-FORMAT = Format(name="sts", version=5, claims=claims, read=read_by("sts.reader"), card=CARD)
+FORMAT = Format(name="sts", marks=(b'"harness"',), version=5, claims=claims, read=read_by("sts.reader"), card=CARD)

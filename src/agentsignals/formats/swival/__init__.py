@@ -49,4 +49,12 @@ CARD = Card(
         "No tokens.",
     ),
 )
-FORMAT = Format(name="swival", version=3, claims=claims, read=read_by("swival.reader"), profile=PROFILE, card=CARD)
+FORMAT = Format(
+    name="swival",
+    marks=(b'"harness"',),
+    version=3,
+    claims=claims,
+    read=read_by("swival.reader"),
+    profile=PROFILE,
+    card=CARD,
+)

@@ -64,4 +64,15 @@ CARD = Card(
         "Tokens from a cache are not logged.",
     ),
 )
-FORMAT = Format(name="trail", version=3, claims=claims, read=read_by("trail.reader"), profile=PROFILE, card=CARD)
+FORMAT = Format(
+    name="trail",
+    marks=(
+        b'"trace_id"',
+        b'"errors"',
+    ),
+    version=3,
+    claims=claims,
+    read=read_by("trail.reader"),
+    profile=PROFILE,
+    card=CARD,
+)

@@ -67,4 +67,15 @@ def _says(record: dict[str, Any]) -> bool:
     return words is not None and isinstance(record[record["type"]].get(words), str)
 
 
-FORMAT = Format(name="windsurf", version=1, claims=claims, read=read_by("windsurf.reader"), profile=PROFILE, card=CARD)
+FORMAT = Format(
+    name="windsurf",
+    marks=(
+        b'"planner_response"',
+        b'"user_input"',
+    ),
+    version=1,
+    claims=claims,
+    read=read_by("windsurf.reader"),
+    profile=PROFILE,
+    card=CARD,
+)

@@ -140,6 +140,7 @@ def claims(head: Head) -> Claim | None:
 
 FORMAT = Format(
     name="zed",
+    marks=(b'"zedThread"',),
     version=1,
     claims=claims,
     read=read_by("zed.reader"),
