@@ -47,5 +47,11 @@ CARD = Card(
     limits=("The conversation is a recording of a screen: it is not read.",),
 )
 FORMAT = Format(
-    name="terminal-bench", version=3, claims=claims, read=read_by("terminal_bench.reader"), snapshots=False, card=CARD
+    name="terminal-bench",
+    marks=(b'"failure_mode"', b'"run_id"', b'"run_config"'),
+    version=3,
+    claims=claims,
+    read=read_by("terminal_bench.reader"),
+    snapshots=False,
+    card=CARD,
 )
