@@ -16,7 +16,7 @@ from agentsignals.store import Store
 from agentsignals.store.index import Manifest
 from agentsignals.ui.page import Query
 from agentsignals.ui.rendering import answer_of
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 from tests.claude import REFUSED, SAID, SESSION, STOP, Log, read
 from tests.questions.stores import findings
 
@@ -169,10 +169,10 @@ def test_analyze_the_list_the_page_and_the_report_count_what_people_said(
     assert {name: row["n_turns"] for name, row in _sessions(store).items()} == {SESSION: 1, NEXT: 2}
     assert main(["show", NEXT, "--store", str(folder)]) == 0
     assert "1 prompts, 0 tool calls" in capsys.readouterr().out
-    reading, query = Reading(store), Query()
-    assert [row["prompts"] for row in answer_of(reading, "/", query).filled["contexts"]] == [2]
-    assert [row["n_prompts"] for row in answer_of(reading, "/sessions", query).filled["rows"]] == [1, 1]
-    reading.close()
+    snapshot, query = Snapshot(store), Query()
+    assert [row["prompts"] for row in answer_of(snapshot, "/", query).filled["contexts"]] == [2]
+    assert [row["n_prompts"] for row in answer_of(snapshot, "/sessions", query).filled["rows"]] == [1, 1]
+    snapshot.close()
 
 
 def _sessions(store: Store) -> dict[str, Any]:

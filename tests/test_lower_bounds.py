@@ -22,7 +22,7 @@ from agentsignals.ui import document as phrases
 from agentsignals.ui import report
 from agentsignals.ui.page import Query
 from agentsignals.ui.rendering import answer_of, html
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 from agentsignals.views.usage import FINAL_SHARE, is_lower_bound, visible_output_tokens
 from tests.build import call, say, session, think, user
 from tests.claude import Log
@@ -127,11 +127,11 @@ def test_the_report_marks_headlines_tables_and_draws_no_bound_over_time(store: S
 
 
 def test_pages_mark_it(store: Store) -> None:
-    reading = Reading(store)
-    for page in (answer_of(reading, "/", Query()), answer_of(reading, "/sessions", Query())):
+    snapshot = Snapshot(store)
+    for page in (answer_of(snapshot, "/", Query()), answer_of(snapshot, "/sessions", Query())):
         assert "&gt;= " in html(page, "/")
-    assert "&gt;= 4 out" in html(answer_of(reading, f"/session/{BOUND}", Query()), "/session")
-    assert "&gt;= " not in html(answer_of(reading, f"/session/{KNOWN}", Query()), "/session")
+    assert "&gt;= 4 out" in html(answer_of(snapshot, f"/session/{BOUND}", Query()), "/session")
+    assert "&gt;= " not in html(answer_of(snapshot, f"/session/{KNOWN}", Query()), "/session")
 
 
 def test_explain_says_at_least_with_the_error_of_the_estimate(store: Store) -> None:
@@ -291,10 +291,10 @@ def test_no_report_shows_a_bound_as_known(single: Store, tmp_path: Path, ending:
 
 @pytest.mark.slow
 def test_no_page_shows_a_bound_as_known(single: Store) -> None:
-    reading, grown = Reading(single), [s.path for s in catalogue().values() if s.grows_with_output]
+    snapshot, grown = Snapshot(single), [s.path for s in catalogue().values() if s.grows_with_output]
     paths = ["/", "/sessions", "/signals", f"/session/{BOUND}", *(f"/signal/{path}" for path in grown)]
     paths += [f"/session/{BOUND}/explain/{path}" for path in (*grown, "sessions.output_tokens")]
-    pages = [answer_of(reading, path, Query()) for path in paths]
+    pages = [answer_of(snapshot, path, Query()) for path in paths]
     shown = [re.sub(r'<div class="said code">.*?</div>', "", html(page, "/"), flags=re.DOTALL) for page in pages]
     assert [where for text in shown for where in unmarked(text)] == []
     assert sum("&gt;= " in text for text in shown) >= len(pages) - 3  # of eval runs, of commits, and a ratio

@@ -29,7 +29,7 @@ from agentsignals.store import Store, parquet, shards, sidecars, tables
 from agentsignals.store.index import ShardEntry
 from agentsignals.store.parquet import signal_rows
 from agentsignals.ui import sharing as team_page
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 from agentsignals.views.session import SessionView
 from tests.build import START, call, say, session, user
 from tests.questions.stores import store_of
@@ -68,7 +68,7 @@ def talk(n: int, week: int = 0, **facts: Any) -> Session:
 
 
 def exported(store: Store) -> export.Team:
-    return export.team(Reading(store).rows)
+    return export.team(Snapshot(store).rows)
 
 
 # -- no text -----------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from agentsignals.sources import RawFile, Unreadable, databases, local
 from agentsignals.store import Store
 from agentsignals.ui.live import Looking
 from agentsignals.ui.raw_record import raw_line
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 from tests import cursor_database as cur
 from tests.formats import opencode_database as oc
 
@@ -134,10 +134,10 @@ def test_a_fork_with_the_same_tables_keeps_its_name(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_the_part_of_an_event_alone(store: Store) -> None:
-    reading = Reading(store)
+    snapshot = Snapshot(store)
     for session_id, words in (("ses_child", "seen"), ("ses_old", "an old answer")):
         (event,) = [e for e in store.session(session_id).events if e.text == words]
-        shown = raw_line(reading, session_id, event.seq)
+        shown = raw_line(snapshot, session_id, event.seq)
         assert (shown.why_not, json.loads(shown.text)["text"]) == ("", words), shown
 
 

@@ -21,7 +21,7 @@ from agentsignals.labels.units import answer_end_in
 from agentsignals.model import Label, Turn
 from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 from tests.labels.stores import session_id, store_of
 from tests.ui.served import ask, serving
 
@@ -262,7 +262,7 @@ def test_what_the_classifier_is_least_sure_of_is_labelled_first(tmp_path: Path) 
         for turn, chance in chances.items()
     ]
     sidecars.write_labels(made.folder, "pushback", "classifier", rows)
-    queue = order.of_store(Reading(Store(made.folder)).rows, task("pushback"))
+    queue = order.of_store(Snapshot(Store(made.folder)).rows, task("pushback"))
     assert [turn for _, turn in queue] == sorted(chances, key=lambda turn: chances[turn])
 
 
@@ -274,7 +274,9 @@ def test_projects_that_people_labelled_least_come_first(tmp_path: Path) -> None:
 
     def rows(sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
         cases = " ".join(f"WHEN '{name}' THEN '{repo}'" for name, repo in with_repo.items())
-        return Reading(Store(made.folder)).rows(sql.replace("s.repo", f"CASE s.session_id {cases} END AS repo"), values)
+        return Snapshot(Store(made.folder)).rows(
+            sql.replace("s.repo", f"CASE s.session_id {cases} END AS repo"), values
+        )
 
     queue = order.of_store(rows, task("pushback"))
     assert queue[0][0] == session_id(1), "nobody labelled anything there"

@@ -24,7 +24,7 @@ from agentsignals.ui import report as markdown
 from agentsignals.ui.document import document
 from agentsignals.ui.page import Query
 from agentsignals.ui.rendering import answer_of, html
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 
 GOLD = Path(__file__).parents[2].parent / "shared" / "corpus" / "gold"
 
@@ -109,11 +109,11 @@ def test_a_class_that_is_mostly_wrong_misleads() -> None:
 def reading_page(store: Store, address: str) -> str:
     """The HTML of a page of the local server."""
     path, _, asked = address.partition("?")
-    reading = Reading(store)
+    snapshot = Snapshot(store)
     try:
-        return html(answer_of(reading, path, Query(asked)), path)
+        return html(answer_of(snapshot, path, Query(asked)), path)
     finally:
-        reading.close()
+        snapshot.close()
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from agentsignals.store.query import rows
 from agentsignals.store.tables import SESSIONS
 from agentsignals.ui.page import Query
 from agentsignals.ui.rendering import answer_of, html
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 from tests.claude import SESSION, Log
 from tests.formats import pi_entries
 
@@ -147,7 +147,7 @@ def test_the_command_and_the_page_write_it_out(store: Store, capsys: pytest.Capt
     value = text.splitlines()[0].removeprefix("tokens.cost_usd = ")
     lines = [line for line in text.splitlines() if line.startswith("in the value")]
     assert sum(Decimal(line.split()[-1]) for line in lines) == Decimal(value)
-    shown = html(answer_of(Reading(store), f"/session/{SESSION}/explain/sessions.cost_usd", Query()), "/session")
+    shown = html(answer_of(Snapshot(store), f"/session/{SESSION}/explain/sessions.cost_usd", Query()), "/session")
     assert f'<td class="num">{value}</td>' in shown and "cache write 1h" in shown
     assert main(["explain", SESSION, "tokens.cost_usd", "--json", "--store", str(store.folder)]) == 0
     bill = json.loads(capsys.readouterr().out)["bill"]

@@ -20,7 +20,7 @@ from agentsignals.store import Store
 from agentsignals.store.query import rows as ask
 from agentsignals.ui.page import Query
 from agentsignals.ui.rendering import answer_of
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 from tests.build import call, session, user
 from tests.questions.stores import outcome, store_of
 from tests.signals.attempts import graded, patched, trial
@@ -122,7 +122,7 @@ def test_one_rate_has_one_interval_wherever_it_stands(tmp_path: Path, tries: int
         rule, {k: [dict(zip(n, r, strict=True)) for r in v] for k, (n, v) in asked.items()}
     ).candidates
     (row,) = rows(outcome(store, "attempts"), "by_treatment")
-    (shown,) = answer_of(Reading(store), "/attempts", Query()).filled["treatments"]
+    (shown,) = answer_of(Snapshot(store), "/attempts", Query()).filled["treatments"]
     expected = (candidate.first.low, candidate.first.high)
     assert (row["low"], row["high"]) == expected
     assert shown["interval"] == pytest.approx(expected)

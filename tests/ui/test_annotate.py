@@ -26,7 +26,7 @@ from agentsignals.labels.tasks import task
 from agentsignals.store import Store
 from agentsignals.ui.pages.annotate import ADDRESS, MOST_BODY_BYTES, Annotations
 from agentsignals.ui.server import Server
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 from tests.labels import stores
 from tests.ui.browser import BROWSER, browsing, needs_browser, serious
 from tests.ui.served import EVIL_ID, Elements, ask, page, serving, whole_store
@@ -176,7 +176,7 @@ def test_what_labellers_differ_about_comes_first_then_class_by_class(tmp_path: P
         take(whole, tmp_path / f"{by}.jsonl", f"human:{by}", TASK)
     gold.write(tmp_path / "c.jsonl", [GoldRow(session_id=ids[0], turn=8, label="non_pushback", unsure=True)])
     take(whole, tmp_path / "c.jsonl", "human:c", TASK)
-    queue = order.of_store(Reading(Store(whole.folder)).rows, TASK)
+    queue = order.of_store(Snapshot(Store(whole.folder)).rows, TASK)
     assert set(queue[:2]) == {(ids[1], 1), (ids[0], 7)}, "the one they differ about, the one that was unsure"
     assert [say[s, t + 1] for s, t in queue[2:]].count("non_pushback") == 4
     assert {say[s, t + 1] for s, t in queue[2:5]} == {"non_pushback", "failure_report", "correction"}

@@ -38,7 +38,7 @@ def page(server: Server) -> Iterator[Any]:
 
 
 def _rows(server: Server, query: str) -> list[dict[str, Any]]:
-    return ask(connect(Store(server.readings.folder)), query)
+    return ask(connect(Store(server.snapshots.folder)), query)
 
 
 def _text(page: Any) -> str:
@@ -58,11 +58,11 @@ def test_which_tool_fails_most_for_which_agent(page: Any, server: Server) -> Non
 
 
 def test_where_the_cost_went(page: Any, server: Server) -> None:
-    (dearest,) = _rows(
+    (most_expensive,) = _rows(
         server, "SELECT session_id FROM sessions WHERE context = 'product' ORDER BY cost_usd DESC NULLS LAST LIMIT 1"
     )
     page.locator("table", has_text="cost").locator("a[href^='/session/']").first.click()
-    assert dearest["session_id"] in page.url
+    assert most_expensive["session_id"] in page.url
     page.locator("a[href*='explain/sessions.cost_usd']").first.click()
     assert "$" in _text(page) and "model call" in _text(page)
 

@@ -11,7 +11,7 @@ import pytest
 
 from agentsignals.ui.pages.attempts import candidates, treatments
 from agentsignals.ui.server import Server
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 from tests.build import session, user
 from tests.questions.stores import store_of
 from tests.signals.attempts import graded, patched, trial
@@ -44,7 +44,7 @@ def steps(row: dict[str, Any]) -> dict[str, str]:
 
 
 def test_each_treatment_is_counted_by_how_far_it_came(server: Server) -> None:
-    rows = treatments(Reading(server.readings.current().store))
+    rows = treatments(Snapshot(server.snapshots.current().store))
     first = next(row for row in rows if row["agent_type"] == "codex" and not row["attempt_index"])
     assert first["n"] == 5 and first["judged"] == 5
     counted = steps(first)
@@ -55,7 +55,7 @@ def test_each_treatment_is_counted_by_how_far_it_came(server: Server) -> None:
 
 
 def test_a_trial_is_recovered_once_and_only_where_the_first_attempt_failed(server: Server) -> None:
-    (row,) = candidates(Reading(server.readings.current().store))
+    (row,) = candidates(Snapshot(server.snapshots.current().store))
     assert steps(row) == {
         "first": "5/9",
         "first_solved": "2/5",

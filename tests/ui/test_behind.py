@@ -15,7 +15,7 @@ from agentsignals.store import Store
 from agentsignals.ui.charts import can_draw
 from agentsignals.ui.drill_down import behind, behind_key, sessions_behind
 from agentsignals.ui.server import Server
-from agentsignals.ui.snapshot import Readings
+from agentsignals.ui.snapshot import Snapshots
 from tests.ui.browser import browsing, needs_browser
 from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, whole_store
 
@@ -56,10 +56,10 @@ def test_a_number_lists_its_sessions_with_their_part_largest_first(server: Serve
 
 
 def test_the_page_and_the_filter_open_the_same_sessions(store: Store) -> None:
-    reading = Readings(store.folder).current()
+    snapshot = Snapshots(store.folder).current()
     for key in ("study:tools:tools.mcp_sessions", "with:study:tools:tools.mcp_sessions"):
-        title, ids = sessions_behind(reading, key)
-        assert title == "Sessions that use an MCP tool" and ids == list(behind_key(reading, key).parts)
+        title, ids = sessions_behind(snapshot, key)
+        assert title == "Sessions that use an MCP tool" and ids == list(behind_key(snapshot, key).parts)
     assert ids == [EVIL_ID]
 
 

@@ -13,7 +13,7 @@ from agentsignals.store import Store
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Query
 from agentsignals.ui.server import Server
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of
 from tests.signals.attempts import graded, trial
@@ -62,9 +62,9 @@ def server(store: Store) -> Iterator[Server]:
 
 def _asked(store: Store, **words: str) -> tuple[Filter, str]:
     """The filter, and the sessions of people that fit it."""
-    reading = Reading(store)
-    made = filtered(Query(urlencode(words)), reading)
-    rows = reading.rows(made.sessions, made.where.values)
+    snapshot = Snapshot(store)
+    made = filtered(Query(urlencode(words)), snapshot)
+    rows = snapshot.rows(made.sessions, made.where.values)
     return made, "".join(sorted(row["session_id"] for row in rows if len(row["session_id"]) == 1))
 
 
@@ -127,9 +127,9 @@ def test_each_word_chooses_its_sessions(store: Store, words: dict[str, str], fit
 
 
 def test_attempts_are_chosen_by_what_came_of_them(store: Store) -> None:
-    reading = Reading(store)
-    made = filtered(Query("outcome=solved"), reading)
-    assert len(reading.rows(made.sessions, made.where.values)) == 1 and not made.notes
+    snapshot = Snapshot(store)
+    made = filtered(Query("outcome=solved"), snapshot)
+    assert len(snapshot.rows(made.sessions, made.where.values)) == 1 and not made.notes
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_what_an_agent_appends_is_on_the_page_and_the_page_hears_of_it(tmp_path:
     Agent(traces, OTHER)
     ingest([str(tmp_path / "projects")], tmp_path / "s", jobs=1)
     with serving(Store(tmp_path / "s")) as server:
-        server.live.watch(sources_of(server.readings.current().store.manifest)[0])
+        server.live.watch(sources_of(server.snapshots.current().store.manifest)[0])
         with listening(server) as following:
             kind, hello = following()
             assert (kind, hello["watching"], hello["problem"]) == ("hello", True, "")

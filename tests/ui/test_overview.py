@@ -20,7 +20,7 @@ from agentsignals.ui.figures import Overall, edges, histogram, overall, spreads
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Query
 from agentsignals.ui.server import Server
-from agentsignals.ui.snapshot import MOST_RECENT, Reading
+from agentsignals.ui.snapshot import MOST_RECENT, Snapshot
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of
 from tests.signals.attempts import graded, trial
@@ -67,9 +67,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def _overall(server: Server, query: str = "", context: str = "product") -> tuple[Overall, Filter]:
-    reading = server.readings.current()
-    of = filtered(Query(query), reading).of_context(context)
-    return overall(reading, of), of
+    snapshot = server.snapshots.current()
+    of = filtered(Query(query), snapshot).of_context(context)
+    return overall(snapshot, of), of
 
 
 def _listed(server: Server, link: str) -> int:
@@ -94,7 +94,7 @@ def test_every_number_leads_to_the_sessions_it_counts(server: Server) -> None:
         assert sum(group.cost.sessions for group in groups) == made.sessions == 16
         for group in groups:
             assert _listed(server, group.link) == group.cost.sessions, group.link
-    for stretch in made.stretches:
+    for stretch in made.periods:
         assert _listed(server, stretch["link"]) == stretch["sessions"], stretch["link"]
     for pair in made.pairs:
         assert _listed(server, pair.to_all) == pair.sessions
@@ -122,7 +122,7 @@ def test_figures_are_of_the_sessions_chosen(
 ) -> None:
     made, _ = _overall(server, query)
     assert (made.sessions, made.cost.usd, (made.failed.k, made.failed.n)) == (sessions, usd, failed)
-    assert sum(s["sessions"] for s in made.stretches) == sessions - made.undated
+    assert sum(s["sessions"] for s in made.periods) == sessions - made.undated
 
 
 def test_people_and_eval_runs_are_counted_apart(server: Server) -> None:
@@ -138,12 +138,14 @@ def test_people_and_eval_runs_are_counted_apart(server: Server) -> None:
 
 def test_a_stretch_of_a_filter_stays_within_it(server: Server) -> None:
     made, _ = _overall(server, "from=2026-01-02")
-    assert made.stretches[0]["link"].endswith("?from=2026-01-02&context=product&to=2026-01-02")
+    assert made.periods[0]["link"].endswith("?from=2026-01-02&context=product&to=2026-01-02")
 
 
 def test_the_dearest_come_first_and_the_groups_by_what_they_cost(server: Server) -> None:
     made, _ = _overall(server)
-    assert [row["session_id"] for row in made.dearest[:2]] == ["x0", "x1"] and made.dearest[0]["prompt"] == "job 0"
+    assert [row["session_id"] for row in made.most_expensive[:2]] == ["x0", "x1"] and made.most_expensive[0][
+        "prompt"
+    ] == "job 0"
     assert [(g.name, g.of_all) for g in made.groups[0][2]] == [("codex", 14 / 22), ("claude-code", 8 / 22)]
     assert made.days[0][0] == "2026-01-04" and made.days[0][2].usd == 3.0
 
@@ -191,11 +193,11 @@ def test_an_interval_of_few_does_not_stretch_the_axis_and_one_of_many_does() -> 
 @pytest.mark.parametrize("path", ["user.tool_error_rate", "behavior.edit_calls", "behavior.tool_call_count"])
 @pytest.mark.parametrize("query", ["", "agent=claude-code", "from=2026-01-03&context=product"])
 def test_each_bar_of_a_histogram_leads_to_the_sessions_in_it(server: Server, path: str, query: str) -> None:
-    reading = server.readings.current()
-    filter_ = filtered(Query(query), reading)
+    snapshot = server.snapshots.current()
+    filter_ = filtered(Query(query), snapshot)
     signal = by_path(path)
-    spread = spreads(reading, "product", filter_)[path]
-    drawn = histogram(reading, "product", filter_.of_context("product"), signal, spread)
+    spread = spreads(snapshot, "product", filter_)[path]
+    drawn = histogram(snapshot, "product", filter_.of_context("product"), signal, spread)
     assert drawn is not None and f"n = {spread.figures['known']}" in drawn.note
     listed = [_listed(server, bar.link) for bar in drawn.bars]
     assert listed == [int(re.search(r": (\d+) session", bar.label)[1]) for bar in drawn.bars]  # type: ignore[index]
@@ -204,10 +206,10 @@ def test_each_bar_of_a_histogram_leads_to_the_sessions_in_it(server: Server, pat
 
 def test_a_long_tail_is_one_bar_and_the_last_edge_says_so(tmp_path: Path) -> None:
     many = [session(user("x"), *_failing(0, 500 if n == 39 else 1 + n % 5), session_id=f"s{n}") for n in range(40)]
-    reading = Reading(store_of(tmp_path / "s", *many))
-    of = filtered(Query(""), reading).of_context("product")
+    snapshot = Snapshot(store_of(tmp_path / "s", *many))
+    of = filtered(Query(""), snapshot).of_context("product")
     path = "behavior.tool_call_count"
-    drawn = histogram(reading, "", of, by_path(path), spreads(reading, "")[path])
+    drawn = histogram(snapshot, "", of, by_path(path), spreads(snapshot, "")[path])
     assert drawn is not None and "the last bar holds all above" in drawn.note
     assert drawn.across[-1].label == "… 500" and drawn.bars[-1].label.endswith(": 1 session")
 
@@ -237,15 +239,15 @@ def test_the_inventory_and_a_signal_are_of_the_sessions_chosen(server: Server) -
 
 
 def test_what_an_address_chooses_is_kept_for_the_last_that_were_asked_for(tmp_path: Path) -> None:
-    reading = Reading(store_of(tmp_path / "s", session(user("hello"))))
+    snapshot = Snapshot(store_of(tmp_path / "s", session(user("hello"))))
     made: list[int] = []
     for n in [*range(MOST_RECENT + 5), MOST_RECENT, 0]:
-        reading.recent(n, lambda n=n: made.append(n))  # type: ignore[misc]
+        snapshot.recent(n, lambda n=n: made.append(n))  # type: ignore[misc]
     assert made == [*range(MOST_RECENT + 5), 0], "the oldest was made again, a late one was not"
 
 
 def test_what_takes_long_goes_on_in_the_background_and_what_failed_is_tried_again(tmp_path: Path) -> None:
-    reading = Reading(store_of(tmp_path / "s", session(user("hello"))))
+    snapshot = Snapshot(store_of(tmp_path / "s", session(user("hello"))))
 
     def slowly() -> str:
         sleep(0.3)
@@ -254,15 +256,15 @@ def test_what_takes_long_goes_on_in_the_background_and_what_failed_is_tried_agai
     def badly() -> str:
         raise ValueError("no")
 
-    assert reading.soon("slow", slowly, 0.01) is None
+    assert snapshot.soon("slow", slowly, 0.01) is None
     until = monotonic() + 30
-    while reading.soon("slow", slowly, 0.0) is None and monotonic() < until:
+    while snapshot.soon("slow", slowly, 0.0) is None and monotonic() < until:
         sleep(0.02)
-    assert reading.soon("slow", slowly, 0.0) == "made"
+    assert snapshot.soon("slow", slowly, 0.0) == "made"
     for _ in range(2):
         with pytest.raises(ValueError, match="no"):
-            reading.soon("bad", badly, 5.0)
-    assert reading.soon("bad", lambda: "now", 5.0) == "now"
+            snapshot.soon("bad", badly, 5.0)
+    assert snapshot.soon("bad", lambda: "now", 5.0) == "now"
 
 
 # -- in a browser ------------------------------------------------------------------------------------------------------

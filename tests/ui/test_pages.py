@@ -184,7 +184,7 @@ def test_a_value_leads_to_its_evidence_and_the_evidence_to_the_event(server: Ser
 
 
 def test_evidence_in_a_subagent_or_a_result_opens_what_is_folded_over_it(server: Server) -> None:
-    known = server.readings.current().store.session("fine-1")
+    known = server.snapshots.current().store.session("fine-1")
     deep = next(c for c in known.tool_calls if c.thread == "agent-7")
     assert '<details class="thread" data-thread="agent-7" open>' in page(server, f"/session/fine-1?at={deep.seq}")
     failed = next(c for c in known.tool_calls if c.status == "error")
@@ -371,7 +371,7 @@ def test_the_first_screen_is_what_stands_out_and_each_opens_what_it_rests_on(cir
     links = [a["href"] for tag, a in first.elements if tag == "a" and (a.get("href") or "").startswith("/finding/")]
     assert links and links[0] == "/finding/circles.failing?context=product"
     assert first.said.index("the same failing call") < first.said.index("People’s sessions")
-    assert list(circling.readings.folder.glob("findings.*.json")), "a page of another server has it at once"
+    assert list(circling.snapshots.folder.glob("findings.*.json")), "a page of another server has it at once"
     made = Elements(page(circling, str(links[0])))
     said = " ".join(made.said.split())
     assert "Where does it go in circles?" in said and "Interrupt at the third equal failure" in said
@@ -385,7 +385,7 @@ def test_the_first_screen_is_what_stands_out_and_each_opens_what_it_rests_on(cir
 
 def test_a_finding_shows_the_first_rows_and_says_so(circling: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentsignals.ui.pages.overview.MOST_ROWS", 7)
-    with serving(Store(circling.readings.folder)) as fresh:
+    with serving(Store(circling.snapshots.folder)) as fresh:
         assert "The first 7 rows" in page(fresh, "/finding/circles.failing")
 
 

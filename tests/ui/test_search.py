@@ -92,7 +92,7 @@ def test_of_one_session_all_passages_are_shown(tmp_path: Path) -> None:
 def test_while_the_index_is_made_the_page_says_so_and_asks_again(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(server.readings.folder, tmp_path / "s", ignore=shutil.ignore_patterns(fulltext.FOLDER))
+    shutil.copytree(server.snapshots.folder, tmp_path / "s", ignore=shutil.ignore_patterns(fulltext.FOLDER))
     may_go_on, make = Event(), fulltext.build
     monkeypatch.setattr(search, "WAIT_S", 0.01)
     monkeypatch.setattr(fulltext, "build", lambda *given: (may_go_on.wait(10), make(*given))[1])
@@ -110,7 +110,7 @@ def test_while_the_index_is_made_the_page_says_so_and_asks_again(
 def test_what_the_index_lacked_comes_into_the_open_page(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(server.readings.folder, tmp_path / "s", ignore=shutil.ignore_patterns(fulltext.FOLDER))
+    shutil.copytree(server.snapshots.folder, tmp_path / "s", ignore=shutil.ignore_patterns(fulltext.FOLDER))
     may_go_on, make = Event(), fulltext.build
     monkeypatch.setattr(search, "WAIT_S", 0.01)
     monkeypatch.setattr(fulltext, "build", lambda *given: (may_go_on.wait(60), make(*given))[1])

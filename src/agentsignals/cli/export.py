@@ -21,7 +21,7 @@ from agentsignals.ui import sharing as shared_session
 from agentsignals.ui import sharing as team_page
 from agentsignals.ui.raw_record import pictures_of
 from agentsignals.ui.sharing import Shared, free_path
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 
 
 def run_export(options: argparse.Namespace) -> int:
@@ -107,7 +107,7 @@ def _session(options: argparse.Namespace) -> Shared:
     path = shared_session.free_path(options.out, ".html")
     store = Store(options.store)
     session = store.session(options.session)
-    pictures = pictures_of(Reading(store), session) if options.pictures else None
+    pictures = pictures_of(Snapshot(store), session) if options.pictures else None
     return shared_session.write(session, path, Redactor(pseudonym_key()), pictures=pictures)
 
 

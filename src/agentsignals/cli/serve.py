@@ -27,11 +27,11 @@ def run_serve(options: argparse.Namespace) -> int:
     with started(options.store, options.port, annotations) as server:
         specs = [] if options.no_watch else _watched(server, options)
         if options.json:
-            about = {"url": server.url, "store": str(server.readings.folder), "watches": specs}
+            about = {"url": server.url, "store": str(server.snapshots.folder), "watches": specs}
             print(json_text(about), flush=True)
         else:
             watches = f", watches {', '.join(specs)}" if specs else ""
-            print(f"{server.url}  serves {server.readings.folder}{watches}; Ctrl-C ends it", flush=True)
+            print(f"{server.url}  serves {server.snapshots.folder}{watches}; Ctrl-C ends it", flush=True)
         if options.open:
             webbrowser.open(server.url)
         try:
@@ -48,10 +48,10 @@ def _watched(server: Server, options: argparse.Namespace) -> list[str]:
     if elsewhere := [spec for spec in options.sources if not local.accepts(spec)]:
         raise UsageError(f"{elsewhere[0]!r} is no file, folder or agent: nothing else is watched.", "`--no-watch`?")
     if (
-        not options.sources and server.readings.folder in disk.remote_stores
+        not options.sources and server.snapshots.folder in disk.remote_stores
     ):  # each change would be sent to where it lies
         return []
-    specs, gone = (options.sources, []) if options.sources else sources_of(server.readings.current().store.manifest)
+    specs, gone = (options.sources, []) if options.sources else sources_of(server.snapshots.current().store.manifest)
     if gone and not options.quiet:
         names = printable(", ".join(gone))
         print(f"agentsignals: not watched, for nothing is there from here: {names}. Name them anew.", file=sys.stderr)

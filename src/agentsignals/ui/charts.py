@@ -219,7 +219,7 @@ class Bar(NamedTuple):
     link: str
 
 
-class Strip(NamedTuple):
+class BarChart(NamedTuple):
     """A chart, in pixels."""
 
     title: str
@@ -253,7 +253,7 @@ def strip(  # noqa: PLR0913  (what is drawn is named at the call)
     legend: Sequence[tuple[str, int, str]] = (),
     whole: bool = False,
     edges: Sequence[str] = (),
-) -> Strip | None:
+) -> BarChart | None:
     """The chart; None where there is nothing to show. `written`: a value of the axis in words; `whole`: counts, whose
     axis has no halves; `edges`: words between the bars, and at both ends, instead of below each."""
     highest = max((_height(point) for point in points), default=0.0)
@@ -264,7 +264,7 @@ def strip(  # noqa: PLR0913  (what is drawn is named at the call)
     step = (WIDTH - _LEFT - _RIGHT) / len(points)
     bars = [_bar(point, _LEFT + n * step, step, scale, dots) for n, point in enumerate(points)]
     up = [Tick(_y(value, scale), written(value), "end") for value in ticks]
-    return Strip(
+    return BarChart(
         title=title,
         unit=unit,
         note=note,

@@ -33,7 +33,7 @@ from agentsignals.questions.studies import studies, study
 from agentsignals.redaction import without_keys_in
 from agentsignals.store import Store
 from agentsignals.store.index import main_context
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 
 FORMS = (
     "study:NAME:ID, study:NAME:TABLE:ROW, study:NAME:CHART:MARK, finding:ID or compare:OUTCOME:COLUMNS:WHAT:CANDIDATE;"
@@ -215,16 +215,16 @@ def _shown(outcome: Outcome, figure: str) -> Behind | None:
 # The sessions behind a number, for pages: what a key opens, and the address that opens it.
 
 
-def behind_key(reading: Reading, key: str) -> Behind:
+def behind_key(snapshot: Snapshot, key: str) -> Behind:
     """Return the sessions a key counts, computed once for this state of the store. UsageError when it is no key."""
     of_all = key.removeprefix(WITH)
-    made: Behind = reading.kept(("behind", of_all), lambda: behind(reading.store, of_all))
+    made: Behind = snapshot.kept(("behind", of_all), lambda: behind(snapshot.store, of_all))
     return made.partly() if key.startswith(WITH) else made
 
 
-def sessions_behind(reading: Reading, key: str) -> tuple[str, list[str]]:
+def sessions_behind(snapshot: Snapshot, key: str) -> tuple[str, list[str]]:
     """Return the title of a number and the sessions it counts, largest part first. UsageError when the key is none."""
-    made = behind_key(reading, key)
+    made = behind_key(snapshot, key)
     return made.title, list(made.parts)
 
 

@@ -16,16 +16,16 @@ from agentsignals.questions.sql import place_by_session
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median
-from agentsignals.ui.charts import Part, Point, Strip, starts, strip
+from agentsignals.ui.charts import BarChart, Part, Point, starts, strip
 from agentsignals.ui.filter import Filter
 from agentsignals.ui.page import figure, times
 from agentsignals.ui.queries import sql
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 
 MOST_GROUPS = 100
 MOST_PAIRS = 60
 MOST_FILES = 40
-MOST_DEAR = 10
+MOST_EXPENSIVE = 10
 BY = {"agent": "agent", "model": "model", "repo": "repository"}
 """The columns that sessions are grouped by, and their headings."""
 _NO_OUTCOME = "no verdict"
@@ -33,7 +33,7 @@ _GREY = 6
 """The colour of what is not there, the last one."""
 
 
-class Sum(NamedTuple):
+class Cost(NamedTuple):
     """The cost of sessions, as far as it is known."""
 
     usd: float | None
@@ -55,7 +55,7 @@ class Group(NamedTuple):
     name: str | None
     """None: it is not recorded."""
     link: str
-    cost: Sum
+    cost: Cost
     of_all: float | None
     """Its share of what all of them cost."""
     median_usd: float | None
@@ -79,10 +79,10 @@ class Overall(NamedTuple):
     """Figures over the sessions of one context under one filter."""
 
     sessions: int
-    cost: Sum
+    cost: Cost
     failed: ClusteredShare
-    strips: list[Strip]
-    stretches: list[dict[str, Any]]
+    strips: list[BarChart]
+    periods: list[dict[str, Any]]
     """The charts' periods, as rows."""
     undated: int
     groups: list[tuple[str, str, list[Group], int]]
@@ -91,40 +91,40 @@ class Overall(NamedTuple):
     most_failed: Pair | None
     likeliest: Pair | None
     """The pair with the highest share among those of enough sessions to speak for others (`FEWEST_CLUSTERS`)."""
-    dearest: list[Row]
-    days: list[tuple[str, str, Sum]]
+    most_expensive: list[Row]
+    days: list[tuple[str, str, Cost]]
     """The dearest days: day, link, cost."""
     files: list[Row]
 
 
-def overall(reading: Reading, filter_: Filter) -> Overall:
+def overall(snapshot: Snapshot, filter_: Filter) -> Overall:
     """Figures of the sessions that the filter, which names one context, leaves."""
-    rows = reading.rows(sql("figures.sessions", where=filter_.where.text()), filter_.where.values)
+    rows = snapshot.rows(sql("figures.sessions", where=filter_.where.text()), filter_.where.values)
     places = place_by_session(rows)
-    pairs = _pairs(reading, filter_, {row["session_id"]: row for row in rows}, places)
+    pairs = _pairs(snapshot, filter_, {row["session_id"]: row for row in rows}, places)
     counted = [pair for pair in pairs if pair.failed.k and pair.sessions >= FEWEST_CLUSTERS]
     dated = [row for row in rows if row["started_at"]]
-    stretches = _stretches(dated, filter_, places)
+    periods = _periods(dated, filter_, places)
     return Overall(
         sessions=len(rows),
-        cost=_sum(rows),
+        cost=_cost(rows),
         failed=_failed(rows, places),
-        strips=_strips(stretches, filter_),
-        stretches=stretches,
+        strips=_strips(periods, filter_),
+        periods=periods,
         undated=len(rows) - len(dated),
         groups=[(word, heading, *_groups(rows, word, filter_, places)) for word, heading in BY.items()],
         pairs=pairs[:MOST_PAIRS],
         most_failed=pairs[0] if pairs and pairs[0].failed.k else None,
         likeliest=max(counted, key=lambda pair: pair.failed.value or 0, default=None),
-        dearest=_dearest(reading, rows),
+        most_expensive=_most_expensive(snapshot, rows),
         days=_days(dated, filter_),
-        files=_files(reading, filter_),
+        files=_files(snapshot, filter_),
     )
 
 
-def _sum(rows: Sequence[Row]) -> Sum:
+def _cost(rows: Sequence[Row]) -> Cost:
     costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
-    return Sum(
+    return Cost(
         usd=fsum(costs) if costs else None,
         priced=len(costs),
         sessions=len(rows),
@@ -142,13 +142,13 @@ def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Mapping[str
     by_name: dict[str | None, list[Row]] = {}
     for row in rows:
         by_name.setdefault(row[word] or None, []).append(row)
-    total = _sum(rows).usd
+    total = _cost(rows).usd
     is_eval = filter_.words["context"] == "eval"
     made = []
     for name, of_it in sorted(
-        by_name.items(), key=lambda item: (-(_sum(item[1]).usd or 0), -len(item[1]), item[0] or "")
+        by_name.items(), key=lambda item: (-(_cost(item[1]).usd or 0), -len(item[1]), item[0] or "")
     ):
-        cost = _sum(of_it)
+        cost = _cost(of_it)
         judged = [row for row in of_it if row["outcome"] in ("solved", "failed")]
         solved = [(row["session_id"], float(row["outcome"] == "solved"), 1.0) for row in judged]
         made.append(
@@ -165,10 +165,10 @@ def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Mapping[str
     return made[:MOST_GROUPS], max(0, len(made) - MOST_GROUPS)
 
 
-def _pairs(reading: Reading, filter_: Filter, sessions: Mapping[str, Row], places: Mapping[str, str]) -> list[Pair]:
+def _pairs(snapshot: Snapshot, filter_: Filter, sessions: Mapping[str, Row], places: Mapping[str, str]) -> list[Pair]:
     """Tools by agent, those with most failed calls first."""
     by_pair: dict[tuple[str, str], list[tuple[str, float, float]]] = {}
-    for row in reading.rows(sql("figures.tools", sessions=filter_.sessions), filter_.where.values):
+    for row in snapshot.rows(sql("figures.tools", sessions=filter_.sessions), filter_.where.values):
         key = row["tool"], sessions[row["session_id"]]["agent"]
         by_pair.setdefault(key, []).append((row["session_id"], float(row["failed"]), float(row["n"])))
     made = []
@@ -188,19 +188,19 @@ def _pairs(reading: Reading, filter_: Filter, sessions: Mapping[str, Row], place
     return made
 
 
-def _dearest(reading: Reading, rows: Sequence[Row]) -> list[Row]:
-    dear = sorted((r for r in rows if r["cost_usd"]), key=lambda r: (-r["cost_usd"], r["session_id"]))[:MOST_DEAR]
+def _most_expensive(snapshot: Snapshot, rows: Sequence[Row]) -> list[Row]:
+    dear = sorted((r for r in rows if r["cost_usd"]), key=lambda r: (-r["cost_usd"], r["session_id"]))[:MOST_EXPENSIVE]
     ids = [row["session_id"] for row in dear]
     prompts = (
-        {row["session_id"]: row["prompt"] for row in reading.rows(sql("sessions.first_prompts"), {"ids": ids})}
+        {row["session_id"]: row["prompt"] for row in snapshot.rows(sql("sessions.first_prompts"), {"ids": ids})}
         if ids
         else {}
     )
     return [{**row, "prompt": prompts.get(row["session_id"])} for row in dear]
 
 
-def _files(reading: Reading, filter_: Filter) -> list[Row]:
-    rows = reading.rows(
+def _files(snapshot: Snapshot, filter_: Filter) -> list[Row]:
+    rows = snapshot.rows(
         sql("figures.edited_files", sessions=filter_.sessions), {**filter_.where.values, "most": MOST_FILES}
     )
     return [{**row, "link": _of_file(filter_, row)} for row in rows]
@@ -222,15 +222,15 @@ def _between(filter_: Filter, first: datetime, last: datetime) -> str:
     return filter_.link("/sessions", **{"from": begin, "to": end})
 
 
-def _days(dated: Sequence[Row], filter_: Filter) -> list[tuple[str, str, Sum]]:
+def _days(dated: Sequence[Row], filter_: Filter) -> list[tuple[str, str, Cost]]:
     by_day: dict[datetime, list[Row]] = {}
     for row in dated:
         by_day.setdefault(calendar.start_of(row["started_at"], "day"), []).append(row)
-    sums = sorted(((day, _sum(rows)) for day, rows in by_day.items()), key=lambda item: (-(item[1].usd or 0), item[0]))
-    return [(f"{day:%Y-%m-%d}", _between(filter_, day, day), cost) for day, cost in sums[:MOST_DEAR] if cost.usd]
+    sums = sorted(((day, _cost(rows)) for day, rows in by_day.items()), key=lambda item: (-(item[1].usd or 0), item[0]))
+    return [(f"{day:%Y-%m-%d}", _between(filter_, day, day), cost) for day, cost in sums[:MOST_EXPENSIVE] if cost.usd]
 
 
-def _stretches(dated: Sequence[Row], filter_: Filter, places: Mapping[str, str]) -> list[dict[str, Any]]:
+def _periods(dated: Sequence[Row], filter_: Filter, places: Mapping[str, str]) -> list[dict[str, Any]]:
     """A row a day, week or month, as the span asks."""
     span = calendar.buckets_of([row["started_at"] for row in dated])
     if span is None:
@@ -249,7 +249,7 @@ def _stretches(dated: Sequence[Row], filter_: Filter, places: Mapping[str, str])
                 "name": name,
                 "link": _between(filter_, start, end),
                 "sessions": len(rows),
-                "cost": _sum(rows),
+                "cost": _cost(rows),
                 "failed": _failed(rows, places),
                 "outcomes": Counter(row["outcome"] or _NO_OUTCOME for row in rows),
             }
@@ -257,52 +257,52 @@ def _stretches(dated: Sequence[Row], filter_: Filter, places: Mapping[str, str])
     return made
 
 
-def _strips(stretches: Sequence[dict[str, Any]], filter_: Filter) -> list[Strip]:
-    if not stretches:
+def _strips(periods: Sequence[dict[str, Any]], filter_: Filter) -> list[BarChart]:
+    if not periods:
         return []
-    noun, per = "attempt" if filter_.words["context"] == "eval" else "session", f"a {stretches[0]['step']}"
+    noun, per = "attempt" if filter_.words["context"] == "eval" else "session", f"a {periods[0]['step']}"
     sessions = strip(
-        [_point(s, s["sessions"], times(s["sessions"], noun)) for s in stretches],
+        [_point(s, s["sessions"], times(s["sessions"], noun)) for s in periods],
         title=f"{noun}s".capitalize(),
         unit=f"{noun}s {per}",
         written=lambda value: formatted(value, "count"),
         whole=True,
     )
-    made = (_costs(stretches, per), sessions, _failures(stretches), _outcomes(stretches, filter_, noun, per))
+    made = (_costs(periods, per), sessions, _failures(periods), _outcomes(periods, filter_, noun, per))
     return [chart for chart in made if chart]
 
 
-def _point(stretch: dict[str, Any], value: float | None, label: str) -> Point:
+def _point(period: dict[str, Any], value: float | None, label: str) -> Point:
     parts = () if value is None else (Part(value),)
     return Point(
-        name=f"{stretch['start']:%Y-%m-%d}", parts=parts, label=f"{stretch['name']}: {label}", link=stretch["link"]
+        name=f"{period['start']:%Y-%m-%d}", parts=parts, label=f"{period['name']}: {label}", link=period["link"]
     )
 
 
-def _costs(stretches: Sequence[dict[str, Any]], per: str) -> Strip | None:
+def _costs(periods: Sequence[dict[str, Any]], per: str) -> BarChart | None:
     points = [
         _point(
             s,
             s["cost"].usd,
             f"{s['cost'].written} over {s['cost'].priced} of {times(s['sessions'], 'session')} with a cost",
         )
-        for s in stretches
+        for s in periods
     ]
     return strip(
         points,
         title="Cost",
         unit=f"USD {per}",
         written=lambda value: f"${value:,.0f}" if value >= 1 or not value else f"${value:g}",
-        note="at least" if any(s["cost"].is_bound for s in stretches) else "",
+        note="at least" if any(s["cost"].is_bound for s in periods) else "",
     )
 
 
-def _failures(stretches: Sequence[dict[str, Any]]) -> Strip | None:
+def _failures(periods: Sequence[dict[str, Any]]) -> BarChart | None:
     points = [
         _point(s, s["failed"].value, f"{_written(s['failed'])} of calls failed")._replace(
             interval=s["failed"].interval, n=s["failed"].n
         )
-        for s in stretches
+        for s in periods
     ]
     return strip(
         points,
@@ -314,18 +314,18 @@ def _failures(stretches: Sequence[dict[str, Any]]) -> Strip | None:
     )
 
 
-def _outcomes(stretches: Sequence[dict[str, Any]], filter_: Filter, noun: str, per: str) -> Strip | None:
+def _outcomes(periods: Sequence[dict[str, Any]], filter_: Filter, noun: str, per: str) -> BarChart | None:
     counted = Counter[str]()
-    for stretch in stretches:
-        counted.update(stretch["outcomes"])
+    for period in periods:
+        counted.update(period["outcomes"])
     names = sorted(counted, key=lambda name: (name == _NO_OUTCOME, -counted[name], name))
     colours = {name: _GREY if name == _NO_OUTCOME else 1 + n % (_GREY - 1) for n, name in enumerate(names)}
     points = []
-    for stretch in stretches:
-        of_it = [(name, stretch["outcomes"][name]) for name in names if name in stretch["outcomes"]]
+    for period in periods:
+        of_it = [(name, period["outcomes"][name]) for name in names if name in period["outcomes"]]
         label = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in of_it)
         parts = tuple(Part(n, colours[name]) for name, n in of_it)
-        points.append(_point(stretch, None, label or f"no {noun}")._replace(parts=parts))
+        points.append(_point(period, None, label or f"no {noun}")._replace(parts=parts))
     return strip(
         points,
         title="Outcomes",
@@ -383,13 +383,13 @@ class Spread(NamedTuple):
     """Values by label, commonest first; empty for a signal without labels."""
 
 
-def spreads(reading: Reading, context: str, filter_: Filter | None = None) -> dict[str, Spread]:
+def spreads(snapshot: Snapshot, context: str, filter_: Filter | None = None) -> dict[str, Spread]:
     """The spread of every signal that the store holds, by its path; of the sessions that a filter leaves."""
     if filter_ is None or not filter_.where.text():
-        made: dict[str, Spread] = reading.kept(("spreads", context), lambda: _made(reading, context, None))
+        made: dict[str, Spread] = snapshot.kept(("spreads", context), lambda: _made(snapshot, context, None))
         return made
     key = ("spreads", context, *sorted(filter_.words.items()))
-    return reading.recent(key, lambda: _made(reading, context, filter_))
+    return snapshot.recent(key, lambda: _made(snapshot, context, filter_))
 
 
 def chosen(filter_: Filter | None) -> str:
@@ -397,19 +397,19 @@ def chosen(filter_: Filter | None) -> str:
     return f"AND session_id IN ({filter_.sessions})" if filter_ and filter_.where.text() else ""
 
 
-def _made(reading: Reading, context: str, filter_: Filter | None) -> dict[str, Spread]:
+def _made(snapshot: Snapshot, context: str, filter_: Filter | None) -> dict[str, Spread]:
     of_sessions, values = chosen(filter_), filter_.where.values if filter_ else {}
     binned: dict[str, dict[int, int]] = {}
-    for row in reading.rows(sql("signals.bins", chosen=of_sessions), {**values, "bins": BINS}, context):
+    for row in snapshot.rows(sql("signals.bins", chosen=of_sessions), {**values, "bins": BINS}, context):
         binned.setdefault(row["signal"], {})[row["bin"]] = row["n"]
     absent: dict[str, dict[str, int]] = {}
-    for row in reading.rows(sql("signals.missing", chosen=of_sessions), values, context):
+    for row in snapshot.rows(sql("signals.missing", chosen=of_sessions), values, context):
         absent.setdefault(row["signal"], {})[row["absent"]] = row["n"]
     labels: dict[str, dict[str, int]] = {}
     enums = [signal.path for signal in catalogue().values() if signal.type == "enum"]
-    for row in reading.rows(sql("signals.labels", chosen=of_sessions), {**values, "enums": enums}, context):
+    for row in snapshot.rows(sql("signals.labels", chosen=of_sessions), {**values, "enums": enums}, context):
         labels.setdefault(row["signal"], {})[row["label"]] = row["n"]
-    counted = reading.rows(sql("signals.quantiles", chosen=of_sessions), values, context)
+    counted = snapshot.rows(sql("signals.quantiles", chosen=of_sessions), values, context)
     return {
         path: Spread(row, _bars(row, binned.get(path, {})), absent.get(path, {}), labels.get(path, {}))
         for row in counted
@@ -424,7 +424,7 @@ def _bars(row: dict[str, Any], counted: dict[int, int]) -> list[Bar]:
     return [Bar(low + n * step, low + (n + 1) * step, counted.get(n, 0), counted.get(n, 0) / most) for n in range(BINS)]
 
 
-def histogram(reading: Reading, context: str, filter_: Filter, signal: Signal, spread: Spread) -> Strip | None:
+def histogram(snapshot: Snapshot, context: str, filter_: Filter, signal: Signal, spread: Spread) -> BarChart | None:
     """The values of one signal between round edges; each bar leads to its sessions. None where there is no number."""
     f = spread.figures
     if f["low"] is None or not isfinite(f["high"] - f["low"]):
@@ -439,7 +439,7 @@ def histogram(reading: Reading, context: str, filter_: Filter, signal: Signal, s
     )
     values = {f"low{n}": low for n, low in enumerate(ends[:-1])} | {f"high{n}": v for n, (_, v) in enumerate(bounds)}
     asked = sql("signal.histogram", counts=counts, chosen=chosen(filter_))
-    row = reading.rows(asked, {**filter_.where.values, **values, "signal": signal.path}, context)[0]
+    row = snapshot.rows(asked, {**filter_.where.values, **values, "signal": signal.path}, context)[0]
     of_turns = signal.level == "turn"
     noun = "turn" if of_turns else "attempt" if filter_.words.get("context") == "eval" else "session"
     points = []

@@ -18,7 +18,7 @@ from agentsignals.signals.catalog import by_path, catalogue
 from agentsignals.ui.drill_down import sessions_behind
 from agentsignals.ui.page import Query, Where, cut, times
 from agentsignals.ui.queries import sql
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 
 MOST = 20
 """Conditions in one address."""
@@ -248,11 +248,11 @@ def carried(words: Mapping[str, object]) -> str:
     return f"?{text}" if text else ""
 
 
-def filtered(query: Query, reading: Reading) -> Filter:
+def filtered(query: Query, snapshot: Snapshot) -> Filter:
     """The filter that an address holds."""
     words = words_of(query)
-    offered = reading.kept("filter:offered", lambda: _offered(reading))
-    asked = _Asked(words, offered, reading)
+    offered = snapshot.kept("filter:offered", lambda: _offered(snapshot))
+    asked = _Asked(words, offered, snapshot)
     words = {word: value for word, value in words.items() if word not in asked.unread}
     # The builder's fields are in `where` by now, and another filter begins at its first page.
     done = {**dict.fromkeys((*BUILDER, "page"), ""), "where": words.get("where", "")}
@@ -271,8 +271,8 @@ def filtered(query: Query, reading: Reading) -> Filter:
     )
 
 
-def _offered(reading: Reading) -> dict[str, list[str]]:
-    return {word: [row["v"] for row in reading.rows(sql)] for word, sql in _OFFERED.items()}
+def _offered(snapshot: Snapshot) -> dict[str, list[str]]:
+    return {word: [row["v"] for row in snapshot.rows(sql)] for word, sql in _OFFERED.items()}
 
 
 def _parts(word: str, text: str, asked: _Asked) -> list[tuple[str, str]]:
@@ -288,7 +288,7 @@ def _parts(word: str, text: str, asked: _Asked) -> list[tuple[str, str]]:
 class _Asked:
     """The conditions that words make, and what is to be said of them."""
 
-    def __init__(self, words: Mapping[str, str], offered: Mapping[str, list[str]], reading: Reading) -> None:
+    def __init__(self, words: Mapping[str, str], offered: Mapping[str, list[str]], snapshot: Snapshot) -> None:
         self.where = Where()
         self.notes: list[str] = []
         self.unread: set[str] = set()
@@ -303,9 +303,9 @@ class _Asked:
         self._of_calls_and_edits()
         self._of_text_and_outcome()
         self._of_signals()
-        self._behind(reading)
+        self._behind(snapshot)
         if {"from", "to", "cost_min", "cost_max"} & words.keys():
-            self._of_time_and_cost(reading)
+            self._of_time_and_cost(snapshot)
 
     def _there(self, word: str) -> bool:
         """Return whether a word was chosen. A value that no session has is noted, and still asked for."""
@@ -362,18 +362,18 @@ class _Asked:
             self.where.add(text)
         self.where.values.update(values)
 
-    def _behind(self, reading: Reading) -> None:
+    def _behind(self, snapshot: Snapshot) -> None:
         key = self._words.get("behind", "")
         if not key:
             return
         ids: list[str] = []
         try:
-            self.behind, ids = sessions_behind(reading, key)
+            self.behind, ids = sessions_behind(snapshot, key)
         except AgentSignalsError as problem:
             self.notes.append(f"Nothing counts “{cut(key)}”: {problem.message}")
         self.where.add(sql("condition.counted"), behind=ids)
 
-    def _of_time_and_cost(self, reading: Reading) -> None:
+    def _of_time_and_cost(self, snapshot: Snapshot) -> None:
         """Limit time and cost, and note how many sessions without either the rest of the filter would have shown."""
         base, words = self.where.copy(), self._words
         first, last = self._day("from"), self._day("to")
@@ -388,7 +388,7 @@ class _Asked:
             self.where.add("s.cost_usd >= $cost_min", cost_min=low)
         if high is not None:
             self.where.add("s.cost_usd <= $cost_max", cost_max=high)
-        row = reading.rows(sql("filter.without_time_or_cost", where=base.text()), base.values)[0]
+        row = snapshot.rows(sql("filter.without_time_or_cost", where=base.text()), base.values)[0]
         if (first or last) and row["time"]:
             self.notes.append(f"{times(row['time'], 'session')} without a recorded time: left out by from and to.")
         if (low is not None or high is not None) and row["cost"]:

@@ -23,7 +23,7 @@ from agentsignals.errors import AgentSignalsError, SourceError
 from agentsignals.formats import homes
 from agentsignals.sources import RawFile, databases, local, path_of
 from agentsignals.store.index import Manifest
-from agentsignals.ui.snapshot import Reading, Readings
+from agentsignals.ui.snapshot import Snapshot, Snapshots
 from agentsignals.words.text import visible
 
 AT_WORK = 32
@@ -171,14 +171,14 @@ _NICE = 10
 class Live:
     """The event stream of open pages: the state of the store, which sessions changed, and what went wrong."""
 
-    def __init__(self, readings: Readings) -> None:
-        self._readings = readings
+    def __init__(self, snapshots: Snapshots) -> None:
+        self._readings = snapshots
         self._watch: Watch | None = None
         self._news = Condition()
         self._recent: deque[tuple[int, bytes]] = deque(maxlen=_MOST_RECENT)
         self._count = 0
         self._streams = 0
-        self._last: Reading | None = None
+        self._last: Snapshot | None = None
         """The event that pages were told last; None while no page listens."""
         self._problem = ""
         self._ending = Event()

@@ -17,7 +17,7 @@ from agentsignals.redaction import redacted
 from agentsignals.sources import RawFile, Unreadable, by_name
 from agentsignals.ui.page import NotFound
 from agentsignals.ui.queries import sql
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 from agentsignals.ui.transcript import IMAGE, IMAGE_FILE
 
 MOST_CHARS = 200_000
@@ -65,17 +65,17 @@ class RawLine(Struct, kw_only=True):
     why_not: str = ""
 
 
-def raw_line(reading: Reading, session_id: str, seq: int) -> RawLine:
+def raw_line(snapshot: Snapshot, session_id: str, seq: int) -> RawLine:
     """The line of an event. NotFound when the session has no such event."""
-    events = reading.rows_of(session_id, sql("raw.event"), {"seq": seq})
+    events = snapshot.rows_of(session_id, sql("raw.event"), {"seq": seq})
     if not events:
         raise NotFound(f"The session has no event {seq}.")
     event = events[0]
-    artifacts = reading.rows(sql("raw.artifact"), {"id": event["artifact_id"]})
+    artifacts = snapshot.rows(sql("raw.artifact"), {"id": event["artifact_id"]})
     if not artifacts:
         return RawLine(path="", line=event["line"], why_not="its file is not in the store")
     made = RawLine(path=artifacts[0]["path"], line=event["line"])
-    record = _record(reading, artifacts[0], event)
+    record = _record(snapshot, artifacts[0], event)
     if isinstance(record, str):
         made.why_not = _REASONS.get(record, record.replace("_", " "))
         return made
@@ -94,9 +94,9 @@ class _Record(Struct):
     is_json: bool
 
 
-def _record(reading: Reading, artifact: dict[str, Any], event: dict[str, Any]) -> _Record | str:
+def _record(snapshot: Snapshot, artifact: dict[str, Any], event: dict[str, Any]) -> _Record | str:
     """Return the record at the event's line, or a word for why it can't be had."""
-    data = _data(reading, artifact)
+    data = _data(snapshot, artifact)
     if isinstance(data, str):
         return data
     line = _line(data, event["line"])
@@ -111,9 +111,9 @@ def _record(reading: Reading, artifact: dict[str, Any], event: dict[str, Any]) -
         return of_document if of_document != "no_line" else _Record(line.decode("utf-8", "replace"), is_json=False)
 
 
-def _data(reading: Reading, artifact: dict[str, Any]) -> bytes | str:
+def _data(snapshot: Snapshot, artifact: dict[str, Any]) -> bytes | str:
     """The file as it was when it was read; why it can't be had, in a word."""
-    entry = reading.store.manifest.files.get(artifact["path"])
+    entry = snapshot.store.manifest.files.get(artifact["path"])
     if entry is None or entry.source != "local":
         return "remote"
     file = RawFile(
@@ -238,12 +238,12 @@ class Pictures(NamedTuple):
         return re.sub(rf'src="{self.mark}:(\d+)"', lambda at: f'src="{self.each[int(at[1])].source}"', document)
 
 
-def pictures_of(reading: Reading, session: Session) -> Pictures:
+def pictures_of(snapshot: Snapshot, session: Session) -> Pictures:
     """Return the pictures of a session whose trace is unchanged since it was read."""
     made = Pictures({}, [], 0, f"picture-{secrets.token_hex(16)}")
     room = MOST_BYTES
     for seq in sorted(set(_candidates(session))):
-        for picture in raw_line(reading, session.session_id, seq).pictures:
+        for picture in raw_line(snapshot, session.session_id, seq).pictures:
             room -= len(picture.source)
             if room < 0:
                 made = made._replace(left_out=made.left_out + 1)

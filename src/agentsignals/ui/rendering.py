@@ -21,7 +21,7 @@ from agentsignals.ui import document as report_words
 from agentsignals.ui import page as words
 from agentsignals.ui.filter import carried, words_of
 from agentsignals.ui.page import NotFound, Page, Query, Reply, Route, address
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 from agentsignals.words.text import visible
 
 LONGEST = 8
@@ -50,12 +50,12 @@ def above(path: str) -> str:
     return "" if route is None else route.below or "/" + "/".join(route.path)
 
 
-def answer_of(reading: Reading, path: str, query: Query) -> Page | Reply:
+def answer_of(snapshot: Snapshot, path: str, query: Query) -> Page | Reply:
     """Return the page or reply of an address. NotFound when there is none."""
     route, named = _route(path)
     if route is None:
         raise NotFound(f"There is no page {path[:200]}.", "The pages there are stand above.")
-    return route.answer(reading, query, *named)
+    return route.answer(snapshot, query, *named)
 
 
 def _route(path: str) -> tuple[Route | None, list[str]]:
@@ -110,7 +110,7 @@ _LISTS = ("/", "/sessions", "/signals", "/search", "/attempts")
 """Pages that choose by the filter: a link to one says itself what it is to show."""
 
 
-def html(page: Page, path: str, reading: Reading | None = None, query: Query | None = None) -> str:
+def html(page: Page, path: str, snapshot: Snapshot | None = None, query: Query | None = None) -> str:
     """The page as HTML, with what is wrong with the store above all else. `query`: of its address, whose filter the
     navigation carries on."""
     template = environment().get_template(page.template)
@@ -119,8 +119,8 @@ def html(page: Page, path: str, reading: Reading | None = None, query: Query | N
         **page.filled,
         title=page.title,
         here=above(path),
-        warnings=reading.store.warnings if reading else (),
-        state=reading.state if reading else "",
+        warnings=snapshot.store.warnings if snapshot else (),
+        state=snapshot.state if snapshot else "",
         carried_words=chosen,
         carried=carried(chosen),
     )

@@ -26,7 +26,7 @@ from agentsignals.ui.pages import annotate
 from agentsignals.ui.pages import annotate as gold_form
 from agentsignals.ui.pages.annotate import Annotations
 from agentsignals.ui.rendering import answer_of, html
-from agentsignals.ui.snapshot import Reading, Readings
+from agentsignals.ui.snapshot import Snapshot, Snapshots
 
 ADDRESS = "127.0.0.1"
 PORT = 8321
@@ -73,8 +73,8 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 64
 
     def __init__(self, folder: Path | str | None, port: int = 0, annotations: Annotations | None = None) -> None:
-        self.readings = Readings(folder, annotations)
-        self.live = Live(self.readings)
+        self.snapshots = Snapshots(folder, annotations)
+        self.live = Live(self.snapshots)
         self._due: dict[socket, float] = {}
         """The connections, each with the moment at which it is cut."""
         self._streams: set[socket] = set()
@@ -142,7 +142,7 @@ class Server(ThreadingHTTPServer):
     def server_close(self) -> None:
         super().server_close()
         self.live.close()
-        self.readings.close()
+        self.snapshots.close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A reader that goes away in the middle of an answer is no error of ours; others are told on stderr."""
@@ -208,7 +208,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """A label for the gold file, where there is one."""
-        open_file = self.server.readings.annotations
+        open_file = self.server.snapshots.annotations
         if open_file is None or self.path != gold_form.ADDRESS:
             self._refused()
             return
@@ -223,7 +223,7 @@ class Handler(BaseHTTPRequestHandler):
         self._send(status, reply.content, reply.type, {**reply.headers, "Cache-Control": "no-store"})
 
     def _taken(self, fields: dict[str, str]) -> tuple[HTTPStatus, Reply]:
-        answer = annotate.taken(self.server.readings.current(), fields)
+        answer = annotate.taken(self.server.snapshots.current(), fields)
         if isinstance(answer, str):
             return HTTPStatus.SEE_OTHER, Reply(b"", "text/plain", {"Location": answer})
         return HTTPStatus.CONFLICT, _html(answer, gold_form.ADDRESS)
@@ -284,18 +284,18 @@ class Handler(BaseHTTPRequestHandler):
     def _reply(self, path: str, query: Query) -> Reply:
         """The page of the present store, made twice where the store changed meanwhile: a shard that was there is gone
         when an `analyze` has just replaced it, and its successor is named by now. StoreError where it changed twice."""
-        readings = self.server.readings
-        reading = readings.current()
+        snapshots = self.server.snapshots
+        snapshot = snapshots.current()
         try:
-            return _made(reading, path, query)
+            return _made(snapshot, path, query)
         except (QueryError, OSError):
-            again = readings.after(reading)
-            if again is reading:
+            again = snapshots.after(snapshot)
+            if again is snapshot:
                 raise
         try:
             return _made(again, path, query)
         except QueryError as problem:
-            if readings.after(again) is again:
+            if snapshots.after(again) is again:
                 raise
             raise StoreError("The store changed while this page was made.", "Ask again.") from problem
 
@@ -323,13 +323,13 @@ class Handler(BaseHTTPRequestHandler):
         """Says nothing: addresses hold ids and what people searched for."""
 
 
-def _made(reading: Reading, path: str, query: Query) -> Reply:
-    answer = answer_of(reading, path, query)
-    return answer if isinstance(answer, Reply) else _html(answer, path, reading, query)
+def _made(snapshot: Snapshot, path: str, query: Query) -> Reply:
+    answer = answer_of(snapshot, path, query)
+    return answer if isinstance(answer, Reply) else _html(answer, path, snapshot, query)
 
 
-def _html(page: Page, path: str, reading: Reading | None = None, query: Query | None = None) -> Reply:
-    return Reply(html(page, path, reading, query).encode("utf-8", "replace"), "text/html")
+def _html(page: Page, path: str, snapshot: Snapshot | None = None, query: Query | None = None) -> Reply:
+    return Reply(html(page, path, snapshot, query).encode("utf-8", "replace"), "text/html")
 
 
 def _error(message: str, hint: str, path: str) -> Reply:

@@ -26,7 +26,7 @@ MOST_SHARDS = 8
 Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
-class Reading:
+class Snapshot:
     """A store as it is now. Its answers agree with each other, also while the store on disk goes on."""
 
     def __init__(self, store: Store, state: str = "", annotations: Annotations | None = None) -> None:
@@ -139,7 +139,7 @@ class Reading:
             return self._connections[context]
 
 
-class Readings:
+class Snapshots:
     """Gives the reading of the store's present state. Making it reads the index; StoreError where there is no store."""
 
     def __init__(self, folder: Path | str | None, annotations: Annotations | None = None) -> None:
@@ -147,27 +147,27 @@ class Readings:
         self.annotations = annotations
         self._lock = RLock()
         self._stamp = self._now()
-        self._reading = Reading(self._store, _name(self._stamp), annotations)
+        self._reading = Snapshot(self._store, _name(self._stamp), annotations)
 
     @property
     def folder(self) -> Path:
         return self._store.folder
 
-    def current(self) -> Reading:
+    def current(self) -> Snapshot:
         """The present reading; another one than before when the store changed."""
         with self._lock:
             now = self._now()
             if now != self._stamp or self._reading.store.is_changed(LOOK_EVERY_S):
-                self._reading = Reading(Store(self.folder), _name(now), self.annotations)
+                self._reading = Snapshot(Store(self.folder), _name(now), self.annotations)
                 self._stamp = now
             return self._reading
 
-    def after(self, failed: Reading) -> Reading:
+    def after(self, failed: Snapshot) -> Snapshot:
         """Return the snapshot to ask after that one failed: the next state of the store; or the same state without a
         part that only reading showed to be damaged; or that snapshot itself, where neither is."""
         with self._lock:
             if self.current() is failed and failed.store.check_files(thorough=True):
-                self._reading = Reading(failed.store, failed.state, self.annotations)
+                self._reading = Snapshot(failed.store, failed.state, self.annotations)
             return self._reading
 
     def close(self) -> None:

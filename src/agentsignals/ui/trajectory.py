@@ -15,7 +15,7 @@ from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
 from agentsignals.ui import page as words
 from agentsignals.ui.queries import sql
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 
 WIDTH, HEIGHT = 720, 96
 """The picture's own units: as wide as the column it stands in, and stretched with it."""
@@ -60,21 +60,21 @@ class Along(Struct, kw_only=True):
     height: int = HEIGHT
 
 
-def along(reading: Reading, session_id: str) -> Along | None:
+def along(snapshot: Snapshot, session_id: str) -> Along | None:
     """The picture of a session; None where there is nothing to draw."""
-    n_events = reading.rows_of(session_id, sql("trajectory.length"))[0]["n"] or 0
-    counted = reading.rows_of(session_id, sql("trajectory.counts"))[0]
-    rows = reading.rows_of(session_id, sql("trajectory.steps"), {"bins": BINS})
+    n_events = snapshot.rows_of(session_id, sql("trajectory.length"))[0]["n"] or 0
+    counted = snapshot.rows_of(session_id, sql("trajectory.counts"))[0]
+    rows = snapshot.rows_of(session_id, sql("trajectory.steps"), {"bins": BINS})
     of_context = [(x_of(row["seq"], n_events), row["context"]) for row in rows if row["context"] is not None]
     of_cost = [(x_of(row["seq"], n_events), row["cost"]) for row in rows if row["cost"] is not None]
     curves = [
         _curve("context size", of_context, "tokens", counted["with_context"]),
         _curve("cost so far", of_cost, "usd", counted["with_cost"]),
     ]
-    turns = _marks(reading, session_id, n_events, "turns", "")
+    turns = _marks(snapshot, session_id, n_events, "turns", "")
     drawn = Along(
         curves=[curve for curve in curves if curve is not None],
-        failures=_marks(reading, session_id, n_events, "tool_calls", "AND status = 'error'"),
+        failures=_marks(snapshot, session_id, n_events, "tool_calls", "AND status = 'error'"),
         turns=turns if len(turns) <= _MOST_TURNS else [],
         n_events=n_events,
         n_calls=counted["n"],
@@ -90,9 +90,9 @@ def _curve(name: str, values: list[tuple[float, float]], unit: Kind, n: int) -> 
     return Curve(name=name, points=points, most=formatted(most, unit), n=n)
 
 
-def _marks(reading: Reading, session_id: str, n_events: int, table: str, when: str) -> list[Mark]:
+def _marks(snapshot: Snapshot, session_id: str, n_events: int, table: str, when: str) -> list[Mark]:
     query = sql("trajectory.marks", table=table, when=when)
-    rows = reading.rows_of(session_id, query, {"bins": _MOST_MARKS, "n": n_events})
+    rows = snapshot.rows_of(session_id, query, {"bins": _MOST_MARKS, "n": n_events})
     most = max((row["n"] for row in rows), default=1)
     return [Mark(x_of(row["seq"], n_events), row["seq"], row["n"], row["n"] / most) for row in rows]
 
@@ -134,16 +134,16 @@ class ByTurn(Struct, kw_only=True):
     width: int = WIDTH
 
 
-def choices(reading: Reading, session_id: str) -> list[Signal]:
+def choices(snapshot: Snapshot, session_id: str) -> list[Signal]:
     """The signals that have a value in more than one turn of the session."""
     of_path = {signal.path: signal for signal in catalogue().values()}
-    rows = reading.rows_of(session_id, sql("trajectory.signals"))
+    rows = snapshot.rows_of(session_id, sql("trajectory.signals"))
     return [of_path[row["signal"]] for row in rows if row["signal"] in of_path]
 
 
-def by_turn(reading: Reading, session_id: str, signal: Signal, n_events: int) -> ByTurn:
+def by_turn(snapshot: Snapshot, session_id: str, signal: Signal, n_events: int) -> ByTurn:
     """The values of a signal along a session of so many events."""
-    rows = reading.rows_of(session_id, sql("trajectory.values_by_turn"), {"signal": signal.path})
+    rows = snapshot.rows_of(session_id, sql("trajectory.values_by_turn"), {"signal": signal.path})
     for row in rows:
         row["value"] = words.worth(row["value"], row["number"], signal.type, signal.unit, bool(row["at_least"]))
     is_number = signal.type in ("int", "float")
@@ -217,19 +217,19 @@ class Unusual(Struct):
     """Signals of which at most `FAR` of the sessions lie as far out."""
 
 
-def place(reading: Reading, context: str, signal: str, number: float | None) -> Place | None:
+def place(snapshot: Snapshot, context: str, signal: str, number: float | None) -> Place | None:
     """Return the rank of a number among a signal's numbers; None where there is no number, or too few."""
-    numbers, at_least = _numbers_unusual(reading, context).get(signal, (array("d"), False))
+    numbers, at_least = _numbers_unusual(snapshot, context).get(signal, (array("d"), False))
     if number is None or len(numbers) < LEAST_SESSIONS:
         return None
     below = bisect_left(numbers, number)
     return Place(len(numbers), below, bisect_right(numbers, number) - below, numbers[len(numbers) // 2], at_least)
 
 
-def unusual(reading: Reading, context: str, values: list[dict[str, Any]]) -> Unusual:
+def unusual(snapshot: Snapshot, context: str, values: list[dict[str, Any]]) -> Unusual:
     """The few values of a session that lie farthest from its context's other sessions, the farthest of each
     family first."""
-    placed = [(row, at) for row in values if (at := place(reading, context, row["signal"], row["number"])) is not None]
+    placed = [(row, at) for row in values if (at := place(snapshot, context, row["signal"], row["number"])) is not None]
     far = sorted((pair for pair in placed if pair[1].share <= FAR), key=lambda pair: (pair[1].share, pair[0]["signal"]))
     of_family: Counter[str] = Counter()
     rounds: list[int] = []  # a long session is long in all its counts: each family comes once before any comes again
@@ -241,13 +241,13 @@ def unusual(reading: Reading, context: str, values: list[dict[str, Any]]) -> Unu
     return Unusual(shown, len(placed), len(far))
 
 
-def _numbers_unusual(reading: Reading, context: str) -> dict[str, tuple[array[float], bool]]:
+def _numbers_unusual(snapshot: Snapshot, context: str) -> dict[str, tuple[array[float], bool]]:
     """The numbers of each signal in order, and whether some are lower bounds."""
-    seen = context if reading.contexts - {context} else ""
-    made: dict[str, tuple[array[float], bool]] = reading.kept(("numbers", seen), lambda: _asked(reading, seen))
+    seen = context if snapshot.contexts - {context} else ""
+    made: dict[str, tuple[array[float], bool]] = snapshot.kept(("numbers", seen), lambda: _asked(snapshot, seen))
     return made
 
 
-def _asked(reading: Reading, context: str) -> dict[str, tuple[array[float], bool]]:
-    rows = reading.rows(sql("signals.numbers"), None, context)
+def _asked(snapshot: Snapshot, context: str) -> dict[str, tuple[array[float], bool]]:
+    rows = snapshot.rows(sql("signals.numbers"), None, context)
     return {row["signal"]: (array("d", row["numbers"]), row["at_least"]) for row in rows}

@@ -21,7 +21,7 @@ from msgspec import Struct
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, decode_roles
 from agentsignals.ui.markup import Change, changes, coloured, file_text, rendered, texts_of
 from agentsignals.ui.queries import sql
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 from agentsignals.ui.trajectory import Along, along
 from agentsignals.views.calls import call_summary
 
@@ -137,16 +137,16 @@ class Conversation:
         return self.view((kind,), thread).seqs.tolist()
 
 
-def conversation(reading: Reading, session_id: str) -> Conversation:
+def conversation(snapshot: Snapshot, session_id: str) -> Conversation:
     """The order of a session of the store, kept while it is among the last that were asked for."""
-    lately, lock = reading.kept(("conversations",), lambda: (OrderedDict[str, Conversation](), Lock()))
+    lately, lock = snapshot.kept(("conversations",), lambda: (OrderedDict[str, Conversation](), Lock()))
     with lock:
         if session_id in lately:
             lately.move_to_end(session_id)
             return lately[session_id]
-    rows = reading.rows_of(session_id, sql("transcript.entries", mask=_MASK))
+    rows = snapshot.rows_of(session_id, sql("transcript.entries", mask=_MASK))
     threads = {row["thread"]: Thread(array("q", row["seqs"]), array("q", row["masks"])) for row in rows}
-    made = Conversation(threads, along(reading, session_id))
+    made = Conversation(threads, along(snapshot, session_id))
     with lock:
         lately[session_id] = made
         while len(lately) > _MOST_KEPT:
@@ -154,14 +154,14 @@ def conversation(reading: Reading, session_id: str) -> Conversation:
     return made
 
 
-def holding(reading: Reading, session_id: str, words: str) -> set[int]:
+def holding(snapshot: Snapshot, session_id: str, words: str) -> set[int]:
     """The entries whose text, arguments or result hold these words, in whatever case."""
-    return {row["seq"] for row in reading.rows_of(session_id, sql("transcript.containing"), {"words": words})}
+    return {row["seq"] for row in snapshot.rows_of(session_id, sql("transcript.containing"), {"words": words})}
 
 
-def home(reading: Reading, session_id: str, seq: int) -> int:
+def home(snapshot: Snapshot, session_id: str, seq: int) -> int:
     """The entry under which an event is shown: a result's is its call."""
-    rows = reading.rows_of(session_id, sql("transcript.call_of_result"), {"seq": seq})
+    rows = snapshot.rows_of(session_id, sql("transcript.call_of_result"), {"seq": seq})
     return rows[0]["seq"] if rows else seq
 
 
@@ -265,11 +265,11 @@ def name_of(thread: str) -> str:
     return "" if thread == MAIN else _THREADS.get(thread, f"subagent {thread}")
 
 
-class Teller:
+class EntryBuilder:
     """Makes the entries of one session. `cwd` is left out of paths; `at`: the event that the reader was sent to."""
 
-    def __init__(self, reading: Reading, session_id: str, cwd: str | None, at: int = -1) -> None:
-        self._reading = reading
+    def __init__(self, snapshot: Snapshot, session_id: str, cwd: str | None, at: int = -1) -> None:
+        self._reading = snapshot
         self._session = session_id
         self._cwd = f"{cwd.rstrip('/')}/" if cwd else ""
         self._at = at

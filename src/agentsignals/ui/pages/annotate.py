@@ -27,7 +27,7 @@ from agentsignals.labels.units import Unit, before, plain, units
 from agentsignals.redaction import Redactor
 from agentsignals.store.pseudonym_key import pseudonym_key
 from agentsignals.ui.page import Page, Query, Route
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 from agentsignals.views.session import SessionView
 
 ADDRESS = "/labels/annotate"
@@ -100,10 +100,10 @@ KEYS = "123456789abcdefghijklm"
 """Keys that choose a class, in their order; `n`, `s`, `u` do something else."""
 
 
-class Sitting(NamedTuple):
+class LabellingRound(NamedTuple):
     """A person, a task and a gold file."""
 
-    reading: Reading
+    snapshot: Snapshot
     file: GoldFile
     task: Task
     person: str
@@ -127,7 +127,7 @@ class Sitting(NamedTuple):
         return f"{ADDRESS}?{urlencode(named | ({'at': _written(place)} if place is not None else {}))}"
 
 
-def page(reading: Reading, query: Query) -> Page:
+def page(snapshot: Snapshot, query: Query) -> Page:
     """The thing to label; or what to choose first; or how to turn it on."""
     offered = [task for task in tasks().values() if task.level != "repository"]
     name, person = query.choice("task", [task.name for task in offered]), query.text("as")
@@ -135,24 +135,24 @@ def page(reading: Reading, query: Query) -> Page:
         person = name_of(person) if person else ""
     except UsageError:
         person = ""
-    if reading.annotations is None or not name or not person:
-        filled = {"offered": offered, "task": name, "person": query.text("as"), "open": reading.annotations}
+    if snapshot.annotations is None or not name or not person:
+        filled = {"offered": offered, "task": name, "person": query.text("as"), "open": snapshot.annotations}
         return Page("annotate_begin.html.j2", "Label by hand", filled)
-    sitting = _sitting(reading, tasks()[name], person)
-    done = sitting.standing()
+    labelling = _labelling_round(snapshot, tasks()[name], person)
+    done = labelling.standing()
     place = _read(query.text("at"))
-    if place not in sitting.places:
-        place = sitting.next_after(None, done)
-    return _asking(sitting, done, place)
+    if place not in labelling.places:
+        place = labelling.next_after(None, done)
+    return _asking(labelling, done, place)
 
 
-def taken(reading: Reading, fields: Mapping[str, str]) -> str | Page:
+def taken(snapshot: Snapshot, fields: Mapping[str, str]) -> str | Page:
     """Writes what a form says; gives the address of the next thing, or the form again where it could not be written."""
     task, place = tasks().get(fields.get("task", "")), _read(fields.get("place", ""))
-    if task is None or reading.annotations is None:
+    if task is None or snapshot.annotations is None:
         raise UsageError("There is no such task.", "Go on from the page of labels.")
-    sitting = _sitting(reading, task, name_of(fields.get("as", "")))
-    if place is None or place not in sitting.places:
+    labelling = _labelling_round(snapshot, task, name_of(fields.get("as", "")))
+    if place is None or place not in labelling.places:
         raise UsageError(
             "There is no such thing to label.", "The store may have changed; go on from the page of labels."
         )
@@ -162,43 +162,46 @@ def taken(reading: Reading, fields: Mapping[str, str]) -> str | Page:
     try:
         if label is None:
             raise UsageError(f"{fields.get('label', '')[:40]!r} is no label of {task.name}.", "Choose one.")
-        row = _row(sitting, place)
+        row = _row(labelling, place)
         row.label, row.reason, row.unsure = label, note or None, unsure
-        sitting.file.put(task, row, fields.get("seen", ""))
+        labelling.file.put(task, row, fields.get("seen", ""))
     except AgentSignalsError as problem:
         typed = {"label": label or "", "note": note, "unsure": unsure, "problem": f"{problem.message} {problem.hint}"}
-        return _asking(sitting, sitting.standing(), place, typed)
-    done = sitting.standing()
-    return sitting.address(sitting.next_after(place, done))
+        return _asking(labelling, labelling.standing(), place, typed)
+    done = labelling.standing()
+    return labelling.address(labelling.next_after(place, done))
 
 
-def _sitting(reading: Reading, task: Task, person: str) -> Sitting:
-    assert reading.annotations is not None  # noqa: S101  (both that call it looked)
-    file = reading.annotations.file
+def _labelling_round(snapshot: Snapshot, task: Task, person: str) -> LabellingRound:
+    assert snapshot.annotations is not None  # noqa: S101  (both that call it looked)
+    file = snapshot.annotations.file
     rows = file.rows(task)
     places: dict[Place, GoldRow | None]
     if order.asks(rows):
-        asked = reading.kept(("annotate", task.name, tuple(rows)), lambda: order.of_file(reading.store, rows))
+        asked = snapshot.kept(("annotate", task.name, tuple(rows)), lambda: order.of_file(snapshot.store, rows))
         places = {place: rows[key] for place, key in asked.items()}
     else:
-        places = dict.fromkeys(reading.kept(("annotate", task.name), lambda: order.of_store(reading.rows, task)))
-    return Sitting(reading, file, task, person, places)
+        places = dict.fromkeys(snapshot.kept(("annotate", task.name), lambda: order.of_store(snapshot.rows, task)))
+    return LabellingRound(snapshot, file, task, person, places)
 
 
 def _asking(
-    sitting: Sitting, done: Mapping[Place, GoldRow], place: Place | None, typed: Mapping[str, Any] | None = None
+    labelling: LabellingRound,
+    done: Mapping[Place, GoldRow],
+    place: Place | None,
+    typed: Mapping[str, Any] | None = None,
 ) -> Page:
     """The form for one thing. `typed`: what was sent and could not be written, and why."""
-    queue = list(sitting.places)
+    queue = list(labelling.places)
     standing = done.get(place) if place is not None else None
     at = queue.index(place) if place is not None else 0
-    names = classes(sitting.task)
+    names = classes(labelling.task)
     filled: dict[str, Any] = {
-        "task": sitting.task,
-        "person": sitting.person,
-        "file": str(sitting.file.path),
-        "drawn": any(sitting.places.values()),
-        "token": sitting.reading.annotations.token if sitting.reading.annotations else "",
+        "task": labelling.task,
+        "person": labelling.person,
+        "file": str(labelling.file.path),
+        "drawn": any(labelling.places.values()),
+        "token": labelling.snapshot.annotations.token if labelling.snapshot.annotations else "",
         "total": len(queue),
         "n_done": len(done),
         "number": at + 1,
@@ -211,25 +214,27 @@ def _asking(
         "unsure": standing.unsure if standing else False,
         "problem": "",
         "most_note_chars": MOST_NOTE_CHARS,
-        "back": sitting.address(queue[at - 1]) if place is not None and at else "",
-        "forth": sitting.address(queue[at + 1]) if place is not None and at + 1 < len(queue) else "",
-        "later": sitting.address(sitting.next_after(place, {**done, place: GoldRow(session_id="")})) if place else "",
+        "back": labelling.address(queue[at - 1]) if place is not None and at else "",
+        "forth": labelling.address(queue[at + 1]) if place is not None and at + 1 < len(queue) else "",
+        "later": labelling.address(labelling.next_after(place, {**done, place: GoldRow(session_id="")}))
+        if place
+        else "",
         **(typed or {}),
     }
-    filled |= _shown(sitting, place) if place is not None else {}
-    return Page("annotate.html.j2", f"Label: {sitting.task.name.replace('_', ' ')}", filled)
+    filled |= _shown(labelling, place) if place is not None else {}
+    return Page("annotate.html.j2", f"Label: {labelling.task.name.replace('_', ' ')}", filled)
 
 
-def _shown(sitting: Sitting, place: Place) -> dict[str, Any]:
+def _shown(labelling: LabellingRound, place: Place) -> dict[str, Any]:
     """Return what a judge is shown: the message and what led to it, or the session."""
     session_id, turn = place
-    view = SessionView(sitting.reading.store.session(session_id))
-    row = sitting.places[place]
+    view = SessionView(labelling.snapshot.store.session(session_id))
+    row = labelling.places[place]
     shown: dict[str, Any] = {"by_labeller": row.by_labeller if row is not None else {}, "why_not": "", "before": ""}
     if turn is not None:
         asked = view.turns[turn]
         return {**shown, "text": asked.text, "before": before(view, asked, plain), "event": asked.seq}
-    unit = next(units(sitting.task, view.session, sys.maxsize))
+    unit = next(units(labelling.task, view.session, sys.maxsize))
     text = "".join(unit.parts) if isinstance(unit, Unit) else ""
     if len(text) > MOST_SHOWN_CHARS:
         half = MOST_SHOWN_CHARS // 2
@@ -237,16 +242,16 @@ def _shown(sitting: Sitting, place: Place) -> dict[str, Any]:
     return {**shown, "text": text, "event": None, "why_not": "" if isinstance(unit, Unit) else unit.reason}
 
 
-def _row(sitting: Sitting, place: Place) -> GoldRow:
+def _row(labelling: LabellingRound, place: Place) -> GoldRow:
     """A row for that thing: the file's, or a new one with the message, masked, by which it is found elsewhere, too."""
-    row = sitting.places[place]
+    row = labelling.places[place]
     if row is None:
         session_id, turn = place
         row = GoldRow(session_id=session_id, turn=None if turn is None else turn + 1)
         if turn is not None:
-            text = sitting.reading.store.session(session_id).turns[turn].text
+            text = labelling.snapshot.store.session(session_id).turns[turn].text
             row.text = Redactor(pseudonym_key()).plain(text)
-    row.task, row.annotator, row.prompt_hash = sitting.task.name, sitting.person, sitting.task.prompt_hash
+    row.task, row.annotator, row.prompt_hash = labelling.task.name, labelling.person, labelling.task.prompt_hash
     return row
 
 

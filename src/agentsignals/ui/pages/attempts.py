@@ -21,7 +21,7 @@ from agentsignals.ui.drill_down import arms_of, compare_key, rows_of
 from agentsignals.ui.filter import filtered
 from agentsignals.ui.page import Page, Query, Route, Where, address, part_of
 from agentsignals.ui.queries import sql
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 from agentsignals.views.failure import RULES
 
 SIZE = 50
@@ -94,9 +94,9 @@ PASSES = {
 """First pass and recovery, each by one attempt of a trial, so that attempts count trials."""
 
 
-def treatments(reading: Reading) -> list[dict[str, Any]]:
+def treatments(snapshot: Snapshot) -> list[dict[str, Any]]:
     """The attempts of each treatment, counted by the rungs of the ladder."""
-    rows = _counted(reading, OF_TREATMENT, RUNGS, sql("attempts.judged"))
+    rows = _counted(snapshot, OF_TREATMENT, RUNGS, sql("attempts.judged"))
     for row in rows:
         # Where no verifier spoke of any, what gave up is no rate: only failures could be known.
         if not row["verified"]:
@@ -105,20 +105,20 @@ def treatments(reading: Reading) -> list[dict[str, Any]]:
     return rows
 
 
-def candidates(reading: Reading) -> list[dict[str, Any]]:
+def candidates(snapshot: Snapshot) -> list[dict[str, Any]]:
     """The trials of each candidate: first pass, retries, and what these recovered. Those alone that retried any."""
-    rows = _counted(reading, OF_CANDIDATE, PASSES)
+    rows = _counted(snapshot, OF_CANDIDATE, PASSES)
     return [row for row in rows if row["steps"]["retried"]["n"]]
 
 
-def narrowed(reading: Reading, where: Where, treatment: str, step: str) -> dict[str, Any] | None:
+def narrowed(snapshot: Snapshot, where: Where, treatment: str, step: str) -> dict[str, Any] | None:
     """Has the condition choose the attempts that a table counts; gives the row of the treatment that was named."""
     steps = {**RUNGS, **PASSES}
     if step in steps:
         where.add(f"coalesce({steps[step].reached}, false)")
     rows = [
-        *reading.kept("treatments", lambda: treatments(reading)),
-        *reading.kept("candidates", lambda: candidates(reading)),
+        *snapshot.kept("treatments", lambda: treatments(snapshot)),
+        *snapshot.kept("candidates", lambda: candidates(snapshot)),
     ]
     row = next((row for row in rows if row["key"] == treatment), None)
     if treatment:
@@ -128,7 +128,7 @@ def narrowed(reading: Reading, where: Where, treatment: str, step: str) -> dict[
     return row
 
 
-def _counted(reading: Reading, columns: Sequence[str], steps: dict[str, Step], *more: str) -> list[dict[str, Any]]:
+def _counted(snapshot: Snapshot, columns: Sequence[str], steps: dict[str, Step], *more: str) -> list[dict[str, Any]]:
     counts = [
         f"count(*) FILTER ({sql}) AS {kind}_{name}"
         for name, step in steps.items()
@@ -136,7 +136,7 @@ def _counted(reading: Reading, columns: Sequence[str], steps: dict[str, Step], *
     ]
     by = ", ".join(columns)
     asked = sql("attempts.by_treatment", columns=by, counts=", ".join([*counts, *more]), most=MOST_TREATMENTS)
-    rows = reading.rows(asked)
+    rows = snapshot.rows(asked)
     for row in rows:
         row["columns"] = {column: row[column] for column in columns}
         row["key"] = hashlib.blake2b(msgspec.json.encode(row["columns"]), digest_size=6).hexdigest()
@@ -154,13 +154,13 @@ def _by_task(judgements: Iterable[dict[str, Any]]) -> list[tuple[float, float]]:
     return [(float(k), float(n)) for k, n in counted.values()]
 
 
-def attempts_page(reading: Reading, query: Query) -> Page:
+def attempts_page(snapshot: Snapshot, query: Query) -> Page:
     """Attempts whose sessions fit the filter, and above them the treatments there are."""
     # Attempts are all of eval runs: whose sessions the pages before showed is no choice among them.
-    choice = filtered(Query(query.with_(context="").removeprefix("?")), reading)
+    choice = filtered(Query(query.with_(context="").removeprefix("?")), snapshot)
     choice = choice._replace(offered={**choice.offered, "context": []})
     data_sets = [
-        row["v"] for row in reading.kept("attempts:data sets", lambda: reading.rows(sql("attempts.data_sets")))
+        row["v"] for row in snapshot.kept("attempts:data sets", lambda: snapshot.rows(sql("attempts.data_sets")))
     ]
     dataset = query.choice("dataset", data_sets)
     where = Where()
@@ -168,17 +168,17 @@ def attempts_page(reading: Reading, query: Query) -> Page:
     if choice.words:
         where.add(f"session_id IN ({choice.sessions})", **choice.where.values)
     step = query.choice("step", {**RUNGS, **PASSES})
-    treatment = narrowed(reading, where, query.text("treatment"), step)
+    treatment = narrowed(snapshot, where, query.text("treatment"), step)
     order = query.choice("order", COLUMNS, "task_id")
     upward = query.choice("way", ("up", "down"), "up" if order in ("task_id", "attempt_index") else "down") == "up"
-    total = reading.rows(sql("attempts.count", where=where.text()), where.values)[0]["n"]
+    total = snapshot.rows(sql("attempts.count", where=where.text()), where.values)[0]["n"]
     part = part_of(query, SIZE, total)
     ordered = f"{order} {'ASC' if upward else 'DESC'} NULLS LAST"
     asked = sql("attempts.page", where=where.text(), order=ordered)
     filled = {
-        "rows": reading.rows(asked, {**where.values, "size": SIZE, "start": part.start}),
-        "treatments": reading.kept("treatments", lambda: treatments(reading)),
-        "candidates": reading.kept("candidates", lambda: candidates(reading)),
+        "rows": snapshot.rows(asked, {**where.values, "size": SIZE, "start": part.start}),
+        "treatments": snapshot.kept("treatments", lambda: treatments(snapshot)),
+        "candidates": snapshot.kept("candidates", lambda: candidates(snapshot)),
         "rungs": RUNGS,
         "passes": PASSES,
         "step": {**RUNGS, **PASSES}.get(step),
@@ -200,13 +200,13 @@ def attempts_page(reading: Reading, query: Query) -> Page:
 MOST_CANDIDATES = 60
 
 
-def failures_page(reading: Reading, query: Query) -> Page:
+def failures_page(snapshot: Snapshot, query: Query) -> Page:
     """The map, and the attempts of the chosen `candidate` and `class`."""
-    if "eval" not in reading.contexts:
+    if "eval" not in snapshot.contexts:
         note = "There is no eval attempt. Attempts come from eval runs: agentsignals analyze RUNS reads them."
         return Page("note.html.j2", "Failures", {"note": note, "where": "/attempts", "there": "Attempts"})
     by = [column for column in query.text("by").split(",") if column]
-    made = reading.recent(("failures", *by), lambda: _failure_map(reading, by))
+    made = snapshot.recent(("failures", *by), lambda: _failure_map(snapshot, by))
     counted = {c.name: {share.name: share for share in c.classes} for c in made.candidates}
     rules = [rule for rule in RULES if any(rule.name in shares for shares in counted.values())]
     candidate = query.choice("candidate", counted)
@@ -242,8 +242,8 @@ def failures_page(reading: Reading, query: Query) -> Page:
     return Page("failures.html.j2", "Failures", filled)
 
 
-def _failure_map(reading: Reading, by: list[str]) -> FailureMap:
-    made: FailureMap = question(by).answer(reading.rows)
+def _failure_map(snapshot: Snapshot, by: list[str]) -> FailureMap:
+    made: FailureMap = question(by).answer(snapshot.rows)
     return made
 
 
@@ -254,9 +254,9 @@ MOST_TASKS = 200
 OUTCOMES = ("reward", "resolved")
 
 
-def compare_page(reading: Reading, query: Query) -> Page:
+def compare_page(snapshot: Snapshot, query: Query) -> Page:
     """The candidates there are, or `b` against `a`."""
-    if "eval" not in reading.contexts:
+    if "eval" not in snapshot.contexts:
         note = (
             "There is no eval attempt to compare. Attempts come from eval runs: agentsignals analyze RUNS reads them."
         )
@@ -265,14 +265,14 @@ def compare_page(reading: Reading, query: Query) -> Page:
     by = [column for column in query.text("by").split(",") if column]
     base, other = query.text("a"), query.text("b")
     weight = _weight(query.text("weight"))
-    whole = reading.kept(("arms", outcome, *by), lambda: arms_of(reading.store, outcome, by))
+    whole = snapshot.kept(("arms", outcome, *by), lambda: arms_of(snapshot.store, outcome, by))
     base = base if base in whole.groups else ""  # one of other columns may still stand in the address
     if weight == 1:
-        comparison = reading.kept(
-            ("compare", outcome, *by, "|", base), lambda: _comparison(reading, outcome, by, base, 1.0)
+        comparison = snapshot.kept(
+            ("compare", outcome, *by, "|", base), lambda: _comparison(snapshot, outcome, by, base, 1.0)
         )
     else:  # any number may be typed: not each is kept
-        comparison = _comparison(reading, outcome, by, base, weight)
+        comparison = _comparison(snapshot, outcome, by, base, weight)
     shown = [c for c in comparison.candidates if not other or c.name in (other, comparison.baseline)][:MOST_COMPARED]
     tasks = _tasks(whole, comparison, other) if other in whole.groups and other != comparison.baseline else []
 
@@ -314,8 +314,8 @@ def compare_page(reading: Reading, query: Query) -> Page:
     return Page("compare.html.j2", "Compare", filled)
 
 
-def _comparison(reading: Reading, outcome: str, by: list[str], base: str, weight: float) -> Comparison:
-    return compare(outcome_rule(outcome), rows_of(reading.store, outcome), by, base or None, regression_weight=weight)
+def _comparison(snapshot: Snapshot, outcome: str, by: list[str], base: str, weight: float) -> Comparison:
+    return compare(outcome_rule(outcome), rows_of(snapshot.store, outcome), by, base or None, regression_weight=weight)
 
 
 def _weight(text: str) -> float:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from agentsignals.ui.page import NotFound, Page, Part, Query, Route, Where, part_of
 from agentsignals.ui.queries import sql
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 
 SIZE = 40
 MOST_FINDINGS, MOST_PLACES, MOST_FILES = 100, 40, 300
@@ -41,16 +41,16 @@ _OF_TAG = (
 )
 
 
-def page(reading: Reading, query: Query) -> Page:
+def page(snapshot: Snapshot, query: Query) -> Page:
     """The code of all repositories, or of one (`repo`)."""
-    repos = reading.kept("code:repos", lambda: reading.rows(sql("code.repositories", sums=_SUMS)))
+    repos = snapshot.kept("code:repos", lambda: snapshot.rows(sql("code.repositories", sums=_SUMS)))
     repo = query.choice("repo", [row["repo"] for row in repos])
     shown = [row for row in repos if not repo or row["repo"] == repo]
-    context = query.choice("context", ("product", "eval"), reading.main_context)
+    context = query.choice("context", ("product", "eval"), snapshot.main_context)
     where = Where()
     where.equals("repo", "repo", repo)
     where.equals("mode", "mode", query.text("mode"))
-    part, commits = _commits(reading, query, where)
+    part, commits = _commits(snapshot, query, where)
     filled = {
         "repos": repos,
         "shown": shown,
@@ -59,13 +59,13 @@ def page(reading: Reading, query: Query) -> Page:
         "owners": OWNERS,
         "commits": commits,
         "part": part,
-        "alive": _alive(reading, repo),
-        "modes": [row["mode"] for row in reading.rows(sql("code.modes"))],
+        "alive": _alive(snapshot, repo),
+        "modes": [row["mode"] for row in snapshot.rows(sql("code.modes"))],
         "mode": query.text("mode"),
-        "findings": _weaknesses(reading, repo),
-        "places": _places(reading, repo, context if reading.contexts - {context} else ""),
+        "findings": _weaknesses(snapshot, repo),
+        "places": _places(snapshot, repo, context if snapshot.contexts - {context} else ""),
         "context": context,
-        "others": sorted(reading.contexts - {context}),
+        "others": sorted(snapshot.contexts - {context}),
         "region_lines": REGION_LINES,
         "most_findings": MOST_FINDINGS,
         "query": query,
@@ -76,19 +76,19 @@ def page(reading: Reading, query: Query) -> Page:
 _SUMMED = ("commits", "attributed", "added", "written", "kept", "written_in_files", *(owner.key for owner in OWNERS))
 
 
-def _commits(reading: Reading, query: Query, where: Where) -> tuple[Part, list[dict[str, Any]]]:
+def _commits(snapshot: Snapshot, query: Query, where: Where) -> tuple[Part, list[dict[str, Any]]]:
     """Return the commits linked to sessions, newest first."""
     where.add("relation IS NOT NULL")
-    total = reading.rows(sql("code.count", where=where.text()), where.values)[0]["n"]
+    total = snapshot.rows(sql("code.count", where=where.text()), where.values)[0]["n"]
     part = part_of(query, SIZE, total)
     newest = f"{where.text()} ORDER BY committed_at DESC, commit_sha LIMIT $size OFFSET $start"
     asked = sql("code.commits", lines=_COLUMNS, where=newest)
-    return part, reading.rows(asked, {**where.values, "size": SIZE, "start": part.start})
+    return part, snapshot.rows(asked, {**where.values, "size": SIZE, "start": part.start})
 
 
-def _alive(reading: Reading, repo: str) -> list[dict[str, Any]]:
+def _alive(snapshot: Snapshot, repo: str) -> list[dict[str, Any]]:
     """Lines by owner: how many of those whose fate is known are still there."""
-    rows = reading.kept("code:alive", lambda: reading.rows(sql("code.alive", owner=_OF_TAG)))
+    rows = snapshot.kept("code:alive", lambda: snapshot.rows(sql("code.alive", owner=_OF_TAG)))
     made = []
     for owner in OWNERS:
         of = [row for row in rows if row["owner"] == owner.key and (not repo or row["repo"] == repo)]
@@ -97,13 +97,13 @@ def _alive(reading: Reading, repo: str) -> list[dict[str, Any]]:
     return made
 
 
-def _weaknesses(reading: Reading, repo: str) -> dict[str, Any]:
+def _weaknesses(snapshot: Snapshot, repo: str) -> dict[str, Any]:
     where = Where()
     where.equals("repo", "repo", repo)
-    scans = reading.rows(sql("code.scans", where=where.text()), where.values)
+    scans = snapshot.rows(sql("code.scans", where=where.text()), where.values)
     where.add("change IN ('introduced', 'present')")
-    counted = reading.rows(sql("code.rules", where=where.text()), where.values)
-    rows = reading.rows(sql("code.worst_weaknesses", where=where.text()), {**where.values, "most": MOST_FINDINGS})
+    counted = snapshot.rows(sql("code.rules", where=where.text()), where.values)
+    rows = snapshot.rows(sql("code.worst_weaknesses", where=where.text()), {**where.values, "most": MOST_FINDINGS})
     total = sum(row["n"] for row in counted)
     unknown = sum(row["n"] for row in counted if row["owner"] in (None, "unknown"))
     return {"scans": scans, "rows": rows, "total": total, "unknown": unknown, "rules": _rules(counted)}
@@ -116,27 +116,27 @@ def _rules(counted: list[dict[str, Any]]) -> list[tuple[str, int]]:
     return sorted(rules.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _places(reading: Reading, repo: str, context: str) -> list[dict[str, Any]]:
+def _places(snapshot: Snapshot, repo: str, context: str) -> list[dict[str, Any]]:
     """Stretches of files that many calls changed; a line's number is the one it had right after the call."""
     asked = sql("code.places", region_lines=REGION_LINES, in_repository=sql("code.in_repository") if repo else "")
     values = {"fewest": FEWEST_TOUCHES, "most": MOST_PLACES} | ({"repo": repo} if repo else {})
-    return reading.rows(asked, values, context)
+    return snapshot.rows(asked, values, context)
 
 
-def commit(reading: Reading, query: Query, repo: str, sha: str) -> Page:
+def commit(snapshot: Snapshot, query: Query, repo: str, sha: str) -> Page:
     """One commit: its files, and who wrote their lines in which call."""
-    matching = reading.rows(
+    matching = snapshot.rows(
         sql("code.commits", lines=_COLUMNS, where="WHERE repo = $repo AND commit_sha = $sha"),
         {"repo": repo, "sha": sha},
     )
     if not matching:
         raise NotFound(f"There is no commit {sha[:60]!r} of {repo[:120]!r}.", "The page Code lists them.")
-    rows = reading.rows(sql("commit.lines", owner=_OF_TAG), {"repo": repo, "sha": sha})
+    rows = snapshot.rows(sql("commit.lines", owner=_OF_TAG), {"repo": repo, "sha": sha})
     files: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         files.setdefault(row["path"], []).append(row)
     listed = sorted(files.items(), key=lambda item: (-sum(row["n"] for row in item[1]), item[0]))
-    findings = reading.rows(
+    findings = snapshot.rows(
         sql("commit.weaknesses", where="WHERE repo = $repo AND commit_sha = $sha AND change = 'introduced'"),
         {"repo": repo, "sha": sha},
     )

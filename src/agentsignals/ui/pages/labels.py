@@ -15,7 +15,7 @@ from agentsignals.stats.intervals import Prevalence
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Page, Query, Route, part_of
 from agentsignals.ui.queries import sql
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 
 SIZE = 20
 MOST_COMPARED = 6
@@ -25,12 +25,12 @@ MOST_CLASSES = 16
 SHOWN = {"apart": "where they differ", "alike": "where they agree", "all": "all that was labelled"}
 
 
-def page(reading: Reading, query: Query) -> Page:
+def page(snapshot: Snapshot, query: Query) -> Page:
     """The labels of a task: counts, agreement, and the things labelled, those with different labels first."""
-    filter_ = filtered(query, reading)
-    every = reading.kept("labels:counted", lambda: reading.rows(sql("labels.counts", sessions="true")))
+    filter_ = filtered(query, snapshot)
+    every = snapshot.kept("labels:counted", lambda: snapshot.rows(sql("labels.counts", sessions="true")))
     chosen = f"session_id IN ({filter_.sessions})" if filter_.where.text() else "true"
-    counted = every if chosen == "true" else reading.rows(sql("labels.counts", sessions=chosen), filter_.where.values)
+    counted = every if chosen == "true" else snapshot.rows(sql("labels.counts", sessions=chosen), filter_.where.values)
     names = list(_by_number(every, "task"))
     # The task to show where none was chosen: one that several judged, of them the one with the most
     # labels.
@@ -57,8 +57,8 @@ def page(reading: Reading, query: Query) -> Page:
         "shown": SHOWN,
     }
     if task:
-        filled |= _listed(reading, query, filter_, task, list(labellers), classes)
-        filled["agreement"] = _agreement(reading, filter_, task, list(labellers))
+        filled |= _listed(snapshot, query, filter_, task, list(labellers), classes)
+        filled["agreement"] = _agreement(snapshot, filter_, task, list(labellers))
         filled["compared"] = _pair(filled["agreement"], filled["chosen"]["a"], filled["chosen"]["b"])
     return Page("labels.html.j2", "Labels", filled)
 
@@ -92,7 +92,7 @@ def _classes(task: str, of_task: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _listed(  # noqa: PLR0913  (what was chosen, and of what)
-    reading: Reading, query: Query, filter_: Filter, task: str, labellers: list[str], classes: list[str]
+    snapshot: Snapshot, query: Query, filter_: Filter, task: str, labellers: list[str], classes: list[str]
 ) -> dict[str, Any]:
     a, b = query.choice("a", labellers), query.choice("b", labellers)
     if a == b:
@@ -105,10 +105,12 @@ def _listed(  # noqa: PLR0913  (what was chosen, and of what)
     where = {"apart": "n > 1 AND n_values > 1", "alike": "n > 1 AND n_values = 1", "all": "true"}[show]
     if a and b:
         where += " AND n > 1"
-    numbers = reading.rows(sql("labels.numbers", items=items, condition=where), values)[0]
+    numbers = snapshot.rows(sql("labels.numbers", items=items, condition=where), values)[0]
     part = part_of(query, SIZE, numbers["shown"])
-    rows = reading.rows(sql("labels.page", items=items, condition=where), {**values, "size": SIZE, "start": part.start})
-    return {"chosen": chosen, "show": show, "numbers": numbers, "part": part, "items": _with_texts(reading, rows)}
+    rows = snapshot.rows(
+        sql("labels.page", items=items, condition=where), {**values, "size": SIZE, "start": part.start}
+    )
+    return {"chosen": chosen, "show": show, "numbers": numbers, "part": part, "items": _with_texts(snapshot, rows)}
 
 
 def _items(chosen: dict[str, str], sessions: str) -> str:
@@ -122,17 +124,17 @@ def _items(chosen: dict[str, str], sessions: str) -> str:
     return sql("labels.items", labels=labels, sessions=sessions, things=" AND ".join(things or ["true"]))
 
 
-def _with_texts(reading: Reading, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _with_texts(snapshot: Snapshot, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each thing with the message that was judged, where it stands, and what it answers to."""
     if not rows:
         return []
     values = {f"id{n}": name for n, name in enumerate(sorted({row["session_id"] for row in rows}))}
     ids = ", ".join(f"${name}" for name in values)
-    turns = {(r["session_id"], r["turn"]): r for r in reading.rows(sql("labels.turns", ids=ids), values)}
-    ends = {(r["session_id"], r["turn"]): r["seq"] for r in reading.rows(sql("labels.answers", ids=ids), values)}
+    turns = {(r["session_id"], r["turn"]): r for r in snapshot.rows(sql("labels.turns", ids=ids), values)}
+    ends = {(r["session_id"], r["turn"]): r["seq"] for r in snapshot.rows(sql("labels.answers", ids=ids), values)}
     answers = {_place(row): (row["session_id"], ends.get((row["session_id"], (row["turn"] or 0) - 1))) for row in rows}
     seqs = {seq for _, seq in answers.values() if seq is not None} | {r["seq"] for r in rows if r["seq"] is not None}
-    asked = reading.rows(sql("labels.events", ids=ids), {**values, "seqs": sorted(seqs)}) if seqs else []
+    asked = snapshot.rows(sql("labels.events", ids=ids), {**values, "seqs": sorted(seqs)}) if seqs else []
     events = {(r["session_id"], r["seq"]): r for r in asked}
     return [row | _text(row, turns, events, answers[_place(row)]) for row in rows]
 
@@ -159,15 +161,15 @@ def _place(row: dict[str, Any]) -> tuple[str, int | None, int | None]:
     return row["session_id"], row["turn"], row["seq"]
 
 
-def _agreement(reading: Reading, filter_: Filter, task: str, labellers: list[str]) -> Several | None:
+def _agreement(snapshot: Snapshot, filter_: Filter, task: str, labellers: list[str]) -> Several | None:
     """Return the agreement of labels of people's sessions; None where there is nothing to compare."""
     if task not in tasks() or len(labellers) < 2:
         return None
     names = labellers[:MOST_COMPARED]
     if not filter_.where.text():
-        return reading.kept(("labels:agreement", task), lambda: agree.among(reading.store, tasks()[task], names))
-    only = {row["session_id"] for row in reading.rows(filter_.sessions, filter_.where.values)}
-    return agree.among(reading.store, tasks()[task], names, only)
+        return snapshot.kept(("labels:agreement", task), lambda: agree.among(snapshot.store, tasks()[task], names))
+    only = {row["session_id"] for row in snapshot.rows(filter_.sessions, filter_.where.values)}
+    return agree.among(snapshot.store, tasks()[task], names, only)
 
 
 def _pair(agreement: Several | None, a: str, b: str) -> Any:

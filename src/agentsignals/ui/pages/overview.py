@@ -19,37 +19,37 @@ from agentsignals.ui.figures import overall
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Page, Query, Route, Where, part_of, short_ids
 from agentsignals.ui.queries import sql
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 
 MOST_ROWS = 200
 """Rows of evidence on a page; the command line has them all."""
 
 
-def of(reading: Reading, context: str) -> Findings:
+def of(snapshot: Snapshot, context: str) -> Findings:
     """Return the findings about a context, as they are cached for this state of the store."""
-    n = sum(entry.context == context for entry in reading.store.manifest.sessions.values())
-    return too_few_sessions(n, context) or reading.kept(
-        ("findings", context), lambda: findings.findings(reading.store, context)
+    n = sum(entry.context == context for entry in snapshot.store.manifest.sessions.values())
+    return too_few_sessions(n, context) or snapshot.kept(
+        ("findings", context), lambda: findings.findings(snapshot.store, context)
     )
 
 
-def finding_page(reading: Reading, query: Query, id: str) -> Page:  # noqa: A002  (the answer's field)
+def finding_page(snapshot: Snapshot, query: Query, id: str) -> Page:  # noqa: A002  (the answer's field)
     """A sentence with how sure it is, what would make it wrong, its sessions, and the rows that make it up."""
-    context = query.choice("context", ("product", "eval"), reading.main_context)
-    filled = reading.kept(("finding", id, context), lambda: _filled(reading, id, context))
+    context = query.choice("context", ("product", "eval"), snapshot.main_context)
+    filled = snapshot.kept(("finding", id, context), lambda: _filled(snapshot, id, context))
     return Page("finding.html.j2", filled["made"].question, filled)
 
 
-def _filled(reading: Reading, id: str, context: str) -> dict[str, Any]:  # noqa: A002
-    made = findings.answer(reading.store, id, context)
-    of_context = context if reading.contexts - {context} else ""
-    evidence = reading.rows(sql("finding.rows", cause=made.cause, most=MOST_ROWS + 1), context=of_context)
+def _filled(snapshot: Snapshot, id: str, context: str) -> dict[str, Any]:  # noqa: A002
+    made = findings.answer(snapshot.store, id, context)
+    of_context = context if snapshot.contexts - {context} else ""
+    evidence = snapshot.rows(sql("finding.rows", cause=made.cause, most=MOST_ROWS + 1), context=of_context)
     return {
         "made": without_keys_in(made),
         "evidence": without_keys_in(evidence[:MOST_ROWS]),
         "is_cut": len(evidence) > MOST_ROWS,
-        "key": f"finding:{id}{f'@{context}' if context != reading.main_context else ''}",
-        "short_ids": short_ids(reading.store.manifest.sessions),
+        "key": f"finding:{id}{f'@{context}' if context != snapshot.main_context else ''}",
+        "short_ids": short_ids(snapshot.store.manifest.sessions),
     }
 
 
@@ -59,32 +59,32 @@ WAIT_S = 2.0
 """So long the page waits for what stands out, which takes ten seconds over 5,000 sessions the first time."""
 
 
-def overview_page(reading: Reading, query: Query) -> Page:
+def overview_page(snapshot: Snapshot, query: Query) -> Page:
     """Show the findings, and figures over the sessions that fit the filter."""
-    filter_ = filtered(query, reading)
-    context = query.choice("context", ("product", "eval"), reading.main_context)
+    filter_ = filtered(query, snapshot)
+    context = query.choice("context", ("product", "eval"), snapshot.main_context)
     of_context = filter_.of_context(context)
     filled = {
         "filter": filter_,
         "of": of_context,
         "context": context,
         "is_chosen": bool(filter_.words.keys() - {"context"}),
-        "made": reading.soon(("findings shown", context), lambda: of(reading, context), WAIT_S),
-        "others": sorted(reading.contexts - {context}),
-        "is_empty": not reading.store.manifest.sessions,
-        **reading.recent(
-            ("overview", *sorted(of_context.words.items())), lambda: _counted(reading, filter_, of_context)
+        "made": snapshot.soon(("findings shown", context), lambda: of(snapshot, context), WAIT_S),
+        "others": sorted(snapshot.contexts - {context}),
+        "is_empty": not snapshot.store.manifest.sessions,
+        **snapshot.recent(
+            ("overview", *sorted(of_context.words.items())), lambda: _counted(snapshot, filter_, of_context)
         ),
-        **reading.kept("overview read", lambda: _read(reading)),
+        **snapshot.kept("overview read", lambda: _read(snapshot)),
     }
     return Page("overview.html.j2", "Overview" if filled["is_chosen"] else "What stands out", filled)
 
 
-def skipped(reading: Reading) -> list[dict[str, Any]]:
+def skipped(snapshot: Snapshot) -> list[dict[str, Any]]:
     """Count skipped records and their files by reason, most records first. A reason may hold anything."""
     records: Counter[str] = Counter()
     files: Counter[str] = Counter()
-    for row in reading.rows(sql("files.skipped")):
+    for row in snapshot.rows(sql("files.skipped")):
         for reason, n in msgspec.json.decode(row["skipped_reasons"] or "{}", type=dict[str, int]).items():
             records[reason] += n * row["n"]
             files[reason] += row["n"]
@@ -93,21 +93,21 @@ def skipped(reading: Reading) -> list[dict[str, Any]]:
     ]
 
 
-def _counted(reading: Reading, filter_: Filter, of_context: Filter) -> dict[str, Any]:
+def _counted(snapshot: Snapshot, filter_: Filter, of_context: Filter) -> dict[str, Any]:
     counted = sql("overview.totals", where=filter_.where.text())
-    return {"contexts": reading.rows(counted, filter_.where.values), "overall": overall(reading, of_context)}
+    return {"contexts": snapshot.rows(counted, filter_.where.values), "overall": overall(snapshot, of_context)}
 
 
-def _read(reading: Reading) -> dict[str, Any]:
+def _read(snapshot: Snapshot) -> dict[str, Any]:
     declared = {signal.path: signal for signal in catalogue().values()}
     return {
-        "store": str(reading.store.folder),
-        "formats": reading.rows(sql("files.formats")),
-        "skipped": skipped(reading),
-        "no_traces": sum(not entry.shard for entry in reading.store.manifest.files.values()),
+        "store": str(snapshot.store.folder),
+        "formats": snapshot.rows(sql("files.formats")),
+        "skipped": skipped(snapshot),
+        "no_traces": sum(not entry.shard for entry in snapshot.store.manifest.files.values()),
         "corpus": [
             row | {"one": declared[row["signal"]]}
-            for row in reading.rows(sql("overview.corpus_values"))
+            for row in snapshot.rows(sql("overview.corpus_values"))
             if row["signal"] in declared
         ],
     }
@@ -119,10 +119,10 @@ SIZE = 100
 _LONGEST_ENDING = 12
 
 
-def files_page(reading: Reading, query: Query) -> Page:
+def files_page(snapshot: Snapshot, query: Query) -> Page:
     """Files that fit the filter, those with most skipped records first."""
-    reasons = reading.kept("skipped", lambda: skipped(reading))
-    formats = [row["kind"] for row in reading.rows(sql("files.kinds"))]
+    reasons = snapshot.kept("skipped", lambda: skipped(snapshot))
+    formats = [row["kind"] for row in snapshot.rows(sql("files.kinds"))]
     chosen = {
         "format": query.choice("format", formats),
         "reason": query.choice("reason", [row["reason"] for row in reasons]),
@@ -131,13 +131,13 @@ def files_page(reading: Reading, query: Query) -> Page:
     where.equals("kind", "format", chosen["format"])
     where.contains("path", "path", query.text("path"))
     where.holds("json_keys(skipped_reasons)", "reason", chosen["reason"])
-    total = reading.rows(sql("files.count", where=where.text()), where.values)[0]["n"]
+    total = snapshot.rows(sql("files.count", where=where.text()), where.values)[0]["n"]
     part = part_of(query, SIZE, total)
-    rows = reading.rows(sql("files.page", where=where.text()), {**where.values, "size": SIZE, "start": part.start})
+    rows = snapshot.rows(sql("files.page", where=where.text()), {**where.values, "size": SIZE, "start": part.start})
     for row in rows:
         row["reasons"] = msgspec.json.decode(row["skipped_reasons"] or "{}", type=dict[str, int])
     # Files under the sources that are no traces are counted by their ending.
-    endings = (PurePosixPath(uri).suffix.lower() for uri, e in reading.store.manifest.files.items() if not e.shard)
+    endings = (PurePosixPath(uri).suffix.lower() for uri, e in snapshot.store.manifest.files.items() if not e.shard)
     filled = {
         "rows": rows,
         "reasons": reasons,
@@ -147,8 +147,8 @@ def files_page(reading: Reading, query: Query) -> Page:
         "part": part,
         "query": query,
         "no_traces": Counter(e if e and len(e) <= _LONGEST_ENDING else "no ending" for e in endings).most_common(),
-        "unknown_fields": unknown_fields_by_version(reading.store.manifest.files.values()),
-        "versions": versions_by_format(reading.store.manifest.files.values()),
+        "unknown_fields": unknown_fields_by_version(snapshot.store.manifest.files.values()),
+        "versions": versions_by_format(snapshot.store.manifest.files.values()),
     }
     return Page("artifacts.html.j2", "Files", filled)
 
@@ -159,17 +159,17 @@ SIZE_OF_BEHIND = 50
 _NO_KEY = "Every number of a study, a finding or a comparison leads to the sessions it counts."
 
 
-def behind_page(reading: Reading, query: Query) -> Page:
+def behind_page(snapshot: Snapshot, query: Query) -> Page:
     """The sessions of a key, largest part first."""
     key = query.text("key")
     if not key:
         return Page("note.html.j2", "Behind a number", {"note": _NO_KEY, "where": "/studies", "there": "Studies"})
-    made = behind_key(reading, key)
-    whole = behind_key(reading, key.removeprefix(WITH))
+    made = behind_key(snapshot, key)
+    whole = behind_key(snapshot, key.removeprefix(WITH))
     ids = list(made.parts)
     part = part_of(query, SIZE_OF_BEHIND, len(ids))
     shown = ids[part.start : part.end]
-    rows = {row["session_id"]: row for row in reading.rows(sql("sessions.by_id"), {"ids": shown})} if shown else {}
+    rows = {row["session_id"]: row for row in snapshot.rows(sql("sessions.by_id"), {"ids": shown})} if shown else {}
     filled = {
         "key": key,
         "whole_key": key.removeprefix(WITH),

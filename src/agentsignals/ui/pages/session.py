@@ -19,7 +19,7 @@ from agentsignals.ui.markup import coloured
 from agentsignals.ui.page import NotFound, Page, Query, Reply, Route
 from agentsignals.ui.queries import sql
 from agentsignals.ui.raw_record import RawLine, raw_line
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 from agentsignals.ui.trajectory import by_turn, choices, place, unusual
 from agentsignals.ui.transcript import (
     KINDS,
@@ -27,7 +27,7 @@ from agentsignals.ui.transcript import (
     PART,
     TROUBLE,
     Conversation,
-    Teller,
+    EntryBuilder,
     View,
     conversation,
     holding,
@@ -48,23 +48,23 @@ _MOST_WORDS = 200
 class Reader:
     """The entries of a session that an address asks for, and which part of them."""
 
-    def __init__(self, reading: Reading, query: Query, session_id: str) -> None:
-        self.reading, self.query = reading, query
-        self.session_id = _whole(reading, session_id)
+    def __init__(self, snapshot: Snapshot, query: Query, session_id: str) -> None:
+        self.snapshot, self.query = snapshot, query
+        self.session_id = _whole(snapshot, session_id)
         self.facts = self.rows(sql("session.facts"))[0]
-        self.conversation: Conversation = conversation(reading, self.session_id)
+        self.conversation: Conversation = conversation(snapshot, self.session_id)
         asked = query.text("only").split(",")
         self.only = tuple(kind for kind in KINDS if kind in asked)
         at = query.number("at", -1)
         self.at = at if 0 <= at < (self.facts["n_events"] or 0) else -1
-        self.home = home(reading, self.session_id, self.at) if self.at >= 0 else -1
+        self.home = home(snapshot, self.session_id, self.at) if self.at >= 0 else -1
         self.thread = query.choice("thread", self.conversation.threads)
         inside = self.conversation.thread_of(self.home)
         self.words = query.text("q")[:_MOST_WORDS]
         if not self.only and not self.words and not self.thread and inside != MAIN:
             is_long = len(self.conversation.threads[inside].seqs) > MOST_OPENED
             self.thread = inside if is_long else ""
-        among = holding(reading, self.session_id, self.words) if self.words else None
+        among = holding(snapshot, self.session_id, self.words) if self.words else None
         self.view: View = self.conversation.view(self.only, self.thread, among)
         self.number = min(max(query.number("page", 1) - 1, 0), self.view.last)
         if self.home >= 0:
@@ -73,13 +73,13 @@ class Reader:
 
     def rows(self, query: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
         """Rows of this session."""
-        return self.reading.rows_of(self.session_id, query, values)
+        return self.snapshot.rows_of(self.session_id, query, values)
 
     def filled(self) -> dict[str, Any]:
         """Return the values that the template of a part needs."""
         seqs = self.view.part(self.number)
-        teller = Teller(self.reading, self.session_id, self.facts["cwd"], self.at)
-        entries = teller.entries(seqs.tolist(), self.conversation, self.view.folded, self.home)
+        builder = EntryBuilder(self.snapshot, self.session_id, self.facts["cwd"], self.at)
+        entries = builder.entries(seqs.tolist(), self.conversation, self.view.folded, self.home)
         for entry in entries if self.view.folded or self.thread else ():
             for shown in (entry, *(entry.folds.entries if entry.folds else ())):
                 shown.thread = ""  # it stands among its like
@@ -114,15 +114,15 @@ class Reader:
         return {"turns": turns, "low": low, "step": OUTLINE, "n_turns": n_turns, "session_id": self.session_id}
 
 
-def session_page(reading: Reading, query: Query, session_id: str) -> Page:
+def session_page(snapshot: Snapshot, query: Query, session_id: str) -> Page:
     """A session of the store; `at` names the event to begin from, `only` the kinds of entries that are shown."""
-    reader = Reader(reading, query, session_id)
+    reader = Reader(snapshot, query, session_id)
     facts = reader.facts
     whole = _declared(reader.rows(sql("session.signals")))
     prompts = reader.rows(sql("session.first_prompt"))
     title = facts["title"] or (prompts[0]["text"] if prompts else "") or f"Session {reader.session_id}"
     counts = reader.conversation.counts
-    along_choices = choices(reading, reader.session_id)
+    along_choices = choices(snapshot, reader.session_id)
     chosen = next((signal for signal in along_choices if signal.path == query.text("signal")), None)
     filled = reader.filled() | {
         "facts": facts,
@@ -134,36 +134,36 @@ def session_page(reading: Reading, query: Query, session_id: str) -> Page:
         "turns": reader.outline(),
         "along": reader.conversation.along,
         "along_choices": along_choices,
-        "by_turn": by_turn(reading, reader.session_id, chosen, facts["n_events"] or 0) if chosen else None,
-        "unusual": unusual(reading, facts["context"], whole),
+        "by_turn": by_turn(snapshot, reader.session_id, chosen, facts["n_events"] or 0) if chosen else None,
+        "unusual": unusual(snapshot, facts["context"], whole),
         "families": _families(whole),
         "n_measured": len(whole),
         "n_absent": sum(row["absent"] is not None for row in whole),
-        "children": reading.rows(sql("session.children"), {"session": reader.session_id}),
+        "children": snapshot.rows(sql("session.children"), {"session": reader.session_id}),
     }
     return Page("session.html.j2", words.cut(title, 140), filled)
 
 
-def part(reading: Reading, query: Query, session_id: str) -> Page:
+def part(snapshot: Snapshot, query: Query, session_id: str) -> Page:
     """One part of the entries, for the script that puts it into the page."""
-    return Page("session_part.html.j2", "", Reader(reading, query, session_id).filled())
+    return Page("session_part.html.j2", "", Reader(snapshot, query, session_id).filled())
 
 
-def outline(reading: Reading, query: Query, session_id: str) -> Page:
+def outline(snapshot: Snapshot, query: Query, session_id: str) -> Page:
     """A piece of the outline."""
-    return Page("session_outline.html.j2", "", {"turns": Reader(reading, query, session_id).outline(), "query": query})
+    return Page("session_outline.html.j2", "", {"turns": Reader(snapshot, query, session_id).outline(), "query": query})
 
 
-def marks(reading: Reading, query: Query, session_id: str) -> Reply:
+def marks(snapshot: Snapshot, query: Query, session_id: str) -> Reply:
     """The events to jump to, by kind."""
-    of = conversation(reading, _whole(reading, session_id))
+    of = conversation(snapshot, _whole(snapshot, session_id))
     by_kind = {kind: of.marks(kind) for kind in ("prompts", "edits", *TROUBLE)}
     return Reply(msgspec.json.encode(by_kind), "application/json")
 
 
-def _whole(reading: Reading, session_id: str) -> str:
+def _whole(snapshot: Snapshot, session_id: str) -> str:
     """The id of a session. UnknownSession when there is none; StoreError when it can't be read."""
-    store = reading.store
+    store = snapshot.store
     full = store.resolve(session_id)
     if store.manifest.sessions[full].shard not in store.readable_shards():
         store.session(full)  # says what is wrong with it
@@ -207,13 +207,13 @@ class Line(Struct, kw_only=True):
     """The signal whose value went in; empty where it is an event."""
 
 
-def explanation_page(reading: Reading, query: Query, session_id: str, path: str) -> Page:
+def explanation_page(snapshot: Snapshot, query: Query, session_id: str, path: str) -> Page:
     """Why a session has this value of a signal, or this total of tokens or money, or none."""
     from agentsignals.ingest.measure import explain_session  # noqa: PLC0415  (0.2 s, which no other page needs)
 
-    explanation = explain_session(reading.store, reading.session(session_id), path)
-    about = reading.rows(sql("explanation.title"), {"session": explanation.session})[0]
-    lines = _lines(reading, explanation)
+    explanation = explain_session(snapshot.store, snapshot.session(session_id), path)
+    about = snapshot.rows(sql("explanation.title"), {"session": explanation.session})[0]
+    lines = _lines(snapshot, explanation)
     roles = [role for role in ROLES if any(line.item.role == role for line in lines)]
     # Only a number has a rank among those of the store.
     context = about["context"]
@@ -226,17 +226,17 @@ def explanation_page(reading: Reading, query: Query, session_id: str, path: str)
         "shown": Counter(line.item.role for line in lines),
         "sum": total_line(explanation.bill),
         "in_digits": exact_digits,
-        "place": (place(reading, context, explanation.signal, value) if is_number else None),
-        "same": _same(reading, about["context"], explanation),
+        "place": (place(snapshot, context, explanation.signal, value) if is_number else None),
+        "same": _same(snapshot, about["context"], explanation),
         "truths": _truths(explanation),
         "is_flat": all(not isinstance(value, dict | list) for value in explanation.detail.values()),
     }
     return Page("explanation.html.j2", f"{explanation.signal} of {explanation.session}", filled)
 
 
-def _lines(reading: Reading, explanation: Explanation) -> list[Line]:
+def _lines(snapshot: Snapshot, explanation: Explanation) -> list[Line]:
     seqs = sorted({item.seq for item in explanation.evidence if item.seq is not None})
-    rows = reading.rows(sql("explanation.events"), {"session": explanation.session, "seqs": seqs}) if seqs else []
+    rows = snapshot.rows(sql("explanation.events"), {"session": explanation.session, "seqs": seqs}) if seqs else []
     events = {row["seq"]: row for row in rows}
     paths = {signal.path for signal in catalogue().values()}
     lines = []
@@ -254,14 +254,14 @@ def _lines(reading: Reading, explanation: Explanation) -> list[Line]:
     return lines
 
 
-def _same(reading: Reading, context: str, explanation: Explanation) -> dict[str, Any] | None:
+def _same(snapshot: Snapshot, context: str, explanation: Explanation) -> dict[str, Any] | None:
     """Count the sessions with a value, and with this value; None for numbers and for what is no single word."""
     value = explanation.value
     if not isinstance(value, bool | str):
         return None
-    seen = context if reading.contexts - {context} else ""
+    seen = context if snapshot.contexts - {context} else ""
     asked = {"signal": explanation.signal, "value": msgspec.json.encode(value).decode()}
-    return reading.rows(sql("explanation.same_value"), asked, seen)[0]
+    return snapshot.rows(sql("explanation.same_value"), asked, seen)[0]
 
 
 def _truths(explanation: Explanation) -> list[tuple[Figure, list[Figure]]]:
@@ -274,25 +274,25 @@ def _truths(explanation: Explanation) -> list[tuple[Figure, list[Figure]]]:
 # The line of the file behind an event, and the pictures it holds.
 
 
-def raw_page(reading: Reading, query: Query, session_id: str, seq: str) -> Page:
+def raw_page(snapshot: Snapshot, query: Query, session_id: str, seq: str) -> Page:
     """Show the line of the file that an event was read from."""
-    full = reading.store.resolve(session_id)
+    full = snapshot.store.resolve(session_id)
     return Page(
         "session_raw.html.j2",
         f"Event {seq}",
-        {"raw": _raw(reading, full, seq), "session_id": full, "seq": seq, "coloured": coloured},
+        {"raw": _raw(snapshot, full, seq), "session_id": full, "seq": seq, "coloured": coloured},
     )
 
 
-def pictures(reading: Reading, query: Query, session_id: str, seq: str) -> Page:
+def pictures(snapshot: Snapshot, query: Query, session_id: str, seq: str) -> Page:
     """The pictures of an event, for the script that puts them into the page."""
-    return Page("session_pictures.html.j2", "", {"raw": _raw(reading, reading.store.resolve(session_id), seq)})
+    return Page("session_pictures.html.j2", "", {"raw": _raw(snapshot, snapshot.store.resolve(session_id), seq)})
 
 
-def _raw(reading: Reading, session_id: str, seq: str) -> RawLine:
+def _raw(snapshot: Snapshot, session_id: str, seq: str) -> RawLine:
     if not (seq.isascii() and seq.isdigit() and len(seq) <= 12):
         raise NotFound(f"An event is named by its number, not by {seq[:80]}.")
-    return raw_line(reading, session_id, int(seq))
+    return raw_line(snapshot, session_id, int(seq))
 
 
 PAGES = (

@@ -14,7 +14,7 @@ from agentsignals.store.fulltext import KINDS, Hit, Order, Results, search
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Page, Query, Route, part_of
 from agentsignals.ui.queries import sql
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 
 SIZE = 50
 COLUMNS = {
@@ -32,18 +32,18 @@ COLUMNS = {
 _ASCENDING = ("agent",)
 
 
-def sessions_page(reading: Reading, query: Query) -> Page:
+def sessions_page(snapshot: Snapshot, query: Query) -> Page:
     """Sessions that fit the filter."""
-    filter_ = filtered(query, reading)
+    filter_ = filtered(query, snapshot)
     where = filter_.where
     order = query.choice("order", COLUMNS, "started_at")
     upward = query.choice("way", ("up", "down"), "up" if order in _ASCENDING else "down") == "up"
-    total = reading.rows(sql("sessions.count", where=where.text()), where.values)[0]["n"]
+    total = snapshot.rows(sql("sessions.count", where=where.text()), where.values)[0]["n"]
     part = part_of(query, SIZE, total)
     ordered = f"ORDER BY {order} {'ASC' if upward else 'DESC'} NULLS LAST, session_id LIMIT $size OFFSET $start"
     asked = sql("sessions.page", where=where.text(), order=ordered)
     filled = {
-        "rows": reading.rows(asked, {**where.values, "size": SIZE, "start": part.start}),
+        "rows": snapshot.rows(asked, {**where.values, "size": SIZE, "start": part.start}),
         "query": query,
         "filter": filter_,
         "kept": {name: query.choice(name, offered) for name, offered in (("order", COLUMNS), ("way", ("up", "down")))},
@@ -51,7 +51,7 @@ def sessions_page(reading: Reading, query: Query) -> Page:
         "order": order,
         "upward": upward,
         "part": part,
-        "empty": not reading.store.manifest.sessions,
+        "empty": not snapshot.store.manifest.sessions,
     }
     return Page("sessions.html.j2", "Sessions", filled)
 
@@ -68,7 +68,7 @@ _SHORTEST_ID = 6
 """Characters of an id that are taken for one."""
 
 
-class Making(Thread):
+class IndexBuild(Thread):
     """Makes what the index lacks, beside the pages."""
 
     def __init__(self, store: Store) -> None:
@@ -89,23 +89,23 @@ class Making(Thread):
         self.share = done / total if total else 0.0
 
 
-def search_page(reading: Reading, query: Query) -> Page:
+def search_page(snapshot: Snapshot, query: Query) -> Page:
     """Show the sessions that match, each with its passages."""
-    text, filter_ = query.text("q"), filtered(query, reading)
+    text, filter_ = query.text("q"), filtered(query, snapshot)
     kind = query.choice("kind", KINDS)
-    making = reading.kept("search:index", lambda: _begun(reading.store)) if text else None
+    making = snapshot.kept("search:index", lambda: _begun(snapshot.store)) if text else None
     if making is not None:
         making.join(WAIT_S)
         if making.problem is not None:
             raise making.problem
-    results = _results(reading, query, filter_, kind)
+    results = _results(snapshot, query, filter_, kind)
     part = part_of(query, SIZE_OF_SEARCH, results.n_sessions)
     filled = {
         "text": text,
         "results": results,
         "notes": [*results.notes, *([making.note] if making is not None and making.note else [])],
         "share": making.share if making is not None and making.is_alive() else None,
-        "session_id": _session_named(reading.store, text),
+        "session_id": _session_named(snapshot.store, text),
         "pieces": pieces,
         "kinds": KINDS,
         "kind": kind,
@@ -128,32 +128,32 @@ def pieces(hit: Hit) -> Iterator[tuple[str, bool]]:
     yield hit.text[at:], False
 
 
-def _results(reading: Reading, query: Query, filter_: Filter, kind: str) -> Results:
+def _results(snapshot: Snapshot, query: Query, filter_: Filter, kind: str) -> Results:
     text = query.text("q")
     if not text:
         return Results(text="")
     options: dict[str, Any] = {
         "kinds": [kind] if kind else (),
-        "among": _among(reading, filter_),
+        "among": _among(snapshot, filter_),
         "order": query.choice("order", ORDERS, "newest"),
         "limit": SIZE_OF_SEARCH,
         "complete": False,
     }
     options["most_hits"] = MOST_HITS if "session:" in text else HITS
     start = (max(query.number("page", 1), 1) - 1) * SIZE_OF_SEARCH
-    results = search(reading.store, text, start=start, **options)
+    results = search(snapshot.store, text, start=start, **options)
     last = part_of(query, SIZE_OF_SEARCH, results.n_sessions).start
-    return results if last == start else search(reading.store, text, start=last, **options)
+    return results if last == start else search(snapshot.store, text, start=last, **options)
 
 
-def _among(reading: Reading, filter_: Filter) -> set[str] | None:
+def _among(snapshot: Snapshot, filter_: Filter) -> set[str] | None:
     if not filter_.where.text():
         return None
-    return {row["session_id"] for row in reading.rows(filter_.sessions, filter_.where.values)}
+    return {row["session_id"] for row in snapshot.rows(filter_.sessions, filter_.where.values)}
 
 
-def _begun(store: Store) -> Making:
-    making = Making(store)
+def _begun(store: Store) -> IndexBuild:
+    making = IndexBuild(store)
     making.start()
     return making
 
@@ -178,11 +178,11 @@ ENDS = 5
 """Rows that are shown of each end of a stretch in which both do the same."""
 
 
-def pair_page(reading: Reading, query: Query) -> Page:
+def pair_page(snapshot: Snapshot, query: Query) -> Page:
     """The sessions that `a` and `b` name; or the attempts at a `task`, or of a `trial`, beside one of them."""
     ids = [query.text("a"), query.text("b")]
     if not any(ids) and (query.text("task") or query.text("trial")):
-        return _of_task(reading, query)
+        return _of_task(snapshot, query)
     if not all(ids):
         # Sessions to put beside this one: attempts at its task, or those of its place, nearest in time first.
         return Page(
@@ -190,23 +190,25 @@ def pair_page(reading: Reading, query: Query) -> Page:
             "Side by side",
             {
                 "query": query,
-                "near": reading.rows(sql("pair.nearby"), {"session": reading.store.resolve(ids[0])}) if ids[0] else [],
+                "near": snapshot.rows(sql("pair.nearby"), {"session": snapshot.store.resolve(ids[0])})
+                if ids[0]
+                else [],
             },
         )
     facts = []
     for session_id in ids:
-        facts += reading.rows(sql("pair.facts"), {"session": reading.store.resolve(session_id)})
+        facts += snapshot.rows(sql("pair.facts"), {"session": snapshot.store.resolve(session_id)})
     pair = {"a": facts[0]["session_id"], "b": facts[1]["session_id"]}
     context = facts[0]["context"] if facts[0]["context"] == facts[1]["context"] else ""
     declared = {signal.path: signal for signal in catalogue().values()}
-    seen = context if reading.contexts - {context} else ""
-    numbers = [row for row in reading.rows(sql("pair.numbers"), pair, seen) if row["signal"] in declared]
-    words = [row for row in reading.rows(sql("pair.words"), pair) if row["signal"] in declared]
-    [alignment] = align([reading.store.session(side) for side in pair.values()], {})
+    seen = context if snapshot.contexts - {context} else ""
+    numbers = [row for row in snapshot.rows(sql("pair.numbers"), pair, seen) if row["signal"] in declared]
+    words = [row for row in snapshot.rows(sql("pair.words"), pair) if row["signal"] in declared]
+    [alignment] = align([snapshot.store.session(side) for side in pair.values()], {})
     rows = shown(alignment.rows)
     filled = {
         "sides": facts,
-        "names": _told_apart(facts),
+        "names": _short_names(facts),
         "alignment": alignment,
         "rows": rows,
         "listed": {number for number, _ in rows},
@@ -217,18 +219,18 @@ def pair_page(reading: Reading, query: Query) -> Page:
         "words_apart": words[:MOST_SIGNALS],
         "declared": declared,
         "query": query,
-        "others": _others(reading, facts),
+        "others": _others(snapshot, facts),
     }
     return Page("sides.html.j2", "Side by side", filled)
 
 
-def _of_task(reading: Reading, query: Query) -> Page:
+def _of_task(snapshot: Snapshot, query: Query) -> Page:
     """Show where each attempt diverges from one that solved the task, or from the first attempt of the trial."""
     task, trial = query.text("task"), query.text("trial")
-    rows = reading.rows(OF_TASK if task else OF_TRIAL, {"name": task or trial})
+    rows = snapshot.rows(OF_TASK if task else OF_TRIAL, {"name": task or trial})
     ids = [row["session_id"] for row in rows]
-    facts = {row["session_id"]: row for row in reading.rows(FACTS, {"ids": ids})}
-    sessions = [reading.store.session(session_id) for session_id in ids[:MOST_RUNS]]
+    facts = {row["session_id"]: row for row in snapshot.rows(FACTS, {"ids": ids})}
+    sessions = [snapshot.store.session(session_id) for session_id in ids[:MOST_RUNS]]
     if task and sessions:
         reference = reference_of(sessions, facts)
         sessions = [reference, *(session for session in sessions if session is not reference)]
@@ -263,7 +265,7 @@ def shown(rows: Sequence[AlignedRow]) -> list[tuple[int, AlignedRow | int]]:
     return listed
 
 
-def _told_apart(facts: list[dict[str, Any]]) -> list[str]:
+def _short_names(facts: list[dict[str, Any]]) -> list[str]:
     """Return a short name for each side, by the first fact in which they differ."""
     for keys in (("agent",), ("model",), ("attempt",), ("session_id",)):
         names = [str(side[key]) for side in facts for key in keys if side[key] is not None]
@@ -272,12 +274,12 @@ def _told_apart(facts: list[dict[str, Any]]) -> list[str]:
     return ["a", "b"]
 
 
-def _others(reading: Reading, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _others(snapshot: Snapshot, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Further attempts at the task of the first, to put beside it."""
     if facts[0]["task_id"] is None:
         return []
     asked = sql("pair.other_attempts")
-    return reading.rows(asked, {"task": facts[0]["task_id"], "shown": [side["session_id"] for side in facts]})
+    return snapshot.rows(asked, {"task": facts[0]["task_id"], "shown": [side["session_id"] for side in facts]})
 
 
 PAGES = (

@@ -11,31 +11,31 @@ from agentsignals.ui.charts import UNDRAWN, can_draw, data
 from agentsignals.ui.document import WHOSE, document
 from agentsignals.ui.drill_down import key_of, opening, sizes
 from agentsignals.ui.page import NotFound, Page, Query, Route, address, short_ids
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui.snapshot import Snapshot
 
 _FILTERS = {"agent": "agent", "model": "model", "path": "file"}
 """Columns whose cells name what sessions can be filtered by, and the word of the filter."""
 
 
-def contents(reading: Reading, query: Query) -> Page:
+def contents(snapshot: Snapshot, query: Query) -> Page:
     """The questions there are."""
     return Page("studies.html.j2", "Studies", {"studies": list(studies().values()), "whose": WHOSE})
 
 
-def page(reading: Reading, query: Query, name: str) -> Page:
+def page(snapshot: Snapshot, query: Query, name: str) -> Page:
     """One study of this store, as the report tells it."""
     if name not in studies():
         raise NotFound(f"There is no study {name[:200]!r}.", f"The studies: {', '.join(studies())}.")
-    context = query.choice("context", ("product", "eval"), reading.main_context)
-    made: Page = reading.kept(("study", name, context), lambda: _page(reading, name, context))
+    context = query.choice("context", ("product", "eval"), snapshot.main_context)
+    made: Page = snapshot.kept(("study", name, context), lambda: _page(snapshot, name, context))
     return made._replace(filled={**made.filled, "query": query})
 
 
-def _page(reading: Reading, name: str, context: str) -> Page:
+def _page(snapshot: Snapshot, name: str, context: str) -> Page:
     with collecting_evidence() as notes:
-        contents = document(reading.store, [name], context)
+        contents = document(snapshot.store, [name], context)
     opened = sizes(notes)
-    of_context = "" if context == reading.main_context or studies()[name].context != "either" else context
+    of_context = "" if context == snapshot.main_context or studies()[name].context != "either" else context
 
     def opens(figure: str, of_all: bool = False) -> str:
         return opening(key_of(name, figure, of_context), opened.get(figure), of_all)
@@ -49,9 +49,9 @@ def _page(reading: Reading, name: str, context: str) -> Page:
         "charts": drawn,
         "undrawn": UNDRAWN if charts and not drawn else "",
         "context": context,
-        "contexts": sorted(reading.contexts, reverse=True),
+        "contexts": sorted(snapshot.contexts, reverse=True),
         "why_not": " ".join(omission.reason for omission in contents.left_out),
-        "short_ids": short_ids(reading.store.manifest.sessions),
+        "short_ids": short_ids(snapshot.store.manifest.sessions),
         "sort_key": lambda value: "" if value is None else str(value),
         "session_url": lambda session_id: address("session", session_id),
         "opens": opens,

@@ -12,8 +12,8 @@ from agentsignals.ingest import pipeline
 from agentsignals.ingest.measure import required_signals
 from agentsignals.signals import catalog
 from agentsignals.store import Store
-from agentsignals.ui import snapshot as reading
-from agentsignals.ui.snapshot import Reading
+from agentsignals.ui import snapshot as snapshot
+from agentsignals.ui.snapshot import Snapshot
 from agentsignals.views.session import SessionView
 from tests.claude import Log
 from tests.ui.served import EVIL_ID, whole_store
@@ -34,7 +34,7 @@ def _store(folder: Path, n: int) -> Store:
 
 def test_a_question_about_one_session_reads_its_shard_alone_and_answers_the_same(tmp_path: Path) -> None:
     store = _store(tmp_path, 2)
-    asked = Reading(store)
+    asked = Snapshot(store)
     shards = {entry.shard for entry in store.manifest.sessions.values()}
     assert len(shards) == 2
     for session_id in store.manifest.sessions:
@@ -44,23 +44,23 @@ def test_a_question_about_one_session_reads_its_shard_alone_and_answers_the_same
 
 
 def test_few_shards_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MOST_SHARDS", 1)
+    monkeypatch.setattr(snapshot, "MOST_SHARDS", 1)
     store = _store(tmp_path, 2)
-    asked = Reading(store)
+    asked = Snapshot(store)
     for session_id in [*store.manifest.sessions] * 2:
         assert asked.rows_of(session_id, _BOTH)
     assert len(asked._shards) == 1
 
 
 def test_the_session_read_last_stays_and_it_alone(tmp_path: Path) -> None:
-    asked = Reading(whole_store(tmp_path / "s"))
+    asked = Snapshot(whole_store(tmp_path / "s"))
     fine = asked.session("fine-1")
     assert asked.session("fine") is fine
     assert asked.session(EVIL_ID).session_id == EVIL_ID and asked.session("fine-1") is not fine
 
 
 def test_only_what_a_signal_needs_is_computed_to_explain_it(tmp_path: Path) -> None:
-    view = SessionView(Reading(whole_store(tmp_path / "s")).session("fine-1"))
+    view = SessionView(Snapshot(whole_store(tmp_path / "s")).session("fine-1"))
     everything = catalog.values(view)
     for signal in catalog.plan("product", "session"):
         some = catalog.values(view, among=required_signals(signal))
@@ -80,15 +80,15 @@ def test_a_line_more_is_seen_although_the_index_is_not_written_again_for_it(tmp_
         return (store / "manifest.json").read_bytes()
 
     indices = [grown()]
-    readings = reading.Readings(store)
+    snapshots = snapshot.Snapshots(store)
     for n in range(2, 12):
         indices.append(grown())
-        assert readings.current().rows("SELECT count(*) AS n FROM turns")[0]["n"] == n
+        assert snapshots.current().rows("SELECT count(*) AS n FROM turns")[0]["n"] == n
     assert indices[0] == indices[1] != indices[-1], "what is beside the index is taken into it after some runs"
 
 
 def test_a_reading_closes_while_another_thread_asks(tmp_path: Path) -> None:
-    asked = Reading(_store(tmp_path, 1))
+    asked = Snapshot(_store(tmp_path, 1))
     ends: list[str] = []
     connection = asked._connection("")
 
