@@ -12,7 +12,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.ingest.measure import required_signals
 from agentsignals.signals import catalog
 from agentsignals.store import Store
-from agentsignals.ui import snapshot as snapshot
+from agentsignals.ui import snapshot
 from agentsignals.ui.snapshot import Snapshot
 from agentsignals.views.session import SessionView
 from tests.claude import Log
