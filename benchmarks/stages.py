@@ -35,7 +35,7 @@ STAGES = {
     "looking, recognising": ["ingest.plan:make"],
     "reading bytes": ["ingest.shard:_contents"],
     "content id": ["ingest.shard:_sha256"],
-    "soundness": ["formats:make_sound"],
+    "soundness": ["formats:validate"],
     "prices": ["ingest.account:prices.apply"],
     "signals": ["ingest.account:measure"],
     "signal rows": ["ingest.account:signal_rows", "ingest.account:shards.attempt_rows"],

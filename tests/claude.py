@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from agentsignals.formats import Input, Reading, claude_code
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Session
+from tests.formats import reading
 
 SESSION = "6f1d2c3b-0000-4000-8000-000000000001"
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -130,18 +130,9 @@ def micros(seconds: float) -> int:
 
 
 def given(data: bytes, name: str = "a", hint: str | None = None) -> Input:
-    return Input(
-        data,
-        Artifact(
-            artifact_id=name,
-            source="test",
-            path=f"{name}.jsonl",
-            format="claude-code",
-            sha256=hashlib.sha256(data).hexdigest(),
-            bytes=len(data),
-        ),
-        hint,
-    )
+    made = reading.given(data, "claude-code", name, hint)
+    made.artifact.path = f"{name}.jsonl"
+    return made
 
 
 def read(*logs: Log) -> Reading:

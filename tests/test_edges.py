@@ -40,6 +40,7 @@ from agentsignals.words.lexicon import is_english
 from agentsignals.words.prose import Phrases
 from tests.attribution.story import Story
 from tests.build import START, call, say, session, user, view
+from tests.formats.test_codex_exec import read as read_exec
 from tests.formats.test_factory_droid import message
 from tests.formats.test_factory_droid import talk as droid
 from tests.formats.test_inspect import read as read_log
@@ -52,7 +53,6 @@ from tests.questions.test_studies import model_session
 from tests.scanning.test_rules import found as found_by_rules
 from tests.signals.ask import absent, detail, value
 from tests.signals.attempts import ran, unseen
-from tests.test_codex_exec import read as read_exec
 
 AGENT = {"agent": {"name": "a", "version": "1"}}
 SPREAD: dict[str, Any] = {

@@ -15,8 +15,8 @@ from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from agentsignals.store.tables import totals
 from tests.claude import SESSION, Log
-from tests.copilot_events import event, metrics, one, says, shutdown, start
 from tests.formats import pi_entries
+from tests.formats.copilot_events import event, metrics, one, says, shutdown, start
 from tests.model.test_prices import step
 
 USED = {"input_tokens": 10, "output_tokens": 100, "cache_read_input_tokens": 1000, "cache_creation_input_tokens": 200}

@@ -149,7 +149,7 @@ TOOLS = {
 
 @pytest.mark.parametrize("agent", TOOLS)
 def test_every_tool_of_an_agent_has_its_class(agent: str) -> None:
-    profile = importlib.import_module(f"agentsignals.formats.{agent}.profile").PROFILE
+    profile = importlib.import_module(f"agentsignals.formats.{agent}").PROFILE
     wanted = {name: class_ for class_, names in TOOLS[agent].items() for name in names.split()}
     assert {name: tool.class_ for name, tool in profile.tools.items()} == wanted
 

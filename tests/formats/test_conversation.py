@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from msgspec import Raw, Struct, defstruct
 
-from agentsignals.formats import Input
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.edits import record_arguments
@@ -17,6 +16,7 @@ from agentsignals.formats.profile import EDIT, READ, WRITE, Profile, named
 from agentsignals.formats.records import decoded
 from agentsignals.formats.usage import Tokens, charge, close, tokens_of
 from agentsignals.model import MAIN, Artifact, Session
+from tests.formats import reading
 
 PROFILE = Profile(
     agent="toy",
@@ -62,9 +62,9 @@ class Reader(DocumentReader[Document, Message]):
 
 def read(*messages: Any, session_id: str = "s") -> tuple[Session, Artifact]:
     data = json.dumps({"id": session_id, "messages": messages}).encode()
-    artifact = Artifact(artifact_id="a", source="t", path="a", format="toy", sha256="", bytes=len(data))
-    (session,) = Reader.read([Input(data, artifact)]).sessions
-    return session, artifact
+    source = reading.given(data, "toy")
+    (session,) = Reader.read([source]).sessions
+    return session, source.artifact
 
 
 def user(*texts: str, **more: Any) -> dict[str, Any]:

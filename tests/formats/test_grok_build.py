@@ -10,7 +10,7 @@ import pytest
 from agentsignals.formats import identify
 from agentsignals.formats.grok_build import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.formats.unknown import stranger
+from agentsignals.formats.unknown import unread_file
 from agentsignals.model import Session
 from tests.formats.reading import claimed, given, read_one
 
@@ -191,7 +191,7 @@ def test_a_copy_counts_once_and_ids_begin_anew_with_a_resume() -> None:
 def test_what_the_model_is_sent_is_named() -> None:
     rows = [{"type": "system", "content": "You are"}, {"type": "user", "content": [], "prompt_index": 0}]
     head = Head("".join(f"{json.dumps(row)}\n" for row in rows).encode(), "chat_history.jsonl", complete=True)
-    named = stranger(head)
+    named = unread_file(head)
     assert identify(head) is None
     assert named is not None
     assert (named.name, named.reason) == ("grok-build", "not_sessions")

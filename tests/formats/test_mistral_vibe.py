@@ -11,7 +11,7 @@ import pytest
 from agentsignals.formats import identify
 from agentsignals.formats.head import Head
 from agentsignals.formats.mistral_vibe import FORMAT
-from agentsignals.formats.unknown import stranger
+from agentsignals.formats.unknown import unread_file
 from agentsignals.model import Session
 from tests.formats.reading import claimed, given, read_one
 
@@ -116,7 +116,7 @@ def test_what_belongs_together() -> None:
 )
 def test_what_its_runtime_keeps_beside_is_named(row: Any) -> None:
     head = Head(json.dumps(row).encode(), "x.json", complete=True)
-    named = stranger(head)
+    named = unread_file(head)
     assert identify(head) is None
     assert named is not None
     assert (named.name, named.reason) == ("mistral-vibe", "not_sessions")

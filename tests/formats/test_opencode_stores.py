@@ -23,7 +23,7 @@ from agentsignals.store import Store
 from agentsignals.ui.live import Looking
 from agentsignals.ui.raw_record import raw_line
 from agentsignals.ui.snapshot import Snapshot
-from tests import cursor_database as cur
+from tests.formats import cursor_database as cur
 from tests.formats import opencode_database as oc
 
 WORK = [
@@ -274,7 +274,7 @@ def test_an_agent_s_homes_are_found_where_its_data_folder_is(
 WRITER = """
 import os, sqlite3, sys, time
 sys.path.insert(0, sys.argv[2])
-from tests import cursor_database as cur
+from tests.formats import cursor_database as cur
 from tests.formats import opencode_database as oc
 db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0)
 db.execute("PRAGMA wal_autocheckpoint = 4")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.formats import first_fields, homes, stranger, unread_homes
+from agentsignals.formats import first_fields, homes, unread_file, unread_homes
 from agentsignals.formats.head import Head
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store
@@ -61,7 +61,7 @@ UNLIKE = {
 
 @pytest.mark.parametrize("unlike", UNLIKE.values(), ids=UNLIKE)
 def test_nobody_is_named_whose_file_it_need_not_be(unlike: dict[str, Any]) -> None:
-    assert stranger(Head(json.dumps(unlike).encode(), "x", complete=True)) is None
+    assert unread_file(Head(json.dumps(unlike).encode(), "x", complete=True)) is None
 
 
 def test_what_is_not_read_says_what_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

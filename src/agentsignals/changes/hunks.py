@@ -1,4 +1,4 @@
-"""Changed lines: hunks with their context trimmed."""
+"""Changed lines: hunks with their context trimmed, and the texts of edit tools."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from agentsignals.model import Roles, decode_roles
 _AT = re.compile(r" -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 REWRITTEN = 0.8
-"""Share of a file's lines: more than these changed at once close all its regions (design/signals.md#regions)."""
+"""Share of a file's lines. If more change at once, all its regions close (design/signals.md#regions)."""
 
 
 class Hunk(Struct, gc=False, kw_only=True):
-    """One changed place. Lines are 1-based, in the file as it is after the call; None where the trace has none."""
+    """A changed place. Lines count from 1, in the file after the call. None: the trace has none."""
 
     start_line: int | None = None
     end_line: int | None = None
@@ -30,7 +30,7 @@ class Hunk(Struct, gc=False, kw_only=True):
 
 
 def trimmed(old_start: int, new_start: int, lines: Sequence[str]) -> Hunk | None:
-    """The changed core of a unified-diff hunk (` `, `+`, `-` prefixed lines); None when nothing changed.
+    """Return the changed core of a unified-diff hunk (` `, `+`, `-` prefixed lines). None if nothing changed.
 
     A deletion-only hunk has start_line = end_line = the line after the deletion (design/signals.md#regions).
     """
@@ -38,7 +38,7 @@ def trimmed(old_start: int, new_start: int, lines: Sequence[str]) -> Hunk | None
 
 
 def changed(old_start: int, new_start: int, marks: str) -> Hunk | None:
-    """The same, of the first characters of the lines."""
+    """Return the changed core of a hunk, given the first characters of its lines."""
     added, removed = marks.count("+"), marks.count("-")
     if not added and not removed:
         return None
@@ -58,36 +58,32 @@ def changed(old_start: int, new_start: int, marks: str) -> Hunk | None:
 
 
 def marks_of(lines: Sequence[str]) -> str:
-    """The first character of each line of a diff; a line without any is context, its blank lost on the way."""
+    """Return the first character of each line of a diff. A line without any is context that lost its blank."""
     return "".join([line[:1] or " " for line in lines])
 
 
 def unified(diff: str) -> list[Hunk]:
-    """The changed places of the unified diff of one file; what comes before the first `@@` is passed over."""
+    """Return the changed places of the unified diff of one file. Lines before the first `@@` are left out."""
     hunks: list[Hunk] = []
     for place in ("\n" + diff.removesuffix("\n")).split("\n@@")[1:]:
         at, *lines = place.split("\n")
-        match = _AT.match(at)
-        hunk = trimmed(*_starts(match), marks_of(lines)) if match else None
-        if hunk is not None:
-            hunks.append(hunk)
+        if match := _AT.match(at):
+            old, n_old, new, n_new = match.groups()
+            # An empty side names the line before it: its first line would be the next.
+            hunk = trimmed(int(old) + (n_old == "0"), int(new) + (n_new == "0"), marks_of(lines))
+            if hunk is not None:
+                hunks.append(hunk)
     return hunks
 
 
-def _starts(at: re.Match[str]) -> tuple[int, int]:
-    """First old and new line of a hunk. An empty side names the line before it: its first line would be the next."""
-    old, n_old, new, n_new = at.groups()
-    return int(old) + (n_old == "0"), int(new) + (n_new == "0")
-
-
 def created(content: str) -> Hunk:
-    """A whole new file of these lines."""
+    """Return a hunk for a whole new file."""
     n = count_lines(content)
     return Hunk(start_line=1, end_line=max(n, 1), added=n, removed=0, old_start=1, whole_file=True)
 
 
 def inserted(text: str, line: int | None) -> Hunk:
-    """A text that came in behind so many lines of the file; sizes only when nobody knows behind which."""
+    """Return a hunk for a text inserted after a line of the file. None: the line is not known."""
     n = count_lines(text)
     if line is None:
         return Hunk(added=n, removed=0)
@@ -95,12 +91,12 @@ def inserted(text: str, line: int | None) -> Hunk:
 
 
 def of_whole_file(hunks: Iterable[Hunk]) -> list[Hunk]:
-    """The same places, of a file that was made, deleted or rewritten."""
+    """Return the hunks as those of a file that was made, deleted or rewritten."""
     return [structs.replace(hunk, whole_file=True) for hunk in hunks]
 
 
 def rewrites(hunks: Iterable[Hunk], content: str) -> bool:
-    """Whether so much of a file that now has this content was changed at once that it is another."""
+    """Return whether so much of a file with this content was changed at once that it is another file."""
     return sum(hunk.added or 0 for hunk in hunks) > REWRITTEN * count_lines(content)
 
 
@@ -109,7 +105,7 @@ def count_lines(text: str) -> int:
 
 
 def replaced(old: str, new: str) -> Hunk:
-    """An old/new string pair whose place in the file is not known: sizes only, common first and last lines left out."""
+    """Return a hunk for a replaced text: sizes only, without common first and last lines."""
     before, after = old.split("\n"), new.split("\n")
     head = 0
     while head < min(len(before), len(after)) and before[head] == after[head]:
@@ -121,11 +117,11 @@ def replaced(old: str, new: str) -> Hunk:
 
 
 MOST_COMPARED_LINES = 1_000
-"""Of the part in which two texts differ: to compare more may take seconds, and it counts as one change."""
+"""Lines in which two texts differ that are compared. More may take seconds, and count as one change."""
 
 
 def between(before: str, after: str) -> list[Hunk]:
-    """The changed places of a file that was one text and is another."""
+    """Return the changed places between two texts of a file."""
     old, new = before.splitlines(), after.splitlines()
     first = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     most = min(len(old), len(new)) - first
@@ -142,28 +138,26 @@ def between(before: str, after: str) -> list[Hunk]:
     ]
 
 
-# What a call of an edit tool was asked to write: read off its arguments, by the roles that its agent's profile
-# gives them.
+# -- texts of an edit tool, read from the arguments of the call by the roles that the agent's profile gives them
 
 
 class EditText(Struct, gc=False, kw_only=True):
-    """One change that a call asks for."""
+    """A change that a call asks for."""
 
     kind: Literal["replace", "whole", "insert", "append", "part", "patch"]
-    """`part` comes in at a place that is not said; of a `patch`, `new` is the patch."""
+    """A `part` is inserted at a place that is not known. The `new` of a `patch` is the patch."""
     new: str
     old: str = ""
-    """The text of the file that `new` takes the place of; empty: there was none, for agents whose edit tool also makes
-    files."""
+    """The text that `new` replaces. Empty if there was none: some edit tools also make files."""
     everywhere: bool = False
     line: int = 0
-    """Lines of the file before an inserted text."""
+    """Number of lines before an inserted text."""
     creates: bool = False
-    """Said to make the file anew."""
+    """The call says that it makes the file."""
 
 
 def edit_texts(arguments: str, argument_roles: str | None) -> list[EditText]:
-    """The changes that a call asks for, in order; none when its tool is no edit tool, or they can't be read.
+    """Return the changes that a call asks for, in order. None if its tool is no edit tool, or they can't be read.
 
     Arguments that are one text, or no JSON, are a patch.
     """
@@ -185,7 +179,8 @@ def _texts(arguments: dict[str, Any], roles: Roles) -> Iterator[EditText]:
         yield from pairs or [EditText(kind="patch", new=patch)]
         return
     for name in roles.several:
-        if edits := _listed(arguments.get(name)):
+        edits = arguments.get(name)
+        if edits := [edits] if isinstance(edits, dict) else edits if isinstance(edits, list) else []:
             for edit in edits:
                 if isinstance(edit, dict) and name not in edit:
                     yield from _texts(edit, roles)
@@ -217,7 +212,7 @@ _PLACE = re.compile(r":(?:start|end)_line:|-{5,9}\Z")
 
 
 def _searched(patch: str) -> Iterator[EditText]:
-    """Pairs of texts between marks, as Aider, Cline and Roo Code have models write them; none of another patch."""
+    """Yield pairs of texts between marks, as Aider, Cline and Roo Code have models write them."""
     old: list[str] | None = None
     new: list[str] | None = None
     for line in patch.split("\n") if " SEARCH" in patch else ():
@@ -236,7 +231,7 @@ def _searched(patch: str) -> Iterator[EditText]:
 
 
 def _first(arguments: dict[str, Any], names: tuple[str, ...]) -> str | None:
-    """The first of these arguments that is a text, or the words of a command whose last is."""
+    """Return the first of these arguments that is a text, or a list of words whose last one is."""
     for name in names:
         value = arguments.get(name)
         if isinstance(value, list) and value:
@@ -246,15 +241,10 @@ def _first(arguments: dict[str, Any], names: tuple[str, ...]) -> str | None:
     return None
 
 
-def _listed(value: Any) -> list[Any]:
-    """A list of edits; one alone may stand without a list."""
-    return value if isinstance(value, list) else [value] if isinstance(value, dict) else []
-
-
-# Which lines an edit removed and added, read off the arguments of the call: what its structured result leaves out.
+# -- lines that an edit removed and added, which the structured result of a call leaves out
 
 TRIVIAL_CHARS = 3
-"""Lines no longer than this (brackets, `end`) come and go without meaning (design/signals.md#regions)."""
+"""Lines up to this length (brackets, `end`) change without meaning (design/signals.md#regions)."""
 
 _FILE = re.compile(r"\n(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(.*)")
 _CHANGED = re.compile(r"\n[+-](?!--|\+\+)(.*)")
@@ -263,7 +253,7 @@ _ADDED = re.compile(r"\n\+(?!\+\+)(.*)")
 
 
 class Changed(NamedTuple):
-    """Lines without their indentation, trivial ones left out."""
+    """Lines without their indentation and without trivial ones."""
 
     removed: frozenset[str]
     added: frozenset[str]
@@ -273,17 +263,20 @@ NOTHING = Changed(frozenset(), frozenset())
 
 
 def changed_lines(arguments: str, argument_roles: str | None) -> Changed:
-    """The lines that a call with these arguments (JSON) replaces; nothing when they don't say."""
+    """Return the lines that a call with these arguments (JSON) replaces."""
     return changed_by(edit_texts(arguments, argument_roles))
 
 
 def changed_by(texts: Iterable[EditText]) -> Changed:
-    """The lines that these texts replace."""
+    """Return the lines that these texts replace."""
     removed: set[str] = set()
     added: set[str] = set()
     for text in texts:
         if text.kind in ("replace", "patch"):
-            old, new = _sides(text.new) if text.kind == "patch" else (text.old, text.new)
+            old, new = text.old, text.new
+            if text.kind == "patch":
+                patch = "\n" + text.new
+                old, new = "\n".join(_REMOVED.findall(patch)), "\n".join(_ADDED.findall(patch))
             before, after = _lines(old), _lines(new)
             removed |= before - after
             added |= after - before
@@ -291,18 +284,22 @@ def changed_by(texts: Iterable[EditText]) -> Changed:
 
 
 def lines_by_file(arguments: str, argument_roles: str | None) -> dict[str, set[str]]:
-    """The lines that a call with these arguments (JSON) adds, replaces or removes, without their indentation, and all
-    lines of a file written whole. By file for the files of a patch, as it names them; the others under "".
+    """Return the lines that a call with these arguments (JSON) adds, replaces or removes, without their indentation,
+    and all lines of a file written whole. By file for the files of a patch, as it names them; the others under "".
     """
     return lines_of(edit_texts(arguments, argument_roles))
 
 
 def lines_of(texts: Iterable[EditText]) -> dict[str, set[str]]:
-    """The same of texts."""
+    """Return the lines that these texts add, replace or remove, by file."""
     by_file: dict[str, set[str]] = {"": set()}
     for text in texts:
         if text.kind == "patch":
-            _collect_patch(text.new, by_file)
+            sections = _FILE.split("\n" + text.new)
+            for path, section in zip(["", *sections[1::2]], sections[::2], strict=True):
+                changed = _CHANGED.findall(section)
+                if changed:
+                    by_file.setdefault(path.strip(), set()).update(map(str.strip, changed))
         elif text.kind == "replace":
             kept, written = set(text.old.split("\n")), set(text.new.split("\n"))
             # Most lines of a large edit are context: those are never stripped.
@@ -310,19 +307,6 @@ def lines_of(texts: Iterable[EditText]) -> dict[str, set[str]]:
         else:
             by_file[""] |= _lines(text.new)
     return by_file
-
-
-def _collect_patch(patch: str, by_file: dict[str, set[str]]) -> None:
-    sections = _FILE.split("\n" + patch)
-    for path, section in zip(["", *sections[1::2]], sections[::2], strict=True):
-        changed = _CHANGED.findall(section)
-        if changed:
-            by_file.setdefault(path.strip(), set()).update(map(str.strip, changed))
-
-
-def _sides(patch: str) -> tuple[str, str]:
-    patch = "\n" + patch
-    return "\n".join(_REMOVED.findall(patch)), "\n".join(_ADDED.findall(patch))
 
 
 def _lines(text: str) -> set[str]:

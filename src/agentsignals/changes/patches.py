@@ -1,4 +1,4 @@
-"""Which files and lines a unified diff changes, whoever printed it: `git diff`, `diff -u`, a verifier's log."""
+"""Patches: the files and lines that a unified diff changes, its outcome, and how near it came to the gold patch."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _DEFINITION = re.compile(
     r"(?:(?P<container>class|interface|struct|impl|trait|module|enum)|def|func|function\*?|fn)[ \t]+"
     r"(?:\([^)]*\)[ \t]*)?(?P<name>[A-Za-z_$][\w$]*)"
 )
-"""A line that begins a definition, in languages that say so by a word: others have no functions here."""
+"""A line that begins a definition, in languages with a keyword for it. Others have no functions here."""
 _STARTS = ("diff --git ", "--- ", "Index: ", "diff -")
 _MEANINGLESS_CHARS = 8
 """Shorter lines (`else:`, `return`) tell no place (design/signals.md#regions)."""
 _MOST_DIGESTS = 1_000
-"""Of a file: a patch may replace whole generated files."""
+"""Digests of a file's lines. A patch may replace whole generated files."""
 _NULL = "/dev/null"
 
 
 def looks_like_diff(text: str) -> bool:
-    """Whether the text's first line begins a diff and a hunk, a mode or a binary file follows."""
+    """Return whether a text begins with a diff that has a hunk, a mode or a binary file."""
     return text.lstrip("\ufeff\r\n ").startswith(_STARTS) and (
         "\n@@ -" in text or "\nnew file mode" in text or "\nBinary files" in text or "\nrename " in text
     )
 
 
 def patched_files(text: str) -> list[PatchedFile]:
-    """The files of a diff, in its order. Lines outside any file (a commit message, a log) are passed over."""
+    """Return the files of a diff in its order. Lines outside any file (a commit message, a log) are left out."""
     files: list[PatchedFile] = []
     reader = _Reader(files)
     for line in text.split("\n"):
@@ -49,8 +49,8 @@ def patched_files(text: str) -> list[PatchedFile]:
 
 
 class _Reader:
-    """Takes a diff line by line. Inside a hunk the counts of its header say how long it lasts, so that a removed line
-    that reads like a header is none."""
+    """Takes a diff line by line. The counts in a hunk's header say how long it is, so that a removed line that reads
+    like a header is none."""
 
     def __init__(self, files: list[PatchedFile]) -> None:
         self._files = files
@@ -58,9 +58,9 @@ class _Reader:
         self._old_left = self._new_left = self._old_line = 0
         self._old_name = ""
         self._function, self._indent = "", -1
-        """The function that the line lies in, as far as the hunk shows, and how far its first line is indented."""
+        """The function around the line, as far as the hunk shows, and the indentation of its first line."""
         self._run = ""
-        """Of the changed lines that follow each other: their signs, and a dot once one is not blank."""
+        """Signs of the changed lines that follow each other, and a dot once one is not blank."""
         self._above = ""
         self._digests: list[str] = []
 
@@ -138,11 +138,12 @@ class _Reader:
             self.take(line)
 
     def _place(self, sign: str, text: str, file: PatchedFile) -> None:
-        """Notes where a run of changed lines lies: which lines of the file before, in which function."""
+        """Note the place of a run of changed lines: lines of the file before, and the function."""
         self._define(text)
         if sign in ("+", "-"):
             if not self._run:
-                self._begin_run(file)
+                file.changes.append((self._old_line - 1, self._old_line, ""))
+                self._digests = file.digests
             first, last, function = file.changes[-1]
             if sign == "-":
                 # What only adds lies between two lines; what takes away or replaces is those lines.
@@ -159,12 +160,8 @@ class _Reader:
             self._old_line += 1
             self._above = text
 
-    def _begin_run(self, file: PatchedFile) -> None:
-        file.changes.append((self._old_line - 1, self._old_line, ""))
-        self._digests = file.digests
-
     def end_run(self, below: str = "") -> None:
-        """The run of changed lines is over. Of what only adds, the lines above and below it are its place."""
+        """End a run of changed lines. If it only adds, the lines above and below are its place."""
         if self._run and "-" not in self._run:
             self._note(self._above)
             self._note(below)
@@ -175,8 +172,8 @@ class _Reader:
             self._digests.append(hashlib.blake2b(text.strip().encode("utf-8", "replace"), digest_size=4).hexdigest())
 
     def _define(self, text: str) -> None:
-        """Takes a line: it may begin a function, or stand outside the last. Of a class's lines the function is not
-        known, for it may begin above the hunk."""
+        """Take a line that may begin a function, or be outside of the last one. In a class the function is not known,
+        because it may begin above the hunk."""
         begun = _DEFINITION.match(text)
         if begun:
             self._function, self._indent = "" if begun["container"] else begun["name"], len(begun[1])
@@ -185,23 +182,23 @@ class _Reader:
 
 
 def _name(header: str) -> str:
-    """A path as a diff names it, without the time that `diff -u` adds and without the `a/` or `b/` of Git."""
+    """Return the path in a header, without the time of `diff -u` and without the `a/` or `b/` of Git."""
     name = header.split("\t", 1)[0].strip().strip('"')
     return name if name == _NULL or name[:2] not in ("a/", "b/") else name[2:]
 
 
-# -- the outcome of a patch, by ordered rules (design/signals.md#patch-outcome)
+# -- outcome of a patch: the truth table of Agent Signals as ordered rules (design/signals.md#patch-outcome)
 
 PatchOutcome = Literal["correct_patch", "partial_patch", "regressive_patch", "no_effect_patch", "unverifiable"]
 
 
 class PatchFacts(Struct, frozen=True, gc=False, kw_only=True):
-    """What is known of a patch and its verification. None: not known."""
+    """Facts about a patch and its verification. None: not known."""
 
     present: bool | None = None
-    """Whether there is a patch that is not empty; unknown counts as one."""
+    """There is a patch that is not empty. Unknown counts as yes."""
     applies: bool | None = None
-    """Whether it applied cleanly; unknown counts as yes."""
+    """It applied cleanly. Unknown counts as yes."""
     verifier: Literal["ok", "crashed", "timed_out", "missing"] = "missing"
     reward: float | None = None
     """Solved at 1, not solved at anything else."""
@@ -224,7 +221,7 @@ class Verdict(Struct, frozen=True, gc=False):
 
 
 def judged(facts: PatchFacts) -> Verdict:
-    """The first rule that matches. Every combination of facts has exactly one label or one reason for none."""
+    """Return the verdict of the first rule that matches. Any facts have exactly one label, or one reason for none."""
     if facts.present is False:
         return Verdict(Absent("not_applicable", "no_patch"), 1)
     if facts.applies is False or facts.verifier in ("crashed", "timed_out"):
@@ -234,10 +231,7 @@ def judged(facts: PatchFacts) -> Verdict:
         if facts.reward == 1:
             return Verdict("correct_patch", 3, "reward_only")
         return Verdict(Absent("missing_artifact", "verifier_report"), 3)
-    return _by_counts(facts.reward, fixed, targets, broken)
-
-
-def _by_counts(reward: float | None, fixed: int, targets: int, broken: int) -> Verdict:
+    reward = facts.reward
     method: Literal["counts", "reward_from_counts"] = "counts" if reward is not None else "reward_from_counts"
     solved = reward == 1 if reward is not None else fixed == targets > 0 and not broken
     if fixed == targets and not broken and solved:
@@ -252,7 +246,7 @@ def _by_counts(reward: float | None, fixed: int, targets: int, broken: int) -> V
 
 
 def unfixed_targets(verification: Verification, reward: float | None) -> int | None:
-    """Tests that should have been fixed and still fail; None when the report lists no tests.
+    """Return the number of tests that should have been fixed and still fail. None if the report lists no tests.
 
     A report by observed transition (layout B) does not tell targets from other tests that fail before and after: they
     are taken for targets unless the reward says that all targets pass.
@@ -265,7 +259,7 @@ def unfixed_targets(verification: Verification, reward: float | None) -> int | N
 
 
 def facts_of(attempt: Attempt, touched: list[str] | Absent | None = None) -> PatchFacts:
-    """What the harness and the verifier say, and, of `touched`, the transcript."""
+    """Return the facts of harness and verifier, and, by `touched`, of the transcript."""
     tests = attempt.verification
     present = patch_presence(attempt, touched)[0]
     if tests is None:
@@ -284,8 +278,8 @@ def facts_of(attempt: Attempt, touched: list[str] | Absent | None = None) -> Pat
 
 
 def patch_presence(attempt: Attempt, touched: list[str] | Absent | None) -> tuple[bool | None, str]:
-    """Whether there is a patch, and how that is known. What the transcript shows counts last: scripts change files
-    that it does not name, so a patch that the verifier applied is there."""
+    """Return whether there is a patch, and how that is known. The transcript counts last: scripts change files that it
+    does not name, so a patch that the verifier applied exists."""
     files = attempt.summary.touched_files if attempt.summary is not None else None
     if attempt.patch or attempt.patch_text_bytes:
         return True, "patch"
@@ -301,13 +295,13 @@ def patch_presence(attempt: Attempt, touched: list[str] | Absent | None) -> tupl
     return None, ""
 
 
-# What came of an attempt, on one ladder for all harnesses (design/signals.md#outcome-of-an-attempt).
+# -- outcome of an attempt, by one ladder for all harnesses (design/signals.md#outcome-of-an-attempt)
 
 AttemptOutcome = Literal["solved", "failed", "not_judged", "infrastructure"]
 
 
 class Ladder(Struct, frozen=True, gc=False):
-    """A rung, why, and whether a harness or verifier said so itself."""
+    """An outcome, its reason, and whether it is inferred: no harness or verifier said so."""
 
     outcome: AttemptOutcome
     reason: str
@@ -315,8 +309,8 @@ class Ladder(Struct, frozen=True, gc=False):
 
 
 def ladder(attempt: Attempt) -> Ladder:
-    """The first rung that holds. Whether an outcome is known never rests on the reward's value: what the
-    infrastructure or the verifier broke is that with a reward of 1 as with one of 0."""
+    """Return the first outcome of the ladder that applies. A failure of the infrastructure or the verifier is one
+    whatever the reward."""
     if attempt.ending == "infrastructure":
         return Ladder("infrastructure", attempt.exception or attempt.exit_status or "broken off")
     facts = facts_of(attempt)
@@ -330,16 +324,12 @@ def ladder(attempt: Attempt) -> Ladder:
             "not_judged", f"verifier {facts.verifier if facts.verifier in ('crashed', 'timed_out') else 'failed'}"
         )
     if reward is None:
-        return _without_reward(attempt, facts)
+        verdict = judged(facts).outcome
+        if not isinstance(verdict, Absent) and verdict != "unverifiable":
+            return Ladder("solved", "tests") if verdict == "correct_patch" else Ladder("failed", _by_tests(facts))
+        stopped = _stopped_by(attempt)
+        return Ladder("failed", stopped, inferred=True) if stopped else Ladder("not_judged", "no verdict")
     return Ladder("solved", "reward") if reward == 1 else Ladder("failed", _stopped_by(attempt) or _by_tests(facts))
-
-
-def _without_reward(attempt: Attempt, facts: PatchFacts) -> Ladder:
-    verdict = judged(facts).outcome
-    if not isinstance(verdict, Absent) and verdict != "unverifiable":
-        return Ladder("solved", "tests") if verdict == "correct_patch" else Ladder("failed", _by_tests(facts))
-    stopped = _stopped_by(attempt)
-    return Ladder("failed", stopped, inferred=True) if stopped else Ladder("not_judged", "no verdict")
 
 
 def _stopped_by(attempt: Attempt) -> str:
@@ -352,7 +342,7 @@ def _by_tests(facts: PatchFacts) -> str:
     return "patch_not_applied" if facts.applies is False else "tests"
 
 
-# How near a patch came to the gold patch: its files, its functions, its lines (design/failures.md#localisation).
+# -- localization: how near a patch came to the gold patch (design/failures.md#localisation)
 
 Level = Literal["line", "function", "file", "elsewhere"]
 _TEST = re.compile(
@@ -362,7 +352,7 @@ _PROSE = (".md", ".rst", ".txt", ".adoc")
 
 
 class Overlap(Struct, frozen=True, gc=False):
-    """Of the gold patch's places of one kind those that the patch changes too, and how many it changes in all."""
+    """Places of one kind: those of the gold patch, those that both patches change, and all that the patch changes."""
 
     hit: int
     gold: int
@@ -370,25 +360,25 @@ class Overlap(Struct, frozen=True, gc=False):
 
 
 class Localization(Struct, frozen=True, gc=False, kw_only=True):
-    """Where a patch lies against the gold patch. Tests and prose count only where the gold patch is nothing else."""
+    """A patch compared with the gold patch. Tests and prose count only if the gold patch is nothing else."""
 
     level: Level
     """The finest kind of place that both have in common."""
     files: Overlap
     functions: Overlap | None
-    """In the files of both; None where a diff does not show the function of each change."""
+    """Functions in the files of both. None if a diff does not show the function of each change."""
     lines: Overlap | None
-    """By what stands on them; None where the gold patch, or the patch, has none that tells a place."""
+    """Lines by their text. None if one of the patches has no line that tells a place."""
     missed: list[str]
     """Files of the gold patch that the patch does not change."""
     only_new: bool
-    """Beside tests and prose the patch only makes new files, and the gold patch makes none."""
+    """Apart from tests and prose the patch only makes new files, and the gold patch makes none."""
     gold_is_new: bool
-    """The gold patch only makes new files: one of another name may be as right."""
+    """The gold patch only makes new files. One of another name may be as right."""
 
 
 def localized(patch: Iterable[PatchedFile], gold: Iterable[PatchedFile]) -> Localization | None:
-    """The place of a patch that is not empty; None where the gold patch names no file."""
+    """Compare a patch with the gold patch. None if the patch is empty, or the gold patch names no file."""
     ours, theirs = list(patch), list(gold)
     theirs = [f for f in theirs if is_source(f.path)] or theirs
     sources = [f for f in ours if is_source(f.path)]
@@ -397,9 +387,20 @@ def localized(patch: Iterable[PatchedFile], gold: Iterable[PatchedFile]) -> Loca
     wanted, touched = patched_paths(theirs), patched_paths(ours)
     hit = [f for f in theirs if patched_paths([f]) & touched]
     mine = [f for f in ours if patched_paths([f]) & wanted]
-    functions, lines = _functions(mine, hit), _lines(mine, hit)
+    functions = lines = None
+    by_function, gold_functions = _functions(mine), _functions(hit)
+    if by_function and gold_functions and "" not in {name for _, name in by_function | gold_functions}:
+        functions = Overlap(len(by_function & gold_functions), len(gold_functions), len(by_function))
+    by_line, gold_lines = ({(f.old_path or f.path, d) for f in files for d in f.digests} for files in (mine, hit))
+    if by_line and gold_lines:
+        lines = Overlap(len(by_line & gold_lines), len(gold_lines), len(by_line))
+    level: Level = "file" if hit else "elsewhere"
+    if hit and lines is not None and lines.hit:
+        level = "line"
+    elif hit and functions is not None and functions.hit:
+        level = "function"
     return Localization(
-        level=_level(bool(hit), functions, lines),
+        level=level,
         files=Overlap(len(hit), len(theirs), len(sources) or len(ours)),
         functions=functions,
         lines=lines,
@@ -410,29 +411,9 @@ def localized(patch: Iterable[PatchedFile], gold: Iterable[PatchedFile]) -> Loca
 
 
 def is_source(path: str) -> bool:
-    """Whether a path is neither a test's nor prose, by its name."""
+    """Return whether a path is neither a test's nor prose, by its name."""
     return not _TEST.search(path) and posixpath.splitext(path)[1].lower() not in _PROSE
 
 
-def _level(is_hit: bool, functions: Overlap | None, lines: Overlap | None) -> Level:
-    if not is_hit:
-        return "elsewhere"
-    if lines is not None and lines.hit:
-        return "line"
-    return "function" if functions is not None and functions.hit else "file"
-
-
-def _functions(patch: list[PatchedFile], gold: list[PatchedFile]) -> Overlap | None:
-    mine, theirs = _named(patch), _named(gold)
-    if not mine or not theirs or "" in {name for _, name in mine | theirs}:
-        return None
-    return Overlap(len(mine & theirs), len(theirs), len(mine))
-
-
-def _named(files: list[PatchedFile]) -> set[tuple[str, str]]:
+def _functions(files: list[PatchedFile]) -> set[tuple[str, str]]:
     return {(f.old_path or f.path, function) for f in files for _, _, function in f.changes}
-
-
-def _lines(patch: list[PatchedFile], gold: list[PatchedFile]) -> Overlap | None:
-    mine, theirs = ({(f.old_path or f.path, d) for f in files for d in f.digests} for files in (patch, gold))
-    return Overlap(len(mine & theirs), len(theirs), len(mine)) if mine and theirs else None

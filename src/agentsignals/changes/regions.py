@@ -1,4 +1,4 @@
-"""Ranges of a file's lines, which move when lines above them come and go.
+"""Regions of a file: ranges of lines, which move when lines above them come and go.
 
 They lie in blocks, and a whole block is moved by one number: a change costs what its own block holds and a step for
 each other block, not a step for each range that was ever made (a session edits one file ten thousand times).
@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from agentsignals.model import Edit
 
 BLOCK = 256
-"""A block of twice so many ranges is cut in two: near the root of the most there are, which costs least."""
+"""A block of twice so many ranges is split. Near the square root of all ranges the cost is least."""
 
 
 class Range(Struct, eq=False):
@@ -29,7 +29,7 @@ R = TypeVar("R", bound=Range)
 
 
 class _Block(Struct, Generic[R], eq=False):
-    """Ranges near each other. Their lines, and the bounds, are as they were before the block moved by `moved`."""
+    """Ranges near each other. Their lines, and the bounds, are those before the block moved by `moved`."""
 
     ranges: list[R]
     moved: int = 0
@@ -51,7 +51,7 @@ class Ranges(Struct, Generic[R], eq=False):
     _blocks: list[_Block[R]] = field(default_factory=list)
 
     def add(self, line_range: R) -> None:
-        """Takes in a range, its lines as the file is now."""
+        """Add a range, with its lines in the file as it is now."""
         blocks = self._blocks
         if not blocks:
             blocks.append(_Block([line_range], 0, line_range.start, line_range.start, line_range.end))
@@ -75,7 +75,8 @@ class Ranges(Struct, Generic[R], eq=False):
             blocks.insert(at + 1, upper)
 
     def take(self, first: int, last: int) -> list[R]:
-        """Removes the ranges that hold a line from `first` to `last`, and gives them with their lines as they are."""
+        """Remove the ranges that hold a line from `first` to `last`, and return them with their lines as they are
+        now."""
         taken: list[R] = []
         emptied = False
         for block in self._blocks:
@@ -100,7 +101,7 @@ class Ranges(Struct, Generic[R], eq=False):
         return taken
 
     def move(self, first: int, by: int) -> None:
-        """Moves the ranges that begin at line `first` or below it."""
+        """Move the ranges that begin at line `first` or below it."""
         for block in self._blocks:
             low = first - block.moved
             if block.first >= low:
@@ -113,7 +114,7 @@ class Ranges(Struct, Generic[R], eq=False):
                 block.bound()
 
     def __iter__(self) -> Iterator[R]:
-        """All ranges, with their lines as they are; nothing is taken or added afterwards."""
+        """Yield all ranges, with their lines as they are now. Nothing may be taken or added afterwards."""
         for block in self._blocks:
             for line_range in block.ranges:
                 line_range.start += block.moved
@@ -123,12 +124,11 @@ class Ranges(Struct, Generic[R], eq=False):
             block.bound()
 
 
-# Follows edited line ranges of a file through later edits (design/signals.md#regions).
-#
-# Line numbers of different moments are not comparable; a region is, because every edit above it moves it along.
+# -- regions: edited line ranges, followed through later edits (design/signals.md#regions)
+# Line numbers at different times are not comparable. A region is, because every edit above moves it.
 
 GAP_LINES = 3
-"""A hunk so near a region, or nearer, edits that region again."""
+"""A hunk at most this far from a region edits that region again."""
 
 WHOLE_TREE = "."
 """The path of an edit that resets all files at once (`git restore .`)."""
@@ -151,19 +151,19 @@ class Region(Struct, eq=False):
 
     @property
     def n_calls(self) -> int:
-        """How many calls edited it; hunks of one call never edit each other again."""
+        """Number of calls that edited it. Hunks of one call never edit each other again."""
         return len({e.seq for e in self.edits})
 
 
 class _Followed(Range):
-    """A region in the making."""
+    """A region that is still followed."""
 
     edits: list[Edit]
     last_seq: int
 
 
 def track(edits: Iterable[Edit]) -> list[Region]:
-    """The regions of these edits (in order of time), by the time of their first edit and then by place."""
+    """Return the regions of these edits (in order of time), by the time of their first edit and then by place."""
     live: dict[str, Ranges[_Followed]] = {}
     done: list[Region] = []
     for path, hunks in _by_call_and_file(edits):
@@ -197,18 +197,18 @@ def _regions(path: str, followed: Iterable[_Followed]) -> list[Region]:
 
 
 def records(regions: Iterable[Region]) -> Iterable[tuple[int, Edit]]:
-    """(number of the region, edit) for every edit, in order of time."""
+    """Return (number of the region, edit) for every edit, in order of time."""
     pairs = [(n, edit) for n, region in enumerate(regions) for edit in region.edits]
     return _sorted(pairs, [_PLACE(edit) for _, edit in pairs])
 
 
 def _sorted(items: list[_Item], keys: list[Any]) -> list[_Item]:
-    """The items in the order of their keys, made beforehand: a function that makes each takes as long again."""
+    """Sort items by keys that were made beforehand. A key function would take as long again."""
     return [items[n] for n in sorted(range(len(items)), key=keys.__getitem__)]
 
 
 def _by_call_and_file(edits: Iterable[Edit]) -> Iterator[tuple[str, list[Edit]]]:
-    """The hunks of each call, file by file: one call may change several, and the hunks of one must come together."""
+    """Yield the hunks of each call, file by file. One call may change several files."""
     seq, path, hunks = -1, "", list[Edit]()
     for edit in sorted(edits, key=_CALL):
         if edit.seq != seq or edit.path != path:
@@ -232,7 +232,7 @@ def _old_start(edit: Edit) -> int:
 
 
 def _apply(edit: Edit, at: int, live: Ranges[_Followed]) -> None:
-    """One hunk: joins the regions it touches, moves those below it."""
+    """Apply a hunk: it joins the regions that it touches, and moves those below it."""
     n_old, n_new = extents(edit)
     shift = n_new - n_old
     below = at + n_old
@@ -266,7 +266,7 @@ def _apply(edit: Edit, at: int, live: Ranges[_Followed]) -> None:
 
 
 def extents(edit: Edit) -> tuple[int, int]:
-    """Lines of the hunk before and after; unchanged lines between two changes of one hunk count in both."""
+    """Return the lines of a hunk before and after. Unchanged lines between two changes count in both."""
     added, removed = edit.added or 0, edit.removed or 0
     start, end = edit.start_line or 0, edit.end_line or 0
     # start_line = end_line stands for no line at all when the hunk only deletes.

@@ -1,4 +1,8 @@
-"""What a format was made from: without it nobody can tell what was proved from what was believed."""
+"""Formats: what the bytes of a file mean. A format recognises content and turns it into sessions.
+
+It knows no source and no store. To add one: a module or folder with a `PROFILE` of the agent and a
+`FORMAT = Format(...)`, and samples in `tests/formats/<name>/` (docs/adding.md).
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,17 @@ from typing import Any, Literal, Protocol, get_args
 from msgspec import Struct, field, structs
 
 from agentsignals.errors import AmbiguousFormat, FormatError, UsageError
-from agentsignals.formats.bounds import VERSION, make_sound, sound_claim
+from agentsignals.formats.bounds import VERSION, valid_claim, validate
 from agentsignals.formats.bounds import refuse as refuse
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile
 from agentsignals.formats.records import MAX_DOCUMENT_BYTES as MAX_DOCUMENT_BYTES
 from agentsignals.formats.records import skip as skip
-from agentsignals.formats.unknown import LOOKED_BY as LOOKED_BY
-from agentsignals.formats.unknown import database_of as database_of
+from agentsignals.formats.unknown import UNREAD_VERSION as UNREAD_VERSION
 from agentsignals.formats.unknown import first_fields as first_fields
-from agentsignals.formats.unknown import stranger as stranger
 from agentsignals.formats.unknown import unknown_fields as unknown_fields
+from agentsignals.formats.unknown import unread_database as unread_database
+from agentsignals.formats.unknown import unread_file as unread_file
 from agentsignals.formats.unknown import unread_homes as unread_homes
 from agentsignals.model import Artifact, Attempt, Checkpoint, Session
 from agentsignals.model.registry import Registry
@@ -33,40 +37,37 @@ project keeps for its tests, recorded or written by hand. `package`: the program
 
 
 class Material(Struct, frozen=True):
-    """One lot of material that a format was read from and tried on."""
+    """Material that a format was developed from and tried on."""
 
     kind: Kind
     what: str
-    """Which files, in a few words: how many, of what."""
+    """The files in a few words: how many, of what."""
     versions: tuple[str, ...] = ()
-    """The agent's versions that wrote them, as the files or the package say; none where nothing says."""
+    """Versions of the agent that wrote them, as far as the files or the package say."""
 
     def __str__(self) -> str:
         return f"{self.what} ({', '.join(self.versions)})" if self.versions else self.what
 
 
 class Card(Struct, frozen=True, kw_only=True):
-    """A format's fidelity: what it rests on and what it can't say. What it does say is read off its samples, in the
-    table of docs/formats.md, and stands nowhere else."""
+    """A format's fidelity: its material and its limits. The fields that it reads are in the table of docs/formats.md,
+    made from its samples."""
 
     material: tuple[Material, ...]
     limits: tuple[str, ...] = ()
-    """What a reader of its figures has to know, a sentence each: what is absent, and why; what was never seen."""
+    """Facts that a reader of its figures has to know, a sentence each: values that are absent, files never seen."""
 
     @property
     def rests_on(self) -> Kind:
-        """The best of its material."""
+        """The best kind of its material."""
         return min((lot.kind for lot in self.material), key=get_args(Kind).index)
 
 
-# What a format says of the SQLite databases in which an agent keeps its sessions; `sources.databases` opens them.
-
-
 class Ask(Protocol):
-    """Puts one SELECT to a database. Texts come as bytes, as they lie there."""
+    """Runs one SELECT on a database. Texts come as bytes, as they are stored."""
 
     tables: Mapping[str, Set[str]]
-    """Of the tables that the format names, those that the file has, and their columns."""
+    """The tables of the file that the format names, and their columns."""
 
     def __call__(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]: ...
 
@@ -76,10 +77,10 @@ class Held(Struct, frozen=True):
 
     session_id: bytes
     changed_ms: int
-    """When the last of its rows was written, in milliseconds since 1970; 0 where no column says."""
+    """Time of its last written row, in milliseconds since 1970. 0 if no column says."""
     rows: int
     mark: int = 0
-    """A number that is another whenever a row of it was written, where times don't tell."""
+    """A number that changes with every written row, if times don't tell."""
 
 
 class Database(Struct, frozen=True, kw_only=True):
@@ -90,70 +91,65 @@ class Database(Struct, frozen=True, kw_only=True):
     """
 
     columns: Mapping[str, tuple[str, ...]]
-    """The columns that are read, by table. A file without one of these tables is not such a database; one that has the
-    tables and lacks a column is of a version that is not known."""
+    """The columns that are read, by table. A file without one of these tables is no such database. One that lacks a
+    column is of an unknown version."""
     some_have: Mapping[str, tuple[str, ...]] = {}
-    """The same of tables that only some versions have, and of further columns of these."""
+    """Tables, and further columns, that only some versions have."""
     sessions: Callable[[Ask], Iterator[Held]]
     document: Callable[[Ask, bytes], Iterator[bytes]]
-    """A session in pieces, each of the size of a row; none where the database does not hold it any more."""
+    """Yields a session in pieces of the size of a row. None if the database no longer holds it."""
     newer: str = ""
-    """The table in which a newer version keeps what stands in these: rows in it, and none here, are told."""
+    """The table that a newer version uses instead. Rows in it, and none here, are reported."""
 
 
 def plain(value: object) -> object:
-    """A value of a row: texts come as bytes."""
+    """Return a value of a row, with text decoded."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-# What bytes mean. A format knows no source and no store: it recognises content and turns it into sessions.
-#
-# To add one: a module or folder with a `PROFILE` of the agent and a `FORMAT = Format(...)`, and samples in
-# `tests/formats/<name>/` (docs/adding.md).
-
 ASKS, ANSWERS = "asks:", "answers:"
-"""Begin the two sides of one key, where files of one side alone have nothing in common."""
+"""Prefixes of the two sides of one key. Files of one side alone have nothing in common."""
 
 
 class Claim(Struct, kw_only=True):
-    """A format recognises a file. `keys` name what it belongs to: files that share a key are read together.
+    """A format's claim of a file. Files that share one of the `keys` are read together.
 
-    A session id is a key; so is anything two copies of one history have in common (the first record id of a fork).
+    A session id is a key, and so is anything that two copies of one history share (the first record id of a fork).
     """
 
     keys: list[str]
     beside: bool = False
-    """It carries no session id, or names the session of a file that doesn't: it belongs with its folder's files."""
+    """It belongs with the files of its folder: it carries no session id, or names the session of a file without one."""
     root: str | None = None
-    """The folder of the eval trial that the file belongs to (a uri): eval files of one root are read together."""
+    """The folder (a uri) of the eval trial that the file belongs to. Eval files of one root are read together."""
     gathers: bool = False
-    """Whatever sessions lie anywhere below `root` are this trial's, in any format."""
+    """All sessions below `root`, in any format, belong to this trial."""
     lends: str | None = None
-    """The folder (a uri) below which any trial may need what this file says: a gold patch, a run's configuration."""
+    """The folder (a uri) below which trials may need this file: a gold patch, a run's configuration."""
     everywhere: bool = False
-    """Any trial of the source may need what this file says, wherever it lies: the data set of its tasks."""
+    """Any trial of the source may need this file, wherever it is: the data set of its tasks."""
     companion: bool = False
-    """It means nothing by itself: read where a trial's root or a lender's folder holds it, else it is no trace."""
+    """It is read only in a trial's root or in the folder of a file that lends. Elsewhere it is no trace."""
 
 
 class Input(Struct):
-    """A file handed to a format: its bytes (or a memory map), and the artifact that accounts for its records."""
+    """A file to read: its bytes (or a memory map), and the artifact that accounts for its records."""
 
     data: bytes
     artifact: Artifact
     session_hint: str | None = None
-    """The session id that the place of the file names, for formats that carry none of their own."""
+    """The session id in the path of the file, for formats that carry none of their own."""
     repo_hint: str | None = None
     named_trials: frozenset[str] | None = frozenset()
-    """Where files of a run are read for themselves: what all trials go by that have other files. None where they are
-    lent, read for what they say of the trials beside them."""
+    """Names of all trials that have other files, if files of a run are read for themselves. None if they are lent: read
+    for what they say about other trials."""
 
     @property
     def lent(self) -> bool:
         return self.named_trials is None
 
     def session(self, session_id: str, format_name: str, agent: str) -> Session:
-        """A session of a person's work that this file begins."""
+        """Begin a session of a person's work."""
         return Session(
             session_id=session_id,
             context="product",
@@ -165,54 +161,54 @@ class Input(Struct):
 
 
 class Reading(Struct):
-    """What a family of files says: sessions, and what a collector recorded about sessions by id."""
+    """The outcome of reading files together: sessions, and a collector's records by session id."""
 
     sessions: list[Session] = field(default_factory=list)
     checkpoints: dict[str, list[Checkpoint]] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
-    """Parts of what is known about attempts. A session of an eval format comes with the part that names it."""
+    """Parts of facts about attempts. A session of an eval format comes with the part that names it."""
     keys: set[str] = field(default_factory=set)
-    """What else these files belong to, seen only when they were read whole: files that share such a key are read again,
-    together. Of keys that begin with `ASKS` and `ANSWERS` one of each must be there: two that ask share nothing."""
+    """Further keys, found only when the files were read. Files that share such a key are read again, together. Of keys
+    that begin with `ASKS` and `ANSWERS` one of each must be there: two that ask share nothing."""
 
 
 class Format(Struct, frozen=True, kw_only=True):
-    """A trace format. `version` is the parser's: raise it when its output changes, and its rows become stale."""
+    """A trace format. `version` is the reader's. Raise it when its output changes: then stored rows are stale."""
 
     name: str
     version: int
     claims: Callable[[Head], Claim | None]
     read: Callable[[list[Input]], Reading]
-    """Reads all files of one family in this format together; counts each record in its artifact."""
+    """Reads files that belong together, and counts each record in its artifact."""
     pieces: Callable[[list[Input]], Iterator[Reading]] | None = None
-    """The same piece by piece, where sessions stand one after the other: none is held until the last is read, and each
-    comes with all that is said of it. Files of many sessions are larger than memory."""
+    """Reads the same files session by session, if they stand one after the other. Files of many sessions may be larger
+    than memory."""
     profile: Profile | None = None
-    """What is known of the agent whose words its files are in, where they are one agent's."""
+    """The agent whose words its files are in, if they are one agent's."""
     forks: tuple[Profile, ...] = ()
-    """Other agents that keep the same files elsewhere: what differs of them is their name and their homes."""
+    """Other agents with the same files. Only their name and their homes differ."""
     snapshots: bool = True
-    """A file that another one begins with is an earlier snapshot of it and is not read. Not so where files are small
-    (a reward of `1`) and say different things in different places."""
+    """A file that another file begins with is an earlier snapshot and is not read. False for formats of small files (a
+    reward of `1`), which say different things in different places."""
     database: Database | tuple[Database, ...] | None = None
-    """Of an agent that keeps its sessions in SQLite databases, by kind: each comes as a file of this format."""
+    """Databases this agent writes, by kind. Each session is read like a file of this format."""
     card: Card | None = None
-    """What it rests on, and what it can't say."""
+    """Its material and its limits."""
     marks: tuple[bytes, ...] = ()
     """Bytes of which one is in the head of every file it claims. Files without any are not shown to `claims`."""
     of_json: bool | None = True
-    """Its files begin as JSON does; the others (archives, plain text) are asked about what does not. None: of both."""
+    """Its files begin as JSON does. Archives and plain text do not. None: some do."""
     weight: int = 1
-    """How many times its bytes a file becomes in memory, where that is far more: a row of 50 bytes, a session."""
+    """Memory that a file takes, in multiples of its bytes. It is large if 50 bytes are a session."""
 
     def __post_init__(self) -> None:
-        """Whoever reads by a format reads soundly; the rules of that are part of its version."""
+        """Wrap the readers, so that values are validated. The rules of that are part of the version."""
         conventions = self.profile.conventions if self.profile is not None else ()
         read, pieces = self.read, self.pieces
-        structs.force_setattr(self, "read", lambda inputs: make_sound(read(inputs), inputs, conventions))
+        structs.force_setattr(self, "read", lambda inputs: validate(read(inputs), inputs, conventions))
         if pieces is not None:
             structs.force_setattr(
-                self, "pieces", lambda inputs: (make_sound(piece, inputs, conventions) for piece in pieces(inputs))
+                self, "pieces", lambda inputs: (validate(piece, inputs, conventions) for piece in pieces(inputs))
             )
         structs.force_setattr(self, "version", self.version + VERSION)
 
@@ -223,12 +219,12 @@ class Format(Struct, frozen=True, kw_only=True):
 
     @property
     def is_own(self) -> bool:
-        """Whether its files are those an agent writes for itself: the format is called as the agent is."""
+        """Its files are an agent's own: the format has the agent's name."""
         return self.profile is not None and self.profile.agent == self.name
 
 
 def read_by(module: str) -> Callable[[list[Input]], Reading]:
-    """`read` of a module of this package that is loaded when the first file of its format is read."""
+    """Return the `read` of a module of this package. It is loaded with the first file of its format."""
 
     def read(inputs: list[Input]) -> Reading:
         reading: Reading = import_module(f"agentsignals.formats.{module}").read(inputs)
@@ -238,7 +234,7 @@ def read_by(module: str) -> Callable[[list[Input]], Reading]:
 
 
 def pieces_by(module: str) -> Callable[[list[Input]], Iterator[Reading]]:
-    """`pieces` of a module of this package, the same way."""
+    """Return the `pieces` of a module of this package. It is loaded with the first file of its format."""
 
     def pieces(inputs: list[Input]) -> Iterator[Reading]:
         yield from import_module(f"agentsignals.formats.{module}").pieces(inputs)
@@ -247,7 +243,7 @@ def pieces_by(module: str) -> Callable[[list[Input]], Iterator[Reading]]:
 
 
 def gathered(pieces: Iterator[Reading]) -> Reading:
-    """All pieces together, sessions in order of id."""
+    """Unite pieces, with sessions in order of id."""
     whole = Reading()
     for piece in pieces:
         whole.sessions += piece.sessions
@@ -261,17 +257,17 @@ FORMATS = Registry[Format]("format", "agentsignals.formats", "FORMAT", lambda un
 
 @cache
 def formats() -> dict[str, Format]:
-    """Every format by name."""
+    """Return every format by name."""
     return {f.name: f for f in FORMATS.all().values()}
 
 
 def profiles() -> list[Profile]:
-    """Of every agent whose own files are read here."""
+    """Return the profile of every agent whose own files are read."""
     return [p for f in formats().values() if f.is_own for p in (f.profile, *f.forks) if p is not None]
 
 
 def homes() -> dict[str, tuple[str, ...]]:
-    """Where each agent keeps its sessions, by its name in order; folders that are not there may be among them."""
+    """Return the folders in which each agent keeps its sessions, by name. Some may not exist on this machine."""
     places: dict[str, tuple[str, ...]] = {}
     for profile in sorted(profiles(), key=lambda p: p.agent):
         if profile.homes:
@@ -280,7 +276,7 @@ def homes() -> dict[str, tuple[str, ...]]:
 
 
 def format_named(name: str) -> Format | None:
-    """The format of that name; None of one that is no more. Loads no other, where its module bears its name."""
+    """Return the format of that name, or None. No other format is loaded if its module has its name."""
     try:
         return FORMATS.get(name)
     except UsageError:
@@ -288,14 +284,14 @@ def format_named(name: str) -> Format | None:
 
 
 def by_name(name: str) -> Format:
-    """The format of that name. FormatError names the ones there are."""
+    """Return the format of that name. FormatError lists the formats."""
     if (named := format_named(name)) is None:
         raise FormatError(f"There is no format {name!r}.", f"The formats are: {', '.join(sorted(formats()))}.")
     return named
 
 
 def identify(head: Head) -> tuple[Format, Claim] | None:
-    """The one format that claims a file, None when none does. Two claimants are an error that names both."""
+    """Return the format that claims a file, and its claim. Two claimants are an error that names both."""
     asked = ((candidate, claimed_by(candidate, head)) for candidate in formats().values())
     claimed = [(candidate, claim) for candidate, claim in asked if claim is not None]
     if len(claimed) > 1:
@@ -305,17 +301,17 @@ def identify(head: Head) -> tuple[Format, Claim] | None:
 
 
 def claimed_by(candidate: Format, head: Head) -> Claim | None:
-    """What a format says of a file; None where it is not its own."""
+    """Return a format's claim of a file. None if it is not its own."""
     is_possible = candidate.of_json in (None, head.looks_like_json) and (
         not candidate.marks or any(mark in head.data for mark in candidate.marks)
     )
     claim = candidate.claims(head) if is_possible else None
-    return None if claim is None else sound_claim(claim)
+    return None if claim is None else valid_claim(claim)
 
 
 def made_up(parts: Sequence[Sequence[str]]) -> Session:
-    """A session of these parts, of no agent: `person`, `agent`, `thinking` (a text), `interrupt`, `edit`, `read` (a
-    path), `shell`, `poll` (a command or its id, output, seconds until it came), `pause` (seconds)."""
+    """Make up a session for tests of signals, from parts: `person`, `agent`, `thinking` (a text), `interrupt`, `edit`,
+    `read` (a path), `shell`, `poll` (a command or its id, output, seconds until it came), `pause` (seconds)."""
     from agentsignals.formats.builder import session_of  # noqa: PLC0415  (reading traces needs none)
 
     return session_of(parts)

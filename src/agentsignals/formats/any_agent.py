@@ -14,10 +14,10 @@ ANYBODY = Profile(
     stopped=tuple(stop for agent in _SPEAKERS for stop in agent.stopped),
     failures=tuple(failure for agent in _SPEAKERS for failure in agent.failures),
 )
-"""What any of them writes of a call's end."""
+"""Texts that any of them writes about the end of a call."""
 
 
 def tool(name: str) -> Tool | None:
-    """What a tool is. Names that differ in case only are one."""
+    """Return a tool by name. Names that differ only in case are one."""
     named = (agent.PROFILE.tool(name) or agent.PROFILE.tool(name.lower()) for agent in _AGENTS)
     return eval_tool(name) or next((tool for tool in named if tool is not None), None)

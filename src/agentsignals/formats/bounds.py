@@ -1,7 +1,8 @@
-"""Numbers as records have them. What can't be true becomes `IMPOSSIBLE`, which `soundness` counts and takes out.
+"""Bounds of values, for all formats: numbers that can be summed, times of this age, text that can be stored.
 
-It is no number, so that whatever is computed from it is none either: no sum or difference hides it, nor does
-`max(it, 0)`, in this order.
+Readers take numbers from records by `count`, `whole`, `amount` and `number`. A value that can't be true becomes
+`IMPOSSIBLE`. Behind every reader `validate` makes such values absent and counts the reason in the artifact; the record
+stays read.
 """
 
 from __future__ import annotations
@@ -40,17 +41,19 @@ if TYPE_CHECKING:
 
 
 MOST_TOKENS = 10**11
-"""Of a model call, or all of a run: 10 000 prompts of the largest context window sold (10 million tokens). A table
-needs 90 million rows of it before a sum leaves 64 bits."""
+"""Tokens of a call or a run: 10,000 prompts of the largest context window sold (10 million tokens). The sum of a column
+stays within 64 bits for 90 million rows."""
 MOST_USD = 1e6
-"""Of a call or a run: 160 full prompts of that size at the dearest list price of any model (600 USD a million)."""
+"""Dollars of a call or a run: 160 full prompts of that size at the highest list price of any model (600 USD a
+million)."""
 LARGEST = 2**63
-"""What 64 bits hold."""
+"""Numbers of 64 bits lie below."""
 IMPOSSIBLE = cast("int", nan)
+"""Not a number, so that no sum or difference hides it, nor does `max(it, 0)`, in this order."""
 
 
 def count(value: object) -> int | None:
-    """Tokens, or whatever else is counted: None for none, `IMPOSSIBLE` for no whole number from 0 to `MOST_TOKENS`."""
+    """Read a count, such as tokens. `IMPOSSIBLE` if it is not a whole number from 0 to `MOST_TOKENS`."""
     if value is None:
         return None
     n = whole(value)
@@ -58,7 +61,7 @@ def count(value: object) -> int | None:
 
 
 def whole(value: object) -> int | None:
-    """A whole number of either sign, as exit codes are: None for none, `IMPOSSIBLE` for anything else."""
+    """Read a whole number of either sign, such as an exit code. `IMPOSSIBLE` if it is none."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not -LARGEST < value < LARGEST:
@@ -67,7 +70,7 @@ def whole(value: object) -> int | None:
 
 
 def amount(value: object) -> float | None:
-    """Dollars: None for none, `IMPOSSIBLE` for no number from 0 to `MOST_USD`."""
+    """Read an amount of dollars. `IMPOSSIBLE` if it is no number from 0 to `MOST_USD`."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_USD:
@@ -76,7 +79,7 @@ def amount(value: object) -> float | None:
 
 
 def number(value: object) -> float | None:
-    """Any number: None for none, `IMPOSSIBLE` for a truth value, text, or a number beyond 64 bits."""
+    """Read a number. `IMPOSSIBLE` for a truth value, a text, or a number beyond 64 bits."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not -LARGEST < value < LARGEST:
@@ -84,25 +87,20 @@ def number(value: object) -> float | None:
     return value
 
 
-# What every format hands on is sound: numbers that can be summed, times of this age, text that can be stored.
-#
-# The one place for all formats, behind their readers (`formats.formats`). A value that can't be true becomes absent
-# and is counted under its reason in the artifact; the record that it came with stays read.
-
 VERSION = 7
-"""Raise it when a bound changes, another value is looked at, or what all formats share is read otherwise (how a call
-ended): it is part of every format's version."""
+"""Part of every format's version. Raise it when a bound changes, another value is checked, or a rule of all formats
+changes (how a call ended)."""
 
 MOST_SECONDS = 10 * 366 * 86_400.0
-"""Ten years: coding agents are younger."""
+"""Ten years. Coding agents are younger."""
 MOST_COUNTED = 2**40
-"""Lines, characters, bytes: a tebibyte, more than any file that is read."""
+"""Lines, characters or bytes: a tebibyte, more than any file that is read."""
 LARGEST_CODE = 2**32
-"""Exit codes: Windows has unsigned ones of 32 bits, others negative ones."""
+"""Exit codes. Windows has unsigned ones of 32 bits, others have negative ones."""
 LARGEST_SCORE = 1e9
-"""Of a reward or a score, of either sign: none beyond thousands is in use; sums keep digits behind the point."""
+"""Rewards and scores of either sign. None beyond thousands is in use, and sums keep their decimals."""
 MOST_ID_CHARS = 512
-"""Of a session's id (a UUID has 36): a longer one is cut, and a digest tells it from others that begin alike."""
+"""Characters of a session id (a UUID has 36). A longer id is cut and gets a digest."""
 
 _BOUNDS: dict[str, tuple[float, float, str]] = {
     **dict.fromkeys(
@@ -122,26 +120,26 @@ REASONS = frozenset(reason for *_, reason in _BOUNDS.values()) | {
     "impossible_count", "impossible_number", "unsound_text", "id_too_long",
     "session_id_of_another", "session_of_copies",
 }  # fmt: skip
-"""Why a value, or a session whose records were read, is refused; every other reason in `Artifact.skipped_reasons` is
-why a record was skipped."""
+"""Reasons for refusing a value, or a session whose records were read. Every other reason in `Artifact.skipped_reasons`
+is about a skipped record."""
 _COUNTED = (0, MOST_COUNTED, "impossible_count")
 _OURS = frozenset(
     ("seq", "turn", "step", "input_in_step", "hunk", "n_tokens", "n_chars", "result_tokens", "result_seq", "line",
      "added", "removed")
 )  # fmt: skip
-"""Counted here, of rows and texts that are there: can't be wrong."""
+"""Counted by this program, so they can't be wrong."""
 _LONG = frozenset(("text", "arguments", "command", "path"))
-"""Texts of which hardly two are alike: a set of them would be made by reading each whole."""
+"""Texts of which hardly two are alike. A set of them would read each one whole."""
 
 
 def refuse(artifact: Artifact | None, reason: str) -> None:
-    """A value could not be true; its record was read, and counts as such."""
+    """Count a value that could not be true. Its record was read, and counts as read."""
     if artifact is not None:
         artifact.skipped_reasons[reason] = artifact.skipped_reasons.get(reason, 0) + 1
 
 
-def make_sound(reading: Reading, inputs: list[Input], conventions: Sequence[Convention]) -> Reading:
-    """What a format says of these files, made sound; each session is told how its agent logs."""
+def validate(reading: Reading, inputs: list[Input], conventions: Sequence[Convention]) -> Reading:
+    """Validate the sessions of a reading, and set the conventions of its agent's logs."""
     artifacts = {source.artifact.artifact_id: source.artifact for source in inputs}
     first = inputs[0].artifact if inputs else None
     for session in reading.sessions:
@@ -154,19 +152,19 @@ def make_sound(reading: Reading, inputs: list[Input], conventions: Sequence[Conv
     for session_id, rows in checkpoints.items():
         for row in rows:
             _check(row, first)
-        reading.checkpoints.setdefault(sound_id(session_id, first), []).extend(rows)
+        reading.checkpoints.setdefault(valid_id(session_id, first), []).extend(rows)
     return reading
 
 
-def sound_claim(claim: Claim) -> Claim:
-    """The claim with keys that the index can hold; what they name is counted where it is read."""
-    claim.keys = [sound_id(key) for key in claim.keys]
+def valid_claim(claim: Claim) -> Claim:
+    """Return the claim with keys that the index can hold."""
+    claim.keys = [valid_id(key) for key in claim.keys]
     return claim
 
 
-def sound_id(text: str, artifact: Artifact | None = None) -> str:
-    """An id that can be a key: storable, and of a bounded length."""
-    cleaned = _sound_text(text, artifact)
+def valid_id(text: str, artifact: Artifact | None = None) -> str:
+    """Return an id that can be stored, of a bounded length."""
+    cleaned = _valid_text(text, artifact)
     if len(cleaned) > MOST_ID_CHARS:
         refuse(artifact, "id_too_long")
         digest = hashlib.blake2b(cleaned.encode(), digest_size=8).hexdigest()
@@ -174,8 +172,8 @@ def sound_id(text: str, artifact: Artifact | None = None) -> str:
     return cleaned
 
 
-def _sound_text(text: str, artifact: Artifact | None = None) -> str:
-    """The text with a question mark for each half of a surrogate pair: no file and no column can hold one."""
+def _valid_text(text: str, artifact: Artifact | None = None) -> str:
+    """Return a text with a question mark for each half of a surrogate pair. No file and no column can hold one."""
     if text.isascii():
         return text
     try:
@@ -187,7 +185,7 @@ def _sound_text(text: str, artifact: Artifact | None = None) -> str:
 
 
 class _Fields:
-    """What is to be checked of a kind of rows."""
+    """The fields of a kind of rows that are checked."""
 
     def __init__(self, struct: type[Struct]) -> None:
         kinds = {n: str(a).removesuffix(" | None") for n, a in struct.__annotations__.items() if n not in _OURS}
@@ -201,9 +199,9 @@ class _Fields:
         self._short = _columns([name for name in self.texts if name not in _LONG])
         self._long = _columns([name for name in self.texts if name in _LONG])
 
-    def all_sound(self, rows: Sequence[Any]) -> bool:
-        """Whether nothing is to be done about any of these rows, which is the rule: asked of whole columns, at a
-        fraction of what it costs to look at every value by its name. For rows without lists."""
+    def all_valid(self, rows: Sequence[Any]) -> bool:
+        """Return whether all values of these rows are valid, which is the rule. It checks whole columns, at a fraction
+        of the cost of every value by its name. For rows without lists."""
         for columns, least, most in self._bounded:
             values = set(columns(rows))
             values.discard(None)
@@ -219,7 +217,7 @@ class _Fields:
 
 
 def _columns(names: Sequence[str]) -> Callable[[Iterable[Any]], Iterable[Any]]:
-    """Gives all values of some fields of rows."""
+    """Return a function that yields all values of some fields of rows."""
     if not names:
         return lambda rows: ()
     values = attrgetter(*names)
@@ -236,7 +234,7 @@ _FIELDS = {
 
 
 def _check(row: Any, artifact: Artifact | None) -> None:
-    """Puts None for the numbers of a row that can't be, and makes its texts storable."""
+    """Set impossible numbers of a row to None, and make its texts storable."""
     fields = _FIELDS[type(row)]
     for name, least, most, reason in fields.numbers:
         value = getattr(row, name)
@@ -246,25 +244,35 @@ def _check(row: Any, artifact: Artifact | None) -> None:
     for name in fields.texts:
         text = getattr(row, name)
         if text is not None and not text.isascii():
-            setattr(row, name, _sound_text(text, artifact))
+            setattr(row, name, _valid_text(text, artifact))
     for name in fields.lists:
         texts = getattr(row, name)
         if texts:
-            setattr(row, name, [_sound_text(text, artifact) for text in texts])
+            setattr(row, name, [_valid_text(text, artifact) for text in texts])
 
 
 def _check_session(session: Session, artifacts: dict[str, Artifact]) -> None:
     home = artifacts.get(session.artifact_id)
-    untimely = _check_events(session.events, artifacts)
-    if untimely or not _is_timely(session):
-        _retime(session, None if untimely else home)
+    untimely = False
+    for event in [] if _FIELDS[Event].all_valid(session.events) else session.events:
+        untimely = untimely or not _is_timely(event.timestamp)
+        _check(event, artifacts.get(event.artifact_id))
+    if untimely or not (_is_timely(session.started_at) and _is_timely(session.ended_at)):
+        # Impossible times are replaced by those of the events. They are counted, unless an event's was.
+        artifact = None if untimely else home
+        stamps = [e.timestamp for e in session.events if e.timestamp is not None]
+        for name, end in (("started_at", min), ("ended_at", max)):
+            at = getattr(session, name)
+            if not _is_timely(at):
+                refuse(artifact, "impossible_time")
+                setattr(session, name, end(stamps) if stamps else None)
     _check(session, home)
-    session.session_id = sound_id(session.session_id, home)
+    session.session_id = valid_id(session.session_id, home)
     if session.parent_session_id is not None:
-        session.parent_session_id = sound_id(session.parent_session_id, home)
+        session.parent_session_id = valid_id(session.parent_session_id, home)
     events = session.events
     for rows in (session.turns, session.steps, session.tool_calls, session.edits):
-        for row in [] if not rows or _FIELDS[type(rows[0])].all_sound(rows) else rows:
+        for row in [] if not rows or _FIELDS[type(rows[0])].all_valid(rows) else rows:
             _check(row, artifacts.get(events[row.seq].artifact_id, home) if row.seq < len(events) else home)
     for step in session.steps:
         if step.cost_usd is None:
@@ -275,29 +283,8 @@ def _check_session(session: Session, artifacts: dict[str, Artifact]) -> None:
         _check_attempt(session.attempt, artifacts, home)
 
 
-def _check_events(events: Sequence[Event], artifacts: dict[str, Artifact]) -> bool:
-    """Whether a time among them could not be."""
-    untimely = False
-    for event in [] if _FIELDS[Event].all_sound(events) else events:
-        at = event.timestamp
-        untimely = untimely or (at is not None and not EARLIEST <= at <= LATEST)
-        _check(event, artifacts.get(event.artifact_id))
-    return untimely
-
-
-def _is_timely(session: Session) -> bool:
-    ends = (session.started_at, session.ended_at)
-    return all(at is None or EARLIEST <= at <= LATEST for at in ends)
-
-
-def _retime(session: Session, artifact: Artifact | None) -> None:
-    """Takes out the ends that can't be, counted unless an event was; then it lasts as long as what happened in it."""
-    stamps = [e.timestamp for e in session.events if e.timestamp is not None]
-    for name, end in (("started_at", min), ("ended_at", max)):
-        at = getattr(session, name)
-        if at is not None and not EARLIEST <= at <= LATEST:
-            refuse(artifact, "impossible_time")
-            setattr(session, name, end(stamps) if stamps else None)
+def _is_timely(at: int | None) -> bool:
+    return at is None or EARLIEST <= at <= LATEST
 
 
 def _check_attempt(part: Attempt, artifacts: dict[str, Artifact], first: Artifact | None) -> None:
@@ -317,9 +304,9 @@ def _check_attempt(part: Attempt, artifacts: dict[str, Artifact], first: Artifac
 
 
 def _plain(value: Any, artifact: Artifact | None) -> Any:
-    """Free-form data without the numbers and texts that JSON or a column can't hold."""
+    """Return free-form data without the numbers and texts that JSON or a column can't hold."""
     if isinstance(value, str):
-        return _sound_text(value, artifact)
+        return _valid_text(value, artifact)
     if isinstance(value, dict):
         return {_plain(k, artifact): _plain(v, artifact) for k, v in value.items()}
     if isinstance(value, list | tuple):

@@ -252,7 +252,7 @@ OUTSIDE_CHARS_KEPT = 40_000
 _MARK_CHARS = 64
 """A result longer by less than the mark of the cut is kept whole, so that a cut result is not cut again."""
 RESEND_WINDOW_US = 60_000_000
-"""The same text again within 60 s, and nothing of the agent between, is one turn (design/signals.md#human-turns)."""
+"""A text repeated within 60 s, with nothing of the agent between, is one turn (design/signals.md#human-turns)."""
 
 _NOBODY = Profile()
 _AGENT_KINDS = ("text", "thinking", "tool_call")
@@ -270,7 +270,7 @@ class SessionBuilder:
         self._steps: dict[tuple[str, str], Step] = {}
         self._calls: dict[str, list[ToolCall]] = {}
         self._answered: dict[str, int] = {}
-        """How many calls of an id, from the first on, have their result."""
+        """Number of calls of an id that have their result, from the first on."""
         self._first_answered: dict[str, ToolCall] = {}
         """The first call on each path that has its result."""
         self._folders: dict[int, str] = {}

@@ -1,7 +1,7 @@
-"""What holds of every format, asked of one over its samples: `python -m agentsignals.formats.conformance NAME SAMPLES`.
+"""Check a format over its samples: `python -m agentsignals.formats.conformance NAME SAMPLES`.
 
-For whoever writes a format, here or in a package of its own (docs/adding.md#a-format). A sample is a file, or a folder
-of files that belong together; goldens (`*.expected.json`) are passed over.
+For authors of formats, here or in a package of their own (docs/adding.md#a-format). A sample is a file, or a folder of
+files that belong together. Goldens (`*.expected.json`) are left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import Artifact, Session
 
 SPOILT = ("broken", "torn", "cancelled")
-"""How the sample is called in which something is wrong: each format has one."""
+"""Beginnings of the name of the sample in which something is wrong. Each format has one."""
 MEANS = {
     "done": "ok", "nothing_found": "ok", "exit_nonzero": "error", "error_result": "error", "timed_out": "error",
     "refused": "rejected", "cancelled": "cancelled",
@@ -37,17 +37,17 @@ NOBODYS = (
     '{"messages": [{"role": "user", "content": "x"}]}',
     '[{"role": "user", "content": "x"}]',
 )
-"""No format may claim these: it asks for what only its agent writes."""
+"""Contents that no format may claim, because anybody may write them."""
 _CUTS = 12
 _JUNK = b'\x00\xff{"}]\\u'
 _COUNTED = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "cost_usd")
 
 Files = dict[str, bytes]
-"""A sample: its files by their place below its folder."""
+"""The files of a sample by their path below its folder."""
 
 
 class Problem(Struct, frozen=True):
-    """Something that doesn't hold."""
+    """A rule that a sample breaks."""
 
     sample: str
     rule: str
@@ -55,19 +55,19 @@ class Problem(Struct, frozen=True):
 
 
 def samples(folder: Path) -> dict[str, Files]:
-    """The samples of a folder by name."""
+    """Return the samples of a folder by name."""
     tops = [p for p in sorted(folder.iterdir()) if not p.name.endswith(".expected.json") and p.name[0] not in "._"]
     return {top.name: files_of(top) for top in tops}
 
 
 def files_of(top: Path) -> Files:
-    """A file, or all below a folder."""
+    """Return a file, or all files below a folder."""
     paths = sorted(p for p in top.rglob("*") if p.is_file()) if top.is_dir() else [top]
     return {path.relative_to(top.parent).as_posix(): path.read_bytes() for path in paths}
 
 
 def problems(name: str, folder: Path) -> list[Problem]:
-    """What does not hold of a format over the samples in a folder; nothing, where it may be used."""
+    """Return the rules that a format breaks over the samples in a folder."""
     made, by_sample = by_name(name), samples(folder)
     wrong = [Problem(sample, rule, what) for sample, files in by_sample.items() for rule, what in broken(files)]
     try:
@@ -98,7 +98,7 @@ def _head(path: str, data: bytes) -> Head:
 
 
 def broken(files: Files) -> Iterator[tuple[str, str]]:
-    """The rules that a sample breaks, and how."""
+    """Yield the rules that a sample breaks, and how."""
     for rule, check in RULES.items():
         try:
             yield from ((rule, what) for what in check(files))
@@ -107,7 +107,7 @@ def broken(files: Files) -> Iterator[tuple[str, str]]:
 
 
 def read(files: Files) -> tuple[Reading, list[tuple[Format, Artifact]]]:
-    """The files as the program reads them, each by the format that claims it; those that none claims are left out."""
+    """Read files as the program does, each by the format that claims it. Unclaimed files are left out."""
     inputs: dict[str, list[Input]] = {}
     accounts = []
     for name, data in files.items():
@@ -127,7 +127,7 @@ def read(files: Files) -> tuple[Reading, list[tuple[Format, Artifact]]]:
 
 
 def one_claimant(files: Files) -> Iterator[str]:
-    """Each file is claimed by one format, and by no other."""
+    """One format claims each file, and no other."""
     for name, data in files.items():
         head = _head(name, data)
         who = [f.name for f in formats().values() if f.of_json in (None, head.looks_like_json) and f.claims(head)]
@@ -136,7 +136,7 @@ def one_claimant(files: Files) -> Iterator[str]:
 
 
 def claims_of_anything(files: Files) -> Iterator[str]:
-    """Whatever stands in a file, looking at it raises nothing."""
+    """Recognising a file raises nothing, whatever it holds."""
     for name, data in files.items():
         head = Head(data[:HEAD_BYTES], name)
         for record in ([head.document], head.items[:1], *([r] for r in head.records)):
@@ -148,7 +148,7 @@ def claims_of_anything(files: Files) -> Iterator[str]:
 
 
 def _replaced(value: Any) -> Iterator[Any]:
-    """The value with one of its inner values after the other replaced by what stands there in no real trace."""
+    """Yield the value with each of its inner values replaced by one that no real trace holds there."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from ({**value, key: other} for other in ({}, [], *_replaced(inner)))
@@ -157,7 +157,7 @@ def _replaced(value: Any) -> Iterator[Any]:
 
 
 def nothing_lost(files: Files) -> Iterator[str]:
-    """Each record is of a kind that was read, or skipped for a reason."""
+    """Each record was read and has a kind, or was skipped for a reason."""
     for _, account in read(files)[1]:
         kinds = sum(n for kind, n in account.record_kinds.items() if kind != "repeated")
         skipped = sum(n for reason, n in account.skipped_reasons.items() if reason not in REASONS)
@@ -166,7 +166,7 @@ def nothing_lost(files: Files) -> Iterator[str]:
 
 
 def rows_hang_together(files: Files) -> Iterator[str]:
-    """Numbers name rows that are there, and each call has its result, or none."""
+    """Numbers name rows that exist, and each call has its result or none."""
     for session in read(files)[0].sessions:
         yield from (f"{session.session_id}: {what}" for what in _loose(session))
 
@@ -188,7 +188,7 @@ def _loose(session: Session) -> Iterator[str]:
 
 
 def one_meaning_of_failed(files: Files) -> Iterator[str]:
-    """Status and outcome say the same, and neither says that what failed went well."""
+    """Status and outcome agree, and neither says that a failed call succeeded."""
     for session in read(files)[0].sessions:
         texts = {e.seq: e.text or "" for e in session.events}
         for call in session.tool_calls:
@@ -205,7 +205,7 @@ def one_meaning_of_failed(files: Files) -> Iterator[str]:
 
 
 def nothing_twice(files: Files) -> Iterator[str]:
-    """One session of an id, one step of a message; and a copy of a log adds nothing."""
+    """An id has one session, a message has one step, and a copy of a log adds nothing."""
     whole = read(files)[0]
     ids = [s.session_id for s in whole.sessions]
     yield from sorted({f"session {i} comes twice" for i in ids if ids.count(i) > 1})
@@ -230,7 +230,7 @@ def _sums(reading: Reading) -> dict[str, float]:
 
 
 def absent_is_no_zero(files: Files) -> Iterator[str]:
-    """Without a field, wherever it stands, what it said is absent: no count that was more becomes 0."""
+    """Without a field its value is absent: no count becomes 0."""
     for name, data in files.items():
         before = _least({**files, name: data})
         for field in sorted(_fields(data)):
@@ -239,7 +239,7 @@ def absent_is_no_zero(files: Files) -> Iterator[str]:
 
 
 def _least(files: Files) -> set[str]:
-    """What is counted as 0 in some session: each of its steps says 0, or nothing."""
+    """Return figures that are 0 in some session: each of its steps has 0, or nothing."""
     return {
         what
         for session in read(files)[0].sessions
@@ -249,7 +249,7 @@ def _least(files: Files) -> set[str]:
 
 
 def _fields(data: bytes) -> set[str]:
-    """Names of the fields with numbers."""
+    """Return the names of fields with numbers."""
     names: set[str] = set()
 
     def look(value: Any) -> None:
@@ -268,7 +268,7 @@ def _fields(data: bytes) -> set[str]:
 
 
 def _values(data: bytes) -> Iterator[tuple[Any, bytes]]:
-    """The document, or the records of JSON Lines that can be read, with what stands behind each."""
+    """Yield the document, or the readable records of JSON Lines, each with its line end."""
     try:
         yield json.loads(data), b""
     except ValueError:
@@ -291,7 +291,7 @@ def _without(data: bytes, field: str) -> bytes:
 
 
 def damage_survived(files: Files) -> Iterator[str]:
-    """A file cut anywhere loses its last record alone, and garbled bytes raise nothing."""
+    """A file cut anywhere loses only its last record, and garbled bytes raise nothing."""
     for name, data in files.items():
         claimed = identify(_head(name, data))
         if claimed is None:
@@ -320,7 +320,7 @@ RULES: dict[str, Callable[[Files], Iterator[str]]] = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Prints what does not hold; gives 1 where something doesn't."""
+    """Print the broken rules. Return 1 if there are any."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("name", help="of an installed format")
     parser.add_argument("samples", type=Path, help="their folder")

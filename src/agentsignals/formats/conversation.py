@@ -38,7 +38,7 @@ class Conversation:
 
     profile: ClassVar[Profile]
     is_subagent = False
-    """Whether an agent, not a person, wrote the prompts."""
+    """An agent wrote the prompts, not a person."""
 
     def __init__(self, session: Session) -> None:
         self.session = session

@@ -1,4 +1,4 @@
-"""What an edit tool changed, read off its arguments, for logs without a diff: sizes, and whole new contents."""
+"""Changes of files read from the arguments of edit tools, for logs without a diff: sizes, and whole new contents."""
 
 from __future__ import annotations
 

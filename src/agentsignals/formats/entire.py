@@ -1,7 +1,7 @@
-"""What Entire records beside a transcript (design/formats.md#entire): session and checkpoint metadata, the compact
-copy.
+"""Files of Entire next to a transcript (design/formats.md#entire): metadata of sessions and checkpoints, compact
+copies.
 
-It gives checkpoints, never sessions: the transcript itself is the agent's own file, in the agent's own format.
+They give checkpoints and no sessions. The transcript itself is the agent's own file, in the agent's own format.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Card, Claim, Format, Input, Material, Reading
 from agentsignals.formats.head import Head
-from agentsignals.formats.records import UNREADABLE, document, lines, saw
+from agentsignals.formats.records import decoded, document, lines, saw
 from agentsignals.model import Checkpoint, logged_iso
 
 _Kind = Literal["session", "checkpoint", "task", "compact"]
@@ -22,7 +22,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}-(?=.)")
 
 
 class Usage(Struct, gc=False):
-    """Of the slice of the transcript since the checkpoint before; input never counts cached tokens."""
+    """Tokens since the checkpoint before. Input holds no cached tokens."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -41,7 +41,7 @@ class Attribution(Struct, gc=False, kw_only=True):
 
 
 class Metadata(Struct, gc=False, kw_only=True):
-    """Any of Entire's JSON documents; which one it is shows in what it has."""
+    """Any of Entire's JSON documents. Its fields tell which one it is."""
 
     checkpoint_id: str | None = None
     session_id: str | None = None
@@ -54,13 +54,13 @@ class Metadata(Struct, gc=False, kw_only=True):
     files_touched: list[str] | None = None
     checkpoint_transcript_start: int | None = None
     transcript_lines_at_start: int | None = None
-    """The same figure under its older name."""
+    """The older name of `checkpoint_transcript_start`."""
     token_usage: Usage | None = None
     initial_attribution: Attribution | None = None
 
 
 class Compact(Struct, gc=False):
-    """A line of the compact transcript, Entire's shortened copy for every agent."""
+    """A line of a compact transcript: Entire's shortened copy."""
 
     type: str = ""
     v: int | None = None
@@ -73,17 +73,26 @@ _compact = msgspec.json.Decoder(Compact).decode
 
 
 def claims(head: Head) -> Claim | None:
-    """Documents that name a checkpoint, lines that carry the version of Entire's own command."""
-    kind = _kind(head)
-    if kind is None:
+    """Claim documents that name a checkpoint, and lines with the version of Entire's command."""
+    keys = head.document.keys()
+    kind: _Kind
+    if _is_compact(head.data):
+        kind = "compact"
+    elif {"checkpoint_id", "session_id"} <= keys:
+        kind = "session"
+    elif {"checkpoint_id", "sessions", "strategy"} <= keys:
+        kind = "checkpoint"
+    elif {"session_id", "tool_use_id", "checkpoint_uuid"} <= keys:
+        kind = "task"
+    else:
         return None
     session_id = head.document.get("session_id") if kind in ("session", "task") else None
-    keys = [f"session:{_without_date(session_id)}"] if isinstance(session_id, str) and session_id else []
-    return Claim(keys=keys, beside=True)
+    named = session_id if isinstance(session_id, str) else ""
+    return Claim(keys=[f"session:{_without_date(named)}"] if named else [], beside=True)
 
 
 def read(inputs: list[Input]) -> Reading:
-    """The checkpoints of each session in order of time, each once however many copies of its record there are."""
+    """Read the checkpoints of each session in order of time, each once."""
     by_session: dict[str, dict[str, Checkpoint]] = {}
     for source in inputs:
         if _is_compact(source.data):
@@ -97,27 +106,34 @@ def read(inputs: list[Input]) -> Reading:
         saw(source.artifact, f"entire.{kind or 'unknown'}")
         if kind == "session" and metadata.session_id and metadata.checkpoint_id:
             checkpoints = by_session.setdefault(_without_date(metadata.session_id), {})
-            checkpoints[metadata.checkpoint_id] = _united(
-                checkpoints.get(metadata.checkpoint_id), _checkpoint(metadata.checkpoint_id, metadata)
+            usage, lines_of = metadata.token_usage or Usage(), metadata.initial_attribution or Attribution()
+            start = metadata.checkpoint_transcript_start
+            checkpoint = Checkpoint(
+                checkpoint_id=metadata.checkpoint_id,
+                created_at=logged_iso(metadata.created_at),
+                branch=metadata.branch or None,
+                agent_lines=lines_of.agent_lines,
+                human_added=lines_of.human_added,
+                human_modified=lines_of.human_modified,
+                human_removed=lines_of.human_removed,
+                total_committed=lines_of.total_committed,
+                agent_percentage=lines_of.agent_percentage,
+                files_touched=metadata.files_touched,
+                transcript_start=start if start is not None else metadata.transcript_lines_at_start,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                cache_read_tokens=usage.cache_read_tokens,
+                cache_write_tokens=usage.cache_creation_tokens,
+                api_calls=usage.api_call_count,
             )
+            checkpoints[checkpoint.checkpoint_id] = _united(checkpoints.get(checkpoint.checkpoint_id), checkpoint)
     return Reading(
         checkpoints={session_id: sorted(rows.values(), key=_when) for session_id, rows in by_session.items()}
     )
 
 
-def _kind(head: Head) -> _Kind | None:
-    if _is_compact(head.data):
-        return "compact"
-    keys = head.document.keys()
-    if "checkpoint_id" in keys and "session_id" in keys:
-        return "session"
-    if "checkpoint_id" in keys and "sessions" in keys and "strategy" in keys:
-        return "checkpoint"
-    return "task" if {"session_id", "tool_use_id", "checkpoint_uuid"} <= keys else None
-
-
 def _kind_of(metadata: Metadata) -> _Kind | None:
-    """The same, of a document read whole."""
+    """Return the kind of a document that was read whole."""
     if metadata.checkpoint_id is not None and metadata.session_id is not None:
         return "session"
     if metadata.checkpoint_id is not None and bytes(metadata.sessions) and metadata.strategy is not None:
@@ -127,39 +143,18 @@ def _kind_of(metadata: Metadata) -> _Kind | None:
 
 def _is_compact(data: bytes) -> bool:
     end = data.find(b"\n")
-    try:
-        first = _compact(data[: end if end >= 0 else len(data)])
-    except UNREADABLE:
-        return False
-    return first.v is not None and first.agent is not None and first.cli_version is not None and bool(first.type)
-
-
-def _checkpoint(checkpoint_id: str, metadata: Metadata) -> Checkpoint:
-    usage = metadata.token_usage or Usage()
-    lines_of = metadata.initial_attribution or Attribution()
-    start = metadata.checkpoint_transcript_start
-    return Checkpoint(
-        checkpoint_id=checkpoint_id,
-        created_at=logged_iso(metadata.created_at),
-        branch=metadata.branch or None,
-        agent_lines=lines_of.agent_lines,
-        human_added=lines_of.human_added,
-        human_modified=lines_of.human_modified,
-        human_removed=lines_of.human_removed,
-        total_committed=lines_of.total_committed,
-        agent_percentage=lines_of.agent_percentage,
-        files_touched=metadata.files_touched,
-        transcript_start=start if start is not None else metadata.transcript_lines_at_start,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_creation_tokens,
-        api_calls=usage.api_call_count,
+    first = decoded(data[: end if end >= 0 else len(data)], Compact)
+    return (
+        first is not None
+        and first.v is not None
+        and first.agent is not None
+        and first.cli_version is not None
+        and bool(first.type)
     )
 
 
 def _united(earlier: Checkpoint | None, other: Checkpoint) -> Checkpoint:
-    """One record of two copies (two refs of one checkpoint): the earlier one, completed by the later."""
+    """Unite two copies of a record (two refs of one checkpoint): the earlier one, completed by the later."""
     if earlier is None:
         return other
     first, second = sorted((earlier, other), key=_when)
@@ -174,7 +169,7 @@ def _when(row: Checkpoint) -> tuple[int, str]:
 
 
 def _without_date(session_id: str) -> str:
-    """The agent's own session id: before February 2026 Entire put the day in front of it."""
+    """Return the agent's own session id. Before February 2026 Entire put the day in front of it."""
     return _DATE.sub("", session_id, count=1)
 
 

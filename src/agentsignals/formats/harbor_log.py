@@ -23,7 +23,7 @@ _RAISED = re.compile(r"^([A-Za-z_][\w.]{0,200}(?:Error|Exception|Exit|Interrupt|
 
 
 def claims(head: Head) -> Claim | None:
-    """By its place: a log has no form of its own. Diffs and the logs of other harnesses have readers of their own."""
+    """Claim a log by its path: it has no form of its own. Diffs and other harnesses' logs have their own readers."""
     folder, name = posixpath.split(head.path)
     in_place = posixpath.basename(folder) in _FOLDERS and name.endswith(_ENDINGS)
     if not in_place and name != _EXCEPTION:
@@ -57,7 +57,16 @@ def read(inputs: list[Input]) -> Reading:
             ]
         elif name == _EXCEPTION:
             saw(source.artifact, "exception")
-            _tell_exception(source, part)
+            # A traceback ends in the name of the exception and its message.
+            start = max(len(source.data) - _END, 0)
+            text = bytes(source.data[start:]).decode("utf-8", "replace")
+            raised = list(_RAISED.finditer(text))
+            if raised:
+                last = raised[-1]
+                part.exception = last[1].rpartition(".")[2]
+                line = bytes(source.data[:start]).count(b"\n") + text.count("\n", 0, last.start()) + 1
+                message, artifact_id = text[last.start() :].split("\n", 1)[0], source.artifact.artifact_id
+                part.statements = [Statement(text=message, artifact_id=artifact_id, line=line, fields=["exception"])]
         else:
             saw(source.artifact, "log")
         reading.attempts.append(part)
@@ -70,21 +79,6 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return value if abs(value) < float("inf") else None
-
-
-def _tell_exception(source: Input, part: Attempt) -> None:
-    """A traceback ends in the name of what was raised, and why."""
-    data = source.data
-    text = bytes(data[max(len(data) - _END, 0) :]).decode("utf-8", "replace")
-    raised = list(_RAISED.finditer(text))
-    if raised:
-        last = raised[-1]
-        part.exception = last[1].rpartition(".")[2]
-        line = bytes(data[:]).count(b"\n", 0, max(len(data) - _END, 0)) + text.count("\n", 0, last.start()) + 1
-        exception_line = text[last.start() :].split("\n", 1)[0]
-        part.statements = [
-            Statement(text=exception_line, artifact_id=source.artifact.artifact_id, line=line, fields=["exception"])
-        ]
 
 
 CARD = Card(

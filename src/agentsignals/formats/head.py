@@ -1,4 +1,4 @@
-"""The beginning of a file, decoded as far as it goes: what formats look at to recognise their own."""
+"""The beginning of a file, decoded as far as it goes. Formats recognise their files by it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from agentsignals.formats.records import Lenient
 from agentsignals.model.lazy import once
 
 HEAD_BYTES = 64 * 1024
-"""How much of a file is read to recognise it (design/formats.md#recognition)."""
+"""Bytes of a file that are read to recognise it (design/formats.md#recognition)."""
 MAX_RECORDS = 12
 LINES_BYTES = 16 * 1024 * 1024
-"""So much is read at most of a file of long records to recognise it."""
+"""Bytes that are read at most of a file of long records."""
 
 _UNREADABLE = (ValueError, RecursionError)
 _decode = msgspec.json.Decoder().decode
@@ -23,13 +23,13 @@ _JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*[\"}]|\[\s*(?:[\[{]\s*[\
 
 
 class Head:
-    """The first 64 KiB of a file. Everything here is decoded once, on demand."""
+    """The first 64 KiB of a file. Each property is decoded once, on demand."""
 
     def __init__(self, data: bytes, path: str = "", complete: bool = False) -> None:
         self.data = data
         self.path = path
         self.complete = complete
-        """Whether `data` is the whole file."""
+        """`data` is the whole file."""
 
     @once
     def text(self) -> str:
@@ -37,7 +37,7 @@ class Head:
 
     @once
     def records(self) -> list[dict[str, Any]]:
-        """The JSON objects of the first lines, when the file is JSON Lines; lines that don't parse are passed over."""
+        """The JSON objects of the first lines, if the file is JSON Lines. Lines that don't parse are left out."""
         start = self.data.lstrip(b"\xef\xbb\xbf \t\r\n")
         lines = start.split(b"\n", 2 * MAX_RECORDS)
         if lines[0].strip() in (b"{", b"["):
@@ -55,7 +55,7 @@ class Head:
 
     @once
     def is_lines(self) -> bool:
-        """Whether the first line is a JSON object by itself: the file is JSON Lines (or a one-line document)."""
+        """The first line is a JSON object by itself: the file is JSON Lines, or a one-line document."""
         start = self.data.lstrip(b"\xef\xbb\xbf \t\r\n")
         if start[:1] != b"{":
             return False
@@ -63,10 +63,8 @@ class Head:
 
     @once
     def document(self) -> dict[str, Any]:
-        """The leading keys of a one-document file; a value the window cuts is left out, its key maps to `CUT`.
-
-        Of JSON Lines, the first record.
-        """
+        """The leading keys of a document. The key of a value that the window cuts maps to `CUT`. For JSON Lines, the
+        first record."""
         if self.records:
             return self.records[0]
         if self.complete:
@@ -107,7 +105,7 @@ class Head:
 
     @once
     def items(self) -> list[dict[str, Any]]:
-        """The first objects of a document that is a list; none when it is an object, or JSON Lines."""
+        """The first objects of a document that is a list."""
         if self.data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] != b"[":
             return []
         text = self.text
@@ -124,13 +122,13 @@ class Head:
 
     @once
     def looks_like_json(self) -> bool:
-        """Whether the content begins as a JSON object or list does."""
+        """The content begins as a JSON object or list does."""
         return _JSON_START.match(self.data) is not None
 
 
 def head_of(data: bytes, path: str = "") -> Head:
-    """The beginning of a file that is at hand whole: where its first record is longer than the window, with all of it
-    and of the next, as it was recognised by."""
+    """Return the head of a whole file. If its first record is longer than the window, it has all of that record and the
+    next, as in recognition."""
     head = Head(bytes(data[:HEAD_BYTES]), path, len(data) <= HEAD_BYTES)
     if head.complete or head.records or not head.looks_like_json:
         return head
@@ -142,7 +140,7 @@ def head_of(data: bytes, path: str = "") -> Head:
 
 
 class _Cut:
-    """Stands for a value that begins in the window and ends behind it."""
+    """Stands for a value that begins in the window and ends after it."""
 
     def __repr__(self) -> str:
         return "CUT"
@@ -152,7 +150,7 @@ CUT = _Cut()
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
-    """The JSON object of a line, however sloppy; None when it is something else."""
+    """Decode the JSON object of a line, however sloppy. None if it is something else."""
     if line[:1] != b"{" and line.lstrip()[:1] != b"{":
         return None
     try:

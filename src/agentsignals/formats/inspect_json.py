@@ -10,7 +10,7 @@ _STATUS = frozenset(("started", "success", "cancelled", "error"))
 
 
 def claims(head: Head) -> Claim | None:
-    """`version`, `status` and an `eval` that names its task and model."""
+    """Claim `version`, `status` and an `eval` that names its task and model."""
     document = head.document
     spec, status = document.get("eval"), document.get("status")
     if not isinstance(status, str) or status not in _STATUS or "version" not in document:

@@ -1,7 +1,7 @@
-"""What the instance of a SWE-bench task is called, and where runs and evaluations put the files of one.
+"""Names of SWE-bench instances, and the folders in which runs and evaluations put their files.
 
-A run's folder holds a folder for each instance, and in it the trajectory; an evaluation's does too, with the report.
-The folder above names the run, or the model, in both: `<run>/<instance>` is what a trial goes by in either place.
+A run's folder holds a folder for each instance with the trajectory. An evaluation's holds one with the report. In both
+the folder above names the run, or the model: a trial is called `<run>/<instance>`.
 """
 
 from __future__ import annotations
@@ -16,25 +16,28 @@ _INSTANCE = re.compile(r"[\w.-]+__[\w.-]+-\d+$")
 
 
 def root_of(path: str) -> str:
-    """The folder of the trial: of a retrying run the attempts lie in folders `attempt_<n>` below it."""
+    """Return the folder of the trial. A retrying run has its attempts in folders `attempt_<n>` below it."""
     folder = posixpath.dirname(path)
     return posixpath.dirname(folder) if _ATTEMPT_FOLDER.search(folder) else folder
 
 
 def attempt_of(path: str) -> int | None:
-    """Which attempt of a retrying run a file holds, by its folder."""
+    """Return the attempt of a retrying run that a file holds, by its folder."""
     match = _ATTEMPT_FOLDER.search(posixpath.dirname(path))
     return int(match[1]) if match else None
 
 
 def stem_of(path: str) -> str:
-    """The instance, as a trajectory's file is named for it."""
+    """Return the instance in the name of a trajectory's file."""
     return posixpath.basename(path).removesuffix(".json").removesuffix(".traj")
 
 
 def run_of(path: str, instance: str | None = None) -> str | None:
-    """`<run>/<instance>` where the folder is named for the instance (by default: as the file is), or the trajectories
-    of a run lie in one folder, each named for its instance; None elsewhere."""
+    """Return `<run>/<instance>` of a file, or None.
+
+    Its folder is named for the instance (by default: as the file is), or holds the trajectories of a run, each named
+    for its instance.
+    """
     above, folder = posixpath.split(root_of(path))
     named = stem_of(path) if instance is None else instance
     if folder.lower() != named.lower():
@@ -46,7 +49,7 @@ def run_of(path: str, instance: str | None = None) -> str | None:
 
 
 def evaluation_of(path: str, instance: str) -> dict[str, str]:
-    """What the folders of a report say of who was evaluated: `model` as it is on disk, `agent`, `run`, `dataset`.
+    """Read from the folders of a report what was evaluated: `model` as it is on disk, `agent`, `run`, `dataset`.
 
     `run_evaluation/<run>/<model>/<instance>/` is the harness's, `evaluation/<split>/<submission>/logs/<instance>/`
     that of published submissions; anything else names the run by the folder above, at most.
@@ -61,7 +64,7 @@ def evaluation_of(path: str, instance: str) -> dict[str, str]:
 
 
 def names_of(path: str, instance: str) -> list[str]:
-    """What its trial goes by, as keys, and within which evaluation: one model may have been evaluated several times."""
+    """Return the keys of a trial, with its evaluation: a model may have been evaluated several times."""
     run, evaluation = run_of(path, instance), evaluation_of(path, instance)
     if run is None:
         return []
@@ -69,14 +72,14 @@ def names_of(path: str, instance: str) -> list[str]:
 
 
 def of_submission(path: str) -> dict[str, str]:
-    """What the folders of a published submission say: who was tried goes by its name alone. Empty elsewhere."""
+    """Read the folders of a published submission, whose name is all that tells what was evaluated. Empty elsewhere."""
     match = _SUBMISSION.search(path)
     return {"run": match[2], "agent": match[2], "dataset": match[1]} if match is not None else {}
 
 
 def of_summary(path: str) -> dict[str, str]:
-    """What the name of a run's own list says: `<model>.<run>.json` of the harness, `<dataset>__<split>__<run>.json` of
-    its service; anything else is called as its run is."""
+    """Read the name of a run's summary: `<model>.<run>.json` of the harness, `<dataset>__<split>__<run>.json` of its
+    service. Any other name is the run's."""
     stem = posixpath.basename(path).removesuffix(".json")
     by_service = _OF_SERVICE.fullmatch(stem)
     if by_service is not None:
@@ -86,16 +89,18 @@ def of_summary(path: str) -> dict[str, str]:
 
 
 def run_of_model(model: str, instance: str) -> str:
-    """The same for a model's name: an evaluation's folder cannot have its slashes."""
+    """Return `<run>/<instance>` of a model. A folder's name cannot have the slashes of the model's."""
     return f"{model.replace('/', '__')}/{canonical(instance)}"
 
 
 def canonical(instance: str) -> str:
-    """The id of an instance in small letters, as folders, images and reports of the harness have it; datasets keep the
-    repository's own (`Project-MONAI__MONAI-5416`). Other ids stay as they are."""
+    """Return the id of an instance in lower case, as the harness writes it. Datasets have `Project-MONAI__MONAI-5416`.
+
+    Other ids stay as they are.
+    """
     return instance.lower() if _INSTANCE.match(instance) else instance
 
 
 def repo_of(instance: str) -> str | None:
-    """`owner/name` of an instance `owner__name-<number>`."""
+    """Return `owner/name` of an instance `owner__name-<number>`."""
     return instance.rpartition("-")[0].replace("__", "/", 1) if _INSTANCE.match(instance) else None

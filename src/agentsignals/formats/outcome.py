@@ -1,4 +1,4 @@
-"""Which words a text must hold for a pattern to match it at all: they are looked for first, many times faster."""
+"""The end of a tool call, by one rule for every agent: status, outcome, error class, exit code."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _OPTIONAL = ("?", "*", "{0", "{,")
 _QUANTIFIER = re.compile(r"[*+?]|\{[\d,]").match
 _NO_LITERAL = frozenset(".^$()|")
 _TELLING = 3
-"""Characters of a word that not every text has."""
+"""Length of a word that is rare enough to tell."""
 
 
 class Pattern:
-    """A pattern, compiled when the first text holds one of its words. Capitals count."""
+    """A pattern that is tried only on texts that hold one of its words: that search is many times faster."""
 
     def __init__(self, source: str, flags: re.RegexFlag = re.NOFLAG) -> None:
         self._source, self._flags = source, flags
@@ -36,23 +36,24 @@ class Pattern:
         return re.compile(self._source, self._flags).search
 
     def is_in(self, text: str) -> bool:
-        """Whether it matches anywhere."""
+        """Return whether it matches anywhere."""
         return (not self.words or any(map(text.__contains__, self.words))) and self._search(text) is not None
 
 
 def words_of(pattern: str) -> tuple[str, ...]:
-    """Texts of which each match of a pattern holds at least one; none where it can match without. The pattern has no
-    named groups and no flags in it."""
+    """Return texts of which each match of a pattern holds at least one. None if it can match without.
+
+    The pattern must have no named groups and no flags.
+    """
     words, _ = _alternatives(_TOKEN.findall(pattern), 0)
     # What holds another one of them holds nothing more.
     return tuple(sorted(w for w in words if not any(other in w for other in words if other != w)))
 
 
 def _alternatives(tokens: list[str], at: int) -> tuple[frozenset[str], int]:
-    """The words of what stands from `at` to the closing parenthesis or the end, and where that is."""
+    """Return the words from `at` to the closing parenthesis or the end, and where that is."""
     words: frozenset[str] = frozenset()
-    is_free = False
-    """Whether one of the alternatives needs no word."""
+    is_free = False  # one of the alternatives needs no word
     while True:
         fresh, at = _sequence(tokens, at)
         is_free = is_free or not fresh
@@ -63,7 +64,7 @@ def _alternatives(tokens: list[str], at: int) -> tuple[frozenset[str], int]:
 
 
 def _sequence(tokens: list[str], at: int) -> tuple[frozenset[str], int]:
-    """The words of one alternative: of its parts that must be there, the one with the fewest that say something."""
+    """Return the words of one alternative: those of its rarest necessary part."""
     parts: list[frozenset[str]] = []
     run = ""
     while at < len(tokens) and tokens[at] not in ("|", ")"):
@@ -93,16 +94,15 @@ def _weight(words: frozenset[str]) -> tuple[bool, int, int]:
     return least >= _TELLING, -len(words), least
 
 
-# Why a call failed, in one table of words for every agent (design/signals.md#error-classes); an agent's profile
-# adds the words that only it uses.
+# -- error classes: one table of words for every agent (design/signals.md#error-classes), which profiles extend
 
 HEAD_CHARS = 2_000
-"""So much is looked at from either end of a result: what it is about comes first, what broke stands last."""
+"""Characters of a result that are read from either end: its subject comes first, the error last."""
 GAVE_UP = "command timed out after"
 
 
 def _status(code: int) -> str:
-    """An HTTP status where it is named as one: `429` alone may count lines."""
+    """Return a pattern of an HTTP status that is named as one. `429` alone may count lines."""
     return (
         r"(?:status|http|code|error|failed|returned|response)\W{0,4}"
         rf"(?:(?:code|of|with)\W{{0,3}}|/[\d.]{{1,4}} )?{code}\b"
@@ -128,7 +128,7 @@ _BOTH = {
     r"|tls handshake|certificate verify failed|fetch failed|name or service not known",
     "timeout": r"timed out|etimedout|deadline exceeded|timeouterror|timeoutexpired|operation timeout",
 }  # fmt: skip
-"""What programs and tools say alike."""
+"""Words of programs and tools alike."""
 _ARGUMENTS = (
     r"inputvalidationerror|invalid_type|invalid (?:tool )?(?:arguments?|parameters?|params|input|usage|request\b)"
     r"|invalid `\w+`|validation failed|schema validation|failed to (?:parse|validate) (?:\w+ ){0,3}(?:arguments"
@@ -236,19 +236,19 @@ _SHELL_SAYS = re.compile(
     r"^(?:\(eval\)|(?:/\S+/)?[a-z]*sh):[^\n]*(?:no such file or directory|not found)", re.MULTILINE
 )
 """The shell itself found no folder or program, so that what was to be run never ran; in lower case."""
-_BEGINNING = 400
+_EDGE_CHARS = 400
 _BY_CODE = {126: "permission", 127: "not_found"}
 """POSIX, "Exit Status for Commands": found and not to be run; not found."""
 
 
 def ends(text: str) -> str:
-    """Both ends of a result, in lower case."""
+    """Return both ends of a result, in lower case."""
     head = text[:HEAD_CHARS].lower()
     return head if len(text) <= HEAD_CHARS else head + "\n" + text[-HEAD_CHARS:].lower()
 
 
 def ran(text: str, code: int | None) -> bool:
-    """Whether a command ran and ended with a failure; some agents state its exit code on the last line."""
+    """Return whether a command ran and ended with a failure. Some agents state its exit code on the last line."""
     return (
         bool(code)
         or text[:HEAD_CHARS].lower().lstrip().startswith(("exit code", "error: exit code"))
@@ -257,13 +257,13 @@ def ran(text: str, code: int | None) -> bool:
 
 
 def error_class(text: str, class_: ToolClass, shell_kind: ShellKind | None, code: int | None = None) -> str:
-    """The class of a failed call; `exit_nonzero` or `other` when nothing more precise shows."""
+    """Return the error class of a failed call: `exit_nonzero` or `other` if nothing more precise shows."""
     head, both = text[:HEAD_CHARS].lower(), ends(text)
     if not ran(text, code):
         return _class_of(head, "tool") or "other"
     if GAVE_UP in both:
         return "timeout"
-    if _SHELL_SAYS.search(head[:_BEGINNING]):
+    if _SHELL_SAYS.search(head[:_EDGE_CHARS]):
         return "not_found"
     if class_ == "test":
         return "test_failed"
@@ -282,8 +282,7 @@ def _table(who: str) -> tuple[tuple[str, Pattern], ...]:
     return tuple((name, Pattern(words, re.MULTILINE)) for name, words in table.items())
 
 
-# What became of a tool call, by one rule for every agent: status and outcome (design/formats.md#how-a-call-ended),
-# error classes and exit codes (design/signals.md#tool-classes).
+# -- status and outcome (design/formats.md#how-a-call-ended), exit codes (design/signals.md#tool-classes)
 
 EXIT_CODE = re.compile(
     r"\A(?:Error: )?Exit code:? (-?\d+)\b"
@@ -292,11 +291,11 @@ EXIT_CODE = re.compile(
     r"|^(?:Command exited with code|exit status:?|Exit Code:|(?:Error: )?Command failed \(exit code:) (-?\d+)\b",
     re.MULTILINE,
 )
-"""How Claude Code, Codex, Copilot CLI, Pi and others print the exit code of a shell command."""
+"""Forms in which Claude Code, Codex, Copilot CLI, Pi and others print the exit code of a shell command."""
 
 
 class Ending(Struct, frozen=True, gc=False):
-    """How a call ended; the error class where it failed."""
+    """The end of a call, with the error class if it failed."""
 
     status: CallStatus
     outcome: CallOutcome | None
@@ -309,12 +308,15 @@ _DONE, _NOTHING_FOUND = Ending("ok", "done"), Ending("ok", "nothing_found")
 def ending(  # noqa: PLR0913  (what a result can say)
     call: ToolCall, text: str, status: CallStatus, code: int | None, error: str | None, profile: Profile
 ) -> Ending:
-    """How a call ended. `status` is what the record says by itself, and `error` the class that it names; an exit code
-    other than 0 is a failure whatever the record says, unless a search found nothing or somebody stopped the command.
+    """Return how a call ended. `status` is what the record says by itself, `error` the class that it names.
+
+    An exit code other than 0 is a failure whatever the record says, unless a search found nothing or somebody stopped
+    the command.
     """
     stopped: CallStatus | None = None
     if profile.stopped and call.shell_kind is not None and status in ("ok", "error"):
-        stopped = _stopped(text, profile)
+        both = text if len(text) <= 2 * _EDGE_CHARS else text[:_EDGE_CHARS] + "\n" + text[-_EDGE_CHARS:]
+        stopped = next((status for status, words in profile.stopped for word in words if word in both), None)
         status = "cancelled" if stopped == "cancelled" else status
     failed = status == "error" or bool(code) or stopped == "error"
     if status in _NOT_CARRIED_OUT:
@@ -333,7 +335,8 @@ def ending(  # noqa: PLR0913  (what a result can say)
 
 
 def _failure(call: ToolCall, text: str, code: int | None, error: str | None, profile: Profile) -> Ending:
-    """A call that failed. A command that ran may say `timed out` of anything: its agent alone says it of the call."""
+    """Return the end of a failed call. A command may print `timed out` about anything; its agent says it of the
+    call."""
     if error is None and code is None:
         both = ends(text)
         error = next((name for name, says in _failures(profile.failures) if says.is_in(both)), None)
@@ -354,28 +357,26 @@ def _failures(table: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[tuple[str
 
 _NOT_CARRIED_OUT: dict[CallStatus, CallOutcome] = {"rejected": "refused", "cancelled": "cancelled"}
 _TIMEOUT_EXITS = 124
-"""`timeout` of GNU coreutils exits so when time was up (its manual), and so do agents that stop a command."""
+"""Exit code of GNU `timeout` when time was up (its manual), and of agents that stop a command."""
 _OF_PROGRAMS = ("exception", "compile_error")
 _BY_EXIT = ("exit_nonzero", "test_failed", "lint_failed")
 
 
 def _nothing_found(call: ToolCall, text: str, code: int | None, failed: bool, profile: Profile) -> bool:
-    """A search that ended without a hit: by a tool's words; of a command that printed nothing, or no count but 0, by
-    its exit code, or, where the record has none, because it did not fail."""
+    """Return whether a search ended without a hit.
+
+    A tool says so. A command printed nothing, or no count but 0, and its exit code tells, or else that it did not fail.
+    """
     if call.command is None or call.shell_kind is None:
         return call.class_ == "search" and text.lstrip().startswith(profile.nothing_found)
     if search_mode(call.command) is None:
         return False
     if code == 1 and grep_decides_exit(call.command):
         return True
-    if len(text) > HEAD_CHARS or not _silent(without_zero_counts(call.command, text), profile.frame):
+    # A silent result holds only what the program writes around a command's output.
+    if len(text) > HEAD_CHARS or _frame(profile.frame).sub("", without_zero_counts(call.command, text)).strip():
         return False
     return found_nothing(call.command, code) if code else not failed and search_mode(call.command) == "prints"
-
-
-def _silent(text: str, frame: tuple[str, ...]) -> bool:
-    """Whether a result holds no output of a command: nothing but what the program writes around it."""
-    return not _frame(frame).sub("", text).strip()
 
 
 @cache
@@ -384,16 +385,11 @@ def _frame(lines: tuple[str, ...]) -> re.Pattern[str]:
 
 
 _FRAME = (r"(?:Error: )?Exit code:? -?\d+", r"\(no output\)", r"\(empty\)")
-"""What several agents write alike."""
-
-
-def _stopped(text: str, profile: Profile) -> CallStatus | None:
-    ends = text if len(text) <= 2 * _BEGINNING else text[:_BEGINNING] + "\n" + text[-_BEGINNING:]
-    return next((status for status, words in profile.stopped for word in words if word in ends), None)
+"""Lines that several agents write alike."""
 
 
 def exit_code(text: str) -> int | None:
-    """The exit code a shell result states, None when it states none. Looks at both ends of a long text."""
+    """Return the exit code that a shell result states, or None. Both ends of a long text are searched."""
     ends = text if len(text) <= 2 * HEAD_CHARS else text[:HEAD_CHARS] + "\n" + text[-HEAD_CHARS:]
     word = ends.find("xit")  # every way of saying it has this; a pattern takes long to get where a search is at once
     match = EXIT_CODE.search(ends, ends.rfind("\n", 0, word) + 1) if word >= 0 else None

@@ -1,6 +1,6 @@
-"""Patches beside an eval run: what the agent changed, and what the task's author did (design/formats.md#swe-bench).
+"""Patches of an eval run: the agent's changes, and those of the task's author (design/formats.md#swe-bench).
 
-A diff says nothing of whose it is; its file's name does. It is read only where an eval run lies beside or below it.
+The name of a file tells whose patch it is. A diff is read only next to or above an eval run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Role = Literal["agent", "gold", "tests"]
 
 
 def role_of(path: str) -> Role:
-    """Whose patch a file holds, by its name."""
+    """Return whose patch a file holds, by its name."""
     name = posixpath.basename(path).lower()
     if "test" in name:
         return "tests"
@@ -35,25 +35,21 @@ def claims(head: Head) -> Claim | None:
 def read(inputs: list[Input]) -> Reading:
     reading = Reading()
     for source in inputs:
-        reading.attempts += [_part(source)]
+        path, role = source.artifact.path, role_of(source.artifact.path)
+        text = bytes(source.data).decode("utf-8", "replace")
+        files = patched_files(text)
+        source.artifact.records += 1
+        saw(source.artifact, f"{role}_patch")
+        summary = f"{role} patch: {', '.join(f.path for f in files) or 'nothing'}"
+        part = Attempt(root=posixpath.dirname(path), scope="trial" if role == "agent" else "lent")
+        if role == "agent":
+            part.patch, part.kinds = files, ["patch"]
+        elif role == "gold":
+            part.gold_patch, part.kinds = files, ["gold_patch"]
+        fields = {"agent": ["patch"], "gold": ["gold_patch"], "tests": []}[role]
+        part.statements = [Statement(text=summary, artifact_id=source.artifact.artifact_id, line=1, fields=fields)]
+        reading.attempts += [part]
     return reading
-
-
-def _part(source: Input) -> Attempt:
-    path, role = source.artifact.path, role_of(source.artifact.path)
-    text = bytes(source.data).decode("utf-8", "replace")
-    files = patched_files(text)
-    source.artifact.records += 1
-    saw(source.artifact, f"{role}_patch")
-    summary = f"{role} patch: {', '.join(f.path for f in files) or 'nothing'}"
-    part = Attempt(root=posixpath.dirname(path), scope="trial" if role == "agent" else "lent")
-    if role == "agent":
-        part.patch, part.kinds = files, ["patch"]
-    elif role == "gold":
-        part.gold_patch, part.kinds = files, ["gold_patch"]
-    fields = {"agent": ["patch"], "gold": ["gold_patch"], "tests": []}[role]
-    part.statements = [Statement(text=summary, artifact_id=source.artifact.artifact_id, line=1, fields=fields)]
-    return part
 
 
 CARD = Card(

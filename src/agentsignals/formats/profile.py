@@ -29,7 +29,7 @@ class Tool(Struct, frozen=True, kw_only=True, cache_hash=True):
     folder: tuple[str, ...] = ()
     """The folder that a command runs in."""
     limits: tuple[tuple[str, float], ...] = ()
-    """How long it may run, each name with the seconds that 1 stands for."""
+    """Limit of its run time, each name with the seconds that 1 stands for."""
     purpose: ToolPurpose | None = None
     roles: Roles | None = None
     """Roles of its other arguments, as far as signals ask for them."""
@@ -259,7 +259,7 @@ def without_tagged(text: str, opening: re.Pattern[str]) -> str:
 
 
 class Profile(Struct, frozen=True, kw_only=True, dict=True):
-    """What is known of an agent. It is loaded without the reader of its files."""
+    """Facts about an agent. They are loaded without the reader of its files."""
 
     agent: str = ""
     aliases: tuple[str, ...] = ()
@@ -273,7 +273,7 @@ class Profile(Struct, frozen=True, kw_only=True, dict=True):
     instructions_perhaps: tuple[str, ...] = ()
     """Instruction files that it reads in some versions or settings, or if there are no others."""
     expands_imports: bool = False
-    """Whether `@FILE` in an instruction file adds the text of that file."""
+    """`@FILE` in an instruction file adds the text of that file."""
     instructions_logged: tuple[tuple[str, str], ...] = ()
     """For agents that log the instructions they were given: a file name, and the pattern of a machine-written text
     whose group `text` holds all files of that name, from the root down."""

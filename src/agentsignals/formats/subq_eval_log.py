@@ -1,6 +1,6 @@
-"""What the harness of Agent Signals prints while it runs: text, recognised by its `[subq-eval]` lines and phase events.
+"""Output of the harness of Agent Signals: text with `[subq-eval]` lines and phase events.
 
-A `stdout.txt` without any in its head is read where it lies in a trial: they may come late.
+A `stdout.txt` without any in its head is read inside of a trial, where they may come late.
 """
 
 from __future__ import annotations

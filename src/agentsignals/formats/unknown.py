@@ -1,4 +1,4 @@
-"""Files that no format reads and that say themselves whose they are; agents that are known here and not read."""
+"""Unknown files and fields: known files that no format reads, and fields that no file of a format had before."""
 
 from __future__ import annotations
 
@@ -13,58 +13,58 @@ from msgspec import Struct
 
 from agentsignals.formats.head import Head
 
-LOOKED_BY = 1
-"""Raise it when others are known by other marks: files that nobody claims are looked at again."""
+UNREAD_VERSION = 1
+"""Raise it when other files are recognised: then unclaimed files are looked at again."""
 Reason = Literal["agent_not_read", "not_sessions", "other_export"]
-"""Why it is not read: `agent_not_read`, an agent's sessions that no format reads yet; `not_sessions`, an agent's file
-that holds none, or only what its sessions hold too; `other_export`, what another tool made of conversations."""
+"""`agent_not_read`: sessions that no format reads yet. `not_sessions`: an agent's file without sessions, or with what
+its sessions hold too. `other_export`: another tool's export of conversations."""
 
 
-class Stranger(Struct, frozen=True, kw_only=True):
-    """Somebody's files that are not read."""
+class UnreadFile(Struct, frozen=True, kw_only=True):
+    """Known files that are not read."""
 
     name: str
     what: str
-    """What its files are, after the name."""
+    """Description of its files, to follow the name."""
     reason: Reason
     looks: Callable[[Head], bool] | None = None
-    """Whether a file is one of them, by its content; None where they are known by place or tables alone."""
+    """Recognises one of its files by content. None if they are known only by their place or tables."""
     of_json: bool = True
-    """Whether it begins as JSON does."""
+    """The files begin as JSON does."""
     tables: frozenset[str] = frozenset()
-    """Tables that its database has, all of them."""
+    """Tables that its database must have."""
     homes: tuple[str, ...] = ()
-    """Where they are (as in `Profile.homes`)."""
+    """Their folders (as in `Profile.homes`)."""
 
     @property
     def note(self) -> str:
-        """In the words of an artifact's note."""
+        """The text of an artifact's note."""
         return f"{self.name}: {self.what}"
 
 
-def stranger(head: Head) -> Stranger | None:
-    """Whose file it is; None where it doesn't say."""
+def unread_file(head: Head) -> UnreadFile | None:
+    """Return the known kind of a file that no format claims, or None."""
     is_json = head.looks_like_json
-    return next((s for s in STRANGERS if s.looks is not None and s.of_json == is_json and s.looks(head)), None)
+    return next((s for s in UNREAD_FILES if s.looks is not None and s.of_json == is_json and s.looks(head)), None)
 
 
-def database_of(tables: Set[str]) -> Stranger | None:
-    """Whose database it is."""
-    return next((s for s in STRANGERS if s.tables and s.tables <= tables), None)
+def unread_database(tables: Set[str]) -> UnreadFile | None:
+    """Return the known kind of a database that no format claims, or None."""
+    return next((s for s in UNREAD_FILES if s.tables and s.tables <= tables), None)
 
 
 def unread_homes() -> dict[str, tuple[str, ...]]:
-    """Where agents keep sessions that are not read."""
-    return {s.name: s.homes for s in STRANGERS if s.homes}
+    """Return folders of agents whose sessions are not read."""
+    return {s.name: s.homes for s in UNREAD_FILES if s.homes}
 
 
 MOST_KEYS = 6
 _KEY = re.compile(r"[A-Za-z_$][A-Za-z_-]{0,23}\Z")
-"""What is taken for the name of a field: no id, path, address or word of a person."""
+"""Names of fields that may be shown: no id, path, address or word of a person."""
 
 
 def first_fields(head: Head) -> str:
-    """What a JSON file begins with, for a person to know it by: names of fields, at most six of them."""
+    """Describe a JSON file by the names of its first fields, so that a person may recognise it."""
     record = head.items[0] if head.items else head.document
     keys = [key for key in record if _KEY.match(key)]
     if not keys:
@@ -86,7 +86,7 @@ def _agent_trace(head: Head) -> bool:
 
 
 def _chat_messages(head: Head) -> bool:
-    """Messages alone, a conversation a line: what models are trained on."""
+    """A conversation a line, as models are trained on."""
     messages = head.document.get("messages")
     return (
         len(head.document) <= 3
@@ -110,7 +110,7 @@ _OF_VIBE = frozenset(
 
 
 def _beside_vibe(head: Head) -> bool:
-    """What the runtime needs to go on with a session, and what it sends its model."""
+    """The state that the runtime needs to resume a session, and the messages that it sends its model."""
     item = _first_item(head)
     return bool(_OF_VIBE & head.document.keys()) or ("turn_index" in item and "message" in item)
 
@@ -119,14 +119,14 @@ def _first_item(head: Head) -> dict[str, Any]:
     return head.items[0] if head.items else {}
 
 
-STRANGERS = (
-    Stranger(
+UNREAD_FILES = (
+    UnreadFile(
         name="windsurf",
         what="conversations that it encrypts; the transcripts that its hook writes are read",
         reason="agent_not_read",
         homes=("~/.codeium/windsurf/cascade",),
     ),
-    Stranger(
+    UnreadFile(
         name="kiro",
         what="database of the command line, whose conversations are read from exports alone",
         reason="agent_not_read",
@@ -138,108 +138,108 @@ STRANGERS = (
             "~/Library/Application Support/amazon-q/data.sqlite3",
         ),
     ),
-    Stranger(
+    UnreadFile(
         name="antigravity",
         what="conversations",
         reason="agent_not_read",
         homes=("~/.gemini/antigravity/conversations",),
     ),
-    Stranger(name="gptme", what="logs", reason="agent_not_read", homes=("~/.local/share/gptme/logs",)),
-    Stranger(name="iflow", what="sessions", reason="agent_not_read", homes=("~/.iflow/projects",)),
-    Stranger(
+    UnreadFile(name="gptme", what="logs", reason="agent_not_read", homes=("~/.local/share/gptme/logs",)),
+    UnreadFile(name="iflow", what="sessions", reason="agent_not_read", homes=("~/.iflow/projects",)),
+    UnreadFile(
         name="aider",
         what="chat history, which says no results and no times of its calls",
         reason="agent_not_read",
         looks=lambda head: head.data.lstrip().startswith(b"# aider chat started at "),
         of_json=False,
     ),
-    Stranger(
+    UnreadFile(
         name="git-ai",
         what="note on a commit: who wrote its lines, no session",
         reason="agent_not_read",
         looks=lambda head: b'"authorship/' in head.data and b"\n---\n" in head.data,
         of_json=False,
     ),
-    Stranger(
+    UnreadFile(
         name="Agent Trace",
         what="record of who wrote lines, no session",
         reason="agent_not_read",
         looks=_agent_trace,
     ),
-    Stranger(
+    UnreadFile(
         name="claude-code",
         what="list of what was typed, which its sessions hold too",
         reason="not_sessions",
         looks=lambda head: _has(head.document, display=str, pastedContents=dict),
     ),
-    Stranger(
+    UnreadFile(
         name="codex",
         what="list of what was typed, which its sessions hold too",
         reason="not_sessions",
         looks=lambda head: head.document.keys() == {"session_id", "ts", "text"},
     ),
-    Stranger(
+    UnreadFile(
         name="grok-build",
         what="what its model was sent; the log that is read is updates.jsonl beside it",
         reason="not_sessions",
         looks=_sent_by_grok,
     ),
-    Stranger(
+    UnreadFile(
         name="cursor-agent",
         what="facts about a chat of the command line, beside the database that holds it",
         reason="not_sessions",
         looks=lambda head: _has(head.document, createdAtMs=int, hasConversation=bool),
     ),
-    Stranger(
+    UnreadFile(
         name="mistral-vibe",
         what="its runtime's own state, beside the history of a session",
         reason="not_sessions",
         looks=_beside_vibe,
     ),
-    Stranger(
+    UnreadFile(
         name="ChatGPT",
         what="export of chats",
         reason="other_export",
         looks=lambda head: _has(_first_item(head), mapping=dict, current_node=str),
     ),
-    Stranger(
+    UnreadFile(
         name="claude.ai",
         what="export of chats",
         reason="other_export",
         looks=lambda head: _has(_first_item(head), uuid=str, chat_messages=list),
     ),
-    Stranger(
+    UnreadFile(
         name="chat messages",
         what="as models are trained on, without an agent's calls and times",
         reason="other_export",
         looks=_chat_messages,
     ),
 )
-"""An agent whose sessions come to be read leaves this list."""
+"""Remove an agent when a format reads its sessions."""
 
 
-# Fields that no file of a format had before (design/formats.md#unknown-fields): an agent has changed what it
-# writes.
-#
-# Each format may have a vocabulary beside this module, `<format>.txt`, made by `python -m tests.vocabulary` of what
-# was met. A few records of each file are held against it.
+# -- fields that no file of a format had before: an agent has changed what it writes (design/formats.md#unknown-fields)
+# A format may have a vocabulary, `fields/<format>.txt`, made by `python -m tests.vocabulary` from files that were read.
+# A few records of each file are compared with it.
 
 Vocabulary = dict[str, Any]
-"""The fields below a place, each with its own; None for an object whose keys are data, as arguments are."""
+"""The fields at a path, each with its own. None for an object whose keys are data, as arguments are."""
 FEWEST_RECORDS, MOST_RECORDS, RECORD_BYTES = 3, 8, 32 * 1024
-"""So many records of JSON Lines are looked at, one more in so many bytes; a longer one is not."""
+"""Number of records of JSON Lines that are checked: one more for every `RECORD_BYTES`. Longer ones are not checked."""
 DOCUMENT_BYTES = 16 * 1024
-"""A longer document is looked at whole one time in as many as it is longer, as its content decides."""
+"""A longer document is checked at random by its digest: the longer, the less often."""
 MOST_FIELDS, MOST_DEPTH, MOST_ITEMS, LONGEST_CHARS = 8, 8, 4, 100
-"""So many names are kept of a file, so deep is looked, at so many things of a list, and so long is a name."""
+"""Limits: names kept of a file, depth, items of a list, characters of a name."""
 IS_FIELD = re.compile(r"(?!.*[0-9]{4})[A-Za-z_$][A-Za-z0-9_$-]{0,39}\Z")
-"""What may be a field's name: other keys are data (paths, ids, words)."""
+"""Names of fields. Other keys are data (paths, ids, words)."""
 _LEFT_OUT = "*"
 
 
 def unknown_fields(name: str, data: bytes, sha256: str) -> list[str]:
-    """The fields in a file of that format that none had before, as far as is looked: in order of name, `a.b` for what
-    stands inside of `a`. The same file always gives the same; nothing where the format has no vocabulary."""
+    """Return fields of a file that no file of that format had before, sorted; `a.b` is a field inside of `a`.
+
+    A sample of the records is checked, always the same one for the same file.
+    """
     words = vocabulary(name)
     if words is None:
         return []
@@ -253,7 +253,7 @@ def unknown_fields(name: str, data: bytes, sha256: str) -> list[str]:
 
 @cache
 def vocabulary(name: str) -> Vocabulary | None:
-    """The fields of a format; None where nobody has listed them."""
+    """Return the known fields of a format. None if there is no list."""
     try:
         text = (Path(__file__).parent / "fields" / f"{name}.txt").read_text(encoding="utf-8")
     except OSError:
@@ -262,7 +262,7 @@ def vocabulary(name: str) -> Vocabulary | None:
 
 
 def parsed(text: str) -> Vocabulary:
-    """A vocabulary as it is written: a line a place, with its fields; `*` where the keys are data."""
+    """Parse a vocabulary: a line a path, with its fields; `*` if the keys are data."""
     root: Vocabulary = {}
     for line in text.splitlines():
         place, _, names = line.partition(": ")
@@ -278,7 +278,7 @@ def parsed(text: str) -> Vocabulary:
 
 
 def written(words: Vocabulary) -> str:
-    """The text of a vocabulary."""
+    """Return the text of a vocabulary."""
     return "".join(f"{place or '.'}: {names}\n" for place, names in _lines(words, ""))
 
 
@@ -293,7 +293,7 @@ def _lines(words: Vocabulary, place: str) -> Iterator[tuple[str, str]]:
 
 
 def walk(value: Any, words: Vocabulary, place: str, met: set[str], depth: int) -> None:
-    """Adds the fields of a value that are not among these words to those met."""
+    """Add the fields of a value that are not in the vocabulary to `met`."""
     if type(value) is list:
         for item in (*value[: MOST_ITEMS - 1], *value[MOST_ITEMS - 1 :][-1:]):
             walk(item, words, place, met, depth)
@@ -313,7 +313,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def looked_at(data: bytes, sha256: str) -> Iterator[Any]:
-    """Some records of JSON Lines, spread over the file, or a document. What can't be read its reader accounts for."""
+    """Yield some records of JSON Lines, spread over the file, or a document. Unreadable ones are left to the reader."""
     size = len(data)
     n = min(MOST_RECORDS, FEWEST_RECORDS + size // RECORD_BYTES)
     is_lines = False

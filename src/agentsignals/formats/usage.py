@@ -12,8 +12,8 @@ from agentsignals.formats.documents import REDACTED
 from agentsignals.model import SESSION_TOTAL, Step
 
 Cached = Literal["apart", "within", "within_if_fewer"]
-"""Where a log counts cached tokens, those read and those written. `apart`: its input holds none of them (Anthropic).
-`within`: its input holds them (OpenAI). `within_if_fewer`: it holds them, unless they are more than the input."""
+"""The place of cached tokens, read or written, in a log. `apart`: its input holds none of them (Anthropic). `within`:
+its input holds them (OpenAI). `within_if_fewer`: it holds them, unless they are more than the input."""
 
 _SPELLINGS = {
     "input": "input_tokens inputTokens prompt_tokens promptTokens promptTokenCount input_other inputOther tokensIn"

@@ -1,4 +1,4 @@
-"""Members of a ZIP archive as bytes, from what was found on disk: bounded in size, each by itself, cut archives too.
+"""Members of a ZIP archive as bytes, each by itself and bounded in size. Archives may be cut.
 
 The standard library reads the directory; a member is inflated here, because a declared size is only a claim, and
 because Python reads zstd members from 3.14 on only.
@@ -19,17 +19,17 @@ from agentsignals.formats.records import MAX_DOCUMENT_BYTES
 
 MAGIC = b"PK\x03\x04"
 MAX_ARCHIVE_BYTES = 4 * 1024 * 1024 * 1024
-"""What all members together may inflate to; the rest is counted as skipped. A deflated byte can become 1 032."""
+"""Bytes that all members together may inflate to. The rest is counted as skipped. A deflated byte can become 1,032."""
 
 _LOCAL = struct.Struct("<4s5H3I2H")
 _STORED, _DEFLATED, _ZSTD = 0, 8, 93
 _ENCRYPTED, _SIZES_FOLLOW = 0x1, 0x8
 _WIDE = 0xFFFFFFFF
-"""Stands for a size that is told in 64 bits elsewhere."""
+"""Marks a size that is stored in 64 bits elsewhere."""
 
 
 class Member(Struct, frozen=True, gc=False, kw_only=True):
-    """Where a member's bytes lie in the archive."""
+    """The position of a member's bytes in the archive."""
 
     name: str
     method: int
@@ -37,12 +37,12 @@ class Member(Struct, frozen=True, gc=False, kw_only=True):
     start: int
     """Offset of its compressed bytes."""
     size: int
-    """How many they are."""
+    """Number of its compressed bytes."""
     crc: int
 
 
 class MemberError(Exception):
-    """A member can't be read; the reason is a word to count it under."""
+    """A member can't be read. The reason is a word to count it under."""
 
 
 class Contents:
@@ -53,7 +53,7 @@ class Contents:
         self._left = MAX_ARCHIVE_BYTES
 
     def of(self, member: Member) -> bytes:
-        """The member's content. MemberError says why there is none."""
+        """Return the member's content. MemberError says why there is none."""
         if self._left <= 0:
             raise MemberError("archive_too_large")
         inflated = content(self._data, member, min(MAX_DOCUMENT_BYTES, self._left))
@@ -62,7 +62,7 @@ class Contents:
 
 
 def members(data: bytes) -> tuple[list[Member], bool]:
-    """The members, each name once (the last of that name), and whether the directory at the archive's end was there.
+    """Return the members, each name once (the last of that name), and whether the archive's directory was there.
 
     Without a directory, as when a log was cut, they are those whose headers stand one behind the other from the start.
     """
@@ -82,12 +82,12 @@ def members(data: bytes) -> tuple[list[Member], bool]:
 
 
 def first(data: bytes) -> Member | None:
-    """The member an archive begins with; None when these bytes begin as no archive."""
+    """Return the member that an archive begins with. None if these bytes begin as no archive."""
     return next(_in_order(data), None)
 
 
 def content(data: bytes, member: Member, limit: int) -> bytes:
-    """A member's bytes, at most `limit` of them. MemberError says why there are none."""
+    """Return a member's bytes, at most `limit` of them. MemberError says why there are none."""
     raw = bytes(data[member.start : member.start + member.size])
     if member.encrypted:
         raise MemberError("encrypted_member")
@@ -102,7 +102,7 @@ def content(data: bytes, member: Member, limit: int) -> bytes:
 
 
 def beginning(data: bytes, member: Member, limit: int) -> bytes:
-    """As much of a member as these bytes of the archive hold, whole or not; nothing when it can't be read."""
+    """Return as much of a member as these bytes of the archive hold. Nothing if it can't be read."""
     try:
         return _inflated(bytes(data[member.start : member.start + member.size]), member.method, limit)[:limit]
     except MemberError:
@@ -110,7 +110,7 @@ def beginning(data: bytes, member: Member, limit: int) -> bytes:
 
 
 def _inflated(raw: bytes, method: int, limit: int) -> bytes:
-    """Up to one byte more than `limit`."""
+    """Inflate up to one byte more than `limit`."""
     if method == _STORED:
         return raw[: limit + 1]
     try:
@@ -149,7 +149,7 @@ def _in_order(data: bytes) -> Iterator[Member]:
 
 
 def _placed(data: bytes, at: int, name: str, size: int, crc: int) -> Member | None:
-    """The member whose local header stands there; None when none does."""
+    """Return the member whose local header is at a position, or None."""
     head = bytes(data[at : at + _LOCAL.size]) if at >= 0 else b""
     if len(head) < _LOCAL.size or head[:4] != MAGIC:
         return None

@@ -23,7 +23,7 @@ from agentsignals.errors import AgentSignalsError, AmbiguousFormat
 from agentsignals.formats import (
     ANSWERS,
     ASKS,
-    LOOKED_BY,
+    UNREAD_VERSION,
     Claim,
     Format,
     by_name,
@@ -32,7 +32,7 @@ from agentsignals.formats import (
     format_named,
     formats,
     identify,
-    stranger,
+    unread_file,
 )
 from agentsignals.formats.head import HEAD_BYTES, LINES_BYTES, MAX_RECORDS, Head
 from agentsignals.model import Session
@@ -124,7 +124,7 @@ def is_current(entry: ArtifactEntry) -> bool:
 def parser_version(name: str | None) -> int:
     """Return the version of the parser of a format; for unclaimed files, of all parsers together."""
     if name is None:
-        return (sum(f.version for f in formats().values()) + LOOKED_BY) * 100 + len(formats())
+        return (sum(f.version for f in formats().values()) + UNREAD_VERSION) * 100 + len(formats())
     return -1 if (named := format_named(name)) is None else named.version
 
 
@@ -435,7 +435,7 @@ def _recognise(
             identified, mark = _of_long_lines(head, file, force), ""
         if identified is not None:
             return RecognisedArtifact(file=file, format=identified[0].name, keys=_keys(*identified, file), head=mark)
-    if reason in ("unrecognised", "not_a_trace") and (whose := stranger(head)) is not None:
+    if reason in ("unrecognised", "not_a_trace") and (whose := unread_file(head)) is not None:
         return replace(alone, reason=whose.reason, detail=whose.note)
     if reason == "unrecognised":
         return replace(alone, reason=reason, detail=first_fields(head))

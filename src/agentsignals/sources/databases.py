@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from agentsignals.formats import MAX_DOCUMENT_BYTES, Ask, Database, Held, database_of, formats
+from agentsignals.formats import MAX_DOCUMENT_BYTES, Ask, Database, Held, formats, unread_database
 from agentsignals.sources import RawFile, Unreadable, path_of, row_uri
 from agentsignals.sources.contents import IN_MEMORY, MACHINE_ERRNOS, memory_map, no_space_error, nonblocking
 
@@ -227,7 +227,7 @@ def _listed(file: RawFile, connection: sqlite3.Connection) -> list[RawFile | Unr
     tables = _tables(connection)
     database = _kind(connection, tables)
     if database is None:
-        whose = database_of(tables)
+        whose = unread_database(tables)
         if whose is not None:
             return [Unreadable(file.uri, file.spec, whose.reason, whose.note)]
         return [Unreadable(file.uri, file.spec, "unknown_database", f"tables: {', '.join(sorted(tables)) or 'none'}")]

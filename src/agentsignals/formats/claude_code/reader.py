@@ -115,7 +115,7 @@ def _prompt(builder: SessionBuilder, line: Line, message: Message, text: str, at
 
 
 def _is_scripted(line: Line) -> bool:
-    """Whether a program that drives the agent sent it. Neither the source nor the entry point alone says so."""
+    """Return whether a program that drives the agent sent it. Neither the source nor the entry point alone says so."""
     return line.prompt_source == "sdk" and line.entrypoint in DRIVEN_BY
 
 
@@ -316,8 +316,8 @@ def _edits(builder: SessionBuilder, call: ToolCall, structured: Structured | Non
     path: Any = structured.file_path if structured is not None else None
     kind = structured.type if structured is not None else None
     patches: list[Patch] | None = decoded(structured.structured_patch, list[Patch]) if structured is not None else None
-    if patches is None and structured is not None and kind == "create" and _is_absent(structured.structured_patch):
-        patches = []
+    if patches is None and structured is not None and kind == "create":
+        patches = [] if bytes(structured.structured_patch) in (b"", b"null") else None
     if structured is None or patches is None or not isinstance(path, str | None) or not isinstance(kind, str | None):
         record_arguments(builder, call)
         return
@@ -328,10 +328,6 @@ def _edits(builder: SessionBuilder, call: ToolCall, structured: Structured | Non
         hunks = [h for p in patches if (h := trimmed(p.old_start, p.new_start, p.lines))]
         new = kind == "update" and content and rewrites(hunks, content)
         builder.edit(call, path, "modify", of_whole_file(hunks) if new else hunks)
-
-
-def _is_absent(raw: Raw) -> bool:
-    return not raw or bytes(raw) == b"null"
 
 
 def notified_totals(text: str) -> EndedAgent | None:
@@ -364,7 +360,7 @@ class _PlanArguments(Struct, gc=False):
 
 
 class _Handoff(Struct):
-    """Where a plan was handed on, and the session that it says it was made in."""
+    """A plan that was handed on, and the session that it says it was made in."""
 
     session: Session
     turn: Turn
@@ -449,7 +445,7 @@ def _digest(plan: str) -> str:
 
 _DATED = re.compile(r"-\d{8}$")
 Tally = dict[str, Any]
-"""What was used of one model: tokens and `costUSD`."""
+"""Usage of one model: tokens and `costUSD`."""
 
 
 def plain(model: str | None) -> str | None:

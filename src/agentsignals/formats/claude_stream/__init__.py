@@ -1,11 +1,9 @@
-"""What `claude -p --output-format stream-json` prints (design/formats.md#claude-stream): a start, messages, a result.
+"""Output of `claude -p --output-format stream-json` (design/formats.md#claude-stream): a start, messages, a result.
 
 The prompt is not among it, nor are times in most versions. With `--output-format json` only the result is printed.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.claude_code import PROFILE
@@ -27,17 +25,13 @@ def claims(head: Head) -> Claim | None:
     if any(r.get("type") in _OTHERS or any(k in r for k in _NOT_STREAMED) for r in records):
         return None
     ids = [r["session_id"] for r in records if isinstance(r.get("session_id"), str) and r["session_id"]]
-    if not ids or not any(_is_start(r) or _is_result(r) for r in records):
+    if not ids or not any(
+        (r.get("type") == "system" and r.get("subtype") == "init" and "session_id" in r)
+        or (r.get("type") == "result" and isinstance(r.get("subtype"), str) and "is_error" in r)
+        for r in records
+    ):
         return None
     return Claim(keys=[f"session:{session_id}" for session_id in dict.fromkeys(ids)])
-
-
-def _is_start(record: dict[str, Any]) -> bool:
-    return record.get("type") == "system" and record.get("subtype") == "init" and "session_id" in record
-
-
-def _is_result(record: dict[str, Any]) -> bool:
-    return record.get("type") == "result" and isinstance(record.get("subtype"), str) and "is_error" in record
 
 
 CARD = Card(

@@ -47,7 +47,7 @@ class StreamLine(Line, gc=False, kw_only=True):
 
 
 class Result(Struct, gc=False, kw_only=True):
-    """How a run ended. `subtype` may be `success` while `is_error` is true."""
+    """The end of a run. `subtype` may be `success` while `is_error` is true."""
 
     subtype: str = ""
     is_error: object = None
@@ -165,7 +165,7 @@ class StreamReader(SessionReader):
         self._closed = 0
         """Number of steps when the last run ended."""
         self._is_new = True
-        """Whether this process has printed no totals yet."""
+        """This process has printed no totals yet."""
 
     def take(self, file: File) -> None:
         """Add the records of a file, which is a process of its own."""

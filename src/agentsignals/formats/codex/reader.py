@@ -633,8 +633,8 @@ def read(inputs: list[Input]) -> Reading:
     """
     by_id = by_session(inputs, _File)
     heads = {session_id: files[0] for session_id, files in by_id.items()}
+    # By session, the session whose turns are the first to count for it: itself, or its parent. None: all count.
     first_own: dict[str, str | None] = {session_id: session_id for session_id in heads}
-    """By session, whose turns are the first to count for it: its own, or its parent's. None: all count."""
     keepers: dict[str, _File] = {}
     for session_id, file in heads.items():
         parent = file.parent

@@ -1,4 +1,4 @@
-"""What `codex exec --json` prints (design/formats.md#codex-exec): threads, turns, items. No times, models, prompts."""
+"""Output of `codex exec --json` (design/formats.md#codex-exec): threads, turns, items. No times, models, prompts."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ _STATUS: dict[str | None, CallStatus] = {
     **dict.fromkeys(("rejected", "denied"), "rejected"),
     **dict.fromkeys(("aborted", "cancelled", "canceled", "interrupted"), "cancelled"),
 }
-"""Of a call that failed, by its error code."""
+"""Status of a failed call by its error code."""
 
 
 class Result(Struct, gc=False):
@@ -98,7 +98,7 @@ class Calls:
         self._by_id: dict[str, ToolCall] = {}
         self._of_user: set[str] = set()
         self._refused: dict[str, str] = {}
-        """What the person said when refusing a call, by call id; often nothing."""
+        """Words of the person when refusing a call, by call id; often none."""
         self._running: dict[str, ToolCall] = {}
 
     def begin(self, request: ToolRequest, at: int | None, step: Step | None = None, thread: str = MAIN) -> None:
@@ -290,7 +290,9 @@ class Reader:
             records.ModelChange: self._model_change,
             records.UserMessage: self._user,
             records.AssistantMessage: self._assistant,
-            records.AssistantReasoning: self._reasoning,
+            records.AssistantReasoning: lambda event, at: self._think(
+                event.data.content, at, event.agentId or MAIN, None
+            ),
             records.ToolStart: self.calls.started,
             records.ToolUserRequested: self.calls.user_requested,
             records.ToolComplete: self.calls.completed,
@@ -382,9 +384,6 @@ class Reader:
             builder.event("text", answer.content or "", at, step, thread)
         for request in answer.toolRequests or ():
             self.calls.begin(request, at, step, thread)
-
-    def _reasoning(self, event: records.AssistantReasoning, at: int | None) -> None:
-        self._think(event.data.content, at, event.agentId or MAIN, None)
 
     def _think(self, text: str, at: int | None, thread: str, message_id: str | None) -> None:
         """Add thinking once. It is logged with its message, by some versions also before it."""

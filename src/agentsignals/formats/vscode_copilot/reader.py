@@ -632,7 +632,10 @@ class Reader:
         spoken: list[str] = []
         for item in items:
             if item.kind is None or item.kind == "inlineReference":
-                spoken.append(words(item.value) if item.kind is None else _name(item))
+                reference = item.inlineReference if isinstance(item.inlineReference, dict) else {}
+                place = reference.get("path") or reference.get("fsPath") or reference.get("name")
+                name = item.name or (place.rpartition("/")[2] if isinstance(place, str) else "")
+                spoken.append(words(item.value) if item.kind is None else name)
                 continue
             if item.kind in (INVOCATION, "thinking"):
                 self._say(spoken, step, at)
@@ -666,12 +669,6 @@ class Reader:
             self.builder.result(call_id, text, ended, None, thread, code)
 
 
-def _name(item: Item) -> str:
-    reference = item.inlineReference if isinstance(item.inlineReference, dict) else {}
-    place = reference.get("path") or reference.get("fsPath") or reference.get("name")
-    return item.name or (place.rpartition("/")[2] if isinstance(place, str) else "")
-
-
 # -- files that belong together
 
 
@@ -694,19 +691,29 @@ def read(inputs: list[Input]) -> Reading:
     folders: dict[str, str | None] = {}
     for source in inputs:
         if _WORKSPACE.match(source.data):
-            folders[posixpath.dirname(source.artifact.path)] = _folder(source)
+            workspace = document(source.data, source.artifact, decoder(_Workspace).decode)
+            if workspace is not None and not source.lent:
+                saw(source.artifact, "workspace")
+            folder = workspace.folder if workspace is not None else None  # None if it names several
+            folders[posixpath.dirname(source.artifact.path)] = path_of(folder) if folder is not None else None
             continue
         begins = _FORM.match(source.data) or _SECOND_LINE.match(source.data)
         forms.setdefault(_FORMS[begins[1]] if begins else "chat", []).append(source)
     documents: _TracesByChat = {}
     for source in forms.get("traces", ()):
-        if (held := read_document(source, decoder(Document).decode, "spans")) is not None:
-            documents.setdefault(held.chatSessionId, []).append((source, held))
-    family = _Chats(folders, forms.get("transcript", []), documents)
-    for snapshot in _chats(forms.get("chat", []), forms.get("log", [])):
-        family.chat(snapshot)
-    family.others()
-    return family.reading
+        if (traced := read_document(source, decoder(Document).decode, "spans")) is not None:
+            documents.setdefault(traced.chatSessionId, []).append((source, traced))
+    chats = _Chats(folders, forms.get("transcript", []), documents)
+    copies = [_snapshot(source, is_log=False) for source in forms.get("chat", [])]
+    copies += [_snapshot(source, is_log=True) for source in forms.get("log", [])]
+    snapshots = [snapshot for snapshot in copies if snapshot is not None]
+    names_of = {name: s.session_id for s in snapshots for name in s.document.other_ids if s.session_id != name}
+    for snapshot in snapshots:  # an exported chat has only the extension's id
+        snapshot.session_id = names_of.get(snapshot.session_id, snapshot.session_id)
+    for snapshot in largest(snapshots):
+        chats.add(snapshot)
+    chats.add_others()
+    return chats.reading
 
 
 class _Chats:
@@ -719,7 +726,7 @@ class _Chats:
         self._by_events = {s.session_id: s for s in sessions(transcripts, PROFILE, self._folder_of)}
         self._traces = traces
 
-    def chat(self, snapshot: Snapshot[Conversation]) -> None:
+    def add(self, snapshot: Snapshot[Conversation]) -> None:
         names = list(dict.fromkeys((snapshot.session_id, *snapshot.document.other_ids)))
         self.reading.keys.update(f"session:{name}" for name in names)
         if all(request is None for request in snapshot.document.requests):
@@ -732,7 +739,7 @@ class _Chats:
         folder = _folder_in(events) or self._folder_of(snapshot.source)
         self.reading.sessions.append(reader.read(snapshot.document, folder, traces))
 
-    def others(self) -> None:
+    def add_others(self) -> None:
         """Read chats that the editor does not keep from their traces, else from their transcript."""
         for name, held in self._traces.items():
             source = held[0][0]
@@ -758,46 +765,20 @@ def _folder_in(sessions: list[Session]) -> str | None:
     return next((session.cwd for session in sessions if session.cwd), None)
 
 
-def _chats(documents: list[Input], logs: list[Input]) -> list[Snapshot[Conversation]]:
-    """Return the fullest copy of each chat."""
-    made = [*(_snapshot(source, is_log=False) for source in documents), *(_snapshot(s, is_log=True) for s in logs)]
-    snapshots = [snapshot for snapshot in made if snapshot is not None]
-    names_of = {name: s.session_id for s in snapshots for name in s.document.other_ids if s.session_id != name}
-    for snapshot in snapshots:  # an exported chat goes by the extension's id alone
-        snapshot.session_id = names_of.get(snapshot.session_id, snapshot.session_id)
-    return largest(snapshots)
-
-
-def _folder(source: Input) -> str | None:
-    """Read the folder in a `workspace.json`. None if it names several."""
-    workspace = document(source.data, source.artifact, decoder(_Workspace).decode)
-    if workspace is not None and not source.lent:
-        saw(source.artifact, "workspace")
-    return path_of(workspace.folder) if workspace is not None and workspace.folder is not None else None
-
-
 def _snapshot(source: Input, is_log: bool) -> Snapshot[Conversation] | None:
     numbers: list[int] = []
     if is_log:
         replayed = replay(source)
-        numbers = replayed.numbers
-        chat = _saved(replayed.document) if replayed.document is not None else None
+        numbers, saved = replayed.numbers, replayed.document
+        chat = None
+        if saved is not None:  # as the editor would have saved it
+            facts = {name: saved.get(name) for name in ("sessionId", "creationDate", "customTitle", "repoData")}
+            chat = Chat(**facts, requests=[Raw(encoded(request)) for request in requests_of(saved)])
     else:
         chat = read_document(source, decoder(Chat).decode, "requests")
     if chat is None:
         return None
-    held = conversation(chat, source, numbers)
-    session_id = held.session_id or source.session_hint or id_of_place(source.artifact.path)
-    session_id = session_id or next(iter(held.other_ids), source.artifact.artifact_id)
-    return Snapshot(source, held, session_id, len(held.requests))
-
-
-def _saved(document: dict[str, Any]) -> Chat:
-    """Return the document as the editor would have saved it."""
-    return Chat(
-        sessionId=document.get("sessionId"),
-        creationDate=document.get("creationDate"),
-        customTitle=document.get("customTitle"),
-        repoData=document.get("repoData"),
-        requests=[Raw(encoded(request)) for request in requests_of(document)],
-    )
+    decoded_chat = conversation(chat, source, numbers)
+    session_id = decoded_chat.session_id or source.session_hint or id_of_place(source.artifact.path)
+    session_id = session_id or next(iter(decoded_chat.other_ids), source.artifact.artifact_id)
+    return Snapshot(source, decoded_chat, session_id, len(decoded_chat.requests))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,14 @@ import pytest
 from agentsignals.formats import Input, identify
 from agentsignals.formats.cursor_agent import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact, Session, from_iso
+from agentsignals.sources import RawFile, Unreadable, local
+from agentsignals.store import Store
+from tests.formats import cursor_database as cur
+from tests.formats import reading
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 ROW = dict[str, Any]
 
 
@@ -33,12 +41,7 @@ def answer(text: str, **more: object) -> ROW:
 
 
 def file(name: str, rows: list[ROW], hint: str | None = None) -> Input:
-    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    return Input(
-        data,
-        Artifact(artifact_id=name, source="t", path=name, format="cursor-agent", sha256=name, bytes=len(data)),
-        hint,
-    )
+    return reading.given(reading.lines(*rows), "cursor-agent", name, hint)
 
 
 def talk(*rows: ROW) -> Session:
@@ -182,3 +185,132 @@ def test_real_transcripts_have_the_turns_the_collector_counted() -> None:
         "13e662e2-92d5-46e4-b101-d9a3aeb52bb2": (56, 5, 51, []),
         "fcab959a-cca4-4bc7-8521-92a5ea313ca4": (5, 2, 3, [3]),
     }
+
+
+CHAT = "44444444-aaaa-4bbb-8ccc-dddddddddddd"
+
+
+def assistant(*blocks: dict[str, Any]) -> dict[str, Any]:
+    return {"id": "1", "role": "assistant", "content": list(blocks)}
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"type": "tool-call", "toolCallId": f"call_{name}", "toolName": name, "args": arguments}
+
+
+def asked(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": [{"type": "text", "text": f"<user_query>\n{text}\n</user_query>"}]}
+
+
+THOUGHT = {"type": "reasoning", "text": "hm", "providerOptions": {"cursor": {"modelName": "m-1"}}}
+TALK = [
+    {"role": "system", "content": "You are an agent."},
+    {"role": "user", "content": "<user_info>\nShell: zsh\n</user_info>"},
+    asked("fix it"),
+    assistant(THOUGHT, {"type": "redacted-reasoning", "data": "x"}, {"type": "text", "text": "I look."}),
+    assistant(call("Shell", command="npm test")),
+    cur.result("Shell", "Exit code: 1\n\nCommand output:\n1 failed", output={"failure": {"exitCode": 1}}),
+    assistant(call("StrReplace", path="/p/a.py", old_string="a\nb", new_string="a\nc\nd"), call("Read", path="/p/no")),
+    cur.result("StrReplace", "done", output={"success": {}}),
+    cur.result("Read", "File not found", isError=True),
+    assistant(call("Delete", path="/p/b.py")),
+    cur.result("Delete", "Rejected by the user", output={"rejected": {"reason": ""}}),
+    None,
+    b"\x0a\x02no json",
+    assistant({"type": "brand-new"}),
+]
+
+
+def made(folder: Path, messages: list[dict[str, Any] | bytes | None], **facts: Any) -> Path:
+    path = folder / "chats" / "0123456789abcdef" / CHAT / "store.db"
+    cur.chat(path, CHAT, messages, lastUsedModel="m-2", **facts)
+    return path
+
+
+def read(folder: Path, store: Path) -> tuple[Store, list[Session]]:
+    kept = pipeline.ingest_into([str(folder)], store, jobs=1)[1]
+    return kept, [kept.session(session_id) for session_id in kept.manifest.sessions]
+
+
+def test_a_chat_says_what_its_calls_came_to(tmp_path: Path) -> None:
+    made(tmp_path / "h", TALK)
+    store, (session,) = read(tmp_path / "h", tmp_path / "s")
+    assert (session.session_id, session.agent, session.title) == (CHAT, "cursor-agent", "C")
+    assert [t.text for t in session.turns] == ["fix it"]
+    ended = [(c.name, c.status, c.outcome, c.exit_code) for c in session.tool_calls]
+    assert ended == [
+        ("Shell", "error", "exit_nonzero", 1),
+        ("StrReplace", "ok", "done", None),
+        ("Read", "error", "error_result", None),
+        ("Delete", "rejected", "refused", None),
+    ]
+    (edit,) = session.edits
+    assert (edit.path, edit.added, edit.removed, session.model) == ("/p/a.py", 2, 1, "m-2")
+    assert [s.model for s in session.steps] == ["m-1", *["m-2"] * 4] and session.conventions == []
+    said = [(e.kind, e.text) for e in session.events if e.kind in ("meta", "thinking", "text", "unknown")]
+    assert said == [
+        ("meta", "You are an agent."),
+        ("meta", "<user_info>\nShell: zsh\n</user_info>"),
+        ("thinking", "hm"),
+        ("thinking", ""),
+        ("text", "I look."),
+        ("unknown", "brand-new"),
+    ]
+    assert store.sql("SELECT skipped_reasons FROM artifacts").fetchall() == [('{"bad_shape":2}',)], (
+        "one gone, one no JSON"
+    )
+    held = [p.name for p in store.folder.rglob("*") if p.is_file() and cur.SECRET.encode() in p.read_bytes()]
+    assert held == []
+
+
+@pytest.mark.parametrize("summarised", [False, True])
+def test_a_chat_and_its_transcript_are_one_session(tmp_path: Path, summarised: bool) -> None:
+    """A chat says more, unless what came before a compaction is gone from its list."""
+    summary = {"role": "user", "content": "so far", "providerOptions": {"cursor": {"isSummary": True}}}
+    made(tmp_path / "h", [*([summary] if summarised else []), asked("go on"), assistant({"type": "text", "text": "!"})])
+    transcript = tmp_path / "h/projects/p/agent-transcripts" / CHAT / f"{CHAT}.jsonl"
+    transcript.parent.mkdir(parents=True)
+    lines = [{"role": "user", "message": {"content": [{"type": "text", "text": text}]}} for text in ("go", "go on")]
+    transcript.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    store, (session,) = read(tmp_path / "h", tmp_path / "s")
+    assert session.session_id == CHAT
+    assert [t.text for t in session.turns] == (["go", "go on"] if summarised else ["go on"])
+    (note,) = [note for (note,) in store.sql("SELECT note FROM artifacts").fetchall() if note]
+    assert note.endswith("which counts") and ("store.db" in note) is not summarised
+
+
+def test_a_summary_stands_for_what_it_took_the_place_of(tmp_path: Path) -> None:
+    summary = {"role": "user", "content": "so far", "providerOptions": {"cursor": {"isSummary": True}}}
+    made(tmp_path / "h", [summary, asked("go on")], subagentInfo={"parentAgentId": "elsewhere"})
+    _, (session,) = read(tmp_path / "h", tmp_path / "s")
+    assert [(e.kind, e.text) for e in session.events] == [("compaction", "so far"), ("meta", "go on")]
+    assert (session.parent_session_id, session.turns) == ("elsewhere", [])
+
+
+def test_a_chat_without_messages_is_no_session(tmp_path: Path) -> None:
+    made(tmp_path / "h", [])
+    store, sessions = read(tmp_path / "h", tmp_path / "s")
+    assert (sessions, store.sql("SELECT note FROM artifacts").fetchall()) == ([], [("a draft: nothing was sent",)])
+
+
+def test_any_bytes_in_the_place_of_a_list_or_of_what_is_said_are_read_as_far_as_they_go(tmp_path: Path) -> None:
+    path = made(tmp_path / "h", TALK)
+    draw = random.Random(5)  # noqa: S311 - what is spoiled is the same each time
+    with closing(sqlite3.connect(path)) as db, db:
+        whole = json.loads(bytes.fromhex(db.execute("SELECT value FROM meta").fetchone()[0]))["latestRootBlobId"]
+        (root,) = db.execute("SELECT data FROM blobs WHERE id = ?", [whole]).fetchone()
+    for _ in range(60):
+        spoiled = bytearray(root[: draw.randrange(len(root))])
+        for _ in range(draw.randrange(4) if spoiled else 0):
+            spoiled[draw.randrange(len(spoiled))] = draw.randrange(256)
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute("UPDATE blobs SET data = ? WHERE id = ?", [bytes(spoiled), whole])
+        (file,) = local.find(str(tmp_path / "h"))
+        assert isinstance(file, RawFile)
+        (data,) = local.read([file], None)
+        assert not isinstance(data, Unreadable) and bytes(data).startswith(b'{"cursorChat":')
+    for value in ("", "zz", "7b", "7b7d", "[]", json.dumps({"agentId": 1}), None, b"\xff"):
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute("UPDATE meta SET value = ?", [value])
+        (found,) = local.find(str(tmp_path / "h"))
+        assert isinstance(found, Unreadable) and found.reason == "no_sessions"

@@ -10,7 +10,7 @@ import pytest
 from agentsignals.formats import Input, by_name
 from agentsignals.model import Artifact, Session
 
-SAMPLES = Path(__file__).parent / "formats"
+SAMPLES = Path(__file__).parent
 OF_AGENTS = {
     "claude-code": "people.jsonl",
     "codex": "session.jsonl",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, Reading, by_name, identify
+from agentsignals.formats import Reading, by_name, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.model import Artifact
+from tests.formats import reading
 
 NAMES = ("opencode", "gemini-cli", "kiro")
 
@@ -36,18 +36,8 @@ def _opencode(n: int, prompt: str) -> dict[str, Any]:
 
 
 def read(name: str, *contents: bytes) -> tuple[list[Artifact], Reading]:
-    artifacts = [
-        Artifact(
-            artifact_id=f"a{n}",
-            source="t",
-            path=f"a{n}",
-            format=name,
-            sha256=hashlib.sha256(c).hexdigest(),
-            bytes=len(c),
-        )
-        for n, c in enumerate(contents)
-    ]
-    return artifacts, by_name(name).read([Input(c, a) for c, a in zip(contents, artifacts, strict=True)])
+    sources = [reading.given(content, name, f"a{n}") for n, content in enumerate(contents)]
+    return [source.artifact for source in sources], by_name(name).read(sources)
 
 
 def prompts(reading: Reading) -> list[str]:

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input
 from agentsignals.formats.cursor_agent import FORMAT
 from agentsignals.ingest import pipeline
-from agentsignals.model import Artifact, Session, from_iso
+from agentsignals.model import Session, from_iso
 from agentsignals.sources import RawFile, Unreadable, local
 from agentsignals.store import Store
-from tests import cursor_database as cur
+from tests.formats import cursor_database as cur
+from tests.formats import reading
 
 WORK, CHILD, DRAFT = "11111111-aaaa-4bbb-8ccc-dddddddddddd", "task-call_1\nfc_2", "22222222-aaaa-4bbb-8ccc-dddddddddddd"
 OTHER = "33333333-aaaa-4bbb-8ccc-dddddddddddd"
@@ -245,12 +245,13 @@ def test_the_databases_are_found_at_home(home: Path, tmp_path: Path, monkeypatch
 
 def talk(*bubbles: dict[str, Any]) -> Session:
     lines = [{"cursorComposer": {"composerId": WORK}}, *bubbles]
-    return read("".join(json.dumps(line) + "\n" for line in lines).encode())
+    return read(lines)
 
 
-def read(data: bytes) -> Session:
-    artifact = Artifact(artifact_id="f", source="t", path="f", format="cursor-agent", sha256="f", bytes=len(data))
-    (session,) = FORMAT.read([Input(data, artifact)]).sessions
+def read(content: bytes | list[Any]) -> Session:
+    (session,) = FORMAT.read(
+        [reading.given(content if isinstance(content, bytes) else reading.lines(*content), "cursor-agent")]
+    ).sessions
     return session
 
 

@@ -16,9 +16,10 @@ from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.vscode_copilot import FORMAT
 from agentsignals.formats.vscode_copilot.records import replay
 from agentsignals.ingest import pipeline
-from agentsignals.model import ABANDONED, Artifact, Session
+from agentsignals.model import ABANDONED, Session
 from agentsignals.sources import RawFile, local
-from tests.vscode_chats import (
+from tests.formats import reading
+from tests.formats.vscode_chats import (
     MADE_BY_THE_EXTENSION,
     SESSION,
     START,
@@ -43,12 +44,11 @@ from tests.vscode_chats import (
     words,
 )
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "native"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "native"
 
 
 def of(data: bytes, path: str = "/u/chatSessions/x.jsonl") -> Input:
-    artifact = Artifact(artifact_id=path, source="t", path=path, format=FORMAT.name, sha256="", bytes=len(data))
-    return Input(data, artifact)
+    return reading.given(data, FORMAT.name, path)
 
 
 def saved(document: Any, path: str = "/u/chatSessions/x.json") -> Input:

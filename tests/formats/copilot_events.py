@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from agentsignals.formats import Input
 from agentsignals.formats.copilot_cli import FORMAT
-from agentsignals.model import Artifact, Session, ToolCall
+from agentsignals.model import Session, ToolCall
+from tests.formats import reading
 
 ROW = dict[str, Any]
 ID = "5b1e0000-0000-4000-8000-000000000001"
@@ -64,10 +64,7 @@ def shutdown(**models: ROW) -> ROW:
 
 def given(name: str, rows: list[ROW]) -> Input:
     numbered = [{"id": f"e{n}", **r} for n, r in enumerate(rows)]
-    data = "".join(json.dumps(r) + "\n" for r in numbered).encode()
-    return Input(
-        data, Artifact(artifact_id=name, source="test", path=name, format="copilot-cli", sha256=name, bytes=len(data))
-    )
+    return reading.given(reading.lines(*numbered), "copilot-cli", name)
 
 
 def one(*rows: ROW) -> Session:

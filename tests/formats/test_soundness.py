@@ -10,9 +10,10 @@ import pytest
 
 from agentsignals.formats import Input, Reading, by_name
 from agentsignals.formats.atif import FORMAT as ATIF
-from agentsignals.formats.bounds import MOST_TOKENS, MOST_USD, amount, count, make_sound
+from agentsignals.formats.bounds import MOST_TOKENS, MOST_USD, amount, count, validate
 from agentsignals.formats.factory_droid import FORMAT as DROID
 from agentsignals.model import EARLIEST, LATEST, MAIN, Artifact, Session, Step, logged_iso, logged_ms
+from tests.formats import reading
 
 
 def _read(metrics: str, at: str = "2026-03-01T10:00:05Z") -> tuple[Session, dict[str, int]]:
@@ -79,17 +80,7 @@ def test_a_block_of_unknown_kind_is_told_on_either_side(role: str) -> None:
         {"type": "session_start", "id": "s1", "cwd": "/w"},
         {"type": "message", "id": "m1", "message": {"role": role, "content": blocks}},
     ]
-    data = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    (session,) = DROID.read(
-        [
-            Input(
-                data,
-                Artifact(
-                    artifact_id="a", source="s", path="s1.jsonl", format="factory-droid", sha256="", bytes=len(data)
-                ),
-            )
-        ]
-    ).sessions
+    (session,) = DROID.read([reading.given(reading.lines(*lines), "factory-droid")]).sessions
     assert [e.kind for e in session.events].count("unknown") == 1
 
 
@@ -121,7 +112,7 @@ def test_one_impossible_count_among_sound_ones_is_seen_wherever_it_stands(tokens
     ]  # fmt: skip
     artifact = Artifact(artifact_id="a", source="", path="", format=None, sha256="", bytes=0)
     session = Session(session_id="s", context="product", format="x", agent="x", artifact_id="a", steps=steps)
-    make_sound(Reading([session]), [Input(b"", artifact)], ())
+    validate(Reading([session]), [Input(b"", artifact)], ())
     counts[at] = None
     assert [step.input_tokens for step in steps] == counts and artifact.skipped_reasons == {"impossible_tokens": 1}
     assert [step.output_tokens for step in steps] == [0, 0, 0]

@@ -7,7 +7,8 @@ from typing import Any
 
 from agentsignals.formats import Input
 from agentsignals.formats.codex import FORMAT
-from agentsignals.model import Artifact, Session, ToolCall
+from agentsignals.model import Session, ToolCall
+from tests.formats import reading
 
 ROW = dict[str, Any]
 ID = "019e0000-0000-7000-8000-000000000001"
@@ -73,10 +74,7 @@ def tokens(total: tuple[int, int, int, int], last: tuple[int, int, int, int]) ->
 
 
 def given(name: str, rows: list[ROW]) -> Input:
-    data = "".join(json.dumps(r) + "\n" for r in rows).encode()
-    return Input(
-        data, Artifact(artifact_id=name, source="test", path=name, format="codex", sha256=name, bytes=len(data))
-    )
+    return reading.given(reading.lines(*rows), "codex", name)
 
 
 def one(*rows: ROW) -> Session:

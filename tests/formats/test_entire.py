@@ -12,7 +12,7 @@ from agentsignals.formats import Claim, Input, Reading, entire, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.model import Artifact, Checkpoint
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions"
 
 
 def head(text: str) -> Head:

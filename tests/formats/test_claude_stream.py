@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from agentsignals.views.usage import is_lower_bound
 from tests.claude import SESSION, Log
+from tests.formats import reading
 
 OPUS, HAIKU = "claude-opus-4-6", "claude-haiku-4-5-20251001"
 Row = dict[str, Any]
@@ -74,18 +74,7 @@ def by_model(**figures: tuple[int, int, float]) -> dict[str, Row]:
 
 
 def given(*rows: Row | str, name: str = "a") -> Input:
-    data = "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in rows).encode()
-    return Input(
-        data,
-        Artifact(
-            artifact_id=name,
-            source="t",
-            path=name,
-            format="claude-stream",
-            sha256=hashlib.sha256(data).hexdigest(),
-            bytes=len(data),
-        ),
-    )
+    return reading.given(reading.lines(*rows), "claude-stream", name)
 
 
 def read(*rows: Row | str) -> Session:

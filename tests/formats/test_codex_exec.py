@@ -11,9 +11,10 @@ import pytest
 from agentsignals.formats import Input
 from agentsignals.formats.codex_exec import FORMAT
 from agentsignals.ingest import pipeline
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Session
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
+from tests.formats import reading
 
 THREAD = "019f3661-0000-7000-8000-000000000001"
 START: dict[str, Any] = {"type": "thread.started", "thread_id": THREAD}
@@ -40,10 +41,7 @@ def used(input: int, output: int, cached: int = 0, **more: int) -> Row:  # noqa:
 
 
 def given(*rows: Row | str, name: str = "a") -> Input:
-    data = "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in rows).encode()
-    return Input(
-        data, Artifact(artifact_id=name, source="t", path=name, format="codex-exec", sha256=name, bytes=len(data))
-    )
+    return reading.given(reading.lines(*rows), "codex-exec", name)
 
 
 def read(*rows: Row | str) -> Session:
