@@ -32,19 +32,19 @@ from agentsignals.ingest import plan
 from agentsignals.signals.catalog import catalogue
 
 STAGES = {
-    "looking, recognising": ["ingest.plan:make"],
+    "looking, recognising": ["ingest.pipeline:planning.make_plan"],
     "reading bytes": ["ingest.shard:_contents"],
     "content id": ["ingest.shard:_sha256"],
     "soundness": ["formats:validate"],
-    "prices": ["ingest.account:prices.apply"],
-    "signals": ["ingest.account:measure"],
-    "signal rows": ["ingest.account:signal_rows", "ingest.account:shards.attempt_rows"],
-    "briefs of shards": ["ingest.shard:brief_of", "ingest.across:brief_of"],
+    "prices": ["ingest.shard:prices.apply"],
+    "signals": ["ingest.shard:measure"],
+    "signal rows": ["ingest.shard:signal_rows", "ingest.shard:shards.attempt_rows"],
+    "shard summaries": ["ingest.corpus_signals:shard_summary"],
     "columns": ["store.shards:rows_of"],
     "Parquet": ["store.shards:Draft.add", "store.shards:Draft._finish"],
     "index": ["store:Store.add_shard"],
-    "values across sessions": ["ingest.across:measure_across"],
-    "findings": ["cli.last_lines:findings_of"],
+    "values across sessions": ["ingest.corpus_signals:measure_corpus"],
+    "findings": ["cli.first_findings:findings_of"],
 }
 """Functions by stage, as the module that calls them names them: `module:attribute`."""
 READING = "records to sessions"

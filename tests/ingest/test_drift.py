@@ -119,7 +119,7 @@ def test_the_page_of_files_shows_what_is_new_and_which_versions_were_met(store: 
 
 def test_fields_are_added_up_over_files() -> None:
     def entry(version: str, *unknown: str) -> ArtifactEntry:
-        kept = dict.fromkeys(("source", "spec", "container", "key", "family", "shard"), "")
+        kept = dict.fromkeys(("source", "spec", "container", "key", "group", "shard"), "")
         rest = {"bytes": 1, "stamp": 1, "session_hint": None, "repo_hint": None, "parser": 1, "keys": []}
         return ArtifactEntry(**kept, **rest, format="pi", version=version, unknown_fields=[*unknown])  # type: ignore[arg-type]
 
