@@ -40,7 +40,7 @@ STAGES = {
     "signals": ["ingest.shard:measure"],
     "signal rows": ["ingest.shard:signal_rows", "ingest.shard:shards.attempt_rows"],
     "shard summaries": ["ingest.corpus_signals:shard_summary"],
-    "columns": ["store.shards:rows_of"],
+    "columns": ["ingest.shard:shards.shard_rows"],
     "Parquet": ["store.shards:Draft.add", "store.shards:Draft._finish"],
     "index": ["store:Store.add_shard"],
     "values across sessions": ["ingest.corpus_signals:measure_corpus"],
