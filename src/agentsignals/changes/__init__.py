@@ -1,1 +1,1 @@
-"""What became of lines: hunks, diffs, regions that are followed through a session, verdicts on a patch."""
+"""Lines and their changes: hunks, diffs, regions followed through a session, outcomes of patches, Git objects."""

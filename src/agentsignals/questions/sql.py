@@ -10,7 +10,7 @@ from agentsignals.model import UNSPOKEN
 from agentsignals.questions.question import Row
 
 SPOKEN = f"kind NOT IN {tuple(sorted(UNSPOKEN))}"
-"""Of turns: those of a person's words."""
+"""Condition on turns: a person's own words."""
 STARTED = (
     "CASE WHEN started_at BETWEEN TIMESTAMP '2015-01-01' AND TIMESTAMP '2100-01-01' THEN started_at END AS started_at"
 )
@@ -34,13 +34,12 @@ def with_place(sessions: str = "sessions", lies: str = f"({LIES})") -> str:
 
 
 NAMED = "named_signals"
-"""Of the table `signals` those that the queries of a report name (`signal = '…'`, `signal IN (…)`), all that is asked
-of it: session_id, turn, signal, value, number, absent, detail. It is read once for all queries
-(`store.held`)."""
+"""Rows of `signals` that the queries of a report name (`signal = '…'`, `signal IN (…)`), with the columns they read."""
 WHERE_EACH_LIES = f"SELECT session_id, place FROM ({with_place()}) ORDER BY session_id"
-"""The same as `PLACED`, where the table `sessions` is the store's own."""
+"""`PLACED` where the table `sessions` is the store's own."""
 IS_SUBAGENTS = "parent_session_id IS NOT NULL AND n_prompts = 0"
-"""Of a session: a subagent's, as Codex and OpenCode log them. In a fork, which has a parent, too, a person speaks."""
+"""Condition on sessions: a subagent's, as Codex and OpenCode log them. A fork has a parent too, but a person speaks
+in it."""
 BOUND = "visible_output_tokens"
 """The column that is there where a session's output, and so its cost, is a lower bound."""
 
@@ -67,7 +66,7 @@ MAIN_CALLS = "FROM tool_calls WHERE thread = 'main'"
 
 
 PROGRAM = r"coalesce(nullif(regexp_extract(command, '^(?:cd \S+ *(?:&&|;) *)?(\S+(?: [a-z][\w:-]*)?)', 1), ''), name)"
-"""What a call runs: the program and its verb, behind a change of the folder; else the tool."""
+"""Program and verb of a call, after a change of folder."""
 
 
 RATIO = ("num", "den")
@@ -95,7 +94,7 @@ ABSENT = (
 
 
 HAPPENED, WORD, NUMBER = "bool_or(number > 0)", f"max({LABEL})", "max(number)"
-"""What `of_turns` takes of a signal: whether it is above 0, its label, its number."""
+"""Aggregates over a signal's rows for `of_turns`: above 0, its label, its number."""
 
 
 def of_turns(**columns: tuple[str, str]) -> str:

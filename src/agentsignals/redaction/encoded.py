@@ -69,7 +69,8 @@ _ANY_HEADER = 32
 """Accepts the headers of zlib and of gzip."""
 _NO_BASE64 = deferred_pattern(r"[^A-Za-z0-9+/_-]|\\n")
 _SEARCHED_CHARS = 400
-"""Of a longer run only the start shows whether it is base64 of a text. Pictures have millions of characters."""
+"""Characters searched of a long run: its start shows whether it is base64 of a text. Pictures have millions of
+characters."""
 _WRAPPED_CHARS = 56
 """Shortest line of wrapped base64 (RFC 2045: 76; PEM: 64)."""
 

@@ -16,9 +16,9 @@ from agentsignals.redaction.spans import Span, masked, merged
 from agentsignals.redaction.values import is_mixed
 
 PART_CHARS = 12
-"""So many letters and digits of a random value in a row are no coincidence: 36 to the 12th."""
+"""Letters and digits of a random value in a row that are no coincidence: 36 to the 12th."""
 _DIFFERENT = 6
-"""Of these, so many must differ, because runs of zeros occur anywhere."""
+"""Number of them that must differ, because runs of zeros occur anywhere."""
 _OF_KEYS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_+/=.~%:!@#^&*$-")
 """Characters of values that are neither quote nor escape, which a file's syntax needs."""
 _TOKEN = re.compile(rf"[a-z0-9]{{{PART_CHARS},}}")

@@ -74,9 +74,9 @@ class _Shape(NamedTuple):
 
     body: re.Pattern[str]
     drawn: int
-    """So many characters must look random; 0 if any body will do."""
+    """Number of characters that must look random; 0 if any body will do."""
     mixed: bool
-    """Whether it must mix letters and digits."""
+    """True if it must mix letters and digits."""
 
 
 def _beginnings() -> dict[str, tuple[Issuer, bool]]:

@@ -24,7 +24,7 @@ class Write(Struct, frozen=True, gc=False, kw_only=True):
     path: str
     op: EditOp
     how: Literal["", "whole", "append", "replace", "insert", "substitute", "patch"] = ""
-    """How `new` changes the file; empty if the text is unknown. `substitute`: in each line; `patch`: `new` is the
+    """Way in which `new` changes the file; empty if the text is unknown. `substitute`: in each line; `patch`: as a
     diff."""
     new: str = ""
     old: str = ""
@@ -38,7 +38,7 @@ class Write(Struct, frozen=True, gc=False, kw_only=True):
     source: str | None = None
     """The file, revision, address or program that the text is from."""
     is_sure: bool = False
-    """Whether it was done even if the line as a whole failed."""
+    """True if it was done even if the line as a whole failed."""
 
 
 Writes = list[Write]

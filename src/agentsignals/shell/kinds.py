@@ -326,7 +326,7 @@ class Check(Struct, frozen=True):
     name: str
     kind: Literal["test", "build"]
     is_part: bool = False
-    """Whether it was limited to some files or tests."""
+    """True if it was limited to some files or tests."""
 
 
 @lru_cache(maxsize=4096)

@@ -1,4 +1,4 @@
-"""The retry loop of llm-emotions: whether attempts pass the tests, and what their code and words show."""
+"""Signals of retry loops, as the llm-emotions study defines them: tests passed, recovery, and wording in code and text."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Section(Struct, frozen=True, kw_only=True):
     charts: list[Chart]
     limits: list[str]
     validation: dict[str, str] = {}
-    """How often each signal was right that its tables and charts use and that claims a meaning, by path."""
+    """Precision of each meaningful signal that its tables and charts use, by path."""
 
 
 class NamedSession(Struct, frozen=True, kw_only=True):

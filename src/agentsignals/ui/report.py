@@ -1,4 +1,4 @@
-"""The report as one Markdown file: the same findings and tables. Charts are left out; the tables hold their numbers."""
+"""Write the report as one HTML page that opens offline, as Markdown (tables in place of charts), or as data."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ MOST_HOLDERS = 20
 
 
 class Site(Struct, kw_only=True):
-    """The facts that locate a session."""
+    """The place of a session: its repository, working folder, remotes, and the commits and files it names."""
 
     session_id: str
     repo: str | None = None

@@ -421,7 +421,7 @@ class _Head(NamedTuple):
     """The text in lower case, each character in its place."""
     words: frozenset[str]
     signs: frozenset[str]
-    """Those of the words that trigger a reaction: few or none, so that a test of them costs nothing."""
+    """Words that trigger a reaction: few or none, so that a test of them costs nothing."""
 
 
 @lru_cache(maxsize=1024)

@@ -331,7 +331,7 @@ class Conversation:
         self.subagents: list[Ref] = []
         """The other trajectories that results came from."""
         self._compacted = False
-        """Whether the last step was a compaction of Terminus, which hands on its summary in the user's name."""
+        """True if the last step was a compaction of Terminus, which hands on its summary in the user's name."""
         self._ids: dict[tuple[str, str], str] = {}
         self._asked: dict[str, tuple[str, str]] = {}
         self._calls: dict[str, ToolCall] = {}

@@ -648,7 +648,7 @@ class LoggedResult(Struct, kw_only=True):
     text: str
     failed: bool = False
     is_output: bool = False
-    """Whether it is only the output of a command, not how it ended."""
+    """True if it is only the output of a command, not its end."""
 
 
 def _calls(message: Message) -> list[LoggedCall]:

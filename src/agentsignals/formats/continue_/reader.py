@@ -165,7 +165,7 @@ class Reader(DocumentReader[SessionFile, Item]):
     prompt_tokens = 0
     """Sum over all messages, as they count them."""
     cached_apart: bool | None = None
-    """Whether prompt tokens exclude cached ones. None if no message says."""
+    """True if prompt tokens exclude cached ones; None if no message says."""
 
     def begin(self) -> None:
         self.session.title, self.session.started_at = self.document.title, self.extra.get(self.session.session_id)

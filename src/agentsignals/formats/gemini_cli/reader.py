@@ -269,7 +269,7 @@ class Log:
         self.numbers: list[int] = []
         self.rewound: set[int] = set()
         self.has_messages = False
-        """Whether a message was logged by itself."""
+        """True once a message was logged by itself."""
         for number, record in lines(source.data, source.artifact, _line):
             saw(source.artifact, self.take(number, record))
 

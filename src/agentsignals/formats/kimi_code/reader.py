@@ -143,7 +143,7 @@ class _Wire(Struct):
 
     @property
     def is_copy(self) -> bool:
-        """Whether it holds only what a fork copied."""
+        """Return whether it holds only what a fork copied."""
         return bool(self.rows) and self.rows[-1][1].type == "forked"
 
     @property

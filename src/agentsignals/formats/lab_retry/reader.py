@@ -33,7 +33,7 @@ class Message(Struct, gc=False):
 
 
 class Scores(Struct, kw_only=True):
-    """What became of an answer; the rest of its columns stand in `more`."""
+    """Scores of an answer; the other columns are in `more`."""
 
     attempt: int
     prompt_tokens: int | None = None

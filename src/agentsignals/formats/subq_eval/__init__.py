@@ -1,4 +1,4 @@
-"""A trial of the harness that Agent Signals describes: its results, reports of tests, configuration, history, output.
+"""Trials of subq-eval, the eval harness of the Agent Signals paper: results, test reports, configuration, history, output.
 
 No sample of it is public: the grammar is the one inferred in design/signals.md#tool-classes, and names are taken in
 camel case
