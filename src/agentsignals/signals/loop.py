@@ -1,4 +1,4 @@
-"""Signals of retry loops, as the llm-emotions study defines them: tests passed, recovery, and wording in code and text."""
+"""Signals of retry loops, by llm-emotions' definitions: tests passed, recovery, and wording in code and text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trials of subq-eval, the eval harness of the Agent Signals paper: results, test reports, configuration, history, output.
+"""Trials of subq-eval, the eval harness of Agent Signals: results, test reports, configuration, history, output.
 
 No sample of it is public: the grammar is the one inferred in design/signals.md#tool-classes, and names are taken in
 camel case
