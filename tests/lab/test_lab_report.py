@@ -140,14 +140,14 @@ def test_the_report_counts_by_condition_with_the_baseline_first(tmp_path: Path) 
     against = {row["outcome"]: row for row in table(run, "lab.against")}
     assert (against["full pass"]["pairs"], against["full pass"]["difference"]) == (4, "+50.0 points")
     assert (against["hardcoded"]["pairs"], against["hardcoded"]["difference"]) == (5, "+20.0 points")
-    assert any("2 episodes have no partner" in limit for part in parts(run) for limit in part.outcome.limits)
+    assert any("2 episodes have no partner" in limit for part in parts(run) for limit in part.outcome.limits or ())
 
 
 def test_a_condition_that_breaks_the_model_is_told(tmp_path: Path) -> None:
     rows = [episode(name, n, n == 0) for name in ("baseline", "up") for n in range(4)]
     fine, broken = written(tmp_path / "a", rows), written(tmp_path / "b", rows, invalid="up")
     told = [
-        [limit for part in parts(run) for limit in part.outcome.limits if "breaks the model" in limit]
+        [limit for part in parts(run) for limit in part.outcome.limits or () if "breaks the model" in limit]
         for run in (fine, broken)
     ]
     assert [len(one) for one in told] == [0, 1]
