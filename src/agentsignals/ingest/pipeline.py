@@ -357,7 +357,6 @@ def _is_measured(store: Store) -> bool:
 
 def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | None) -> dict[str, int]:
     from agentsignals.ingest import corpus_signals  # noqa: PLC0415  (nothing of this is needed when all is known)
-    from agentsignals.ingest import measure as comparing  # noqa: PLC0415
     from agentsignals.ingest import measure as measuring  # noqa: PLC0415
     from agentsignals.ingest.shard import signal_versions  # noqa: PLC0415  (loads every signal)
 
@@ -375,8 +374,8 @@ def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | Non
         or "" in without_values
         or store.manifest.history_of != store.fingerprint(corpus_signals.corpus_versions())
     ):
-        vectors = comparing.store_vectors(store, spec, tell)
-        fitted = comparing.calibrate(store, vectors)
+        vectors = measuring.store_vectors(store, spec, tell)
+        fitted = measuring.calibrate(store, vectors)
         if fitted is not vectors:
             stale = measurable  # no value of the old scale may stay beside those of the new
             for shard in shards.values():
