@@ -150,7 +150,7 @@ def _compact_copies(packed: Path) -> dict[str, list[str | None]]:
 
 
 def _record(transcript: bytes, metadata: bytes) -> Record:
-    session = claude_code.read(
+    session = claude_code.FORMAT.read(
         [Input(transcript, Artifact(artifact_id="t", source="", path="", format=None, sha256="", bytes=0))]
     ).sessions[0]
     ((row,),) = entire.read(
