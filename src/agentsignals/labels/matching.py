@@ -42,7 +42,6 @@ from agentsignals.redaction.spans import without_pseudonyms
 from agentsignals.stats.agent_traces import TASK, label
 from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
-from agentsignals.store.query import rows as rows_of
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.words.text import count_tokens
 
@@ -195,7 +194,7 @@ def take(  # noqa: PLR0913  (what a label is made of)
 def turns_of(store: Store, wanted: set[str]) -> dict[str, list[str]]:
     """The text of each turn of these sessions, as far as the store holds them."""
     by_session: dict[str, list[str]] = {name: [] for name in wanted & store.manifest.sessions.keys()}
-    for session_id, text in rows_of(store, "SELECT session_id, text FROM turns ORDER BY session_id, turn")[1]:
+    for session_id, text in rows(store, "SELECT session_id, text FROM turns ORDER BY session_id, turn")[1]:
         if session_id in by_session:
             by_session[session_id].append(_plain(text))
     return by_session

@@ -24,7 +24,6 @@ from agentsignals.questions.question import Inputs, Kind, Question, Row
 from agentsignals.questions.sql import read_queries
 from agentsignals.signals.catalog import by_path
 from agentsignals.store import Store
-from agentsignals.store.query import rows as rows_of_store
 
 _LABEL = "verification.patch_outcome_label"
 REWARD, OUTCOME = "verification.reward", "verification.outcome"
@@ -479,9 +478,11 @@ def answer_over_attempts(store: Store, question: Question, treatments: Path | No
 
     `treatments`: a file of the user's. `where`: the condition in the question, for the error message.
     """
+    from agentsignals.store.query import rows  # noqa: PLC0415  (DuckDB is loaded when asked)
+
     found: dict[str, list[Row]] = {}
     for name, sql in question.queries.items():
-        columns, values = rows_of_store(store, sql)
+        columns, values = rows(store, sql)
         found[name] = [dict(zip(columns, row, strict=True)) for row in values]
     if treatments is not None:
         found["attempts"] = mapped(found["attempts"], read_mapping(treatments))
