@@ -159,6 +159,9 @@ NONE = Tokens(None, None, None, None, None)
         ({"input": 1, "output": 2, "cache": {"read": 3, "write": 4}, "reasoning": 5}, "apart", (1, 2, 3, 4, 5)),
         ({"input_tokens": None, "unknown": 5}, "within", NONE),
         (None, "within", NONE),
+        ("12 tokens", "within", NONE),
+        ([{"input_tokens": 3}], "within", NONE),
+        (7, "apart", NONE),
     ],
 )
 def test_tokens_are_read_in_any_spelling(usage: Any, cached: Any, tokens: tuple[int | None, ...]) -> None:

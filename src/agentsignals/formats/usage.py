@@ -68,13 +68,13 @@ class Tokens(NamedTuple):
 
 @cache
 def _names(type_: Hashable) -> tuple[tuple[str, ...], ...]:
-    """The spellings of each figure; of a struct those that it has."""
-    has = None if type_ is None else frozenset(type_.__struct_fields__)  # type: ignore[attr-defined]
+    """Return the spellings of each figure; of a struct those that it has, of any other type none."""
+    has = None if type_ is None else frozenset(getattr(type_, "__struct_fields__", ()))
     return tuple(tuple(name for name in names.split() if has is None or name in has) for names in _SPELLINGS.values())
 
 
 def tokens_of(usage: Any, cached: Cached = "within") -> Tokens:
-    """Read the tokens of a record of usage, a dict or a struct in any spelling. All None where there is none."""
+    """Read the tokens of a record of usage, a dict or a struct in any spelling. All None for anything else."""
     if usage is None:
         return Tokens(None, None, None, None, None)
     found: Iterable[object]
