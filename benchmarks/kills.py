@@ -25,7 +25,7 @@ import time
 from pathlib import Path
 
 import polars as pl
-from tests.attribution.story import Story, block
+from tests.repositories.story import Story, block
 
 from agentsignals.cli import demo_corpus
 from agentsignals.store import Store, tables

@@ -138,7 +138,7 @@ def test_an_embedder_elsewhere_is_sent_no_secret(store: Path, far: str, capsys: 
 
 
 WITHOUT_WORDS = ("baseline", "training", "agent_trace")
-"""What is made of figures alone, of eval runs, and of commits: the last in tests/attribution/test_witnesses.py."""
+"""What is made of figures alone, of eval runs, and of commits: the last in tests/repositories/test_witnesses.py."""
 
 
 @pytest.mark.parametrize(

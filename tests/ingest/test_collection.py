@@ -16,7 +16,7 @@ from agentsignals.errors import SourceError
 from agentsignals.ingest.collection import Collection, Filters, attribute_repository, collect
 from agentsignals.ingest.repository_addresses import named_repositories
 from agentsignals.store import Store
-from tests.attribution.story import Story, block
+from tests.repositories.story import Story, block
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,7 @@ from agentsignals.errors import AgentSignalsError
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store, sidecars
 from agentsignals.ui.server import Server
-from tests.attribution.story import Story, block
+from tests.repositories.story import Story, block
 from tests.golden import SAMPLES
 
 SHELL = "import subprocess\n\n\ndef listed(folder):\n    return subprocess.run(f'ls {folder}', shell=True)\n"

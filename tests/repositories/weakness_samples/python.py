@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.scanning.samples import Samples
+from tests.repositories.weakness_samples import Samples
 
 
 def py(finds: tuple[str, ...], leaves: tuple[str, ...]) -> Samples:

@@ -16,7 +16,7 @@ from agentsignals.ingest.measure import explain
 from agentsignals.model import Label
 from agentsignals.repositories.outcomes import _spans
 from agentsignals.store import Store
-from tests.attribution.story import Agent, Story, block
+from tests.repositories.story import Agent, Story, block
 
 APPLIED, REVERTED, OUTCOME = "user.output_applied", "user.changes_reverted", "user.session_outcome"
 REGION = "user.prior_sessions_same_region"

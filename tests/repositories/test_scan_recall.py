@@ -12,7 +12,7 @@ from agentsignals.cli import main
 from agentsignals.repositories.scanners import OwnRules
 from agentsignals.stats.intervals import wilson
 from agentsignals.stats.validation import benchmarks as planted_recall
-from tests.attribution.story import Story
+from tests.repositories.story import Story
 
 
 def test_shipped_figures_are_those_of_the_rules_of_today() -> None:

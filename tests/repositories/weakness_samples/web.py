@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.scanning.samples import Samples
+from tests.repositories.weakness_samples import Samples
 
 CP = "import { exec, spawn } from 'child_process';\n"
 

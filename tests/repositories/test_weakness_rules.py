@@ -14,7 +14,7 @@ from agentsignals.repositories.scanners import OwnRules, scan_one
 from agentsignals.repositories.weakness_rules import rules
 from agentsignals.repositories.weakness_rules.rule import Rule, Text, piles_up
 from tests.quick import some
-from tests.scanning.samples import Samples, all_samples
+from tests.repositories.weakness_samples import Samples, all_samples
 
 SAMPLES = all_samples()
 LARGE = 60_000

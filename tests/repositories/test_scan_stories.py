@@ -15,7 +15,7 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.store import Store
-from tests.attribution.story import Story, block
+from tests.repositories.story import Story, block
 
 
 class Code(NamedTuple):

@@ -13,7 +13,7 @@ from agentsignals.ingest.collection import import_sarif, scan_repository
 from agentsignals.repositories.scanners import OwnRules
 from agentsignals.store import Store
 from tests.quick import some
-from tests.scanning.test_scan import story_of_agent_and_human
+from tests.repositories.test_scan import story_of_agent_and_human
 
 
 def result(uri: str, line: Any, **more: Any) -> dict[str, Any]:

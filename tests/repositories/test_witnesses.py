@@ -15,7 +15,7 @@ from agentsignals.cli import main
 from agentsignals.ingest.collection import witness_repository
 from agentsignals.repositories.witness_comparison import Compared, Witnessed
 from agentsignals.repositories.witnesses import Range, Statement, agent_trace, git_ai, statements
-from tests.attribution.story import Agent, Story, block
+from tests.repositories.story import Agent, Story, block
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus" / "native" / "git-ai-notes"
 KEY = "s_0123456789abcd"

@@ -11,7 +11,7 @@ from agentsignals.errors import SourceError
 from agentsignals.ingest.collection import repository_receipt
 from agentsignals.repositories.receipt import Receipt
 from agentsignals.shell.kinds import checks, keeps_exit_code
-from tests.attribution.story import Agent, Story, block
+from tests.repositories.story import Agent, Story, block
 
 
 @pytest.mark.parametrize(

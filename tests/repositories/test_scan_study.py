@@ -8,7 +8,7 @@ import pytest
 
 from agentsignals.store import Store
 from tests.questions.stores import outcome
-from tests.scanning.test_scan import scan_of, story_of_agent_and_human
+from tests.repositories.test_scan import scan_of, story_of_agent_and_human
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 
 from agentsignals.changes import git as commits
 from agentsignals.changes.git import Objects
-from tests.attribution.story import Story, block
+from tests.repositories.story import Story, block
 
 
 def changed(story: Story, sha: str) -> dict[str, tuple[str | None, list[tuple[int, int]], list[tuple[int, int]]]]:

@@ -11,7 +11,7 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.ingest.collection import attribute_repository
 from agentsignals.store import Store
-from tests.attribution.story import Story, block
+from tests.repositories.story import Story, block
 
 
 def written(story: Story) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agentsignals.ingest.measure import explain
-from tests.attribution.story import Agent, Story, block
-from tests.attribution.test_outcomes import APPLIED, HOUR, OUTCOME, REVERTED, begun, measured, of, worked
+from tests.repositories.story import Agent, Story, block
+from tests.repositories.test_outcomes import APPLIED, HOUR, OUTCOME, REVERTED, begun, measured, of, worked
 from tests.quick import some
 
 

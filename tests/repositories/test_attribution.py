@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentsignals.store import Store
-from tests.attribution.story import Story, block
+from tests.repositories.story import Story, block
 from tests.quick import some
 
 

@@ -30,7 +30,7 @@ from agentsignals.repositories.rule_report import (
     of_traces,
 )
 from tests import claude
-from tests.attribution.story import Story
+from tests.repositories.story import Story
 from tests.build import Part, call, event, say, session, user
 from tests.git_repositories import git, real
 

@@ -15,7 +15,7 @@ from agentsignals.repositories import scanners as own_rules
 from agentsignals.repositories.scan import Scan
 from agentsignals.repositories.scanners import OwnRules
 from agentsignals.store import Store
-from tests.attribution.story import Story, block
+from tests.repositories.story import Story, block
 from tests.quick import some
 
 SHELL = "import subprocess\n\n\ndef listed(folder):\n    return subprocess.run(f'ls {folder}', shell=True)\n"

@@ -14,6 +14,6 @@ class Samples(NamedTuple):
 
 
 def all_samples() -> dict[str, Samples]:
-    from tests.scanning.samples import files, others, python, web  # noqa: PLC0415  (each imports Samples)
+    from tests.repositories.weakness_samples import files, others, python, web  # noqa: PLC0415  (each imports Samples)
 
     return {**python.SAMPLES, **web.SAMPLES, **files.SAMPLES, **others.SAMPLES}
