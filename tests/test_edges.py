@@ -38,7 +38,6 @@ from agentsignals.views.history import prints
 from agentsignals.words import agent_lexicon
 from agentsignals.words.lexicon import is_english
 from agentsignals.words.prose import Phrases
-from tests.repositories.story import Story
 from tests.build import START, call, say, session, user, view
 from tests.formats.test_codex_exec import read as read_exec
 from tests.formats.test_factory_droid import message
@@ -50,6 +49,7 @@ from tests.inspect_logs import archive, sample
 from tests.questions.stores import findings, outcome, store_of
 from tests.questions.test_attributed_studies import commit
 from tests.questions.test_studies import model_session
+from tests.repositories.story import Story
 from tests.repositories.test_weakness_rules import found as found_by_rules
 from tests.signals.ask import absent, detail, value
 from tests.signals.attempts import ran, unseen

@@ -21,9 +21,9 @@ from agentsignals.store import Store, sidecars
 from agentsignals.store.copies import write_tables
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.store.tables import NAMES, OF_REPOSITORIES
-from tests.repositories.story import Story, block
 from tests.golden import SAMPLES
 from tests.hub_server import DataSet, Hub, conversation, hub
+from tests.repositories.story import Story, block
 
 __all__ = ["hub"]
 

@@ -15,9 +15,9 @@ from agentsignals.ingest import collection
 from agentsignals.ingest.collection import attribute_repository
 from agentsignals.repositories.scanners import OwnRules
 from agentsignals.store import Store
-from tests.repositories.story import Story
 from tests.ingest.test_engine import engine, every_engine, ray
 from tests.ingest.test_pipeline import assert_same, tables
+from tests.repositories.story import Story
 from tests.repositories.test_scan import story_of_agent_and_human
 
 __all__ = ["engine", "ray"]

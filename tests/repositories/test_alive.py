@@ -11,8 +11,8 @@ import pytest
 
 from agentsignals.ingest.collection import attribute_repository
 from agentsignals.store import Store
-from tests.repositories.story import Story, block
 from tests.git_repositories import real
+from tests.repositories.story import Story, block
 
 ALIVE = {
     "context-evaluator": (9111, 10359, 1698, 1736),

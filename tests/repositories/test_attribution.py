@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agentsignals.store import Store
-from tests.repositories.story import Story, block
 from tests.quick import some
+from tests.repositories.story import Story, block
 
 
 def agent_commits_mid_turn(s: Story) -> None:

@@ -30,9 +30,9 @@ from agentsignals.repositories.rule_report import (
     of_traces,
 )
 from tests import claude
-from tests.repositories.story import Story
 from tests.build import Part, call, event, say, session, user
 from tests.git_repositories import git, real
+from tests.repositories.story import Story
 
 DAY_0 = datetime(2026, 1, 1, tzinfo=UTC)
 RULE = "Never edit `gen/`."

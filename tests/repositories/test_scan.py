@@ -15,8 +15,8 @@ from agentsignals.repositories import scanners as own_rules
 from agentsignals.repositories.scan import Scan
 from agentsignals.repositories.scanners import OwnRules
 from agentsignals.store import Store
-from tests.repositories.story import Story, block
 from tests.quick import some
+from tests.repositories.story import Story, block
 
 SHELL = "import subprocess\n\n\ndef listed(folder):\n    return subprocess.run(f'ls {folder}', shell=True)\n"
 EVAL = "def worth(text):\n    return eval(text)\n"

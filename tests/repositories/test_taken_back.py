@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from agentsignals.ingest.measure import explain
+from tests.quick import some
 from tests.repositories.story import Agent, Story, block
 from tests.repositories.test_outcomes import APPLIED, HOUR, OUTCOME, REVERTED, begun, measured, of, worked
-from tests.quick import some
 
 
 def took_back(story: Story) -> Agent:

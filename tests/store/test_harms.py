@@ -28,8 +28,8 @@ from agentsignals.errors import AgentSignalsError
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store, sidecars
 from agentsignals.ui.server import Server
-from tests.repositories.story import Story, block
 from tests.golden import SAMPLES
+from tests.repositories.story import Story, block
 
 SHELL = "import subprocess\n\n\ndef listed(folder):\n    return subprocess.run(f'ls {folder}', shell=True)\n"
 
