@@ -12,15 +12,7 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Input
 from agentsignals.formats.head import HEAD_BYTES
-from agentsignals.formats.records import (
-    MAX_DOCUMENT_BYTES,
-    UNREADABLE,
-    Decode,
-    Lenient,
-    document,
-    repaired,
-    saw,
-)
+from agentsignals.formats.records import MAX_DOCUMENT_BYTES, UNREADABLE, Decode, Lenient, document, repaired, saw
 from agentsignals.model import Artifact
 
 T = TypeVar("T")
@@ -118,6 +110,16 @@ def as_text(value: object) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def string(value: object) -> str | None:
+    """Return a text that is not empty, and None for anything else."""
+    return value or None if isinstance(value, str) else None
+
+
+def texts_of(content: Iterable[Any] | str | None) -> str:
+    """Join the texts of a message, which is a string or parts with a `text`."""
+    return content if isinstance(content, str) else "\n".join(part.text for part in content or () if part.text)
 
 
 def _salvaged(text: str, key: str, lenient: Lenient) -> dict[str, Any] | None:

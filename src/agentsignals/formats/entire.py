@@ -184,11 +184,7 @@ CARD = Card(
 )
 FORMAT = Format(
     name="entire",
-    marks=(
-        b'"checkpoint_id"',
-        b'"checkpoint_uuid"',
-        b'"cli_version"',
-    ),
+    marks=(b'"checkpoint_id"', b'"checkpoint_uuid"', b'"cli_version"'),
     version=1,
     claims=claims,
     read=read,

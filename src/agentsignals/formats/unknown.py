@@ -161,10 +161,7 @@ UNREAD_FILES = (
         of_json=False,
     ),
     UnreadFile(
-        name="Agent Trace",
-        what="record of who wrote lines, no session",
-        reason="agent_not_read",
-        looks=_agent_trace,
+        name="Agent Trace", what="record of who wrote lines, no session", reason="agent_not_read", looks=_agent_trace
     ),
     UnreadFile(
         name="claude-code",

@@ -650,6 +650,11 @@ def logged_ms(value: object) -> int | None:
     return int(value * 1000)
 
 
+def logged_seconds(value: object) -> int | None:
+    """Parse logged seconds since 1970: None when missing, `IMPOSSIBLE` when invalid."""
+    return logged_ms(value * 1000 if isinstance(value, int | float) and not isinstance(value, bool) else value)
+
+
 def to_iso(at: int | None) -> str | None:
     """RFC 3339 UTC with milliseconds."""
     if at is None:

@@ -39,10 +39,7 @@ CARD = Card(
         Material("real", "parts of what was printed, in issues and documentation"),
         Material("run", "one run of the Agent SDK", ("2.1.330",)),
     ),
-    limits=(
-        "Times of events are not printed.",
-        "It is the same session as the one on the disk, where both were kept.",
-    ),
+    limits=("Times of events are not printed.", "It is the same session as the one on the disk, where both were kept."),
 )
 FORMAT = Format(
     name="claude-stream",

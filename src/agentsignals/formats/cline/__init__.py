@@ -179,14 +179,7 @@ CARD = Card(
 
 FORMAT = Format(
     name="cline",
-    marks=(
-        b'"ts"',
-        b"<task>",
-        b"<user_message>",
-        b'"messages"',
-        b'"enable_tools"',
-        b'"files_in_context"',
-    ),
+    marks=(b'"ts"', b"<task>", b"<user_message>", b'"messages"', b'"enable_tools"', b'"files_in_context"'),
     version=1,
     claims=claims,
     read=read_by("cline.reader"),

@@ -77,10 +77,7 @@ PROFILE = Profile(
     ),
     nothing_found=("No matches found", "No files found"),
     failures=(
-        (
-            "edit_mismatch",
-            ("failed to find expected lines", "failed to find context", "verification failed"),
-        ),
+        ("edit_mismatch", ("failed to find expected lines", "failed to find context", "verification failed")),
         ("permission", ("rejected by sandbox", "sandbox denied", "patch rejected: writing outside of the project")),
     ),
 )

@@ -14,7 +14,7 @@ PROFILE = Profile(
         (WEB, "web_search"),
         (PLAN, "todo_list"),
         (TASK, "collab_tool_call"),
-    ),
+    )
 )
 
 
@@ -38,17 +38,11 @@ CARD = Card(
         Material("real", "parts of what was printed, in issues and documentation"),
         Material("documents", "the program's list of events"),
     ),
-    limits=(
-        "Times and the model are not printed.",
-        "No whole real run was seen.",
-    ),
+    limits=("Times and the model are not printed.", "No whole real run was seen."),
 )
 FORMAT = Format(
     name="codex-exec",
-    marks=(
-        b'"thread.started"',
-        b'"item"',
-    ),
+    marks=(b'"thread.started"', b'"item"'),
     version=4,
     claims=claims,
     read=read_by("codex_exec.reader"),

@@ -39,10 +39,7 @@ PROFILE = Profile(
     tools_like={"mcp_*": tools.MCP},
     nothing_found=("No matches found for pattern",),
     stopped=(("error", ("[Command timed out after",)),),
-    failures=(
-        ("edit_mismatch", ("string not found in file",)),
-        ("permission", ("blocked by security policy",)),
-    ),
+    failures=(("edit_mismatch", ("string not found in file",)), ("permission", ("blocked by security policy",))),
 )
 
 
