@@ -71,10 +71,7 @@ def add(db: sqlite3.Connection, session_id: str, messages: Iterable[Message], **
         "version": "1.18.33", "tokens_input": 999_999, "time_created": START, "time_updated": START, **columns,
     }  # fmt: skip
     db.execute("BEGIN")
-    db.execute(
-        f"INSERT INTO session ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
-        list(row.values()),
-    )
+    db.execute(f"INSERT INTO session ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
     for number, message in enumerate(messages):
         say(db, session_id, number, message)
     db.execute("COMMIT")

@@ -60,10 +60,7 @@ def test_what_the_person_went_back_from_is_abandoned_and_in_no_main_figure() -> 
 
 
 def test_a_lost_line_abandons_nothing() -> None:
-    session = one(
-        entry("a", None, 1, **user("first")),
-        entry("c", "b-was-torn", 3, **says("answer")),
-    )
+    session = one(entry("a", None, 1, **user("first")), entry("c", "b-was-torn", 3, **says("answer")))
     assert [t.text for t in session.turns] == ["first"]
     assert {e.thread for e in session.events} == {MAIN}
 

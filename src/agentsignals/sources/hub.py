@@ -122,11 +122,7 @@ def _listing_path(name: str, revision: str) -> Path:
 TRACES = "format:agent-traces"
 """Tag of data sets whose files the Hub recognises as agent traces."""
 
-_QUIETLY = {
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-    "HF_HUB_DISABLE_UPDATE_CHECK": "1",
-}
+_QUIETLY = {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_UPDATE_CHECK": "1"}
 _EXPANDED = [
     "cardData",
     "createdAt",

@@ -248,11 +248,7 @@ def _text(row: dict[str, Any], layout: Layout, n: int) -> str:
     messages = _messages(value)
     if not messages:
         return ""
-    header = {
-        "type": "session",
-        "harness": _word(row.get(layout.harness or "")) or "unknown",
-        "id": _id(row, layout),
-    }
+    header = {"type": "session", "harness": _word(row.get(layout.harness or "")) or "unknown", "id": _id(row, layout)}
     model = _word(row.get(layout.model or ""))
     lines = [_without_nones(header), *({"type": "message", "message": _message(m, model)} for m in messages)]
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)

@@ -182,9 +182,7 @@ PROFILE = Profile(
 )
 """Other names are tools of MCP servers (`<server>_<tool>`) and plugins. Nothing in the trace distinguishes them."""
 KILO = structs.replace(
-    PROFILE,
-    agent="kilo",
-    homes=tuple(f"{data}/kilo/kilo*.db" for data in ("~/.local/share", "$XDG_DATA_HOME")),
+    PROFILE, agent="kilo", homes=tuple(f"{data}/kilo/kilo*.db" for data in ("~/.local/share", "$XDG_DATA_HOME"))
 )
 """A fork with the same tables. Only the name of the database names it."""
 

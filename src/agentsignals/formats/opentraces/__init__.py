@@ -36,8 +36,7 @@ def _names(head: Head) -> list[str]:
 
 
 CARD = Card(
-    material=(Material("documents", "the project's models", ("0.2.0", "0.3.0")),),
-    limits=("No real record was seen.",),
+    material=(Material("documents", "the project's models", ("0.2.0", "0.3.0")),), limits=("No real record was seen.",)
 )
 FORMAT = Format(
     name="opentraces",

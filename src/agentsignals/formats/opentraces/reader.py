@@ -13,17 +13,7 @@ from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoder, lines, read_before, saw
 from agentsignals.formats.usage import charge, tokens_of
-from agentsignals.model import (
-    MAIN,
-    RAN,
-    Artifact,
-    Attempt,
-    CallStatus,
-    Session,
-    Statement,
-    logged_iso,
-    round_trip,
-)
+from agentsignals.model import MAIN, RAN, Artifact, Attempt, CallStatus, Session, Statement, logged_iso, round_trip
 from agentsignals.model.round_trip import OfCall, OfEvent, OfRecord, OfSession, OfStep, OfTurn
 
 

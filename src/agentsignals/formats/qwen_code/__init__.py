@@ -68,18 +68,12 @@ CARD = Card(
         Material("run", "@qwen-code/qwen-code, headless: 2 chats, 3 prompts, 6 calls", ("0.15.10",)),
         Material("package", "its record types", ("0.18.1",)),
     ),
-    limits=(
-        "A refused call and what a person types while the agent works were never seen.",
-        "Dollars are not logged.",
-    ),
+    limits=("A refused call and what a person types while the agent works were never seen.", "Dollars are not logged."),
 )
 
 FORMAT = Format(
     name="qwen-code",
-    marks=(
-        b'"parts"',
-        b'"systemPayload"',
-    ),
+    marks=(b'"parts"', b'"systemPayload"'),
     version=1,
     claims=claims,
     read=read_by("qwen_code.reader"),

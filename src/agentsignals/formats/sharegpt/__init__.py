@@ -71,10 +71,7 @@ def _is_cut_list(head: Head) -> bool:
 
 CARD = Card(
     material=(Material("documents", "what the data sets say of themselves"),),
-    limits=(
-        "Calls have no ids: they are paired in order.",
-        "No times and no tokens, in most sets.",
-    ),
+    limits=("Calls have no ids: they are paired in order.", "No times and no tokens, in most sets."),
 )
 FORMAT = Format(
     name="sharegpt",

@@ -20,10 +20,7 @@ def claims(head: Head) -> Claim | None:
 
 
 CARD = Card(
-    material=(
-        Material("documents", "the specification"),
-        Material("real", "one conversation of llama.app"),
-    ),
+    material=(Material("documents", "the specification"), Material("real", "one conversation of llama.app")),
     limits=("Totals of a run are repeated on each message: they are taken once.",),
 )
 FORMAT = Format(name="sts", marks=(b'"harness"',), version=5, claims=claims, read=read_by("sts.reader"), card=CARD)

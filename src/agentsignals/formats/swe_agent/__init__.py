@@ -85,10 +85,7 @@ CARD = Card(
         Material("real", "15 runs on SWE-bench", ("1.1.0",)),
         Material("fixture", "22 demonstrations of older versions, recorded"),
     ),
-    limits=(
-        "No times at all.",
-        "Cost is 0 for models that it has no price of: absent here.",
-    ),
+    limits=("No times at all.", "Cost is 0 for models that it has no price of: absent here."),
 )
 FORMAT = Format(
     name="swe-agent", version=4, claims=claims, read=read_by("swe_agent.reader"), profile=PROFILE, card=CARD

@@ -44,10 +44,7 @@ def claims(head: Head) -> Claim | None:
 
 CARD = Card(
     material=(Material("package", "the exporter's source; no file was seen"),),
-    limits=(
-        "All times in a file are the export's: none is taken.",
-        "No tokens.",
-    ),
+    limits=("All times in a file are the export's: none is taken.", "No tokens."),
 )
 FORMAT = Format(
     name="swival",

@@ -43,8 +43,7 @@ def _is_run(document: dict[str, object], head: Head) -> bool:
 
 
 CARD = Card(
-    material=(Material("real", "one result"),),
-    limits=("The conversation is a recording of a screen: it is not read.",),
+    material=(Material("real", "one result"),), limits=("The conversation is a recording of a screen: it is not read.",)
 )
 FORMAT = Format(
     name="terminal-bench",

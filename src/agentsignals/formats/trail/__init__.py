@@ -18,7 +18,7 @@ PROFILE = Profile(
         (SEARCH, "find_on_page_ctrl_f find_next"),
         (SHELL, "bash shell"),
         (ASIDE, "final_answer"),
-    ),
+    )
 )
 
 
@@ -66,10 +66,7 @@ CARD = Card(
 )
 FORMAT = Format(
     name="trail",
-    marks=(
-        b'"trace_id"',
-        b'"errors"',
-    ),
+    marks=(b'"trace_id"', b'"errors"'),
     version=3,
     claims=claims,
     read=read_by("trail.reader"),

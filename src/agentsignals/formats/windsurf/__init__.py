@@ -69,10 +69,7 @@ def _says(record: dict[str, Any]) -> bool:
 
 FORMAT = Format(
     name="windsurf",
-    marks=(
-        b'"planner_response"',
-        b'"user_input"',
-    ),
+    marks=(b'"planner_response"', b'"user_input"'),
     version=1,
     claims=claims,
     read=read_by("windsurf.reader"),

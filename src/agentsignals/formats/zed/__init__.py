@@ -65,10 +65,7 @@ def _pieces(kind: str | None, data: object) -> Iterator[bytes]:
 
 
 DATABASE = Database(
-    columns={"threads": (*_ALWAYS, "data")},
-    some_have={"threads": _LATER},
-    sessions=sessions,
-    document=document,
+    columns={"threads": (*_ALWAYS, "data")}, some_have={"threads": _LATER}, sessions=sessions, document=document
 )
 
 
