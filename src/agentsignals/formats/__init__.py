@@ -6,7 +6,8 @@ It knows no source and no store. To add one: a module or folder with a `PROFILE`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib import import_module
 from typing import Any, Literal, Protocol, get_args
@@ -26,7 +27,7 @@ from agentsignals.formats.unknown import unknown_fields as unknown_fields
 from agentsignals.formats.unknown import unread_database as unread_database
 from agentsignals.formats.unknown import unread_file as unread_file
 from agentsignals.formats.unknown import unread_homes as unread_homes
-from agentsignals.model import Artifact, Attempt, Checkpoint, Session
+from agentsignals.model import Artifact, Attempt, Checkpoint, Session, Statement
 from agentsignals.model.registry import Registry
 
 Kind = Literal["run", "real", "fixture", "package", "documents"]
@@ -147,6 +148,14 @@ class Input(Struct):
     @property
     def lent(self) -> bool:
         return self.named_trials is None
+
+    @property
+    def folder(self) -> str:
+        return posixpath.dirname(self.artifact.path)
+
+    def states(self, text: str, fields: Iterable[str] = (), line: int = 1) -> list[Statement]:
+        """Return what the file says of an attempt, as its list of statements. `fields` of the attempt rest on it."""
+        return [Statement(text=text, artifact_id=self.artifact.artifact_id, line=line, fields=list(fields))]
 
     def session(self, session_id: str, format_name: str, agent: str) -> Session:
         """Begin a session of a person's work."""

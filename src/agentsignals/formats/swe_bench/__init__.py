@@ -26,35 +26,51 @@ _ALONE = frozenset(("all_preds", "preds", "predictions"))
 def claims(head: Head) -> Claim | None:
     """Recognise each kind of file by keys that no other has."""
     if not head.looks_like_json:
-        return Claim(keys=[], everywhere=True) if _is_parquet_dataset(head) else None
-    document = head.document
+        # A dataset is recognised by its columns alone, which stand at the end of the file.
+        columns = names(head.data) if head.complete and head.data.startswith(PARQUET) else []
+        is_row = "instance_id" in columns and len(_ROW.intersection(columns)) >= 3
+        is_dataset = is_row and _PREDICTED.isdisjoint(columns) and columns_of(columns).lacks != ""
+        return Claim(keys=[], everywhere=True) if is_dataset else None
+    document, folder = head.document, posixpath.dirname(head.path)
     if is_of_json(head):
         return None
     if _is_dataset(head):
         return Claim(keys=[], everywhere=True)
     if head.items and all(item.keys() >= _PREDICTION for item in head.items):
         return _of_predictions(head.path)
-    return _of_run(document, head) or _of_task(document, posixpath.dirname(head.path)) if document else None
+    if not document:
+        return None
+    if (run := _of_run(document, head)) is not None:
+        return run
+    # Rows of the dataset and ratings mean something where trials of the task lie below.
+    ratings = [document[name] for name in _RATINGS if name in document]
+    is_rated = bool(ratings) and all(isinstance(rating, dict) or rating is CUT for rating in ratings)
+    return Claim(keys=[], lends=folder, companion=True) if is_dataset_row(document) or is_rated else None
 
 
 def _of_run(document: dict[str, object], head: Head) -> Claim | None:
     """Reports, predictions and summaries."""
-    folder = posixpath.dirname(head.path)
-    if _is_report(document, head):
+    folder, values = posixpath.dirname(head.path), list(document.values())
+    is_report = all(isinstance(v, dict) and "patch_successfully_applied" in v for v in values)
+    if is_report or (values == [CUT] and _IN_REPORT.search(head.text) is not None):
         return Claim(keys=names_of(head.path, next(iter(document))) if len(document) == 1 else [], root=folder)
     if document.keys() >= _PREDICTION:
         # One prediction lies with its trajectory; many, a line each, serve the trials below.
-        alone = not (len(head.records) > 1 or (bool(head.records) and not head.complete)) and is_beside(
-            head.path, document["instance_id"]
-        )
+        are_many = len(head.records) > 1 or (bool(head.records) and not head.complete)
+        alone = not are_many and is_beside(head.path, document["instance_id"])
         return Claim(keys=[], root=folder) if alone else _of_predictions(head.path)
-    if all(isinstance(v, dict) and v.keys() >= _PREDICTION for v in document.values()) or _begins_predictions(
-        document, head
-    ):
+    whole = [v for v in values if v is not CUT]  # a file of predictions may be longer than what is seen of it
+    begins = '"model_name_or_path"' in head.text[:4_096] and '"instance_id"' in head.text[:4_096]
+    if all(isinstance(v, dict) and v.keys() >= _PREDICTION for v in whole) if whole else begins:
         return _of_predictions(head.path)
-    if document.keys() >= _COUNTS and ("submitted_ids" in document or CUT in document.values()):
-        return Claim(keys=[f"run:{r}" for r in _without_report(document, head.path)], lends=folder)
-    if "no_generation" in document and ("resolved" in document or CUT in document.values()):
+    if document.keys() >= _COUNTS and ("submitted_ids" in document or CUT in values):
+        # Only the summary knows trials whose patch was empty, or whose evaluation failed.
+        evaluation = of_summary(head.path)
+        name = evaluation.get("model") or evaluation["run"]
+        ids = [document.get(key) for key in ("empty_patch_ids", "error_ids")]
+        named = [i for several in ids if isinstance(several, list) for i in several if isinstance(i, str)]
+        return Claim(keys=[f"run:{run_of_model(name, canonical(i))}" for i in named], lends=folder)
+    if "no_generation" in document and ("resolved" in document or CUT in values):
         above = posixpath.dirname(folder)
         return Claim(keys=[f"{_SUBMISSION}{above}"], root=folder, lends=above)
     return None
@@ -69,17 +85,6 @@ def _of_predictions(path: str) -> Claim:
     folder, name = posixpath.split(path)
     alone = of_submission(path) or name.partition(".")[0] in _ALONE
     return Claim(keys=[f"{_SUBMISSION}{folder}"] if alone else [], lends=folder)
-
-
-def _of_task(document: dict[str, object], folder: str) -> Claim | None:
-    """Rows of the dataset and ratings: they mean something where trials of the task lie below."""
-    if is_dataset_row(document):
-        return Claim(keys=[], lends=folder, companion=True)
-    if document.keys() & _RATINGS and all(
-        isinstance(document.get(k, {}), dict) or document[k] is CUT for k in _RATINGS
-    ):
-        return Claim(keys=[], lends=folder, companion=True)
-    return None
 
 
 def is_dataset_row(row: Mapping[str, object]) -> bool:
@@ -97,45 +102,11 @@ def _is_dataset(head: Head) -> bool:
     return False
 
 
-def _is_parquet_dataset(head: Head) -> bool:
-    """Recognise a dataset by its columns alone, which stand at the end of the file."""
-    columns = names(head.data) if head.complete and head.data.startswith(PARQUET) else []
-    is_row = "instance_id" in columns and len(_ROW.intersection(columns)) >= 3
-    return is_row and _PREDICTED.isdisjoint(columns) and columns_of(columns).lacks != ""
-
-
 def is_beside(path: str, instance: object) -> bool:
     """Return whether a prediction lies with its trajectory: its file or folder is named for the instance."""
     folder, name = posixpath.split(path)
     named = (posixpath.basename(folder).lower(), name.lower().partition(".pred")[0])
     return isinstance(instance, str) and instance.lower() in named
-
-
-def _is_report(document: dict[str, object], head: Head) -> bool:
-    values = list(document.values())
-    if all(isinstance(v, dict) and "patch_successfully_applied" in v for v in values):
-        return True
-    return values == [CUT] and _IN_REPORT.search(head.text) is not None
-
-
-def _begins_predictions(document: dict[str, object], head: Head) -> bool:
-    """A file of predictions that is longer than what is seen of it."""
-    values = list(document.values())
-    whole = [v for v in values if v is not CUT]
-    if CUT not in values:
-        return False
-    if whole:
-        return all(isinstance(v, dict) and v.keys() >= _PREDICTION for v in whole)
-    return all(f'"{key}"' in head.text[:4_096] for key in ("model_name_or_path", "instance_id"))
-
-
-def _without_report(document: dict[str, object], path: str) -> list[str]:
-    """Return the names of trials that only the summary knows: no patch was submitted, or the evaluation failed."""
-    evaluation = of_summary(path)
-    name = evaluation.get("model") or evaluation["run"]
-    ids = [document.get(key) for key in ("empty_patch_ids", "error_ids")]
-    named = [i for several in ids if isinstance(several, list) for i in several if isinstance(i, str)]
-    return [run_of_model(name, canonical(i)) for i in named]
 
 
 CARD = Card(
