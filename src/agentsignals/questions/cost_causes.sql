@@ -1,8 +1,8 @@
--- cost.bill
+-- name: cost.bill
 SELECT session_id, agent, model, place, branch, {is_subagents} AS is_subagents, cost_usd, visible_output_tokens
 FROM sessions WHERE cost_usd IS NOT NULL ORDER BY session_id
 
--- cost.calls
+-- name: cost.calls
 SELECT t.session_id, t.thread, t.step, t.seq, t.model, epoch_us(timestamp) AS timestamp,
   strftime(timestamp, '%Y-%m-%d') AS day, t.stop_reason, t.input_tokens, t.output_tokens, t.cache_read_tokens,
   t.cache_write_tokens, t.cache_write_1h_tokens, t.input_in_step, t.cost_usd, t.cost_source, t.web_searches
@@ -10,7 +10,7 @@ FROM steps AS t JOIN sessions AS s USING (session_id)
 WHERE s.cost_usd IS NOT NULL AND t.cost_usd <> 0
 ORDER BY t.session_id, thread, step
 
--- cost.results
+-- name: cost.results
 -- Equal arguments and a result of equal length, with no edit of the file (or of any, if the call reads no file) between
 -- the two calls: the result was there already.
 WITH answered AS (
@@ -37,5 +37,5 @@ SELECT answered.session_id, thread, step, answered.seq, result_seq, result_token
 FROM answered LEFT JOIN last_change USING (session_id, seq)
 ORDER BY answered.session_id, thread, result_seq, answered.seq
 
--- cost.compactions
+-- name: cost.compactions
 SELECT session_id, thread, seq FROM events WHERE kind = 'compaction' ORDER BY session_id, seq

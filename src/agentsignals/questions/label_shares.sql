@@ -1,10 +1,10 @@
--- sentiment.labels
+-- name: sentiment.labels
 -- One row for each label of a message; the latest of one labeller comes last.
 SELECT session_id, turn, labeller, value, model, prompt_hash, created_at, epoch_us(created_at) AS at
 FROM labels WHERE task = 'sentiment' AND turn IS NOT NULL
 ORDER BY session_id, turn, labeller, created_at NULLS FIRST, value
 
--- sentiment.messages
+-- name: sentiment.messages
 -- One row for each message of labelled sessions, with the model it was addressed to.
 WITH answers AS (SELECT session_id, seq, model FROM steps WHERE thread = 'main' AND model <> ''),
 opened AS (SELECT session_id, arg_min(model, seq) AS model FROM answers GROUP BY session_id)
@@ -15,7 +15,7 @@ ASOF LEFT JOIN answers ON said.session_id = answers.session_id AND said.seq > an
 WHERE said.kind NOT IN ({unjudged}) AND said.session_id IN (SELECT session_id FROM labels WHERE task = 'sentiment')
 ORDER BY said.session_id, said.turn
 
--- pushback.labels
+-- name: pushback.labels
 -- One row for each labelled message and labeller, without the rules, whose labels repeat the signal.
 SELECT session_id, turn, labeller, value
 FROM labels JOIN sessions USING (session_id)

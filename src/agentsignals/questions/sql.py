@@ -123,20 +123,26 @@ def place_by_session(rows: Iterable[Row]) -> dict[str, str]:
     return {row["session_id"]: row["place"] for row in rows if row["place"] is not None}
 
 
+def sections(file: Path) -> dict[str, str]:
+    """The sections of a `.sql` file by name. Each stands below a line `-- name: …`."""
+    _, *pieces = _NAME.split(file.read_text("utf-8"))
+    return {name: text.strip() for name, text in zip(pieces[::2], pieces[1::2], strict=True)}
+
+
 def read_queries(module: str, **fragments: str) -> dict[str, dict[str, str]]:
-    """The queries of the `.sql` file beside a module, by study (or finding) and name. Each stands below a line
-    `-- study.name`, and is given on one line; `fragments` replace their names in braces."""
-    text = Path(module).with_suffix(".sql").read_text("utf-8")
-    for name, fragment in (_FRAGMENTS | fragments).items():
-        text = text.replace(f"{{{name}}}", fragment)
+    """The queries of the `.sql` file beside a module, by study (or finding) and name, each on one line. A section is
+    named `study.name`; `fragments` replace their names in braces."""
     found: dict[str, dict[str, str]] = {}
-    for study, name, lines in _QUERY.findall(text):
-        body = " ".join(line for line in lines.split("\n") if not line.startswith("--"))
+    for section, text in sections(Path(module).with_suffix(".sql")).items():
+        study, _, name = section.partition(".")
+        body = " ".join(line for line in text.split("\n") if not line.startswith("--"))
+        for fragment, meant in (_FRAGMENTS | fragments).items():
+            body = body.replace(f"{{{fragment}}}", meant)
         found.setdefault(study, {})[name] = _BLANKS.sub("", " ".join(body.split()))
     return found
 
 
-_QUERY = re.compile(r"^-- (\w+)\.(\w+)\n(.*?)(?=^-- \w+\.\w+$|\Z)", re.MULTILINE | re.DOTALL)
+_NAME = re.compile(r"^-- name: ([\w.]+)\n", re.MULTILINE)
 _BLANKS = re.compile(r"(?<=\() | (?=\))")
 """Left where a bracket is broken into lines."""
 _FRAGMENTS = {"started_at": STARTED, "said_at": SAID_AT, "spoken": SPOKEN}

@@ -1,4 +1,4 @@
--- modes.modes
+-- name: modes.modes
 -- One row for each session with a mode. `…_percent` of its committed lines are an agent's, for the replay an estimate
 -- from `replayed_low` to `replayed_high`.
 SELECT session_id, max(recorded) AS recorded, max(recorded_percent) AS recorded_percent, max(replayed) AS replayed,

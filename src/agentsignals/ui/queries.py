@@ -6,15 +6,15 @@ import re
 from functools import cache
 from pathlib import Path
 
-_NAME = re.compile(r"^-- name: ([\w.]+)\n", re.MULTILINE)
+from agentsignals.questions.sql import sections
+
 _PART = re.compile(r"\{([a-z_]+)\}")
 
 
 @cache
 def queries() -> dict[str, str]:
     """Every section of the file by its name."""
-    _, *pieces = _NAME.split(Path(__file__).with_suffix(".sql").read_text("utf-8"))
-    return {name: text.strip() for name, text in zip(pieces[::2], pieces[1::2], strict=True)}
+    return sections(Path(__file__).with_suffix(".sql"))
 
 
 def sql(name: str, **parts: object) -> str:

@@ -1,4 +1,4 @@
--- why_failed.rungs
+-- name: why_failed.rungs
 SELECT session_id, rung, CASE WHEN rung = 'failed' THEN coalesce(class, reason) ELSE reason END AS reason, task_id
 FROM (
   SELECT session_id, max(json_extract_string(value, '')) FILTER (signal = 'verification.outcome') AS rung,
@@ -11,7 +11,7 @@ FROM (
 JOIN (SELECT session_id, task_id FROM attempts) USING (session_id)
 WHERE rung IS NOT NULL ORDER BY session_id
 
--- not_earned.audits
+-- name: not_earned.audits
 SELECT session_id, json_extract_string(value, '') AS verdict, task_id
 FROM signals
 JOIN (SELECT session_id, task_id FROM attempts) USING (session_id)

@@ -1,4 +1,4 @@
--- large_results.results
+-- name: large_results.results
 SELECT * REPLACE (CASE WHEN part >= 0.05 THEN part END AS part)
 FROM (
   WITH moments AS (

@@ -1,7 +1,7 @@
--- circles.calls
+-- name: circles.calls
 SELECT session_id, count(*) AS n FROM tool_calls GROUP BY session_id ORDER BY session_id
 
--- circles.runs
+-- name: circles.runs
 WITH again AS (
   SELECT session_id, seq, thread, name, arguments, status, sum(CASE WHEN status = 'error' THEN 0 ELSE 1 END) OVER
     (PARTITION BY session_id, thread, name, arguments ORDER BY seq) AS worked, (
@@ -25,7 +25,7 @@ SELECT session_id, seq, name, equal_calls
 FROM runs WHERE equal_calls >= 3
 ORDER BY session_id, seq
 
--- failures.calls
+-- name: failures.calls
 WITH calls AS (
   SELECT session_id, seq,
     CASE WHEN class = 'test' OR shell_kind IN ('test', 'build') THEN coalesce(shell_kind, class)
@@ -49,7 +49,7 @@ SELECT tool, session_id, error_class, count(*) AS n, count(*) FILTER (status = '
 FROM later
 GROUP BY ALL ORDER BY ALL
 
--- unchecked.changed
+-- name: unchecked.changed
 SELECT e.session_id, e.seq AS edited, c.seq AS checked
 FROM (
   SELECT session_id, max(seq) AS seq
@@ -65,14 +65,14 @@ LEFT JOIN (
 ) AS c USING (session_id)
 ORDER BY session_id
 
--- unfinished.edits
+-- name: unfinished.edits
 SELECT DISTINCT session_id, path
 FROM edits
 WHERE path IS NOT NULL AND thread = 'main' AND NOT regexp_matches(lower(path),
   '(^|/)(changelog|history|todo|tasks?|plan|package|cargo|go)\.[^/]*$|\.(md|lock|json|sum|mod)$')
 ORDER BY session_id, path
 
--- waiting.calls
+-- name: waiting.calls
 SELECT tool, session_id, sum(ran_s) FILTER (class NOT IN ('ask', 'task')) AS ran_s, sum(waited_s) AS waited_s
 FROM (
   SELECT session_id, seq, class, {program} AS tool, least(epoch(ended_at) - epoch(started_at),
@@ -84,7 +84,7 @@ FROM (
 )
 GROUP BY ALL ORDER BY ALL
 
--- waiting.times
+-- name: waiting.times
 SELECT session_id, number AS worked_s, waited_s
 FROM (SELECT session_id, number FROM named_signals WHERE signal = 'infra.work_time_s' AND number IS NOT NULL)
 JOIN (
@@ -94,7 +94,7 @@ JOIN (
 JOIN sessions USING (session_id)
 ORDER BY session_id
 
--- pushback.turns
+-- name: pushback.turns
 SELECT session_id, json_extract_string(value, '') AS label, count(*) AS n
 FROM named_signals JOIN sessions USING (session_id)
 WHERE signal = 'chat.pushback_type' AND absent IS NULL AND turn > 0

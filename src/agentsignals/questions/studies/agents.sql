@@ -1,4 +1,4 @@
--- agents.agents
+-- name: agents.agents
 SELECT CASE WHEN grouping(sessions.agent) = 1 THEN 'all agents' ELSE sessions.agent END AS agent,
   count(DISTINCT session_id) AS n, bool_or(visible_output_tokens IS NOT NULL) AS low,
   median(number) FILTER (signal = 'corpus.autonomy_ratio') AS autonomy, sum(num) FILTER
@@ -30,31 +30,31 @@ JOIN sessions USING (session_id)
 GROUP BY GROUPING SETS ((), (sessions.agent))
 ORDER BY n DESC, grouping(sessions.agent) DESC, sessions.agent
 
--- agents.openings
+-- name: agents.openings
 SELECT agent, json_extract_string(value, '') AS label, count(*) AS n
 FROM named_signals JOIN sessions USING (session_id)
 WHERE signal = 'corpus.first_message_pattern' AND absent IS NULL
 GROUP BY ALL ORDER BY ALL
 
--- models.steps
+-- name: models.steps
 SELECT steps.model AS model, session_id, place, count(*) AS steps, sum(steps.output_tokens) AS output,
   any_value(visible_output_tokens) IS NOT NULL AS low
 FROM steps JOIN sessions USING (session_id)
 WHERE thread = 'main' AND steps.model IS NOT NULL
 GROUP BY ALL ORDER BY ALL
 
--- models.calls
+-- name: models.calls
 SELECT steps.model AS model, session_id, count(*) FILTER (status IN ('ok', 'error')) AS answered,
   count(*) FILTER (status = 'error') AS failed
 FROM tool_calls JOIN steps USING (session_id, step)
 WHERE tool_calls.thread = 'main' AND steps.model IS NOT NULL
 GROUP BY steps.model, session_id ORDER BY ALL
 
--- data_sets.inputs
+-- name: data_sets.inputs
 SELECT session_id, agent, model, place, visible_output_tokens, value
 FROM named_signals JOIN sessions USING (session_id)
 WHERE signal = 'corpus.metric_inputs' AND absent IS NULL ORDER BY session_id
 
--- data_sets.variance
+-- name: data_sets.variance
 SELECT value, CAST(detail->>'data_sets' AS BIGINT) AS sets
 FROM named_signals WHERE signal = 'corpus.cross_dataset_variance[]' AND absent IS NULL

@@ -1,4 +1,4 @@
--- attempts.attempts
+-- name: attempts.attempts
 SELECT a.session_id, a.trial_id, a.attempt_index, a.task_id, a.dataset, a.has_transcript, a.outcome, a.reward,
   coalesce(a.agent_type, s.agent) AS agent, coalesce(a.model_id, s.model) AS model, a.effective_tool_cap AS cap,
   a.patch_outcome_label AS label, w.reason, coalesce(w.inferred, false) AS inferred, w.localized, w.precise,
@@ -17,14 +17,14 @@ LEFT JOIN (
 ) w USING (session_id)
 ORDER BY a.task_id, model, agent, a.attempt_index, a.session_id
 
--- failures.places
+-- name: failures.places
 SELECT session_id, json_extract_string(value, '') AS level, outcome
 FROM signals
 JOIN (SELECT session_id, outcome FROM attempts) USING (session_id)
 WHERE signal = 'verification.patch_localization' AND value IS NOT NULL
 ORDER BY session_id
 
--- outcomes.outcomes
+-- name: outcomes.outcomes
 SELECT session_id, place, json_extract_string(value, '') AS label, absent, detail->>'evidence_kind' AS evidence
 FROM named_signals JOIN sessions USING (session_id) WHERE signal = 'user.session_outcome'
 ORDER BY session_id

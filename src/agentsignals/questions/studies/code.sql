@@ -1,18 +1,18 @@
--- edits.ways
+-- name: edits.ways
 SELECT session_id, via, count(*) AS n
 FROM (SELECT DISTINCT session_id, seq, path, via FROM edits WHERE thread = 'main')
 GROUP BY ALL ORDER BY ALL
 
--- edits.files
+-- name: edits.files
 SELECT place, path, count(DISTINCT (session_id, seq)) AS n, count(DISTINCT session_id) AS sessions,
   sum(added) AS added, sum(removed) AS removed
 FROM edits JOIN sessions USING (session_id) WHERE thread = 'main'
 GROUP BY ALL ORDER BY n DESC, path
 
--- coding_modes.sessions
+-- name: coding_modes.sessions
 SELECT session_id, place, {started_at} FROM sessions ORDER BY session_id
 
--- survival.fates
+-- name: survival.fates
 SELECT session_id, CAST(coalesce(detail->>'produced', '0') AS DOUBLE) AS produced,
   CAST(coalesce(detail->>'committed', '0') AS DOUBLE) AS committed,
   CAST(coalesce(detail->>'overwritten_by_self', '0') AS DOUBLE) AS overwritten_by_self,
@@ -22,12 +22,12 @@ SELECT session_id, CAST(coalesce(detail->>'produced', '0') AS DOUBLE) AS produce
 FROM labels JOIN sessions USING (session_id)
 WHERE task = 'code_survival' AND labeller = 'attribution' ORDER BY session_id
 
--- survival.commits
+-- name: survival.commits
 SELECT repo, commit_sha, session_ids, written, rewritten, written_in_files, rewritten_in_files, kept
 FROM commits WHERE written IS NOT NULL
 ORDER BY repo, commit_sha
 
--- survival.lines
+-- name: survival.lines
 SELECT repo, commit_sha, starts_with(tag, 'agent_') AS is_agents, epoch(any_value(committed_at)) AS committed,
   epoch(any_value(newest)) AS newest, CAST(count(alive) AS BIGINT) AS known,
   CAST(count(*) FILTER (alive) AS BIGINT) AS alive
@@ -37,13 +37,13 @@ JOIN (
 ) USING (repo, commit_sha)
 GROUP BY repo, commit_sha, is_agents ORDER BY repo, commit_sha, is_agents
 
--- survival.met
+-- name: survival.met
 SELECT session_id, number AS n
 FROM labels JOIN sessions USING (session_id)
 WHERE task = 'earlier_on_same_lines' AND labeller = 'attribution'
 ORDER BY session_id
 
--- efficiency.effort
+-- name: efficiency.effort
 WITH wanted AS (
   SELECT session_id
   FROM checkpoints WHERE total_committed > 0
@@ -74,7 +74,7 @@ FROM sessions JOIN wanted USING (session_id) LEFT JOIN said USING (session_id)
 LEFT JOIN worked USING (session_id) LEFT JOIN lasted USING (session_id)
 ORDER BY session_id
 
--- efficiency.replayed
+-- name: efficiency.replayed
 SELECT session_id, CAST(sum(added) AS BIGINT) AS lines, bool_and(n = 1) AND count(added) = count(*) AS is_alone
 FROM (
   SELECT unnest(session_ids) AS session_id, added, len(session_ids) AS n
@@ -83,7 +83,7 @@ FROM (
 JOIN sessions USING (session_id)
 GROUP BY session_id ORDER BY session_id
 
--- efficiency.recorded
+-- name: efficiency.recorded
 SELECT session_id, CAST(sum(total_committed) AS BIGINT) AS lines, bool_and(n = 1) AS is_alone
 FROM checkpoints JOIN sessions USING (session_id)
 JOIN (SELECT checkpoint_id, count(DISTINCT session_id) AS n FROM checkpoints GROUP BY checkpoint_id) USING
@@ -91,12 +91,12 @@ JOIN (SELECT checkpoint_id, count(DISTINCT session_id) AS n FROM checkpoints GRO
 WHERE total_committed IS NOT NULL
 GROUP BY session_id ORDER BY session_id
 
--- weaknesses.scans
+-- name: weaknesses.scans
 SELECT scans.*, commits.mode, commits.recorded_mode
 FROM scans JOIN commits USING (repo, commit_sha)
 ORDER BY repo, commit_sha, scanner, place
 
--- weaknesses.findings
+-- name: weaknesses.findings
 SELECT repo, commit_sha, scanner, change, rule, cwe, place, owner, tag
 FROM weaknesses WHERE change IN ('introduced', 'fixed')
 ORDER BY ALL

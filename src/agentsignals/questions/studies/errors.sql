@@ -1,9 +1,9 @@
--- errors.calls
+-- name: errors.calls
 SELECT session_id, agent, class, status, error_class, count(*) AS n
 FROM tool_calls JOIN sessions USING (session_id) WHERE thread = 'main'
 GROUP BY ALL ORDER BY ALL
 
--- recovery.failed
+-- name: recovery.failed
 SELECT failed.session_id, failed.error_class,
   CASE WHEN next.name IS NULL THEN 'over' WHEN next.turn IS DISTINCT FROM failed.turn THEN 'turn_over'
     WHEN next.name = failed.name AND next.arguments = failed.arguments THEN 'again'
@@ -21,7 +21,7 @@ ASOF LEFT JOIN (
 ) AS next ON failed.session_id = next.session_id AND coalesce(failed.result_seq, failed.seq) < next.seq
 GROUP BY ALL ORDER BY ALL
 
--- recovery.runs
+-- name: recovery.runs
 SELECT session_id, length, count(*) AS n
 FROM (
   SELECT session_id, island, count(*) AS length

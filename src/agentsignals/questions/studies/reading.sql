@@ -1,25 +1,25 @@
--- reading.totals
+-- name: reading.totals
 SELECT (SELECT count(*) FROM artifacts) AS files, (SELECT sum(records) FROM artifacts) AS records,
   (SELECT sum(skipped) FROM artifacts) AS skipped, (SELECT count(*) FROM events WHERE kind = 'unknown') AS unknown,
   (SELECT count(*) FROM signals) AS n_values,
   (SELECT count(*) FROM signals WHERE absent_detail LIKE 'internal_error%') AS internal
 
--- reading.formats
+-- name: reading.formats
 SELECT a.format AS format, count(*) AS files, any_value(coalesce(s.sessions, 0)) AS sessions,
   sum(records) AS records, sum(skipped) AS skipped, sum(bytes) AS bytes
 FROM artifacts a
 LEFT JOIN (SELECT format, count(*) AS sessions FROM sessions GROUP BY format) s USING (format)
 GROUP BY a.format ORDER BY files DESC, a.format
 
--- reading.skips
+-- name: reading.skips
 SELECT path, skipped_reasons FROM artifacts WHERE skipped_reasons <> '{}' ORDER BY path
 
--- reading.notes
+-- name: reading.notes
 SELECT trim(regexp_replace(note, '[0-9a-f-]{12,}', '…')) AS note, count(*) AS files
 FROM artifacts WHERE note IS NOT NULL
 GROUP BY 1 ORDER BY files DESC, 1
 
--- reading.absent
+-- name: reading.absent
 SELECT absent, count(*) AS n, count(DISTINCT signal) AS signals, count(DISTINCT session_id) AS sessions
 FROM signals WHERE absent IS NOT NULL
 GROUP BY absent ORDER BY n DESC, absent

@@ -1,23 +1,23 @@
--- worth_opening.prompts
+-- name: worth_opening.prompts
 SELECT session_id, left(text, 400) AS text FROM turns WHERE turn = 0 ORDER BY session_id
 
--- usage.sessions
+-- name: usage.sessions
 SELECT session_id, place, n_prompts FROM sessions ORDER BY session_id
 
--- usage.calls
+-- name: usage.calls
 SELECT session_id, turn, number
 FROM named_signals WHERE signal = 'chat.tool_calls_per_turn' AND absent IS NULL
 ORDER BY session_id, turn
 
--- usage.files
+-- name: usage.files
 SELECT session_id, value
 FROM named_signals WHERE signal = 'chat.file_types_touched' AND absent IS NULL
 ORDER BY session_id
 
--- usage.languages
+-- name: usage.languages
 SELECT session_id, json_extract_string(value, '') AS language, count(*) AS n
 FROM named_signals WHERE signal = 'chat.prompt_language' AND absent IS NULL
 GROUP BY ALL ORDER BY ALL
 
--- concentration.sessions
+-- name: concentration.sessions
 SELECT session_id, agent, model, place, {started_at} FROM sessions ORDER BY session_id

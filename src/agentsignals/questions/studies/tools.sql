@@ -1,20 +1,20 @@
--- tools.calls
+-- name: tools.calls
 SELECT session_id, agent, class, count(*) AS n
 FROM tool_calls JOIN sessions USING (session_id) WHERE thread = 'main'
 GROUP BY ALL ORDER BY ALL
 
--- tools.names
+-- name: tools.names
 SELECT name, count(*) AS n, count(DISTINCT session_id) AS sessions,
   string_agg(DISTINCT agent, ', ' ORDER BY agent) AS agents
 FROM tool_calls JOIN sessions USING (session_id) WHERE thread = 'main'
 GROUP BY name ORDER BY n DESC, name
 
--- tool_categories.calls
+-- name: tool_categories.calls
 SELECT session_id, kind, count(*) AS n
 FROM (SELECT session_id, {kind} AS kind FROM tool_calls WHERE thread = 'main')
 GROUP BY ALL ORDER BY ALL
 
--- tool_positions.calls
+-- name: tool_positions.calls
 WITH cut AS (
   SELECT session_id, turn, number > 0 AS cut
   FROM named_signals WHERE signal = 'chat.hard_interruption' AND absent IS NULL
@@ -28,7 +28,7 @@ SELECT least(forward, 30) AS forward, least(back, 30) AS back, kind, coalesce(cu
 FROM placed LEFT JOIN cut USING (session_id, turn)
 GROUP BY ALL ORDER BY ALL
 
--- tool_positions.turns
+-- name: tool_positions.turns
 WITH cut AS (
   SELECT session_id, turn, number > 0 AS cut
   FROM named_signals WHERE signal = 'chat.hard_interruption' AND absent IS NULL
@@ -47,7 +47,7 @@ FROM (
 LEFT JOIN cut USING (session_id, turn)
 GROUP BY ALL ORDER BY ALL
 
--- transitions.classes
+-- name: transitions.classes
 SELECT session_id, class, following, count(*) AS n
 FROM (
   SELECT session_id, class, lead(class) OVER (PARTITION BY session_id ORDER BY seq, call_id) AS following
@@ -56,7 +56,7 @@ FROM (
 WHERE following IS NOT NULL
 GROUP BY ALL ORDER BY ALL
 
--- transitions.kinds
+-- name: transitions.kinds
 SELECT session_id, kind, following, count(*) AS n
 FROM (
   SELECT session_id, kind, lead(kind) OVER (PARTITION BY session_id ORDER BY seq, call_id) AS following
@@ -65,7 +65,7 @@ FROM (
 WHERE following IS NOT NULL
 GROUP BY ALL ORDER BY ALL
 
--- transitions.thirds
+-- name: transitions.thirds
 SELECT third, class, following, count(*) AS n
 FROM (
   SELECT class, lead(class) OVER down AS following,
@@ -77,7 +77,7 @@ FROM (
 WHERE following IS NOT NULL AND calls >= 10
 GROUP BY ALL ORDER BY ALL
 
--- tool_profiles.mixes
+-- name: tool_profiles.mixes
 SELECT session_id, agent, value, CAST(detail->>'n' AS BIGINT) AS n
 FROM named_signals JOIN sessions USING (session_id)
 WHERE signal = 'corpus.tool_class_mix' AND absent IS NULL ORDER BY session_id

@@ -1,11 +1,11 @@
--- turn_time.turns
+-- name: turn_time.turns
 SELECT named.session_id, named.turn, number AS seconds, agent, coalesce(turns.model, sessions.model) AS model,
   {said_at}
 FROM named_signals AS named JOIN sessions USING (session_id) JOIN turns USING (session_id, turn)
 WHERE signal = 'chat.turn_autonomy_s' AND absent IS NULL
 ORDER BY named.session_id, named.turn
 
--- friction.turns
+-- name: friction.turns
 WITH of_turns AS (
   SELECT session_id, turn, bool_or(number > 0) FILTER (signal = 'chat.hard_interruption') AS cut,
     max(json_extract_string(value, '')) FILTER (signal = 'chat.pushback_type') AS pushback,
@@ -19,7 +19,7 @@ SELECT session_id, turn, cut, pushback, asked, {said_at}
 FROM turns LEFT JOIN of_turns USING (session_id, turn)
 ORDER BY session_id, turn
 
--- oversight.turns
+-- name: oversight.turns
 WITH of_turns AS (
   SELECT session_id, turn,
     bool_or(number > 0 AND detail->>'how' = 'tool') FILTER (signal = 'chat.agent_clarification_stop') AS asked,
