@@ -57,18 +57,18 @@ class Signal(Struct, frozen=True, kw_only=True):
 
     path: str
     name: str
-    context: Literal["product", "eval", "both"]
-    level: Level
+    context: Literal["product", "eval", "both"] = "product"
+    level: Level = "session"
     type: str
     unit: str
-    version: int
+    version: int = 1
     description: str
     pitfalls: str
     why_it_matters: str
     origin: str
-    source: str
-    priority: str
-    high_value: bool
+    source: str = "session"
+    priority: str = "P0"
+    high_value: bool = False
     scope: Scope
     needs: tuple[str, ...]
     """The parameters that are signals."""
@@ -80,14 +80,14 @@ class Signal(Struct, frozen=True, kw_only=True):
     """It takes the session and the evidence alone, and its value is no lower bound."""
     reads_transcript: bool
     """It looks at the session itself, so an attempt without its conversation has no value of it."""
-    status: Status
+    status: Status = "computed"
     basis: Basis
     """Follows from the source where it is not declared."""
-    grows_with_output: bool
+    grows_with_output: bool = False
     """Its value is a lower bound where the count of output tokens is one."""
-    pool: Callable[[Sequence[Any]], list[Any]] | None
+    pool: Callable[[Sequence[Any]], list[Any]] | None = None
     """Merge the values of many sessions, or its own results, without changing what signals over all sessions get."""
-    hindsight: Hindsight
+    hindsight: Hindsight = ""
 
     def applies_to(self, context: Context) -> bool:
         return self.context in ("both", context)
@@ -97,34 +97,21 @@ DECLARED: dict[str, Signal] = {}
 """Every signal whose module was imported, keyed by the name of its function."""
 
 
-def signal(  # noqa: PLR0913  (a declaration is a record; every field is named at the call)
+def signal(
     path: str,
     type: str,  # noqa: A002  (the contract's word)
     unit: str,
     *,
-    origin: str,
-    pitfalls: str = "",
-    why: str = "",
-    context: Literal["product", "eval", "both"] = "product",
-    level: Level = "session",
-    version: int = 1,
-    source: str = "session",
-    priority: str = "P0",
-    high_value: bool = False,
-    harness: bool = False,
-    status: Status = "computed",
-    basis: Basis | None = None,
-    grows_with_output: bool = False,
-    pool: Callable[[Sequence[Any]], list[Any]] | None = None,
-    hindsight: Hindsight = "",
     doc: str = "",
     parameters: tuple[str, ...] = (),
+    harness: bool = False,
+    **facts: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare the decorated function as the signal `path`, whose last part is the function's name.
 
-    The docstring's first paragraph is the meaning; its paragraphs `Pitfalls:` and `Why:` are those facts. `harness`:
-    it reads what the harness recorded, no words. A family of signals that share one function gives `doc` in place of
-    the docstring, and `parameters` where their names differ from the function's.
+    The docstring's first paragraph is the meaning; its paragraphs `Pitfalls:` and `Why:` are those facts. `facts` are
+    fields of `Signal`. `harness`: it reads what the harness recorded, no words. A family of signals that share one
+    function gives `doc` in place of the docstring, and `parameters` where their names differ from the function's.
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -140,34 +127,25 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
             raise CatalogError(f"{path} has no docstring.", "Its first paragraph is its meaning in the inventory.")
         names = parameters or function.__code__.co_varnames[: function.__code__.co_argcount]
         needs = tuple(p for p in names if p not in _BUILT_IN)
-        scope: Scope = "corpus" if level == "corpus" else "history" if "history" in names else "session"
+        is_corpus = facts.get("level") == "corpus"
+        scope: Scope = "corpus" if is_corpus else "history" if "history" in names else "session"
+        basis = _BASIS_OF_SOURCE.get(facts.get("source", ""), "record")
         DECLARED[name] = Signal(
             path=path,
             name=name,
-            context=context,
-            level=level,
             type=type,
             unit=unit,
-            version=version,
             description=meaning,
-            pitfalls=pitfalls or paragraphs.get("Pitfalls", ""),
-            why_it_matters=why or paragraphs.get("Why", ""),
-            origin=origin,
-            source=source,
-            priority=priority,
-            high_value=high_value,
+            pitfalls=paragraphs.get("Pitfalls", ""),
+            why_it_matters=paragraphs.get("Why", ""),
             scope=scope,
             needs=needs,
             takes_absent=frozenset(p for p in needs if "Absent" in str(function.__annotations__.get(p))),
             function=function,
             parameters=names,
-            is_plain=names == ("view", "why") and not grows_with_output,
+            is_plain=names == ("view", "why") and not facts.get("grows_with_output"),
             reads_transcript="view" in names and scope == "session" and not harness,
-            status=status,
-            basis=basis or _BASIS_OF_SOURCE.get(source, "record"),
-            grows_with_output=grows_with_output,
-            pool=pool,
-            hindsight=hindsight,
+            **{"basis": basis, **facts},
         )
         return function
 
