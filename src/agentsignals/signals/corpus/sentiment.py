@@ -5,8 +5,7 @@ The values of a whole store are of one labeller only: the one with most labels, 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from agentsignals.model import Absent, Label
@@ -36,24 +35,19 @@ def sentiment_label(view: SessionView, why: Evidence) -> list[Measured | Absent]
     if not labels:
         return _NO_LABEL
     why.support([t for t in view.turns if t.turn in labels])
-    return [_sentiment(t.kind, labels.get(t.turn)) for t in view.turns]
-
-
-def _sentiment(kind: str, label: Label | None) -> Measured | Absent:
-    if kind in UNJUDGED:
-        return Absent("not_applicable", kind)
-    if label is None:
-        return _NO_LABEL
-    value = counts.label(label.value)
-    if value is None:
-        return Absent("parse_error", f"{label.labeller}: {label.value[:40]}")
-    detail = {
-        "labeller": label.labeller,
-        "model": label.model,
-        "prompt_hash": label.prompt_hash,
-        "reason": label.reason,
-    }
-    return Measured(value, {key: word for key, word in detail.items() if word is not None})
+    values: list[Measured | Absent] = []
+    for turn in view.turns:
+        label = labels.get(turn.turn)
+        if turn.kind in UNJUDGED:
+            values.append(Absent("not_applicable", turn.kind))
+        elif label is None:
+            values.append(_NO_LABEL)
+        elif (value := counts.label(label.value)) is None:
+            values.append(Absent("parse_error", f"{label.labeller}: {label.value[:40]}"))
+        else:
+            said = {name: getattr(label, name) for name in ("labeller", "model", "prompt_hash", "reason")}
+            values.append(Measured(value, {name: word for name, word in said.items() if word is not None}))
+    return values
 
 
 def _by_turn(labels: Iterable[Label]) -> dict[int, Label]:
@@ -101,26 +95,35 @@ def sentiment_messages(view: SessionView, why: Evidence) -> _Labelled | Absent:
     return judged
 
 
-def _conversations(sessions: Sequence[_Labelled]) -> tuple[list[Conversation], str | None]:
-    """Return the sessions that the chosen labeller judged, and the labeller."""
-    judged_messages: dict[str, tuple[int, int]] = {}
-    for session in sessions:
-        for name, judgement in session.items():
-            n, at = judged_messages.get(name, (0, 0))
-            n += sum(value is not None for _, value, _ in judgement["messages"])
-            judged_messages[name] = n, max(at, judgement["at"])
-    chosen = counts.main_labeller(judged_messages)
-    judged = [session[chosen]["messages"] for session in sessions if chosen in session] if chosen is not None else []
-    return [Conversation("", [Message(*m) for m in messages]) for messages in judged], chosen
+class _Judged:
+    """The sessions that the chosen labeller judged, and the labeller; None where nobody judged any."""
 
+    def __init__(self, sessions: Sequence[_Labelled]) -> None:
+        judged_messages: dict[str, tuple[int, int]] = {}
+        for session in sessions:
+            for name, judgement in session.items():
+                n, at = judged_messages.get(name, (0, 0))
+                n += sum(value is not None for _, value, _ in judgement["messages"])
+                judged_messages[name] = n, max(at, judgement["at"])
+        self.labeller = chosen = counts.main_labeller(judged_messages)
+        judged = (
+            [session[chosen]["messages"] for session in sessions if chosen in session] if chosen is not None else []
+        )
+        self.conversations = [Conversation("", [Message(*m) for m in messages]) for messages in judged]
 
-def _ratio(part: Part, labeller: str | None, **detail: Any) -> Measured | Absent:
-    """Return a share with Wilson's interval and its labeller."""
-    k, n = part
-    if not n:
-        return Absent("not_computable", "zero_denominator")
-    low, high = wilson(k, n) or (None, None)
-    return Measured(k / n, {"num": k, "den": n, "ci": [low, high], "labeller": labeller, **detail})
+    def total(self, count: Callable[..., Part], *args: Any, **options: Any) -> Part:
+        """Sum what is counted in each conversation."""
+        return counts.total(count(conversation, *args, **options) for conversation in self.conversations)
+
+    def ratio(self, part: Part, **detail: Any) -> Measured | Absent:
+        """Return a share with Wilson's interval and its labeller."""
+        k, n = part
+        if self.labeller is None:
+            return _NO_LABEL
+        if not n:
+            return Absent("not_computable", "zero_denominator")
+        low, high = wilson(k, n) or (None, None)
+        return Measured(k / n, {"num": k, "den": n, "ci": [low, high], "labeller": self.labeller, **detail})
 
 
 def _of(part: Part) -> float | None:
@@ -133,14 +136,9 @@ def neutral_share(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
 
     Pitfalls: Two contributors wrote three in four messages of the published data: whose sessions these are tells.
     """
-    conversations, labeller = _conversations(sentiment_messages)
-    if labeller is None:
-        return _NO_LABEL
-    neg, pos, neutral = (
-        counts.total(counts.share(conversation, v) for conversation in conversations)
-        for v in (NEGATIVE, POSITIVE, NEUTRAL)
-    )
-    return _ratio(neutral, labeller, neg_share=_of(neg), pos_share=_of(pos))
+    judged = _Judged(sentiment_messages)
+    neg, pos, neutral = (judged.total(counts.share, v) for v in (NEGATIVE, POSITIVE, NEUTRAL))
+    return judged.ratio(neutral, neg_share=_of(neg), pos_share=_of(pos))
 
 
 @signal("corpus.pure_neutral_session_share", "float", "ratio")
@@ -150,11 +148,9 @@ def pure_neutral_session_share(sentiment_messages: Sequence[_Labelled]) -> Measu
 
     Pitfalls: Grows as sessions get shorter.
     """
-    conversations, labeller = _conversations(sentiment_messages)
-    if labeller is None:
-        return _NO_LABEL
-    parts = [counts.pure_neutral(conversation) for conversation in conversations]
-    return _ratio(counts.total(p for p in parts if p is not None), labeller, n_excluded=parts.count(None))
+    judged = _Judged(sentiment_messages)
+    parts = [counts.pure_neutral(conversation) for conversation in judged.conversations]
+    return judged.ratio(counts.total(p for p in parts if p is not None), n_excluded=parts.count(None))
 
 
 class Point(Row, kw_only=True):
@@ -175,23 +171,19 @@ def neg_by_turn_curve(sentiment_messages: Sequence[_Labelled]) -> Measured | Abs
 
     Pitfalls: Later turns are turns of longer sessions: `cohort` is the same curve of sessions that reach turn 5.
     """
-    conversations, labeller = _conversations(sentiment_messages)
-    if labeller is None:
+    judged = _Judged(sentiment_messages)
+    if judged.labeller is None:
         return _NO_LABEL
-    plateau = counts.total(
-        counts.negative_between(conversation, counts.PLATEAU, float("inf")) for conversation in conversations
-    )
-    cohort = [{"turn": p.turn, "n": p.n, "neg": p.neg, "rate": p.rate} for p in _curve(conversations, cohort=True)]
-    detail = {"plateau": _of(plateau), "plateau_n": plateau[1], "cohort": cohort, "labeller": labeller}
-    return Measured(_curve(conversations), detail)
+    plateau = judged.total(counts.negative_between, counts.PLATEAU, float("inf"))
+    cohort = [{"turn": p.turn, "n": p.n, "neg": p.neg, "rate": p.rate} for p in _curve(judged, cohort=True)]
+    detail = {"plateau": _of(plateau), "plateau_n": plateau[1], "cohort": cohort, "labeller": judged.labeller}
+    return Measured(_curve(judged), detail)
 
 
-def _curve(conversations: list[Conversation], *, cohort: bool = False) -> list[Point]:
+def _curve(judged: _Judged, *, cohort: bool = False) -> list[Point]:
     points = []
     for first, last in counts.bands():
-        k, n = part = counts.total(
-            counts.negative_between(conversation, first, last, cohort=cohort) for conversation in conversations
-        )
+        k, n = part = judged.total(counts.negative_between, first, last, cohort=cohort)
         low, high = wilson(k, n) or (None, None)
         points.append(Point(turn=first, n=n, neg=k, rate=_of(part), ci_low=low, ci_high=high, low_n=n < LOW_N))
     return points
@@ -203,13 +195,11 @@ def neg_pct_turn5(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
 
     Pitfalls: Only longer sessions reach turn 5: part of the rise from turn 1 is other sessions.
     """
-    conversations, labeller = _conversations(sentiment_messages)
-    if labeller is None:
-        return _NO_LABEL
-    k, n = counts.total(
-        counts.negative_between(conversation, counts.PLATEAU, counts.PLATEAU) for conversation in conversations
-    )
-    return _ratio((k, n), labeller, n=n) if n else Absent("not_computable", "no session reaches turn 5")
+    judged = _Judged(sentiment_messages)
+    part = judged.total(counts.negative_between, counts.PLATEAU, counts.PLATEAU)
+    if judged.labeller is not None and not part[1]:
+        return Absent("not_computable", "no session reaches turn 5")
+    return judged.ratio(part, n=part[1])
 
 
 @signal("corpus.recovery_rate", "float", "ratio")
@@ -219,13 +209,10 @@ def recovery_rate(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
 
     Pitfalls: Openings labelled NEGATIVE are mostly bug reports: a proxy for the task, not for a mood.
     """
-    conversations, labeller = _conversations(sentiment_messages)
-    if labeller is None:
-        return _NO_LABEL
-    negative = counts.total(counts.recovery(conversation, NEGATIVE) for conversation in conversations)
-    neutral = counts.total(counts.recovery(conversation, NEUTRAL) for conversation in conversations)
-    several = counts.total(counts.recovery(conversation, NEGATIVE, several=True) for conversation in conversations)
-    return _ratio(negative, labeller, multi_turn=_of(several), neutral_first=_of(neutral), neutral_n=neutral[1])
+    judged = _Judged(sentiment_messages)
+    negative, neutral = (judged.total(counts.recovery, opening) for opening in (NEGATIVE, NEUTRAL))
+    several = judged.total(counts.recovery, NEGATIVE, several=True)
+    return judged.ratio(negative, multi_turn=_of(several), neutral_first=_of(neutral), neutral_n=neutral[1])
 
 
 @signal("corpus.post_negative_shift", "obj", "ratios")
@@ -235,23 +222,16 @@ def post_negative_shift(sentiment_messages: Sequence[_Labelled]) -> Measured | A
 
     Pitfalls: Louder, not only darker; and `after` is of longer sessions than `base`.
     """
-    conversations, labeller = _conversations(sentiment_messages)
-    if labeller is None:
+    judged = _Judged(sentiment_messages)
+    if judged.labeller is None:
         return _NO_LABEL
-    base = {
-        v: counts.total(counts.share(conversation, v) for conversation in conversations) for v in (NEGATIVE, POSITIVE)
+    shares = {
+        f"{name}_{when}": judged.total(count, label)
+        for name, label in (("neg", NEGATIVE), ("pos", POSITIVE))
+        for when, count in (("base", counts.share), ("after", counts.after_negative))
     }
-    after = {
-        v: counts.total(counts.after_negative(conversation, v) for conversation in conversations)
-        for v in (NEGATIVE, POSITIVE)
-    }
-    value = {
-        "neg_base": _of(base[NEGATIVE]),
-        "neg_after": _of(after[NEGATIVE]),
-        "pos_base": _of(base[POSITIVE]),
-        "pos_after": _of(after[POSITIVE]),
-    }
-    return Measured(value, {"n_base": base[NEGATIVE][1], "n_after": after[NEGATIVE][1], "labeller": labeller})
+    detail = {"n_base": shares["neg_base"][1], "n_after": shares["neg_after"][1], "labeller": judged.labeller}
+    return Measured({name: _of(part) for name, part in shares.items()}, detail)
 
 
 class OfModel(Row):
@@ -269,21 +249,17 @@ def neg_share_by_model(sentiment_messages: Sequence[_Labelled]) -> Measured | Ab
 
     Pitfalls: No leaderboard: people chose the model, the task and whether to share the session.
     """
-    conversations, labeller = _conversations(sentiment_messages)
-    if labeller is None:
+    judged = _Judged(sentiment_messages)
+    if judged.labeller is None:
         return _NO_LABEL
-    models = Counter[str](), Counter[str]()
-    for conversation in conversations:
-        for model, (k, n) in counts.by_model(conversation).items():
-            models[0][model] += k
-            models[1][model] += n
-    rows = [
-        OfModel(model, n, models[0][model] / n, list(wilson(models[0][model], n) or ()))
-        for model, n in models[1].items()
-        if n >= ENOUGH
-    ]
+    models: dict[str, list[Part]] = {}
+    for conversation in judged.conversations:
+        for model, part in counts.by_model(conversation).items():
+            models.setdefault(model, []).append(part)
+    totals = {model: counts.total(parts) for model, parts in models.items()}
+    rows = [OfModel(model, n, k / n, list(wilson(k, n) or ())) for model, (k, n) in totals.items() if n >= ENOUGH]
     rows.sort(key=lambda row: (row.neg_rate, row.model))
-    return Measured(rows, {"models": len(models[1]), "hidden": len(models[1]) - len(rows), "labeller": labeller})
+    return Measured(rows, {"models": len(models), "hidden": len(models) - len(rows), "labeller": judged.labeller})
 
 
 @signal("corpus.labeller_agreement", "obj", "stats", source="derived", priority="P2")
@@ -293,7 +269,7 @@ def labeller_agreement(sentiment_messages: Sequence[_Labelled]) -> Measured | Ab
 
     Pitfalls: Where most is neutral, chance agrees too: `chance` was 0.62 in the published data.
     """
-    _, labeller = _conversations(sentiment_messages)
+    labeller = _Judged(sentiment_messages).labeller
     shared: dict[str, list[tuple[str, str]]] = {}
     for session in sentiment_messages:
         labelled = {turn: value for turn, value, _ in session[labeller]["messages"]} if labeller in session else {}
