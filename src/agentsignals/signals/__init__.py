@@ -97,7 +97,7 @@ DECLARED: dict[str, Signal] = {}
 """Every signal whose module was imported, keyed by the name of its function."""
 
 
-def signal(
+def signal(  # noqa: PLR0913  (a declaration is a record)
     path: str,
     type: str,  # noqa: A002  (the contract's word)
     unit: str,

@@ -11,12 +11,12 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentsignals.model import UNSPOKEN, Absent, EventKind, ToolCall, TurnKind
-from agentsignals.model.lazy import once
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.model.prices import PAID, PROMPT
 from agentsignals.redaction import redacted
 from agentsignals.signals import Measured, Row, ratio, signals_with
@@ -215,11 +215,10 @@ def share_messages_le_20_chars(short_messages: Sequence[dict[str, int]]) -> Meas
     return ratio(total["le_20"], total["n"], lt_20=lt_20)
 
 
-def _entropy(counts: Iterable[int]) -> float:
+def _entropy(counts: Collection[int]) -> float:
     """Shannon entropy in bits."""
-    values = list(counts)
-    total = sum(values)
-    return -math.fsum([n / total * math.log2(n / total) for n in values]) + 0.0
+    total = sum(counts)
+    return -math.fsum([n / total * math.log2(n / total) for n in counts]) + 0.0
 
 
 RECOVERY_CALLS = 5
@@ -235,14 +234,48 @@ def read_before_edit_rate(view: SessionView, why: Evidence) -> Measured | Absent
     Pitfalls: Claude Code enforces it, so it says something only of agents without that guard. A file shown by a search
     or attached by the person does not count as read. Of eval runs one value on the project's corpus.
     """
-    seen = _KnownFiles(view)
-    attempts = len(seen.informed) + len(seen.blind)
+    changed_files = view.changed_files
+    if not changed_files and not view.edit_calls:
+        return Absent("not_applicable", "no_edit")
+    informed: list[ToolCall] = []
+    blind: list[ToolCall] = []
+    n_lost = 0  # attempts whose file was last seen before a compaction of the context
+    seen: dict[str, int] = {}
+    readers_of_many: deque[str] = deque(maxlen=COMMANDS_LOOKED_AT)
+    compactions = [e.seq for e in view.by_kind.get("compaction", ())]
+    created = {(e.seq, e.path) for e in view.repo_edits if e.op == "create"}
+    for call in view.calls:
+        class_ = call.class_
+        if class_ == "read":
+            if call.path is not None:
+                seen[call.path] = call.seq
+            elif call.command:
+                readers_of_many.append(call.command)
+            continue
+        changed = changed_files.get(call.seq, ())
+        if class_ == "edit" and call.status not in ("rejected", "cancelled"):
+            existing = [p for p in changed if p in seen or (call.seq, p) not in created]
+            if not changed and call.path and view.in_repo(call.path):
+                # The call changed nothing. Would it have made a new file, by its tool and its error?
+                creates = call.error_class == "not_found" or call.purpose == "write_file"
+                if call.path in seen or call.error_class == "not_read_first" or not creates:
+                    existing = [call.path]
+            if any(p not in seen and not any(p in command for command in readers_of_many) for p in existing):
+                blind.append(call)
+            elif existing:
+                informed.append(call)
+                if compactions:
+                    last = max(seen.get(path, 0) for path in existing)
+                    n_lost += bisect_right(compactions, last) < bisect_left(compactions, call.seq)
+        for path in changed:
+            seen[path] = call.seq
+    attempts = len(informed) + len(blind)
     if not attempts:
         return Absent("not_applicable", "no_edit")
-    why.support(seen.informed, "known file")
-    why.counter(seen.blind, "unknown file")
-    blocked = sum(c.error_class == "not_read_first" for c in (*seen.informed, *seen.blind))
-    return ratio(len(seen.informed), attempts, blocked=blocked, lost_by_compaction=seen.lost)
+    why.support(informed, "known file")
+    why.counter(blind, "unknown file")
+    blocked = sum(c.error_class == "not_read_first" for c in (*informed, *blind))
+    return ratio(len(informed), attempts, blocked=blocked, lost_by_compaction=n_lost)
 
 
 @signal("corpus.error_recovery_rate", "float", "ratio", version=2, context="both", priority="P1", origin="this project")
@@ -273,67 +306,11 @@ def error_recovery_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     return ratio(len(recovered), len(failed), episodes=episodes)
 
 
-class _KnownFiles:
-    """Edit attempts on existing files, split by whether the agent had read, made or changed the file before."""
-
-    def __init__(self, view: SessionView) -> None:
-        self.informed: list[ToolCall] = []
-        self.blind: list[ToolCall] = []
-        self.lost = 0
-        """Attempts whose file was last seen before a compaction of the context."""
-        self._last_seen: dict[str, int] = {}
-        self._readers_of_many: deque[str] = deque(maxlen=COMMANDS_LOOKED_AT)
-        self._compactions = [e.seq for e in view.by_kind.get("compaction", ())]
-        self._created = {(e.seq, e.path) for e in view.repo_edits if e.op == "create"}
-        seen, changed_files = self._last_seen, view.changed_files
-        if not changed_files and not view.edit_calls:
-            return
-        for call in view.calls:
-            class_ = call.class_
-            if class_ == "read":
-                if call.path is not None:
-                    seen[call.path] = call.seq
-                elif call.command:
-                    self._readers_of_many.append(call.command)
-                continue
-            changed = changed_files.get(call.seq, ())
-            if class_ == "edit" and call.status not in ("rejected", "cancelled"):
-                if changed:
-                    self._attempt(call, [p for p in changed if p in seen or (call.seq, p) not in self._created])
-                elif call.path and view.in_repo(call.path):
-                    # The call changed nothing. Would it have made a new file, by its tool and its error?
-                    creates = call.error_class == "not_found" or call.purpose == "write_file"
-                    if call.path in seen or call.error_class == "not_read_first" or not creates:
-                        self._attempt(call, [call.path])
-            for path in changed:
-                seen[path] = call.seq
-
-    def _attempt(self, call: ToolCall, existing: list[str]) -> None:
-        if not existing:
-            return
-        for path in existing:
-            if path not in self._last_seen and not self._read_among_many(path):
-                self.blind.append(call)
-                return
-        self.informed.append(call)
-        if self._compactions:
-            last = max(self._last_seen.get(path, 0) for path in existing)
-            self.lost += bisect_right(self._compactions, last) < bisect_left(self._compactions, call.seq)
-
-    def _read_among_many(self, path: str) -> bool:
-        return any(path in command for command in self._readers_of_many)
-
-
 def _target(call: ToolCall) -> tuple[str, str]:
-    """Return the tool and its target: a file, or for a shell command its first word."""
-    if call.command is not None:
-        return call.name, _first_word(call.command)
-    return call.name, call.path or ""
-
-
-def _first_word(command: str) -> str:
-    """Return the first command of a line, after `cd …` and assignments."""
-    words = command.split(maxsplit=12)
+    """Return the tool and its target: a file, or for a shell command its first word after `cd …` and assignments."""
+    if call.command is None:
+        return call.name, call.path or ""
+    words = call.command.split(maxsplit=12)
     n = 0
     while n < len(words):
         if words[n] == "cd":
@@ -341,8 +318,8 @@ def _first_word(command: str) -> str:
         elif "=" in words[n].split("/", 1)[0] or words[n] in ("sudo", "time", "&&", ";"):
             n += 1
         else:
-            return words[n]
-    return words[0] if words else ""
+            return call.name, words[n]
+    return call.name, words[0] if words else ""
 
 
 # The pattern of the first human message (design/signals.md#first-message).
@@ -358,71 +335,60 @@ _WHOLE = 1 << 20
 _OPENING = r"\A\W*(?:(?:hi|hello|hey|ok|okay|so|now|then|first|also|and|claude)\b\W*){0,3}"
 
 
-class _Rule:
+class _Rule(NamedTuple):
     """A label, the pattern (for lower case) that earns it within the first `chars` characters, and signs: parts of
-    words one of which must occur. With `closing`, the pattern's group must be one of these words.
-    """
+    words one of which must occur. With `closing`, the pattern's group must be one of these words."""
 
-    def __init__(
-        self, label: str, chars: int, source: str, signs: str = "", closing: frozenset[str] | None = None
-    ) -> None:
-        self.label = label
-        self.chars = chars
-        self.signs = signs.split()
-        self.closing = closing
-        self._source = source
-
-    @once
-    def pattern(self) -> re.Pattern[str]:
-        return re.compile(self._source)
-
-    def is_likely(self, searched: str) -> bool:
-        """Return whether a sign occurs: cheaper than trying the pattern."""
-        for sign in self.signs:  # noqa: SIM110  (`any` would take twice as long)
-            if sign in searched:
-                return True
-        return False
-
-    def earned(self, low: str) -> re.Match[str] | None:
-        match = self.pattern.search(low[: self.chars])
-        return match if match and (self.closing is None or match[1] in self.closing) else None
+    label: str
+    chars: int
+    pattern: re.Pattern[str]
+    signs: Sequence[str] = ()
+    closing: frozenset[str] | None = None
 
 
 _RULES = (
     _Rule(
         "greeting",
         _WHOLE,
-        r"\A(?:hi|hiya|hello|hey|yo|howdy|greetings|good (?:morning|afternoon|evening|day))"
-        r"(?: (?:there|again|all|claude|codex|gemini|copilot))?\W*\Z",
+        deferred_pattern(
+            r"\A(?:hi|hiya|hello|hey|yo|howdy|greetings|good (?:morning|afternoon|evening|day))"
+            r"(?: (?:there|again|all|claude|codex|gemini|copilot))?\W*\Z"
+        ),
     ),
     _Rule(
         "bug_report",
         _SEARCHED,
-        r"\b(?:bugs?|buggy|broken|crash\w*|errors?|errored|exceptions?|fail\w*"
-        r"|(?:doesn't|does not|don't|didn't) work|not working|regressions?|panic\w*|flak[ey]\w*"
-        r"|wrong|incorrect\w*|missing|stuck|hangs?|hanging)\b",
-        "bug broken crash error exception fail work regress panic flak wrong incorrect missing stuck hang",
+        deferred_pattern(
+            r"\b(?:bugs?|buggy|broken|crash\w*|errors?|errored|exceptions?|fail\w*"
+            r"|(?:doesn't|does not|don't|didn't) work|not working|regressions?|panic\w*|flak[ey]\w*"
+            r"|wrong|incorrect\w*|missing|stuck|hangs?|hanging)\b"
+        ),
+        "bug broken crash error exception fail work regress panic flak wrong incorrect missing stuck hang".split(),
     ),
     _Rule(
         "review_request",
         200,
-        r"\b(?:review\w*|feedback|comments?|prs?|pull requests?)\b",
-        "review feedback comment pr pull",
+        deferred_pattern(r"\b(?:review\w*|feedback|comments?|prs?|pull requests?)\b"),
+        "review feedback comment pr pull".split(),
     ),
     _Rule(
         "task_request",
         _SEARCHED,
-        r"\b(?:(?:can|could|would|will) (?:you|we)|please|pls|i(?:'d| would| do)? (?:want|like|need) to"
-        r"|we (?:need|should|want)|let's|lets|help me)\b",
-        "can could would will please pls want like need should let help",
+        deferred_pattern(
+            r"\b(?:(?:can|could|would|will) (?:you|we)|please|pls|i(?:'d| would| do)? (?:want|like|need) to"
+            r"|we (?:need|should|want)|let's|lets|help me)\b"
+        ),
+        "can could would will please pls want like need should let help".split(),
     ),
-    _Rule("task_imperative", 60, _OPENING + r"(\w+)", closing=ACTIONS),
+    _Rule("task_imperative", 60, deferred_pattern(_OPENING + r"(\w+)"), closing=ACTIONS),
     _Rule(
         "question",
         _SEARCHED,
-        _OPENING
-        + r"(?:who|what|what's|when|where|why|how|how's|which|whose|is|are|am|was|were|do|does|did|can|could|should"
-        r"|would|will|has|have|had|shall)\b|\A[^.!?\n]*\?",
+        deferred_pattern(
+            _OPENING
+            + r"(?:who|what|what's|when|where|why|how|how's|which|whose|is|are|am|was|were|do|does|did|can|could|should"
+            r"|would|will|has|have|had|shall)\b|\A[^.!?\n]*\?"
+        ),
     ),
 )
 _CONTINUES = re.compile(
@@ -453,23 +419,18 @@ def first_message_pattern(view: SessionView, why: Evidence) -> str | Absent:
         return "paste_only"
     if not text.isascii() and not _LETTER.search(text):
         return Absent("not_computable", "language")
-    labelled = _pattern(text)
-    if labelled is None:
-        return "statement"
-    why.match(first, *labelled)
-    return labelled[0]
-
-
-def _pattern(text: str) -> tuple[str, str] | None:
-    """Return the first pattern that matches, and the words it matched."""
-    low = lowered(text)
-    searched = text[:_SEARCHED].lower()
+    low, searched = lowered(text), text[:_SEARCHED].lower()
     for rule in _RULES:
         if rule.label == "bug_report" and len(text) <= _CONTINUATION_CHARS and (match := _CONTINUES.search(low)):
-            return "continuation", text[: match.end()]
-        if (not rule.signs or rule.is_likely(searched)) and (match := rule.earned(low)):
-            return rule.label, text[match.start() : match.end()]
-    return None
+            why.match(first, "continuation", text[: match.end()])
+            return "continuation"
+        if rule.signs and not any(sign in searched for sign in rule.signs):
+            continue  # cheaper than trying the pattern
+        match = rule.pattern.search(low[: rule.chars])
+        if match and (rule.closing is None or match[1] in rule.closing):
+            why.match(first, rule.label, text[match.start() : match.end()])
+            return rule.label
+    return "statement"
 
 
 MOST_ROWS = 25
@@ -609,6 +570,11 @@ def metric_inputs(  # noqa: PLR0913  (the parameters are the needs of the signal
         return Absent("not_applicable", "repo_unknown")
     why.denominator(view.turns)
     short = None if isinstance(short_messages, Absent) else short_messages
+    felt: dict[str, list[int]] = {}  # each labeller's labels, time of the last, and the NEGATIVE and all of turn 5
+    for name, judged in {} if isinstance(sentiment_messages, Absent) else sentiment_messages.items():
+        labelled = [(turn, value) for turn, value, _ in judged["messages"] if value is not None]
+        fifth = [value for turn, value in labelled if turn == PLATEAU]
+        felt[name] = [len(labelled), judged["at"], fifth.count(NEGATIVE), len(fifth)]
     return {
         "place": place,
         "autonomy": _none_if_absent(autonomy_ratio),
@@ -621,15 +587,8 @@ def metric_inputs(  # noqa: PLR0913  (the parameters are the needs of the signal
         "pattern": _none_if_absent(first_message_pattern),
         "tokens": [view.usage.output_tokens or 0, view.usage.all_input],
         "short": [short["le_20"], short["n"]] if short else [0, 0],
-        "felt": {} if isinstance(sentiment_messages, Absent) else {k: _felt(v) for k, v in sentiment_messages.items()},
+        "felt": felt,
     }
-
-
-def _felt(judged: dict[str, Any]) -> list[int]:
-    """Return one labeller's number of labels, time of the last, and the NEGATIVE and all labels of turn 5."""
-    labelled = [(turn, value) for turn, value, _ in judged["messages"] if value is not None]
-    fifth = [value for turn, value in labelled if turn == PLATEAU]
-    return [len(labelled), judged["at"], fifth.count(NEGATIVE), len(fifth)]
 
 
 class Variance(Row):
