@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import field
 
@@ -24,8 +24,7 @@ def turn_count(view: SessionView, why: Evidence) -> Measured | Absent:
 
     Pitfalls: Conflates task difficulty with efficiency; compare only within a task. Not the same thing as user turns.
     """
-    attempt = view.session.attempt
-    if attempt is not None and (recorded := _recorded(attempt, why, "turns", len(view.steps))) is not None:
+    if (recorded := _recorded(view, why, "turns", len(view.steps))) is not None:
         return recorded
     why.support(view.steps)
     return Measured(len(view.steps))
@@ -38,8 +37,7 @@ def tool_call_count(view: SessionView, why: Evidence) -> Measured | Absent:
 
     Pitfalls: A read and an edit weigh the same; always publish with the class mix of behavior.tool_sequence.
     """
-    attempt = view.session.attempt
-    if attempt is not None and (recorded := _recorded(attempt, why, "tool_calls", len(view.calls))) is not None:
+    if (recorded := _recorded(view, why, "tool_calls", len(view.calls))) is not None:
         return recorded
     why.support(view.calls)
     why.rule("every tool call of the main thread")
@@ -54,8 +52,7 @@ def edit_calls(view: SessionView, why: Evidence) -> Measured | Absent:
     Pitfalls: Blind to files changed through the shell: see behavior.bash_mediated_edits.
     Why: Says more about the work done than all tool calls together do.
     """
-    attempt = view.session.attempt
-    if attempt is not None and (recorded := _recorded(attempt, why, "edit_calls", len(view.edit_calls))) is not None:
+    if (recorded := _recorded(view, why, "edit_calls", len(view.edit_calls))) is not None:
         return recorded
     why.support(view.edit_calls)
     why.rule("calls of class edit, out of all tool calls of the main thread")
@@ -146,13 +143,12 @@ def _looked_at(view: SessionView, why: Evidence, classes: tuple[str, ...]) -> Me
     return Measured(len(first_by_path), {"censored": first is None, "outside": outside})
 
 
-def _recorded(
-    attempt: Attempt, why: Evidence, field: Literal["turns", "tool_calls", "edit_calls"], counted: int
-) -> Measured | Absent | None:
+def _recorded(view: SessionView, why: Evidence, field: str, counted: int) -> Measured | Absent | None:
     """Return the harness's count, with the transcript's in the detail; None where only the transcript has one."""
-    count = getattr(attempt.summary, field, None)
-    if count is None:
-        return None if attempt.has_transcript else Absent("missing_artifact", "stdout")
+    attempt = view.session.attempt
+    count = None if attempt is None else getattr(attempt.summary, field, None)
+    if attempt is None or count is None:
+        return None if attempt is None or attempt.has_transcript else Absent("missing_artifact", "stdout")
     why.support(attempt.saying("summary"))
     why.rule("as the harness counted it")
     if not attempt.has_transcript:
@@ -216,14 +212,9 @@ def touched_files(view: SessionView, why: Evidence) -> Measured | Absent:
     why.rule("paths of edit calls that succeeded, and of files that shell commands write")
     by_tool = {e.path for e in view.edits if e.via == "edit_tool"}
     paths = sorted({e.path for e in view.edits})
-    return Measured(
-        paths,
-        {
-            "outside": len([path for path in paths if not view.in_repo(path)]),
-            "shell_only": len(paths) - len(by_tool),
-            "confidence": "high" if len(paths) == len(by_tool) else "medium",
-        },
-    )
+    outside, shell_only = len([path for path in paths if not view.in_repo(path)]), len(paths) - len(by_tool)
+    confidence = "medium" if shell_only else "high"
+    return Measured(paths, {"outside": outside, "shell_only": shell_only, "confidence": confidence})
 
 
 @signal("behavior.diff_lines", "int", "lines", version=3, priority="P1")
@@ -267,13 +258,6 @@ def _submitted(view: SessionView, attempt: Attempt) -> list[PatchedFile] | None:
     return attempt.patch if attempt.patch or not view.repo_edits else None
 
 
-_MODES = {
-    "attempt1_mode": "attempt1Mode",
-    "trial_recovery_mode": "trialRecoveryMode",
-    "final_failure_mode": "finalFailureMode",
-}
-
-
 @signal(
     "behavior.localization_mode",
     "obj",
@@ -294,11 +278,12 @@ def localization_mode(view: SessionView, why: Evidence, files_searched_before_ed
     if attempt is None or attempt.localization is None:
         return Absent("missing_artifact", "harbor_result")
     why.support(attempt.saying("localization"))
-    modes = {name: attempt.localization.get(key) for name, key in _MODES.items()}
-    detail: dict[str, Any] = {"mode": modes["trial_recovery_mode" if attempt.attempt_index else "attempt1_mode"]}
+    logged = attempt.localization.get
+    first, retry, last = logged("attempt1Mode"), logged("trialRecoveryMode"), logged("finalFailureMode")
+    detail: dict[str, Any] = {"mode": retry if attempt.attempt_index else first}
     if attempt.gold_patch is not None and attempt.has_transcript:
         detail["localization_class"] = _class(view, patched_paths(attempt.gold_patch), files_searched_before_edit)
-    return Measured(modes, detail)
+    return Measured({"attempt1_mode": first, "trial_recovery_mode": retry, "final_failure_mode": last}, detail)
 
 
 @signal("behavior.localized_correct_file", "bool", "flag", high_value=True, hindsight="the gold patch", context="eval")

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from msgspec.structs import asdict
 
 from agentsignals.changes.patches import Level, facts_of, judged, ladder, patch_presence, unfixed_targets
-from agentsignals.model import Absent, Event, Verification
+from agentsignals.model import Absent, Verification
 from agentsignals.signals import Measured, ratio, signals_with
 from agentsignals.views.failure import CLASSES, failure_of, located
 from agentsignals.views.reward_hacking import VERDICTS, Audit, audit
@@ -168,8 +168,7 @@ def fail_to_pass_count(view: SessionView, why: Evidence) -> Measured | Absent:
     tests = _verified(view, why)
     if isinstance(tests, Absent):
         return tests
-    left = unfixed_targets(tests, _reward_of(view))
-    fixed = len(tests.fixed or ())
+    left, fixed = _unfixed(view, tests), len(tests.fixed or ())
     return Measured(fixed, {"total": fixed + left if left is not None else None})
 
 
@@ -214,8 +213,8 @@ def fail_to_fail_count(view: SessionView, why: Evidence) -> Measured | Absent:
     tests = _verified(view, why)
     if isinstance(tests, Absent):
         return tests
-    remaining = unfixed_targets(tests, _reward_of(view))
-    return Measured(len(tests.unfixed or ()) + len(tests.still_failing or ()), {"target_remaining": remaining})
+    still_failing = len(tests.unfixed or ()) + len(tests.still_failing or ())
+    return Measured(still_failing, {"target_remaining": _unfixed(view, tests)})
 
 
 @signal("verification.partial_fix_rate", "float", "ratio", hindsight="the verdict", priority="P1")
@@ -225,8 +224,7 @@ def partial_fix_rate(view: SessionView, why: Evidence, fail_to_pass_count: int) 
     Pitfalls: Absent where no test was to be fixed; SWE-bench itself says 1 there.
     """
     attempt = view.session.attempt
-    tests = attempt.verification if attempt is not None else None
-    left = unfixed_targets(tests, _reward_of(view)) if tests is not None else None
+    left = _unfixed(view, attempt.verification) if attempt is not None and attempt.verification is not None else None
     if attempt is None or left is None:
         return Absent("missing_field", "tests_status")
     why.support(attempt.saying("verification"))
@@ -241,8 +239,7 @@ def regression_rate(
 
     Pitfalls: Tiny numbers over hundreds of tests; weigh it heavily all the same.
     """
-    if view.session.attempt is not None:
-        why.support(view.session.attempt.saying("verification"))
+    _verified(view, why)
     return ratio(pass_to_fail_count, pass_to_fail_count + pass_to_pass_count)
 
 
@@ -263,8 +260,8 @@ def _verified(view: SessionView, why: Evidence) -> Verification | Absent:
     return tests
 
 
-def _reward_of(view: SessionView) -> float | None:
-    return view.session.attempt.reward if view.session.attempt is not None else None
+def _unfixed(view: SessionView, tests: Verification) -> int | None:
+    return unfixed_targets(tests, view.session.attempt.reward if view.session.attempt is not None else None)
 
 
 @by_harness(
@@ -284,12 +281,8 @@ def failure_class(view: SessionView, why: Evidence, touched_files: list[str] | A
         return Absent("not_applicable", "not_failed")
     why.support(failure.rows)
     why.rule(f"{failure.name}: {failure.because}")
-    detail: dict[str, Any] = {"because": failure.because}
-    if failure.rows:
-        detail["seq"] = failure.rows[0].seq
-    if failure.file is not None:
-        detail["file"] = failure.file
-    return Measured(failure.name, detail)
+    detail = {"because": failure.because, "seq": failure.rows[0].seq if failure.rows else None, "file": failure.file}
+    return Measured(failure.name, {name: fact for name, fact in detail.items() if fact is not None})
 
 
 @signal(
@@ -338,10 +331,9 @@ def pass_audit(view: SessionView, why: Evidence) -> Measured | Absent:
     """
     if view.session.attempt is None:
         return Absent("missing_artifact", "result_json")
-    made = view.derived(audit)
+    made = _audited(view, why)
     if made is None:
         return Absent("not_applicable", "not_passed")
-    why.support(_events(view, made))
     why.rule(f"{made.verdict}: {made.because}")
     detail: dict[str, Any] = {"because": made.because}
     if made.actions:
@@ -368,14 +360,16 @@ def earned(view: SessionView, why: Evidence) -> bool | Absent:
     outcome = ladder(attempt).outcome
     if outcome not in ("solved", "failed"):
         return Absent("not_computable", outcome)
-    made = view.derived(audit)
+    made = _audited(view, why)
     if made is None:
         return False
-    why.support(_events(view, made))
     return Absent("not_computable", made.because[:200]) if made.verdict == "cannot_tell" else made.verdict == "derived"
 
 
-def _events(view: SessionView, made: Audit) -> list[Event]:
-    """Return the events of the audit's acts, each behind the event that showed the answer before."""
-    seqs = [seq for action in made.actions for seq in (action.from_seq, action.seq) if seq is not None]
-    return [view.session.events[seq] for seq in dict.fromkeys(seqs)]
+def _audited(view: SessionView, why: Evidence) -> Audit | None:
+    """Return the audit of a pass, citing its acts, each behind the event that showed the answer before."""
+    made = view.derived(audit)
+    acts = made.actions if made is not None else ()
+    seqs = [seq for action in acts for seq in (action.from_seq, action.seq) if seq is not None]
+    why.support([view.session.events[seq] for seq in dict.fromkeys(seqs)])
+    return made

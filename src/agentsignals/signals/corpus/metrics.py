@@ -342,7 +342,7 @@ class _Rule(NamedTuple):
     label: str
     chars: int
     pattern: re.Pattern[str]
-    signs: Sequence[str] = ()
+    signs: str = ""
     closing: frozenset[str] | None = None
 
 
@@ -363,13 +363,13 @@ _RULES = (
             r"|(?:doesn't|does not|don't|didn't) work|not working|regressions?|panic\w*|flak[ey]\w*"
             r"|wrong|incorrect\w*|missing|stuck|hangs?|hanging)\b"
         ),
-        "bug broken crash error exception fail work regress panic flak wrong incorrect missing stuck hang".split(),
+        "bug broken crash error exception fail work regress panic flak wrong incorrect missing stuck hang",
     ),
     _Rule(
         "review_request",
         200,
         deferred_pattern(r"\b(?:review\w*|feedback|comments?|prs?|pull requests?)\b"),
-        "review feedback comment pr pull".split(),
+        "review feedback comment pr pull",
     ),
     _Rule(
         "task_request",
@@ -378,7 +378,7 @@ _RULES = (
             r"\b(?:(?:can|could|would|will) (?:you|we)|please|pls|i(?:'d| would| do)? (?:want|like|need) to"
             r"|we (?:need|should|want)|let's|lets|help me)\b"
         ),
-        "can could would will please pls want like need should let help".split(),
+        "can could would will please pls want like need should let help",
     ),
     _Rule("task_imperative", 60, deferred_pattern(_OPENING + r"(\w+)"), closing=ACTIONS),
     _Rule(
@@ -424,7 +424,7 @@ def first_message_pattern(view: SessionView, why: Evidence) -> str | Absent:
         if rule.label == "bug_report" and len(text) <= _CONTINUATION_CHARS and (match := _CONTINUES.search(low)):
             why.match(first, "continuation", text[: match.end()])
             return "continuation"
-        if rule.signs and not any(sign in searched for sign in rule.signs):
+        if rule.signs and not any(sign in searched for sign in rule.signs.split()):
             continue  # cheaper than trying the pattern
         match = rule.pattern.search(low[: rule.chars])
         if match and (rule.closing is None or match[1] in rule.closing):
