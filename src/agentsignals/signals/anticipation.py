@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import posixpath
 import re
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -109,6 +108,8 @@ _NOT_BY_HAND = re.compile(
     r"|\.generated\.\w+$|_generated\.\w+$|(?:^|/)(?:scratch|tmp|temp)[^/]*$"
 )
 """Lock files, generated files and scratch: nobody would ask for them."""
+_DESIGNER = ".designer.cs"
+"""Generated too, but only scope_drift leaves it out."""
 
 
 @signal(
@@ -152,7 +153,7 @@ def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
     corpus.
     Why: Early: the scope was misread. Late: its borders dissolved.
     """
-    judged = next((judgement for judgement in view.judgements("conflation_turn") if judgement.turn is None), None)
+    judged = next((j for j in view.judgements("conflation_turn") if j.turn is None), None)
     if judged is not None:
         why.rule(f"{judged.labeller}: {judged.value}" + (f" ({judged.reason})" if judged.reason else ""))
         if judged.number is None:
@@ -170,7 +171,7 @@ def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
         by_turn.setdefault(edit.turn or 0, []).append(edit)
     for n, edits in sorted(by_turn.items()):
         new = {e.path for e in edits} - files
-        spread = [path for path in new if _folder(path) not in folders]
+        spread = [path for path in new if posixpath.dirname(path) not in folders]
         if files and len(spread) >= SPREAD_FILES and not _is_new_request(view.turns[n]):
             named = Mentions([t.text for t in view.turns[: n + 1]])
             unasked = {path for path in spread if not named.place(path)}
@@ -179,17 +180,13 @@ def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
                 why.support([e for e in edits if e.path in unasked], "new folder:")
                 return Measured(n, {"method": "files", "files": len(unasked), "confidence": "low"})
         files |= new
-        folders |= {_folder(path) for path in new}
+        folders |= {posixpath.dirname(path) for path in new}
     return Absent("none_found", "method files")
 
 
 def _work(view: SessionView) -> list[Edit]:
     left_out = {path for path in {e.path for e in view.repo_edits} if path == WHOLE_TREE or _NOT_BY_HAND.search(path)}
     return [e for e in view.repo_edits if e.path not in left_out] if left_out else view.repo_edits
-
-
-def _folder(path: str) -> str:
-    return path.rpartition("/")[0]
 
 
 def _is_new_request(turn: Turn) -> bool:
@@ -201,13 +198,6 @@ def _is_new_request(turn: Turn) -> bool:
     )
 
 
-_NOT_WRITTEN_BY_HAND = re.compile(
-    r"(?:^|/)(?:node_modules|dist|vendor|__generated__|__snapshots__|tmp|\.venv|__pycache__)/"
-    r"|(?:^|/)(?:package-lock\.json|pnpm-lock\.yaml|npm-shrinkwrap\.json|go\.sum|bun\.lockb|packages\.lock\.json)$"
-    r"|\.lock$|\.min\.(?:js|css)$|\.(?:pb\.go|g\.dart|designer\.cs|snap|log|tmp|bak|orig|map)$|_pb2(?:_grpc)?\.py$"
-    r"|\.generated\.\w+$|_generated\.\w+$|(?:^|/)(?:scratch|tmp|temp)[^/]*$"
-)
-"""Lock files, generated files and scratch: nobody would ask for them."""
 _FILE = re.compile(r"[\w-][\w.-]*\.[a-z][a-z0-9]{0,7}")
 _NAMING = re.compile(r"[_-]|[a-z][A-Z]|\d")
 """A stem with one of these is a name, not a word that happens to be one ("main", "index")."""
@@ -221,7 +211,7 @@ def scope_drift(view: SessionView, why: Evidence, touched_files: list[str]) -> M
     with 3 or more unrequested files. Half of the sessions name no file.
     Why: Work that grows past the request looks like thoroughness.
     """
-    touched = [p for p in touched_files if view.in_repo(p) and not _NOT_WRITTEN_BY_HAND.search(p)]
+    touched = [p for p in touched_files if view.in_repo(p) and not (_NOT_BY_HAND.search(p) or p.endswith(_DESIGNER))]
     why.denominator(view.turns)
     if not touched:
         return Measured(0.0, {"num": 0, "den": 0, "method": "mention"})
@@ -397,13 +387,8 @@ def close_request_overlap(view: SessionView, why: Evidence, vectors: Vectors | A
     why.support([anchor], "the request:")
     why.support(passages.answer_events(last)[:1], "the last answer, beginning:")
     why.rule(f"1 - calibrated distance {distance} of the two, the scale of {vectors.embedder.id}")
-    detail = {
-        **vectors.provenance,
-        "confidence": "low",
-        "anchor_turn": anchor.turn,
-        "answer_turn": last,
-        "raw": distance,
-    }
+    turns = {"anchor_turn": anchor.turn, "answer_turn": last}
+    detail = {**vectors.provenance, "confidence": "low", **turns, "raw": distance}
     return Measured(round(1 - vectors.profile.pollution(distance), DIGITS), detail)
 
 
@@ -491,65 +476,54 @@ def session_attribution(  # noqa: PLR0913  (the parameters are the needs of the 
         "conflation_turn": conflation_turn,
         "drift_onset_turn": drift_onset_turn,
     }
-    case = _Case({name: None if isinstance(v, Absent) else v for name, v in values.items()}, user_turn_count)
-    label, rule, reason = case.verdict()
-    why.support([t for t in view.turns if t.turn in case.corrections], "correction:")
-    why.support([t for t in view.turns if t.turn == case.conflation], "scope widened:")
+    # The conditions of the verdict (design/signals.md#whose-fault). A missing input makes its condition false.
+    known: dict[str, Any] = {name: None if isinstance(v, Absent) else v for name, v in values.items()}
+    objected = known["objections"] or {"corrections": [], "pushback": []}
+    corrected: list[int] = objected["corrections"]
+    first, drift, conflation = (
+        (corrected[0] if corrected else None),
+        known["drift_onset_turn"],
+        known["conflation_turn"],
+    )
+    files = known["unrequested_files"] or {"n": 0, "first_turn": None}
+    vague = known["vagueness"]
+    trouble = bool(corrected) or len(objected["pushback"]) >= 2 or known["outcome"] in TROUBLED_OUTCOMES
+    missed = known["first_tool_precision"] is False
+    early = first is not None and first <= 2
+    told_vague = bool(known["asked"]) or (known["assumptions"] or 0) >= 1 or early
+    widened = (known["scope_drift"] or 0) > DRIFT and files["n"] >= UNREQUESTED
+    # One turn leaves nobody room to object: its trouble is of the outcome alone and blames no one.
+    several = trouble and user_turn_count > 1
+    holds = {
+        "trouble": trouble,
+        "vague_prompt": several and vague is not None and vague >= VAGUE and told_vague,
+        "misunderstood": several and vague is not None and vague < VAGUE and (early or (missed and drift in (1, 2))),
+        # Files that nobody named are no verdict: somebody must have minded.
+        "scope_widened": trouble and (widened or conflation is not None),
+        "anticipated": not trouble and known["outcome"] == "accepted" and not missed,
+    }
+    label, rule, reason = None, 6, "no rule holds"
+    if holds["vague_prompt"]:
+        label, rule = "underspecified_prompt", 1
+        reason = "trouble after a vague prompt, and a question, a guess or an early correction"
+    elif holds["misunderstood"] and holds["scope_widened"]:
+        scope = conflation if conflation is not None else files["first_turn"]
+        onset = min((n for n in (first, drift) if n is not None), default=0)
+        label, rule = ("agent_misunderstood" if scope is None or onset <= scope else "scope_conflation"), 2
+        reason = f"both misread (turn {onset}) and widened (turn {scope}): the earlier counts"
+    elif holds["misunderstood"]:
+        label, rule = "agent_misunderstood", 3
+        reason = "a clear prompt, and an early correction or a wrong first file and early drift"
+    elif holds["scope_widened"]:
+        label, rule = "scope_conflation", 4
+        reason = "trouble, and more than twice the files that were named, or work in new places unasked"
+    elif holds["anticipated"]:
+        label, rule, reason = "correct_anticipation", 5, "no trouble, accepted, and the first file was not a wrong one"
+    why.support([t for t in view.turns if t.turn in corrected], "correction:")
+    why.support([t for t in view.turns if t.turn == conflation], "scope widened:")
     why.rule(f"rule {rule}: {reason}")
     if label is None:
-        true = ", ".join(name for name, holds in case.predicates.items() if holds)
+        true = ", ".join(name for name, is_true in holds.items() if is_true)
         return Absent("not_computable", f"inconclusive: {true or 'nothing'} holds")
     missing = [name for name, v in values.items() if isinstance(v, Absent) and v.reason != "none_found"]
-    return Measured(label, {"rule": rule, "predicates": case.predicates, "missing": [*missing, *_UNWATCHED]})
-
-
-class _Case:
-    """The conditions of the verdict (design/signals.md#whose-fault). A missing input makes its condition false."""
-
-    def __init__(self, values: Mapping[str, Any], n_turns: int) -> None:
-        objections = values["objections"] or {"corrections": [], "pushback": []}
-        self.corrections: list[int] = objections["corrections"]
-        self.conflation: int | None = values["conflation_turn"]
-        self._first = self.corrections[0] if self.corrections else None
-        self._drift: int | None = values["drift_onset_turn"]
-        files = values["unrequested_files"] or {"n": 0, "first_turn": None}
-        self._strayed: int | None = files["first_turn"]
-        vague, outcome = values["vagueness"], values["outcome"]
-        trouble = bool(self.corrections) or len(objections["pushback"]) >= 2 or outcome in TROUBLED_OUTCOMES
-        missed = values["first_tool_precision"] is False
-        early = self._first is not None and self._first <= 2
-        off_at_once = missed and self._drift in (1, 2)
-        told_vague = bool(values["asked"]) or (values["assumptions"] or 0) >= 1 or early
-        widened = (values["scope_drift"] or 0) > DRIFT and files["n"] >= UNREQUESTED
-        # One turn leaves nobody room to object: its trouble is of the outcome alone and blames no one.
-        several = trouble and n_turns > 1
-        self.predicates = {
-            "trouble": trouble,
-            "vague_prompt": several and vague is not None and vague >= VAGUE and told_vague,
-            "misunderstood": several and vague is not None and vague < VAGUE and (early or off_at_once),
-            # Files that nobody named are no verdict: somebody must have minded.
-            "scope_widened": trouble and (widened or self.conflation is not None),
-            "anticipated": not trouble and outcome == "accepted" and not missed,
-        }
-
-    def verdict(self) -> tuple[str | None, int, str]:
-        """Return the label, the number of the rule and its words."""
-        holds = self.predicates
-        if holds["vague_prompt"]:
-            reason = "trouble after a vague prompt, and a question, a guess or an early correction"
-            return "underspecified_prompt", 1, reason
-        if holds["misunderstood"] and holds["scope_widened"]:
-            scope = self.conflation if self.conflation is not None else self._strayed
-            onset = min((n for n in (self._first, self._drift) if n is not None), default=0)
-            later = scope is None or onset <= scope
-            reason = f"both misread (turn {onset}) and widened (turn {scope}): the earlier counts"
-            return ("agent_misunderstood" if later else "scope_conflation"), 2, reason
-        if holds["misunderstood"]:
-            reason = "a clear prompt, and an early correction or a wrong first file and early drift"
-            return "agent_misunderstood", 3, reason
-        if holds["scope_widened"]:
-            reason = "trouble, and more than twice the files that were named, or work in new places unasked"
-            return "scope_conflation", 4, reason
-        if holds["anticipated"]:
-            return "correct_anticipation", 5, "no trouble, accepted, and the first file was not a wrong one"
-        return None, 6, "no rule holds"
+    return Measured(label, {"rule": rule, "predicates": holds, "missing": [*missing, *_UNWATCHED]})
