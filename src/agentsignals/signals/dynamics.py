@@ -288,7 +288,12 @@ def gd_inaction(view: SessionView, why: Evidence) -> Measured | Absent:
     as untouched; so do findings that a handed-over plan lists like steps. Few plans name what they change.
     Why: Parts of the plan that were forgotten on the way.
     """
-    made, steps, source = _first_plan(view)
+    # The plan that the person hands over first, else the agent's first plan.
+    made: ToolCall | Turn | None = view.turns[0] if view.turns and view.turns[0].kind == "plan_handoff" else None
+    steps, source = text_steps(made.text) if isinstance(made, Turn) else [], "handoff"
+    if not steps:
+        first = next(iter(plans(view)), None) if any(c.class_ == "plan" for c in view.calls) else None
+        made, steps, source = (first.call, first.steps, first.source) if first is not None else (None, [], "")
     names: dict[str, None] = {}
     for step in steps:
         if _MAY_BE_ITEM.search(step) and not _LOOKS_ONLY.match(step):
@@ -315,17 +320,6 @@ def gd_inaction(view: SessionView, why: Evidence) -> Measured | Absent:
     why.denominator(later, "after the plan:")
     why.rule(f"untouched: {', '.join(untouched[:MOST_TOLD]) or 'nothing'}")
     return ratio(len(untouched), len(items), source=source, untouched=untouched[:MOST_TOLD])
-
-
-def _first_plan(view: SessionView) -> tuple[ToolCall | Turn | None, list[str], str]:
-    """Return the plan that the person hands over first, else the agent's first plan; its steps; and its kind."""
-    first = view.turns[0] if view.turns else None
-    if first is not None and first.kind == "plan_handoff" and (steps := text_steps(first.text)):
-        return first, steps, "handoff"
-    if not any(c.class_ == "plan" for c in view.calls):
-        return None, [], ""
-    made = plans(view)
-    return (made[0].call, made[0].steps, made[0].source) if made else (None, [], "")
 
 
 def _contains_name(text: str, name: str) -> bool:
@@ -356,18 +350,19 @@ def plan_ged(view: SessionView, why: Evidence) -> Measured | Absent:
     if not versions:
         return Absent("not_applicable", "no_plan")
     first, last = versions[0], versions[-1]
+    sizes = [min(len(plan.steps), MOST_STEPS) for plan in (first, last)]
     why.support([first.call], "first plan:")
     if len(versions) == 1:
         why.rule("only one plan state: 0")
-        return Measured(0.0, {"single_plan": True, "raw": 0, "steps": [_size(first)], "sources": [first.source]})
+        return Measured(0.0, {"single_plan": True, "raw": 0, "steps": sizes[:1], "sources": [first.source]})
     why.support([last.call], "last plan:")
     words, other = ([frozenset(split_words(step)) for step in plan.steps[:MOST_STEPS]] for plan in (first, last))
     alike = [[a == b or 2 * len(a & b) >= SAME_STEP * (len(a) + len(b)) for b in other] for a in words]
-    apart = distance(alike, _size(last), _edges(first), _edges(last))
+    apart = distance(alike, sizes[1], _edges(first), _edges(last))
     steps_alike = sum(any(row) for row in alike)
     why.rule(
         f"{apart.edits} changes of steps and of their order out of {apart.largest}; steps of one word set"
-        f" (F1 >= {SAME_STEP}) are the same: {steps_alike} of {_size(first)}"
+        f" (F1 >= {SAME_STEP}) are the same: {steps_alike} of {sizes[0]}"
     )
     detail = {
         "raw": apart.edits,
@@ -375,19 +370,15 @@ def plan_ged(view: SessionView, why: Evidence) -> Measured | Absent:
         "den": apart.largest,
         "method": "exact" if apart.exact else "upper_bound",
         "states": len(versions),
-        "steps": [_size(first), _size(last)],
+        "steps": sizes,
         "sources": [first.source, last.source],
         "confidence": "high" if first.source == last.source else "low",
     }
     return Measured(apart.edits / apart.largest, detail)
 
 
-def _size(plan: Plan) -> int:
-    return min(len(plan.steps), MOST_STEPS)
-
-
 def _edges(plan: Plan) -> Edges:
-    kept = range(_size(plan))
+    kept = range(min(len(plan.steps), MOST_STEPS))
     return set(pairwise(kept)) | {(a, b) for a, b in plan.after if a in kept and b in kept}
 
 
@@ -443,34 +434,27 @@ def cp_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Mea
     if isinstance(compared, Absent):
         return compared
     vectors, anchor, request = compared
-    after = range(anchor.turn + 1, len(view.turns))
-    windows = vectors.of_joined(passages.window(n, anchor) for n in after)
+    windows = vectors.of_joined(passages.window(n, anchor) for n in range(anchor.turn + 1, len(view.turns)))
     distances = [None] * anchor.turn + [0.0] + [cosine_distance(request, window) for window in windows]
     profile = vectors.profile
     curve = [None if d is None else round(profile.pollution(d), DIGITS) for d in distances]
     why.support([anchor], "compared with every window:")
-    for turn, value, how_far in zip(view.turns, curve, distances, strict=True):
-        if turn.turn > anchor.turn:
-            why.denominator([turn], f"turn {turn.turn}: CP {value}, distance {how_far}; the window ends with")
+    for turn, value, how_far in [*zip(view.turns, curve, distances, strict=True)][anchor.turn + 1 :]:
+        why.denominator([turn], f"turn {turn.turn}: CP {value}, distance {how_far}; the window ends with")
     why.rule(
         f"CP = (distance - {profile.aligned}) / ({profile.unrelated} - {profile.aligned}) cut to 0..1, the scale of"
         f" {vectors.embedder.id} ({profile.origin});"
         f" distance = 1 - cosine(request, turns N-{WINDOW_TURNS - 1}..N without it)"
     )
     detail = {**vectors.provenance, "confidence": vectors.confidence, "anchor_turn": anchor.turn, "raw": distances}
-    return Measured(curve, {**detail, "shape": _shape(curve)})
-
-
-def _shape(curve: list[float | None]) -> str | None:
-    """Return `sharp`, `gradual` or `flat` (design/signals.md#failure-mode); None when no turn has a value."""
+    # The shape: sharp, gradual or flat (design/signals.md#failure-mode).
     points = [(n, v) for n, v in enumerate(curve) if v is not None]
-    if not points:
-        return None
-    if max(v for _, v in points) <= CP_MODERATE:
-        return "flat"
     rises = ((n, v - before) for (_, before), (n, v) in pairwise(points))
-    sharp = any(n <= SHARP_UNTIL_TURN and rise >= SHARP_RISE for n, rise in rises)
-    return "sharp" if sharp else "gradual"
+    if max(v for _, v in points) <= CP_MODERATE:
+        shape = "flat"
+    else:
+        shape = "sharp" if any(n <= SHARP_UNTIL_TURN and rise >= SHARP_RISE for n, rise in rises) else "gradual"
+    return Measured(curve, {**detail, "shape": shape})
 
 
 @signal("dynamics.max_cp", "float", "CP", high_value=True, source="embedding", priority="P1")
@@ -553,9 +537,9 @@ def _moved(
     """Return whether the answers moved between two complaints, and by which method; None when it is unknown."""
     if isinstance(vectors, Absent):
         # Without vectors: whether the answers between edit other places than the one before.
-        regions = view.derived(_regions_by_turn)
-        edited = regions.get(first - 1, set())
-        later = set[int]().union(*(regions.get(turn, set()) for turn in range(first, second)))
+        turns = [{edit.turn for edit in region.edits} for region in view.regions]
+        edited = {n for n, of_region in enumerate(turns) if first - 1 in of_region}
+        later = {n for n, of_region in enumerate(turns) if not of_region.isdisjoint(range(first, second))}
         moved = len(edited & later) / len(edited | later) < SAME_REGIONS if edited and later else None
         return moved, {"method": "region"}
     passages = view.derived(Passages)
@@ -568,15 +552,6 @@ def _moved(
     # Not cut to 0..1: beyond the ends of the scale, where short complaints lie, it would hide every movement.
     step = vectors.profile.unclipped(1 - near_before) - vectors.profile.unclipped(1 - near_after)
     return abs(step) >= MOVED, {**vectors.provenance, "moved": round(step, 4)}
-
-
-def _regions_by_turn(view: SessionView) -> dict[int | None, set[int]]:
-    """Return the numbers of the regions that each turn edits."""
-    regions: dict[int | None, set[int]] = {}
-    for n, region in enumerate(view.regions):
-        for edit in region.edits:
-            regions.setdefault(edit.turn, set()).add(n)
-    return regions
 
 
 # The failure mode is a decision tree over other signals (design/signals.md#failure-mode).
@@ -651,8 +626,16 @@ def session_failure_mode(  # noqa: PLR0913  (the parameters are the needs of the
     for edit in view.repo_edits:
         first_edited.setdefault(edit.path, edit.turn or 0)
     new_files = Counter(turn for turn in first_edited.values() if turn)
+    # Stuck: equal calls follow each other without an edit, or calls repeat while the last third of those about files
+    # reaches no new file. Some must repeat in vain: running the tests after each edit is normal work.
+    stale = repeated_calls["stale_max"]
+    circles = stale >= 2 and _number(repetition_rate) >= REPEATED and len(view.calls) >= FEW_CALLS
+    if circles:
+        files = [path for c in view.calls if (path := target_file(c)) is not None]
+        last = len(files) - len(files) // 3
+        circles = len(files) >= FEW_FILE_CALLS and set(files[last:]) <= set(files[:last])
     predicates = {
-        "stuck_loop": _is_stuck(view, repeated_calls["stale_max"], _number(repetition_rate)),
+        "stuck_loop": stale >= STALE_CALLS or circles,
         "assumption_locked": locked or (corrected >= CORRECTED and any(b - a <= NEAR_TURNS for a, b in pairwise(at))),
         "multi_intent_confusion": troubled
         and len(touched) >= MANY_FILES
@@ -668,13 +651,12 @@ def session_failure_mode(  # noqa: PLR0913  (the parameters are the needs of the
     for turns, note in ((frozenset(at), "correction:"), (frozenset(away), f"CP {FAR} or more:")):
         why.support([t for t in view.turns if t.turn in turns], note)
     why.denominator(view.turns)
-    detail: dict[str, Any] = {"predicates": {**predicates, "clean": not candidates}}
-    detail["stale_max"] = repeated_calls["stale_max"]
+    detail: dict[str, Any] = {"predicates": {**predicates, "clean": not candidates}, "stale_max": stale}
     if missing:
         detail["missing"] = missing
     if len(candidates) > 1:
         detail["candidates"] = candidates
-    weak = label == "stuck_loop" and repeated_calls["stale_max"] < STALE_CALLS
+    weak = label == "stuck_loop" and stale < STALE_CALLS
     # Files named in words are a weak measure of scope, and counted words one of intent.
     by_words = label == "shifted_intent" and getattr(vectors, "confidence", "low") == "low"
     is_low = weak or label == "scope_bleed" or by_words
@@ -684,18 +666,6 @@ def session_failure_mode(  # noqa: PLR0913  (the parameters are the needs of the
 
 def _number(value: float | Absent) -> float:
     return 0.0 if isinstance(value, Absent) else value
-
-
-def _is_stuck(view: SessionView, stale: int, repeated: float) -> bool:
-    """Return whether equal calls follow each other without an edit, or calls repeat while the last third of those about
-    files reaches no new file. Some must repeat in vain: running the tests after each edit is normal work."""
-    if stale >= STALE_CALLS:
-        return True
-    if stale < 2 or repeated < REPEATED or len(view.calls) < FEW_CALLS:
-        return False
-    files = [path for c in view.calls if (path := target_file(c)) is not None]
-    last = len(files) - len(files) // 3
-    return len(files) >= FEW_FILE_CALLS and set(files[last:]) <= set(files[:last])
 
 
 def goals(text: str) -> int:

@@ -84,11 +84,8 @@ def attempts_used(
     if not attempt.is_last:
         return Absent("not_applicable", "not_the_last_attempt")
     why.support(attempt.statements)
-    passed: bool | None = None
-    if not isinstance(visible_pass, Absent):
-        passed = visible_pass
-    elif not isinstance(reward, Absent):
-        passed = reward == 1
+    by_reward = None if isinstance(reward, Absent) else reward == 1
+    passed = by_reward if isinstance(visible_pass, Absent) else visible_pass
     return Measured(attempt.attempt_index + 1, {"censored": None if passed is None else not passed})
 
 
@@ -193,7 +190,15 @@ def attempt_result(  # noqa: PLR0913  (each is a signal of its own that it puts 
     why.support(attempt.statements)
     knobs = {**attempt.knobs, "model_id": _or_none(model_id), "agent_type": _or_none(agent_type)}
     valid = (attempt.ratings or {}).get("valid_python")
-    settings = [f"{name}={_setting(knobs[name])}" for name in _TREATMENT if knobs.get(name) is not None]
+    settings = []
+    for name in _TREATMENT:
+        knob = knobs.get(name)
+        if type(knob) is int and abs(knob) > _MOST:
+            settings.append(f"{name}=unlimited")
+        elif knob is not None:
+            # Masked before it is cut: no rule recognises half a key.
+            plain = _masked(str(knob))[:_KNOB_CHARS] if type(knob) in (str, int, float, bool) else type(knob).__name__
+            settings.append(f"{name}={plain}")
     return {
         "trial": attempt.trial_id,
         "attempt_index": attempt.attempt_index or 0,
@@ -214,7 +219,7 @@ def retry_recovery(attempt_result: list[dict[str, Any]]) -> Measured | Absent:
     Pitfalls: Depends on how many retries were allowed: `retried` of the `den` trials had one at all.
     Why: Tells better recovery from better first attempts.
     """
-    trials = list(_trials(attempt_result))
+    trials = _trials(attempt_result)
     failed = [t for t in trials if _first_outcome(t) is False]
     at = [next((a["attempt_index"] for a in t[1:] if _outcome(a)), None) for t in failed]
     recovered = sorted(n for n in at if n is not None)
@@ -237,11 +242,9 @@ def hidden_pass_rate(attempt_result: list[dict[str, Any]]) -> Measured | Absent:
     Pitfalls: Look at the gap to the visible tests attempt by attempt too.
     """
     ends = [t[-1] for t in _trials(attempt_result) if t[-1]["hidden"] is not None]
-    pass_rates = {}
-    for name in ("visible", "task"):
-        outcomes = [bool(a[name]) for a in ends if a[name] is not None]
-        pass_rates[f"{name}_pass_rate"] = sum(outcomes) / len(outcomes) if outcomes else None
-    return ratio(len([a for a in ends if a["hidden"]]), len(ends), **pass_rates)
+    told = {name: [bool(a[name]) for a in ends if a[name] is not None] for name in ("visible", "task")}
+    rates = {f"{name}_pass_rate": sum(passed) / len(passed) if passed else None for name, passed in told.items()}
+    return ratio(len([a for a in ends if a["hidden"]]), len(ends), **rates)
 
 
 @signal("loop.visible_hidden_gap", "float", "difference", level="corpus", source="derived")
@@ -258,13 +261,6 @@ def visible_hidden_gap(attempt_result: list[dict[str, Any]]) -> Measured | Absen
     return Measured(more / len(ends), {"num": more, "den": len(ends)})
 
 
-def _setting(knob: object) -> str:
-    if type(knob) is int and abs(knob) > _MOST:
-        return "unlimited"
-    # Masked before it is cut: no rule recognises half a key.
-    return _masked(str(knob))[:_KNOB_CHARS] if type(knob) in (str, int, float, bool) else type(knob).__name__
-
-
 _masked = lru_cache(maxsize=1024)(redacted)
 """Cached, since all attempts of a run have the same settings."""
 
@@ -273,7 +269,7 @@ def _or_none(value: Any) -> Any:
     return None if isinstance(value, Absent) else value
 
 
-def _trials(attempts: Iterable[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:
+def _trials(attempts: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     trials: dict[str, list[dict[str, Any]]] = {}
     for attempt in attempts:
         trials.setdefault(attempt["trial"], []).append(attempt)
@@ -300,14 +296,11 @@ _NO_SOURCE = Absent("missing_artifact", "attempt_log")
 def _rated(view: SessionView, why: Evidence, name: str) -> Any:
     """Return a score that the harness gave the attempt's code; _NO_SOURCE where it gave none, or no valid one."""
     attempt = view.session.attempt
-    if (
-        attempt is None
-        or attempt.ratings is None
-        or not isinstance(attempt.ratings.get(name), bool | int | float | list)
-    ):
+    score = None if attempt is None or attempt.ratings is None else attempt.ratings.get(name)
+    if attempt is None or not isinstance(score, bool | int | float | list):
         return _NO_SOURCE
-    why.support(statement for statement in attempt.statements if "ratings" in statement.fields)
-    return attempt.ratings[name]
+    why.support(attempt.saying("ratings"))
+    return score
 
 
 @signal("loop.valid_python_rate", "float", "ratio", version=2, level="corpus", source="derived")
@@ -343,11 +336,10 @@ rated(
     Pitfalls: Literals miss special cases that are computed: read with visible_pass and not hidden_pass.
     """,
 )
-_RATE = {"priority": "P1", "source": "derived", "origin": "llm-emotions", "context": "eval"}
-rate_of("loop.import_mistake", "Attempts with an import mistake / attempts.", status="needs an artifact", **_RATE)
-rate_of(
-    "loop.hardcoding", "Attempts with hardcoding / attempts whose source parses.", status="needs an artifact", **_RATE
-)
+_OVER_ATTEMPTS = {"priority": "P1", "source": "derived", "origin": "llm-emotions", "context": "eval"}
+_SCORED = {**_OVER_ATTEMPTS, "status": "needs an artifact"}
+rate_of("loop.import_mistake", "Attempts with an import mistake / attempts.", **_SCORED)
+rate_of("loop.hardcoding", "Attempts with hardcoding / attempts whose source parses.", **_SCORED)
 rate_of(
     "loop.marker_score",
     """Mean of loop.marker_score over attempts.
@@ -356,7 +348,7 @@ rate_of(
     """,
     path="loop.mean_marker_score",
     unit="count per attempt",
-    **_RATE,
+    **_OVER_ATTEMPTS,
 )
 
 
@@ -451,13 +443,8 @@ def _count_capitals(text: str) -> int:
     if text.isascii() or not any(map(is_of_word, beyond_ascii(text))):
         return len(_CAPITALS.findall(kinds))
     # A letter beyond ASCII beside them makes them part of another word.
-    return len(
-        [
-            1
-            for m in _CAPITALS.finditer(kinds)
-            if not (is_of_word(text[max(m.start() - 1, 0) : m.start()]) or is_of_word(text[m.end() - 1 : m.end()]))
-        ]
-    )
+    spans = [match.span() for match in _CAPITALS.finditer(kinds)]
+    return sum(not (is_of_word(text[max(a - 1, 0) : a]) or is_of_word(text[b - 1 : b])) for a, b in spans)
 
 
 def _only_retry(low: str) -> Iterator[tuple[int, int]]:

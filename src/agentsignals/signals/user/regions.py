@@ -24,7 +24,7 @@ LOOKED_BACK_CALLS = 200
 """Removals longer ago are not compared: the work would grow with the square of a region's edits."""
 
 
-class Edited(Row, kw_only=True):
+class Edited(Row):
     """A changed place; lines as the file was right after the edit."""
 
     file: str
@@ -49,19 +49,10 @@ def region_edit_history(view: SessionView, why: Evidence) -> Measured:
     events = view.session.events
     unplaced = len([1 for e in view.repo_edits if e.start_line is None])
     history = [
-        Edited(
-            file=e.path,
-            start_line=e.start_line,
-            end_line=e.end_line,
-            turn_index=e.turn,
-            timestamp=to_iso(events[e.seq].timestamp),
-            added=e.added,
-            removed=e.removed,
-            event_id=e.seq,
-            region_id=f"r{region}",
-        )
+        Edited(e.path, e.start_line, e.end_line, e.turn, to_iso(events[e.seq].timestamp), e.added, e.removed, e.seq,
+               f"r{region}")
         for region, e in records(view.regions)
-    ]
+    ]  # fmt: skip
     return Measured(history, {"regions": len(view.regions), **({"lines_unknown": unplaced} if unplaced else {})})
 
 
@@ -100,7 +91,18 @@ def region_edit_convergence(view: SessionView, why: Evidence) -> Measured | Abse
     labels: list[str] = []
     regions: list[dict[str, Any]] = []
     for region in _edited_again(view):
-        label, sizes, rel = _convergence(region, changes)
+        by_call: dict[int, list[Edit]] = {}
+        for edit in region.edits:
+            by_call.setdefault(edit.seq, []).append(edit)
+        sizes = [sum([(e.added or 0) + (e.removed or 0) for e in edits]) for edits in by_call.values()]
+        rel = trend(sizes)
+        label = "converging" if rel < 0 else "expanding" if rel > 0 else "unchanged"
+        steps = [b - a for a, b in pairwise(sizes)] if len(sizes) >= 4 and abs(rel) < STEADY_REL else []
+        turns = sum(1 for a, b in pairwise(steps) if a * b < 0)
+        if (steps and turns >= OSCILLATES_AT * (len(steps) - 1)) or (
+            _may_go_back(by_call) and _goes_back([changes[seq, region.path] for seq in by_call])
+        ):
+            label = "oscillating"
         why.support(region.edits, f"r{numbers[id(region)]} {label}:")
         labels.append(label)
         regions.append({"region_id": f"r{numbers[id(region)]}", "file": region.path, "sizes": sizes, "rel": rel})
@@ -142,23 +144,6 @@ class _Changes(dict[tuple[int, str], Changed]):
         return {call.seq: call for call in self._view.calls}
 
 
-def _convergence(region: Region, changes: _Changes) -> tuple[str, list[int], float]:
-    """Return the label, the changed lines of each call in order, and their trend (-1: to nothing)."""
-    by_call: dict[int, list[Edit]] = {}
-    for edit in region.edits:
-        by_call.setdefault(edit.seq, []).append(edit)
-    sizes = [sum([(e.added or 0) + (e.removed or 0) for e in edits]) for edits in by_call.values()]
-    rel = trend(sizes)
-    if _may_go_back(by_call) and _goes_back([changes[seq, region.path] for seq in by_call]):
-        return "oscillating", sizes, rel
-    if len(sizes) >= 4 and abs(rel) < STEADY_REL:
-        steps = [b - a for a, b in pairwise(sizes)]
-        turns = sum(1 for a, b in pairwise(steps) if a * b < 0)
-        if turns >= OSCILLATES_AT * (len(steps) - 1):
-            return "oscillating", sizes, rel
-    return ("converging" if rel < 0 else "expanding" if rel > 0 else "unchanged"), sizes, rel
-
-
 def trend(sizes: list[int]) -> float:
     """Return the least-squares slope over the whole series, as a share of its mean; 0 when nothing changed."""
     n = len(sizes)
@@ -175,11 +160,8 @@ def _may_go_back(by_call: dict[int, list[Edit]]) -> bool:
     read from the arguments."""
     removed_before = False
     for edits in by_call.values():
-        adds = removes = False
-        for e in edits:
-            adds = adds or bool(e.added)
-            removes = removes or bool(e.removed)
-        if removed_before and removes and adds:
+        removes = any(e.removed for e in edits)
+        if removed_before and removes and any(e.added for e in edits):
             return True
         removed_before = removed_before or removes
     return False
