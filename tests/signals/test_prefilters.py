@@ -13,7 +13,7 @@ from agentsignals.redaction import redacted
 from agentsignals.signals import dynamics as planned_work
 from agentsignals.signals import loop as markers
 from agentsignals.signals.corpus import metrics as duplicates
-from agentsignals.signals.user import turns as place
+from agentsignals.signals.user import history
 from agentsignals.words import text as language
 from agentsignals.words.agent_lexicon import asked
 from agentsignals.words.prose import Prose
@@ -89,8 +89,8 @@ def test_a_step_without_anything_to_change_has_no_item(step: str) -> None:
 @example("--work-tree")
 @example("submodule")
 def test_a_command_that_goes_elsewhere_has_a_sign_of_it(command: str) -> None:
-    if place._ELSEWHERE.search(command):
-        assert any(sign in command for sign in place._SIGNS_OF_ELSEWHERE)
+    if history._ELSEWHERE.search(command):
+        assert any(sign in command for sign in history._SIGNS_OF_ELSEWHERE)
 
 
 @settings(max_examples=25)

@@ -9,16 +9,15 @@ import msgspec
 
 from agentsignals.changes.regions import WHOLE_TREE
 from agentsignals.changes.worktrees import MOST_TOLD, EarlierSessions, Kind, LinesCommitted, LinesTakenBack, read
-from agentsignals.model import RAN, Absent, Edit, Event, ToolCall, to_iso
+from agentsignals.model import RAN, Absent, Edit, Event, ToolCall
 from agentsignals.signals import Measured, signals_with
-from agentsignals.views.history import AHEAD_S, History
+from agentsignals.views.history import History
 from agentsignals.views.session import Evidence, SessionView, closing_question, cut_short, plan_handed_on
 from agentsignals.words.lexicon import acceptance, giving_up, rejection, revert_all
 
 signal = signals_with(origin="Agent Signals")
 
 REOPENED_SOON_S = 1800
-REOPENED_AT_MOST_S = AHEAD_S
 SAME_TASK_SIMILARITY = 0.6
 SECOND = 1_000_000
 COMMITS_TOLD = 5
@@ -146,8 +145,14 @@ def changes_reverted(view: SessionView, why: Evidence, lines_taken_back: dict[st
         return Measured(taken["verdict"] == "reverted", {"method": "git", **detail, **later})
     last_edit = edits[-1].seq
     reverts = _revert_commands(view)
-    after_edits = [(row, name) for row, name in reverts if row.seq > last_edit]
-    kept = [row for row, name in after_edits if _dropped_all(view, row, name, last_edit)]
+    kept: list[ToolCall | Event] = []
+    for row, kind in reverts:
+        # What was committed survives, unless the branch itself is moved; a stash may be taken out again.
+        later = [c for c in view.calls if kind == "stash" and c.seq >= row.seq and c.status in RAN and c.command]
+        is_back = any(_UNSTASHES.search(c.command or "") for c in later)
+        is_safe = kind == "tree" and any(last_edit <= c.seq <= row.seq for c in view.commits)
+        if row.seq > last_edit and not is_back and not is_safe:
+            kept.append(row)
     why.support(kept)
     why.counter([row for row, _ in reverts if row not in kept], "no revert of the session's work:")
     if not reverts:
@@ -167,22 +172,13 @@ def _revert_commands(view: SessionView) -> list[tuple[ToolCall | Event, str]]:
     rows += [(c, c.command) for c in view.git_calls if c.status in RAN and c.command and "git " in c.command]
     reverts: list[tuple[ToolCall | Event, str]] = []
     for row, text in rows:
-        if not ("checkout" in text or "restore" in text or "reset" in text or "clean" in text or "stash" in text):
+        if not any(word in text for word in ("checkout", "restore", "reset", "clean", "stash")):
             continue
         # In quotes it is a message, or what somebody searches for.
         match = _REVERTS.search(_QUOTED.sub("''", text) if "'" in text or '"' in text else text)
         if match:
             reverts.append((row, "stash" if match["stash"] else "reset_to" if match["target"] else "tree"))
     return sorted(reverts, key=lambda pair: pair[0].seq)
-
-
-def _dropped_all(view: SessionView, row: ToolCall | Event, kind: str, last_edit: int) -> bool:
-    if kind == "stash":
-        return not any(
-            c.seq >= row.seq and c.status in RAN and c.command and _UNSTASHES.search(c.command) for c in view.calls
-        )
-    # What was committed survives, unless the branch itself is moved.
-    return kind == "reset_to" or not any(last_edit <= c.seq <= row.seq for c in view.commits)
 
 
 @signal("user.closing_reaction", "obj", "label", basis="heuristic", version=3, origin="agentsignals")
@@ -197,12 +193,8 @@ def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absen
         return Absent("not_applicable", "no_turn")
     last = view.turns[-1]
     kind, matched = "none", None
-    for name, find in (
-        ("revert_all", revert_all),
-        ("rejection", rejection),
-        ("gives_up", giving_up),
-        ("accept", acceptance),
-    ):
+    finders = {"revert_all": revert_all, "rejection": rejection, "gives_up": giving_up, "accept": acceptance}
+    for name, find in finders.items():
         # The first turn has nothing to praise yet; it can still order a revert of older work.
         if (last.turn or name != "accept") and (matched := find(last.text, last.kind)):
             kind = name
@@ -302,53 +294,16 @@ def _unsaid(history: History, reopened: bool, reaction: dict[str, Any]) -> tuple
     return None, "none", "rule 5: neither accepted, rejected, begun again, nor seen to be left off"
 
 
-@signal("user.session_reopened_within_s", "float", "seconds", priority="P1")
-def session_reopened_within_s(view: SessionView, why: Evidence, history: History) -> Measured | Absent:
-    """Seconds from the end of this session to the start of the person's next in the same place, within a day.
-
-    Pitfalls: A quick return is no failure: a third of all sessions is followed by another within half an hour.
-    Why: Coming back at once may mean that the first session did not deliver.
-    """
-    ended = view.session.ended_at
-    if history.place is None:
-        return Absent("not_applicable", "repo_unknown")
-    if ended is None:
-        return Absent("missing_field", "timestamp")
-    why.rule("the first session of the same place and user to start after this one ended; parallel ones don't count")
-    began = history.next_started_at
-    if began is not None and began - ended <= REOPENED_AT_MOST_S * SECOND:
-        detail = {"next_session": history.next_id, "shares_file": history.next_shares_file}
-        return Measured((began - ended) / SECOND, {**detail, "similarity": history.next_similarity})
-    covered = history.known_until - ended >= REOPENED_AT_MOST_S * SECOND
-    return Absent("none_found", "within_24h") if covered else Absent("censored", "store_ends_within_24h")
-
-
-@signal("user.prior_sessions_same_repo", "int", "sessions", version=2, priority="P1")
-def prior_sessions_same_repo(why: Evidence, history: History) -> Measured | Absent:
-    """Sessions of the same repository in the store that started earlier and have a human turn.
-
-    Pitfalls: Only what was collected counts: see store_start.
-    Why: How much of the work on this repository the store has seen before.
-    """
-    if history.place is None:
-        return Absent("not_applicable", "repo_unknown")
-    why.rule(f"sessions of {history.place} with a human turn that started before this one")
-    return Measured(
-        history.n_prior, {"same_user": history.n_prior_same_user, "store_start": to_iso(history.known_since)}
-    )
-
-
 # `agentsignals attribute REPO` leaves its results as labels of the sessions they are about.
 
 from_repository = signals_with(source="git", status="needs a repository", origin="agentsignals")
-_NOT_ATTRIBUTED = Absent("missing_artifact", "git_attribution")
 
 
 def _attribution(view: SessionView, kind: type[Kind]) -> Kind | Absent:
     if not view.session.edits:
         return Absent("not_applicable", "no_edit")
     attribution = read(view.session.labels, kind)
-    return _NOT_ATTRIBUTED if attribution is None else attribution
+    return Absent("missing_artifact", "git_attribution") if attribution is None else attribution
 
 
 @from_repository("user.lines_committed", "obj", "lines", priority="P1")

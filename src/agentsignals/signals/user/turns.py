@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from itertools import pairwise
@@ -13,7 +12,6 @@ from msgspec import Struct
 
 from agentsignals.model import Absent, Event, Step, ToolCall, decode_roles, to_iso
 from agentsignals.signals import Measured, Row, ratio, signals_with
-from agentsignals.views.history import History
 from agentsignals.views.session import FAILURES_UNKNOWN, OF_AGENT, Evidence, SessionView
 from agentsignals.views.working_time import Clock
 from agentsignals.words.agent_lexicon import asked, hedges, kind_of, other_language, seed_hedges
@@ -404,54 +402,3 @@ def confirmation_requests(view: SessionView, why: Evidence) -> Measured | Absent
         "preference_questions": len(by_kind.get("preference", ())),
     }
     return Measured(len(confirming) + len(calls), detail)
-
-
-MOST_COMMITS = 500
-"""More commits in one session are a history that was listed in full."""
-_ELSEWHERE = re.compile(r"\bcd\s|\s-C\s|\bclone\b|--git-dir|--work-tree|\bsubmodule\b")
-"""Parts of a command that point Git at another folder than the session's."""
-_SIGNS_OF_ELSEWHERE = ("cd", "-C", "clone", "--git-dir", "--work-tree", "submodule")
-"""Each match of `_ELSEWHERE` has one of them."""
-_REMOTE = re.compile(
-    r"\n(?:origin[ \t]+|To |From )(?:\S*?@|[a-z]+://)?(?:[\w-]+\.)+[a-z]+(?::\d+)?[:/](?:\S*/)?([\w.-]+/[\w.-]+?)"
-    r"(?:\.git)?/?(?:[ \t]|$)",
-    re.MULTILINE,
-)
-_COMMIT = re.compile(r"\n(?:[*|\\/ ]*(?:commit )?|\[[^\]\n]*[ ])([0-9a-f]{7,40})(?=[\s\]]|$)", re.MULTILINE)
-"""At the head of a line, as `git log` and `git commit` write it; never the blobs of a diff. With the line break before
-it, as above: found several times faster than `^`."""
-
-
-@signal("user.repository_marks", "obj", "marks", source="derived", priority="P2", origin="this project")
-def repository_marks(view: SessionView, why: Evidence) -> dict[str, list[str]] | Absent:
-    """Names of remotes (`owner/name`) and abbreviated commits that Git printed.
-
-    Pitfalls: Only what Git printed in the session's own folder; a command that changes the folder tells nothing.
-    Why: What user.place knows clones of one repository by.
-    """
-    if not view.git_calls:
-        return Absent("none_found", "no_git_call")
-    ok = [(call, call.command or "") for call in view.git_calls if call.status == "ok"]
-    calls = [
-        call for call, command in ok
-        if not (any(sign in command for sign in _SIGNS_OF_ELSEWHERE) and _ELSEWHERE.search(command))
-    ]  # fmt: skip
-    texts = ["\n" + view.result_text(call) for call in calls]
-    why.denominator(calls)
-    remotes = {name.lower() for text in texts for name in _REMOTE.findall(text)}
-    commits = {sha[:7] for text in texts for sha in _COMMIT.findall(text) if not sha[:7].isdigit()}
-    return {"remotes": sorted(remotes), "commits": sorted(commits)[:MOST_COMMITS]}
-
-
-@signal("user.place", "str", "name", source="derived", priority="P2", origin="this project")
-def place(why: Evidence, history: History) -> str | Absent:
-    """The repository that the session lies in, by name, folder, remote, history or changed files; else the folder.
-
-    Pitfalls: Two clones whose logs have neither remote, commits nor changed files in common are two places. Depends on
-    the sessions in the store: another session may join two places.
-    Why: Sessions of one repository are alike: intervals draw places, not sessions.
-    """
-    if history.place is None:
-        return Absent("not_applicable", "repo_unknown")
-    why.rule("sessions of one name, folder, remote, two commits or several changed files lie in one place")
-    return history.place
