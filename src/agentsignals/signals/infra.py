@@ -22,7 +22,8 @@ def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     own, where recorded.
     """
     attempt = view.session.attempt
-    recorded = None
+    events = view.events if attempt is None else [e for e in view.events if e.kind != "harness"]
+    times = [at for e in events if (at := e.timestamp) is not None]
     if attempt is not None:
         seconds, method = attempt.wall_time_s, "harness"
         if seconds is None and attempt.started_at is not None and attempt.ended_at is not None:
@@ -34,13 +35,9 @@ def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
                 detail["agent_time_s"] = attempt.agent_time_s
             if "wall_time_s" in attempt.conflicts:
                 detail["conflict"] = True
-            recorded = Measured(float(seconds), detail)
-    events = view.events if attempt is None else [e for e in view.events if e.kind != "harness"]
-    times = [at for e in events if (at := e.timestamp) is not None]
-    if recorded is not None:
-        if times:
-            recorded.detail["timestamps_s"] = (max(times) - min(times)) / SECOND
-        return recorded
+            if times:
+                detail["timestamps_s"] = (max(times) - min(times)) / SECOND
+            return Measured(float(seconds), detail)
     if not times:
         return Absent("missing_field", "timestamps" if attempt is None else "duration")
     times.sort()  # half the work of `min` and `max`: they nearly always are in order

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from itertools import groupby
@@ -81,7 +82,19 @@ def phase_transitions(
         return Measured([phase for phase, _ in groupby(announced)], {"method": "plannotator"})
     if not view.calls:
         return Absent("missing_artifact", "no_phases_and_no_calls")
-    segments = _segments(_phases_of_calls(view))
+    # Runs of a phase (phase, first call, last call); one call of looking inside another phase joins that.
+    segments: list[tuple[str, int, int]] = []
+    start = 0
+    for label, members in groupby(_phases_of_calls(view)):
+        end = start + len(list(members))
+        if label is not None:
+            segments.append((label, start, end - 1))
+            while len(segments) > 2 and segments[-3][0] == label and segments[-2][0] in _GLANCES:
+                after, glance, before = segments[-1], segments[-2], segments[-3]
+                if glance[1] != glance[2]:
+                    break
+                segments[-3:] = [(label, before[1], after[2])]
+        start = end
     calls: dict[str, int] = {}
     for phase, first, last in segments:
         calls[phase] = calls.get(phase, 0) + last - first + 1
@@ -103,10 +116,8 @@ def has_reasoning_blocks(view: SessionView, why: Evidence) -> Measured | Absent:
         return Absent("missing_field", "format_records_no_thinking")
     why.support(reasoning)
     why.denominator(view.steps)
-    return Measured(
-        bool(reasoning),
-        {"blocks": len(reasoning), "redacted": bool(reasoning) and all(e.n_chars == 0 for e in reasoning)},
-    )
+    redacted = bool(reasoning) and all(e.n_chars == 0 for e in reasoning)
+    return Measured(bool(reasoning), {"blocks": len(reasoning), "redacted": redacted})
 
 
 @signal("reasoning.reasoning_tokens_total", "int", "tokens")
@@ -140,11 +151,9 @@ def _announced(event: Event) -> dict[str, Any] | None:
         announcement = _decode(event.text or "")
     except msgspec.DecodeError:
         return None
-    phase = (
-        announcement.data.get("phase")
-        if isinstance(announcement.data, dict) and announcement.phase is None
-        else announcement.phase
-    )
+    phase, data = announcement.phase, announcement.data
+    if phase is None and isinstance(data, dict):
+        phase = data.get("phase")
     if not isinstance(phase, str):
         return None
     return {
@@ -184,21 +193,6 @@ def _phases_of_calls(view: SessionView) -> list[str | None]:
     return labels
 
 
-def _segments(labels: list[str | None]) -> list[tuple[str, int, int]]:
-    """Return runs of a phase (phase, first call, last call); one call of looking inside another phase joins that."""
-    runs: list[tuple[str, int, int]] = []
-    start = 0
-    for label, members in groupby(labels):
-        end = start + len(list(members))
-        if label is not None:
-            runs.append((label, start, end - 1))
-            while len(runs) > 2 and runs[-2][0] in _GLANCES and runs[-2][1] == runs[-2][2] and runs[-3][0] == label:
-                after, _, before = runs.pop(), runs.pop(), runs.pop()
-                runs.append((label, before[1], after[2]))
-        start = end
-    return runs
-
-
 _CODE = re.compile(r"\n[ \t>]*```[^`\n]*(?=\n|\Z)")
 _NUMBERED = re.compile(
     r"\n[ \t]{0,6}(?:\*\*|#{1,4} )?(?:step |phase |task )?\d{1,2}[.):]\s+(?:\*\*)?(.{0,60})", re.IGNORECASE
@@ -232,12 +226,10 @@ def plan_steps_detected(view: SessionView, why: Evidence) -> Measured:
     """
     first = view.responses[0] if view.turns else view.events
     turn = view.turns[0].turn if view.turns else None
-    until = next(
-        (c.seq for c, class_ in zip(view.calls, view.classes, strict=True) if c.turn == turn and class_ in _CHANGING),
-        None,
-    )
-    texts = [e for e in first if e.kind == "text" and e.text and (until is None or e.seq < until)]
-    calls = [c for c in view.calls if c.class_ == "plan" and c.turn == turn and (until is None or c.seq < until)]
+    classes = zip(view.calls, view.classes, strict=True)
+    until = next((c.seq for c, class_ in classes if c.turn == turn and class_ in _CHANGING), math.inf)
+    texts = [e for e in first if e.kind == "text" and e.text and e.seq < until]
+    calls = [c for c in view.calls if c.class_ == "plan" and c.turn == turn and c.seq < until]
     steps = [(_steps(e.text or ""), e) for e in texts]
     # Plans by tool; tasks that are created one by one make one plan.
     created = [c for c in calls if c.purpose == "add_task"]

@@ -89,11 +89,8 @@ def cache_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
     why.denominator(view.billed_steps)
     why.bill(view.billed_steps, PROMPT)
     unwritten = used.cache_read_tokens + (used.input_tokens or 0)
-    return ratio(
-        used.cache_read_tokens,
-        used.all_input,
-        read_or_new=used.cache_read_tokens / unwritten if unwritten else None,
-    )
+    read_or_new = used.cache_read_tokens / unwritten if unwritten else None
+    return ratio(used.cache_read_tokens, used.all_input, read_or_new=read_or_new)
 
 
 @signal("tokens.context_growth_curve[]", "list[int]", "tokens per step")
@@ -125,13 +122,11 @@ def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
     cost, as its harness recorded it, subagents included.
     """
     attempt = view.session.attempt
-    if attempt is None:
-        return _own_cost(view, why)
-    computed = _own_cost(view, why) if view.steps else Absent("missing_field", "usage")
-    recorded = attempt.cost_usd
-    if isinstance(computed, Measured):
-        if recorded is not None:
-            computed.detail["harness"] = recorded
+    computed = _own_cost(view, why) if attempt is None or view.steps else Absent("missing_field", "usage")
+    recorded = None if attempt is None else attempt.cost_usd
+    if isinstance(computed, Measured) and recorded is not None:
+        computed.detail["harness"] = recorded
+    if attempt is None or isinstance(computed, Measured):
         return computed
     if recorded is None:
         return computed if attempt.has_transcript else Absent("missing_artifact", "session_jsonl")

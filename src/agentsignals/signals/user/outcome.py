@@ -148,8 +148,8 @@ def changes_reverted(view: SessionView, why: Evidence, lines_taken_back: dict[st
     kept: list[ToolCall | Event] = []
     for row, kind in reverts:
         # What was committed survives, unless the branch itself is moved; a stash may be taken out again.
-        later = [c for c in view.calls if kind == "stash" and c.seq >= row.seq and c.status in RAN and c.command]
-        is_back = any(_UNSTASHES.search(c.command or "") for c in later)
+        called = [c for c in view.calls if kind == "stash" and c.seq >= row.seq and c.status in RAN and c.command]
+        is_back = any(_UNSTASHES.search(c.command or "") for c in called)
         is_safe = kind == "tree" and any(last_edit <= c.seq <= row.seq for c in view.commits)
         if row.seq > last_edit and not is_back and not is_safe:
             kept.append(row)

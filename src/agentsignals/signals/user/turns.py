@@ -87,12 +87,9 @@ def turn_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measur
     with_text = len({e.step for e in view.by_kind.get("text", ()) if e.text})
     why.support(view.turns)
     why.denominator(view.steps)
-    return ratio(
-        user_turn_count,
-        len(view.steps),
-        by_response=user_turn_count / answered if answered else None,
-        by_text=user_turn_count / with_text if with_text else None,
-    )
+    by_response = user_turn_count / answered if answered else None
+    by_text = user_turn_count / with_text if with_text else None
+    return ratio(user_turn_count, len(view.steps), by_response=by_response, by_text=by_text)
 
 
 @signal("user.tool_error_rate", "float", "ratio", version=2)
@@ -144,12 +141,8 @@ def compaction_events(view: SessionView, why: Evidence) -> list[dict[str, Any]]:
             if rows and rows[-1][1]["step_index"] == after - 1:
                 continue  # the summary that follows the boundary which was counted
             logged = _Compaction()
-        parts = [
-            n
-            for step in view.steps[after : after + 1]
-            for n in (step.input_tokens, step.cache_read_tokens, step.cache_write_tokens)
-            if n is not None
-        ]
+        counts = [(s.input_tokens, s.cache_read_tokens, s.cache_write_tokens) for s in view.steps[after : after + 1]]
+        parts = [n for of_step in counts for n in of_step if n is not None]
         row = {
             "turn_index": event.turn,
             "step_index": after - 1 if after else None,
@@ -195,9 +188,9 @@ def per_turn_latency_s(view: SessionView, why: Evidence) -> Measured | Absent:
     paused: list[int] = []
     for turn, done in zip(view.turns, view.responses, strict=True):
         end = done[-1].timestamp if done else None
-        has_times = end is not None and turn.timestamp is not None
-        latencies.append((end - turn.timestamp) / SECOND if has_times else None)  # type: ignore[operator]  # both known
-        if has_times and latencies[-1] * SECOND > LONG_GAP_US:  # type: ignore[operator]  # known
+        took = end - turn.timestamp if end is not None and turn.timestamp is not None else None
+        latencies.append(None if took is None else took / SECOND)
+        if took is not None and took > LONG_GAP_US:
             stamps = [e.timestamp for e in done if e.timestamp is not None and e.kind in OF_AGENT]
             if any(b - a > LONG_GAP_US for a, b in pairwise(stamps)):
                 paused.append(turn.turn)
@@ -286,21 +279,21 @@ def model_changes(view: SessionView, why: Evidence) -> list[ModelChange] | Absen
     changes: list[ModelChange] = []
     changing: list[Event | Step] = []
     answering: str | None = None
+    events = view.session.events
     rows: list[Event | Step] = [*entries, *steps]
     rows.sort(key=lambda row: (row.seq, isinstance(row, Step)))
     for row in rows:
-        if isinstance(row, Step):
-            if row.model != answering:
-                if answering is not None and row.model is not None:
-                    changing.append(row)
-                    changes.append(ModelChange(answering, row.model, row.turn, to_iso(row.timestamp), False))
-                answering = row.model
+        chosen = row.model or "" if isinstance(row, Step) else (row.text or "").rpartition(" -> ")[2]
+        if not _is_model(chosen) or chosen == answering:
             continue
-        chosen = (row.text or "").rpartition(" -> ")[2]
-        if _is_model(chosen) and chosen != answering:
+        is_shown = isinstance(row, Step) or row.step is not None
+        if not isinstance(row, Step) and not is_shown and row.seq + 1 < len(events):
+            # The change has no entry of its own, but comes with a message of the new model.
+            is_shown = events[row.seq + 1].step is not None and events[row.seq + 1].line == row.line
+        if answering is not None or not isinstance(row, Step):
             changing.append(row)
-            changes.append(ModelChange(answering, chosen, row.turn, to_iso(row.timestamp), not _is_shown(row, view)))
-            answering = chosen
+            changes.append(ModelChange(answering, chosen, row.turn, to_iso(row.timestamp), not is_shown))
+        answering = chosen
     why.support(changing)
     return changes
 
@@ -308,15 +301,6 @@ def model_changes(view: SessionView, why: Evidence) -> list[ModelChange] | Absen
 def _is_model(name: str | None) -> bool:
     # Messages that a program writes in the model's place carry a name like `<synthetic>`.
     return bool(name) and not str(name).startswith("<")
-
-
-def _is_shown(entry: Event, view: SessionView) -> bool:
-    """Return whether the change has no entry of its own, but comes with a message of the new model."""
-    events = view.session.events
-    following = events[entry.seq + 1] if entry.seq + 1 < len(events) else None
-    return entry.step is not None or (
-        following is not None and following.step is not None and following.line == entry.line
-    )
 
 
 FEW_TOKENS = 20
@@ -389,16 +373,12 @@ def confirmation_requests(view: SessionView, why: Evidence) -> Measured | Absent
     by_kind: dict[str, dict[object, Span]] = {}
     for span in spans:
         event = view.prose.event(span)
-        by_kind.setdefault(span.name, {}).setdefault(
-            ("step", event.step) if event.step is not None else event.seq, span
-        )
+        message = event.seq if event.step is None else ("step", event.step)
+        by_kind.setdefault(span.name, {}).setdefault(message, span)
     confirming = by_kind.get("confirmation", {})
     calls = [c for c in view.calls if c.class_ in ("plan", "ask") and _asks_permission(c)]
     why.matches(view.prose.matches(confirming.values()))
     why.support(calls, "asked by tool:")
-    detail = {
-        "by_text": len(confirming),
-        "by_tool": len(calls),
-        "preference_questions": len(by_kind.get("preference", ())),
-    }
+    n_preferences = len(by_kind.get("preference", ()))
+    detail = {"by_text": len(confirming), "by_tool": len(calls), "preference_questions": n_preferences}
     return Measured(len(confirming) + len(calls), detail)
