@@ -1,8 +1,8 @@
 """Labelling tasks: the declaration, the answer's schema, the verdict in it, and all tasks by name.
 
-The answer's type is declared once, as a struct: its JSON Schema goes to the model, and the same struct decodes what
-comes back. Nothing is coerced: an answer that is not exactly of that type is `Unfit`. To add a task, declare it here
-and write its prompt `prompts/<name>.md`.
+The answer is declared once, as a struct: its JSON Schema goes to the model, the same struct decodes the response, and
+its `verdict` becomes the label. Nothing is coerced: an answer that is not exactly of that type is `Unfit`. To add a
+task, declare it here and write its prompt `prompts/<name>.md`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -55,15 +55,30 @@ class Case(Struct, frozen=True):
     n_turns: int = 0
     shown: str = ""
 
+    def turn(self, number: int) -> int:
+        """The number of a turn. Unfit where the session has no such turn."""
+        if number >= self.n_turns:
+            raise Unfit("no_such_turn", f"turn {number} of {self.n_turns}, counted from 0")
+        return number
 
-Read = Callable[[Any, Case], Verdict | Absent]
-"""The verdict in an answer; Absent when it says that there is nothing to judge. Unfit when it contradicts the case."""
+
+class Answer(Struct, forbid_unknown_fields=True):
+    """An answer with its reason. Each task adds its label or its scores."""
+
+    reason: str
+
+    def verdict(self, case: Case) -> Verdict | Absent:
+        """The verdict in this answer; Absent when it says that there is nothing to judge. Unfit when it contradicts
+        the case."""
+        return Verdict(getattr(self, "label"), self.reason)  # noqa: B009  (of the tasks with a label alone)
+
+
 Shown = Literal["message", "exchange", "restatement", "transcript", "repository"]
 """Material shown to the judge: the message; the message with what led to it; the first request and its restatement; the
 whole session; what sessions tell of a repository."""
 
 
-class Task(Struct, frozen=True, dict=True, kw_only=True):
+class Task(Struct, frozen=True, dict=True):
     """One declared task; its prompt is `prompts/<name>.md`."""
 
     name: str
@@ -72,8 +87,7 @@ class Task(Struct, frozen=True, dict=True, kw_only=True):
     level: Literal["turn", "session", "repository"]
     """Unit of judgement. A repository's label is given to each of its sessions."""
     shows: Shown
-    answer: type[Struct]
-    read: Read
+    answer: type[Answer]
     values: tuple[str, ...] = ()
     """The classes; empty where the verdict is a number."""
     gated: bool = False
@@ -106,7 +120,8 @@ class Task(Struct, frozen=True, dict=True, kw_only=True):
 
     def verdict(self, text: str, case: Case) -> Verdict | Absent:
         """Return the verdict in an answer as received. Unfit when it is none."""
-        return self.read(read_as(self.answer, text), case)
+        verdict: Verdict | Absent = read_as(self.answer, text).verdict(case)
+        return verdict
 
 
 def prompt(name: str) -> str:
@@ -139,7 +154,7 @@ def read_as(answer: type[Struct], text: str) -> Any:
     with bounded strings); everything else that is no JSON of that shape is Unfit.
     """
     try:
-        parsed = json.loads(text, strict=False, object_pairs_hook=_once, parse_constant=_no_number)
+        parsed = json.loads(text, strict=False, object_pairs_hook=_unique, parse_constant=_no_number)
     except (ValueError, RecursionError) as problem:
         raise Unfit("invalid_json", str(problem)) from problem
     try:
@@ -211,7 +226,7 @@ def is_strict(text: str) -> bool:
     return True
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     parsed = dict(pairs)
     if len(parsed) < len(pairs):
         raise ValueError("a field stands twice")
@@ -222,113 +237,56 @@ def _no_number(word: str) -> float:
     raise ValueError(f"{word} is no JSON")
 
 
-_OBJECT = json.JSONDecoder(strict=False, object_pairs_hook=_once, parse_constant=_no_number)
+_OBJECT = json.JSONDecoder(strict=False, object_pairs_hook=_unique, parse_constant=_no_number)
 
 
-# -- Tasks about one message
+# -- Answers. Scores map to classes as in design/labels.md#mapping-scores
 
+Percent = Annotated[int, Meta(ge=0, le=100)]
+UpTo4 = Annotated[int, Meta(ge=0, le=4)]
+UpTo5 = Annotated[int, Meta(ge=0, le=5)]
+FromZero = Annotated[int, Meta(ge=0)]
 Sentiment = Literal["POSITIVE", "NEUTRAL", "NEGATIVE"]
 Pushback = Literal["correction", "rejection", "failure_report", "non_pushback"]
 ReleasedPushback = Literal[
     "correction", "rejection", "failure_report", "pacing_complaint", "takeover", "requirement_change", "non_pushback"
 ]
 Intent = Literal["create_new_code", "debug", "refactor", "understand", "connect", "test", "git", "other"]
-
-
-class SentimentAnswer(Struct, forbid_unknown_fields=True):
-    reason: str
-    label: Sentiment
-
-
-class PushbackAnswer(Struct, forbid_unknown_fields=True):
-    reason: str
-    label: Pushback
-
-
-class ReleasedPushbackAnswer(Struct, forbid_unknown_fields=True):
-    reason: str
-    label: ReleasedPushback
-
-
-class IntentAnswer(Struct, forbid_unknown_fields=True):
-    reason: str
-    label: Intent
-
-
-def _labelled(answer: Any, _: Case) -> Verdict:
-    return Verdict(answer.label, answer.reason)
-
-
-TURN_TASKS = (
-    Task(
-        name="sentiment",
-        says="how a person's message feels about the agent's work (agent-traces)",
-        level="turn",
-        shows="message",
-        answer=SentimentAnswer,
-        read=_labelled,
-        values=get_args(Sentiment),
-    ),
-    Task(
-        name="pushback",
-        says="whether and how a message objects to the work before it: the four classes of SWE-chat's paper",
-        level="turn",
-        shows="exchange",
-        answer=PushbackAnswer,
-        read=_labelled,
-        values=get_args(Pushback),
-        min_turns=2,
-    ),
-    Task(
-        name="pushback_released",
-        says="the same with the seven classes of SWE-chat's released column",
-        level="turn",
-        shows="exchange",
-        answer=ReleasedPushbackAnswer,
-        read=_labelled,
-        values=get_args(ReleasedPushback),
-        min_turns=2,
-    ),
-    Task(
-        name="prompt_intent",
-        says="what a message asks the agent for (SWE-chat)",
-        level="turn",
-        shows="message",
-        answer=IntentAnswer,
-        read=_labelled,
-        values=get_args(Intent),
-    ),
-)
-
-
-# -- Tasks about a session or a repository. Scores map to classes as in design/labels.md#mapping-scores
-
-Percent = Annotated[int, Meta(ge=0, le=100)]
-UpTo4 = Annotated[int, Meta(ge=0, le=4)]
-UpTo5 = Annotated[int, Meta(ge=0, le=5)]
 Persona = Literal["nitpicker", "vague_requester", "mind_changer", "other"]
-Optimality = Literal["optimal", "suboptimal", "wrong_direction"]
-Adherence = Literal["full", "partial", "ignored", "contradicted"]
 Domain = Literal["application", "devtools", "library", "other"]
 Audience = Literal["developer", "end_user", "researcher", "education"]
-
 BANDS = ((90, "resolved"), (70, "goal met"), (50, "progress"), (30, "goal missed"), (10, "little"), (0, "nothing"))
-"""Lowest score of each band of SWE-chat's rubric, and what it stands for."""
-_OPTIMALITY: tuple[Optimality, ...] = (
-    "wrong_direction", "wrong_direction", "suboptimal", "suboptimal", "optimal", "optimal",
-)  # fmt: skip
-_ADHERENCE: tuple[Adherence, ...] = ("contradicted", "ignored", "ignored", "partial", "partial", "full")
+"""Lowest score of each band of SWE-chat's rubric, and its name."""
+_OPTIMALITY = ("wrong_direction", "wrong_direction", "suboptimal", "suboptimal", "optimal", "optimal")
+_ADHERENCE = ("contradicted", "ignored", "ignored", "partial", "partial", "full")
 """Classes of TRAIL's scores 0 to 5."""
 
 
-class PersonaAnswer(Struct, forbid_unknown_fields=True):
-    reason: str
+class SentimentAnswer(Answer):
+    label: Sentiment
+
+
+class PushbackAnswer(Answer):
+    label: Pushback
+
+
+class ReleasedPushbackAnswer(Answer):
+    label: ReleasedPushback
+
+
+class IntentAnswer(Answer):
+    label: Intent
+
+
+class PersonaAnswer(Answer):
     label: Persona
     confidence: Percent
 
+    def verdict(self, case: Case) -> Verdict:
+        return Verdict(self.label, self.reason, detail={"confidence": self.confidence})
 
-class SuccessAnswer(Struct, forbid_unknown_fields=True, kw_only=True):
-    reason: str
+
+class SuccessAnswer(Answer):
     goal_completion: Percent
     final_state: Percent
     agent_efficiency: Percent
@@ -336,192 +294,133 @@ class SuccessAnswer(Struct, forbid_unknown_fields=True, kw_only=True):
     user_experience: Percent
     score: Percent
 
+    def verdict(self, case: Case) -> Verdict:
+        parts = {name: getattr(self, name) for name in self.__struct_fields__[1:-1]}
+        band = next(name for lowest, name in BANDS if self.score >= lowest)
+        return Verdict(str(self.score), self.reason, float(self.score), parts | {"band": band})
 
-class ParaphraseAnswer(Struct, forbid_unknown_fields=True):
-    reason: str
+
+class ParaphraseAnswer(Answer):
     restated: bool
     score: UpTo4
 
+    def verdict(self, case: Case) -> Verdict | Absent:
+        if not self.restated:
+            return Absent("not_applicable", "no_restatement")
+        return Verdict(str(self.score), self.reason, self.score / 4)
 
-class PlanAnswer(Struct, forbid_unknown_fields=True):
-    reason: str
+
+class PlanAnswer(Answer):
     score: UpTo5
     no_solution: bool
 
+    def verdict(self, case: Case) -> Verdict:
+        detail = {"score": self.score} | ({"no_solution": True} if self.no_solution else {})
+        return Verdict(_OPTIMALITY[self.score], self.reason, detail=detail)
 
-class AdherenceAnswer(Struct, forbid_unknown_fields=True):
-    reason: str
+
+class AdherenceAnswer(Answer):
     score: UpTo5
     instruction: str
     opposite_action: str
 
+    def verdict(self, case: Case) -> Verdict:
+        """`contradicted` needs a quoted instruction and a quoted act against it, both word for word in the session."""
+        value, detail = _ADHERENCE[self.score], {"score": self.score}
+        if value == "contradicted":
+            quotes = {"instruction": self.instruction, "opposite_action": self.opposite_action}
+            shown, lines = " ".join(case.shown.split()), {name: " ".join(q.split()) for name, q in quotes.items()}
+            if missing := [name for name, line in lines.items() if not line or line not in shown]:
+                raise Unfit("quote_not_found", f"{' and '.join(missing)} stand nowhere in the session")
+            return Verdict(value, self.reason, detail=detail | quotes)
+        return Verdict(value, self.reason, detail=detail)
 
-class ConflationAnswer(Struct, forbid_unknown_fields=True):
-    reason: str
+
+class ConflationAnswer(Answer):
     beyond: bool
-    turn: Annotated[int, Meta(ge=0)]
+    turn: FromZero
+
+    def verdict(self, case: Case) -> Verdict:
+        if not self.beyond:
+            return Verdict("none", self.reason)
+        return Verdict(str(case.turn(self.turn)), self.reason, float(self.turn))
 
 
-class AlignmentAnswer(Struct, forbid_unknown_fields=True):
-    reason: str
+class AlignmentAnswer(Answer):
     score: UpTo4
-    goal_turn: Annotated[int, Meta(ge=0)]
+    goal_turn: FromZero
+
+    def verdict(self, case: Case) -> Verdict:
+        return Verdict(str(self.score), self.reason, self.score / 4, {"goal_turn": case.turn(self.goal_turn)})
 
 
-class DomainAnswer(Struct, forbid_unknown_fields=True):
-    reason: str
+class DomainAnswer(Answer):
     domain: Domain
     audience: Audience
 
-
-def _persona(answer: PersonaAnswer, _: Case) -> Verdict:
-    return Verdict(answer.label, answer.reason, detail={"confidence": answer.confidence})
-
-
-def _success(answer: SuccessAnswer, _: Case) -> Verdict:
-    names = ("goal_completion", "final_state", "agent_efficiency", "code_quality", "user_experience")
-    band = next(name for lowest, name in BANDS if answer.score >= lowest)
-    detail = {name: getattr(answer, name) for name in names} | {"band": band}
-    return Verdict(str(answer.score), answer.reason, float(answer.score), detail)
+    def verdict(self, case: Case) -> Verdict:
+        return Verdict(self.domain, self.reason, detail={"audience": self.audience})
 
 
-def _paraphrase(answer: ParaphraseAnswer, _: Case) -> Verdict | Absent:
-    if not answer.restated:
-        return Absent("not_applicable", "no_restatement")
-    return Verdict(str(answer.score), answer.reason, answer.score / 4)
+# -- The tasks
 
 
-def _plan(answer: PlanAnswer, _: Case) -> Verdict:
-    detail = {"score": answer.score} | ({"no_solution": True} if answer.no_solution else {})
-    return Verdict(_OPTIMALITY[answer.score], answer.reason, detail=detail)
-
-
-def _adherence(answer: AdherenceAnswer, case: Case) -> Verdict:
-    """`contradicted` needs a quoted instruction and a quoted act against it, both word for word in the session."""
-    value = _ADHERENCE[answer.score]
-    quotes = {"instruction": answer.instruction, "opposite_action": answer.opposite_action}
-    if value == "contradicted":
-        shown = _one_line(case.shown)
-        missing = [name for name, quote in quotes.items() if not quote.strip() or _one_line(quote) not in shown]
-        if missing:
-            raise Unfit("quote_not_found", f"{' and '.join(missing)} stand nowhere in the session")
-        return Verdict(value, answer.reason, detail={"score": answer.score, **quotes})
-    return Verdict(value, answer.reason, detail={"score": answer.score})
-
-
-def _conflation(answer: ConflationAnswer, case: Case) -> Verdict:
-    if not answer.beyond:
-        return Verdict("none", answer.reason)
-    return Verdict(str(_turn(answer.turn, case)), answer.reason, float(answer.turn))
-
-
-def _alignment(answer: AlignmentAnswer, case: Case) -> Verdict:
-    detail = {"goal_turn": _turn(answer.goal_turn, case)}
-    return Verdict(str(answer.score), answer.reason, answer.score / 4, detail)
-
-
-def _domain(answer: DomainAnswer, _: Case) -> Verdict:
-    return Verdict(answer.domain, answer.reason, detail={"audience": answer.audience})
-
-
-def _turn(turn: int, case: Case) -> int:
-    if turn >= case.n_turns:
-        raise Unfit("no_such_turn", f"turn {turn} of {case.n_turns}, counted from 0")
-    return turn
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-SESSION_TASKS = (
+_TASKS = (
     Task(
-        name="persona",
-        says="how the person steers the agent (SWE-chat)",
-        level="session",
-        shows="transcript",
-        answer=PersonaAnswer,
-        read=_persona,
-        values=get_args(Persona),
-        min_turns=2,
+        "sentiment", "how a person's message feels about the agent's work (agent-traces)", "turn", "message",
+        SentimentAnswer, get_args(Sentiment),
     ),
     Task(
-        name="session_success",
-        says="0 to 100 over five dimensions, the ending weighing most (SWE-chat)",
-        level="session",
-        shows="transcript",
-        answer=SuccessAnswer,
-        read=_success,
-        answer_tokens=600,
+        "pushback", "whether and how a message objects to the work before it: the four classes of SWE-chat's paper",
+        "turn", "exchange", PushbackAnswer, get_args(Pushback), min_turns=2,
     ),
     Task(
-        name="task_paraphrase_accuracy",
-        says="how faithfully the agent's first words restate the request: 0 to 4, over 4",
-        level="session",
-        shows="restatement",
-        answer=ParaphraseAnswer,
-        read=_paraphrase,
-        gated=True,
+        "pushback_released", "the same with the seven classes of SWE-chat's released column", "turn", "exchange",
+        ReleasedPushbackAnswer, get_args(ReleasedPushback), min_turns=2,
     ),
     Task(
-        name="plan_optimality",
-        says="how the first plan compares with the path that worked",
-        level="session",
-        shows="transcript",
-        answer=PlanAnswer,
-        read=_plan,
-        values=get_args(Optimality),
-        gated=True,
-        needs_plan=True,
+        "prompt_intent", "what a message asks the agent for (SWE-chat)", "turn", "message", IntentAnswer,
+        get_args(Intent),
     ),
     Task(
-        name="instruction_adherence",
-        says="how far the explicit instructions were followed",
-        level="session",
-        shows="transcript",
-        answer=AdherenceAnswer,
-        read=_adherence,
-        values=get_args(Adherence),
-        gated=True,
-        answer_tokens=600,
+        "persona", "how the person steers the agent (SWE-chat)", "session", "transcript", PersonaAnswer,
+        get_args(Persona), min_turns=2,
     ),
     Task(
-        name="conflation_turn",
-        says="the first response that goes beyond everything asked for so far",
-        level="session",
-        shows="transcript",
-        answer=ConflationAnswer,
-        read=_conflation,
-        gated=True,
+        "session_success", "0 to 100 over five dimensions, the ending weighing most (SWE-chat)", "session",
+        "transcript", SuccessAnswer, answer_tokens=600,
     ),
     Task(
-        name="goal_alignment_at_close",
-        says="how far what was delivered at the end is what was asked: 0 to 4, over 4",
-        level="session",
-        shows="transcript",
-        answer=AlignmentAnswer,
-        read=_alignment,
-        gated=True,
+        "task_paraphrase_accuracy", "how faithfully the agent's first words restate the request: 0 to 4, over 4",
+        "session", "restatement", ParaphraseAnswer, gated=True,
     ),
     Task(
-        name="repo_domain",
-        says="what kind of software a repository is, and for whom (SWE-chat)",
-        level="repository",
-        shows="repository",
-        answer=DomainAnswer,
-        read=_domain,
-        values=get_args(Domain),
+        "plan_optimality", "how the first plan compares with the path that worked", "session", "transcript",
+        PlanAnswer, ("optimal", "suboptimal", "wrong_direction"), gated=True, needs_plan=True,
     ),
-)
-
-
-# -- All tasks
+    Task(
+        "instruction_adherence", "how far the explicit instructions were followed", "session", "transcript",
+        AdherenceAnswer, ("full", "partial", "ignored", "contradicted"), gated=True, answer_tokens=600,
+    ),
+    Task(
+        "conflation_turn", "the first response that goes beyond everything asked for so far", "session", "transcript",
+        ConflationAnswer, gated=True,
+    ),
+    Task(
+        "goal_alignment_at_close", "how far what was delivered at the end is what was asked: 0 to 4, over 4",
+        "session", "transcript", AlignmentAnswer, gated=True,
+    ),
+    Task(
+        "repo_domain", "what kind of software a repository is, and for whom (SWE-chat)", "repository", "repository",
+        DomainAnswer, get_args(Domain),
+    ),
+)  # fmt: skip
 
 
 @cache
 def tasks() -> dict[str, Task]:
     """Every task by its name."""
-    return {task.name: task for task in (*TURN_TASKS, *SESSION_TASKS)}
+    return {task.name: task for task in _TASKS}
 
 
 def task(name: str) -> Task:

@@ -7,14 +7,16 @@ to install.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import compress, islice
 from typing import Any, NamedTuple, Protocol
 
 from agentsignals.errors import UsageError
-from agentsignals.labels.answers import Outcome
+from agentsignals.labels.answers import Outcome, now
 from agentsignals.labels.prompting import Question
-from agentsignals.labels.tasks import Task, Verdict
+from agentsignals.labels.tasks import Task, Verdict, read_back, written
 from agentsignals.model import Absent
 from agentsignals.model.registry import Registry
+from agentsignals.words.lexicon import is_english
 
 Done = Callable[[Question, Outcome], None]
 """Told of each question as soon as something came of it; from any thread."""
@@ -23,30 +25,61 @@ DEFAULT_WINDOW_TOKENS = 32_768
 
 
 class Labeller(Protocol):
-    """Judges questions."""
+    """Judges questions. The defaults are those of a labeller that costs nothing and sends nothing elsewhere."""
 
     name: str
     """As the labels say it."""
-    model: str | None
-    leaves: bool
+    model: str | None = None
+    leaves: bool = False
     """Texts shown to it leave this machine."""
-    keeps: bool
+    keeps: bool = False
     """Answers cost time or money, so they are kept."""
 
     def version(self, task: Task) -> str:
         """Return the `prompt_hash` of its labels. UsageError for a task it can't do."""
+        return task.prompt_hash
 
     def window(self) -> int:
         """Tokens its model can read and write at once."""
+        return DEFAULT_WINDOW_TOKENS
 
     def ask(self, questions: Iterable[Question], done: Done) -> None:
         """Asks all of them. Returns when something came of each; LabelError when there is no point in going on."""
 
     def read(self, question: Question, text: str) -> Verdict | Absent | str:
         """Return the verdict in a kept answer."""
+        return question.read(text)
 
     def run_figures(self) -> dict[str, Any]:
         """Figures of this run beside those of the answers: retries, waits, settings."""
+        return {}
+
+
+BATCH = 256
+"""Messages that a local labeller gets at once; an encoder is quicker with many."""
+
+
+class LocalLabeller(Labeller):
+    """Judges messages in English, in this process; others have no verdict."""
+
+    def __init__(self, argument: str = "", **_: Any) -> None:
+        """`argument`: what followed the labeller's name and a colon."""
+
+    def verdicts(self, task: str, messages: list[Question]) -> Iterable[Verdict | Absent]:
+        """Judge messages, in their order."""
+        raise NotImplementedError
+
+    def ask(self, questions: Iterable[Question], done: Done) -> None:
+        waiting = iter(questions)
+        while batch := list(islice(waiting, BATCH)):
+            english = [question.message is not None and is_english(question.message.text) for question in batch]
+            judged = iter(self.verdicts(batch[0].task, list(compress(batch, english))))
+            for question, understood in zip(batch, english, strict=True):
+                verdict = next(judged) if understood else Absent("not_computable", "language")
+                done(question, Outcome(text=written(verdict), created_at=now()))
+
+    def read(self, question: Question, text: str) -> Verdict | Absent | str:
+        return read_back(text)
 
 
 class Kind(NamedTuple):

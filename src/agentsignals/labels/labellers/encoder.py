@@ -47,10 +47,10 @@ class EncodedClassifier(Classifier):
 
     kind = ENCODER
 
-    def features_of(self, batch: Sequence[Question], model: Model) -> list[dict[str, float]]:
+    def features_of(self, messages: list[Question], model: Model) -> list[dict[str, float]]:
         """The features of each message: the classifier's, and its vector."""
-        of_words = super().features_of(batch, model)
-        encoded = vectors([question.message.text if question.message else "" for question in batch])
+        of_words = super().features_of(messages, model)
+        encoded = vectors([question.message.text for question in messages if question.message]) if messages else []
         return [words | vector for words, vector in zip(of_words, encoded, strict=True)]
 
 

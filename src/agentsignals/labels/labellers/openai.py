@@ -15,8 +15,8 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, Generic, TypeVar
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -24,9 +24,9 @@ from msgspec import Struct, field
 
 from agentsignals.errors import LabelError, UsageError
 from agentsignals.labels.answers import Inquiry, Outcome
-from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
+from agentsignals.labels.labellers import Done, Kind, Labeller
 from agentsignals.labels.prompting import Question
-from agentsignals.labels.tasks import Task, Verdict
+from agentsignals.labels.tasks import Verdict
 from agentsignals.model import Absent
 from agentsignals.network import Busy, Refused, http_opener, http_request, is_local
 from agentsignals.redaction.guard import Guard
@@ -71,63 +71,52 @@ GRACE_S = 10.0
 _T = TypeVar("_T")
 
 
-class Crowd(Generic[_T]):
-    """`work` is called with each thing, by at most `n` threads at once. Threads of it hold up no exit."""
+def in_threads(work: Callable[[_T], None], things: Iterable[_T], n: int, stopped: threading.Event) -> None:
+    """Call `work` with each thing, by at most `n` threads at once. Raises the first error of `work`, or of the stream,
+    and stops at it. The threads hold up no exit."""
+    waiting: queue.Queue[_T | None] = queue.Queue(maxsize=n)
+    failed: list[BaseException] = []
 
-    def __init__(self, work: Callable[[_T], None], n: int, stopped: threading.Event) -> None:
-        self._work = work
-        self._stopped = stopped
-        self._things: queue.Queue[_T | None] = queue.Queue(maxsize=n)
-        self._failed: list[BaseException] = []
-        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(n)]
+    def put(thing: _T | None) -> None:
+        while not stopped.is_set():
+            with suppress(queue.Full):
+                waiting.put(thing, timeout=0.2)
+                return
 
-    def over(self, things: Iterable[_T]) -> None:
-        """Works through all things. Raises the first error of `work`, or of the stream, and stops at it."""
-        for thread in self._threads:
-            thread.start()
-        try:
-            for thing in things:
-                self._put(thing)
-                if self._stopped.is_set():
-                    break
-            self._end()
-            for thread in self._threads:
-                thread.join()
-        except BaseException:
-            self._stopped.set()
-            self._end()
-            until = time.monotonic() + GRACE_S
-            for thread in self._threads:
-                thread.join(max(0.0, until - time.monotonic()))
-            raise
-        if self._failed:
-            raise self._failed[0]
-
-    def _put(self, thing: _T | None) -> None:
-        while not self._stopped.is_set():
+    def run() -> None:
+        while not stopped.is_set():
             try:
-                self._things.put(thing, timeout=0.2)
-            except queue.Full:
-                continue
-            return
-
-    def _end(self) -> None:
-        for _ in self._threads:
-            self._put(None)
-
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                thing = self._things.get(timeout=0.2)
+                thing = waiting.get(timeout=0.2)
             except queue.Empty:
                 continue
             if thing is None:
                 return
             try:
-                self._work(thing)
+                work(thing)
             except BaseException as problem:  # noqa: BLE001  (raised again in the caller's thread)
-                self._failed.append(problem)
-                self._stopped.set()
+                failed.append(problem)
+                stopped.set()
+
+    threads = [threading.Thread(target=run, daemon=True) for _ in range(n)]
+    for thread in threads:
+        thread.start()
+    try:
+        for thing in things:
+            put(thing)
+            if stopped.is_set():
+                break
+        for _ in threads:
+            put(None)
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        stopped.set()
+        until = time.monotonic() + GRACE_S
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        raise
+    if failed:
+        raise failed[0]
 
 
 # -- Servers: one that fails is set aside, longer each time, and gets a single call first when it is back
@@ -173,13 +162,24 @@ class ModelServers:
     @contextmanager
     def slot(self, stopped: threading.Event) -> Iterator[ModelServer | None]:
         """A server with a slot free, waited for; None when nobody shall ask any more."""
-        server = self._taken(stopped)
+        taken: ModelServer | None = None
+        with self._changed:
+            while taken is None and not stopped.is_set():
+                well = [server for server in self.all if not self._is_away(server)]
+                pool = well or [server for server in self.all if server.away_until < math.inf]
+                free = [server for server in pool if server.under_way < (1 if server.failures and well else self.slots)]
+                if free:
+                    taken = min(free, key=lambda server: server.under_way)
+                    taken.under_way += 1
+                    taken.calls += 1
+                else:
+                    self._changed.wait(_LOOKS_EVERY_S)
         try:
-            yield server
+            yield taken
         finally:
-            if server is not None:
+            if taken is not None:
                 with self._changed:
-                    server.under_way -= 1
+                    taken.under_way -= 1
                     self._changed.notify()
 
     def answered(self, server: ModelServer) -> None:
@@ -200,34 +200,16 @@ class ModelServers:
                 if server.times_aside == 1:
                     _LOG.warning("%s is set aside, its questions go to others: %s", server.url, problem)
             server.problem = str(problem)[:200]
-            server.away_until = max(server.away_until, self._clock() + _wait_s(server.failures, problem))
+            grown = FIRST_WAIT_S * 2.0 ** min(server.failures - 1, 10)
+            wait_s = math.inf
+            if isinstance(problem, Busy):
+                asked = LONGEST_WAIT_S if problem.timed_out else grown if problem.wait_s is None else problem.wait_s
+                wait_s = min(LONGEST_WAIT_S, asked)
+            server.away_until = max(server.away_until, self._clock() + wait_s)
             return True
-
-    def _taken(self, stopped: threading.Event) -> ModelServer | None:
-        with self._changed:
-            while not stopped.is_set():
-                well = [server for server in self.all if not self._is_away(server)]
-                pool = well or [server for server in self.all if server.away_until < math.inf]
-                free = [server for server in pool if server.under_way < (1 if server.failures and well else self.slots)]
-                if free:
-                    server = min(free, key=lambda server: server.under_way)
-                    server.under_way += 1
-                    server.calls += 1
-                    return server
-                self._changed.wait(_LOOKS_EVERY_S)
-        return None
 
     def _is_away(self, server: ModelServer) -> bool:
         return server.away_until > self._clock()
-
-
-def _wait_s(failures: int, problem: Exception) -> float:
-    if not isinstance(problem, Busy):
-        return math.inf
-    if problem.timed_out:
-        return LONGEST_WAIT_S
-    grown = FIRST_WAIT_S * 2.0 ** min(failures - 1, 10)
-    return min(LONGEST_WAIT_S, problem.wait_s if problem.wait_s is not None else grown)
 
 
 # -- The labeller
@@ -301,7 +283,7 @@ class _Refused(Exception):
     """The server does not want this question: asking it again is no use."""
 
 
-class ChatServer:
+class ChatServer(Labeller):
     """A model behind one or more servers: `MODEL@URL[,URL…]`, or `MODEL` at `$OPENAI_BASE_URL`. The key is
     `$OPENAI_API_KEY`."""
 
@@ -341,12 +323,11 @@ class ChatServer:
         self._hopeless = self._invalid = self._timeouts = 0
         self._most_invalid = MOST_INVALID
 
-    def version(self, task: Task) -> str:
-        return task.prompt_hash
-
     def window(self) -> int:
         if self._window is None:
-            self._window = self._told_window() or DEFAULT_WINDOW_TOKENS
+            # The smallest that the servers' lists of models state (vLLM, OpenRouter, llama.cpp).
+            stated = [self._stated_window(server) for server in self._servers.all]
+            self._window = min((tokens for tokens in stated if tokens), default=super().window())
         return self._window
 
     def read(self, question: Question, text: str) -> Verdict | Absent | str:
@@ -364,38 +345,22 @@ class ChatServer:
     def ask(self, questions: Iterable[Question], done: Done) -> None:
         def answer(question: Question) -> None:
             outcome = self._answer(question)
-            if outcome is not None:
-                done(question, outcome)
-                self._despair(outcome)
+            if outcome is None:
+                return
+            done(question, outcome)
+            with self._lock:
+                self._hopeless = self._hopeless + 1 if outcome.failure in ("no_answer", "refused") else 0
+                if self._hopeless >= HOPELESS:
+                    raise LabelError(
+                        f"{self.url} gave no answer to {HOPELESS} questions in a row: {outcome.detail}",
+                        "What it answered is kept; mend the server and run again to go on.",
+                    )
 
-        Crowd(answer, self._threads, self._pace.stopped).over(questions)
+        in_threads(answer, questions, self._threads, self._pace.stopped)
 
     @property
     def _threads(self) -> int:
         return self._concurrency * len(self._servers.all)
-
-    def _despair(self, outcome: Outcome) -> None:
-        with self._lock:
-            gone = outcome.failure in ("no_answer", "refused")
-            self._hopeless = self._hopeless + 1 if gone else 0
-            if self._hopeless >= HOPELESS:
-                raise LabelError(
-                    f"{self.url} gave no answer to {HOPELESS} questions in a row: {outcome.detail}",
-                    "What it answered is kept; mend the server and run again to go on.",
-                )
-
-    def _doubt(self, text: str, *, has_form: bool) -> None:
-        """LabelError where one answer after the other is none."""
-        with self._lock:
-            if has_form:
-                self._invalid, self._most_invalid = 0, 3 * MOST_INVALID
-                return
-            self._invalid += 1
-            if self._invalid >= self._most_invalid:
-                raise LabelError(
-                    f"{self.url} gave {self._invalid} answers in a row that are none, for example {text[:300]!r}.",
-                    "Take a model that answers in JSON, or a server that holds it to a schema.",
-                )
 
     def _answer(self, question: Question) -> Outcome | None:
         """Ask a question until it has an outcome; None when the run is stopped before."""
@@ -411,7 +376,9 @@ class ChatServer:
             except Busy as problem:
                 return inquiry.failed("no_answer", f"{inquiry.calls:,} calls, the last: {problem}")
             except _Refused as problem:
-                if self._knows_less(problem, wanted):
+                if wanted + 1 < len(_FORMATS) and _OF_FORMAT.search(str(problem)):
+                    with self._lock:
+                        self._format = max(self._format, wanted + 1)
                     continue
                 return inquiry.failed("refused", str(problem))
             if choice is None:
@@ -419,10 +386,17 @@ class ChatServer:
             outcome = inquiry.took(choice.message.content or "", choice.finish_reason, choice.message.refusal)
             if inquiry.wrong:
                 self._count(inquiry.wrong)
-            if not (
-                inquiry.is_formless and choice.finish_reason == "length"
-            ):  # a cut one may come whole with more room
-                self._doubt(choice.message.content or choice.message.refusal or "", has_form=not inquiry.is_formless)
+            with self._lock:
+                if not inquiry.is_formless:
+                    self._invalid, self._most_invalid = 0, 3 * MOST_INVALID
+                elif choice.finish_reason != "length":  # a cut one may come whole with more room
+                    self._invalid += 1
+                if inquiry.is_formless and self._invalid >= self._most_invalid:
+                    text = choice.message.content or choice.message.refusal or ""
+                    raise LabelError(
+                        f"{self.url} gave {self._invalid} answers in a row that are none, for example {text[:300]!r}.",
+                        "Take a model that answers in JSON, or a server that holds it to a schema.",
+                    )
             if outcome is not None:
                 return outcome
 
@@ -455,17 +429,15 @@ class ChatServer:
                     self._hang(None)
                     self._servers.answered(server)
                     return choice
-            if not others:
-                self._rest(failed, tried)
+            if others:
+                continue
+            # Waits before the next try, since no other server can be asked meanwhile.
+            grown = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (tried - 1)) * random.uniform(0.5, 1)  # noqa: S311  (jitter)
+            if failed.overloaded and failed.wait_s is not None:
+                self._pace.pause(min(failed.wait_s, LONGEST_WAIT_S))
+            elif not failed.timed_out:  # it had its time
+                self._wait(min(failed.wait_s or grown, LONGEST_WAIT_S))
         return None
-
-    def _rest(self, problem: Busy, tried: int) -> None:
-        """Waits before the next try, where no other server can be asked meanwhile."""
-        grown = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (tried - 1)) * random.uniform(0.5, 1)  # noqa: S311  (jitter)
-        if problem.overloaded and problem.wait_s is not None:
-            self._pace.pause(min(problem.wait_s, LONGEST_WAIT_S))
-        elif not problem.timed_out:  # it had its time
-            self._wait(min(problem.wait_s or grown, LONGEST_WAIT_S))
 
     def _hang(self, problem: Busy | None) -> None:
         """LabelError where one call after the other runs into the time limit. `problem`: what became of a call."""
@@ -508,14 +480,6 @@ class ChatServer:
                 ) from problem
             raise _Refused(str(problem)) from problem
 
-    def _knows_less(self, problem: _Refused, wanted: int) -> bool:
-        """Tell whether the server refused the response format and another one is left."""
-        with self._lock:
-            if wanted + 1 >= len(_FORMATS) or not _OF_FORMAT.search(str(problem)):
-                return False
-            self._format = max(self._format, wanted + 1)
-            return True
-
     def request(self, question: Question, tokens: int, temperature: float, form: str = _FORMATS[0]) -> dict[str, Any]:
         """The body of the call that asks a question. `tokens`: what the answer gets at most; `form`: what the server is
         asked to hold it to."""
@@ -538,11 +502,7 @@ class ChatServer:
             asked |= {"max_tokens": tokens, "temperature": temperature}
         return asked
 
-    def _told_window(self) -> int | None:
-        """Return the smallest context window that the servers' lists of models state (vLLM, OpenRouter, llama.cpp)."""
-        return min((window for server in self._servers.all if (window := self._window_at(server))), default=None)
-
-    def _window_at(self, server: ModelServer) -> int | None:
+    def _stated_window(self, server: ModelServer) -> int | None:
         try:
             models = msgspec.json.decode(self._sent(server, "/models", None), type=_Models).data
         except (Busy, _Refused, LabelError, msgspec.DecodeError):

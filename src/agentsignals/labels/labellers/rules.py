@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 
-from agentsignals.errors import LabelError, UsageError
-from agentsignals.labels.answers import Outcome, now
-from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
+from agentsignals.errors import UsageError
+from agentsignals.labels.labellers import Kind, LocalLabeller
 from agentsignals.labels.prompting import Question
-from agentsignals.labels.tasks import Task, Verdict, read_back, written
+from agentsignals.labels.tasks import Task, Verdict
 from agentsignals.model import RULES, Absent, Session, Turn
 from agentsignals.signals import catalog
 from agentsignals.views.session import CollectedEvidence, SessionView
-from agentsignals.words.lexicon import acceptance, corrections, failure_report, head, is_english, rejection
+from agentsignals.words.lexicon import acceptance, corrections, failure_report, head, rejection
 from agentsignals.words.text import lowered
 
 _FRUSTRATION = re.compile(
@@ -73,16 +71,10 @@ VERSION = 1
 _SOMEBODY = Session(session_id="", context="product", format="", agent="", artifact_id="")
 
 
-class Rules:
+class Rules(LocalLabeller):
     """Sentiment by words (`feelings`), pushback and intent by the rules of the signals of the same names."""
 
     name = RULES
-    model: str | None = None
-    leaves = False
-    keeps = False
-
-    def __init__(self, _: str = "", **__: Any) -> None:
-        """Takes no model and no settings."""
 
     def version(self, task: Task) -> str:
         if task.name not in BY_TASK:
@@ -92,22 +84,8 @@ class Rules:
             )
         return f"rules-{VERSION}"
 
-    def window(self) -> int:
-        return DEFAULT_WINDOW_TOKENS
-
-    def run_figures(self) -> dict[str, Any]:
-        return {}
-
-    def ask(self, questions: Iterable[Question], done: Done) -> None:
-        for question in questions:
-            turn = question.message
-            if turn is None:
-                raise LabelError(f"There are no rules for {question.task}.", "")
-            answer = BY_TASK[question.task](turn) if is_english(turn.text) else Absent("not_computable", "language")
-            done(question, Outcome(text=written(answer), created_at=now()))
-
-    def read(self, question: Question, text: str) -> Verdict | Absent | str:
-        return read_back(text)
+    def verdicts(self, task: str, messages: list[Question]) -> list[Verdict | Absent]:
+        return [BY_TASK[task](question.message) for question in messages if question.message]
 
 
 def _sentiment(turn: Turn) -> Verdict:
