@@ -277,7 +277,7 @@ def test_an_id_that_looks_like_a_key_holds_nothing_back(tmp_path: Path) -> None:
     """One in some hundred and fifty hashes has the shape of an account's id."""
     asker = Asker(task("sentiment"), "openai:tiny")
     texts = (f"message {n}" for n in range(5_000))
-    text = next(one for one in texts if key_kind(json.dumps({"custom_id": asker.question(unit(one)).key})))
+    text = next(one for one in texts if key_kind(json.dumps({"custom_id": asker.questions(unit(one))[0].key})))
     store = store_of(tmp_path, [text])
     summary = write(store, task("sentiment"), by(), Selection(), silent, tmp_path / "batch.jsonl")
     assert summary.failed == {} and summary.run_figures["requests"] == 1

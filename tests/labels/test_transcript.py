@@ -9,7 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentsignals.labels.tasks import Task, task
-from agentsignals.labels.units import NotAsked, Unit, _Look, before, segments, shortened, tokens, turns_of, units
+from agentsignals.labels.units import (
+    NotAsked,
+    RepositoryFacts,
+    Unit,
+    before,
+    segments,
+    shortened,
+    tokens,
+    turns_of,
+    units,
+)
 from agentsignals.redaction import redacted
 from tests.build import Part, call, event, say, session, think, user, view
 from tests.labels.server import section
@@ -112,9 +122,9 @@ def test_what_an_agent_says_cannot_pass_for_a_part(task_name: str) -> None:
     def exchange(answer: str) -> str:
         parts = (user("add a cache, please, to src/a.py"), call("Read", path="README.md", result=answer), say(answer))
         if task_name == "repo_domain":
-            look = _Look()
-            look.at(view(*parts, user("no, use an LRU")).session)
-            return look.shown("jo/shop", plain)
+            facts = RepositoryFacts()
+            facts.add(view(*parts, user("no, use an LRU")).session)
+            return facts.shown("jo/shop", plain)
         return shown(task_name, *parts, user("no, use an LRU"))[-1]
 
     plainly = exchange("Which size of the cache?")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -92,32 +91,28 @@ def _texts(path: Path) -> Iterator[tuple[str, str]]:
     """Yield every text of a file with its place."""
     yield "its name", path.name
     if path.suffix == ".parquet":
-        yield from _cells(path)
+        import pyarrow.parquet as pq  # noqa: PLC0415  (loaded when something is written)
+
+        file = pq.ParquetFile(path)
+        for key, value in (file.metadata.metadata or {}).items():
+            if key != b"ARROW:schema":
+                yield "its metadata", f"{key!r} {value!r}"
+        for name in file.schema_arrow.names:
+            yield "its columns", name
+        first = 1
+        for batch in file.iter_batches(_AT_ONCE):
+            for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                seen: set[str] = set()
+                for n, cell in enumerate(column.to_pylist(), first):
+                    text = cell if isinstance(cell, str) else str(cell) if isinstance(cell, list | dict | bytes) else ""
+                    if text and text not in seen:
+                        seen.add(text)
+                        yield f"column {name}, row {n}", text
+            first += len(batch)
         return
     with path.open(encoding="utf-8", errors="replace") as lines:
         for n, line in enumerate(lines, 1):
             yield f"line {n}", line
-
-
-def _cells(path: Path) -> Iterator[tuple[str, str]]:
-    import pyarrow.parquet as pq  # noqa: PLC0415  (loaded when something is written)
-
-    file = pq.ParquetFile(path)
-    for key, value in (file.metadata.metadata or {}).items():
-        if key != b"ARROW:schema":
-            yield "its metadata", f"{key!r} {value!r}"
-    for name in file.schema_arrow.names:
-        yield "its columns", name
-    first = 0
-    for batch in file.iter_batches(_AT_ONCE):
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            seen: set[str] = set()
-            for n, value in enumerate(column.to_pylist()):
-                text = value if isinstance(value, str) else str(value) if isinstance(value, list | dict | bytes) else ""
-                if text and text not in seen:
-                    seen.add(text)
-                    yield f"column {name}, row {first + n + 1}", text
-        first += len(batch)
 
 
 class Writer(Struct, frozen=True, kw_only=True):
@@ -150,11 +145,12 @@ class Choice(Struct, frozen=True, kw_only=True):
 
 
 class WholeWriter(Struct, frozen=True):
-    """A format whose files hold all sessions together. `put` gets the store, the chosen ids, and the target."""
+    """A format whose files hold all sessions together. `put` gets the store, the chosen ids, the target, the choice,
+    and the counts to fill in."""
 
     name: str
     describes: str
-    put: Callable[[Store, list[str], Path, Choice], Exported]
+    put: Callable[[Store, list[str], Path, Choice, Exported], None]
     redacts: bool = False
     """Mask texts by default: it is made to be given away."""
     loses: tuple[str, ...] = ()
@@ -162,7 +158,11 @@ class WholeWriter(Struct, frozen=True):
     def write(self, store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:
         """Write these sessions, and check what was masked. ExportError, and nothing stays, where it still holds a
         secret; ExportError when it can't be written."""
-        done = self.put(store, ids, path, choice)
+        done = Exported(format=self.name, folder=str(path), sessions=len(ids))
+        try:
+            self.put(store, ids, path, choice, done)
+        except OSError as problem:
+            raise cannot_write(path, problem) from problem
         if choice.redactor is not None:
             verify_export(path, choice.redactor)
         return done
@@ -249,114 +249,48 @@ UNKNOWN_LICENCE = "unknown"
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
-class Contents(Struct, kw_only=True):
-    """Contents of a data set, for its card."""
-
-    title: str
-    licence: str | None
-    tables: dict[str, int]
-    """Rows of each table that has any."""
-    transcripts: int
-    """Number of conversation files."""
-    transcript_kind: str
-    agents: list[tuple[str, int]]
-    """Agents and their sessions."""
-    models: list[tuple[str, int]]
-    formats: list[tuple[str, int]]
-    sources: list[str]
-    """Data sets the sessions came from."""
-    masked: dict[str, int] | None
-    loses: list[str] = field(default_factory=list)
-
-
-def dataset_card(contents: Contents) -> str:
-    """Return the README of a data set. The Hub and `datasets` read its head."""
-    rows = contents.tables.get("sessions", 0)
-    tags = ["agent-traces", "coding-agents", "agentsignals", *(["format:agent-traces"] if contents.transcripts else [])]
-    facts = {
-        "pretty_name": contents.title,
-        "license": contents.licence or UNKNOWN_LICENCE,
-        "tags": tags,
-        "size_categories": [size_category(rows)],
-        "configs": card_configs(contents),
-    }
-    return f"---\n{yaml_head(facts)}---\n\n{_body(contents)}"
-
-
-def card_configs(contents: Contents) -> list[dict[str, Any]]:
-    """Return the configurations of `load_dataset`: one a table, the sessions first."""
-    names = sorted(contents.tables, key=lambda n: (n != "sessions", n))
-    return [
-        {"config_name": n, "data_files": [{"split": "train", "path": f"data/{n}.parquet"}]}
-        | ({"default": True} if n == "sessions" else {})
-        for n in names
-    ]
-
-
 def size_category(rows: int) -> str:
     """Return the number of rows in the Hub's words."""
     return next((name for limit, name in _SIZES if rows < limit), "1M<n<10M")
 
 
 def yaml_head(facts: dict[str, Any]) -> str:
-    """Return facts as YAML for the card's head."""
-    return "".join(_yaml(name, value) for name, value in facts.items())
+    """Return the head of a card, between dashes. Each value is written as JSON, which is YAML that can't be misread."""
+    lines = []
+    for name, value in facts.items():
+        if isinstance(value, list):
+            lines += [f"{name}:", *(f"- {json.dumps(one)}" for one in value)]
+        else:
+            lines.append(f"{name}: {json.dumps(value)}")
+    return "\n".join(["---", *lines, "---", "", ""])
 
 
-def _yaml(name: str, value: Any) -> str:
-    """A key and its value as JSON, which is valid YAML and can't be misread."""
-    if isinstance(value, list):
-        return f"{name}:\n" + "".join(f"- {json.dumps(v)}\n" for v in value)
-    return f"{name}: {json.dumps(value)}\n"
-
-
-def _body(contents: Contents) -> str:
-    return "\n".join(
-        [
-            f"# {one_line(contents.title)}",
-            "",
-            "Sessions of coding agents with what was measured in them, made by agentsignals "
-            f"{version('agentsignals')}.",
-            "",
-            "## What is in it",
-            "",
-            *markdown_table(("table", "rows"), sorted(contents.tables.items())),
-            "",
-            *_transcripts(contents),
-            "",
-            *markdown_table(("agent", "sessions"), contents.agents),
-            "",
-            *markdown_table(("model", "sessions"), contents.models),
-            "",
-            *markdown_table(("format as found", "sessions"), contents.formats),
-            "",
-            "## Loading it",
-            "",
-            "```python",
-            "from datasets import load_dataset",
-            "",
-            'sessions = load_dataset("OWNER/NAME", "sessions", split="train")',
-            "```",
-            "",
-            "Times are UTC. Main figures of a session are of its main thread; subagents stand beside, in columns of",
-            "their own. A value that is missing has a row in `signals` whose `absent` says why; it is never 0.",
-            "",
-            *card_closing(contents.licence, contents.sources, contents.masked),
-        ]
-    )
-
-
-def card_closing(licence: str | None, sources: list[str], masked: dict[str, int] | None) -> list[str]:
+def card_closing(choice: Choice, sources: list[str]) -> list[str]:
     """Return the end of every card: licence and masking."""
-    lines = (
-        [f"`{one_line(licence)}`, as whoever made this data set says."]
-        if licence
-        else ["Not stated. Without a licence nobody but their authors may pass these texts on."]
-    )
+    lines = ["## Licence", ""]
+    if choice.licence:
+        lines.append(f"`{one_line(choice.licence)}`, as whoever made this data set says.")
+    else:
+        lines.append("Not stated. Without a licence nobody but their authors may pass these texts on.")
     if sources:
         lines += ["", "Sessions were taken from data sets that have licences of their own:", ""]
         lines += [f"- `{one_line(s)}`" for s in sources]
-    return ["## Licence", "", *lines, "", "## What was masked", "", *_masked(masked), ""]
+    lines += ["", "## What was masked", ""]
+    if choice.redactor is None:
+        return [*lines, "Nothing: texts stand as they were found.", ""]
+    lines.append(
+        "Keys, passwords, mail addresses and names in home folders were looked for by their shapes, in every text."
+    )
+    if not choice.redactor.counts:
+        return [*lines, "None was found.", ""]
+    return [
+        *lines,
+        "A secret that looks like prose passes. Users, mail addresses, telephones and addresses of machines have",
+        "pseudonyms: the same for the same in all that the exporting machine gives away. Others have a word a kind.",
+        "",
+        *markdown_table(("kind", "times"), sorted(choice.redactor.counts.items())),
+        "",
+    ]
 
 
 def sources_of(store: Store, ids: Collection[str]) -> list[str]:
@@ -364,29 +298,6 @@ def sources_of(store: Store, ids: Collection[str]) -> list[str]:
     groups = {store.manifest.sessions[i].group for i in ids}
     files = store.manifest.files.values()
     return sorted({e.spec for e in files if e.group in groups and e.spec.startswith("hub:")})
-
-
-def _transcripts(contents: Contents) -> list[str]:
-    if not contents.transcripts:
-        return ["It holds no conversations as files; the words are in `events` and `turns`."]
-    kind = "in the session trace simple format" if contents.transcript_kind == "sts" else "as they were found"
-    lines = [f"`transcripts/` holds {contents.transcripts:,} files, {kind}."]
-    return [*lines, "", "They can't say:", "", *(f"- {loss}" for loss in contents.loses)] if contents.loses else lines
-
-
-def _masked(masked: dict[str, int] | None) -> list[str]:
-    if masked is None:
-        return ["Nothing: texts stand as they were found."]
-    method = "Keys, passwords, mail addresses and names in home folders were looked for by their shapes, in every text."
-    if not masked:
-        return [method, "None was found."]
-    return [
-        method,
-        "A secret that looks like prose passes. Users, mail addresses, telephones and addresses of machines have",
-        "pseudonyms: the same for the same in all that the exporting machine gives away. Others have a word a kind.",
-        "",
-        *markdown_table(("kind", "times"), sorted(masked.items())),
-    ]
 
 
 def markdown_table(names: tuple[str, str], rows: Iterable[tuple[str, int]]) -> list[str]:

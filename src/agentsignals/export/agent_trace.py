@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from agentsignals.errors import ExportError
-from agentsignals.export import Choice, Exported, WholeWriter, cannot_write, empty_folder
+from agentsignals.export import Choice, Exported, WholeWriter, empty_folder
 from agentsignals.store import Store, sidecars
 
 VERSION = "0.1.0"
@@ -34,7 +34,7 @@ LEFT JOIN sessions s USING (session_id) WHERE l.repo = $repo ORDER BY l.commit_s
 """
 
 
-def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exported:
+def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Exported) -> None:
     """Write one `traces.jsonl` a repository, a record for each commit that one of these sessions has a part in.
     ExportError where no repository was attributed."""
     from agentsignals.store.query import ask, connect  # noqa: PLC0415  (DuckDB is loaded when something is written)
@@ -48,25 +48,20 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exporte
             "No commit of these sessions was attributed.", "Run `agentsignals attribute REPO` first, with this store."
         )
     mask = choice.redactor.text if choice.redactor else lambda text: text
-    done = Exported(format="agent-trace", folder=str(folder), loses=list(WRITER.loses))
-    try:
-        empty_folder(folder)
-        for n, (repo, wanted) in enumerate(commits.items(), 1):
-            choice.tick("writing", n, len(commits))
-            by_commit: dict[str, list[dict[str, Any]]] = defaultdict(list)
-            for row in ask(connection, _LINES, {"repo": repo}):
-                if row["commit_sha"] in wanted:
-                    by_commit[row["commit_sha"]].append(row)
-            records = [_record(repo, commit, by_commit[sha], mask) for sha, commit in wanted.items()]
-            place = folder / sidecars.repository_folder(folder, repo).name if len(commits) > 1 else folder
-            place.mkdir(exist_ok=True)
-            (place / "traces.jsonl").write_bytes(b"".join(msgspec.json.encode(r) + b"\n" for r in records))
-            done.files += 1
-            done.notes.append(f"{repo}: {len(records):,} commits")
-    except OSError as problem:
-        raise cannot_write(folder, problem) from problem
-    done.sessions = len(ids)
-    return done
+    done.loses = list(WRITER.loses)
+    empty_folder(folder)
+    for n, (repo, wanted) in enumerate(commits.items(), 1):
+        choice.tick("writing", n, len(commits))
+        by_commit: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for row in ask(connection, _LINES, {"repo": repo}):
+            if row["commit_sha"] in wanted:
+                by_commit[row["commit_sha"]].append(row)
+        records = [_record(repo, commit, by_commit[sha], mask) for sha, commit in wanted.items()]
+        place = folder / sidecars.repository_folder(folder, repo).name if len(commits) > 1 else folder
+        place.mkdir(exist_ok=True)
+        (place / "traces.jsonl").write_bytes(b"".join(msgspec.json.encode(r) + b"\n" for r in records))
+        done.files += 1
+        done.notes.append(f"{repo}: {len(records):,} commits")
 
 
 def _record(
@@ -80,6 +75,16 @@ def _record(
             files[row["path"]][owner, row["session_id"] if owner == "ai" else None].append(row["line"])
             if row["session_id"] and row["model"]:
                 models[row["session_id"]] = row["model"]
+    by_path: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for path, parts in files.items():
+        for (owner, session_id), numbers in parts.items():
+            contributor = {"type": owner}
+            made: dict[str, Any] = {"contributor": contributor, "ranges": _ranges(numbers)}
+            if session_id:
+                made["url"] = f"agentsignals:///sessions/{quote(mask(session_id), safe='')}"
+                if session_id in models:
+                    contributor["model_id"] = mask(models[session_id])[:250]
+            by_path[path].append(made)
     sha, when = commit["commit_sha"], datetime.fromtimestamp(commit["at"] / 1e6, UTC)
     return {
         "version": VERSION,
@@ -87,13 +92,7 @@ def _record(
         "timestamp": when.isoformat().replace("+00:00", "Z"),
         "vcs": {"type": "git", "revision": sha},
         "tool": {"name": "agentsignals", "version": version("agentsignals")},
-        "files": [
-            {
-                "path": mask(path),
-                "conversations": [_conversation(*key, numbers, models, mask) for key, numbers in parts.items()],
-            }
-            for path, parts in files.items()
-        ],
+        "files": [{"path": mask(path), "conversations": conversations} for path, conversations in by_path.items()],
         "metadata": {
             "dev.agentsignals": {
                 "lines_by_tag": dict(Counter(row["tag"] for row in lines)),
@@ -104,28 +103,15 @@ def _record(
     }
 
 
-def _conversation(
-    owner: str, session_id: str | None, numbers: Iterable[int], models: dict[str, str], mask: Callable[[str], str]
-) -> dict[str, Any]:
-    contributor = {"type": owner}
-    made: dict[str, Any] = {"contributor": contributor, "ranges": list(_ranges(numbers))}
-    if session_id:
-        made["url"] = f"agentsignals:///sessions/{quote(mask(session_id), safe='')}"
-        if session_id in models:
-            contributor["model_id"] = mask(models[session_id])[:250]
-    return made
-
-
-def _ranges(numbers: Iterable[int]) -> Iterator[dict[str, int]]:
-    start = last = 0
+def _ranges(numbers: Iterable[int]) -> list[dict[str, int]]:
+    """Runs of line numbers, which come in order."""
+    ranges: list[dict[str, int]] = []
     for n in numbers:
-        if n != last + 1 or not start:
-            if start:
-                yield {"start_line": start, "end_line": last}
-            start = n
-        last = n
-    if start:
-        yield {"start_line": start, "end_line": last}
+        if ranges and n == ranges[-1]["end_line"] + 1:
+            ranges[-1]["end_line"] = n
+        else:
+            ranges.append({"start_line": n, "end_line": n})
+    return ranges
 
 
 WRITER = WholeWriter(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals.errors import ExportError
-from agentsignals.export import Choice, Exported, WholeWriter, cannot_write, refuse_secrets
+from agentsignals.export import Choice, Exported, WholeWriter, refuse_secrets
 from agentsignals.questions.baseline import FEWEST, QUERY, baseline_of, encode
 from agentsignals.questions.question import Inputs, Versions
 from agentsignals.questions.sql import with_place
@@ -15,7 +15,7 @@ from agentsignals.store import Store, disk
 from agentsignals.store.index import SCHEMA_VERSION
 
 
-def write(store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:
+def write(store: Store, ids: list[str], path: Path, choice: Choice, done: Exported) -> None:
     """Write the baseline of these sessions as one JSON file: of people's sessions, or of attempts when there are no
     others. ExportError where there are too few, or `path` can't be written."""
     from agentsignals.store import query as asking  # noqa: PLC0415  (DuckDB is loaded when something is written)
@@ -28,8 +28,8 @@ def write(store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:
             f"{len(wanted)} sessions are no baseline: it would tell of single ones.", f"Choose {FEWEST} or more."
         )
     tables, connections = {}, dict[str | None, asking.Connection]()
-    for done, (name, query) in enumerate(QUERY.items()):
-        choice.tick("measuring", done, len(QUERY))
+    for n, (name, query) in enumerate(QUERY.items()):
+        choice.tick("measuring", n, len(QUERY))
 
         def take(connection: asking.Connection, query: str = query) -> tuple[list[str], list[tuple[Any, ...]]]:
             connection.hold("sessions", with_place())
@@ -42,24 +42,12 @@ def write(store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:
     made = baseline_of(Inputs(rows=tables, versions=Versions(SCHEMA_VERSION)), context)
     encoded = encode(made)
     refuse_secrets(path.name, [("whole", encoded.decode())], Guard())
-    try:
-        disk.write_atomically(path, encoded)
-    except OSError as problem:
-        raise cannot_write(path, problem) from problem
-    counted = {"measures": len(made.measures), "turns with labels": len(made.negative_by_turn)}
-    # What the person should know.
-    others = len(ids) - len(wanted)
-    notes = ["it holds counts, means and quantiles, of no fewer than five: no text, id, path or name"]
-    if others:
-        notes.append(f"{others:,} attempts of eval runs are left out: --where \"context = 'eval'\" gives theirs")
-    return Exported(
-        format="baseline",
-        folder=str(path),
-        files=1,
-        sessions=len(wanted),
-        tables=counted,
-        notes=notes,
-    )
+    disk.write_atomically(path, encoded)
+    done.files, done.sessions = 1, len(wanted)
+    done.tables = {"measures": len(made.measures), "turns with labels": len(made.negative_by_turn)}
+    done.notes.append("it holds counts, means and quantiles, of no fewer than five: no text, id, path or name")
+    if others := len(ids) - len(wanted):
+        done.notes.append(f"{others:,} attempts of eval runs are left out: --where \"context = 'eval'\" gives theirs")
 
 
 WRITER = WholeWriter(

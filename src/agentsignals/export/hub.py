@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from agentsignals.errors import ExportError
 from agentsignals.export import (
     UNKNOWN_LICENCE,
     Choice,
-    Contents,
     Exported,
     WholeWriter,
-    cannot_write,
-    dataset_card,
+    card_closing,
     empty_folder,
     file_name,
+    markdown_table,
+    one_line,
+    size_category,
     sources_of,
     unique_file_name,
+    yaml_head,
 )
 from agentsignals.export.sts import WRITER as STS
 from agentsignals.ingest.plan import artifact_of
-from agentsignals.redaction import Redactor
 from agentsignals.sources import Unreadable, read
 from agentsignals.store import Store, artifact_id
 from agentsignals.store.index import ArtifactEntry
@@ -31,77 +34,63 @@ _LOOKED_AT = 64 * 1024
 """Bytes in which an archive shows that it is no text."""
 
 
-def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exported:
+def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Exported) -> None:
     """Write README.md, data/*.parquet and transcripts/*."""
-    done = Exported(format="hub", folder=str(folder), sessions=len(ids))
-    originals = _files_of(store, set(ids)) if choice.transcripts == "found" else {}
-    try:
-        empty_folder(folder)
-        _tables(store, ids, folder / "data", choice, done)
-        if choice.transcripts == "sts":
-            _as_sts(store, ids, folder / "transcripts", choice, done)
-        elif choice.transcripts == "found":
-            _as_found(originals, folder / "transcripts", choice, done)
-        n_transcripts = done.files - len(done.tables)
-        counted = _counted(store, ids)
-        redactor = choice.redactor
-        contents = Contents(
-            title=choice.title or _TITLE,
-            licence=choice.licence,
-            tables=done.tables,
-            transcripts=n_transcripts,
-            transcript_kind=choice.transcripts,
-            agents=counted["agent"],
-            models=counted["model"],
-            formats=counted["format"],
-            sources=sources_of(store, ids),
-            masked=redactor.counts if redactor else None,
-            loses=done.loses,
+    from agentsignals.store.copies import write_tables  # noqa: PLC0415  (pyarrow is loaded when something is written)
+    from agentsignals.store.shards import read_header  # noqa: PLC0415
+
+    redactor, chosen = choice.redactor, set(ids)
+    originals = _files_of(store, chosen) if choice.transcripts == "found" else {}
+    empty_folder(folder)
+    (folder / "data").mkdir()
+    choice.tick("writing tables", 0, None)
+    rows = write_tables(store, folder / "data", chosen, redactor.text if redactor else None)
+    for name in [n for n, count in rows.items() if not count]:  # it would be a configuration that can't be loaded
+        (folder / "data" / f"{name}.parquet").unlink()
+    done.tables = {name: count for name, count in rows.items() if count}
+    n_transcripts = 0
+    if choice.transcripts != "none":
+        transcripts = folder / "transcripts"
+        transcripts.mkdir()
+        conversations: Iterator[tuple[str, str | bytes]] = (
+            _as_sts(store, chosen, choice, done) if choice.transcripts == "sts" else _as_found(originals, choice, done)
         )
-        card_text = dataset_card(contents)
-        (folder / "README.md").write_text(
-            choice.redactor.plain(card_text) if choice.redactor else card_text, "utf-8", "replace"
-        )
-        done.masked = choice.redactor.counts if choice.redactor else None
-        done.files += 1
-    except OSError as problem:
-        raise cannot_write(folder, problem) from problem
+        for name, content in conversations:
+            if isinstance(content, bytes):
+                (transcripts / name).write_bytes(content)
+            else:
+                text = redactor.lines(content) if redactor else content
+                (transcripts / name).write_text(text, encoding="utf-8", errors="replace")
+            n_transcripts += 1
+    tallies: dict[str, Counter[str]] = {"agent": Counter(), "model": Counter(), "format": Counter()}
+    for shard in store.readable_shards("sessions"):
+        for row in read_header(store.folder, shard, ["session_id", *tallies]):
+            if row["session_id"] in chosen:
+                for name, counts in tallies.items():
+                    counts[row[name] or "not known"] += 1
+    card = _card(choice, done, n_transcripts, tallies, sources_of(store, ids))
+    (folder / "README.md").write_text(redactor.plain(card) if redactor else card, "utf-8", "replace")
+    done.masked = redactor.counts if redactor else None
+    done.files = len(done.tables) + n_transcripts + 1
     if choice.licence is None:
         done.notes.append(
             f"no licence was given: the card says {UNKNOWN_LICENCE!r}, so nobody may reuse it (--license)"
         )
-    if choice.redactor is None:
+    if redactor is None:
         done.notes.append("nothing was masked: look through it before it leaves this machine")
     done.notes.append(f"to publish it: hf upload OWNER/NAME {folder} --repo-type dataset")
-    return done
 
 
-def _tables(store: Store, ids: list[str], folder: Path, choice: Choice, done: Exported) -> None:
-    """Write the tables that have rows: an empty one would be a configuration that can't be loaded."""
-    from agentsignals.store.copies import write_tables  # noqa: PLC0415  (pyarrow is loaded when something is written)
-
-    folder.mkdir()
-    choice.tick("writing tables", 0, None)
-    rows = write_tables(store, folder, set(ids), choice.redactor.text if choice.redactor else None)
-    for name in [n for n, count in rows.items() if not count]:
-        (folder / f"{name}.parquet").unlink()
-    done.tables = {name: count for name, count in rows.items() if count}
-    done.files += len(done.tables)
-
-
-def _as_sts(store: Store, ids: list[str], folder: Path, choice: Choice, done: Exported) -> None:
+def _as_sts(store: Store, ids: set[str], choice: Choice, done: Exported) -> Iterator[tuple[str, str | bytes]]:
+    """Yield each conversation's file name and text."""
     done.loses = list(STS.loses)
-    folder.mkdir()
     taken: set[str] = set()
-    for n, session in enumerate(store.read(set(ids))):
+    for n, session in enumerate(store.read(ids)):
         choice.tick("writing transcripts", n, len(ids))
         if session.attempt is not None and not session.attempt.has_transcript:
             done.without_transcript += 1
-            continue
-        text = STS.text(session)
-        name = unique_file_name(session.session_id, STS.suffix, taken, choice.redactor)
-        _put(folder / name, text, choice.redactor)
-        done.files += 1
+        else:
+            yield unique_file_name(session.session_id, STS.suffix, taken, choice.redactor), STS.text(session)
 
 
 def _files_of(store: Store, ids: set[str]) -> dict[str, ArtifactEntry]:
@@ -118,46 +107,78 @@ def _files_of(store: Store, ids: set[str]) -> dict[str, ArtifactEntry]:
     return wanted
 
 
-def _as_found(wanted: dict[str, ArtifactEntry], folder: Path, choice: Choice, done: Exported) -> None:
-    folder.mkdir()
-    lost: dict[str, int] = {}
+def _as_found(wanted: dict[str, ArtifactEntry], choice: Choice, done: Exported) -> Iterator[tuple[str, str | bytes]]:
+    """Yield each file's name and content; text where it is to be masked."""
+    redactor, lost = choice.redactor, Counter[str]()
     for n, (uri, entry) in enumerate(wanted.items()):
         choice.tick("writing transcripts", n, len(wanted))
         data = next(iter(read([artifact_of(uri, entry).file])))
         if isinstance(data, Unreadable):
-            lost[data.reason] = lost.get(data.reason, 0) + 1
-            continue
-        if choice.redactor is not None and b"\0" in data[:_LOOKED_AT]:
-            lost["no text, so it can't be masked"] = lost.get("no text, so it can't be masked", 0) + 1
-            continue
-        # What a source hands out is unpacked already.
-        stem = uri.rsplit("/", 1)[-1].removesuffix(".gz")
-        name = f"{artifact_id(uri)}-{file_name(choice.redactor.plain(stem) if choice.redactor else stem)}"
-        if choice.redactor is None:
-            (folder / name).write_bytes(data)
+            lost[data.reason] += 1
+        elif redactor is not None and b"\0" in data[:_LOOKED_AT]:
+            lost["no text, so it can't be masked"] += 1
         else:
-            _put(folder / name, bytes(data).decode("utf-8", "replace"), choice.redactor)
-        done.files += 1
+            # What a source hands out is unpacked already.
+            stem = uri.rsplit("/", 1)[-1].removesuffix(".gz")
+            name = f"{artifact_id(uri)}-{file_name(redactor.plain(stem) if redactor else stem)}"
+            yield name, bytes(data).decode("utf-8", "replace") if redactor else bytes(data)
     done.notes += [f"{count:,} files left out: {reason}" for reason, count in sorted(lost.items())]
 
 
-def _put(path: Path, text: str, redactor: Redactor | None) -> None:
-    path.write_text(redactor.lines(text) if redactor else text, encoding="utf-8", errors="replace")
-
-
-def _counted(store: Store, ids: list[str]) -> dict[str, list[tuple[str, int]]]:
-    """Sessions by agent, model and format, most first."""
-    from agentsignals.store.shards import read_header  # noqa: PLC0415  (pyarrow is loaded when something is written)
-
-    chosen = set(ids)
-    tallies: dict[str, dict[str, int]] = {"agent": {}, "model": {}, "format": {}}
-    for shard in store.readable_shards("sessions"):
-        rows: list[dict[str, Any]] = read_header(store.folder, shard, ["session_id", *tallies])
-        for row in (r for r in rows if r["session_id"] in chosen):
-            for name, counts in tallies.items():
-                value = row[name] or "not known"
-                counts[value] = counts.get(value, 0) + 1
-    return {n: sorted(counts.items(), key=lambda p: (-p[1], p[0])) for n, counts in tallies.items()}
+def _card(
+    choice: Choice, done: Exported, n_transcripts: int, tallies: dict[str, Counter[str]], sources: list[str]
+) -> str:
+    """The README. The Hub and `datasets` read its head: one configuration a table, the sessions first."""
+    title = choice.title or _TITLE
+    tables = sorted(done.tables, key=lambda n: (n != "sessions", n))
+    facts = {
+        "pretty_name": title,
+        "license": choice.licence or UNKNOWN_LICENCE,
+        "tags": ["agent-traces", "coding-agents", "agentsignals", *(["format:agent-traces"] if n_transcripts else [])],
+        "size_categories": [size_category(done.tables.get("sessions", 0))],
+        "configs": [
+            {"config_name": n, "data_files": [{"split": "train", "path": f"data/{n}.parquet"}]}
+            | ({"default": True} if n == "sessions" else {})
+            for n in tables
+        ],
+    }
+    transcripts = ["It holds no conversations as files; the words are in `events` and `turns`."]
+    if n_transcripts:
+        kind = "in the session trace simple format" if choice.transcripts == "sts" else "as they were found"
+        transcripts = [f"`transcripts/` holds {n_transcripts:,} files, {kind}."]
+        if done.loses:
+            transcripts += ["", "They can't say:", "", *(f"- {loss}" for loss in done.loses)]
+    titles = {"agent": "agent", "model": "model", "format": "format as found"}
+    counted = []
+    for name, counts in tallies.items():
+        most_first = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        counted += [*markdown_table((titles[name], "sessions"), most_first), ""]
+    lines = [
+        f"# {one_line(title)}",
+        "",
+        f"Sessions of coding agents with what was measured in them, made by agentsignals {version('agentsignals')}.",
+        "",
+        "## What is in it",
+        "",
+        *markdown_table(("table", "rows"), sorted(done.tables.items())),
+        "",
+        *transcripts,
+        "",
+        *counted,
+        "## Loading it",
+        "",
+        "```python",
+        "from datasets import load_dataset",
+        "",
+        'sessions = load_dataset("OWNER/NAME", "sessions", split="train")',
+        "```",
+        "",
+        "Times are UTC. Main figures of a session are of its main thread; subagents stand beside, in columns of",
+        "their own. A value that is missing has a row in `signals` whose `absent` says why; it is never 0.",
+        "",
+        *card_closing(choice, sources),
+    ]
+    return yaml_head(facts) + "\n".join(lines)
 
 
 WRITER = WholeWriter(

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentsignals.export import Choice, Exported, WholeWriter, cannot_write, empty_folder
+from agentsignals.export import Choice, Exported, WholeWriter, empty_folder
 from agentsignals.store import Store
 
 
-def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exported:
+def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Exported) -> None:
     """Write every table of these sessions."""
     from agentsignals.store.copies import write_tables  # noqa: PLC0415  (pyarrow is loaded when something is written)
 
     redactor = choice.redactor
-    try:
-        empty_folder(folder)
-        choice.tick("writing", 0, None)
-        rows = write_tables(store, folder, set(ids), redactor.text if redactor else None)
-    except OSError as problem:
-        raise cannot_write(folder, problem) from problem
-    masked = redactor.counts if redactor else None
-    return Exported(
-        format="parquet", folder=str(folder), files=len(rows), sessions=len(ids), tables=rows, masked=masked
-    )
+    empty_folder(folder)
+    choice.tick("writing", 0, None)
+    done.tables = write_tables(store, folder, set(ids), redactor.text if redactor else None)
+    done.files, done.masked = len(done.tables), redactor.counts if redactor else None
 
 
 WRITER = WholeWriter(

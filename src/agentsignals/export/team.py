@@ -9,6 +9,7 @@ out. `check` verifies all that of a file.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
@@ -38,6 +39,7 @@ Outcome = Literal[
     "accepted", "explicitly_rejected", "restarted_same_task", "abandoned_mid_session", "solved", "failed",
     "infrastructure", "no_verdict",
 ]  # fmt: skip
+_WEEK = re.compile(rf"{NO_WEEK}|(?:199[1-9]|20\d\d)-W(?:0[1-9]|[1-4]\d|5[0-3])", re.ASCII)
 _SESSIONS = """
 SELECT s.session_id, s.context, coalesce(strftime(s.started_at, '%G-W%V'), 'no_week') AS week, s.agent, s.model,
   s.n_prompts AS prompts,
@@ -189,25 +191,11 @@ def _why_not(place: str, value: Any) -> str | None:
         if place == "$.proof.vocabulary":
             return None if value == vocabulary_hash() else "is the hash of other words"
         if place.endswith(".week"):
-            return None if _is_week(value) else "is no week"
+            return None if _WEEK.fullmatch(value) else "is no week"
         return None if value in vocabulary() else "is a string that is no word of the vocabulary"
     if isinstance(value, bool) or not math.isfinite(value):
         return "is no number"
     return None if value == _rounded(value) else f"has more than {DIGITS} digits"
-
-
-def _is_week(text: str) -> bool:
-    if text == NO_WEEK:
-        return True
-    year, separator, week = text.partition("-W")
-    return bool(
-        separator
-        and len(text) == len("2026-W03")
-        and text.isascii()
-        and (year + week).isdigit()
-        and "1990" < year < "2100"
-        and 1 <= int(week) <= 53
-    )
 
 
 def _tokens(value: Any, place: str) -> Iterator[tuple[str, Any]]:
@@ -270,7 +258,7 @@ def _cells(rows: Iterable[dict[str, Any]]) -> tuple[dict[Key, list[dict[str, Any
     number of cells that stay too small."""
     cells: dict[Key, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
-        if _is_week(row["week"] or ""):
+        if _WEEK.fullmatch(row["week"] or ""):
             cells[row["context"], row["week"], row["agent"], row["model"]].append(row)
     for together in (lambda k: (k[0], k[1], k[2], SEVERAL), lambda k: (k[0], k[1], SEVERAL, SEVERAL)):
         merged: dict[Key, list[dict[str, Any]]] = defaultdict(list)

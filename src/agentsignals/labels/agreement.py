@@ -165,10 +165,27 @@ def compare(task: Task, a: str, b: str, both: Sequence[Both]) -> Comparison:
     scored = [(p.session_id, p.score_a, p.score_b) for p in both if p.score_a is not None and p.score_b is not None]
     if not task.values and scored:
         comparison.scores = _scores(scored)
-    if task.name != _CONTINUOUS:
-        _of_classes(
-            comparison, task, classes(task) or sorted({name for pair in both for name in (pair.a, pair.b)}), both
-        )
+    labels = classes(task) or sorted({name for pair in both for name in (pair.a, pair.b)})
+    measured = None if task.name == _CONTINUOUS else agreement([(pair.a, pair.b) for pair in both], labels)
+    if measured is None:
+        return comparison
+    comparison.agreement, comparison.chance = measured.agreement, measured.chance
+    comparison.confusion = measured.confusion
+    comparison.kappa = kappa_estimate((pair.session_id, pair.a, pair.b) for pair in both)
+    comparison.agreement_interval = clustered((pair.session_id, pair.a == pair.b, 1) for pair in both).interval
+    by_session = [(pair.session_id, (pair.a, pair.b), 1.0) for pair in both]
+    comparison.ac1 = jackknife.pairs_estimate(by_session, partial(ac1, labels=len(labels)))
+    if ordered(task):
+        comparison.weighted_kappa = jackknife.pairs_estimate(by_session, partial(weighted_kappa, order=labels))
+    comparison.per_class = {name: _of_class(name, both) for name in labels}
+    apart: dict[tuple[str, str], list[Both]] = {}
+    for pair in both:
+        if pair.a != pair.b:
+            apart.setdefault((pair.a, pair.b), []).append(pair)
+    comparison.patterns = [
+        Pattern(a, b, len(pairs), len(pairs) / len(both), _examples(pairs))
+        for (a, b), pairs in sorted(apart.items(), key=lambda pattern: (-len(pattern[1]), pattern[0]))
+    ]
     return comparison
 
 
@@ -213,17 +230,15 @@ def weighted_back(things: Sequence[tuple[str, str, str, float]]) -> WeightedBack
     if not whole:
         return None
     same, chance = _same_and_chance(cells)
-    estimate = jackknife.pairs_estimate(
-        ((session_id, (a, b), weight) for session_id, a, b, weight in things), _weighted_back
-    )
-    return WeightedBack(whole, same, chance, estimate)
 
+    def kappa(cells: Mapping[Pair, float]) -> float | None:
+        if not cells or len({name for pair in cells for name in pair}) == 1:
+            return None
+        same, chance = _same_and_chance(cells)
+        return (same - chance) / (1 - chance)
 
-def _weighted_back(cells: Mapping[Pair, float]) -> float | None:
-    if not cells or len({name for pair in cells for name in pair}) == 1:
-        return None
-    same, chance = _same_and_chance(cells)
-    return (same - chance) / (1 - chance)
+    weighed = ((session_id, (a, b), weight) for session_id, a, b, weight in things)
+    return WeightedBack(whole, same, chance, jackknife.pairs_estimate(weighed, kappa))
 
 
 def _same_and_chance(cells: Mapping[Pair, float]) -> tuple[float, float]:
@@ -260,26 +275,6 @@ def score(task: Task, label: str) -> float | None:
     return float(label) if not task.values and _SCORE.fullmatch(label) else None
 
 
-def _of_classes(comparison: Comparison, task: Task, labels: Sequence[str], both: Sequence[Both]) -> None:
-    pairs = [(pair.a, pair.b) for pair in both]
-    measured = agreement(pairs, labels)
-    if measured is None:
-        return
-    comparison.agreement, comparison.chance, comparison.confusion = (
-        measured.agreement,
-        measured.chance,
-        measured.confusion,
-    )
-    comparison.kappa = kappa_estimate((pair.session_id, pair.a, pair.b) for pair in both)
-    by_session = [(pair.session_id, (pair.a, pair.b), 1.0) for pair in both]
-    comparison.agreement_interval = clustered((at, a == b, 1) for at, (a, b), _ in by_session).interval
-    comparison.ac1 = jackknife.pairs_estimate(by_session, partial(ac1, labels=len(labels)))
-    if ordered(task):
-        comparison.weighted_kappa = jackknife.pairs_estimate(by_session, partial(weighted_kappa, order=labels))
-    comparison.per_class = {name: _of_class(name, both) for name in labels}
-    comparison.patterns = _patterns(both)
-
-
 def _of_class(name: str, both: Sequence[Both]) -> OfClass:
     """F1 is a ratio of sums, too: twice the hits over how often either gave the class."""
     parts = [(pair.session_id, pair.a == name, pair.b == name) for pair in both]
@@ -296,27 +291,13 @@ def _of_class(name: str, both: Sequence[Both]) -> OfClass:
     )
 
 
-def _patterns(both: Sequence[Both]) -> list[Pattern]:
-    apart: dict[tuple[str, str], list[Both]] = {}
-    for example in both:
-        if example.a != example.b:
-            apart.setdefault((example.a, example.b), []).append(example)
-    ordered = sorted(apart.items(), key=lambda pair: (-len(pair[1]), pair[0]))
-    return [Pattern(a, b, len(pairs), len(pairs) / len(both), _examples(pairs)) for (a, b), pairs in ordered]
-
-
 def _examples(pairs: list[Both]) -> list[Example]:
-    """A few, spread over the sessions: from beginning to end of what there is."""
-    step = max(1, len(pairs) // EXAMPLES)
-    return [
-        Example(pair.session_id, None if pair.turn is None else pair.turn + 1, _excerpt(pair.text))
-        for pair in pairs[::step][:EXAMPLES]
-    ]
-
-
-def _excerpt(text: str | None) -> str | None:
-    """Masked before it is cut: half a secret is no longer recognised as one."""
-    if text is None:
-        return None
-    line = " ".join(redacted(text).split())
-    return line if len(line) <= EXCERPT_CHARS else f"{line[: EXCERPT_CHARS - 1]}…"
+    """A few, spread over the sessions: from beginning to end of what there is. Masked before they are cut: half a
+    secret is no longer recognised as one."""
+    examples = []
+    for pair in pairs[:: max(1, len(pairs) // EXAMPLES)][:EXAMPLES]:
+        line = None if pair.text is None else " ".join(redacted(pair.text).split())
+        if line is not None and len(line) > EXCERPT_CHARS:
+            line = f"{line[: EXCERPT_CHARS - 1]}…"
+        examples.append(Example(pair.session_id, None if pair.turn is None else pair.turn + 1, line))
+    return examples

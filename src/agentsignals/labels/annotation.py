@@ -15,7 +15,7 @@ from agentsignals.labels.agreement import MOST_SCORE, Both, classes, fitting, sc
 from agentsignals.labels.answers import now
 from agentsignals.labels.gold import GoldRow, Key, read
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS
-from agentsignals.labels.matching import Place, Taken, places_of, said_by
+from agentsignals.labels.matching import Place, Taken, in_order, places_of, said_by
 from agentsignals.labels.tasks import Task
 from agentsignals.labels.units import SPOKEN, Mask, Selection, Unit, before, plain
 from agentsignals.model import Label
@@ -51,7 +51,7 @@ def sample(  # noqa: PLR0913  (each a choice of the person's)
     selection = Selection(where)
     places = sorted(
         ((u.session_id, u.turn) for u in selection.units(store, task, DEFAULT_WINDOW_TOKENS) if isinstance(u, Unit)),
-        key=lambda place: (place[0], place[1] or 0),
+        key=in_order,
     )
     labels = said_by(store, task, by).by_place
     strata: dict[str, list[Place]] = {}
@@ -59,23 +59,18 @@ def sample(  # noqa: PLR0913  (each a choice of the person's)
         strata.setdefault(labels[place].value if place in labels else UNLABELLED, []).append(place)
     chance = random.Random(seed)  # noqa: S311  (draws, no secret)
     chosen: dict[Place, tuple[str, float]] = {}
-    for at, (name, size) in enumerate(_sizes({name: len(stratum) for name, stratum in strata.items()}, n).items()):
-        for place in chance.sample(strata[name], size):
+    # Each stratum gets an equal part; larger ones make up for those that are too small.
+    left, n_strata = n, 0
+    for at, (_, stratum) in enumerate(sorted(strata.items(), key=lambda pair: (len(pair[1]), pair[0]))):
+        size = min(len(stratum), left // (len(strata) - at))
+        left -= size
+        n_strata += bool(size)
+        for place in chance.sample(stratum, size):
             # A number, since the name is what the labeller said: who labels is not to know it.
-            chosen[place] = f"stratum {at + 1}", len(strata[name]) / size
+            chosen[place] = f"stratum {n_strata}", len(stratum) / size
     rows = rows_of(store, task, chosen, Redactor(pseudonym_key()).plain if mask else plain)
     chance.shuffle(rows)
     return rows
-
-
-def _sizes(held: dict[str, int], n: int) -> dict[str, int]:
-    """Allocate n equally to the strata; larger ones make up for those that are too small."""
-    sizes: dict[str, int] = {}
-    left = n
-    for at, (name, size) in enumerate(sorted(held.items(), key=lambda pair: (pair[1], pair[0]))):
-        sizes[name] = min(size, left // (len(held) - at))
-        left -= sizes[name]
-    return {name: size for name, size in sizes.items() if size}
 
 
 def rows_of(store: Store, task: Task, chosen: dict[Place, tuple[str, float]], mask: Mask = plain) -> list[GoldRow]:
@@ -159,7 +154,7 @@ def _by_place(rows: Iterable[LabelRow]) -> dict[Place, LabelRow]:
 
 
 def _ordered(rows: dict[Place, LabelRow]) -> list[LabelRow]:
-    return [rows[place] for place in sorted(rows, key=lambda p: (p[0], -1 if p[1] is None else p[1]))]
+    return [rows[place] for place in sorted(rows, key=in_order)]
 
 
 # -- A sitting at the terminal
@@ -221,30 +216,13 @@ def annotate(  # noqa: PLR0913  (who labels what, and how it is shown)
     if agreed:
         give(store, task, labeller, agreed)
         summary.agreed = len(agreed)
-    _sit(store, task, labeller, _whole(store, task, todo), person, transcript, summary)
-    return summary
-
-
-def _whole(store: Store, task: Task, todo: list[tuple[Place, GoldRow]]) -> list[tuple[Place, GoldRow]]:
-    """The rows with texts out of the store: whole and unmasked, whatever their file has of them."""
-    if task.level != "turn":
-        return todo
-    chosen = {place: ("", 1.0) for place, _ in todo}
-    fresh: dict[Place, GoldRow] = {(r.session_id, (r.turn or 0) - 1): r for r in rows_of(store, task, chosen)}
-    for place, row in todo:
-        row.text, row.before = fresh[place].text, fresh[place].before
-    return todo
-
-
-def _sit(  # noqa: PLR0913  (as above)
-    store: Store,
-    task: Task,
-    labeller: str,
-    todo: list[tuple[Place, GoldRow]],
-    person: Person,
-    transcript: Callable[[str], str],
-    summary: Annotated,
-) -> None:
+    if task.level == "turn":
+        # Texts out of the store: whole and unmasked, whatever their file has of them.
+        chosen = {place: ("", 1.0) for place, _ in todo}
+        fresh = {(row.session_id, row.turn): row for row in rows_of(store, task, chosen)}
+        for (session_id, turn), row in todo:
+            found = fresh[session_id, (turn or 0) + 1]
+            row.text, row.before = found.text, found.before
     at, answered = 0, list[int]()
     while at < len(todo):
         place, row = todo[at]
@@ -269,13 +247,15 @@ def _sit(  # noqa: PLR0913  (as above)
             answered.append(at)
         at += 1
     summary.labelled, summary.left = len(answered), len(todo) - len(answered)
+    return summary
 
 
 def _asked(task: Task, row: GoldRow, person: Person) -> str | None:
     """A label, UNDO or SKIP; None to stop."""
     names = classes(task)
     keys = {str(n): name for n, name in enumerate(names, 1)} if task.values else {}
-    choices = ", ".join(f"{key} {name}" for key, name in keys.items()) or _range(task)
+    numbers = f"{names[0]} to {names[-1]}" if names else f"a number, 0 to {MOST_SCORE}"
+    choices = ", ".join(f"{key} {name}" for key, name in keys.items()) or numbers
     while True:
         answer = person.answer(f"{choices} ({_KEYS}) > ")
         answer = answer.strip() if answer is not None else QUIT
@@ -291,11 +271,6 @@ def _asked(task: Task, row: GoldRow, person: Person) -> str | None:
             return label
         elif answer:
             person.show(f"{answer[:40]} is none of them.")
-
-
-def _range(task: Task) -> str:
-    names = classes(task)
-    return f"{names[0]} to {names[-1]}" if names else f"a number, 0 to {MOST_SCORE}"
 
 
 def to_settle(task: Task, a: str, b: str, both: list[Both]) -> list[GoldRow]:

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from agentsignals.errors import LabelError, SourceError, UsageError
 from agentsignals.labels.answers import MOST_GROWTH, Answers, Inquiry
-from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done
+from agentsignals.labels.labellers import Done, Labeller
 from agentsignals.labels.labellers.openai import ENDPOINT, ChatServer, Completion
 from agentsignals.labels.prompting import AS_IT_IS, Prompting, Question
 from agentsignals.labels.run import Progress, Summary, run
@@ -176,21 +176,18 @@ def _openai_request(question: Question, body: dict[str, Any]) -> dict[str, Any]:
 
 def _anthropic_request(question: Question, body: dict[str, Any]) -> dict[str, Any]:
     """Without a temperature, which its newer models refuse."""
-    schema = {"type": "json_schema", "schema": _without_bounds(question.schema)}
+    properties = {
+        name: {key: value for key, value in of.items() if key not in _BOUNDS}
+        for name, of in question.schema["properties"].items()
+    }
     params = {
         "model": body["model"],
         "max_tokens": body.get("max_tokens") or body["max_completion_tokens"],
         "system": question.instructions,
         "messages": [{"role": "user", "content": question.shown}],
-        "output_config": {"format": schema},
+        "output_config": {"format": {"type": "json_schema", "schema": question.schema | {"properties": properties}}},
     }
     return {"custom_id": question.key, "params": params}
-
-
-def _without_bounds(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_bounds(held) for name, held in value.items() if name not in _BOUNDS}
-    return [_without_bounds(held) for held in value] if isinstance(value, list) else value
 
 
 FORMS = {
@@ -205,7 +202,7 @@ FORMS = {
 _CLAUDE = "claude"
 
 
-class _Offline:
+class _Offline(Labeller):
     """A chat server's labeller that asks no server."""
 
     leaves = True
@@ -216,14 +213,8 @@ class _Offline:
         self.name, self.model = by.name, by.model
         self.figures: dict[str, Any] = {}
 
-    def version(self, task: Task) -> str:
-        return self._by.version(task)
-
     def window(self) -> int:
-        return self._window or DEFAULT_WINDOW_TOKENS
-
-    def read(self, question: Question, text: str) -> Verdict | Absent | str:
-        return question.read(text)
+        return self._window or super().window()
 
     def run_figures(self) -> dict[str, Any]:
         return self.figures
@@ -235,6 +226,7 @@ class _Requests(_Offline):
     def __init__(self, by: ChatServer, window: int | None, path: Path, form: Form, answers: Answers) -> None:
         super().__init__(by, window)
         self._path, self._form, self._answers = path, form, answers
+        self._draft = path.with_name(f".{path.name}.part")
         self.waiting = answers.waiting()
         self._guard = Guard()
         self._out: BinaryIO | None = None
@@ -256,29 +248,24 @@ class _Requests(_Offline):
             full = len(self._keys) == self._form.most_requests or self._bytes + len(line) > self._form.most_bytes
             if self._keys and full:
                 self.close()
-            self._put(question.key, line)
+            if self._name.exists():
+                raise UsageError(f"{self._name} is there already.", "Name a new file.")
+            try:
+                if self._out is None:
+                    self._out = self._draft.open("wb")
+                    self._out.write(self._form.around[0])
+                self._out.write((self._form.around[1] if self._keys else b"") + line + b"\n")
+            except OSError as problem:
+                raise SourceError(
+                    f"{self._name} can't be written: {problem.strerror}.", "Name another file."
+                ) from problem
+            self._keys.append(question.key)
+            self._bytes += len(line) + 2
 
     @property
     def _name(self) -> Path:
         n = len(self.figures["files"]) + 1
         return self._path if n == 1 else self._path.with_name(f"{self._path.stem}-{n}{self._path.suffix}")
-
-    @property
-    def _draft(self) -> Path:
-        return self._path.with_name(f".{self._path.name}.part")
-
-    def _put(self, key: str, line: bytes) -> None:
-        if self._name.exists():
-            raise UsageError(f"{self._name} is there already.", "Name a new file.")
-        try:
-            if self._out is None:
-                self._out = self._draft.open("wb")
-                self._out.write(self._form.around[0])
-            self._out.write((self._form.around[1] if self._keys else b"") + line + b"\n")
-        except OSError as problem:
-            raise SourceError(f"{self._name} can't be written: {problem.strerror}.", "Name another file.") from problem
-        self._keys.append(key)
-        self._bytes += len(line) + 2
 
     def close(self, *, whole: bool = True) -> None:
         """Ends a file. It is there only when it is whole."""

@@ -12,11 +12,11 @@ import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any, TextIO
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
@@ -109,23 +109,20 @@ def read(path: Path | str, task: Task, column: str | None = None, *, unlabelled:
         by[row.annotator or "somebody it does not name"] += 1
     if not has_label_column:
         raise SourceError(f"{path} has no column {' or '.join(columns)}.", "Name the label's column with --column.")
-    _check_classes(path, task, unknown, unknown.total() + len(gold.rows), elsewhere)
+    # So many labels that are no class of the task that what is left would be another sample.
+    n_unknown, n = unknown.total(), unknown.total() + len(gold.rows)
+    if n_unknown >= FEWEST_UNKNOWN and n_unknown > MOST_UNKNOWN * n:
+        frequent = ", ".join(f"{value!r} {count} times" for value, count in unknown.most_common(5))
+        (better, fitting_there) = elsewhere.most_common(1)[0] if elsewhere else ("", 0)
+        raise UsageError(
+            f"Of {n} labels in {Path(path).name} {n_unknown} are none of {', '.join(task.values) or 'its numbers'}"
+            f" ({task.name}): {frequent}.",
+            f"Name the column that has them: --column {better}."
+            if fitting_there > n - n_unknown
+            else "Name another column with --column, or rename the classes in the file.",
+        )
     gold.skipped, gold.by = dict(skipped), [name for name, _ in by.most_common()]
     return gold
-
-
-def _check_classes(path: Path | str, task: Task, unknown: Counter[str], n: int, elsewhere: Counter[str]) -> None:
-    """UsageError where so many labels are no class of the task that what is left would be another sample."""
-    if unknown.total() < FEWEST_UNKNOWN or unknown.total() <= MOST_UNKNOWN * n:
-        return
-    classes = ", ".join(f"{value!r} {count} times" for value, count in unknown.most_common(5))
-    raise UsageError(
-        f"Of {n} labels in {Path(path).name} {unknown.total()} are none of {', '.join(task.values) or 'its numbers'}"
-        f" ({task.name}): {classes}.",
-        f"Name the column that has them: --column {elsewhere.most_common(1)[0][0]}."
-        if elsewhere and elsewhere.most_common(1)[0][1] > n - unknown.total()
-        else "Name another column with --column, or rename the classes in the file.",
-    )
 
 
 def write(path: Path | str, rows: Iterable[GoldRow], *, masked: bool = True) -> int:
@@ -143,24 +140,20 @@ def write(path: Path | str, rows: Iterable[GoldRow], *, masked: bool = True) -> 
             raise ExportError(f"Row {n} of {target.name} would hold a {kind}.", "Leave its session out with --where.")
     try:
         with target.open("x", encoding="utf-8", newline="") as out:
-            (_write_csv if target.suffix.lower() == ".csv" else _write_lines)(out, held)
+            if target.suffix.lower() == ".csv":
+                table = csv.writer(out)
+                table.writerow(GoldRow.__struct_encode_fields__)
+                table.writerows([_cell(value) for value in msgspec.structs.astuple(row)] for row in held)
+            else:
+                for row in held:
+                    # A missing label is to be seen.
+                    first = {"session_id": row.session_id, "turn": row.turn, "label": row.label}
+                    out.write(json.dumps(first | msgspec.to_builtins(row), ensure_ascii=True) + "\n")
     except FileExistsError as problem:
         raise UsageError(f"{target} is there already.", "Name a new file; labels in that one are kept.") from problem
     except OSError as problem:
         raise SourceError(f"{target} can't be written: {problem.strerror}.", "Name another file.") from problem
     return len(held)
-
-
-def _write_csv(out: TextIO, rows: list[GoldRow]) -> None:
-    table = csv.writer(out)
-    table.writerow(GoldRow.__struct_encode_fields__)
-    table.writerows([_cell(value) for value in msgspec.structs.astuple(row)] for row in rows)
-
-
-def _write_lines(out: TextIO, rows: list[GoldRow]) -> None:
-    for row in rows:
-        first = {"session_id": row.session_id, "turn": row.turn, "label": row.label}  # a missing label is to be seen
-        out.write(json.dumps(first | msgspec.to_builtins(row), ensure_ascii=True) + "\n")
 
 
 def _raw(path: Path) -> Iterator[dict[str, Any] | str]:
@@ -169,34 +162,32 @@ def _raw(path: Path) -> Iterator[dict[str, Any] | str]:
         raise UsageError(f"{path} is no gold file.", f"Its name ends in {' or '.join(SUFFIXES)}.")
     try:
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
-            yield from _of_csv(lines) if path.suffix.lower() == ".csv" else _of_lines(lines)
+            if path.suffix.lower() == ".csv":
+                csv.field_size_limit(MOST_ROW_CHARS)
+                table = csv.DictReader(lines)
+                while True:
+                    try:
+                        cells = next(table)
+                    except StopIteration:
+                        return
+                    except csv.Error:
+                        yield "unreadable"
+                        continue
+                    yield {k: of_inert(v) for k, v in cells.items() if isinstance(k, str) and isinstance(v, str) and v}
+            for line in lines:
+                row = _parsed(line) if len(line) <= MOST_ROW_CHARS else None
+                if line.strip():
+                    yield row if isinstance(row, dict) else "unreadable"
     except OSError as problem:
         raise SourceError(f"{path} can't be read: {problem.strerror}.", "Name a gold file.") from problem
 
 
-def _of_lines(lines: Iterable[str]) -> Iterator[dict[str, Any] | str]:
-    for line in lines:
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line) if len(line) <= MOST_ROW_CHARS else None
-        except (ValueError, RecursionError):
-            row = None
-        yield row if isinstance(row, dict) else "unreadable"
-
-
-def _of_csv(lines: Iterable[str]) -> Iterator[dict[str, Any] | str]:
-    csv.field_size_limit(MOST_ROW_CHARS)
-    rows = csv.DictReader(lines)
-    while True:
-        try:
-            row = next(rows)
-        except StopIteration:
-            return
-        except csv.Error:
-            yield "unreadable"
-            continue
-        yield {k: of_inert(v) for k, v in row.items() if isinstance(k, str) and isinstance(v, str) and v}
+def _parsed(text: str | bytes) -> Any:
+    """The JSON in a text; None where it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _row(raw: dict[str, Any], task: Task, columns: tuple[str, ...], *, unlabelled: bool) -> GoldRow | str:
@@ -212,7 +203,8 @@ def _row(raw: dict[str, Any], task: Task, columns: tuple[str, ...], *, unlabelle
     label = fitting(task, str(value)) if isinstance(value, str | int | float) else None
     if label is None and (not unlabelled or value is not None):
         return "no_label" if value is None else NO_SUCH_CLASS
-    words = {n: _words(raw.get(n)) for n in _WORDS}
+    said = raw.get("said")
+    said = _parsed(said) if isinstance(said, str) else said
     return GoldRow(
         session_id=session,
         turn=turn,
@@ -221,8 +213,8 @@ def _row(raw: dict[str, Any], task: Task, columns: tuple[str, ...], *, unlabelle
         number=score(task, label) if label is not None else None,
         weight=_number(raw.get("weight")),
         unsure=raw.get("unsure") in (True, "true", "True"),
-        by_labeller=_labels_of(raw.get("said")),
-        **words,
+        by_labeller={str(k): v for k, v in said.items() if isinstance(v, str)} if isinstance(said, dict) else {},
+        **{name: word for name in _WORDS if isinstance(word := raw.get(name), str) and word},
     )
 
 
@@ -244,19 +236,6 @@ def _number(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if abs(number) < 1e15 else None  # neither endless nor no number
-
-
-def _words(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _labels_of(value: object) -> dict[str, str]:
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return {}
-    return {str(k): v for k, v in value.items() if isinstance(v, str)} if isinstance(value, dict) else {}
 
 
 def _cell(value: object) -> object:
@@ -318,15 +297,12 @@ class GoldFile:
             kept = {name: value for name, value in (before | made | fresh).items() if value is not None}
             return [*lines[:at], json.dumps(made | kept).encode() + b"\n", *lines[at + 1 :]]
 
-        self._replace(changed)
-
-    def _replace(self, change: Callable[[list[bytes]], list[bytes]]) -> None:
         try:
             with self._lock, locked(self.path.parent, f".{self.path.name}.lock", _WAIT_S):
                 draft, name = tempfile.mkstemp(prefix=f".{self.path.name}.", suffix=".tmp", dir=self.path.parent)
                 try:
                     with os.fdopen(draft, "wb") as out:
-                        out.writelines(change(self._lines()))
+                        out.writelines(changed(self._lines()))
                         out.flush()
                         os.fsync(out.fileno())
                     with suppress(FileNotFoundError):  # a new one is its owner's alone: it holds people's words
@@ -355,10 +331,7 @@ class GoldFile:
 
 def _of(line: bytes, task: Task, key: Key) -> dict[str, Any]:
     """A line's row where it is of that task and thing; else nothing."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
+    row = _parsed(line)
     if not isinstance(row, dict) or row.get("task") not in (None, "", task.name):
         return {}
     session = row.get("session_id") or row.get("session")

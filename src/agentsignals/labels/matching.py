@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
@@ -28,12 +28,11 @@ from agentsignals.labels.agreement import (
     ordered,
     weighted_back,
 )
-from agentsignals.labels.answers import Outcome
 from agentsignals.labels.classifier import classifier_of
 from agentsignals.labels.gold import Gold, GoldRow
 from agentsignals.labels.labellers import LABELLERS, labeller
 from agentsignals.labels.labellers.rules import Rules
-from agentsignals.labels.prompting import Asker, Question
+from agentsignals.labels.prompting import Asker
 from agentsignals.labels.tasks import Case, Task, Verdict
 from agentsignals.labels.units import Unit
 from agentsignals.model import RULES, Label, Turn
@@ -89,49 +88,16 @@ def read_published(path: Path | str, task: str = TASK) -> Published:
     Of two labels of one message the first counts. SourceError when there is no such file, when it can't be read, or
     when it lacks a column.
     """
-    published = Published()
-    skipped: Counter[str] = Counter()
-    seen: set[tuple[str, int]] = set()
-    for row in _rows(Path(path), task):
-        gold_row = _row(row, task)
-        if isinstance(gold_row, str):
-            skipped[gold_row] += 1
-        elif (gold_row.session_id, gold_row.turn) in seen:
-            skipped["repeated"] += 1
-        else:
-            seen.add((gold_row.session_id, gold_row.turn))
-            published.rows.append(gold_row)
-    published.skipped = dict(skipped)
-    return published
-
-
-def _row(row: dict[str, Any], task: str) -> PublishedRow | str:
-    """The label of a row, or why it is none."""
-    session_id, turn, wording = row["session_id"], row["turn"], _words(row[f"{task}_label"])
-    if not isinstance(session_id, str) or not session_id:
-        return "no_session"
-    if isinstance(turn, float) and turn.is_integer():
-        turn = int(turn)
-    if type(turn) is not int or turn < 1:
-        return "no_turn"
-    value = label(wording) if task == TASK else wording
-    if not value:
-        return "no_label"
-    return PublishedRow(session_id, turn - 1, value, _words(row.get(f"{task}_reason")), _words(row.get(_TEXT)))
-
-
-def _words(cell: object) -> str | None:
-    return cell if isinstance(cell, str) else None
-
-
-def _rows(path: Path, task: str) -> Iterator[dict[str, Any]]:
     import pyarrow as pa  # noqa: PLC0415  (only who reads published labels pays for it)
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    folder = Path(path)
+    files = sorted(folder.rglob("*.parquet")) if folder.is_dir() else [folder]
     needed = (*_NEEDED, f"{task}_label")
     if not files:
-        raise SourceError(f"There is no Parquet file in {path}.", "Name the file, or the folder that holds it.")
+        raise SourceError(f"There is no Parquet file in {folder}.", "Name the file, or the folder that holds it.")
+    labels: dict[tuple[str, int], PublishedRow] = {}
+    skipped: Counter[str] = Counter()
     for file in files:
         try:
             with pq.ParquetFile(file) as opened:
@@ -143,9 +109,30 @@ def _rows(path: Path, task: str) -> Iterator[dict[str, Any]]:
                     )
                 wanted = [n for n in (*needed, f"{task}_reason", _TEXT) if n in names]
                 for batch in opened.iter_batches(columns=wanted):
-                    yield from batch.to_pylist()
+                    for record in batch.to_pylist():
+                        row = _published(record, task)
+                        if isinstance(row, str):
+                            skipped[row] += 1
+                        elif labels.setdefault((row.session_id, row.turn), row) is not row:
+                            skipped["repeated"] += 1
         except (OSError, pa.ArrowException) as problem:
             raise SourceError(f"{file} can't be read: {problem}.", "Labels come as Parquet.") from problem
+    return Published(list(labels.values()), dict(skipped))
+
+
+def _published(row: dict[str, Any], task: str) -> PublishedRow | str:
+    """The label of a row, or why it is none."""
+    session_id, turn = row["session_id"], row["turn"]
+    if not isinstance(session_id, str) or not session_id:
+        return "no_session"
+    if isinstance(turn, float) and turn.is_integer():
+        turn = int(turn)
+    if type(turn) is not int or turn < 1:
+        return "no_turn"
+    columns = (f"{task}_label", f"{task}_reason", _TEXT)
+    wording, reason, text = (cell if isinstance(cell := row.get(name), str) else None for name in columns)
+    value = label(wording) if task == TASK else wording
+    return PublishedRow(session_id, turn - 1, value, reason, text) if value else "no_label"
 
 
 def take(  # noqa: PLR0913  (what a label is made of)
@@ -234,6 +221,11 @@ Place = tuple[str, int | None]
 """Session and turn, from 0; None for the session."""
 
 
+def in_order(place: Place) -> tuple[str, int]:
+    """Sort key of places: by session, the session itself before its turns."""
+    return place[0], -1 if place[1] is None else place[1]
+
+
 class ComparedLabel(NamedTuple):
     """One label as it is compared."""
 
@@ -267,12 +259,15 @@ def _of_two(task: Task, a: tuple[str, Labels], b: tuple[str, Labels], texts: dic
 
 def among(store: Store, task: Task, names: Sequence[str], only: Container[str] | None = None) -> Several:
     """Three labellers or more: all together, and each two. `only`: on these sessions."""
-    by_labeller = {name: _within(said_by(store, task, name), only) for name in names}
+    by_labeller = {name: said_by(store, task, name) for name in names}
+    if only is not None:
+        for name, labels in by_labeller.items():
+            by_labeller[name] = Labels({at: label for at, label in labels.by_place.items() if at[0] in only}, {})
     things: dict[Place, list[str]] = {}
-    for labelled_by in by_labeller.values():
-        for place, judged in labelled_by.by_place.items():
+    for labels in by_labeller.values():
+        for place, judged in labels.by_place.items():
             things.setdefault(place, []).append(judged.value)
-    shared = [(session_id, labels) for (session_id, _), labels in things.items() if len(labels) > 1]
+    shared = [(session_id, values) for (session_id, _), values in things.items() if len(values) > 1]
     texts = {name: _texts(store, task, name) for name in by_labeller}
     pairs = [_of_two(task, a, b, texts[a[0]]) for a, b in combinations(by_labeller.items(), 2)]
     return Several(
@@ -283,12 +278,6 @@ def among(store: Store, task: Task, names: Sequence[str], only: Container[str] |
         alpha_of="ordinal" if ordered(task) else "nominal",
         pairs=pairs,
     )
-
-
-def _within(labels: Labels, only: Container[str] | None) -> Labels:
-    if only is None:
-        return labels
-    return Labels({place: label for place, label in labels.by_place.items() if place[0] in only}, {})
 
 
 def pairs(store: Store, task: Task, a: str, b: str) -> list[Both]:
@@ -387,22 +376,11 @@ def _compared(  # noqa: PLR0913  (two labellers, each with a name)
 
 def _paired(first: Labels, second: Labels, texts: dict[Place, str]) -> list[Both]:
     """Pair the things both labelled, in order of session and turn."""
-    shared = sorted(first.by_place.keys() & second.by_place.keys(), key=lambda p: (p[0], -1 if p[1] is None else p[1]))
     both = []
-    for place in shared:
+    for place in sorted(first.by_place.keys() & second.by_place.keys(), key=in_order):
         x, y = first.by_place[place], second.by_place[place]
-        session_id, turn = place
-        both.append(
-            Both(
-                session_id=session_id,
-                turn=turn,
-                a=x.value,
-                b=y.value,
-                score_a=x.number,
-                score_b=y.number,
-                text=texts.get(place),
-            )
-        )
+        shown = {"a": x.value, "b": y.value, "score_a": x.number, "score_b": y.number, "text": texts.get(place)}
+        both.append(Both(session_id=place[0], turn=place[1], **shown))
     return both
 
 
@@ -422,33 +400,31 @@ def _judged(task: Task, rows: list[GoldRow]) -> Labels:
         message = Turn(
             turn=turn, kind="prompt", text=text, n_tokens=count_tokens(text), timestamp=None, model=None, seq=0
         )
-        heard: list[tuple[Question, Outcome]] = []
         unit = Unit(session_id=session_id, turn=turn, message=message, parts=(text,), case=Case(turn + 1))
-        by.ask([asker.question(unit)], lambda q, o: heard.append((q, o)))  # noqa: B023  (called before `ask` returns)
-        verdict = by.read(heard[0][0], heard[0][1].text or "")
+        (verdict,) = by.judged(task.name, asker.questions(unit))
         if isinstance(verdict, Verdict):
             by_place[place] = ComparedLabel(verdict.value, verdict.number, version)
         else:
-            left_out[getattr(verdict, "detail", None) or "no_verdict"] += 1
+            left_out[verdict.detail or "no_verdict"] += 1
     return Labels(by_place, dict(left_out))
 
 
 def places_of(store: Store, rows: list[GoldRow]) -> list[tuple[GoldRow, Place | str]]:
     """Each row of a gold file with its place in the store, or why it has none: `session_not_in_store`, `no_such_turn`,
     `other_text`. A text that was masked is found, too."""
-    held = turns_of(store, {row.session_id for row in rows})
-    return [(row, _held(row, held)) for row in rows]
+    texts = turns_of(store, {row.session_id for row in rows})
 
+    def place_of(row: GoldRow) -> Place | str:
+        if row.session_id not in texts:
+            return "session_not_in_store"
+        if row.turn is None:
+            return row.session_id, None
+        turn = turn_of(PublishedRow(row.session_id, row.turn - 1, "", None, row.text), texts[row.session_id])
+        if turn == "other_text" and _line(redacted(texts[row.session_id][row.turn - 1])) == _line(row.text):
+            turn = row.turn - 1
+        return turn if isinstance(turn, str) else (row.session_id, turn)
 
-def _held(row: GoldRow, held: dict[str, list[str]]) -> Place | str:
-    if row.session_id not in held:
-        return "session_not_in_store"
-    if row.turn is None:
-        return row.session_id, None
-    turn = turn_of(PublishedRow(row.session_id, row.turn - 1, "", None, row.text), held[row.session_id])
-    if turn == "other_text" and _line(redacted(held[row.session_id][row.turn - 1])) == _line(row.text):
-        turn = row.turn - 1
-    return turn if isinstance(turn, str) else (row.session_id, turn)
+    return [(row, place_of(row)) for row in rows]
 
 
 def _line(text: str | None) -> str:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from agentsignals.errors import UsageError
 from agentsignals.labels import gold
 from agentsignals.labels.gold import GoldRow
-from agentsignals.labels.tasks import Case, Task, Unfit, Verdict, mark, prompt, read_as, schema_of, sections
+from agentsignals.labels.tasks import Task, Unfit, Verdict, mark, prompt, read_as, schema_of, sections
 from agentsignals.labels.units import Mask, Unit, plain, shortened
 from agentsignals.model import Absent, Turn
 from agentsignals.redaction import redacted
@@ -217,48 +217,36 @@ class Asker:
     def questions(self, unit: Unit, notes: list[str] | None = None) -> list[Question]:
         """The questions about a unit: the same as often as answers are wanted. About its last part, with the notes on
         those before."""
-        question = self.question(unit, notes)
-        # The same question, to be answered another time.
-        return [
-            (
-                msgspec.structs.replace(question, key=hashlib.sha256(f"{question.key} {nth}".encode()).hexdigest())
-                if nth
-                else question
-            )
-            for nth in range(self._prompting.answers)
-        ]
-
-    def question(self, unit: Unit, notes: list[str] | None = None) -> Question:
-        """The first of them."""
         n = len(unit.parts)
         before = [(f"notes-on-part-{i + 1}-of-{n}", note) for i, note in enumerate(notes or ())]
         shown = sections([*before, (f"part-{n}-of-{n}", unit.parts[-1])]) if notes else unit.parts[-1]
-        task = self.task
-        asked = self._made(
-            self._instructions, shown, task.answer, task.answer_tokens, _Reader(task, unit.case), unit.message
+        task, case = self.task, unit.case
+        question = made(
+            self._labeller,
+            task.name,
+            self._instructions,
+            shown,
+            task.answer,
+            tokens=task.answer_tokens,
+            read=lambda text: task.verdict(text, case),
         )
-        return msgspec.structs.replace(
-            asked,
-            schema=self._prompting.schema(asked.schema),
+        question = msgspec.structs.replace(
+            question,
+            schema=self._prompting.schema(question.schema),
             temperature=self._prompting.temperature,
+            message=unit.message,
             answer_end=unit.answer_end,
         )
+        keys = [question.key]
+        keys += [hashlib.sha256(f"{keys[0]} {nth}".encode()).hexdigest() for nth in range(1, self._prompting.answers)]
+        return [msgspec.structs.replace(question, key=key) for key in keys]
 
     def notes(self, unit: Unit) -> list[Question]:
         """The questions for notes on all parts but the last."""
-        return [self._made(self._notes_prompt, p, Notes, NOTES_TOKENS, _notes_in) for p in unit.parts[:-1]]
-
-    def _made(  # noqa: PLR0913  (the fields of a question)
-        self,
-        instructions: str,
-        shown: str,
-        answer: type[Struct],
-        tokens: int,
-        read: Callable[[str], Any],
-        message: Turn | None = None,
-    ) -> Question:
-        name = NOTES if answer is Notes else self.task.name
-        return made(self._labeller, name, instructions, shown, answer, tokens, read, message)
+        return [
+            made(self._labeller, NOTES, self._notes_prompt, part, Notes, tokens=NOTES_TOKENS, read=_notes_in)
+            for part in unit.parts[:-1]
+        ]
 
 
 def made(  # noqa: PLR0913  (the fields of a question)
@@ -267,18 +255,17 @@ def made(  # noqa: PLR0913  (the fields of a question)
     instructions: str,
     shown: str,
     answer: type[Struct],
+    *,
     tokens: int,
     read: Callable[[str], Any],
-    message: Turn | None = None,
 ) -> Question:
     """A question whose key follows from who is asked, what is told and shown, and the answer's shape."""
     schema = schema_of(answer)
     # Without lone surrogates, which have no bytes to send.
     material = sections([("material", shown)]).encode("utf-8", "replace").decode()
     asked = [labeller, mark(instructions), mark(json.dumps(schema, sort_keys=True)), material]
-    key = hashlib.sha256("\0".join(asked).encode()).hexdigest()
     return Question(
-        key=key,
+        key=hashlib.sha256("\0".join(asked).encode()).hexdigest(),
         task=name,
         instructions=instructions,
         shown=material,
@@ -286,18 +273,7 @@ def made(  # noqa: PLR0913  (the fields of a question)
         schema=schema,
         tokens=tokens,
         read=read,
-        message=message,
     )
-
-
-class _Reader(Struct, frozen=True):
-    """Reads an answer for its case."""
-
-    task: Task
-    case: Case
-
-    def __call__(self, text: str) -> Verdict | Absent:
-        return self.task.verdict(text, self.case)
 
 
 def _notes_in(text: str) -> str:

@@ -218,7 +218,8 @@ class _Run:
                 if self._long:
                     self._by.ask(self._long_questions(), self._done)
         finally:
-            self._finish(started)
+            with self._lock:
+                self._finish(started)
         return self.summary
 
     # -- questions -----------------------------------------------------------------------------------------------
@@ -243,13 +244,19 @@ class _Run:
         for unit in self._selection.units(self._store, self._task, window, self._long):
             if isinstance(unit, NotAsked) or len(unit.parts) == 1:
                 continue
-            notes, failed = self._notes(unit)
-            if failed is not None and failed.failure == "missing" and self._waiting:  # they stand in a batch file
-                with self._lock:
-                    self._open += 1
-                continue
-            if failed is not None:
-                self._fail(unit, "notes_" + (failed.failure or "missing"), failed.detail)
+            notes, missing = [], None
+            for question in self._asker.notes(unit):
+                outcome = self._answers.get(question.key) if self._answers else None
+                if outcome is None or outcome.text is None:
+                    missing = outcome or Outcome(failure="missing")
+                    break
+                notes.append(str(self._by.read(question, outcome.text)))
+            if missing is not None:
+                if missing.failure == "missing" and self._waiting:  # they stand in a batch file
+                    with self._lock:
+                        self._open += 1
+                else:
+                    self._fail(unit, "notes_" + (missing.failure or "missing"), missing.detail)
                 continue
             questions = self._asker.questions(unit, notes)
             question = questions[0]
@@ -257,16 +264,6 @@ class _Run:
                 self._fail(unit, "too_long", f"notes on {len(notes)} parts and the last part fill {window:,} tokens")
             else:
                 yield from self._new(questions, unit)
-
-    def _notes(self, unit: Unit) -> tuple[list[str], Outcome | None]:
-        """The notes on all parts but the last; what failed when one is missing."""
-        notes = []
-        for question in self._asker.notes(unit):
-            outcome = self._answers.get(question.key) if self._answers else None
-            if outcome is None or outcome.text is None:
-                return [], outcome or Outcome(failure="missing")
-            notes.append(str(self._by.read(question, outcome.text)))
-        return notes, None
 
     def _new(self, questions: list[Question], unit: Unit) -> Iterator[Question]:
         """Yield the questions about a unit that have no answer yet."""
@@ -312,8 +309,8 @@ class _Run:
                 self._settle(question, poll, outcome)
 
     def _settle(self, question: Question, poll: _Poll | None, outcome: Outcome) -> None:
-        """Gives a unit what came of a question about it, and with the last one its verdict. Unfit when a kept answer is
-        none any more."""
+        """Gives a unit what came of a question about it, and with the last one its verdict and label. Unfit when a kept
+        answer is none any more."""
         if poll is None:
             return
         if outcome.text is None:
@@ -322,27 +319,20 @@ class _Run:
             answer = self._by.read(question, outcome.text)
             if isinstance(answer, Verdict | Absent):
                 poll.heard.append((answer, outcome))
-        if len(poll.heard) + len(poll.failed) == self._prompting.answers:
-            self._open -= 1
-            self._decide(poll)
-
-    def _decide(self, poll: _Poll) -> None:
-        """The verdict of a unit: of what more than half of the answers say something of."""
-        if len(poll.heard) <= len(poll.failed):
-            why = poll.failed[0]
-            self._fail(poll.unit, why.failure or "no_answer", why.detail)
+        if len(poll.heard) + len(poll.failed) < self._prompting.answers:
+            return
+        self._open -= 1
+        unit = poll.unit
+        if len(poll.heard) <= len(poll.failed):  # what more than half of the answers say something of has a verdict
+            self._fail(unit, poll.failed[0].failure or "no_answer", poll.failed[0].detail)
             return
         verdict = consensus(self._task, [answer for answer, _ in poll.heard])
-        if isinstance(verdict, Verdict):
-            self._label(poll.unit, verdict, poll.heard[-1][1])
-        else:
+        if isinstance(verdict, Absent):
             _count(self.summary.no_verdict, verdict.detail or verdict.reason)
-        self._tick()
-
-    def _label(self, unit: Unit, verdict: Verdict, outcome: Outcome) -> None:
-        detail = dict(verdict.detail or {})
-        if len(unit.parts) > 1:
-            detail["parts"] = len(unit.parts)
+            self._tick()
+            return
+        detail = dict(verdict.detail or {}) | ({"parts": len(unit.parts)} if len(unit.parts) > 1 else {})
+        last = poll.heard[-1][1]
         made = Label(
             task=self._task.name,
             labeller=self._name,
@@ -351,15 +341,16 @@ class _Run:
             reason=verdict.reason,
             prompt_hash=self._version,
             model=self._by.model,
-            served_model=outcome.model,
-            created_at=outcome.created_at,
+            served_model=last.model,
+            created_at=last.created_at,
             number=verdict.number,
             detail=msgspec.json.encode(detail).decode() if detail else None,
         )
-        if outcome.model is not None:
-            _count(self.summary.served_models, outcome.model)
+        if last.model is not None:
+            _count(self.summary.served_models, last.model)
         for session_id in (unit.session_id, *unit.also):
             self._rows[_place(session_id, unit.turn)] = LabelRow(session_id, made)
+        self._tick()
 
     def _fail(self, unit: Unit, reason: str, detail: str | None) -> None:
         with self._lock:
@@ -384,32 +375,31 @@ class _Run:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _finish(self, started: int) -> None:
-        with self._lock:
-            summary, rows = self.summary, dict(self._rows)
+        summary, rows = self.summary, dict(self._rows)
 
-            def with_standing(before: list[LabelRow]) -> list[LabelRow]:
-                for row in before:
-                    place = _place(row.session_id, row.label.turn)
-                    if place not in rows:
-                        rows[place] = row
-                        summary.of_earlier_prompts += row.label.prompt_hash != self._version
-                return [rows[place] for place in sorted(rows)]
+        def with_standing(before: list[LabelRow]) -> list[LabelRow]:
+            for row in before:
+                place = _place(row.session_id, row.label.turn)
+                if place not in rows:
+                    rows[place] = row
+                    summary.of_earlier_prompts += row.label.prompt_hash != self._version
+            return [rows[place] for place in sorted(rows)]
 
-            folder, name = self._store.folder, self._task.name
-            if rows or sidecars.labels_of(folder, name, self._name):
-                summary.file = str(sidecars.update_labels(folder, name, self._name, with_standing))
-            summary.labelled, summary.unanswered = len(self._rows), self._open
-            if self._classifier is not None:
-                named = Counter(row.label.value for row in self._rows.values())
-                summary.shares = corrected_shares(self._classifier, named)
-            summary.sessions = len({session_id for session_id, _ in self._rows})
-            summary.redacted = self._selection.redacted
-            summary.run_figures = self._by.run_figures()
-            if summary.calls and self._by.model:
-                summary.cost_usd = cost_usd(self._by.model, summary.input_tokens, summary.output_tokens)
-            if self._answers is not None:
-                record = msgspec.to_builtins(summary) | {"schema": mark(str(self._task.schema))}
-                self._answers.note_run(started, record)
+        folder, name = self._store.folder, self._task.name
+        if rows or sidecars.labels_of(folder, name, self._name):
+            summary.file = str(sidecars.update_labels(folder, name, self._name, with_standing))
+        summary.labelled, summary.unanswered = len(self._rows), self._open
+        if self._classifier is not None:
+            named = Counter(row.label.value for row in self._rows.values())
+            summary.shares = corrected_shares(self._classifier, named)
+        summary.sessions = len({session_id for session_id, _ in self._rows})
+        summary.redacted = self._selection.redacted
+        summary.run_figures = self._by.run_figures()
+        if summary.calls and self._by.model:
+            summary.cost_usd = cost_usd(self._by.model, summary.input_tokens, summary.output_tokens)
+        if self._answers is not None:
+            record = msgspec.to_builtins(summary) | {"schema": mark(str(self._task.schema))}
+            self._answers.note_run(started, record)
 
 
 def versioned(task: Task, by: Labeller, prompting: Prompting) -> str:
@@ -481,7 +471,9 @@ def estimate(  # noqa: PLR0913  (as `run`)
             continue
         totals.units += 1
         totals.long += len(unit.parts) > 1
-        for question in _questions(asker, unit):
+        # Notes that are not there yet are taken to be as long as they may be.
+        notes = ["n" * 4 * NOTES_TOKENS] * (len(unit.parts) - 1)
+        for question in (*asker.notes(unit), *asker.questions(unit, notes)):
             kept = answers.get(question.key) if answers else None
             if question.key in seen:
                 totals.repeated += 1
@@ -497,9 +489,3 @@ def estimate(  # noqa: PLR0913  (as `run`)
     if by.model is not None:
         totals.cost_usd = cost_usd(by.model, totals.input_tokens, totals.output_tokens)
     return totals
-
-
-def _questions(asker: Asker, unit: Unit) -> Iterator[Question]:
-    """The questions about a unit; notes that are not there yet are taken to be as long as they may be."""
-    yield from asker.notes(unit)
-    yield from asker.questions(unit, ["n" * 4 * NOTES_TOKENS] * (len(unit.parts) - 1))

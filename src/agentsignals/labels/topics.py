@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -29,7 +28,6 @@ from agentsignals.model import Absent, Label
 from agentsignals.questions.prompts import Prompt, TopicPrompts
 from agentsignals.questions.sql import WHERE_EACH_LIES, place_by_session
 from agentsignals.stats import grouping
-from agentsignals.stats import grouping as density
 from agentsignals.stats.grouping import (
     NOISE,
     dense_groups,
@@ -37,7 +35,6 @@ from agentsignals.stats.grouping import (
     point_groups,
     stable_groups,
     text_points,
-    words_of,
 )
 from agentsignals.stats.intervals import SEED
 from agentsignals.store import Store, sidecars
@@ -88,7 +85,13 @@ class Naming:
 
     def names(self, topics: Sequence[tuple[list[str], list[str]]]) -> list[str | None]:
         """The name of each topic, given its words and its prompts, the most central first; None where it got none."""
-        asked = [self._question(words, texts) for words, texts in topics]
+        asked = []
+        for words, texts in topics:
+            lines = [f"Words: {', '.join(words)}", "Messages:"]
+            lines += [f"- {' '.join(text.split())[:MOST_CHARS]}" for text in texts[:CENTRAL]]
+            shown = "\n".join(lines)
+            question = made(self._by.name, NAMING, task_prompt(NAMING), shown, NameAnswer, tokens=TOKENS, read=name_in)
+            asked.append(question)
         answers = Answers(self._folder)
         try:
             new = [q for q in {q.key: q for q in asked}.values() if not self._kept(answers, q)]
@@ -98,11 +101,6 @@ class Naming:
         names = [self._names.get(question.key) for question in asked]
         self.usage.names = sum(name is not None for name in names)
         return names
-
-    def _question(self, words: list[str], texts: list[str]) -> Question:
-        lines = [f"Words: {', '.join(words)}", "Messages:"]
-        lines += [f"- {' '.join(text.split())[:MOST_CHARS]}" for text in texts[:CENTRAL]]
-        return made(self._by.name, NAMING, task_prompt(NAMING), "\n".join(lines), NameAnswer, TOKENS, name_in)
 
     def _kept(self, answers: Answers, question: Question) -> bool:
         outcome = answers.get(question.key)
@@ -137,22 +135,21 @@ def name_in(text: str) -> str:
 
 # -- Prompts that can have a topic
 
-_LANGUAGE = "chat.prompt_language"
+_PROMPTS = """
+SELECT turns.session_id, turns.turn, turns.text, json_extract_string(told.value, '') AS language FROM turns
+JOIN sessions USING (session_id) LEFT JOIN (
+  SELECT session_id, turn, value FROM signals WHERE signal = 'chat.prompt_language' AND absent IS NULL
+) AS told ON told.session_id = turns.session_id AND told.turn = turns.turn
+WHERE turns.kind IN ('prompt', 'queued_prompt') AND turns.session_id IN {chosen} ORDER BY ALL
+"""
 
 
 def kept_prompts(store: Store, where: str) -> tuple[int, TopicPrompts]:
     """Return the number of prompts of the sessions that meet an SQL condition over `sessions`, and the ones that are
     compared. Prompts of eval runs are nobody's words."""
     chosen = f"(SELECT session_id FROM sessions WHERE ({where})) AND context <> 'eval'"  # noqa: S608  (the person's SQL)
-    asked = (
-        "SELECT turns.session_id, turns.turn, turns.text, json_extract_string(told.value, '') AS language FROM turns"  # noqa: S608
-        " JOIN sessions USING (session_id) LEFT JOIN (SELECT session_id, turn, value FROM signals WHERE signal ="
-        f" '{_LANGUAGE}' AND absent IS NULL) AS told ON told.session_id = turns.session_id AND told.turn = turns.turn"
-        f" WHERE turns.kind IN ('prompt', 'queued_prompt') AND turns.session_id IN {chosen} ORDER BY ALL"
-    )
-    prompts = _dicts(store, asked)
-    places = place_by_session(_dicts(store, WHERE_EACH_LIES))
-    return len(prompts), TopicPrompts(prompts, places)
+    prompts = _dicts(store, _PROMPTS.format(chosen=chosen))
+    return len(prompts), TopicPrompts(prompts, place_by_session(_dicts(store, WHERE_EACH_LIES)))
 
 
 def _dicts(store: Store, asked: str) -> list[dict[str, object]]:
@@ -206,50 +203,35 @@ def clustered(  # noqa: PLR0913  (what is grouped, how, and who is told)
     """The groups of these texts by the vectors of an embedder, kept in the store, or by the words they share. Texts
     without a word that another has are in no group. Absent where nothing can be grouped."""
     parsed(spec)
-    placed = _points(store, texts, spec, seed, tell)
-    if isinstance(placed, Absent):
-        return placed
-    embedder, points = placed
+    vectors = store_vectors(store, spec, tell) if is_model(spec) else Absent("backend_disabled", NONE)
+    points: Sequence[Sequence[float]]
+    if isinstance(vectors, Absent):
+        embedder, by_words = TFIDF, text_points(texts, seed)
+        if isinstance(by_words, Absent):
+            return by_words
+        points = by_words
+    else:  # what a model gives; only counts of words are sparse
+        embedder = vectors.embedder.id
+        points = [list(vector.values) for vector in cast("list[Dense]", vectors.of(texts))]
     with_words = [n for n, point in enumerate(points) if any(point)]
     if not with_words:
         return Absent("not_computable", "no word in two texts")
-    grouped = (_by_density if method == DENSITY else _by_means)([points[n] for n in with_words], seed)
-    if isinstance(grouped, Absent):
-        return grouped
-    groups, fits, smallest = grouped
+    compared, smallest = [points[n] for n in with_words], None
+    if method == DENSITY:
+        smallest = max(SMALLEST, round(SHARE * len(compared)))
+        dense = dense_groups(compared, smallest, seed)
+        if isinstance(dense, Absent):
+            return dense
+        groups, fits = dense.of, dense.probability
+    else:
+        means = point_groups(compared, min(MOST, max(2, round(math.sqrt(len(compared) / 2)))), seed)
+        if isinstance(means, Absent):
+            return means
+        groups, fits = stable_groups(means.of, means.fit, SMALLEST_OF_KMEANS), means.fit
     of, fit = [NOISE] * len(texts), [0.0] * len(texts)
     for n, group, near in zip(with_words, groups, fits, strict=True):
         of[n], fit[n] = group, near
     return Clusters(method, embedder, of, fit, smallest)
-
-
-def _points(
-    store: Store, texts: Sequence[str], spec: str, seed: int, tell: Callable[[str], None] | None
-) -> tuple[str, Sequence[Sequence[float]]] | Absent:
-    vectors = store_vectors(store, spec, tell) if is_model(spec) else Absent("backend_disabled", NONE)
-    if isinstance(vectors, Absent):
-        points = text_points(texts, seed)
-        return points if isinstance(points, Absent) else (TFIDF, points)
-    dense = cast("list[Dense]", vectors.of(texts))  # what a model gives; only counts of words are sparse
-    return vectors.embedder.id, [list(vector.values) for vector in dense]
-
-
-_Grouped = tuple[list[int], list[float], int | None]
-"""Groups, how well each thing fits its own, and the fewest things of a group."""
-
-
-def _by_density(points: Sequence[Sequence[float]], seed: int) -> _Grouped | Absent:
-    smallest = max(SMALLEST, round(SHARE * len(points)))
-    dense = dense_groups(points, smallest, seed)
-    return dense if isinstance(dense, Absent) else (dense.of, dense.probability, smallest)
-
-
-def _by_means(points: Sequence[Sequence[float]], seed: int) -> _Grouped | Absent:
-    wanted = min(MOST, max(2, round(math.sqrt(len(points) / 2))))
-    groups = point_groups(points, wanted, seed)
-    if isinstance(groups, Absent):
-        return groups
-    return stable_groups(groups.of, groups.fit, SMALLEST_OF_KMEANS), groups.fit, None
 
 
 # -- Labels
@@ -334,60 +316,26 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
     if len(kept.prompts) < FEWEST:
         raise LabelError(
             f"{len(kept.prompts):,} prompts have words enough for a topic; {FEWEST} are needed.",
-            f"Left out: {_counts(kept.left_out)}." if kept.left_out else "Take more sessions in.",
+            f"Left out: {', '.join(f'{n:,} {reason}' for reason, n in kept.left_out.most_common())}."
+            if kept.left_out
+            else "Take more sessions in.",
         )
     spec = store.manifest.embedder if embedder is None else embedder
     made = clustered(store, [prompt.text for prompt in kept.prompts], spec, seed, tell, method=method)
     if isinstance(made, Absent):
         reason, advice = _MISSING.get(made.detail or "", (made.detail, "Take more sessions in."))
         raise LabelError(f"There are no topics: {reason}.", advice)
-    summary = _summary(kept, made, n_prompts, seed)
-    try:
-        if naming is not None and summary.topics:
-            summary.naming = naming.usage
-            # Gives topics their names by what lies in their middle.
-            prompts = kept.prompts
-            central = _central(made)
-            shown = [(t.words, [prompts[n].text for n in central if made.of[n] == t.number]) for t in summary.topics]
-            for topic, name in zip(summary.topics, naming.names(shown), strict=True):
-                topic.name = name
-    finally:  # a server that gives up takes the names, not the topics
-        summary.file = str(sidecars.write_labels(store.folder, TASK, LABELLER, _rows(summary, kept.prompts, made)))
-    return summary
-
-
-_MISSING = {
-    grouping.MISSING.detail: ("NumPy is not installed", grouping.INSTALL),
-    density.UMAP_MISSING.detail: (
-        "umap-learn is not installed",
-        f"pip install 'agentsignals[topics]', or leave --method out: {K_MEANS} needs no more than NumPy.",
-    ),
-}
-
-
-def _summary(kept: TopicPrompts, made: Clusters, prompts: int, seed: int) -> Summary:
-    kept_prompts = kept.prompts
-    sessions = [
-        {
-            p.row["session_id"]
-            for p in [prompt for prompt, topic in zip(kept_prompts, made.of, strict=True) if topic == n]
-        }
-        for n in range(made.count)
-    ]
-    words = _words(kept_prompts, made.of) if made.count else []
-    topics = [
-        Topic(
-            number=n,
-            n=made.of.count(n),
-            sessions=len(sessions[n]),
-            words=words[n],
-            examples=_examples(kept_prompts, made, n),
-        )
-        for n in range(made.count)
-    ]
+    prompts = kept.prompts
+    members: list[list[Prompt]] = [[] for _ in range(made.count)]
+    """By topic, those that fit best first."""
+    for n in sorted(range(len(prompts)), key=lambda n: (-made.fit[n], n)):
+        if made.of[n] != NOISE:
+            members[made.of[n]].append(prompts[n])
+    texts, places = [prompt.text for prompt in prompts], [prompt.place for prompt in prompts]
+    words = naming_words(texts, made.of, _WORDS, places)
     noise = made.of.count(NOISE)
     how = [VERSION, made.method, made.embedder, seed, made.smallest]
-    return Summary(
+    summary = Summary(
         task=TASK,
         labeller=LABELLER,
         method=made.method,
@@ -395,34 +343,47 @@ def _summary(kept: TopicPrompts, made: Clusters, prompts: int, seed: int) -> Sum
         seed=seed,
         smallest=made.smallest,
         version=mark(msgspec.json.encode(how).decode()),
-        prompts=prompts,
-        compared=len(kept_prompts),
-        left_out_share=1 - len(kept_prompts) / prompts,
+        prompts=n_prompts,
+        compared=len(prompts),
+        left_out_share=1 - len(prompts) / n_prompts,
         noise=noise,
-        noise_share=noise / len(kept_prompts),
-        topics=topics,
+        noise_share=noise / len(prompts),
+        topics=[
+            Topic(
+                number=number,
+                n=len(of),
+                sessions=len({prompt.row["session_id"] for prompt in of}),
+                words=words[number],
+                examples=_examples(of),
+            )
+            for number, of in enumerate(members)
+        ],
         left_out=dict(kept.left_out),
     )
+    try:
+        if naming is not None and summary.topics:
+            summary.naming = naming.usage
+            shown = [(t.words, [p.text for p in of]) for t, of in zip(summary.topics, members, strict=True)]
+            for topic, name in zip(summary.topics, naming.names(shown), strict=True):
+                topic.name = name
+    finally:  # a server that gives up takes the names, not the topics
+        summary.file = str(sidecars.write_labels(store.folder, TASK, LABELLER, _rows(summary, prompts, made)))
+    return summary
 
 
-def _words(prompts: list[Prompt], of: list[int]) -> list[list[str]]:
-    """A word that one place alone uses names a project, not a topic."""
-    used: dict[str, set[str]] = {}
-    for prompt in prompts:
-        for word in set(words_of(prompt.text)):
-            used.setdefault(word, set()).add(prompt.place)
-    vocabulary = {word for word, where in used.items() if len(where) > 1}
-    return naming_words([prompt.text for prompt in prompts], of, _WORDS, vocabulary)
+_MISSING = {
+    grouping.MISSING.detail: ("NumPy is not installed", grouping.INSTALL),
+    grouping.UMAP_MISSING.detail: (
+        "umap-learn is not installed",
+        f"pip install 'agentsignals[topics]', or leave --method out: {K_MEANS} needs no more than NumPy.",
+    ),
+}
 
 
-def _central(made: Clusters) -> list[int]:
-    """Which prompts fit their topics best, the best first."""
-    return sorted(range(len(made.fit)), key=lambda n: (-made.fit[n], n))
-
-
-def _examples(prompts: list[Prompt], made: Clusters, number: int) -> list[Example]:
+def _examples(prompts: list[Prompt]) -> list[Example]:
+    """The first prompts of different sessions."""
     of_session: dict[str, Example] = {}
-    for prompt in (prompts[n] for n in _central(made) if made.of[n] == number):
+    for prompt in prompts:
         session = str(prompt.row["session_id"])
         line = " ".join(prompt.text.split())
         excerpt = line if len(line) <= EXCERPT_CHARS else f"{line[: EXCERPT_CHARS - 1]}…"
@@ -435,16 +396,15 @@ def _examples(prompts: list[Prompt], made: Clusters, number: int) -> list[Exampl
 def _rows(summary: Summary, prompts: list[Prompt], made: Clusters) -> list[LabelRow]:
     created_at = now()
     rows = []
+    common = {"method": summary.method, "seed": summary.seed}
+    counts = {
+        "topics": len(summary.topics),
+        "compared": summary.compared,
+        "noise_share": round(summary.noise_share, 4),
+    }
     for prompt, number, fit in zip(prompts, made.of, made.fit, strict=True):
         topic = summary.topics[number] if number != NOISE else None
-        detail: dict[str, Any] = {
-            "method": summary.method,
-            "seed": summary.seed,
-            "fit": round(fit, 4),
-            "topics": len(summary.topics),
-            "compared": summary.compared,
-            "noise_share": round(summary.noise_share, 4),
-        }
+        detail: dict[str, Any] = {**common, "fit": round(fit, 4), **counts}
         if topic is not None and topic.name is not None and summary.naming is not None:
             detail |= {"name": topic.name, "named_by": summary.naming.by}
         value = NO_TOPIC if topic is None else ", ".join(topic.words) or "without a common word"
@@ -461,7 +421,3 @@ def _rows(summary: Summary, prompts: list[Prompt], made: Clusters) -> list[Label
         )
         rows.append(LabelRow(prompt.row["session_id"], made_of))
     return rows
-
-
-def _counts(counts: Counter[str]) -> str:
-    return ", ".join(f"{n:,} {reason}" for reason, n in counts.most_common())

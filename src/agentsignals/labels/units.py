@@ -16,7 +16,7 @@ from textwrap import indent
 from msgspec import Struct
 
 from agentsignals.labels.tasks import Case, Task, mark, sections
-from agentsignals.model import RAN, Event, Session, ToolCall, Turn, TurnKind
+from agentsignals.model import RAN, Session, Turn, TurnKind
 from agentsignals.questions.sql import WHERE_EACH_LIES
 from agentsignals.redaction import Redactor
 from agentsignals.signals import catalog
@@ -70,30 +70,22 @@ def turns_of(view: SessionView, mask: Mask) -> list[list[str]]:
                 entries.append([])
             words = shortened(mask(turn.text), MESSAGE_CHARS)
             entries[-1].append((f"turn {turn.turn}, the person ({turn.kind})", words))
-        elif entry := _entry(view, event, calls, mask):
-            entries[-1].append(entry)
+        elif event.kind == "text" and event.text:
+            entries[-1].append(("the agent", shortened(mask(event.text), MESSAGE_CHARS)))
+        elif call := calls.get(event.seq):
+            is_plan = call.class_ == "plan"
+            shown = call.arguments if is_plan else call.command or call.path or call.arguments
+            line = f"{call.name}: {shortened(mask(shown), PLAN_CHARS if is_plan else CALL_CHARS)} -> {call.status}"
+            if call.status in ("error", "rejected"):
+                line += f": {shortened(mask(view.result_text(call)).strip(), RESULT_CHARS)}"
+            entries[-1].append((f"a call of the class {call.class_}", line))
+        elif event.kind == "interrupt":
+            entries[-1].append(("the person interrupted", ""))
+        elif event.kind == "compaction":
+            entries[-1].append(("the conversation was condensed here", ""))
     heading = mark(str(entries))  # no line of theirs can begin like a heading
     parts = [[f"\n{heading} {title}\n{words}\n" for title, words in turn_entries] for turn_entries in entries]
     return [[f"{_HEADER}\n{heading} begins each heading.\n", *parts[0]], *parts[1:]]
-
-
-def _entry(view: SessionView, event: Event, calls: dict[int, ToolCall], mask: Mask) -> tuple[str, str] | None:
-    if event.kind == "text" and event.text:
-        return "the agent", shortened(mask(event.text), MESSAGE_CHARS)
-    if event.seq in calls:
-        call = calls[event.seq]
-        is_plan = call.class_ == "plan"
-        shown = call.arguments if is_plan else call.command or call.path or call.arguments
-        shown = shortened(mask(shown), PLAN_CHARS if is_plan else CALL_CHARS)
-        line = f"{call.name}: {shown} -> {call.status}"
-        if call.status in ("error", "rejected"):
-            line += f": {shortened(mask(view.result_text(call)).strip(), RESULT_CHARS)}"
-        return f"a call of the class {calls[event.seq].class_}", line
-    if event.kind == "interrupt":
-        return "the person interrupted", ""
-    if event.kind == "compaction":
-        return "the conversation was condensed here", ""
-    return None
 
 
 def segments(turns: Iterable[list[str]], budget: int) -> list[str]:
@@ -181,28 +173,50 @@ def units(task: Task, session: Session, room: int, mask: Mask = plain) -> Iterat
     view = SessionView(session)
     if task.level == "turn":
         for turn in view.turns:
-            why = _not_asked_of_turn(task, turn)
-            yield NotAsked(session.session_id, turn.turn, why) if why else _message(task, view, turn, mask)
+            why = turn.kind if turn.kind not in SPOKEN else "" if turn.text.strip() else "no_text"
+            if why := why or ("first_turn" if turn.turn + 1 < task.min_turns else ""):
+                yield NotAsked(session.session_id, turn.turn, why)
+                continue
+            shown, answer_end = shortened(mask(turn.text), MESSAGE_CHARS), None
+            if task.shows == "exchange":
+                parts = _before(view, turn, mask)
+                answer_end = dict(parts).get("end-of-answer", "")
+                shown = sections([*parts, ("message-to-judge", shown)])
+            yield Unit(
+                session_id=session.session_id,
+                turn=turn.turn,
+                message=turn,
+                parts=(shown,),
+                case=Case(len(view.turns)),
+                answer_end=answer_end,
+            )
         return
-    why = _not_asked(task, view)
-    if why:
+    if why := _not_asked(task, view):
         yield NotAsked(session.session_id, None, why)
         return
-    parts = (_restatement(view, mask),) if task.shows == "restatement" else tuple(_transcript(view, room, mask))
+    if task.shows == "restatement":
+        # The first request, and the first thinking block of the response, else its first text.
+        thoughts = [e for e in view.responses[0] if e.kind == "thinking" and e.text]
+        texts = [e for e in (*view.responses[0], *view.by_kind["text"]) if e.kind == "text" and e.text]
+        asked = shortened(mask(view.turns[0].text), MESSAGE_CHARS)
+        response = shortened(mask((thoughts or texts)[0].text or ""), RESTATEMENT_CHARS)
+        material = [sections([("first-request", asked), ("beginning-of-response", response)])]
+    else:
+        # The transcript whole where there is room; else in parts of half the room, which leaves the rest for the notes.
+        turns = turns_of(view, mask)
+        whole = "".join("".join(entries) for entries in turns)
+        material = [whole] if tokens(whole) <= room else segments(turns, room // 2)
     yield Unit(
-        session_id=session.session_id, turn=None, message=None, parts=parts, case=Case(len(view.turns), "".join(parts))
+        session_id=session.session_id,
+        turn=None,
+        message=None,
+        parts=tuple(material),
+        case=Case(len(view.turns), "".join(material)),
     )
 
 
-def _not_asked_of_turn(task: Task, turn: Turn) -> str:
-    if turn.kind not in SPOKEN:
-        return turn.kind
-    if not turn.text.strip():
-        return "no_text"
-    return "first_turn" if turn.turn + 1 < task.min_turns else ""
-
-
 def _not_asked(task: Task, view: SessionView) -> str:
+    """Why a session is not asked about; empty where it is."""
     if not view.turns:
         return "no_turns"
     if not any(e.text for e in view.by_kind.get("text", ())):
@@ -213,36 +227,13 @@ def _not_asked(task: Task, view: SessionView) -> str:
         return "slash_command"
     if task.shows == "restatement" and view.turns[0].n_tokens < LEAST_TOKENS:
         return "prompt_too_short"
-    return _gate(task, view) if task.gated else ""
-
-
-def _gate(task: Task, view: SessionView) -> str:
+    if not task.gated:
+        return ""
     values = catalog.values(view)
     vague = catalog.plain(values["prompt_underspecification"]) if "prompt_underspecification" in values else None
     if isinstance(vague, int | float) and vague >= TOO_VAGUE:
         return "underspecified_prompt"
     return "no_plan" if task.needs_plan and not catalog.plain(values["plan_steps_detected"]) else ""
-
-
-def _message(task: Task, view: SessionView, turn: Turn, mask: Mask) -> Unit:
-    shown = _alone(turn, mask)
-    answer_end = None
-    if task.shows == "exchange":
-        parts = _before(view, turn, mask)
-        answer_end = dict(parts).get("end-of-answer", "")
-        shown = sections([*parts, ("message-to-judge", shown)])
-    return Unit(
-        session_id=view.session.session_id,
-        turn=turn.turn,
-        message=turn,
-        parts=(shown,),
-        case=Case(len(view.turns)),
-        answer_end=answer_end,
-    )
-
-
-def _alone(turn: Turn, mask: Mask) -> str:
-    return shortened(mask(turn.text), MESSAGE_CHARS)
 
 
 def before(view: SessionView, turn: Turn, mask: Mask) -> str:
@@ -272,22 +263,6 @@ def _before(view: SessionView, turn: Turn, mask: Mask) -> list[tuple[str, str]]:
     return [("last-request", asked), *([("end-of-answer", answer)] if answer else [])]
 
 
-def _restatement(view: SessionView, mask: Mask) -> str:
-    """The first request, and the first thinking block of the response, else its first text."""
-    events = [e for e in (*view.responses[0], *view.by_kind["text"]) if e.text]
-    first = next((e for e in view.responses[0] if e.kind == "thinking" and e.text), None)
-    first = first or next(e for e in events if e.kind == "text")
-    response = shortened(mask(first.text or ""), RESTATEMENT_CHARS)
-    return sections([("first-request", _alone(view.turns[0], mask)), ("beginning-of-response", response)])
-
-
-def _transcript(view: SessionView, room: int, mask: Mask) -> list[str]:
-    """The transcript whole where there is room; else in parts of half the room, which leaves the rest for the notes."""
-    turns = turns_of(view, mask)
-    whole = "".join("".join(turn) for turn in turns)
-    return [whole] if tokens(whole) <= room else segments(turns, room // 2)
-
-
 # -- Repositories: name, README, manifest and first requests
 
 NO_REPOSITORY = "no_repository"
@@ -314,22 +289,22 @@ def repositories(store: Store, by_place: dict[str, list[str]], limit: int | None
     """One unit a repository, in order of their names, whose label holds for all its sessions."""
     chosen = sorted(by_place)[:limit]
     of = {session_id: place for place in chosen for session_id in by_place[place]}
-    looks = {place: _Look() for place in chosen}
+    facts = {place: RepositoryFacts() for place in chosen}
     for session in store.read(set(of)):
-        looks[of[session.session_id]].at(session)
+        facts[of[session.session_id]].add(session)
     for place in chosen:
         first, *others = by_place[place]
         yield Unit(
             session_id=first,
             turn=None,
             message=None,
-            parts=(looks[place].shown(place, mask),),
+            parts=(facts[place].shown(place, mask),),
             case=Case(),
             also=tuple(others),
         )
 
 
-class _Look:
+class RepositoryFacts:
     """Bounded facts about one repository, collected session by session."""
 
     def __init__(self) -> None:
@@ -338,28 +313,25 @@ class _Look:
         self._manifest: tuple[int, int, str] = (_DEEP, 0, "")
         self._prompts: list[tuple[int, str, str]] = []
 
-    def at(self, session: Session) -> None:
-        """Looks at one of its sessions."""
+    def add(self, session: Session) -> None:
+        """Take one of its sessions in."""
         view = SessionView(session)
         results = {event.seq: event for event in session.events if event.kind == "tool_result" and event.text}
         for call in session.tool_calls:
             if call.path and call.class_ in ("read", "edit"):
                 self._endings[splitext(call.path)[1].lower()] += 1
             if call.path and call.class_ == "read" and call.status in RAN and call.result_seq in results:
-                self._read(call.path.replace("\\", "/"), results[call.result_seq])
+                # The document nearest to the root, of those the one that was read furthest.
+                path, result = call.path.replace("\\", "/"), results[call.result_seq]
+                name, candidate = path.rpartition("/")[2].lower(), (path.count("/"), -result.n_chars, result.text or "")
+                if name.startswith("readme"):
+                    self._readme = min(self._readme, candidate)
+                elif name in _MANIFESTS:
+                    self._manifest = min(self._manifest, candidate)
         if view.turns:
             first = view.turns[0]
             at = _NEVER if session.started_at is None else session.started_at
             self._prompts = nsmallest(PROMPTS, [*self._prompts, (at, session.session_id, first.text)])
-
-    def _read(self, path: str, result: Event) -> None:
-        """Keeps the document nearest to the root, of those the one that was read furthest."""
-        name = path.rpartition("/")[2].lower()
-        candidate = (path.count("/"), -result.n_chars, result.text or "")
-        if name.startswith("readme"):
-            self._readme = min(self._readme, candidate)
-        elif name in _MANIFESTS:
-            self._manifest = min(self._manifest, candidate)
 
     def shown(self, place: str, mask: Mask) -> str:
         """All of it as one text."""
@@ -402,15 +374,24 @@ class Selection:
 
     def units(self, store: Store, task: Task, window: int, only: set[str] | None = None) -> Iterator[Unit | NotAsked]:
         """The units in order of shard and session, and what is not asked about. `only`: of these sessions."""
-        contexts = self._sessions(store)
+        asked = f"SELECT session_id, context FROM sessions WHERE ({self._where})"  # noqa: S608  (the person's own SQL)
+        contexts = {str(name): str(context) for name, context in rows(store, asked)[1]}
         evals = sorted(name for name, context in contexts.items() if context == "eval")
         wanted = {name for name, context in contexts.items() if context != "eval"}
         mask = self._redactor.text if self._redactor else plain
         if task.level == "repository":
-            yield from self._repositories(store, wanted, evals, mask)
+            by_place = places(store, wanted)
+            nowhere = by_place.pop(None, [])
+            self.total = min(len(by_place), self._limit or len(by_place)) + len(nowhere) + len(evals)
+            yield from (NotAsked(name, None, EVAL) for name in evals)
+            yield from (NotAsked(name, None, NO_REPOSITORY) for name in nowhere)
+            yield from repositories(store, {place: of for place, of in by_place.items() if place}, self._limit, mask)
             return
         if only is None:
-            self.total = self._counted(store, task, wanted) + len(evals)
+            n = len(wanted)
+            if task.level == "turn":
+                n = sum(entry.n_turns or 0 for name, entry in store.manifest.sessions.items() if name in wanted)
+            self.total = (n if self._limit is None else min(n, self._limit)) + len(evals)
             yield from (NotAsked(name, None, EVAL) for name in evals)
         room = window - tokens(task.prompt) - 8 * task.answer_tokens  # an answer may grow so far when it is cut
         n_units = 0
@@ -421,22 +402,3 @@ class Selection:
                         return
                     n_units += 1
                 yield unit
-
-    def _repositories(self, store: Store, wanted: set[str], evals: list[str], mask: Mask) -> Iterator[Unit | NotAsked]:
-        by_place = places(store, wanted)
-        nowhere = by_place.pop(None, [])
-        self.total = min(len(by_place), self._limit or len(by_place)) + len(nowhere) + len(evals)
-        yield from (NotAsked(name, None, EVAL) for name in evals)
-        yield from (NotAsked(name, None, NO_REPOSITORY) for name in nowhere)
-        yield from repositories(store, {place: of for place, of in by_place.items() if place}, self._limit, mask)
-
-    def _sessions(self, store: Store) -> dict[str, str]:
-        asked = f"SELECT session_id, context FROM sessions WHERE ({self._where})"  # noqa: S608  (the person's own SQL)
-        return {str(name): str(context) for name, context in rows(store, asked)[1]}
-
-    def _counted(self, store: Store, task: Task, wanted: set[str]) -> int:
-        if task.level == "session":
-            n = len(wanted)
-        else:
-            n = sum(entry.n_turns or 0 for name, entry in store.manifest.sessions.items() if name in wanted)
-        return n if self._limit is None else min(n, self._limit)

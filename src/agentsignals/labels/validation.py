@@ -16,7 +16,7 @@ from agentsignals.model import RULES, Absent, Artifact, Attempt, Session
 from agentsignals.signals import Measured
 from agentsignals.signals.catalog import by_path, catalogue, explain, validation, values
 from agentsignals.stats.agreement import agreement
-from agentsignals.stats.intervals import wilson
+from agentsignals.stats.intervals import Interval, wilson
 from agentsignals.stats.validation import NEVER_VALIDATED, Case, Figure, Planted, planted
 from agentsignals.views.history import History
 from agentsignals.views.session import SessionView
@@ -81,23 +81,18 @@ def _figures(signal: str, truth: str, pairs: list[tuple[str, str]]) -> Iterator[
             n=len(pairs),
             named=named,
             true=true,
-            precision=_rounded(right / named) if named else None,
-            precision_interval=_ends(right, named),
-            recall=_rounded(right / true) if true else None,
-            recall_interval=_ends(right, true),
-            agreement=_rounded(same / len(pairs)),
-            agreement_interval=_ends(same, len(pairs)),
-            kappa=None if both is None or both.kappa is None else _rounded(both.kappa),
+            precision=round(right / named, 3) if named else None,
+            precision_interval=_rounded(wilson(right, named)),
+            recall=round(right / true, 3) if true else None,
+            recall_interval=_rounded(wilson(right, true)),
+            agreement=round(same / len(pairs), 3),
+            agreement_interval=_rounded(wilson(same, len(pairs))),
+            kappa=None if both is None or both.kappa is None else round(both.kappa, 3),
         )
 
 
-def _rounded(share: float) -> float:
-    return round(share, 3)
-
-
-def _ends(k: int, n: int) -> tuple[float, float] | None:
-    interval = wilson(k, n)
-    return None if interval is None else (_rounded(interval[0]), _rounded(interval[1]))
+def _rounded(interval: Interval | None) -> Interval | None:
+    return interval and (round(interval[0], 3), round(interval[1], 3))
 
 
 def _session(family: Planted, case: Case) -> Session:

@@ -10,7 +10,7 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -130,13 +130,18 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def naming_words(texts: Sequence[str], of: Sequence[int], many: int, shared: Container[str]) -> list[list[str]]:
-    """Return the most telling words of each cluster, by class-based tf-idf (Grootendorst 2022). Only `shared` words
-    count."""
+def naming_words(texts: Sequence[str], of: Sequence[int], many: int, places: Sequence[str]) -> list[list[str]]:
+    """Return the most telling words of each cluster, by class-based tf-idf (Grootendorst 2022). A word that one place
+    alone uses names a project and does not count."""
+    words_by_text = [set(words_of(text)) for text in texts]
+    used: dict[str, set[str]] = {}
+    for words_here, place in zip(words_by_text, places, strict=True):
+        for word in words_here:
+            used.setdefault(word, set()).add(place)
     counted = [Counter[str]() for _ in range(max(of) + 1)]
-    for text, group in zip(texts, of, strict=True):
+    for words_here, group in zip(words_by_text, of, strict=True):
         if group >= 0:
-            counted[group].update(w for w in set(words_of(text)) if w not in _UNSAYING and w in shared)
+            counted[group].update(w for w in words_here if w not in _UNSAYING and len(used[w]) > 1)
     together = sum(counted, Counter[str]())
     average = together.total() / max(len(counted), 1)
     words = []

@@ -72,11 +72,14 @@ class LocalLabeller(Labeller):
     def ask(self, questions: Iterable[Question], done: Done) -> None:
         waiting = iter(questions)
         while batch := list(islice(waiting, BATCH)):
-            english = [question.message is not None and is_english(question.message.text) for question in batch]
-            judged = iter(self.verdicts(batch[0].task, list(compress(batch, english))))
-            for question, understood in zip(batch, english, strict=True):
-                verdict = next(judged) if understood else Absent("not_computable", "language")
+            for question, verdict in zip(batch, self.judged(batch[0].task, batch), strict=True):
                 done(question, Outcome(text=written(verdict), created_at=now()))
+
+    def judged(self, task: str, messages: list[Question]) -> list[Verdict | Absent]:
+        """Judge messages in whatever language."""
+        english = [question.message is not None and is_english(question.message.text) for question in messages]
+        verdicts = iter(self.verdicts(task, list(compress(messages, english))))
+        return [next(verdicts) if understood else Absent("not_computable", "language") for understood in english]
 
     def read(self, question: Question, text: str) -> Verdict | Absent | str:
         return read_back(text)

@@ -62,7 +62,6 @@ from agentsignals.stats.grouping import (
     naming_words,
     stable_groups,
     text_groups,
-    words_of,
 )
 from agentsignals.stats.intervals import SEED, ClassRates, median
 
@@ -450,7 +449,8 @@ def _topics(inputs: Inputs) -> Outcome:
     of = stable_groups(groups.of, groups.fit, SMALLEST)
     if max(of) < 0:
         return Outcome(limits=["No topic has five prompts that fit it."])
-    names = [", ".join(words) or "without a common word" for words in _names(prompts, of)]
+    telling = naming_words([prompt.text for prompt in prompts], of, _NAMING, [prompt.place for prompt in prompts])
+    names = [", ".join(words) or "without a common word" for words in telling]
     parts = [(prompt.row["session_id"], float(topic == NOISE), 1) for prompt, topic in zip(prompts, of, strict=True)]
     whole, compared = len(inputs.rows["prompts"]), "prompts compared"
     how = f"of {whole:,} prompts; tf-idf, {len(names)} of the groups that k-means made, seed {SEED}"
@@ -499,16 +499,6 @@ def _topics(inputs: Inputs) -> Outcome:
             "Prompts are compared by the words they share, not by what they mean; English prompts alone.",
         ],
     )
-
-
-def _names(prompts: list[Prompt], of: list[int]) -> list[list[str]]:
-    """A word that one place alone uses names a project, not a topic."""
-    used: dict[str, set[str]] = {}
-    for prompt in prompts:
-        for word in set(words_of(prompt.text)):
-            used.setdefault(word, set()).add(prompt.place)
-    shared = {word for word, where in used.items() if len(where) > 1}
-    return naming_words([prompt.text for prompt in prompts], of, _NAMING, shared)
 
 
 def _members(prompts: list[Prompt], of: list[int], topic: int) -> list[Prompt]:
