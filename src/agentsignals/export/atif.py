@@ -12,7 +12,6 @@ from agentsignals.export import Writer
 from agentsignals.export.messages import (
     LOSES,
     RESPELT,
-    Call,
     Message,
     arguments,
     carried_call,
@@ -21,9 +20,10 @@ from agentsignals.export.messages import (
     iso_time,
     prompt_tokens,
     subagent_threads,
+    total,
     without_nones,
 )
-from agentsignals.model import MAIN, Session, Step, round_trip
+from agentsignals.model import MAIN, Session, round_trip
 from agentsignals.model.prices import USD_DIGITS
 from agentsignals.model.round_trip import OfStep, OfTurn
 from agentsignals.views.usage import is_lower_bound
@@ -41,6 +41,14 @@ def _trajectory(session: Session, thread: str, trajectory_id: str) -> dict[str, 
     talk = conversation(session, thread)
     steps = [_step(n, m, session, is_bound) for n, m in enumerate(talk, 1)]
     thread_steps = [s for s in session.steps if s.thread == thread]
+    priced = [s.cost_usd for s in thread_steps if s.cost_usd is not None]
+    totals = {
+        "total_prompt_tokens": total(map(prompt_tokens, thread_steps)),
+        "total_completion_tokens": total(s.output_tokens for s in thread_steps),
+        "total_cached_tokens": total(s.cache_read_tokens for s in thread_steps),
+        "total_cost_usd": round(math.fsum(priced), USD_DIGITS) if priced else None,
+        "extra": {"output_and_cost_at_least": True} if is_bound else None,
+    }
     agent = {
         "name": session.agent or "unknown",
         "version": session.agent_version or "unknown",
@@ -53,7 +61,7 @@ def _trajectory(session: Session, thread: str, trajectory_id: str) -> dict[str, 
         "trajectory_id": trajectory_id,
         "agent": without_nones(agent),
         "steps": steps or [{"step_id": 1, "source": "system", "message": ""}],  # the schema asks for one at least
-        "final_metrics": without_nones(_totals(thread_steps, is_bound)) or None,
+        "final_metrics": without_nones(totals) or None,
     }
     if thread == MAIN:
         others = subagent_threads(session)
@@ -64,75 +72,57 @@ def _trajectory(session: Session, thread: str, trajectory_id: str) -> dict[str, 
 
 
 def _step(n: int, move: Message, session: Session, is_bound: bool) -> dict[str, Any]:
+    common = {"step_id": n, "timestamp": iso_time(move.at), "source": move.role}
     if move.role != "agent":
-        words = {"step_id": n, "timestamp": iso_time(move.at), "source": move.role, "message": move.text}
-        return without_nones({**words, "extra": _extra_of(move)})
+        extra = {"context_management": {"type": "compaction"}} if "compaction" in move.first else {}
+        if move.turn is not None:
+            extra = _extra(round_trip.carried_facts(move.turn, OfTurn))
+        else:
+            extra |= _extra(round_trip.carried_event(move.events[0]))
+        return without_nones({**common, "message": move.text, "extra": extra})
     step = move.step
     results = [{"source_call_id": c.id, "content": c.result.text or ""} for c in move.calls if c.result is not None]
+    calls = [
+        {
+            "tool_call_id": c.id,
+            "function_name": c.call.name,
+            "arguments": arguments(c.call),
+            "extra": _extra(carried_call(c)),
+        }
+        for c in move.calls
+    ]
+    metrics, extra_facts = None, None
+    if step is not None:
+        is_bound = is_bound and step.stop_reason is None and step.output_tokens is not None
+        mark = {"output_and_cost_at_least": True} if is_bound else {}
+        parts = {"cache_write_tokens": step.cache_write_tokens, "reasoning_tokens": step.reasoning_tokens}
+        metrics = without_nones(
+            {
+                "prompt_tokens": prompt_tokens(step),
+                "completion_tokens": step.output_tokens,
+                "cached_tokens": step.cache_read_tokens,
+                "cost_usd": step.cost_usd,
+                "extra": (without_nones(parts) | mark) or None,
+            }
+        )
+        extra_facts = _extra(round_trip.carried_facts(step, OfStep) | mark)
     return without_nones(
         {
-            "step_id": n,
-            "timestamp": iso_time(move.at),
-            "source": "agent",
+            **common,
             "model_name": step.model if step is not None and step.model != session.model else None,
             "message": move.text,
             "reasoning_content": move.thought,
-            "tool_calls": [_call(c) for c in move.calls] or None,
-            "observation": ({"results": results} if results else None),
-            "metrics": (without_nones(_metrics(step, is_bound)) or None) if step is not None else None,
+            "tool_calls": calls or None,
+            "observation": {"results": results} if results else None,
+            "metrics": metrics or None,
             "llm_call_count": 0 if step is None and not move.thinking else None,
-            "extra": _extra(round_trip.carried_facts(step, OfStep) | _mark(step, is_bound))
-            if step is not None
-            else None,
+            "extra": extra_facts,
         }
     )
 
 
-def _extra_of(move: Message) -> dict[str, Any] | None:
-    if move.turn is not None:
-        return _extra(round_trip.carried_facts(move.turn, OfTurn))
-    managed = {"context_management": {"type": "compaction"}} if "compaction" in move.first else {}
-    return managed | _extra(round_trip.carried_event(move.events[0]))
-
-
 def _extra(facts: object) -> dict[str, Any]:
     return {"agentsignals": facts}
-
-
-def _call(exchange: Call) -> dict[str, Any]:
-    called = {"tool_call_id": exchange.id, "function_name": exchange.call.name, "arguments": arguments(exchange.call)}
-    return without_nones({**called, "extra": _extra(carried_call(exchange))})
-
-
-def _mark(step: Step, is_bound: bool) -> dict[str, bool]:
-    is_bound = is_bound and step.stop_reason is None and step.output_tokens is not None
-    return {"output_and_cost_at_least": True} if is_bound else {}
-
-
-def _metrics(step: Step, is_bound: bool) -> dict[str, Any]:
-    extra = without_nones({"cache_write_tokens": step.cache_write_tokens, "reasoning_tokens": step.reasoning_tokens})
-    extra |= _mark(step, is_bound)
-    return {
-        "prompt_tokens": prompt_tokens(step),
-        "completion_tokens": step.output_tokens,
-        "cached_tokens": step.cache_read_tokens,
-        "cost_usd": step.cost_usd,
-        "extra": extra or None,
-    }
-
-
-def _totals(steps: list[Step], at_least: bool) -> dict[str, Any]:
-    prompts = [p for s in steps if (p := prompt_tokens(s)) is not None]
-    outputs = [s.output_tokens for s in steps if s.output_tokens is not None]
-    cached = [s.cache_read_tokens for s in steps if s.cache_read_tokens is not None]
-    priced = [s.cost_usd for s in steps if s.cost_usd is not None]
-    return {
-        "total_prompt_tokens": sum(prompts) if prompts else None,
-        "total_completion_tokens": sum(outputs) if outputs else None,
-        "total_cached_tokens": sum(cached) if cached else None,
-        "total_cost_usd": round(math.fsum(priced), USD_DIGITS) if priced else None,
-        "extra": {"output_and_cost_at_least": True} if at_least else None,
-    }
 
 
 WRITER = Writer(

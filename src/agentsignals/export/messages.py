@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from math import isfinite
 from typing import Any, Literal
@@ -89,7 +89,18 @@ def main_messages(session: Session, thread: str = MAIN) -> list[Message]:
             move.first[event.kind] = event
             so_far.append(move)
         elif event.kind in ("text", "thinking", "tool_call"):
-            move = _agent_move(event, so_far, of_step, steps)
+            # One message for a step; events without a step go on with the message before them.
+            last = so_far[-1] if so_far else None
+            if event.step is not None and event.step in of_step:
+                move = of_step[event.step]
+            elif event.step is None and last is not None and last.role == "agent" and last.step is None:
+                move = last
+            else:
+                step = steps.get(event.step) if event.step is not None else None
+                move = Message(role="agent", at=event.timestamp, seq=event.seq, step=step)
+                so_far.append(move)
+                if event.step is not None:
+                    of_step[event.step] = move
             if event.kind == "tool_call":
                 call = calls.get(event.seq)
                 if call is not None:
@@ -123,9 +134,8 @@ def conversation(session: Session, thread: str = MAIN) -> list[Message]:
 
 def carried_session(session: Session, whole: list[Message]) -> dict[str, Any]:
     """Return the facts to carry of a session that is written as these messages."""
-    return round_trip.carried_facts(session, OfSession) | carried_session_places(
-        session, whole, [MAIN, *subagent_threads(session)]
-    )
+    places = carried_session_places(session, whole, [MAIN, *subagent_threads(session)])
+    return round_trip.carried_facts(session, OfSession) | places
 
 
 def carried_session_places(session: Session, whole: list[Message], of_threads: list[str]) -> dict[str, Any]:
@@ -151,20 +161,6 @@ def subagent_threads(session: Session) -> list[str]:
     """Return the threads of subagents in order of appearance."""
     rows: list[Event | Step] = [*session.events, *session.steps]
     return [t for t in dict.fromkeys(row.thread for row in rows) if t != MAIN]
-
-
-def _agent_move(event: Event, so_far: list[Message], of_step: dict[int, Message], steps: dict[int, Step]) -> Message:
-    if event.step is not None and event.step in of_step:
-        return of_step[event.step]
-    last = so_far[-1] if so_far else None
-    if event.step is None and last is not None and last.role == "agent" and last.step is None:
-        return last
-    step = steps.get(event.step) if event.step is not None else None
-    move = Message(role="agent", at=event.timestamp, seq=event.seq, step=step)
-    so_far.append(move)
-    if event.step is not None:
-        of_step[event.step] = move
-    return move
 
 
 def arguments(call: ToolCall) -> dict[str, Any]:
@@ -215,14 +211,13 @@ def iso_time(at: int | None) -> str | None:
 
 def prompt_tokens(step: Step) -> int | None:
     """Return all input tokens, cached or not, for formats whose input includes cached tokens."""
-    parts = [t for t in (step.input_tokens, step.cache_read_tokens, step.cache_write_tokens) if t is not None]
-    return sum(parts) if parts else None
+    return total((step.input_tokens, step.cache_read_tokens, step.cache_write_tokens))
 
 
-def token_counts(steps: Iterator[Step], name: str) -> int | None:
-    """Sum a token column over steps; None where none tells."""
-    counts = [v for s in steps if (v := getattr(s, name)) is not None]
-    return sum(counts) if counts else None
+def total(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of the known counts; None where none is known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
 
 
 def without_nones(values: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from agentsignals.export.messages import (
     LOSES,
     NO_BOUNDS,
     RESPELT,
-    Call,
     Message,
     arguments,
     carried_call,
@@ -41,6 +40,7 @@ def text(session: Session) -> str:
     if session.started_at is not None and session.ended_at is not None:
         took = (session.ended_at - session.started_at) / 1_000_000
     used = usage_totals(session.steps)
+    vcs = {"type": "none"} if session.branch is None else {"type": "git", "branch": session.branch}
     record = without_nones(
         {
             "schema_version": VERSION,
@@ -55,7 +55,7 @@ def text(session: Session) -> str:
             "agent": without_nones(
                 {"name": session.agent or "unknown", "version": session.agent_version, "model": session.model}
             ),
-            "environment": _environment(session),
+            "environment": {"vcs": vcs},
             "steps": steps,
             "outcome": _outcome(session),
             "metrics": without_nones(
@@ -91,14 +91,19 @@ def _carried(session: Session, whole: list[Message]) -> dict[str, Any]:
     }
 
 
-def _environment(session: Session) -> dict[str, Any]:
-    if session.branch is None:
-        return {"vcs": {"type": "none"}}
-    return {"vcs": {"type": "git", "branch": session.branch}}
-
-
 def _step(move: Message, thread: str) -> dict[str, Any]:
     step = move.step
+    calls, observations = [], []
+    for exchange in move.calls:
+        call, result = exchange.call, exchange.result
+        took = None
+        if call.started_at is not None and call.ended_at is not None:
+            took = max(0, (call.ended_at - call.started_at) // 1000)
+        called = {"tool_call_id": exchange.id, "tool_name": call.name, "input": arguments(call), "duration_ms": took}
+        calls.append(without_nones(called))
+        failed = {"ok": None, "none": "no_result"}.get(call.status, call.error_class or call.status)
+        content = result.text if result is not None else None
+        observations.append(without_nones({"source_call_id": exchange.id, "content": content, "error": failed}))
     # Token counts. The schema has no unknown: missing values are 0.
     return without_nones(
         {
@@ -109,8 +114,8 @@ def _step(move: Message, thread: str) -> dict[str, Any]:
             "model": step.model if step is not None else None,
             "agent_role": None if thread == MAIN else thread,
             "call_type": None if move.role == "user" else "main" if thread == MAIN else "subagent",
-            "tool_calls": [_call(c) for c in move.calls],
-            "observations": [_observation(c) for c in move.calls],
+            "tool_calls": calls,
+            "observations": observations,
             "token_usage": {
                 "input_tokens": step.input_tokens or 0,
                 "output_tokens": step.output_tokens or 0,
@@ -122,24 +127,6 @@ def _step(move: Message, thread: str) -> dict[str, Any]:
             "timestamp": iso_time(move.at),
         }
     )
-
-
-def _call(exchange: Call) -> dict[str, Any]:
-    call = exchange.call
-    took = None
-    if call.started_at is not None and call.ended_at is not None:
-        took = max(0, (call.ended_at - call.started_at) // 1000)
-    return without_nones(
-        {"tool_call_id": exchange.id, "tool_name": call.name, "input": arguments(call), "duration_ms": took}
-    )
-
-
-def _observation(exchange: Call) -> dict[str, Any]:
-    failed = {"ok": None, "none": "no_result"}.get(
-        exchange.call.status, exchange.call.error_class or exchange.call.status
-    )
-    text = exchange.result.text if exchange.result is not None else None
-    return without_nones({"source_call_id": exchange.id, "content": text, "error": failed})
 
 
 def _outcome(session: Session) -> dict[str, Any]:

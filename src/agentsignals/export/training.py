@@ -24,7 +24,6 @@ from agentsignals.export import (
     Choice,
     Exported,
     WholeWriter,
-    cannot_write,
     card_closing,
     empty_folder,
     markdown_table,
@@ -251,9 +250,10 @@ def benchmark_of(dataset: str | None, task: str | None, repository: str | None) 
     return None
 
 
+_OF_ONE = ("session_id", "agent", "model", "dataset", "task")
 _QUERY = """
-SELECT session_id, s.agent, coalesce(a.model_id, s.model) AS model, s.repo, a.dataset, a.task_id, a.has_transcript,
-       o.value AS outcome, p.value AS pass_audit
+SELECT session_id, s.agent, coalesce(a.model_id, s.model) AS model, s.repo, a.dataset, a.task_id AS task,
+       a.has_transcript, coalesce(trim(o.value, '"'), '') AS rung, coalesce(trim(p.value, '"'), '') AS pass_audit
 FROM sessions s LEFT JOIN attempts a USING (session_id)
 LEFT JOIN (SELECT session_id, value FROM signals
            WHERE level = 'attempt' AND signal = 'verification.outcome' AND absent IS NULL) o USING (session_id)
@@ -282,8 +282,7 @@ class TrainingSession(Struct, frozen=True, kw_only=True):
     @property
     def about(self) -> dict[str, Any]:
         """Columns beside the words of an example."""
-        fields = ("session_id", "agent", "model", "dataset", "task")
-        return {name: getattr(self, name) for name in fields}
+        return {name: getattr(self, name) for name in _OF_ONE}
 
 
 def training_rows(store: Store, ids: set[str]) -> list[TrainingSession]:
@@ -291,20 +290,10 @@ def training_rows(store: Store, ids: set[str]) -> list[TrainingSession]:
     from agentsignals.store.query import rows  # noqa: PLC0415  (DuckDB is loaded when something is written)
 
     names, values = rows(store, _QUERY)
-    held = (dict(zip(names, row, strict=True)) for row in values)
+    found = (dict(zip(names, row, strict=True)) for row in values)
     return [
-        TrainingSession(
-            session_id=row["session_id"],
-            agent=row["agent"],
-            model=row["model"],
-            dataset=row["dataset"],
-            task=row["task_id"],
-            has_transcript=row["has_transcript"],
-            rung=(row["outcome"] or "").strip('"'),
-            pass_audit=(row["pass_audit"] or "").strip('"'),
-            benchmark=benchmark_of(row["dataset"], row["task_id"], row["repo"]),
-        )
-        for row in held
+        TrainingSession(**row, benchmark=benchmark_of(row["dataset"], row["task"], row.pop("repo")))
+        for row in found
         if row["session_id"] in ids
     ]
 
@@ -400,12 +389,17 @@ def preference_pairs(held: Sequence[Held], made: TrainingSet) -> Iterator[tuple[
         key = row.dataset, row.task, row.agent, json.dumps(talk.prompt, sort_keys=True)
         groups.setdefault(key, []).append((row, talk))
     for group in groups.values():
-        matched = _matched(group)
-        over = len(group) - 2 * len(matched)
-        if over:
-            made.left_out["no attempt of its agent with the other outcome is left that began with the same prompt"] += (
-                over
-            )
+        left, matched = list(group), list[tuple[Held, Held]]()
+        for same_model in (True, False):
+            for solved in [pair for pair in left if pair[0].rung == "solved"]:
+                failed = (pair for pair in left if pair[0].rung == "failed")
+                other = next((pair for pair in failed if not same_model or pair[0].model == solved[0].model), None)
+                if other is not None:
+                    matched.append((solved, other))
+                    left = [pair for pair in left if pair is not solved and pair is not other]
+        if left:
+            why = "no attempt of its agent with the other outcome is left that began with the same prompt"
+            made.left_out[why] += len(left)
         for (better, chosen), (worse, rejected) in matched:
             sketches = [sketch(split_words(side.completion_text)) for side in (chosen, rejected)]
             if resemblance(*sketches) >= NEAR:
@@ -416,20 +410,6 @@ def preference_pairs(held: Sequence[Held], made: TrainingSet) -> Iterator[tuple[
             models = {"model": better.model, "rejected_model": worse.model}
             example = {"prompt": chosen.prompt, **sides, **better.about, **ids, **models}
             yield example, f"{chosen.text}\n{rejected.completion_text}", [(better, chosen), (worse, rejected)]
-
-
-def _matched(group: Sequence[Held]) -> list[tuple[Held, Held]]:
-    """Pair solved with failed attempts: those of the same model, then the rest."""
-    matched = []
-    left = list(group)
-    for same_model in (True, False):
-        for better in [pair for pair in left if pair[0].rung == "solved"]:
-            others = (pair for pair in left if pair[0].rung == "failed")
-            worse = next((w for w in others if not same_model or w[0].model == better[0].model), None)
-            if worse is not None:
-                matched.append((better, worse))
-                left = [pair for pair in left if pair is not better and pair is not worse]
-    return matched
 
 
 # Steps
@@ -499,7 +479,6 @@ _COLUMNS: dict[str, list[dict[str, str]]] = {
         {"name": "labels", "list": "bool"},
     ],
 }
-_OF_ONE = ("session_id", "agent", "model", "dataset", "task")
 _ABOUT = {"accepted": _OF_ONE, "steps": _OF_ONE, "preferences": (*_OF_ONE, "rejected_session_id", "rejected_model")}
 _TASKS = {"accepted": "text-generation", "preferences": "reinforcement-learning", "steps": "reinforcement-learning"}
 
@@ -519,6 +498,9 @@ def training_card(made: TrainingSet, choice: Choice, sources: list[str]) -> str:
         },
         "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": "data/train.jsonl"}]}],
     }
+    counted: list[str] = []
+    for name, counts in {"agent": made.agents, "model": made.models, "data set of the task": made.datasets}.items():
+        counted += [*markdown_table((name, "sessions"), counts.most_common(30)), ""]
     if choice.without_benchmarks:
         lines = ["Sessions of known benchmarks were left out."]
     elif made.benchmarks:
@@ -526,7 +508,7 @@ def training_card(made: TrainingSet, choice: Choice, sources: list[str]) -> str:
         lines += [f"- {line}" for line in made.contamination]
     else:
         lines = ["None was recognised."]
-    return f"---\n{yaml_head(facts)}---\n\n" + "\n".join(
+    return yaml_head(facts) + "\n".join(
         [
             f"# {one_line(title)}",
             "",
@@ -541,9 +523,7 @@ def training_card(made: TrainingSet, choice: Choice, sources: list[str]) -> str:
             'examples = load_dataset("FOLDER", split="train")',
             "```",
             "",
-            *_counted("agent", made.agents),
-            *_counted("model", made.models),
-            *_counted("data set of the task", made.datasets),
+            *counted,
             "## What was left out",
             "",
             *(markdown_table(("reason", "sessions or pairs"), made.left_out.most_common()) or ["Nothing."]),
@@ -564,125 +544,106 @@ def training_card(made: TrainingSet, choice: Choice, sources: list[str]) -> str:
             f"- {made.cut_results:,} long results of tools are there by their ends alone.",
             f"- {made.templates:,} examples {TEMPLATES}.",
             "",
-            *card_closing(choice.licence, sources, choice.redactor.counts if choice.redactor else None),
+            *card_closing(choice, sources),
         ]
     )
 
 
-def _counted(name: str, counts: Counter[str]) -> list[str]:
-    return [*markdown_table((name, "sessions"), counts.most_common(30)), ""]
-
-
-def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exported:
+def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Exported) -> None:
     """Write README.md and data/train.jsonl. ExportError where no session has anything to train on."""
     if choice.kind not in KINDS:
         raise UsageError(f"Training data come in kinds, and {choice.kind!r} is none.", f"--kind {' | '.join(KINDS)}")
-    made = TrainingSet(kind=choice.kind, considered=len(ids))
+    redactor, made = choice.redactor, TrainingSet(kind=choice.kind, considered=len(ids))
     target = folder / "data" / "train.jsonl"
-    try:
-        empty_folder(folder)
-        target.parent.mkdir()
-        with target.open("w", encoding="utf-8", errors="replace", newline="\n") as out:
-            for example in _examples(store, training_rows(store, set(ids)), choice, made):
-                line = json.dumps(example, ensure_ascii=False)
-                out.write(f"{choice.redactor.text(line) if choice.redactor else line}\n")
-        if not made.examples:
-            target.unlink()
-            target.parent.rmdir()
-            raise ExportError(f"No session makes an example of the kind {made.kind!r}.", "; ".join(made.reasons))
-        card = training_card(made, choice, sources_of(store, made.session_ids))
-        (folder / "README.md").write_text(choice.redactor.plain(card) if choice.redactor else card, "utf-8", "replace")
-    except OSError as problem:
-        raise cannot_write(folder, problem) from problem
+    empty_folder(folder)
+    target.parent.mkdir()
+    with target.open("w", encoding="utf-8", errors="replace", newline="\n") as out:
+        for example in _examples(store, training_rows(store, set(ids)), choice, made):
+            line = json.dumps(example, ensure_ascii=False)
+            out.write(f"{redactor.text(line) if redactor else line}\n")
+    if not made.examples:
+        target.unlink()
+        target.parent.rmdir()
+        raise ExportError(f"No session makes an example of the kind {made.kind!r}.", "; ".join(made.reasons))
+    card = training_card(made, choice, sources_of(store, made.session_ids))
+    (folder / "README.md").write_text(redactor.plain(card) if redactor else card, "utf-8", "replace")
+    done.files, done.sessions, done.loses = 2, sum(made.agents.values()), list(LOSES)
+    done.tables = {f"{made.kind} examples": made.examples}
+    done.masked = redactor.counts if redactor else None
     # What the person should know.
-    notes = [f"left out: {reason}" for reason in made.reasons]
-    notes += [f"of a known benchmark: {line}" for line in made.contamination]
-    if made.benchmarks:
-        notes.append("what is trained on can't be measured on: --without-benchmarks leaves them out")
-    if made.cut_results:
-        notes.append(
-            f"{made.cut_results:,} long results of tools are there by their ends alone, as the store keeps them"
-        )
-    if made.across_models:
-        notes.append(f"{made.across_models:,} pairs are of two models: `model` and `rejected_model` say which")
-    if made.templates:
-        notes.append(f"{made.templates:,} examples {TEMPLATES}")
-    if made.kind != "steps":
-        notes.append(f"no pass is trained on that is known not to be earned. {CAVEAT}")
-    if choice.licence is None:
-        notes.append("no licence was given: the card says so, and nobody may reuse it (--license)")
-    if choice.redactor is None:
-        notes.append("nothing was masked: look through it before it leaves this machine")
-    return Exported(
-        format="training",
-        folder=str(folder),
-        files=2,
-        sessions=sum(made.agents.values()),
-        loses=list(LOSES),
-        tables={f"{made.kind} examples": made.examples},
-        masked=choice.redactor.counts if choice.redactor else None,
-        notes=notes,
-    )
+    cut_results = f"{made.cut_results:,} long results of tools are there by their ends alone, as the store keeps them"
+    two_models = f"{made.across_models:,} pairs are of two models: `model` and `rejected_model` say which"
+    done.notes = [f"left out: {reason}" for reason in made.reasons]
+    done.notes += [f"of a known benchmark: {line}" for line in made.contamination]
+    for applies, note in (
+        (made.benchmarks, "what is trained on can't be measured on: --without-benchmarks leaves them out"),
+        (made.cut_results, cut_results),
+        (made.across_models, two_models),
+        (made.templates, f"{made.templates:,} examples {TEMPLATES}"),
+        (made.kind != "steps", f"no pass is trained on that is known not to be earned. {CAVEAT}"),
+        (choice.licence is None, "no licence was given: the card says so, and nobody may reuse it (--license)"),
+        (redactor is None, "nothing was masked: look through it before it leaves this machine"),
+    ):
+        if applies:
+            done.notes.append(note)
 
 
 def _examples(store: Store, rows: list[TrainingSession], choice: Choice, made: TrainingSet) -> Iterator[Example]:
     """Yield and count examples without duplicates."""
-    wanted = [row for row in rows if _is_wanted(row, choice, made)]
+    wanted = []
+    for row in rows:
+        if why := _why_unwanted(row, choice, made):
+            made.left_out[why] += 1
+        else:
+            wanted.append(row)
     if made.kind == "preferences":
         wanted = with_both_outcomes(wanted, made)
-        held = list(_conversations(store, wanted, choice, made))
-        candidates = preference_pairs(held, made)
-    else:
-        candidates = _single(_conversations(store, wanted, choice, made), made)
+    by_id = {row.session_id: row for row in wanted}
+
+    def conversations() -> Iterator[Held]:
+        for n, session in enumerate(store.read(set(by_id))):
+            choice.tick("writing", n, len(by_id))
+            talk = training_conversation(session)
+            if isinstance(talk, str):
+                made.left_out[talk] += 1
+            else:
+                yield by_id[session.session_id], talk
+
+    def single() -> Iterator[tuple[Example, str, list[Held]]]:
+        for row, talk in conversations():
+            example: Example | str = {"messages": [*talk.prompt, *talk.completion]}
+            if made.kind == "steps":
+                example = stepwise(talk)
+            if isinstance(example, str):
+                made.left_out[example] += 1
+            else:
+                yield example | row.about, talk.text, [(row, talk)]
+
     seen = DuplicateFilter()
-    for example, text, sides in candidates:
+    pairs = made.kind == "preferences"
+    for example, text, sides in preference_pairs(list(conversations()), made) if pairs else single():
         # As it is given away: copies that differ in a name or a key that is masked are the same.
-        why = seen.why_left_out(redacted(text) if choice.redactor else text)
-        if why:
+        if why := seen.why_left_out(redacted(text) if choice.redactor else text):
             made.left_out[why] += 1
         else:
             made.count([row for row, _ in sides], text, sum(talk.cut_results for _, talk in sides))
             yield example
 
 
-def _is_wanted(row: TrainingSession, choice: Choice, made: TrainingSet) -> bool:
-    why = ""
+def _why_unwanted(row: TrainingSession, choice: Choice, made: TrainingSet) -> str:
     if row.has_transcript is False:
-        why = "the conversation was not collected"
-    elif choice.without_benchmarks and row.benchmark is not None:
-        why = f"of a known benchmark ({row.benchmark.benchmark}, by its {row.benchmark.by})"
-    elif made.kind != "steps" and not row.rung:
-        why = "nobody judged it: a person's session"
-    elif made.kind != "steps" and row.rung not in made.rungs:
-        why = f"its outcome: {row.rung.replace('_', ' ')}"
-    elif made.kind != "steps" and row.pass_audit in ("retrieved", "verifier_touched"):
-        why = f"its pass was not earned: {row.pass_audit.replace('_', ' ')}"
-    if why:
-        made.left_out[why] += 1
-    return not why
-
-
-def _conversations(store: Store, rows: list[TrainingSession], choice: Choice, made: TrainingSet) -> Iterator[Held]:
-    by_id = {row.session_id: row for row in rows}
-    for n, session in enumerate(store.read(set(by_id))):
-        choice.tick("writing", n, len(by_id))
-        held = training_conversation(session)
-        if isinstance(held, str):
-            made.left_out[held] += 1
-        else:
-            yield by_id[session.session_id], held
-
-
-def _single(held: Iterator[Held], made: TrainingSet) -> Iterator[tuple[Example, str, list[Held]]]:
-    for row, talk in held:
-        if made.kind == "accepted":
-            yield {"messages": [*talk.prompt, *talk.completion], **row.about}, talk.text, [(row, talk)]
-            continue
-        steps = stepwise(talk)
-        if isinstance(steps, str):
-            made.left_out[steps] += 1
-        else:
-            yield {**steps, **row.about}, talk.text, [(row, talk)]
+        return "the conversation was not collected"
+    if choice.without_benchmarks and row.benchmark is not None:
+        return f"of a known benchmark ({row.benchmark.benchmark}, by its {row.benchmark.by})"
+    if made.kind == "steps":
+        return ""
+    if not row.rung:
+        return "nobody judged it: a person's session"
+    if row.rung not in made.rungs:
+        return f"its outcome: {row.rung.replace('_', ' ')}"
+    if row.pass_audit in ("retrieved", "verifier_touched"):
+        return f"its pass was not earned: {row.pass_audit.replace('_', ' ')}"
+    return ""
 
 
 WRITER = WholeWriter(
