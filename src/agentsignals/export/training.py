@@ -292,7 +292,7 @@ def training_rows(store: Store, ids: set[str]) -> list[TrainingSession]:
     names, values = rows(store, _QUERY)
     found = (dict(zip(names, row, strict=True)) for row in values)
     return [
-        TrainingSession(**row, benchmark=benchmark_of(row["dataset"], row["task"], row.pop("repo")))
+        TrainingSession(benchmark=benchmark_of(row["dataset"], row["task"], row.pop("repo")), **row)
         for row in found
         if row["session_id"] in ids
     ]
