@@ -105,6 +105,13 @@ def each(raws: list[Raw], decode: Decode[T], artifact: Artifact) -> list[T | Non
     return records
 
 
+def inside(value: object, *names: str) -> Any:
+    """Return the value at a path of names in nested dicts. None if there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
 def as_text(value: object) -> str:
     """Return a value that is usually a string as text; nothing for None."""
     if isinstance(value, str):

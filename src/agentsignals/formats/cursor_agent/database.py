@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Ask, Database, Held
-from agentsignals.formats.documents import as_text
+from agentsignals.formats.documents import as_text, inside
 from agentsignals.formats.records import decoded
 
 AUTO = "default"
@@ -31,13 +31,6 @@ def fields(value: object) -> dict[str, Raw]:
 def items(record: dict[str, Raw], name: str) -> list[Raw]:
     """Return the items of the list of that name, or none."""
     return decoded(record.get(name), list[Raw]) or []
-
-
-def inside(value: object, *names: str) -> Any:
-    """Return the value at a path of names in nested dicts."""
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 def nonempty(value: object) -> str | None:

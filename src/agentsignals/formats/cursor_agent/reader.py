@@ -23,11 +23,10 @@ from agentsignals.formats.cursor_agent.database import (
     CHAT_BEGINS,
     COMPACTED,
     COMPOSER_BEGINS,
-    inside,
     model_of,
     nonempty,
 )
-from agentsignals.formats.documents import as_text, saw_again
+from agentsignals.formats.documents import as_text, inside, saw_again
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoded, decoder, lines, read_before, saw
