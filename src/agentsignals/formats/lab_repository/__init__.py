@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import EDIT, OTHER, READ, SEARCH, Profile, Tool, named
@@ -21,15 +23,17 @@ PROFILE = Profile(
 MARK = "agentsignals_lab_repository"
 
 
-def claims(head: Head) -> Claim | None:
-    """A header with the mark, in the first line. Copies of an episode share its trial's name."""
-    if b'"agentsignals_lab_repository"' not in head.data[:4_000] or not head.records:
-        return None
-    first = head.records[0]
-    if not isinstance(first.get(MARK), int):
-        return None
-    trial = first.get("trial_id")
-    return Claim(keys=[f"lab:{trial}"] if isinstance(trial, str) and trial else [])
+def claims_by(mark: str) -> Callable[[Head], Claim | None]:
+    """Return the `claims` of files whose first line has the mark. Copies of an episode share its trial's name."""
+
+    def claims(head: Head) -> Claim | None:
+        if f'"{mark}"'.encode() not in head.data[:4_000] or not head.records:
+            return None
+        trial, version = head.records[0].get("trial_id"), head.records[0].get(mark)
+        keys = [f"lab:{trial}"] if isinstance(trial, str) and trial else []
+        return Claim(keys=keys) if isinstance(version, int) else None
+
+    return claims
 
 
 CARD = Card(
@@ -40,7 +44,7 @@ FORMAT = Format(
     name="lab-repository",
     marks=(b'"agentsignals_lab_repository"',),
     version=3,
-    claims=claims,
+    claims=claims_by(MARK),
     read=read_by("lab_repository.reader"),
     profile=PROFILE,
     card=CARD,

@@ -1,9 +1,8 @@
-"""Reads an episode of the lab's agent on a repository: a session with tool calls and edits, its patch and verdict."""
+"""Reads episodes of the lab: an agent on a repository here, and what its retry loop logs in the same way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import Struct
@@ -11,27 +10,14 @@ from msgspec import Struct
 from agentsignals.changes.hunks import of_whole_file, unified
 from agentsignals.changes.patches import patched_files
 from agentsignals.formats import Input, Reading
-from agentsignals.formats import records as recs
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.lab_repository import PROFILE
-from agentsignals.model import Attempt, CallStatus, PatchedFile, Session, Statement, Step, Verification, logged_iso
+from agentsignals.formats.lab_repository import MARK, PROFILE
+from agentsignals.formats.profile import Profile
+from agentsignals.formats.records import decoder, lines, saw, skip
+from agentsignals.model import Attempt, CallStatus, Session, Statement, Step, Verification, logged_iso
 
-AGENT = "lab-repository"
 _RENAMED = {"name": "condition", "where": "steered_at", "layers": "steered_layers"}
 """Parts of a condition whose own names mean nothing beside other harnesses' knobs."""
-_KNOBS = (
-    "seed", "evaluator", "tier", "protocol", "max_steps", "shown_chars", "chat_chars", "temperature", "top_p",
-    "max_new_tokens",
-)  # fmt: skip
-_RATED = (
-    "tests_edited", "tests_added", "hardcoding_hints", "forging", "invalid_actions", "refused_actions",
-    "failed_actions", "last_test_passed", "untested",
-)  # fmt: skip
-_ERROR_CLASSES = (
-    ("there is no file ", "not_found"), ("the old lines ", "edit_mismatch"), ("does not apply: ", "edit_mismatch"),
-)  # fmt: skip
-_HEAD = 200
-_ENDS = {"submitted": "submitted", "steps": "step_limit", "room": "context_limit"}
 
 
 class Piece(Struct, gc=False):
@@ -41,6 +27,148 @@ class Piece(Struct, gc=False):
 class Message(Struct, gc=False):
     speaker: str
     pieces: list[Piece] = []
+
+    @property
+    def text(self) -> str:
+        return "".join(piece.text for piece in self.pieces)
+
+
+class Header(Struct, kw_only=True):
+    trial_id: str | None = None
+    run_id: str | None = None
+    started_at: str | None = None
+    model: dict[str, Any] = {}
+    condition: dict[str, Any] = {}
+    task: dict[str, Any] = {}
+
+
+class Episode:
+    """One file, read record by record by the method of its kind."""
+
+    agent: ClassVar[str]
+    mark: ClassVar[str]
+    kinds: ClassVar[tuple[str, ...]]
+    """Fields that name the kind of a record, besides the mark of a header."""
+    settings: ClassVar[tuple[str, ...]]
+    """Fields of the header that are knobs."""
+    rated: ClassVar[tuple[str, ...]]
+    """Scores that are ratings."""
+
+    def __init__(self, source: Input) -> None:
+        self.source, self.artifact = source, source.artifact
+        self.trial = source.artifact.artifact_id
+        self.line = 0
+        self.described = Header()
+        self.knobs: dict[str, Any] = {"agent_type": self.agent}
+
+    @classmethod
+    def read(cls, inputs: list[Input]) -> Reading:
+        """Read the sessions and attempts of all episodes. Of copies of one the longest counts."""
+        reading = Reading()
+        trials: set[str] = set()
+        for source in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.artifact_id)):
+            episode = cls(source)
+            episode.take()
+            if episode.trial in trials:
+                source.artifact.record_kinds["repeated"] = source.artifact.records - source.artifact.skipped
+                continue
+            trials.add(episode.trial)
+            for session, attempt in episode.attempts():
+                reading.sessions.append(session)
+                reading.attempts.append(attempt)
+        return reading
+
+    def take(self) -> None:
+        for number, record in lines(self.source.data, self.artifact, decoder(dict[str, Any]).decode):
+            self.line = number
+            kind = next((kind for kind in (self.mark, *self.kinds) if kind in record), None)
+            name = "header" if kind == self.mark else kind
+            try:
+                if name is not None:
+                    getattr(self, name)(record)
+            except msgspec.ValidationError:
+                name = None
+            if name is None:
+                skip(self.artifact, "bad_shape")
+            else:
+                saw(self.artifact, name)
+
+    def attempts(self) -> list[tuple[Session, Attempt]]:
+        """Return each attempt of the episode with its session."""
+        raise NotImplementedError
+
+    def header(self, record: dict[str, Any]) -> None:
+        """Read the treatment: the condition, and how the model was loaded and asked."""
+        header = self.described = msgspec.convert(record, Header)
+        self.trial = header.trial_id or self.trial
+        settings = {"agent_type": self.agent, "model_id": header.model.get("name")}
+        settings |= {_RENAMED.get(name, name): value for name, value in header.condition.items()}
+        settings |= {name: record.get(name) for name in self.settings}
+        settings |= {f"model_{name}": header.model.get(name) for name in ("revision", "dtype")}
+        self.knobs = {
+            name: value if isinstance(value, str | int | float | bool) else msgspec.json.encode(value).decode()[:200]
+            for name, value in settings.items()
+            if value is not None and value != []
+        }
+
+    def begin(self, profile: Profile | None = None) -> SessionBuilder:
+        """Begin a session of the trial. The header may be missing, so `finish` names it."""
+        session = Session(
+            session_id="", context="eval", format=self.agent, agent=self.agent, artifact_id=self.artifact.artifact_id
+        )
+        return SessionBuilder(session, profile or Profile())
+
+    @property
+    def model(self) -> str | None:
+        return word(self.described.model.get("name"))
+
+    def finish(self, builder: SessionBuilder, attempt: Attempt, session_id: str) -> tuple[Session, Attempt]:
+        """Close a session and its attempt. An episode has no clock: its time is that of the run."""
+        header, session = self.described, builder.finish()
+        session.session_id, session.model, session.title = session_id, self.model, word(header.task.get("key"))
+        session.started_at = logged_iso(header.started_at)
+        attempt.task_id, attempt.run_id = session.title, word(header.run_id)
+        attempt.session_id, attempt.session_artifact = session_id, self.artifact.artifact_id
+        return session, attempt
+
+    def state(self, attempt: Attempt, text: str, fields: list[str], line: int) -> None:
+        attempt.statements.append(Statement(text=text, artifact_id=self.artifact.artifact_id, line=line, fields=fields))
+
+    def configure(self, attempt: Attempt, line: int = 1) -> None:
+        attempt.knobs = dict(self.knobs)
+        attempt.kinds.append("harness_config")
+        text = ", ".join(f"{name} {value}" for name, value in self.knobs.items())
+        self.state(attempt, text, [f"knobs.{name}" for name in self.knobs], line)
+
+    def judge(self, attempt: Attempt, passes: dict[str, bool | None], scores: dict[str, Any]) -> None:
+        """Set rewards and ratings. There are none of what the machine could not run."""
+        attempt.rewards = {name: float(passed) for name, passed in passes.items() if passed is not None} or None
+        attempt.reward = attempt.rewards.get("task") if attempt.rewards else None
+        ratings = {name: scores.get(name) for name in self.rated}
+        attempt.ratings = {name: value for name, value in ratings.items() if value is not None} or None
+
+
+def word(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def verification(passes: dict[str, bool | None], noun: str, message: str) -> Verification | None:
+    """Return the two suites as two tests. Which of their own failed is not logged."""
+    results = {f"{name} {noun}": passes[name] for name in ("visible", "hidden") if passes[name] is not None}
+    if not results:
+        return None
+    return Verification(
+        passed=[name for name, passed in results.items() if passed],
+        failed=[name for name, passed in results.items() if not passed],
+        message=message,
+    )
+
+
+_ERROR_CLASSES = (
+    ("there is no file ", "not_found"), ("the old lines ", "edit_mismatch"), ("does not apply: ", "edit_mismatch"),
+)  # fmt: skip
+_HEAD = 200
+_ENDS = {"submitted": "submitted", "steps": "step_limit", "room": "context_limit"}
 
 
 class Usage(Struct, gc=False):
@@ -73,191 +201,82 @@ class Final(Struct, kw_only=True):
     reference_patch: str | None = None
 
 
-class Header(Struct, kw_only=True):
-    trial_id: str | None = None
-    run_id: str | None = None
-    started_at: str | None = None
-    model: dict[str, Any] = {}
-    condition: dict[str, Any] = {}
-    task: dict[str, Any] = {}
+class RepositoryEpisode(Episode):
+    """A session with tool calls and edits, its patch and its verdict."""
 
-
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
-
-
-def read(inputs: list[Input]) -> Reading:
-    """A session and an attempt of each episode; of copies of one, the longest."""
-    reading = Reading()
-    trials: set[str] = set()
-    for source in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.artifact_id)):
-        episode = _Episode(source)
-        episode.read()
-        if episode.trial in trials:
-            source.artifact.record_kinds["repeated"] = source.artifact.records - source.artifact.skipped
-            continue
-        trials.add(episode.trial)
-        reading.sessions.append(episode.session)
-        reading.attempts.append(episode.attempt)
-    return reading
-
-
-class _Episode:
-    """One file, read record by record."""
+    agent, mark, kinds = "lab-repository", MARK, ("message", "tool", "final")
+    settings = (
+        "seed", "evaluator", "tier", "protocol", "max_steps", "shown_chars", "chat_chars", "temperature", "top_p",
+        "max_new_tokens",
+    )  # fmt: skip
+    rated = (
+        "tests_edited", "tests_added", "hardcoding_hints", "forging", "invalid_actions", "refused_actions",
+        "failed_actions", "last_test_passed", "untested",
+    )  # fmt: skip
 
     def __init__(self, source: Input) -> None:
-        self._source = source
-        artifact_id = source.artifact.artifact_id
-        self.trial = artifact_id
-        self.session = Session(
-            session_id=self.trial, context="eval", format="lab-repository", agent=AGENT, artifact_id=artifact_id
-        )
+        super().__init__(source)
         self.attempt = Attempt(root=f"lab:{self.trial}", attempt_index=0, kinds=["attempt_log"])
-        self._builder = SessionBuilder(self.session, PROFILE)
-        self._step: Step | None = None
+        self.builder = self.begin(PROFILE)
+        self.step: Step | None = None
 
-    def read(self) -> None:
-        artifact = self._source.artifact
-        for line, record in recs.lines(self._source.data, artifact, _decode):
-            self._builder.line = line
-            kind = next((kind for kind in _READS if kind in record), None)
-            if kind is None:
-                recs.skip(artifact, "bad_shape")
-                continue
-            try:
-                _READS[kind](self, record)
-            except msgspec.ValidationError:
-                recs.skip(artifact, "bad_shape")
-            else:
-                recs.saw(artifact, "header" if kind == "agentsignals_lab_repository" else kind)
-        started = self.session.started_at
-        self._builder.finish()
-        # Of the run: an episode has no clock, and what is not said is not made up.
-        self.session.started_at = started
-        self.attempt.session_id, self.attempt.session_artifact = self.session.session_id, artifact.artifact_id
+    def attempts(self) -> list[tuple[Session, Attempt]]:
+        return [self.finish(self.builder, self.attempt, self.trial)]
 
     def header(self, record: dict[str, Any]) -> None:
-        header = msgspec.convert(record, Header)
-        session, attempt = self.session, self.attempt
-        self.trial = session.session_id = header.trial_id or self.trial
-        session.model, session.title = _word(header.model.get("name")), _word(header.task.get("key"))
-        session.started_at = logged_iso(header.started_at)
-        attempt.root, attempt.trial_id = f"lab:{self.trial}", self.trial
-        attempt.task_id, attempt.run_id = session.title, _word(header.run_id)
-        attempt.knobs = _knobs(header, record)
-        attempt.kinds.append("harness_config")
-        settings = ", ".join(f"{name} {value}" for name, value in attempt.knobs.items())
-        self._says(settings, [f"knobs.{name}" for name in attempt.knobs])
+        super().header(record)
+        self.attempt.root, self.attempt.trial_id = f"lab:{self.trial}", self.trial
+        self.configure(self.attempt, self.line)
 
     def message(self, record: dict[str, Any]) -> None:
-        message = msgspec.convert(record["message"], Message)
-        text = "".join(piece.text for piece in message.pieces)
+        message, builder = msgspec.convert(record["message"], Message), self.builder
+        builder.line = self.line
         if message.speaker == "assistant":
             usage = msgspec.convert(record.get("step") or {}, Usage)
-            self._step = step = self._builder.step(None, self.session.model, None)
+            self.step = step = builder.step(None, self.model, None)
             step.input_tokens, step.output_tokens, step.stop_reason = usage.prompt_tokens, usage.tokens, usage.finish
-            self._builder.event("text", text, None, step)
+            builder.event("text", message.text, None, step)
         elif message.speaker == "system":
-            self._builder.event("meta", text)
-        elif not self.session.turns:
-            self._builder.turn("prompt", text)
+            builder.event("meta", message.text)
+        elif not builder.session.turns:
+            builder.turn("prompt", message.text)
         else:  # said of an answer that was no action
-            self._builder.event("harness", text)
+            builder.event("harness", message.text)
 
-    def call(self, record: dict[str, Any]) -> None:
-        logged = msgspec.convert(record["tool"], Call)
-        arguments = msgspec.json.encode(logged.arguments)
-        changed = _parts(logged.patch)
+    def tool(self, record: dict[str, Any]) -> None:
+        logged, builder = msgspec.convert(record["tool"], Call), self.builder
+        builder.line = self.line
+        parts = [f"diff --git {part}" for part in f"\n{logged.patch}".split("\ndiff --git ")[1:]]
+        changed = [(files[0], part) for part in parts if (files := patched_files(part))]
         path = changed[0][0].path if logged.name == "patch" and changed else None
-        call = self._builder.call(
-            logged.call_id, logged.name, arguments, PROFILE.tool(logged.name), None, self._step, path=path
-        )
+        tool, arguments = PROFILE.tool(logged.name), msgspec.json.encode(logged.arguments)
+        call = builder.call(logged.call_id, logged.name, arguments, tool, None, self.step, path=path)
         if logged.result is not None:
             status: CallStatus = "ok" if logged.status == "ok" else "error"
-            self._builder.result(
-                logged.call_id, logged.result, status, exit_code=logged.exit_code, error=_error(logged)
-            )
+            named = (name for words, name in _ERROR_CLASSES if words in (logged.result or "")[:_HEAD])
+            error = "permission" if logged.refused else "test_failed" if logged.exit_code else next(named, None)
+            builder.result(logged.call_id, logged.result, status, exit_code=logged.exit_code, error=error)
         for file, part in changed:
             hunks = unified(part)
-            if file.op == "create":
-                hunks = of_whole_file(hunks)
-            self._builder.edit(call, file.path, file.op, hunks)
+            builder.edit(call, file.path, file.op, of_whole_file(hunks) if file.op == "create" else hunks)
 
     def final(self, record: dict[str, Any]) -> None:
         final, attempt = msgspec.convert(record["final"], Final), self.attempt
         passes = {"visible": final.visible_pass, "hidden": final.hidden_pass, "task": final.full_pass}
-        attempt.rewards = {name: float(passed) for name, passed in passes.items() if passed is not None} or None
-        attempt.reward = attempt.rewards.get("task") if attempt.rewards else None
-        attempt.verification = _verification(final)
+        self.judge(attempt, passes, record["final"])
+        attempt.verification = verification(passes, "tests", final.error)
+        if attempt.verification is not None:
+            attempt.verification.patch_applies = final.applies
         attempt.exit_status = _ENDS.get(final.ended or "", final.ended)
-        rated = {name: record["final"].get(name) for name in _RATED}
-        attempt.ratings = {name: value for name, value in rated.items() if value is not None} or None
-        fields = ["reward", "rewards", "verification", "exit_status", "ratings"]
-        self._says(f"{final.ended}; {', '.join(f'{k} {v}' for k, v in passes.items())} {final.error}".strip(), fields)
+        text = f"{final.ended}; {', '.join(f'{k} {v}' for k, v in passes.items())} {final.error}".strip()
+        self.state(attempt, text, ["reward", "rewards", "verification", "exit_status", "ratings"], self.line)
         for patch, field in ((final.patch, "patch"), (final.reference_patch, "gold_patch")):
             if patch is not None:
                 files = patched_files(patch)
                 setattr(attempt, field, files)
                 attempt.kinds.append(field)
-                self._says(f"{field}: {', '.join(f.path for f in files) or 'nothing'}", [field])
+                self.state(attempt, f"{field}: {', '.join(f.path for f in files) or 'nothing'}", [field], self.line)
         attempt.patch_text_bytes = None if final.patch is None else len(final.patch.encode())
 
-    def _says(self, text: str, fields: list[str]) -> None:
-        self.attempt.statements.append(
-            Statement(text=text, artifact_id=self._source.artifact.artifact_id, line=self._builder.line, fields=fields)
-        )
 
-
-# Not kept by an episode: its own methods would make it part of a circle, which only the collector ends.
-_READS: dict[str, Callable[[_Episode, dict[str, Any]], None]] = {
-    "agentsignals_lab_repository": _Episode.header,
-    "message": _Episode.message,
-    "tool": _Episode.call,
-    "final": _Episode.final,
-}
-
-
-def _error(call: Call) -> str | None:
-    """The class of a failed call, where the lab's own words say it."""
-    if call.refused:
-        return "permission"
-    if call.exit_code:
-        return "test_failed"
-    return next((name for words, name in _ERROR_CLASSES if words in (call.result or "")[:_HEAD]), None)
-
-
-def _word(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _knobs(header: Header, record: dict[str, Any]) -> dict[str, Any]:
-    """The treatment: the condition, how the model was loaded and asked, under Agent Signals's names where it has
-    them."""
-    settings: dict[str, Any] = {"agent_type": AGENT, "model_id": header.model.get("name")}
-    settings |= {_RENAMED.get(name, name): value for name, value in header.condition.items()}
-    settings |= {name: record.get(name) for name in _KNOBS}
-    settings |= {f"model_{name}": header.model.get(name) for name in ("revision", "dtype")}
-    return {name: _plain(value) for name, value in settings.items() if value is not None and value != []}
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | bool) else msgspec.json.encode(value).decode()[:200]
-
-
-def _verification(final: Final) -> Verification | None:
-    """The two suites as two tests: which of theirs failed is not told."""
-    suites = {"visible tests": final.visible_pass, "hidden tests": final.hidden_pass}
-    results = {name: passed for name, passed in suites.items() if passed is not None}
-    if not results:
-        return None
-    return Verification(
-        patch_applies=final.applies,
-        passed=[name for name, passed in results.items() if passed],
-        failed=[name for name, passed in results.items() if not passed],
-        message=final.error,
-    )
-
-
-def _parts(patch: str) -> list[tuple[PatchedFile, str]]:
-    """A diff file by file."""
-    parts = [f"diff --git {part}" for part in f"\n{patch}".split("\ndiff --git ")[1:]]
-    return [(files[0], part) for part in parts if (files := patched_files(part))]
+read = RepositoryEpisode.read

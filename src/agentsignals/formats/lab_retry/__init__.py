@@ -5,22 +5,10 @@ What came back after a failed attempt begins the next one, and a retry is never 
 
 from __future__ import annotations
 
-from agentsignals.formats import Card, Claim, Format, Material, read_by
-from agentsignals.formats.head import Head
+from agentsignals.formats import Card, Format, Material, read_by
+from agentsignals.formats.lab_repository import claims_by
 
 MARK = "agentsignals_lab"
-
-
-def claims(head: Head) -> Claim | None:
-    """A header with the lab's mark, in the first line. Copies of an episode share its trial's name."""
-    if b'"agentsignals_lab"' not in head.data[:4_000] or not head.records:
-        return None
-    first = head.records[0]
-    if not isinstance(first.get(MARK), int):
-        return None
-    trial = first.get("trial_id")
-    return Claim(keys=[f"lab:{trial}"] if isinstance(trial, str) and trial else [])
-
 
 CARD = Card(
     material=(Material("run", "the lab of this program writes it"),),
@@ -30,7 +18,7 @@ FORMAT = Format(
     name="lab-retry",
     marks=(b'"agentsignals_lab"',),
     version=1,
-    claims=claims,
+    claims=claims_by(MARK),
     read=read_by("lab_retry.reader"),
     card=CARD,
 )
