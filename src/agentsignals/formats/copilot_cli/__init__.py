@@ -3,25 +3,9 @@
 from __future__ import annotations
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    ASK,
-    EDIT,
-    FIND,
-    HAND_IN,
-    MCP,
-    PLAN,
-    READ,
-    SEARCH,
-    SHELL,
-    SKILL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    named,
-)
+from agentsignals.formats.profile import Profile, named
 
 PROFILE = Profile(
     agent="copilot-cli",
@@ -34,23 +18,23 @@ PROFILE = Profile(
         for place in ("session-state", "history-session-state")
     ),
     tools=named(
-        (SHELL, "bash powershell local_shell write_bash write_powershell"),
-        (READ, "view show_file"),
-        (READ.to("poll"), "read_bash list_bash read_powershell list_powershell"),
-        (SEARCH, "grep rg lsp search_code_subagent"),
-        (SEARCH.to("tool_search"), "tool_search"),
-        (FIND, "glob"),
-        (EDIT, "edit insert str_replace str_replace_editor apply_patch"),
-        (WRITE, "create"),
-        (PLAN, "update_todo report_intent task_complete"),
-        (HAND_IN, "exit_plan_mode"),
-        (TASK, "task read_agent write_agent list_agents stop_bash stop_powershell send_message"),
-        (SKILL, "skill"),
-        (WEB, "web_fetch web_search"),
-        (ASK, "ask_user elicitation"),
-        (ASIDE, "sql store_memory fetch_copilot_cli_documentation manage_schedule"),
+        (tools.SHELL, "bash powershell local_shell write_bash write_powershell"),
+        (tools.READ, "view show_file"),
+        (tools.READ.to("poll"), "read_bash list_bash read_powershell list_powershell"),
+        (tools.SEARCH, "grep rg lsp search_code_subagent"),
+        (tools.SEARCH.to("tool_search"), "tool_search"),
+        (tools.FIND, "glob"),
+        (tools.EDIT, "edit insert str_replace str_replace_editor apply_patch"),
+        (tools.WRITE, "create"),
+        (tools.PLAN, "update_todo report_intent task_complete"),
+        (tools.HAND_IN, "exit_plan_mode"),
+        (tools.TASK, "task read_agent write_agent list_agents stop_bash stop_powershell send_message"),
+        (tools.SKILL, "skill"),
+        (tools.WEB, "web_fetch web_search"),
+        (tools.ASK, "ask_user elicitation"),
+        (tools.ASIDE, "sql store_memory fetch_copilot_cli_documentation manage_schedule"),
     ),
-    tools_like={"github-mcp-server-*": MCP},
+    tools_like={"github-mcp-server-*": tools.MCP},
     frame=(r"<(?:shellId: \S+ completed|(?:command )?exited|command) with exit code:? -?\d+>",),
     nothing_found=("No matches found", "No files matched"),
     failures=(("edit_mismatch", ("no match found", "multiple matches found")),),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -13,7 +14,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import count
 from agentsignals.formats.builder import RESULT_CHARS_KEPT, SessionBuilder
 from agentsignals.formats.copilot_cli import PROFILE, records
-from agentsignals.formats.copilot_cli.records import Event, Metric, ToolComplete, ToolRequest, Unknown, Usage
+from agentsignals.formats.copilot_cli.records import Event, Metric, ToolRequest, Unknown, Usage
 from agentsignals.formats.documents import by_session, once
 from agentsignals.formats.edits import first_file, record_arguments
 from agentsignals.formats.outcome import exit_code
@@ -25,7 +26,6 @@ from agentsignals.model import (
     SESSION_TOTAL,
     CallStatus,
     EditOp,
-    EventKind,
     Session,
     Step,
     ToolCall,
@@ -33,8 +33,6 @@ from agentsignals.model import (
     encode_roles,
     logged_iso,
 )
-
-# -- calls: requested, started and completed in up to four events
 
 IN_VS_CODE = "run_in_terminal"
 """The editor's shell. `success` says that it could be started; older transcripts keep no results."""
@@ -48,6 +46,7 @@ _STATUS: dict[str | None, CallStatus] = {
     **dict.fromkeys(("aborted", "cancelled", "canceled", "interrupted"), "cancelled"),
 }
 """Status of a failed call by its error code."""
+_HUMAN_SOURCES = ("user", "human")
 
 
 class Result(Struct, gc=False):
@@ -64,178 +63,69 @@ class _Command(Struct, gc=False):
     command: str = ""
 
 
-def unquoted(arguments: bytes) -> bytes:
-    """Return arguments without the quotes of VS Code's transcripts, which hold them as a text. A patch stays one."""
-    text = decoded(arguments, str) if arguments[:1] == b'"' else None
-    return text.encode() if text is not None and text.startswith("{") else arguments
-
-
-def read_result(event: ToolComplete, call: ToolCall | None, refused: bool) -> Result:
-    """Read a `tool.execution_complete`. `success` only means that the tool ran: a shell's exit code is in its
-    result."""
-    done = event.data
-    text = (done.result.content if done.result is not None else None) or ""
+def _result(done: records.Done, call: ToolCall | None, refused: bool) -> Result:
+    """Read a result. `success` only means that the tool ran: a shell's exit code is in its result."""
+    result = done.result or records.ToolResult()
+    text = result.content or ""
     if done.error is not None or done.success is False:
-        message = done.error.message if done.error is not None else None
-        code = done.error.code if done.error is not None else None
-        return Result(message or text, "rejected" if refused else _STATUS.get(code, "error"))
+        error = done.error or records.ToolError()
+        return Result(error.message or text, "rejected" if refused else _STATUS.get(error.code, "error"))
     if call is not None and call.name == IN_VS_CODE:
         return Result(text, "ok" if done.result is not None else "unknown", exit_code(text))
     if call is None or not call.name.endswith(("bash", "powershell", "shell")):
         return Result(text, "ok")
     ended, left = _ENDED.search(text[-_TAIL:]), _LEFT.search(text[-_TAIL:])
-    parts = (done.result.contents if done.result is not None else None) or ()
     printed = int(ended[2]) if ended else None
-    shell_code = next((part.exitCode for part in parts if part.exitCode is not None), printed)
+    shell_code = next((part.exitCode for part in result.contents or () if part.exitCode is not None), printed)
     return Result(text, "ok", shell_code, ended[1] if ended else None, (left[1] or left[2]) if left else None)
-
-
-class Calls:
-    """Pairs the events of each call."""
-
-    def __init__(self, builder: SessionBuilder) -> None:
-        self._builder = builder
-        self._by_id: dict[str, ToolCall] = {}
-        self._of_user: set[str] = set()
-        self._refused: dict[str, str] = {}
-        """Words of the person when refusing a call, by call id; often none."""
-        self._running: dict[str, ToolCall] = {}
-
-    def begin(self, request: ToolRequest, at: int | None, step: Step | None = None, thread: str = MAIN) -> None:
-        """Add a call with the first event that tells of it."""
-        call_id, name = request.toolCallId, request.name
-        arguments = unquoted(bytes(request.arguments)) or b"{}"
-        path = None
-        if name == "apply_patch":  # the patch is the whole arguments, or one of them
-            texts = edit_texts(arguments.decode("utf-8", "replace"), encode_roles(EDIT_ROLES))
-            path = first_file(texts[0].new) if texts and texts[0].kind == "patch" else None
-        tool = MCP if request.mcpServerName else self._builder.profile.tool(name)
-        self._by_id[call_id] = self._builder.call(call_id, name, arguments, tool, at, step, thread, path=path)
-
-    def started(self, event: records.ToolStart, at: int | None) -> None:
-        """Take the start of a call. The message that requested it told of it, unless the transcript is a slice."""
-        data = event.data
-        call = self._by_id.get(data.toolCallId)
-        if call is None and data.toolCallId not in self._of_user:
-            thread = event.agentId or data.parentToolCallId or MAIN
-            request = ToolRequest(data.toolCallId, data.toolName, data.arguments, data.mcpServerName)
-            self.begin(request, at, None, thread)
-        elif call is not None and data.mcpServerName:
-            call.class_ = "mcp"
-
-    def user_requested(self, event: records.ToolUserRequested, at: int | None) -> None:
-        """Take a command that the person ran by hand (`!`): it is no call of the agent."""
-        self._of_user.add(event.data.toolCallId)
-        arguments = decoded(event.data.arguments, _Command)
-        self._builder.event("user_shell", arguments.command if arguments is not None else event.data.toolName, at)
-
-    def completed(self, event: ToolComplete, at: int | None) -> None:
-        call_id = event.data.toolCallId
-        call = self._by_id.get(call_id)
-        result = read_result(event, call, call_id in self._refused)
-        if call_id in self._of_user:
-            self._builder.event("command_output", result.text[:RESULT_CHARS_KEPT], at, n_chars=len(result.text))
-            return
-        code, status = result.exit_code, result.status
-        if code is not None and result.ended in self._running:
-            self.shell_ended(result.ended, code, result.text, at)
-            code, status = None, "ok"  # the code is that of the command that ran on, not of the look at it
-        self._builder.result(call_id, result.text, status, at, MAIN, code)
-        if call is None:
-            return
-        if result.running is not None and result.running not in self._running:
-            self._running[result.running] = call
-        if status == "ok" and call.class_ == "edit":
-            # The diff in the detailed result tells the lines; without one, what the arguments say.
-            detail = (event.data.result.detailedContent if event.data.result is not None else None) or ""
-            kinds = {text.kind for text in edit_texts(call.arguments, call.argument_roles)}
-            diffs = len(_FILE_OF_DIFF.findall(detail))
-            if diffs and "whole" not in kinds and (diffs == 1 or "patch" not in kinds):
-                op: EditOp = "delete" if "\ndeleted file mode" in detail else "modify"
-                self._builder.edit(call, None, op, unified(detail))
-            else:
-                record_arguments(self._builder, call, existed=False)
-        # Words given when refusing are a turn. A bare refusal is an interruption.
-        feedback = self._refused.pop(call.call_id, None)
-        if feedback and call.thread == MAIN:
-            self._builder.turn("rejection_feedback", feedback, at)
-        elif feedback is not None:
-            self._builder.event("interrupt", f"refused {call.name}", at, None, call.thread)
-
-    def decided(self, event: records.PermissionCompleted, at: int | None) -> None:
-        """Take a permission. Policies refuse, too, which is an error and not the person's word."""
-        decision, call_id = event.data.result, event.data.toolCallId
-        if decision is not None and call_id is not None and decision.kind == _DENIED:
-            self._refused[call_id] = (decision.feedback or "").strip()
-
-    def shell_ended(self, shell: str | None, code: int, text: str, at: int | None) -> None:
-        """Note that a command that was left running has ended."""
-        call = self._running.pop(shell or "", None)
-        if call is not None:
-            self._builder.exited(call, code, text, at)
-
-
-# -- tokens: output is logged with each message, the rest only as totals at shutdown
-
-_MAIN_AGENT = "main"
 
 
 class Totals:
     """The steps since the last shutdown, and what the next shutdown says of them.
 
-    The totals of a model with one call are that call's. Of a model with more calls nothing says how they were shared
-    out: what is not yet counted becomes one closing step with `stop_reason` "session_total", so that the session's sums
-    are those of the totals and no call is given a context size it did not have. Output of messages whose model the
-    totals do not name, or that is more than the totals say, is left to the closing steps: it would count twice. A
-    session without shutdown (a crash, one still running) has no such step, and its input stays unknown. A resumed
-    session shuts down again, with totals that begin at zero.
+    Output is logged with each message, the rest only as totals at shutdown. The totals of a model with one call are
+    that call's. Of a model with more calls nothing says how they were shared out: what is not yet counted becomes one
+    closing step with `stop_reason` "session_total", so that the session's sums are those of the totals and no call is
+    given a context size it did not have. Output of messages whose model the totals do not name, or that is more than
+    the totals say, is left to the closing steps: it would count twice. A session without shutdown (a crash, one still
+    running) has no such step, and its input stays unknown. A resumed session shuts down again, with totals that begin
+    at zero.
     """
 
     def __init__(self, builder: SessionBuilder) -> None:
         self._builder = builder
-        self._steps: list[Step] = []
+        self.steps: list[Step] = []
+        """Those of the current run. What a run left without a shutdown is in no totals."""
 
-    def add(self, step: Step) -> None:
-        self._steps.append(step)
-
-    def begin(self) -> None:
-        """Note a new run. Steps that the run before it left without a shutdown are in no totals."""
-        self._steps.clear()
-
-    def close(self, shutdown: records.Shutdown, at: int | None) -> None:
+    def close(self, shutdown: records.Totals, at: int | None) -> None:
         """Take the totals of a shutdown, by agent if it counts agents separately."""
-        by_thread: dict[str | None, dict[str, Metric]] = {None: shutdown.data.modelMetrics}
-        if shutdown.data.agentMetrics:
-            by_thread = {
-                MAIN if agent == _MAIN_AGENT else agent: metrics.modelMetrics
-                for agent, metrics in shutdown.data.agentMetrics.items()
-            }
+        by_thread: dict[str | None, dict[str, Metric]] = {None: shutdown.modelMetrics}
+        if shutdown.agentMetrics:
+            by_thread = {agent: metrics.modelMetrics for agent, metrics in shutdown.agentMetrics.items()}
         for thread, metrics in by_thread.items():
             if len(metrics) == 1:  # old versions name no model at a message: an agent that used only one used that
-                for step in self._steps:
+                for step in self.steps:
                     if step.model is None and (thread is None or step.thread == thread):
                         step.model = next(iter(metrics))
         in_totals: set[int] = set()
         closing: Step | None = None
         for thread, metrics in by_thread.items():
             for model, metric in metrics.items():
-                steps = [s for s in self._steps if s.model == model and (thread is None or s.thread == thread)]
-                if metric.usage is not None:
-                    in_totals.update(step.step for step in steps)
-                    calls = metric.requests.count if metric.requests is not None else None
-                    closing = self._model(model, metric.usage, calls, steps, thread, at) or closing
+                steps = [s for s in self.steps if s.model == model and (thread is None or s.thread == thread)]
+                if metric.usage is None:
+                    continue
+                in_totals.update(step.step for step in steps)
+                if len(steps) == 1 and metric.requests is not None and metric.requests.count == 1:
+                    _charge(steps[0], metric.usage, count(metric.usage.outputTokens) or None)
+                else:
+                    closing = self._rest(model, metric.usage, steps, thread, at) or closing
         if closing is not None:
-            _leave_to(closing, [step for step in self._steps if step.step not in in_totals])
-        self._steps.clear()
+            _leave_to(closing, [step for step in self.steps if step.step not in in_totals])
+        self.steps.clear()
 
-    def _model(  # noqa: PLR0913  (one line of the totals and what it is about)
-        self, model: str, usage: Usage, calls: int | None, steps: list[Step], thread: str | None, at: int | None
-    ) -> Step | None:
-        """Take the totals of a model. Return the closing step, if they say more than its messages."""
+    def _rest(self, model: str, usage: Usage, steps: list[Step], thread: str | None, at: int | None) -> Step | None:
+        """Add the closing step of a model's totals, if they say more than its messages."""
         output, counted = count(usage.outputTokens) or 0, sum(step.output_tokens or 0 for step in steps)
-        if len(steps) == 1 and calls == 1:
-            _charge(steps[0], usage, output or None)
-            return None
         if not usage.inputTokens and not output > counted:
             return None
         threads = {step.thread for step in steps}
@@ -267,109 +157,70 @@ def _charge(step: Step, usage: Usage, output: int | None) -> None:
     step.output_tokens = output
 
 
-# -- events in file order
-
-_HUMAN_SOURCES = ("user", "human")
-
-
 class Reader:
-    """Takes the events of one session in order."""
+    """Takes the events of one session in file order, each by the method of its type."""
 
     def __init__(self, session: Session, profile: Profile) -> None:
         self.session = session
         self.builder = SessionBuilder(session, profile)
-        self.calls = Calls(self.builder)
         self.totals = Totals(self.builder)
         self.model: str | None = None
         self.selected: str | None = None
-        self._thoughts: set[str] = set()
-        self._handlers: dict[type, Callable[..., object]] = {
-            records.Start: self._start,
-            records.Resume: self._start,
-            records.ContextChanged: lambda event, at: self.builder.where(event.data.cwd, event.data.branch),
-            records.ModelChange: self._model_change,
-            records.UserMessage: self._user,
-            records.AssistantMessage: self._assistant,
-            records.AssistantReasoning: lambda event, at: self._think(
-                event.data.content, at, event.agentId or MAIN, None
-            ),
-            records.ToolStart: self.calls.started,
-            records.ToolUserRequested: self.calls.user_requested,
-            records.ToolComplete: self.calls.completed,
-            records.PermissionCompleted: self.calls.decided,
-            records.SystemNotification: self._notification,
-            records.Info: lambda event, at: self.builder.event("meta", event.data.text, at),
-            records.Warned: lambda event, at: self.builder.event("notification", event.data.text, at),
-            records.Error: lambda event, at: self._told(event, "api_error", event.data.text, at),
-            records.Abort: lambda event, at: self._told(event, "interrupt", event.data.text, at),
-            records.TitleChanged: self._title,
-            records.CompactionComplete: self._compaction,
-            records.Truncation: self._compaction,
-            records.HookEnd: self._hook,
-            records.Shutdown: self.totals.close,
-        }
+        self.thoughts: set[str] = set()
+        self.calls: dict[str, ToolCall] = {}
+        self.of_user: set[str] = set()
+        """Ids of commands that the person ran."""
+        self.refused: dict[str, str] = {}
+        """Words of the person when refusing a call, by call id; often none."""
+        self.running: dict[str, ToolCall] = {}
+        """Commands that were left running, by shell."""
 
     def take(self, event: Event | Unknown) -> None:
-        """Add one event."""
         if isinstance(event, records.Quiet):
             return
-        at = logged_iso(event.timestamp)
-        handler = self._handlers.get(type(event))
-        if handler is not None:
-            handler(event, at)
-        elif isinstance(event, records.Aside):
-            self._told(event, "meta", f"{records.kind_of(event)} {event.data.text}".strip(), at)
+        at, thread, kind = logged_iso(event.timestamp), event.agentId or MAIN, records.kind_of(event)
+        if isinstance(event, records.Read):
+            _METHODS[kind](self, event.data, at, thread)
         else:
-            self._told(event, "unknown", records.kind_of(event)[:80], at)
+            self.builder.event("unknown", kind[:80], at, None, thread)
 
-    def finish(self) -> Session:
-        """Return the session, when all events are in it."""
-        self._handlers.clear()  # they hold this reader, a circle that would keep all its rows until the collector comes
-        return self.builder.finish()
-
-    def _told(self, event: Event | Unknown, kind: EventKind, text: str, at: int | None) -> None:
-        self.builder.event(kind, text, at, None, event.agentId or MAIN)
-
-    def _start(self, event: records.Start | records.Resume, at: int | None) -> None:
-        session, data = self.session, event.data
+    def start(self, data: records.Started, at: int | None, thread: str) -> None:
+        session = self.session
         session.agent_version = session.agent_version or data.copilotVersion
         self.selected = data.selectedModel or self.selected
-        self.totals.begin()
+        self.totals.steps.clear()
         if data.context is not None:
-            self.builder.where(data.context.cwd, data.context.branch)
+            self.move(data.context, at, thread)
             session.repo = data.context.repository or session.repo
 
-    def _model_change(self, event: records.ModelChange, at: int | None) -> None:
-        self.selected = event.data.newModel or self.selected
+    def move(self, context: records.Context, at: int | None, thread: str) -> None:
+        self.builder.where(context.cwd, context.branch)
+
+    def select(self, data: records.Notice, at: int | None, thread: str) -> None:
+        self.selected = data.newModel or self.selected
         if self.model is not None and self.selected != self.model:
             self.builder.event("model_change", f"{self.model} -> {self.selected}", at)
             self.model = self.selected
 
-    def _user(self, event: records.UserMessage, at: int | None) -> None:
-        message = event.data
+    def prompt(self, message: records.Prompt, at: int | None, thread: str) -> None:
         text = message.content.strip()
-        if (
-            event.agentId
-            or message.isAutopilotContinuation
-            or (message.source and message.source not in _HUMAN_SOURCES)
-            or self.builder.profile.machine_kind(text)
-        ):
-            self._told(event, "meta", text, at)
+        sent = message.isAutopilotContinuation or (message.source and message.source not in _HUMAN_SOURCES)
+        if thread != MAIN or sent or self.builder.profile.machine_kind(text):
+            self.builder.event("meta", text, at, None, thread)
         else:
-            queued = message.delivery in ("steering", "queued")
+            kind: TurnKind = "queued_prompt" if message.delivery in ("steering", "queued") else "prompt"
             attached = bytes(message.attachments) not in (b"", b"[]", b"null")
-            kind: TurnKind = "queued_prompt" if queued else "prompt"
             self.builder.prompt(text, at, kind, attached=attached, model=self.model or self.selected)
 
-    def _assistant(self, event: records.AssistantMessage, at: int | None) -> None:
+    def answer(self, answer: records.Answer, at: int | None, thread: str) -> None:
         """Add one message. The parts of one answer share its call id, and repeat its count of tokens."""
-        builder, answer = self.builder, event.data
-        thread = event.agentId or answer.parentToolCallId or MAIN
+        builder = self.builder
+        thread = answer.parentToolCallId or MAIN if thread == MAIN else thread
         model = answer.model or self.model or self.selected
         n_steps = len(self.session.steps)
         step = builder.step(answer.apiCallId or answer.messageId, model, at, thread)
         if len(self.session.steps) > n_steps:
-            self.totals.add(step)
+            self.totals.steps.append(step)
         # A call that said something took tokens: a 0 here is a provider that reports none.
         step.output_tokens = max(count(answer.outputTokens) or 0, step.output_tokens or 0) or None
         if thread == MAIN and model is not None and model != self.model:
@@ -377,53 +228,150 @@ class Reader:
                 builder.event("model_change", f"{self.model} -> {model}", at, step)
             self.model = model
         if answer.reasoningText:
-            self._think(answer.reasoningText, at, thread, step.message_id)
+            self.think(answer.reasoningText, at, thread, step if step.message_id is not None else None)
         elif answer.reasoningOpaque or answer.encryptedContent:
             builder.event("thinking", "", at, step, thread)
         if answer.content or not (answer.toolRequests or answer.reasoningText):
             builder.event("text", answer.content or "", at, step, thread)
         for request in answer.toolRequests or ():
-            self.calls.begin(request, at, step, thread)
+            self.call(request, at, step, thread)
 
-    def _think(self, text: str, at: int | None, thread: str, message_id: str | None) -> None:
+    def think(self, text: str, at: int | None, thread: str, step: Step | None = None) -> None:
         """Add thinking once. It is logged with its message, by some versions also before it."""
-        if text in self._thoughts:
+        if text not in self.thoughts:
+            self.thoughts.add(text)
+            self.builder.event("thinking", text, at, step, thread)
+
+    def call(self, request: ToolRequest, at: int | None, step: Step | None, thread: str) -> None:
+        """Add a call with the first event that tells of it."""
+        arguments = bytes(request.arguments)
+        # VS Code's transcripts hold arguments as a text. A patch stays one.
+        if arguments[:1] == b'"' and (text := decoded(arguments, str)) and text.startswith("{"):
+            arguments = text.encode()
+        path = None
+        if request.name == "apply_patch":  # the patch is the whole arguments, or one of them
+            texts = edit_texts(arguments.decode("utf-8", "replace") or "{}", encode_roles(EDIT_ROLES))
+            path = first_file(texts[0].new) if texts and texts[0].kind == "patch" else None
+        tool = MCP if request.mcpServerName else self.builder.profile.tool(request.name)
+        self.calls[request.toolCallId] = self.builder.call(
+            request.toolCallId, request.name, arguments or b"{}", tool, at, step, thread, path=path
+        )
+
+    def call_started(self, data: records.ToolStart, at: int | None, thread: str) -> None:
+        """Take the start of a call. The message that requested it told of it, unless the transcript is a slice."""
+        call = self.calls.get(data.toolCallId)
+        if call is None and data.toolCallId not in self.of_user:
+            self.call(data, at, None, data.parentToolCallId or MAIN if thread == MAIN else thread)
+        elif call is not None and data.mcpServerName:
+            call.class_ = "mcp"
+
+    def user_command(self, data: records.ToolStart, at: int | None, thread: str) -> None:
+        """Take a command that the person ran by hand (`!`): it is no call of the agent."""
+        self.of_user.add(data.toolCallId)
+        arguments = decoded(data.arguments, _Command)
+        self.builder.event("user_shell", arguments.command if arguments is not None else data.name, at)
+
+    def call_completed(self, done: records.Done, at: int | None, thread: str) -> None:
+        call = self.calls.get(done.toolCallId)
+        result = _result(done, call, done.toolCallId in self.refused)
+        if done.toolCallId in self.of_user:
+            self.builder.event("command_output", result.text[:RESULT_CHARS_KEPT], at, n_chars=len(result.text))
             return
-        self._thoughts.add(text)
-        step = self.builder.step(message_id, None, at, thread) if message_id is not None else None
-        self.builder.event("thinking", text, at, step, thread)
+        code, status = result.exit_code, result.status
+        if code is not None and result.ended in self.running:
+            self.shell_ended(result.ended, code, result.text, at)
+            code, status = None, "ok"  # the code is that of the command that ran on, not of the look at it
+        self.builder.result(done.toolCallId, result.text, status, at, MAIN, code)
+        if call is None:
+            return
+        if result.running is not None and result.running not in self.running:
+            self.running[result.running] = call
+        if status == "ok" and call.class_ == "edit":
+            # The diff in the detailed result tells the lines; without one, what the arguments say.
+            detail = (done.result.detailedContent if done.result is not None else None) or ""
+            kinds = {text.kind for text in edit_texts(call.arguments, call.argument_roles)}
+            diffs = len(_FILE_OF_DIFF.findall(detail))
+            if diffs and "whole" not in kinds and (diffs == 1 or "patch" not in kinds):
+                op: EditOp = "delete" if "\ndeleted file mode" in detail else "modify"
+                self.builder.edit(call, None, op, unified(detail))
+            else:
+                record_arguments(self.builder, call, existed=False)
+        # Words given when refusing are a turn. A bare refusal is an interruption.
+        feedback = self.refused.pop(call.call_id, None)
+        if feedback and call.thread == MAIN:
+            self.builder.turn("rejection_feedback", feedback, at)
+        elif feedback is not None:
+            self.builder.event("interrupt", f"refused {call.name}", at, None, call.thread)
 
-    def _notification(self, event: records.SystemNotification, at: int | None) -> None:
-        self._told(event, "notification", event.data.text, at)
-        kind = event.data.kind
-        if kind is not None and kind.shellId is not None and kind.exitCode is not None:
-            self.calls.shell_ended(kind.shellId, kind.exitCode, "", at)
+    def decide(self, data: records.Permission, at: int | None, thread: str) -> None:
+        """Take a permission. Policies refuse, too, which is an error and not the person's word."""
+        if data.result is not None and data.toolCallId is not None and data.result.kind == _DENIED:
+            self.refused[data.toolCallId] = (data.result.feedback or "").strip()
 
-    def _title(self, event: records.TitleChanged, at: int | None) -> None:
-        self.session.title = event.data.title or self.session.title
+    def shell_ended(self, shell: str | None, code: int, text: str, at: int | None) -> None:
+        """Note that a command that was left running has ended."""
+        call = self.running.pop(shell or "", None)
+        if call is not None:
+            self.builder.exited(call, code, text, at)
 
-    def _hook(self, event: records.HookEnd, at: int | None) -> None:
-        verdict = event.data.output
-        if verdict is not None and verdict.permissionDecision == "deny":
-            self._told(event, "hook_block", verdict.permissionDecisionReason or "", at)
+    def notify(self, notice: records.Notice, at: int | None, thread: str) -> None:
+        self.builder.event("notification", notice.text, at, None, thread)
+        shell = notice.kind
+        if shell is not None and shell.shellId is not None and shell.exitCode is not None:
+            self.shell_ended(shell.shellId, shell.exitCode, "", at)
 
-    def _compaction(self, event: records.CompactionComplete | records.Truncation, at: int | None) -> None:
-        done = event.data
+    def name(self, notice: records.Notice, at: int | None, thread: str) -> None:
+        self.session.title = notice.title or self.session.title
+
+    def hook(self, hook: records.Hook, at: int | None, thread: str) -> None:
+        if hook.output is not None and hook.output.permissionDecision == "deny":
+            self.builder.event("hook_block", hook.output.permissionDecisionReason or "", at, None, thread)
+
+    def compact(self, done: records.Compaction, at: int | None, thread: str, kind: str | None = None) -> None:
         if done.success is False:
-            self._told(event, "meta", "compaction failed", at)
+            self.builder.event("meta", "compaction failed", at, None, thread)
             return
         facts = {
-            "kind": "truncation" if isinstance(event, records.Truncation) else None,
+            "kind": kind,
             "trigger": done.trigger,
             "preTokens": done.preCompactionTokens or done.preTruncationTokensInMessages,
             "postTokens": done.postCompactionTokens or done.postTruncationTokensInMessages,
             "summary": done.summaryContent,
         }
         present = {key: value for key, value in facts.items() if value is not None}
-        self._told(event, "compaction", msgspec.json.encode(present).decode(), at)
+        self.builder.event("compaction", msgspec.json.encode(present).decode(), at, None, thread)
 
 
-# -- files of a session
+def _aside(kind: str) -> Callable[..., None]:
+    return lambda reader, data, at, thread: reader.builder.event(
+        "meta", f"{kind} {data.text}".strip(), at, None, thread
+    )
+
+
+_METHODS: dict[str, Callable[[Reader, Any, int | None, str], object]] = {
+    "session.start": Reader.start,
+    "session.resume": Reader.start,
+    "session.context_changed": Reader.move,
+    "session.model_change": Reader.select,
+    "user.message": Reader.prompt,
+    "assistant.message": Reader.answer,
+    "assistant.reasoning": lambda reader, data, at, thread: reader.think(data.content or "", at, thread),
+    "tool.execution_start": Reader.call_started,
+    "tool.user_requested": Reader.user_command,
+    "tool.execution_complete": Reader.call_completed,
+    "permission.completed": Reader.decide,
+    "system.notification": Reader.notify,
+    "session.info": lambda reader, data, at, _: reader.builder.event("meta", data.text, at),
+    "session.warning": lambda reader, data, at, _: reader.builder.event("notification", data.text, at),
+    "session.error": lambda reader, data, at, thread: reader.builder.event("api_error", data.text, at, None, thread),
+    "abort": lambda reader, data, at, thread: reader.builder.event("interrupt", data.text, at, None, thread),
+    "session.title_changed": Reader.name,
+    "session.compaction_complete": Reader.compact,
+    "session.truncation": lambda reader, data, at, thread: reader.compact(data, at, thread, "truncation"),
+    "hook.end": Reader.hook,
+    "session.shutdown": lambda reader, data, at, _: reader.totals.close(data, at),
+    **{kind: _aside(kind) for kind in records.ASIDES},
+}
 
 
 class _File:
@@ -434,8 +382,8 @@ class _File:
         self.numbers, self.events = all_lines(source.data, source.artifact, records.DECODER, records.decode)
         for kind, times in records.tally(self.events).items():
             saw(source.artifact, kind, times)
-        starts = (event.data.sessionId for event in self.events if isinstance(event, records.Start))
-        named = next((session_id for session_id in starts if session_id), None)
+        starts = (event for event in self.events if records.kind_of(event) == "session.start")
+        named = next((event.data.sessionId for event in starts if event.data.sessionId), None)
         self.session_id = named or source.session_hint or source.artifact.artifact_id
         first = next((e.timestamp for e in self.events if e.timestamp), "")
         # Of two snapshots that begin together the longer comes first, so that most of a session points into one file.
@@ -463,5 +411,5 @@ def sessions(
         for file, number, event in events:
             reader.builder.artifact_id, reader.builder.line = file.source.artifact.artifact_id, number
             reader.take(event)
-        read.append(reader.finish())
+        read.append(reader.builder.finish())
     return read

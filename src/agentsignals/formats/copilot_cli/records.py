@@ -8,10 +8,10 @@ schema of Copilot's SDK for events that no transcript at hand holds.
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Union
+from typing import Any, Union
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Raw, Struct, defstruct, field
 
 
 class Event(Struct, gc=False, tag_field="type"):
@@ -26,40 +26,35 @@ class Quiet(Event):
     """An event without a row of its own: it repeats another, or says nothing about the conversation."""
 
 
+class Read(Event):
+    """An event whose `data` has a shape of its own, by its type."""
+
+    data: Any = None
+
+
+class Unknown(Struct, gc=False):
+    """An event of an unknown type, or with data of another shape than its type has."""
+
+    type: str = "untyped"
+    id: str | None = None
+    timestamp: str | None = None
+    agentId: str | None = None
+
+
 class Context(Struct, gc=False):
     cwd: str | None = None
     branch: str | None = None
     repository: str | None = None
 
 
-class _Started(Struct, gc=False):
+class Started(Struct, gc=False):
     sessionId: str | None = None
     copilotVersion: str | None = None
     selectedModel: str | None = None
     context: Context | None = None
 
 
-class Start(Event, tag="session.start"):
-    data: _Started = field(default_factory=_Started)
-
-
-class Resume(Event, tag="session.resume"):
-    data: _Started = field(default_factory=_Started)
-
-
-class ContextChanged(Event, tag="session.context_changed"):
-    data: Context = field(default_factory=Context)
-
-
-class _Model(Struct, gc=False):
-    newModel: str | None = None
-
-
-class ModelChange(Event, tag="session.model_change"):
-    data: _Model = field(default_factory=_Model)
-
-
-class _UserWords(Struct, gc=False):
+class Prompt(Struct, gc=False):
     """A prompt. `content` is what the person typed. `transformedContent`, with the program's additions, is not read."""
 
     content: str = ""
@@ -69,18 +64,19 @@ class _UserWords(Struct, gc=False):
     attachments: Raw = Raw()
 
 
-class UserMessage(Event, tag="user.message"):
-    data: _UserWords = field(default_factory=_UserWords)
-
-
-class ToolRequest(Struct, gc=False):
+class ToolRequest(Struct, gc=False, kw_only=True):
     toolCallId: str = ""
     name: str = ""
     arguments: Raw = Raw()
     mcpServerName: str | None = None
 
 
-class _Answer(Struct, gc=False, kw_only=True):
+class ToolStart(ToolRequest, gc=False, kw_only=True):
+    name: str = field(default="", name="toolName")
+    parentToolCallId: str | None = None
+
+
+class Answer(Struct, gc=False, kw_only=True):
     messageId: str | None = None
     apiCallId: str | None = None
     content: str | None = None
@@ -91,34 +87,6 @@ class _Answer(Struct, gc=False, kw_only=True):
     reasoningOpaque: Raw = Raw()
     encryptedContent: Raw = Raw()
     parentToolCallId: str | None = None
-
-
-class AssistantMessage(Event, tag="assistant.message"):
-    data: _Answer = field(default_factory=_Answer)
-
-
-class _Thought(Struct, gc=False):
-    content: str = ""
-
-
-class AssistantReasoning(Event, tag="assistant.reasoning"):
-    data: _Thought = field(default_factory=_Thought)
-
-
-class _Begun(Struct, gc=False):
-    toolCallId: str = ""
-    toolName: str = ""
-    arguments: Raw = Raw()
-    mcpServerName: str | None = None
-    parentToolCallId: str | None = None
-
-
-class ToolStart(Event, tag="tool.execution_start"):
-    data: _Begun = field(default_factory=_Begun)
-
-
-class ToolUserRequested(Event, tag="tool.user_requested"):
-    data: _Begun = field(default_factory=_Begun)
 
 
 class Content(Struct, gc=False):
@@ -139,15 +107,11 @@ class ToolError(Struct, gc=False):
     code: str | None = None
 
 
-class _Done(Struct, gc=False):
+class Done(Struct, gc=False):
     toolCallId: str = ""
     success: bool | None = None
     result: ToolResult | None = None
     error: ToolError | None = None
-
-
-class ToolComplete(Event, tag="tool.execution_complete"):
-    data: _Done = field(default_factory=_Done)
 
 
 class Decision(Struct, gc=False):
@@ -155,22 +119,19 @@ class Decision(Struct, gc=False):
     feedback: str | None = None
 
 
-class _Permission(Struct, gc=False):
+class Permission(Struct, gc=False):
     toolCallId: str | None = None
     result: Decision | None = None
 
 
-class PermissionCompleted(Event, tag="permission.completed"):
-    data: _Permission = field(default_factory=_Permission)
+class Shell(Struct, gc=False):
+    """The shell that a notification is about."""
 
-
-class Kind(Struct, gc=False):
-    type: str = ""
     shellId: str | None = None
     exitCode: int | None = None
 
 
-class _Notice(Struct, gc=False, kw_only=True):
+class Notice(Struct, gc=False, kw_only=True):
     """The data of most small events: a line of text under one of several names."""
 
     content: str | None = None
@@ -180,9 +141,9 @@ class _Notice(Struct, gc=False, kw_only=True):
     name: str | None = None
     agentName: str | None = None
     newMode: str | None = None
+    newModel: str | None = None
     title: str | None = None
-    infoType: str | None = None
-    kind: Kind | None = None
+    kind: Shell | None = None
 
     @property
     def text(self) -> str:
@@ -190,33 +151,7 @@ class _Notice(Struct, gc=False, kw_only=True):
         return next((text for text in texts if text), "")
 
 
-class Notice(Event):
-    data: _Notice = field(default_factory=_Notice)
-
-
-class SystemNotification(Notice, tag="system.notification"): ...
-
-
-class Info(Notice, tag="session.info"): ...
-
-
-class Warned(Notice, tag="session.warning"): ...
-
-
-class Error(Notice, tag="session.error"): ...
-
-
-class Abort(Notice, tag="abort"): ...
-
-
-class TitleChanged(Notice, tag="session.title_changed"): ...
-
-
-class Aside(Notice):
-    """Something that happened outside the conversation, told by its type and a line of text."""
-
-
-class _Compaction(Struct, gc=False, kw_only=True):
+class Compaction(Struct, gc=False, kw_only=True):
     success: bool | None = None
     trigger: str | None = None
     preCompactionTokens: int | None = None
@@ -226,26 +161,13 @@ class _Compaction(Struct, gc=False, kw_only=True):
     postTruncationTokensInMessages: int | None = None
 
 
-class CompactionComplete(Event, tag="session.compaction_complete"):
-    data: _Compaction = field(default_factory=_Compaction)
-
-
-class Truncation(Event, tag="session.truncation"):
-    data: _Compaction = field(default_factory=_Compaction)
-
-
 class Verdict(Struct, gc=False):
     permissionDecision: str | None = None
     permissionDecisionReason: str | None = None
 
 
-class _Hook(Struct, gc=False):
-    hookType: str | None = None
+class Hook(Struct, gc=False):
     output: Verdict | None = None
-
-
-class HookEnd(Event, tag="hook.end"):
-    data: _Hook = field(default_factory=_Hook)
 
 
 class Usage(Struct, gc=False):
@@ -273,29 +195,16 @@ class AgentMetric(Struct):
     modelMetrics: dict[str, Metric] = field(default_factory=dict)
 
 
-class _Totals(Struct):
-    modelMetrics: dict[str, Metric] = field(default_factory=dict)
+class Totals(AgentMetric):
     agentMetrics: dict[str, AgentMetric] | None = None
 
 
-class Shutdown(Event, tag="session.shutdown"):
-    data: _Totals = field(default_factory=_Totals)
-
-
-class Unknown(Struct, gc=False):
-    """An event of an unknown type, or with data of another shape than its type has."""
-
-    type: str = "untyped"
-    id: str | None = None
-    timestamp: str | None = None
-    agentId: str | None = None
-
-
-_ASIDES = (
+ASIDES = frozenset((
     "session.context_cleared", "session.handoff", "session.mode_changed", "session.snapshot_rewind",
     "session.task_complete", "skill.invoked", "subagent.completed", "subagent.deselected", "subagent.failed",
     "subagent.selected", "subagent.started",
-)  # fmt: skip
+))  # fmt: skip
+"""Events outside the conversation, recorded by their type and a line of text."""
 _QUIET = (
     "assistant.idle", "assistant.intent", "assistant.message_start", "assistant.turn_end", "assistant.turn_start",
     "assistant.usage", "command.completed", "command.execute", "command.queued", "elicitation.completed",
@@ -307,23 +216,36 @@ _QUIET = (
     "system.message", "tool.execution_partial_result", "tool.execution_progress", "tool.search_activated",
     "user_input.completed", "user_input.requested",
 )  # fmt: skip
+_DATA: dict[type[Struct], tuple[str, ...]] = {
+    Started: ("session.start", "session.resume"),
+    Context: ("session.context_changed",),
+    Prompt: ("user.message",),
+    Answer: ("assistant.message",),
+    ToolStart: ("tool.execution_start", "tool.user_requested"),
+    Done: ("tool.execution_complete",),
+    Permission: ("permission.completed",),
+    Compaction: ("session.compaction_complete", "session.truncation"),
+    Hook: ("hook.end",),
+    Totals: ("session.shutdown",),
+    Notice: (
+        "session.model_change", "assistant.reasoning", "system.notification", "session.info", "session.warning",
+        "session.error", "abort", "session.title_changed", *sorted(ASIDES),
+    ),
+}  # fmt: skip
+"""The shape of the data of each type of event that is read."""
 
 
-def _each(base: type[Event], names: tuple[str, ...]) -> tuple[type[Struct], ...]:
-    return tuple(msgspec.defstruct(name.replace(".", "_"), [], bases=(base,), tag=name, gc=False) for name in names)
+def _shape(base: type[Event], name: str, data: type[Struct] | None = None) -> type[Struct]:
+    fields = [("data", data, field(default_factory=data))] if data is not None else []
+    return defstruct(name.replace(".", "_"), fields, bases=(base,), tag=name, gc=False)
 
 
-_SHAPES: tuple[type[Struct], ...] = (
-    Start, Resume, ContextChanged, ModelChange, UserMessage, AssistantMessage, AssistantReasoning, ToolStart,
-    ToolUserRequested, ToolComplete, PermissionCompleted, SystemNotification, Info, Warned, Error, Abort, TitleChanged,
-    CompactionComplete, Truncation, HookEnd, Shutdown, *_each(Aside, _ASIDES), *_each(Quiet, _QUIET),
-)  # fmt: skip
-
-
+_SHAPES = (
+    *(_shape(Read, name, data) for data, names in _DATA.items() for name in names),
+    *(_shape(Quiet, name) for name in _QUIET),
+)
 DECODER: msgspec.json.Decoder[Event | Unknown] = msgspec.json.Decoder(Union[_SHAPES])  # noqa: UP007  (made of a tuple)
 _decode_any = msgspec.json.Decoder(Unknown).decode
-
-
 _TYPES: dict[type, str] = {shape: str(shape.__struct_config__.tag) for shape in _SHAPES}
 _READ_TYPES = frozenset(_TYPES.values())
 

@@ -13,28 +13,13 @@ from typing import Any
 from msgspec import structs
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
+from agentsignals.formats import profile as tools
 from agentsignals.formats.cursor_agent.database import CHATS, COMPOSERS
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    ASK,
-    EDIT,
-    FIND,
-    HAND_IN,
-    MCP,
-    PLAN,
-    READ,
-    SEARCH,
-    SHELL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    named,
-)
+from agentsignals.formats.profile import Profile, named
 
 _IDE = ("targetFile", "relativeWorkspacePath", "effectiveUri")
-_LOOKED_IN = (*SEARCH.path, "target_directory", "targetDirectory")
+_LOOKED_IN = (*tools.SEARCH.path, "target_directory", "targetDirectory")
 
 PROFILE = Profile(
     agent="cursor-agent",
@@ -50,28 +35,28 @@ PROFILE = Profile(
         ),
     ),
     tools=named(
-        (structs.replace(READ, path=(*READ.path, *_IDE)), "Read ReadFile read_file read_file_v2"),
+        (structs.replace(tools.READ, path=(*tools.READ.path, *_IDE)), "Read ReadFile read_file read_file_v2"),
         (
-            structs.replace(SEARCH, path=_LOOKED_IN),
+            structs.replace(tools.SEARCH, path=_LOOKED_IN),
             "Grep SemanticSearch codebase_search semantic_search_full grep_search grep ripgrep_search "
             "ripgrep_raw_search",
         ),
-        (structs.replace(FIND, path=_LOOKED_IN), "Glob LS list_dir list_dir_v2 file_search glob_file_search"),
+        (structs.replace(tools.FIND, path=_LOOKED_IN), "Glob LS list_dir list_dir_v2 file_search glob_file_search"),
         (
-            structs.replace(EDIT, path=(*EDIT.path, *_IDE)),
+            structs.replace(tools.EDIT, path=(*tools.EDIT.path, *_IDE)),
             "StrReplace ApplyPatch EditNotebook Delete edit_file edit_file_v2 search_replace delete_file reapply",
         ),
-        (structs.replace(WRITE, path=(*WRITE.path, *_IDE)), "Write write"),
-        (SHELL, "Shell run_terminal_cmd run_terminal_command run_terminal_command_v2"),
-        (PLAN, "TodoWrite WriteTodos SwitchMode todo_write switch_mode"),
-        (HAND_IN, "CreatePlan create_plan"),
-        (TASK, "Task task task_v2"),
-        (WEB, "WebSearch WebFetch web_search web_fetch"),
-        (ASK, "AskQuestion ask_question"),
-        (MCP, "CallMcpTool CallDynamicTool FetchMcpResource call_mcp_tool"),
-        (ASIDE, "read_lints fetch_rules"),
+        (structs.replace(tools.WRITE, path=(*tools.WRITE.path, *_IDE)), "Write write"),
+        (tools.SHELL, "Shell run_terminal_cmd run_terminal_command run_terminal_command_v2"),
+        (tools.PLAN, "TodoWrite WriteTodos SwitchMode todo_write switch_mode"),
+        (tools.HAND_IN, "CreatePlan create_plan"),
+        (tools.TASK, "Task task task_v2"),
+        (tools.WEB, "WebSearch WebFetch web_search web_fetch"),
+        (tools.ASK, "AskQuestion ask_question"),
+        (tools.MCP, "CallMcpTool CallDynamicTool FetchMcpResource call_mcp_tool"),
+        (tools.ASIDE, "read_lints fetch_rules"),
     ),
-    tools_like={"mcp-*": MCP},
+    tools_like={"mcp-*": tools.MCP},
     machine_written=(("<system_notification>", "notification"),),
 )
 

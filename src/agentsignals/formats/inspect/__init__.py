@@ -8,43 +8,28 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.formats import Card, Claim, Format, Material, claude_code, pieces_by, read_by, zip_members
+from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import (
-    ASIDE,
-    ASK,
-    EDIT,
-    FIND,
-    NO_SHELL,
-    PLAN,
-    READ,
-    SEARCH,
-    SHELL,
-    TASK,
-    WEB,
-    WRITE,
-    Profile,
-    Tool,
-    named,
-)
+from agentsignals.formats.profile import Profile, Tool, named
 from agentsignals.formats.records import UNREADABLE
 
 PROFILE = Profile(
     tools=named(
-        (SHELL, "bash bash_session shell exec_command"),
-        (NO_SHELL, "python code_execution ipython"),
-        (EDIT, "text_editor str_replace_editor str_replace_based_edit_tool edit_file apply_patch"),
-        (WRITE, "write_file create_file"),
-        (READ, "read_file view_file"),
-        (READ.to("skill"), "skill"),
-        (SEARCH, "grep"),
-        (FIND, "glob list_files find"),
-        (WEB, "web_search web_fetch web_browser"),
-        (PLAN, "update_plan todo_write"),
-        (TASK, "task agent"),
-        (ASK, "ask_user"),
-        (ASIDE, "submit think computer memory"),
+        (tools.SHELL, "bash bash_session shell exec_command"),
+        (tools.NO_SHELL, "python code_execution ipython"),
+        (tools.EDIT, "text_editor str_replace_editor str_replace_based_edit_tool edit_file apply_patch"),
+        (tools.WRITE, "write_file create_file"),
+        (tools.READ, "read_file view_file"),
+        (tools.READ.to("skill"), "skill"),
+        (tools.SEARCH, "grep"),
+        (tools.FIND, "glob list_files find"),
+        (tools.WEB, "web_search web_fetch web_browser"),
+        (tools.PLAN, "update_plan todo_write"),
+        (tools.TASK, "task agent"),
+        (tools.ASK, "ask_user"),
+        (tools.ASIDE, "submit think computer memory"),
     ),
-    tools_like={"web_browser_*": WEB, "transfer_to_*": TASK},
+    tools_like={"web_browser_*": tools.WEB, "transfer_to_*": tools.TASK},
 )
 
 
