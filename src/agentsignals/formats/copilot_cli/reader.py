@@ -382,8 +382,8 @@ class _File:
         self.numbers, self.events = all_lines(source.data, source.artifact, records.DECODER, records.decode)
         for kind, times in records.tally(self.events).items():
             saw(source.artifact, kind, times)
-        starts = (event for event in self.events if records.kind_of(event) == "session.start")
-        named = next((event.data.sessionId for event in starts if event.data.sessionId), None)
+        begun = (e.data for e in self.events if isinstance(e, records.Read) and isinstance(e.data, records.Started))
+        named = next((data.sessionId for data in begun if data.sessionId), None)
         self.session_id = named or source.session_hint or source.artifact.artifact_id
         first = next((e.timestamp for e in self.events if e.timestamp), "")
         # Of two snapshots that begin together the longer comes first, so that most of a session points into one file.

@@ -72,7 +72,8 @@ class Times(Struct, gc=False):
 
 def arguments(kwargs: object, knobs: dict[str, Any]) -> dict[str, Any]:
     """Add to the knobs what an agent was called with, all but secrets."""
-    for name, value in kwargs.items() if isinstance(kwargs, dict) else ():
+    named: dict[str, Any] = kwargs if isinstance(kwargs, dict) else {}
+    for name, value in named.items():
         if not SECRET.search(name):
             knobs.setdefault(RENAMED.get(name, name), value)
     return knobs

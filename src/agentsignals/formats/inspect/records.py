@@ -11,8 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats.bounds import count
-from agentsignals.formats.documents import each
-from agentsignals.formats.records import MAX_DOCUMENT_BYTES, UNREADABLE, document, skip
+from agentsignals.formats.records import MAX_DOCUMENT_BYTES, UNREADABLE, decoded, decoder, document, skip
 from agentsignals.formats.zip_members import Contents, Member, MemberError
 from agentsignals.model import Artifact
 
@@ -213,32 +212,8 @@ class Document(Header):
     samples: list[Raw] | None = None
 
 
-decode_header = msgspec.json.Decoder(Header).decode
-decode_document = msgspec.json.Decoder(Document).decode
-decode_sample = msgspec.json.Decoder(Sample).decode
-decode_output = msgspec.json.Decoder(Output).decode
-decode_message = msgspec.json.Decoder(Message).decode
-_event = msgspec.json.Decoder(Event).decode
-_failure = msgspec.json.Decoder(Failure).decode
-_any = msgspec.json.Decoder().decode
-_list = msgspec.json.Decoder(list[Raw]).decode
-
-
-def events_of(raws: list[Raw], artifact: Artifact) -> list[Event | None]:
-    """The events of a sample, None for one that is not what it should be."""
-    return each(raws, _event, artifact)
-
-
-def items(raw: Raw) -> list[Raw]:
-    """The items of a list; none when it is no list."""
-    try:
-        return _list(raw) if raw else []
-    except UNREADABLE:
-        return []
-
-
 def spanned(spans: object, pool: list[Raw]) -> list[Raw]:
-    """The messages of a pool that spans `[start, end]` name, the end not among them."""
+    """Return the messages of a pool that spans `[start, end]` name, without the end."""
     messages: list[Raw] = []
     for span in spans if isinstance(spans, list) else ():
         if isinstance(span, list) and len(span) == 2 and all(type(n) is int and n >= 0 for n in span):
@@ -248,23 +223,12 @@ def spanned(spans: object, pool: list[Raw]) -> list[Raw]:
     return messages
 
 
-def value_of(raw: Raw) -> Any:
-    """Any JSON value; None when it is none."""
-    try:
-        return _any(raw) if raw else None
-    except UNREADABLE:
-        return None
-
-
 def failure_of(raw: Raw) -> Failure | None:
-    """An error, which is an object or a text."""
-    value = value_of(raw)
-    if isinstance(value, str):
-        return Failure(None, value)
-    try:
-        return _failure(raw) if isinstance(value, dict) else None
-    except UNREADABLE:
-        return Failure(None, bytes(raw).decode("utf-8", "replace"))
+    """Return an error, which is an object or a text."""
+    failure = decoded(raw, Failure | str)
+    if failure is None and bytes(raw)[:1] == b"{":
+        failure = bytes(raw).decode("utf-8", "replace")
+    return Failure(None, failure) if isinstance(failure, str) else failure
 
 
 class Attachments:
@@ -275,7 +239,7 @@ class Attachments:
         self._left = MAX_ATTACHED_CHARS
 
     def text(self, text: str) -> str:
-        """The text with the attachments it names put in; a name that is not known stays."""
+        """Insert attachments into a text. A name that is not known stays."""
         return _REFERENCE.sub(self._named, text) if _MARK in text else text
 
     def json(self, raw: bytes) -> str:
@@ -284,7 +248,7 @@ class Attachments:
         if _MARK not in text or not _REFERENCE.search(text):
             return text
         try:
-            return json.dumps(self._in(value_of(Raw(raw))), ensure_ascii=False)
+            return json.dumps(self._in(decoded(raw, Any)), ensure_ascii=False)
         except RecursionError:
             return text
 
@@ -308,9 +272,6 @@ MEMBER = re.compile(r"(samples/[^\x00]+_epoch_\d{1,9})/(?:sample|(messages|event
 """Names of the members of a chunked sample. Its shell has no list's name."""
 _GAP_MOST = 100_000
 """Messages that may be missing before a chunk: its number is only a claim."""
-
-_raws = msgspec.json.Decoder(list[Raw]).decode
-_texts = msgspec.json.Decoder(list[str]).decode
 
 
 def by_sample(members: Iterable[Member]) -> dict[str, list[Member]]:
@@ -350,17 +311,17 @@ def sample_of(contents: Contents, members: list[Member], artifact: Artifact) -> 
     placed.sort(key=lambda chunk: chunk[:2])
     if not placed or placed[0][0]:
         return None
-    sample = document(placed[0][2], artifact, decode_sample)
+    sample = document(placed[0][2], artifact, decoder(Sample).decode)
     if sample is None:
         return None
     for name, start, data in placed[1:]:
         try:
             if name == "attachments":
-                sample.attachments |= {str(n): text for n, text in enumerate(_texts(data), start)}
+                sample.attachments |= {str(n): text for n, text in enumerate(decoder(list[str]).decode(data), start)}
             elif name == "events":
-                sample.events += _raws(data)
+                sample.events += decoder(list[Raw]).decode(data)
             else:
-                items = _raws(data)
+                items = decoder(list[Raw]).decode(data)
                 missing = start - len(sample.message_pool)
                 if not 0 <= missing <= _GAP_MOST:
                     raise msgspec.ValidationError(f"A chunk of messages begins at {start}.")
