@@ -166,39 +166,31 @@ class _Contained:
 
     def of(self, result: Raw) -> dict[str, str]:
         """Return the file before and after an edit, as the result of the edit names them."""
-        contents = None
-        if b"ContentId" in bytes(result):
-            contents = decoded(decoded(result, str), _Contents)
-        if contents is None:
-            return {}
-        before, after = self._content(contents.beforeContentId), self._content(contents.afterContentId)
-        return {} if before is None or after is None else {"before": before, "after": after}
-
-    def _content(self, name: str | None) -> str | None:
-        if name == _NO_CONTENT:
-            return ""
-        if name is None or not name.startswith("composer.content."):
-            return None
-        row = next(self._ask(_VALUE, name), None)
-        if row is None or not isinstance(row[0], bytes) or len(row[0]) > min(MOST_CONTENT_BYTES, self._left):
-            return None
-        self._left -= len(row[0])
-        return row[0].decode("utf-8", "replace")
+        named = decoded(decoded(result, str), _Contents) if b"ContentId" in bytes(result) else None
+        texts: list[str] = []
+        for name in (named.beforeContentId, named.afterContentId) if named is not None else ():
+            if name == _NO_CONTENT:
+                texts.append("")
+            elif name is not None and name.startswith("composer.content."):
+                (data,) = next(self._ask(_VALUE, name), (None,))
+                if isinstance(data, bytes) and len(data) <= min(MOST_CONTENT_BYTES, self._left):
+                    self._left -= len(data)
+                    texts.append(data.decode("utf-8", "replace"))
+        return {"before": texts[0], "after": texts[1]} if len(texts) == 2 else {}
 
 
 def _bubble(bubble: dict[str, Raw], head: dict[str, Any], contents: _Contained | None = None) -> bytes:
     if not bubble:
         return b"null\n"
-    tool = fields(bubble.get("toolFormerData"))
-    named: dict[str, Any] = {**_named(bubble, ("bubbleId", *_BUBBLE)), **head}
-    if tool:
+    named = {**_named(bubble, ("bubbleId", *_BUBBLE)), **head}
+    if tool := fields(bubble.get("toolFormerData")):
         named["toolFormerData"] = _named(tool, _TOOL)
         if contents is not None and "result" in tool:
             named |= contents.of(tool["result"])
     return _line(named)
 
 
-def _named(record: dict[str, Raw], names: tuple[str, ...]) -> dict[str, Any]:
+def _named(record: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: record[name] for name in names if name in record}
 
 
@@ -266,7 +258,7 @@ def chat_document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
     about = _about(ask)
     if about.get("agentId") != session_id.decode():
         return
-    yield _line({"cursorChat": {name: about[name] for name in _ABOUT if name in about}})
+    yield _line({"cursorChat": _named(about, _ABOUT)})
     root = next(ask(_BLOB, about.get("latestRootBlobId")), (b"",))[0]
     for name in _listed(root if isinstance(root, bytes) else b""):
         (data,) = next(ask(_BLOB, name), (None,))

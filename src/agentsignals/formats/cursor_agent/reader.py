@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from agentsignals.changes.hunks import Hunk, between, created, trimmed
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import whole
-from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.cursor_agent import PROFILE, session_of
 from agentsignals.formats.cursor_agent.database import (
     CHAT_BEGINS,
@@ -31,29 +31,30 @@ from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoded, decoder, lines, read_before, saw
 from agentsignals.formats.usage import tokens_of
-from agentsignals.model import EPOCH, CallStatus, Session, Step, ToolCall, logged_iso, logged_ms
+from agentsignals.model import EPOCH, CallStatus, Session, Step, logged_iso, logged_ms
 
 
 def read(inputs: list[Input]) -> Reading:
     """Read each session once: the longest conversation of an id, or else a chat or a transcript."""
-    conversations: dict[str, list[tuple[Input, Conversation]]] = {}
+    composers: dict[str, list[Composer]] = {}
     named: dict[str, list[Input]] = {}
     for source in inputs:
         if bytes(source.data[: len(COMPOSER_BEGINS)]) == COMPOSER_BEGINS:
-            conversation = conversation_of(source)
-            session_id = nonempty(conversation.about.get("composerId")) or source.artifact.artifact_id
-            conversations.setdefault(session_id, []).append((source, conversation))
+            composer = Composer(source)
+            session_id = nonempty(composer.about.get("composerId")) or source.artifact.artifact_id
+            composers.setdefault(session_id, []).append(composer)
         else:
             named.setdefault(_session_of(source), []).append(source)
     sessions: list[Session] = []
-    for session_id in sorted(conversations.keys() | named.keys()):
-        session = _longest(session_id, conversations.get(session_id, []))
+    for session_id in sorted(composers.keys() | named.keys()):
+        session = _longest(session_id, composers[session_id]) if session_id in composers else None
         if session is not None:
             sessions.append(session)
             for source in named.get(session_id, []):
                 _repeats(source, "the conversation in the IDE's database")
         elif session_id in named:
-            sessions += _read_transcript(session_id, named[session_id])
+            session = _read_transcript(session_id, named[session_id])
+            sessions += [session] if session is not None else []
     return Reading(sessions)
 
 
@@ -113,82 +114,76 @@ class Bubble(Struct, gc=False, kw_only=True):
         return f"bubble.{who}.missing" if self.missing else f"bubble.{who}"
 
 
-class Conversation(Struct):
-    """The facts of a conversation, and its bubbles with their lines."""
+class Composer:
+    """The facts of a conversation, and its bubbles with their lines. Each bubble is counted."""
 
-    about: dict[str, Any] = {}
-    bubbles: list[tuple[int, Bubble]] = []
-
-
-def conversation_of(source: Input) -> Conversation:
-    """Return the conversation of a document. Each bubble is counted."""
-    conversation = Conversation()
-    for line, bubble in lines(source.data, source.artifact, decoder(Bubble).decode):
-        saw(source.artifact, bubble.kind)
-        if bubble.cursorComposer is None:
-            conversation.bubbles.append((line, bubble))
-        else:
-            conversation.about = bubble.cursorComposer
-    return conversation
+    def __init__(self, source: Input) -> None:
+        self.source = source
+        self.about: dict[str, Any] = {}
+        self.bubbles: list[tuple[int, Bubble]] = []
+        for line, bubble in lines(source.data, source.artifact, decoder(Bubble).decode):
+            saw(source.artifact, bubble.kind)
+            if bubble.cursorComposer is None:
+                self.bubbles.append((line, bubble))
+            else:
+                self.about = bubble.cursorComposer
 
 
-def _longest(session_id: str, copies: list[tuple[Input, Conversation]]) -> Session | None:
+def _longest(session_id: str, copies: list[Composer]) -> Session | None:
     """Read the copy with most bubbles. None for a draft that was never sent, or an emptied conversation."""
-    if not copies:
-        return None
-    source, kept = max(copies, key=lambda copy: (len(copy[1].bubbles), len(copy[0].data), copy[0].artifact.sha256))
-    for other, _ in copies:
-        if other is not source:
-            other.artifact.note = f"an earlier copy of {source.artifact.path}, which counts"
-            saw_again(other.artifact)
-    unlisted = kept.about.get("unlisted")
-    if unlisted:
-        source.artifact.note = f"{unlisted} bubbles that the conversation does not list are not read"
+    kept = max(copies, key=lambda copy: (len(copy.bubbles), len(copy.source.data), copy.source.artifact.sha256))
+    artifact = kept.source.artifact
+    for other in copies:
+        if other is not kept:
+            other.source.artifact.note = f"an earlier copy of {artifact.path}, which counts"
+            saw_again(other.source.artifact)
+    if unlisted := kept.about.get("unlisted"):
+        artifact.note = f"{unlisted} bubbles that the conversation does not list are not read"
     if not kept.bubbles:
-        source.artifact.note = source.artifact.note or "a draft: nothing was sent"
+        artifact.note = artifact.note or "a draft: nothing was sent"
         return None
-    reader = ConversationReader(source.session(session_id, "cursor-agent", PROFILE.agent), kept.about)
+    reader = ComposerReader(kept.source.session(session_id, "cursor-agent", PROFILE.agent), kept.about)
     for line, bubble in kept.bubbles:
-        reader.take(line, bubble)
-    return reader.finish()
+        reader.builder.line = line
+        reader.take(bubble)
+    if kept.about.get("status") == "aborted":
+        reader.event("interrupt", "aborted")
+    return reader.builder.finish()
 
 
-class ConversationReader:
+class ComposerReader(Conversation):
     """Reads one conversation of the IDE."""
 
+    profile = PROFILE
+    step: Step | None = None
+    model_call: str | None = None
+    called = False
+    """The last bubble of the agent was a call."""
+
     def __init__(self, session: Session, about: dict[str, Any]) -> None:
+        super().__init__(session)
         session.title = nonempty(about.get("name"))
         session.parent_session_id = nonempty(inside(about, "subagentInfo", "parentComposerId"))
         session.started_at = logged_ms(about.get("createdAt"))
-        self.builder = SessionBuilder(session, PROFILE)
+        self.is_subagent = session.parent_session_id is not None
         workspace = inside(about, "workspaceIdentifier", "uri")
         self.builder.where(nonempty(inside(workspace, "fsPath")) or nonempty(inside(workspace, "path")))
         self.model = model_of(inside(about, "modelConfig", "modelName"))
-        self.aborted = about.get("status") == "aborted"
-        self._step: Step | None = None
-        self._model_call: str | None = None
-        self._called = False
 
-    def take(self, line: int, bubble: Bubble) -> None:
-        self.builder.line = line
+    def take(self, bubble: Bubble) -> None:
         created_at = bubble.createdAt
         at = logged_iso(created_at) if isinstance(created_at, str) else logged_ms(created_at)
         if bubble.missing:
-            self.builder.event("meta", "a bubble that is listed, and no longer stored", at)
+            self.event("meta", "a bubble that is listed, and no longer stored", at)
         elif bubble.type == PERSON:
-            self._person(bubble, at)
+            self.person(bubble, at)
         elif bubble.type == AGENT:
-            self._agent(bubble, at)
+            self.agent(bubble, at)
         else:
-            self.builder.event("unknown", f"bubble of type {str(bubble.type)[:80]}", at)
+            self.event("unknown", f"bubble of type {str(bubble.type)[:80]}", at)
 
-    def finish(self) -> Session:
-        if self.aborted:
-            self.builder.event("interrupt", "aborted")
-        return self.builder.finish()
-
-    def _person(self, bubble: Bubble, at: int | None) -> None:
-        self._step = None
+    def person(self, bubble: Bubble, at: int | None) -> None:
+        self.step = None
         folder = bubble.workspaceUris[0] if isinstance(bubble.workspaceUris, list) and bubble.workspaceUris else None
         if isinstance(folder, str) and folder.startswith("file:///"):
             self.builder.where(folder.removeprefix("file://"))
@@ -196,12 +191,13 @@ class ConversationReader:
             self.model = model_of(named)
         text = (bubble.text or "").strip()
         if bubble.isSimulatedMsg is True:
-            self.builder.event("notification", text, at)
+            self.event("notification", text, at)
         else:
-            by_person = not self.builder.session.parent_session_id
-            self.builder.prompt(text, at, by_person=by_person, attached=bool(bubble.images), model=self.model)
+            self.builder.prompt(
+                text, at, by_person=not self.is_subagent, attached=bool(bubble.images), model=self.model
+            )
 
-    def _agent(self, bubble: Bubble, at: int | None) -> None:
+    def agent(self, bubble: Bubble, at: int | None) -> None:
         tool = bubble.toolFormerData
         thinking = bubble.thinking if isinstance(bubble.thinking, str) else nonempty(inside(bubble.thinking, "text"))
         words = "" if tool is not None and _json(bubble.text) else bubble.text or ""  # an edit's diff once more
@@ -209,37 +205,37 @@ class ConversationReader:
         tokens = tokens_of(bubble.tokenCount if isinstance(bubble.tokenCount, dict) else None, "apart")
         counted = any((tokens.input, tokens.output))  # 0 means that nothing was counted, which is the rule
         if bubble.capabilityType == COMPACTION:
-            self.builder.event("compaction", "{}", at)
+            self.event("compaction", "{}", at)
         if not (thinking or words.strip() or tool is not None or message or counted):
             return  # an empty place
         # A model call thinks, speaks, and asks for tools: what is said after these is the next call's. Two calls of
         # tools belong to one model call if they name it.
-        step, model_call = self._step, tool.modelCallId if tool is not None else None
-        if step is None or (self._called and (model_call is None or model_call != self._model_call)):
+        step, model_call = self.step, tool.modelCallId if tool is not None else None
+        if step is None or (self.called and (model_call is None or model_call != self.model_call)):
             step = self.builder.step(None, self.model, at)
-        self._step, self._model_call, self._called = step, model_call, tool is not None
+        self.step, self.model_call, self.called = step, model_call, tool is not None
         if counted:
             step.input_tokens, step.output_tokens = (
                 more if before is None else before + (more or 0)
                 for before, more in ((step.input_tokens, tokens.input), (step.output_tokens, tokens.output))
             )
         if thinking:
-            self.builder.event("thinking", thinking, at, step)
+            self.event("thinking", thinking, at, step)
         if words.strip():
-            self.builder.event("text", words, at, step)
+            self.event("text", words, at, step)
         if tool is not None:
-            self._call(tool, bubble, at, step)
+            self.tool_call(tool, bubble, at, step)
         if message:
-            self.builder.event("api_error", message, at, step)
+            self.event("api_error", message, at, step)
 
-    def _call(self, tool: Tool, bubble: Bubble, at: int | None, step: Step) -> None:
+    def tool_call(self, tool: Tool, bubble: Bubble, at: int | None, step: Step) -> None:
         name = tool.name or (f"tool_{tool.tool}" if isinstance(tool.tool, int) else "")
         kind = PROFILE.tool(name)
         params, result = _json(tool.params) or {}, _json(tool.result) or {}
         arguments = _json(tool.rawArgs) or params
         path = next((text for key in _PATHS if (text := nonempty(params.get(key)))), None)
         call = self.builder.call(
-            tool.toolCallId or bubble.bubbleId or f"#{len(self.builder.session.tool_calls)}",
+            tool.toolCallId or bubble.bubbleId or f"#{len(self.session.tool_calls)}",
             name,
             msgspec.json.encode(arguments),
             kind,
@@ -250,28 +246,26 @@ class ConversationReader:
         )
         status = _status(tool, result)
         if status != "none":
-            code = whole(result.get("exitCodeV2", result.get("exitCode")))
             error = _json(tool.error) or {}
             texts = (
                 error.get("modelVisibleErrorMessage"), error.get("clientVisibleErrorMessage"),
                 result.get("output"), result.get("contents"),
             )  # fmt: skip
             text = next((text for text in texts if isinstance(text, str) and text), as_text(tool.error or tool.result))
+            code = whole(result.get("exitCodeV2", result.get("exitCode")))
             self.builder.result(call.call_id, text, status, None, call.thread, code)
             if tool.status not in _STATUSES and tool.status is not None:
-                self.builder.event("unknown", f"status {tool.status[:80]}", at, step)
-        if call.class_ == "edit" and call.status in ("ok", "unknown"):
-            self._edit(call, bubble, result)
-
-    def _edit(self, call: ToolCall, bubble: Bubble, result: dict[str, Any]) -> None:
+                self.event("unknown", f"status {tool.status[:80]}", at, step)
+        if call.class_ != "edit" or call.status not in ("ok", "unknown"):
+            return
         chunks = inside(result, "diff", "chunks")
         hunks = [hunk for chunk in chunks if (hunk := _hunk(chunk))] if isinstance(chunks, list) else []
         if call.name == "delete_file":
             self.builder.edit(call, None, "delete", [Hunk(added=0, whole_file=True)])
-        elif bubble.before == "" and bubble.after is not None:
-            self.builder.edit(call, None, "create", [created(bubble.after)])
         elif bubble.before is not None and bubble.after is not None:
-            self.builder.edit(call, None, "modify", between(bubble.before, bubble.after))
+            is_new = bubble.before == ""
+            changed = [created(bubble.after)] if is_new else between(bubble.before, bubble.after)
+            self.builder.edit(call, None, "create" if is_new else "modify", changed)
         elif hunks:
             self.builder.edit(call, None, "create" if result.get("fileWasCreated") is True else "modify", hunks)
         else:
@@ -356,9 +350,6 @@ class Line(Struct, gc=False, kw_only=True):
         return [Block(type="text", text=content)] if isinstance(content, str) else content or ()
 
 
-_decode_line = msgspec.json.Decoder(Line).decode
-
-
 def _is_chat(source: Input) -> bool:
     return bytes(source.data[: len(CHAT_BEGINS)]) == CHAT_BEGINS
 
@@ -367,12 +358,12 @@ def _session_of(source: Input) -> str:
     named = None
     if _is_chat(source):
         first = bytes(source.data[: source.data.find(b"\n") + 1])
-        for _, line in lines(first, read_before(source.artifact), _decode_line):
+        for _, line in lines(first, read_before(source.artifact), decoder(Line).decode):
             named = named or nonempty(inside(line.cursorChat, "agentId"))
     return named or source.session_hint or session_of(source.artifact.path) or source.artifact.artifact_id
 
 
-def _read_transcript(session_id: str, copies: list[Input]) -> Iterator[Session]:
+def _read_transcript(session_id: str, copies: list[Input]) -> Session | None:
     def worth(source: Input) -> tuple[int, int, str]:
         """A chat counts before a transcript, unless a compaction removed its earlier messages."""
         rank = 1 if not _is_chat(source) else 2 if source.data.find(COMPACTED) < 0 else 0
@@ -386,107 +377,103 @@ def _read_transcript(session_id: str, copies: list[Input]) -> Iterator[Session]:
     reader = TranscriptReader(session)
     if not _is_chat(kept):
         session.conventions = ["thinking_not_logged"]
-    for number, line in lines(kept.data, kept.artifact, _decode_line):
+    for reader.builder.line, line in lines(kept.data, kept.artifact, decoder(Line).decode):
         saw(kept.artifact, line.kind)
-        reader.take(number, line)
+        reader.take(line)
     if reader.is_chat and not session.events:
         kept.artifact.note = "a draft: nothing was sent"
-    else:
-        yield reader.finish()
+        return None
+    # A logged call has run; if no results are logged at all, every edit was made.
+    done = "ok" if any(call.status != "none" for call in session.tool_calls) else "none"
+    touched: set[str] = set()
+    for call in session.tool_calls:
+        if call.class_ == "edit" and call.status == done:
+            if call.name == "Delete":
+                reader.builder.edit(call, None, "delete", [Hunk(added=0, whole_file=True)])
+            else:
+                record_arguments(reader.builder, call, existed=call.path in touched)
+        if call.path and call.class_ in ("edit", "read"):
+            touched.add(call.path)
+    return reader.builder.finish()
 
 
 def _repeats(source: Input, kept: str) -> None:
     source.artifact.note = f"an earlier copy of {kept}, which counts"
-    for _, line in lines(source.data, source.artifact, _decode_line):
+    for _, line in lines(source.data, source.artifact, decoder(Line).decode):
         saw(source.artifact, line.kind)
         saw(source.artifact, "repeated")
 
 
-class TranscriptReader:
+class TranscriptReader(Conversation):
     """Reads one transcript or chat. A result without a call id answers the oldest open call."""
 
-    def __init__(self, session: Session) -> None:
-        self.builder = SessionBuilder(session, PROFILE)
-        self._open: deque[str] = deque()
-        self.is_chat = False
-        self._model: str | None = None
+    profile = PROFILE
+    is_chat = False
+    model: str | None = None
 
-    def take(self, number: int, line: Line) -> None:
-        self.builder.line = number
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.open: deque[str] = deque()
+
+    def take(self, line: Line) -> None:
         if line.cursorChat is not None:
-            session, self.is_chat, about = self.builder.session, True, line.cursorChat
+            session, self.is_chat, about = self.session, True, line.cursorChat
             session.title = nonempty(about.get("name"))
             session.parent_session_id = nonempty(inside(about, "subagentInfo", "parentAgentId"))
             session.started_at = logged_ms(about.get("createdAt"))
-            self._model = model_of(about.get("lastUsedModel"))
+            self.model = model_of(about.get("lastUsedModel"))
         elif line.is_summary:
-            self.builder.event("compaction", _text_of(line.blocks))
+            self.event("compaction", _text_of(line.blocks))
         elif line.role == "user":
-            self._user(line.blocks)
+            self.user(line.blocks)
         elif line.role == "assistant":
-            self._assistant(line.blocks, number, line.model or self._model)
+            self.answer(line.blocks, line.model or self.model)
         elif line.type == "turn_ended" and line.status in ("aborted", "error"):
-            self.builder.event("interrupt" if line.status == "aborted" else "api_error", line.error or line.status)
+            self.event("interrupt" if line.status == "aborted" else "api_error", line.error or line.status)
         elif self.is_chat and line.role in ("system", "tool"):  # the system's prompt, and results
             for block in line.blocks:
                 if block.type == "tool_result" and line.role == "tool":
-                    self._result(block)
+                    self.tool_result(block)
                 elif block.type == "text" and line.role == "system":
-                    self.builder.event("meta", block.text or "")
+                    self.event("meta", block.text or "")
                 else:
-                    self.builder.event("unknown", f"{line.role}: {block.type}"[:80])
+                    self.event("unknown", f"{line.role}: {block.type}"[:80])
         elif line.type != "turn_ended":
-            self.builder.event("unknown", line.kind)
+            self.event("unknown", line.kind)
 
-    def finish(self) -> Session:
-        """Record edits. A logged call has run; if no results are logged at all, every edit was made."""
-        calls = self.builder.session.tool_calls
-        done = ("ok",) if any(call.status != "none" for call in calls) else ("none",)
-        touched: set[str] = set()
-        for call in calls:
-            if call.class_ == "edit" and call.status in done:
-                if call.name == "Delete":
-                    self.builder.edit(call, None, "delete", [Hunk(added=0, whole_file=True)])
-                else:
-                    record_arguments(self.builder, call, existed=call.path in touched)
-            if call.path and call.class_ in ("edit", "read"):
-                touched.add(call.path)
-        return self.builder.finish()
-
-    def _assistant(self, blocks: Sequence[Block], number: int, model: str | None) -> None:
-        builder = self.builder
-        step = builder.step(None, model_of(model))
+    def answer(self, blocks: Sequence[Block], model: str | None) -> None:
+        step = self.builder.step(None, model_of(model))
         for n, block in enumerate(blocks):
             if block.type == "text":
-                builder.event("text", block.text or "", step=step)
+                self.event("text", block.text or "", None, step)
             elif block.type == "thinking":
-                builder.event("thinking", block.thinking or block.text or "", step=step)
+                self.event("thinking", block.thinking or block.text or "", None, step)
             elif block.type == "tool_use":
-                name, call_id = block.name or "", block.id or f"{number}.{n}"
-                self._open.append(call_id)
-                builder.call(call_id, name, bytes(block.input) or b"{}", PROFILE.tool(name), None, step)
+                call_id = block.id or f"{self.builder.line}.{n}"
+                self.open.append(call_id)
+                self.call(call_id, block.name or "", bytes(block.input), None, step)
             elif block.type == "tool_result":
-                self._result(block)
+                self.tool_result(block)
             else:
-                builder.event("unknown", block.type[:80], step=step)
+                self.event("unknown", block.type[:80], None, step)
 
-    def _result(self, block: Block) -> None:
-        call_id = block.tool_use_id or (self._open[0] if self._open else "")
-        if call_id in self._open:
-            self._open.remove(call_id)
+    def tool_result(self, block: Block) -> None:
+        call_id = block.tool_use_id or (self.open[0] if self.open else "")
+        if call_id in self.open:
+            self.open.remove(call_id)
         inner = block.content
         text = (inner if isinstance(inner, str) else _text_of(inner or ())) or block.text or ""
         tool = PROFILE.tool(block.name or "")
         code = exit_code(text) if self.is_chat and tool is not None and tool.class_ == "shell" else None
         self.builder.result(call_id, text, "error" if block.is_error else block.status, exit_code=code)
 
-    def _user(self, blocks: Sequence[Block]) -> None:
+    def user(self, blocks: Sequence[Block]) -> None:
         """Take a message. The person's words are in `<user_query>`; older versions put blocks of context before
         them."""
         self.builder.unread((block.type for block in blocks), _OF_A_PERSON, None)
         for block in blocks:
             if block.type == "tool_result":
-                self._result(block)
+                self.tool_result(block)
         text = _text_of([block for block in blocks if block.type == "text"]).strip()
         if not text:
             self.builder.prompt("", attached=any(block.type == "image" for block in blocks))
@@ -502,9 +489,9 @@ class TranscriptReader:
                 end = block_of_context.end()
             context, words = text[:end].strip(), text[end:].strip()
         if context:
-            self.builder.event("meta", context, at)
-        if words and (PROFILE.machine_kind(words) or self.builder.session.parent_session_id):
-            self.builder.event("meta", words, at)
+            self.event("meta", context, at)
+        if words and (PROFILE.machine_kind(words) or self.session.parent_session_id):
+            self.event("meta", words, at)
         elif words:
             self.builder.turn("prompt", words, at)
 

@@ -266,8 +266,10 @@ class Reader:
             elif kind == "sandbox":
                 self._sandbox(event, at)
             elif kind in _EVENT_KINDS:
-                content = next((raw for raw in (event.message, event.data, event.error, event.input) if raw), None)
-                value = decoded(content, Any) if content is not None else ""
+                content = next(
+                    (raw for raw in (event.message, event.data, event.error, event.input) if raw), Raw(b'""')
+                )
+                value = decoded(content, Any)
                 text = self._attached.text(value) if isinstance(value, str) else self._attached.json(bytes(content))
                 self._builder.event(_EVENT_KINDS[kind], text, at, thread=place.thread)
             elif kind not in _QUIET:
@@ -427,7 +429,7 @@ class Reader:
     def _sandbox(self, event: Event, at: int | None) -> None:
         """Note the exit code of a command that a tool ran in its sandbox. Most tools do not report it."""
         call = self._ran.get(event.span_id or "")
-        code = decoded(event.result, Any)
+        code: object = decoded(event.result, Any)
         if call is None or call.class_ not in ("shell", "test", "read", "search") or type(code) is not int:
             return
         output = decoded(event.output, Any)

@@ -311,7 +311,7 @@ def sample_of(contents: Contents, members: list[Member], artifact: Artifact) -> 
     placed.sort(key=lambda chunk: chunk[:2])
     if not placed or placed[0][0]:
         return None
-    sample = document(placed[0][2], artifact, decoder(Sample).decode)
+    sample: Sample | None = document(placed[0][2], artifact, decoder(Sample).decode)
     if sample is None:
         return None
     for name, start, data in placed[1:]:
