@@ -79,18 +79,14 @@ class _Shape(NamedTuple):
     """True if it must mix letters and digits."""
 
 
-def _beginnings() -> dict[str, tuple[Issuer, bool]]:
-    """Map prefixes to issuers: as the issuer writes them, then in lower and upper case."""
-    by_prefix: dict[str, tuple[Issuer, bool]] = {}
-    for folds in (False, True):
-        for issuer in ISSUERS:
-            for prefix in issuer.prefixes.split():
-                for way in (prefix.lower(), prefix.upper()) if folds else (prefix,):
-                    by_prefix.setdefault(way, (issuer, folds))
-    return by_prefix
-
-
-_BEGINNINGS = _beginnings()
+_BEGINNINGS: dict[str, tuple[Issuer, bool]] = {
+    prefix: (issuer, False) for issuer in reversed(ISSUERS) for prefix in reversed(issuer.prefixes.split())
+}
+"""Issuers by prefix: as the issuer writes it, then in lower and upper case (True)."""
+for _issuer in ISSUERS:
+    for _prefix in _issuer.prefixes.split():
+        _BEGINNINGS.setdefault(_prefix.lower(), (_issuer, True))
+        _BEGINNINGS.setdefault(_prefix.upper(), (_issuer, True))
 
 
 @cache
@@ -126,28 +122,23 @@ _LENGTHS = sorted({len(p) for p in _ENDED}, reverse=True)
 _FOLLOWS = r"(?=[\w%+/=.-]{10}|[\w%+/=.-]{0,9}(?:[\\\r\n\"']|[ \t]{0,40}[|│]))"
 
 
-def _ended_in(last: str) -> re.Pattern[str]:
-    by_length = ("|".join(re.escape(p) for p in _ENDED if p[-1] == last and len(p) == n) for n in _LENGTHS)
-    return re.compile(re.escape(last) + _FOLLOWS + "(?:" + "|".join(f"(?<={ways})" for ways in by_length if ways) + ")")
-
-
 @cache
-def _ended() -> tuple[re.Pattern[str], ...]:
-    return tuple(_ended_in(last) for last in _ENDS)
+def _ended() -> list[re.Pattern[str]]:
+    patterns = []
+    for last in _ENDS:
+        by_length = ("|".join(re.escape(p) for p in _ENDED if p[-1] == last and len(p) == n) for n in _LENGTHS)
+        behind = "|".join(f"(?<={ways})" for ways in by_length if ways)
+        patterns.append(re.compile(f"{re.escape(last)}{_FOLLOWS}(?:{behind})"))
+    return patterns
 
 
 _START_CHARS = 2
 
 
-def _by_start() -> dict[str, tuple[str, ...]]:
-    """Prefixes that end in a letter or digit, longest first, by their first two characters."""
-    by_start: dict[str, tuple[str, ...]] = {}
-    for prefix in sorted((p for p in _BEGINNINGS if p[-1] not in _ENDS), key=lambda p: (-len(p), p)):
-        by_start[prefix[:_START_CHARS]] = (*by_start.get(prefix[:_START_CHARS], ()), prefix)
-    return by_start
-
-
-_BY_START = _by_start()
+_BY_START: dict[str, list[str]] = {}
+"""Prefixes that end in a letter or digit, longest first, by their first two characters."""
+for _prefix in sorted((p for p in _BEGINNINGS if p[-1] not in _ENDS), key=lambda p: (-len(p), p)):
+    _BY_START.setdefault(_prefix[:_START_CHARS], []).append(_prefix)
 _START = "|".join(
     f"{first}[{''.join(re.escape(s[1]) for s in _BY_START if s[0] == first)}]"
     for first in sorted({s[0] for s in _BY_START})
@@ -206,12 +197,49 @@ _MOST_KEY_CHARS = 8_000
 
 
 def spans(text: str) -> Iterator[Span]:
-    """Yield keys and private keys that their shape gives away."""
-    yield from _prefixed(text)
-    yield from _broken(text)
+    """Yield keys that their shape gives away: by a prefix that ends in a sign, broken over lines, and private keys."""
+    for pattern in _ended():
+        done = refused = 0
+        for hit in pattern.finditer(text):
+            end = hit.end()
+            for length in _LENGTHS if end >= done else ():
+                prefix = text[max(0, end - length) : end]
+                if end < length or prefix not in _BEGINNINGS:
+                    continue
+                begins = _begins_word(text, end - length)
+                if begins or prefix in _GLUED:
+                    body_end, is_key = _body(text, end, _shape(prefix), begins, refused)
+                    if is_key:
+                        done = body_end
+                        yield Span(end - length, done, "key")
+                        break
+                    refused = max(refused, body_end)
+    for pattern in _BROKEN_TOO:  # short keys, also over line ends, which are in no long run
+        done = 0
+        for hit in pattern.finditer(text):
+            end = hit.end()
+            at = end - (len("pypi-AgE") if hit[0] == "E" else len("AKIA"))
+            glued = not _begins_word(text, at)
+            if at < done or (glued and text[at:end] not in _GLUED):
+                continue
+            body = _shape(text[at:end]).body.match(text, end)
+            done = body.end() if body else _run_end(text, at)
+            if body and not (glued and not is_mixed(body[0])):
+                yield Span(at, done, "key")
     for name in _PEM_NAMES:
-        if name in text:
-            yield from _named_private_keys(text, name)
+        done = 0
+        for at in occurrences(text, name):
+            head = _PEM_HEAD.search(text, max(done, at - 60), at)
+            rest = head and _PEM_REST.match(text, at + len(name))
+            if head and rest:
+                done = rest.end()
+                yield Span(head.start(), done, "private key")
+            elif tail := _PEM_END.search(text, max(done, at - 60), at):
+                # The lines left of a private key whose head was cut off.
+                first = max(done, at - _MOST_KEY_CHARS)
+                lines = len(text[first : tail.start()].rstrip(_PEM_LINES))
+                if line := _PEM_LINE.search(text, first + lines, tail.start()):
+                    yield Span(line.start(), at, "private key")
 
 
 def _begins_word(text: str, at: int) -> bool:
@@ -242,44 +270,6 @@ def _is_key(shape: _Shape, match: re.Match[str] | None, begins: bool) -> bool:
     return is_random(body, shape.drawn)
 
 
-def _prefixed(text: str) -> Iterator[Span]:
-    for pattern in _ended():
-        done = refused = 0
-        for hit in pattern.finditer(text):
-            end = hit.end()
-            if end < done:
-                continue
-            for length in _LENGTHS:
-                prefix = text[max(0, end - length) : end]
-                if (
-                    end >= length
-                    and prefix in _BEGINNINGS
-                    and ((begins := _begins_word(text, end - length)) or prefix in _GLUED)
-                ):
-                    body_end, is_key = _body(text, end, _shape(prefix), begins, refused)
-                    if is_key:
-                        done = body_end
-                        yield Span(end - length, done, "key")
-                        break
-                    refused = max(refused, body_end)
-
-
-def _broken(text: str) -> Iterator[Span]:
-    """Yield short keys, also over line ends, which are in no long run."""
-    for pattern in _BROKEN_TOO:
-        done = 0
-        for hit in pattern.finditer(text):
-            end = hit.end()
-            at = end - (len("pypi-AgE") if hit[0] == "E" else len("AKIA"))
-            glued = not _begins_word(text, at)
-            if at < done or (glued and text[at:end] not in _GLUED):
-                continue
-            body = _shape(text[at:end]).body.match(text, end)
-            done = body.end() if body else _run_end(text, at)
-            if body and not (glued and not is_mixed(body[0])):
-                yield Span(at, done, "key")
-
-
 def in_runs(text: str, low: str, runs: Iterable[tuple[int, int]]) -> Iterator[Span]:
     """Yield keys in long runs: by a prefix that ends in a letter, in any case, or by a sign in their middle."""
     bare = [way for way in _BARE if way[0] in (low if way[0].islower() else text)]
@@ -300,61 +290,28 @@ def in_runs(text: str, low: str, runs: Iterable[tuple[int, int]]) -> Iterator[Sp
                         break
                     refused = max(refused, body_end)
         for needle, pattern in bare:
-            yield from _after(text, start, (low if needle.islower() else text)[start:end], needle, pattern)
-        yield from _bots(text, start, end)
+            after = start
+            for within in occurrences((low if needle.islower() else text)[start:end], needle):
+                at = start + within
+                if at >= after and (_begins_word(text, at) or needle[-1] == "/"):
+                    body = pattern.match(text, at + len(needle))
+                    after = body.end() if body else _run_end(text, at)
+                    if body:
+                        yield Span(at, after, "key")
+        # Keys of Telegram's and Discord's bots begin with a number, in any case.
+        bot = text[max(0, start - 1) : start + 2].lower() == ":aa"
+        number = _BOT_ID.search(text, max(0, start - 13), start - 1) if bot else None
+        if number and (token := _BOT.match(text, start)):
+            yield Span(number.start(), token.end(), "key")
+        for hit in _DISCORD.finditer(text, start, end):
+            if number := _DISCORD_ID.search(text, max(0, hit.start() - 28), hit.start()):
+                yield Span(number.start(), hit.end(), "key")
         if signs or text[end : end + 1] == ":":
             for hit in _IN_RUN.finditer(text, start, min(len(text), end + 40)):
                 yield Span(*hit.span(), "key")
-
-
-def _bots(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield keys of Telegram's and Discord's bots, which begin with a number, in any case."""
-    begins = text[max(0, start - 1) : start + 2].lower() == ":aa"
-    number = _BOT_ID.search(text, max(0, start - 13), start - 1) if begins else None
-    if number and (token := _BOT.match(text, start)):
-        yield Span(number.start(), token.end(), "key")
-    for hit in _DISCORD.finditer(text, start, end):
-        if number := _DISCORD_ID.search(text, max(0, hit.start() - 28), hit.start()):
-            yield Span(number.start(), hit.end(), "key")
-
-
-def _after(text: str, start: int, among: str, needle: str, pattern: re.Pattern[str]) -> Iterator[Span]:
-    """Yield what follows a needle in a run that begins at `start`. `among`: the run, in lower case if any case will
-    do."""
-    done = start
-    for within in occurrences(among, needle):
-        at = start + within
-        if at >= done and (_begins_word(text, at) or needle[-1] == "/"):
-            body = pattern.match(text, at + len(needle))
-            done = body.end() if body else _run_end(text, at)
-            if body:
-                yield Span(at, done, "key")
 
 
 def _run_end(text: str, at: int) -> int:
     """Return where the word that begins here ends. Its parts are not searched again."""
     run = _RUN_WORD.match(text, at)
     return run.end() if run else at
-
-
-def _named_private_keys(text: str, name: str) -> Iterator[Span]:
-    done = 0
-    for at in occurrences(text, name):
-        head = _PEM_HEAD.search(text, max(done, at - 60), at)
-        rest = head and _PEM_REST.match(text, at + len(name))
-        if head and rest:
-            done = rest.end()
-            yield Span(head.start(), done, "private key")
-        elif (start := _tail_of_key(text, done, at)) is not None:
-            yield Span(start, at, "private key")
-
-
-def _tail_of_key(text: str, done: int, at: int) -> int | None:
-    """Return where the lines left of a private key begin whose head was cut off."""
-    end = _PEM_END.search(text, max(done, at - 60), at)
-    if end is None:
-        return None
-    first = max(done, at - _MOST_KEY_CHARS)
-    lines = len(text[first : end.start()].rstrip(_PEM_LINES))
-    line = _PEM_LINE.search(text, first + lines, end.start())
-    return line.start() if line else None
