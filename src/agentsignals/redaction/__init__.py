@@ -194,7 +194,9 @@ class Redactor:
     def lines(self, text: str) -> str:
         """Mask JSON Lines line by line, any other text as a whole."""
         parts = text.split("\n")  # other separators may stand inside a value
-        if len(parts) < 2 or not _is_json(parts[0]):
+        try:
+            json.loads(parts[0] if len(parts) > 1 else "")
+        except (ValueError, RecursionError):
             return self.text(text)
         return "\n".join(self.text(part) for part in parts)
 
@@ -252,13 +254,8 @@ class Redactor:
     def _named(self, name: str, value: Any, times: int) -> Any:
         """Mask a value if its name states a secret and it looks like one."""
         clean = self._value(value, times)
-        if (
-            len(name) <= _AUTH_CHARS
-            and name.lower() in _AUTH
-            and clean == value
-            and isinstance(value, str)
-            and named.is_login(value)
-        ):
+        is_auth = len(name) <= _AUTH_CHARS and name.lower() in _AUTH and clean == value
+        if is_auth and isinstance(value, str) and named.is_login(value):
             self.counts["login"] = self.counts.get("login", 0) + times
             return "[login]"
         word = named.names_a_secret(name)
@@ -285,11 +282,3 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(parsed) < len(pairs):
         raise ValueError("a name stands twice")
     return parsed
-
-
-def _is_json(line: str) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True

@@ -92,7 +92,11 @@ class Runs:
             if self._left_chars <= 0:  # a bomb in every line: what can't be looked through does not leave
                 yield Span(start, end, "key")
                 return
-            unpacked = _unpacked(text[start:end])
+            try:
+                packed = zlib.decompressobj(wbits=zlib.MAX_WBITS | _ANY_HEADER)
+                unpacked = packed.decompress(_bytes(text[start:end]), _UNPACKED_BYTES).decode("utf-8", "replace")
+            except zlib.error:
+                unpacked = ""
             self._left_chars -= len(unpacked)
             if inner := self._look(unpacked, depth - 1):
                 yield Span(start, end, inner[0].kind)
@@ -111,7 +115,11 @@ class Runs:
             line = text.find("\n", hit.start(), done)
             if 0 <= line < hit.start() + _WRAPPED_CHARS:
                 done = line
-            for begin in {hit.start(), _group(text, start, hit.start())}:
+            # Behind binary data the alignment is unknown: from two groups of four before this place, too, counted from
+            # the start of the run.
+            at = hit.start()
+            first = max(start, 1 + max(text.rfind(sign, start, at) for sign in "=."))
+            for begin in {at, max(first, at - (at - first) % 4 - 8)}:
                 if inner := self._look(_bytes(text[begin:done]).decode("utf-8", "replace"), depth - 1):
                     yield Span(begin, done, inner[0].kind)
             if done >= end:
@@ -138,13 +146,6 @@ class Runs:
                 yield Span(*hit.span(), inner[0].kind)
 
 
-def _group(text: str, start: int, at: int) -> int:
-    """Return where a group of four begins, two groups before this place. Behind binary data the alignment of text is
-    unknown, and groups are counted from the start of the run."""
-    first = 1 + max(text.rfind(sign, start, at) for sign in "=.")
-    return max(start, first, at - (at - max(start, first)) % 4 - 8)
-
-
 def in_dump(text: str, raw: bytes, look: Look, depth: int) -> Iterator[Span]:
     """Yield secrets in bytes printed apart, as `xxd`, `hexdump` and programs print them."""
     if not depth:
@@ -164,15 +165,6 @@ def _bytes(encoded: str) -> bytes:
     bare = _NO_BASE64.sub("", encoded.replace("\\n", "\n")).replace("-", "+").replace("_", "/")
     bare = bare[: -1 if len(bare) % 4 == 1 else None]
     return b64decode(bare + "=" * (-len(bare) % 4))
-
-
-def _unpacked(encoded: str) -> str:
-    """Unpack the beginning of packed data. Empty if nothing is packed."""
-    try:
-        held = zlib.decompressobj(wbits=zlib.MAX_WBITS | _ANY_HEADER).decompress(_bytes(encoded), _UNPACKED_BYTES)
-    except zlib.error:
-        return ""
-    return held.decode("utf-8", "replace")
 
 
 def escaped(text: str, look: Look, depth: int) -> Iterator[Span]:
@@ -278,7 +270,7 @@ def without_colours(text: str) -> str:
     return _COLOUR.sub(lambda colour: " " * len(colour[0]), text)
 
 
-def rejoined(text: str, look: Callable[[str, int], list[Span]], depth: int) -> Iterator[Span]:
+def rejoined(text: str, look: Look, depth: int) -> Iterator[Span]:
     """Yield secrets in a text without invisible characters and joints, at their places in the text."""
     hits = [hit.span() for hit in _PARTS.finditer(text)]
     if not depth or not hits:

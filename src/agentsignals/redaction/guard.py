@@ -38,7 +38,9 @@ class Guard:
 
     def has_part(self, text: str) -> bool:
         """Return whether a text holds part of a value that was masked elsewhere."""
-        return bool(self._parts) and not self._parts.keys().isdisjoint(_ends(text))
+        # Where a value was cut or embedded, one of its parts is at an end of a token.
+        tokens = _TOKEN.findall(text.lower()) if self._parts else ()
+        return any(token[:PART_CHARS] in self._parts or token[-PART_CHARS:] in self._parts for token in tokens)
 
     def without_parts(self, text: str) -> str:
         """Mask parts of values that were masked elsewhere."""
@@ -73,9 +75,3 @@ def _parts(value: str) -> Iterable[str]:
             part = token[n : n + PART_CHARS]
             if len(set(part)) >= _DIFFERENT and is_mixed(part):
                 yield part
-
-
-def _ends(text: str) -> set[str]:
-    """Return both ends of each token. Where a value was cut or embedded, one of its parts is there."""
-    tokens = _TOKEN.findall(text.lower())
-    return {token[:PART_CHARS] for token in tokens} | {token[-PART_CHARS:] for token in tokens}

@@ -225,18 +225,16 @@ _WORD = r"(?:\b|(?<=\\[nrt]))"
 class _Way(NamedTuple):
     """A place of a password."""
 
-    signs: tuple[str, ...]
+    signs: list[str]
     """Lower-case signs, one of which begins it."""
     pattern: re.Pattern[str]
     """Its group `value` is the password."""
-    needed: tuple[str, ...]
+    needed: list[str]
     """Lower-case words, one of which the text must contain."""
 
 
-def _ways(*rows: tuple[str, str, str]) -> tuple[_Way, ...]:
-    return tuple(
-        _Way(tuple(signs.split()), deferred_pattern(pattern), tuple(n.split(","))) for signs, pattern, n in rows
-    )
+def _ways(*rows: tuple[str, str, str]) -> list[_Way]:
+    return [_Way(signs.split(), deferred_pattern(pattern), needed.split(",")) for signs, pattern, needed in rows]
 
 
 _OF_COMMANDS = _ways(
@@ -288,22 +286,19 @@ def logins(text: str, low: str) -> Iterator[Span]:
     options = _OPTIONS.search(text) is not None
     for asked, ways in ((options, _OF_COMMANDS), ("passw" in low, _OF_PASSWORDS), (True, _OF_OTHERS)):
         for way in ways if asked else ():
-            if any(word in low for word in way.needed):
-                yield from _passwords(text, low, way)
-
-
-def _passwords(text: str, low: str, way: _Way) -> Iterator[Span]:
-    """Yield the passwords in such places. Patterns are in lower case; a text may be in capitals."""
-    done = 0
-    for at in sorted(at for sign in way.signs for at in occurrences(low, sign)):
-        hit = way.pattern.match(text, at) if at >= done else None
-        if at >= done and hit is None and text[at : at + 2].isupper():
-            hit = way.pattern.match(low, at)
-            hit = hit if hit and text[at : hit.start("value")].isupper() else None
-        if hit:
-            done = hit.end()
-            if not is_variable(text[slice(*hit.span("value"))]):
-                yield Span(*hit.span("value"), "login")
+            done = 0
+            is_there = any(word in low for word in way.needed)
+            for at in sorted(at for sign in way.signs for at in occurrences(low, sign)) if is_there else ():
+                if at < done:
+                    continue
+                hit = way.pattern.match(text, at)
+                if hit is None and text[at : at + 2].isupper():  # patterns are in lower case
+                    hit = way.pattern.match(low, at)
+                    hit = hit if hit and text[at : hit.start("value")].isupper() else None
+                if hit:
+                    done = hit.end()
+                    if not is_variable(text[slice(*hit.span("value"))]):
+                        yield Span(*hit.span("value"), "login")
 
 
 def is_login(encoded: str) -> bool:
