@@ -173,21 +173,10 @@ class Attempt(Struct, kw_only=True):
         return [s for s in self.statements if name in s.fields]
 
 
-_NOT_UNITED = frozenset(
-    (
-        "root",
-        "scope",
-        "statements",
-        "kinds",
-        "conflicts",
-        "knobs",
-        "observed",
-        "session_id",
-        "session_artifact",
-        "only_below",
-    )
-)
-_OWN_OF_ATTEMPT = frozenset(("attempt_index",))
+_NOT_UNITED = frozenset((
+    "root", "scope", "statements", "kinds", "conflicts", "knobs", "observed", "session_id", "session_artifact",
+    "only_below",
+))  # fmt: skip
 
 
 def merge_attempts(parts: list[Attempt]) -> Attempt:
@@ -197,7 +186,7 @@ def merge_attempts(parts: list[Attempt]) -> Attempt:
     for part in parts:
         for name in Attempt.__struct_fields__:
             value = getattr(part, name)
-            if name in _NOT_UNITED or value is None or (part.scope == "lent" and name in _OWN_OF_ATTEMPT):
+            if name in _NOT_UNITED or value is None or (part.scope == "lent" and name == "attempt_index"):
                 continue
             earlier = getattr(whole, name)
             if earlier is None:
@@ -205,16 +194,10 @@ def merge_attempts(parts: list[Attempt]) -> Attempt:
             elif isinstance(earlier, Verification):
                 # Merge two reports of one verification. A failure in either one counts.
                 fuller = earlier if earlier.fixed is not None or value.fixed is None else value
-                whole.verification = Verification(
-                    status=earlier.status if earlier.status != "ok" else value.status,
-                    layout=fuller.layout,
-                    message=earlier.message or value.message,
-                    **{
-                        name: getattr(earlier, name) if getattr(earlier, name) is not None else getattr(value, name)
-                        for name in Verification.__struct_fields__
-                        if name not in ("status", "layout", "message")
-                    },
-                )
+                status = earlier.status if earlier.status != "ok" else value.status
+                lists = {n: v for n in Verification.__struct_fields__ if (v := getattr(earlier, n)) is not None}
+                facts = {"status": status, "layout": fuller.layout, "message": earlier.message or value.message}
+                whole.verification = msgspec.structs.replace(value, **lists | facts)
             elif type(value) in (int, float, str, bool) and earlier != value and name not in unnoted:
                 whole.conflicts.append(name)
                 unnoted.add(name)

@@ -42,7 +42,13 @@ _POINT = re.compile(r"(?<=\d)\.(?=\d)")
 
 def candidates(logged: str) -> Iterator[str]:
     """Yield names to look up, the most exact first. A dated name may have a price of its own."""
-    name = _without_route(logged.strip().lower())
+    name = logged.strip().lower()
+    route, slash, rest = name.partition("/")
+    while slash and route in _ROUTES:
+        name = rest
+        route, slash, rest = name.partition("/")
+    if bedrock := _BEDROCK.fullmatch(name):
+        name = bedrock["name"]
     before, colon, effort = name.rpartition(":")
     name = _AT.sub("", _BIG_WINDOW.sub("", (before if colon and effort in _EFFORTS else name)))
     yield name
@@ -50,15 +56,6 @@ def candidates(logged: str) -> Iterator[str]:
         name = _POINT.sub("-", name)
         yield name
     yield _DATE.sub("", name)
-
-
-def _without_route(name: str) -> str:
-    route, slash, rest = name.partition("/")
-    while slash and route in _ROUTES:
-        name = rest
-        route, slash, rest = name.partition("/")
-    bedrock = _BEDROCK.fullmatch(name)
-    return bedrock["name"] if bedrock else name
 
 
 VERSION = "2026-11"
@@ -160,13 +157,9 @@ def cost_usd(  # noqa: PLR0913  (the kinds of tokens a call is billed for)
     Input excludes cached tokens, output includes reasoning; `cache_write_tokens` includes those written for an hour.
     `at` is the time of the call in microseconds since 1970 UTC; without it, the table's date counts.
     """
-    terms = _terms(model, None if at is None else at // _US_A_DAY)
-    prompt = input_tokens + cache_read_tokens + cache_write_tokens
-    if prompt > terms.limit:
-        terms = terms.longer(prompt)
-    cost = _cost(
-        terms, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, for_an_hour=cache_write_1h_tokens
-    )
+    read, written = cache_read_tokens, cache_write_tokens
+    terms = _terms(model, None if at is None else at // _US_A_DAY).of_prompt(input_tokens + read + written)
+    cost = _cost(terms, input_tokens, output_tokens, read, written, for_an_hour=cache_write_1h_tokens)
     return None if isnan(cost) else cost
 
 
@@ -200,7 +193,11 @@ def apply(session: Session) -> None:
         if not isnan(cost):
             lacking = ["long prompts"] if rate is terms and fresh + read + written > terms.limit else []
             if step.speed or step.service_tier or step.inference_geo or step.web_searches:
-                cost = cost * _factor(step, terms, lacking) + _searches_usd(step, terms, lacking)
+                cost *= _factor(step, terms, lacking)
+                if step.web_searches and terms.web_search is None:
+                    lacking.append(f"{step.web_searches} web searches")
+                elif step.web_searches:
+                    cost += step.web_searches * (terms.web_search or 0.0)
             step.cost_usd, step.cost_source = round(cost, USD_DIGITS), VERSION
             step.unpriced = ", ".join(lacking) or None
 
@@ -283,7 +280,7 @@ def cost_parts(  # noqa: PLR0913  (what a call is charged by)
     fresh, read, written, hour, output = tokens
     terms = _terms(model, None if at is None else at // _US_A_DAY)
     prompt = fresh + read + written
-    rate = terms if prompt <= terms.limit or is_total else terms.longer(prompt)
+    rate = terms if is_total else terms.of_prompt(prompt)
     of_input = fresh * rate.input if fresh else 0.0
     of_read = read * rate.cache_read if read else 0.0
     of_output = output * rate.output if output else 0.0
@@ -301,7 +298,7 @@ def cost_parts(  # noqa: PLR0913  (what a call is charged by)
 
 def _of_prompt(terms: _Terms, step: Step, prompt: int) -> _Terms:
     """Terms for a prompt of that length. A closing step is a total of many calls with unknown prompts."""
-    return terms if prompt <= terms.limit or step.stop_reason == SESSION_TOTAL else terms.longer(prompt)
+    return terms if step.stop_reason == SESSION_TOTAL else terms.of_prompt(prompt)
 
 
 def _factor(step: Step, terms: _Terms, lacking: list[str]) -> float:
@@ -314,15 +311,6 @@ def _factor(step: Step, terms: _Terms, lacking: list[str]) -> float:
                 lacking.append(name)
             product *= factor or 1.0
     return product
-
-
-def _searches_usd(step: Step, terms: _Terms, lacking: list[str]) -> float:
-    if not step.web_searches:
-        return 0.0
-    if terms.web_search is None:
-        lacking.append(f"{step.web_searches} web searches")
-        return 0.0
-    return step.web_searches * terms.web_search
 
 
 class _Terms(NamedTuple):
@@ -340,8 +328,10 @@ class _Terms(NamedTuple):
     web_search: float | None = None
     """Price of one search."""
 
-    def longer(self, prompt: int) -> _Terms:
-        """Return the terms of a prompt beyond the limit."""
+    def of_prompt(self, prompt: int) -> _Terms:
+        """Return the terms of a prompt of that length."""
+        if prompt <= self.limit:
+            return self
         return _a_token([tier for tier in self.above if prompt > tier.tokens][-1])
 
 
@@ -367,14 +357,10 @@ def _cost(  # noqa: PLR0913  (the kinds of tokens)
 @lru_cache(maxsize=4096)
 def _terms(model: str | None, day: int | None) -> _Terms:
     model_price = price(model) if model else None
-    rate = model_price.rate(_date(day)) if model_price else None
-    return _a_token(rate, rate.above, rate) if rate else _Terms()
-
-
-def _date(day: int | None) -> date:
-    """Date of a day since 1970; the table's for none, and for an impossible day."""
     ordinal = 0 if day is None else _EPOCH + day
-    return date.fromordinal(ordinal) if 0 < ordinal <= date.max.toordinal() else table().date
+    is_possible = 0 < ordinal <= date.max.toordinal()
+    rate = model_price.rate(date.fromordinal(ordinal) if is_possible else table().date) if model_price else None
+    return _a_token(rate, rate.above, rate) if rate else _Terms()
 
 
 def _a_token(prices: Rate | Tier, above: Sequence[Tier] = (), extras: Rate | None = None) -> _Terms:
@@ -469,16 +455,9 @@ def total_line(bill: Collection[CostLine]) -> CostLine:
     counted = [line for line in bill if line.counts]
     all_kinds = {line.kind for line in counted}
     beside = ("web searches", "recorded", "rounding", *(("reasoning",) if "output" in all_kinds else ()))
-    return CostLine(
-        whose="",
-        model="",
-        kind="",
-        calls=0,
-        amount=sum(line.amount for line in counted if line.kind not in beside),
-        usd=total_usd(counted),
-        counts=True,
-        at_least=any(line.at_least for line in counted),
-    )
+    amount, at_least = sum(n.amount for n in counted if n.kind not in beside), any(n.at_least for n in counted)
+    usd = total_usd(counted)
+    return CostLine(whose="", model="", kind="", calls=0, amount=amount, usd=usd, counts=True, at_least=at_least)
 
 
 def exact_digits(usd: Decimal | None) -> str:

@@ -272,10 +272,9 @@ def restore_places(session: Session, raw: Raw) -> None:
     placed = [*places.events, *places.blanks]
     seqs = sorted(place.seq for place in placed)
     numbers = sorted(place.step for place in places.steps)
-    place_of = {event.seq: place for event, place in zip(session.events, placed, strict=True)}
-    at = {old: bisect_left(seqs, place.seq) for old, place in place_of.items()}
-    for event in session.events:
-        place = place_of[event.seq]
+    at: dict[int, int] = {}
+    for event, place in zip(session.events, placed, strict=True):
+        at[event.seq] = bisect_left(seqs, place.seq)
         event.turn, event.step = _within(place.turn, len(session.turns)), _rank(place.step, numbers)
         event.timestamp, event.n_chars, event.seq = place.timestamp, place.n_chars, at[event.seq]
     session.events.sort(key=lambda event: event.seq)
@@ -290,11 +289,7 @@ def restore_places(session: Session, raw: Raw) -> None:
         step.turn = _within(where.turn, len(session.turns))
         step.input_in_step = _rank(where.input_in_step, numbers)
     session.steps.sort(key=lambda step: step.step)
-    _put_back_beside(session, places, seqs)
-
-
-def _put_back_beside(session: Session, places: Places, seqs: list[int]) -> None:
-    """Restore edits, labels and checkpoints; those about a missing row are left out."""
+    # Edits, labels and checkpoints; those about a missing row are left out.
     calls = {seqs[call.seq]: call for call in session.tool_calls}
     session.edits = [
         _copied(edit, Edit, seq=call.seq, turn=call.turn, thread=call.thread, call_id=call.call_id)
