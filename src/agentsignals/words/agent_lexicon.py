@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from agentsignals.model import Absent, Event
-from agentsignals.model.lazy import once
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.words.prose import Phrase, Phrases, Prose, Span, questions
 
 _NOT_VERY = (
@@ -152,11 +152,7 @@ class Question:
 
     def __init__(self, name: str, *forms: str) -> None:
         self.name = name
-        self._forms = forms
-
-    @once
-    def _pattern(self) -> re.Pattern[str]:
-        return re.compile(rf"(?<!\w)(?:{'|'.join(self._forms)})\b")
+        self._pattern = deferred_pattern(rf"(?<!\w)(?:{'|'.join(forms)})\b")
 
     def is_asked(self, low: str) -> bool:
         """Return whether a sentence in lower case asks the question."""

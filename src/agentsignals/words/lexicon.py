@@ -12,8 +12,8 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from agentsignals.model import UNSPOKEN
-from agentsignals.model.lazy import once
-from agentsignals.words.text import lowered
+from agentsignals.model.lazy import deferred_pattern
+from agentsignals.words.text import is_of_word, lowered
 
 
 class Pattern:
@@ -23,20 +23,12 @@ class Pattern:
     of the text it can't match; without one of `also`, not `anywhere`. Compiled when first needed: few texts need many.
     """
 
-    def __init__(self, name: str, triggers: str, clause: str = "", anywhere: str = "", also: str = "") -> None:
+    def __init__(self, name: str, triggers: str, *anywhere: str, clause: str = "", also: str = "") -> None:
         self.name = name
         self.triggers = frozenset(triggers.split())
         self.also = frozenset(also.split())
-        self._clause = clause
-        self._anywhere = anywhere
-
-    @once
-    def clause(self) -> re.Pattern[str] | None:
-        return re.compile(self._clause) if self._clause else None
-
-    @once
-    def anywhere(self) -> re.Pattern[str] | None:
-        return re.compile(self._anywhere) if self._anywhere else None
+        self.clause = deferred_pattern(clause) if clause else None
+        self.anywhere = deferred_pattern("|".join(anywhere)) if anywhere else None
 
     def find(self, low: str, words: frozenset[str]) -> tuple[int, int] | None:
         """Return where the reaction begins and ends, an opener ("ok, ") included. `words` are those of the text."""
@@ -52,10 +44,6 @@ class Pattern:
             if match and (span is None or match.start() < span[0]):
                 span = match.span()
         return span
-
-
-def _pattern(name: str, triggers: str, *anywhere: str, clause: str = "", also: str = "") -> Pattern:
-    return Pattern(name, triggers, clause, "|".join(anywhere), also)
 
 
 # A clause begins at the start, behind a full stop or line break, and behind a short opener ("ok, ").
@@ -116,12 +104,12 @@ _ERRED = (
 )
 
 CORRECTIONS = (
-    _pattern(
+    Pattern(
         "no_initial",
         "no nope nah nein",
         clause=rf"(?:no+|nope|nah|nein)(?=[\s,.!:;\u2014-]|$)(?!\s+(?!{_NO_GOES_ON})\w)" + _NO_IS_FINE,
     ),
-    _pattern(
+    Pattern(
         "not_right",
         "not n",
         r"\b(?:that|this|it|which|part|one)(?:'s| is|'s still| is still| isn't| looks| seems| was)?\s+"
@@ -132,13 +120,13 @@ CORRECTIONS = (
         r"\b(?:is|are|was)(?: still)? not (?:quite |really |entirely )?(?:right|correct|true|accurate)\b"
         r"(?! (?:if|when)\b)",
     ),
-    _pattern(
+    Pattern(
         "isnt_right",
         "isn wasn doesn",
         r"\b(?:that|this|it)\s+(?:isn't|wasn't|doesn't (?:look|seem|feel|sound))\s+(?:quite |really |actually )?"
         r"(?:right|correct|true|what|how|it\b|accurate)",
     ),
-    _pattern(
+    Pattern(
         "is_wrong",
         "wrong incorrect mistaken",
         r"\b(?:that|this|it|you|you're|your \w+|the \w+(?: \w+)?)"
@@ -146,42 +134,42 @@ CORRECTIONS = (
         r"(?:still |completely |totally |just |also |actually |plain )?(?:wrong|incorrect|mistaken)\b"
         r"(?!\s+(?:if|when|about|with (?:the|my|our) (?:env|config|machine)))",
     ),
-    _pattern(
+    Pattern(
         "wrong_target",
         "wrong",
         r"\b(?:the |a )?wrong (?:file|files|place|branch|function|method|repo|directory|folder|dir|line|lines|section"
         r"|approach|direction|way|thing|one|test|class|module|version)\b(?=[^?]{0,80}(?:[.!]|$))",
     ),
-    _pattern(
+    Pattern(
         "undo_revert",
         "undo revert rollback rollingback roll rolling back",
         clause=r"(?:(?:can|could|would) you |(?:let's|lets|we should|you should|you need to|we need to|i want you to"
         r"|just|and|then|no,?) (?:please )?)?(?:undo|revert|roll(?:ing)? ?back|back out)\b"
         rf"(?!\s*(?:{_UNDO_IS_A_THING}))",
     ),
-    _pattern(
+    Pattern(
         "put_back",
         "put undo revert",
         r"\bput (?:it|that|this|them|those|the \w+) back\b",
         r"\b(?:you can|can you|could you|please|pls) (?:please )?(?:undo|revert) "
         r"(?:that|this|it|those|these|the (?:last|change))",
     ),
-    _pattern("actually_redirect", "actually", clause=rf"actually\b[,\s]+(?!(?:{_IS_PRAISE}))"),
-    _pattern(
+    Pattern("actually_redirect", "actually", clause=rf"actually\b[,\s]+(?!(?:{_IS_PRAISE}))"),
+    Pattern(
         "wait",
         "wait",
         clause=r"wait(?=\s*(?:[,.!?\u2026\u2014-]|$|\n)|\s+(?:no|why|what|that|this|i|you|we|the|is|are|isn't|so|don't"
         r"|actually|but|let's|let me|hold on|a (?:sec|second|minute|moment),?\s+(?:why|what|that|you|no|i|this)))"
         r"(?!\s+(?:for|until|till|on\b))",
     ),
-    _pattern(
+    Pattern(
         "stop",
         "stop",
         clause=r"(?:please )?stop(?=\s*(?:[,.!]|$|\n)|\s+(?:\w+ing\b|for a (?:sec|second|moment|minute|bit)\b|it\b"
         r"|that\b|this\b|there\b|here\b|right\b|now\b|and\b|please\b|with\b|what\b))"
         r"(?!\s+(?:hook|hooks|the|words?|sign|button|event|events|signal|codon|gap|loss)\b)",
     ),
-    _pattern(
+    Pattern(
         "i_said_meant",
         "didn did never said told asked mean meant point actually what",
         r"\bi (?:didn't|did not|never) (?:ask|want|say|mean|request)\b",
@@ -192,7 +180,7 @@ CORRECTIONS = (
         r"\bnot what i\b",
         also="i my",
     ),
-    _pattern(
+    Pattern(
         "you_erred",
         "misunder missed forgot forgotten overlooked ignored misread broke misinterpreted removed deleted overwrote"
         " didn did haven changed should shouldn weren were",
@@ -200,7 +188,7 @@ CORRECTIONS = (
         rf"(?:{_ERRED})\b(?![^.!\n]{{0,60}}\?)",
         also="you",
     ),
-    _pattern(
+    Pattern(
         "dont_do",
         "don dont not shouldn stop",
         clause=r"(?:please )?(?:don't|do not|dont|let's not|lets not|you shouldn't|we shouldn't|stop)\s+(?!worry|forget"
@@ -209,39 +197,39 @@ CORRECTIONS = (
         r"(?!\s+(?:any(?:thing)?|any code|the code|code|files?)\b[^.\n]{0,40}"
         r"\b(?:just|only|yet|let me know|report|tell me)\b)",
     ),
-    _pattern(
+    Pattern(
         "why_did_you",
         "why",
         r"\bwhy (?:did|are|do|would|have|were) you\b"
         r"(?!\s+(?:think|recommend|suggest|prefer|propose|choose|pick|say|believe))",
         r"\bwhy (?:not (?:just )?\w+ing|isn't this|aren't you|didn't you|don't you|can't you|wouldn't you)\b",
     ),
-    _pattern(
+    Pattern(
         "never_mind",
         "never nevermind scratch forget second thinking disregard",
         clause=r"(?:never ?mind|scratch that|forget (?:that|it|about (?:that|it|this))|on second thought|thinking again"
         r"|disregard)\b",
     ),
-    _pattern(
+    Pattern(
         "instead_redirect",
         "instead",
         clause=r"(?:let's|lets|can we|could we|can you|please|just|i'd rather|i would rather|we should|use|do|go with"
         r"|keep|make it)\b[^.?!\n]{0,90}\binstead\b(?!\s+of\s+(?:having|needing) to (?:wait|manually))",
     ),
-    _pattern("again_repeat", "again", clause=r"again[,:]\s"),
+    Pattern("again_repeat", "again", clause=r"again[,:]\s"),
 )
 
 WEAK = frozenset(("why_did_you", "instead_redirect"))
 """Corrections only when said while refusing: "why did you use a list here?" is no pushback in SWE-chat's codebook."""
 
 FAILURE_REPORTS = (
-    _pattern(
+    Pattern(
         "still_failing",
         "still again now",
         r"\b(?:still|again|now)\s+(?:get(?:ting)?|see(?:ing)?|fail\w*|broken|crash\w*"
         r"|not (?:working|showing|there|fixed)|doesn't|does not|the same (?:error|issue|problem))\b",
     ),
-    _pattern(
+    Pattern(
         "not_working",
         "doesn does didn did don isn is not never",
         r"\b(?:doesn't|does not|didn't|did not|don't|isn't|is not|not|never)\s+(?:seem to |actually |really )?"
@@ -249,14 +237,14 @@ FAILURE_REPORTS = (
         r"|trigger(?:ed)?)\b",
         also="work working show showing appear appearing fix fixed compile build render update fire trigger triggered",
     ),
-    _pattern(
+    Pattern(
         "failing",
         "fail fails failed failing crashes crashed crashing broke broken hangs hanging panic panics panicked error"
         " errors errored erroring",
         r"\b(?:tests?|build|ci|lint(?:er|ing)?|pipeline|command|it|this|that)\s+(?:is|are|now|still|just|also)?\s*"
         r"(?:fail(?:s|ed|ing)?|crash(?:es|ed|ing)|broke(?:n)?|hang(?:s|ing)|panic(?:s|ked)?|error(?:s|ed|ing)? out)\b",
     ),
-    _pattern(
+    Pattern(
         "getting_an_error",
         "error errors exception exceptions failure failures panic panics traceback tracebacks 404 404s 500 500s warning"
         " warnings",
@@ -264,7 +252,7 @@ FAILURE_REPORTS = (
         r"(?:this |the |an? |that |same |following )*(?:\w+ )?"
         r"(?:error|exception|failure|panic|traceback|404|500|warning)s?\b",
     ),
-    _pattern(
+    Pattern(
         "did_not_help",
         "did didn doesn does",
         r"\b(?:did not|didn't|doesn't|does not) (?:help|change anything|do anything|make a difference)\b",
@@ -272,7 +260,7 @@ FAILURE_REPORTS = (
     ),
 )
 
-REJECTION = _pattern(
+REJECTION = Pattern(
     "rejection",
     "no nope nah undo revert rollback roll discard throw drop scrap don not put",
     r"\bi (?:don't|do not) (?:want|like|need) (?:that|this|it)\b",
@@ -288,7 +276,7 @@ NEW_INSTRUCTION = re.compile(
 )
 """A refusal that also says what to do is a correction (SWE-chat's codebook)."""
 
-ACCEPTANCE = _pattern(
+ACCEPTANCE = Pattern(
     "acceptance",
     "perfect great awesome excellent amazing nice lovely brilliant cool sweet beautiful fantastic wonderful superb love"
     " look looks lgtm ship work works worked well good thank thanks thx ty cheers all that thats done commit push"
@@ -303,7 +291,7 @@ ACCEPTANCE = _pattern(
     r"|all good|that'?s (?:great|perfect|good|it)|done\b)(?:[\s,.!\u2026-]|$)(?!\s*(?:but|however|except|though)\b)",
 )
 
-REVERT_ALL = _pattern(
+REVERT_ALL = Pattern(
     "revert_all",
     "undo revert discard throw rollback roll scrap drop start git",
     r"\b(?:undo|revert|discard|throw away|roll ?back|scrap|drop)\s+"
@@ -312,7 +300,7 @@ REVERT_ALL = _pattern(
     r"\bgit (?:reset --hard|checkout -- ?\.|checkout \.|restore \.)(?![\w/])",
 )
 
-GIVING_UP = _pattern(
+GIVING_UP = Pattern(
     "gives_up",
     "forget never nevermind give giving stop abandon abandoning",
     clause=r"(?:forget (?:it|(?:about )?(?:it|this|that))|never ?mind|(?:i(?:'m| am)? |let'?s |just )?giv(?:e|ing) up"
@@ -326,7 +314,6 @@ ALL = (*CORRECTIONS, *FAILURE_REPORTS, REJECTION, ACCEPTANCE, REVERT_ALL, GIVING
 
 REJECTED_THING = re.compile(r"\s*(?:commits?|changes?|edits?|one|thing)\b")
 """Objects of a phrase that takes something back: "revert the last" *change*."""
-
 QUOTED_DIALOG = re.compile(r"^\s*(?:\d[.)] )?yes\b", re.MULTILINE)
 """A dialog's "Yes" line: a "No." behind it is the dialog's, not the person's."""
 
@@ -454,8 +441,8 @@ def words(text: str) -> frozenset[str]:
 
 _CORRECTED_BY: dict[str, list[int]] = {}
 """Numbers of the corrections, keyed by trigger."""
-for _n, _pattern_lexicon in enumerate(CORRECTIONS):
-    for _trigger in _pattern_lexicon.triggers:
+for _n, _correction in enumerate(CORRECTIONS):
+    for _trigger in _correction.triggers:
         _CORRECTED_BY.setdefault(_trigger, []).append(_n)
 NO_WITHIN_CHARS = 160
 """A "no" further from the start answers something else than the agent."""
@@ -537,14 +524,10 @@ def _find_word(low: str, word: str) -> int:
     at = low.find(word)
     while at >= 0:
         end = at + len(word)
-        if not _is_of_word(low[at - 1 : at]) and not _is_of_word(low[end : end + 1]):
+        if not is_of_word(low[at - 1 : at]) and not is_of_word(low[end : end + 1]):
             return at
         at = low.find(word, end)
     return -1
-
-
-def _is_of_word(char: str) -> bool:
-    return char.isalnum() or char == "_"
 
 
 def _matched(pattern: Pattern, text: str, kind: str) -> str | None:

@@ -14,8 +14,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from agentsignals.model import Event
-from agentsignals.model.lazy import once
-from agentsignals.words.text import count_tokens, language_of, lowered
+from agentsignals.model.lazy import deferred_pattern, once
+from agentsignals.words.text import count_tokens, is_of_word, language_of, lowered
 
 _FENCE = re.compile(r"(\n[ \t>]*```[^`\n]*)(?=\n|\Z)")
 """The line that opens a code block or closes one."""
@@ -181,16 +181,8 @@ class Phrase:
     def __init__(self, words: str, then: str = "", sign: str = "", before: str = "") -> None:
         self.words = words
         self.sign = (sign or max(re.split(r"[^a-z0-9]+", words), key=len)).encode()
-        self._then = then
-        self._before = before
-
-    @once
-    def _following(self) -> re.Pattern[str] | None:
-        return re.compile(self._then) if self._then else None
-
-    @once
-    def _preceding(self) -> re.Pattern[str] | None:
-        return re.compile(rf"(?:{self._before})\Z") if self._before else None
+        self._following = deferred_pattern(then) if then else None
+        self._preceding = deferred_pattern(rf"(?:{before})\Z") if before else None
 
     def spans(self, low: str) -> Iterator[tuple[int, int]]:
         """Yield every place of the phrase."""
@@ -198,20 +190,13 @@ class Phrase:
         while at >= 0:
             end = at + len(self.words)
             if not (is_of_word(low[at - 1 : at]) or is_of_word(low[end : end + 1])):
-                match = self._following.match(low, end) if self._following else None
+                match = self._following.match(low, end) if self._following is not None else None
                 if match or self._following is None:
-                    start: int | None = at
-                    if self._preceding is not None:
-                        preceding = self._preceding.search(low, max(0, at - _LOOKED_BACK), at)
-                        start = preceding.start() if preceding else None
-                    if start is not None:
-                        yield start, match.end() if match else end
+                    behind = self._preceding
+                    preceding = None if behind is None else behind.search(low, max(0, at - _LOOKED_BACK), at)
+                    if behind is None or preceding is not None:
+                        yield preceding.start() if preceding else at, match.end() if match else end
             at = low.find(self.words, end)
-
-
-def is_of_word(char: str) -> bool:
-    """Return whether a character (or none) continues a word."""
-    return char.isalnum() or char == "_"
 
 
 class Phrases:

@@ -45,6 +45,11 @@ def count_tokens(text: str) -> int:
     return kinds.startswith(b"w") + kinds.count(b" w") + marks
 
 
+def is_of_word(char: str) -> bool:
+    """Return whether a character (or none) continues a word."""
+    return char.isalnum() or char == "_"
+
+
 def beyond_ascii(text: str) -> set[str]:
     """The different characters of a text that are not in ASCII."""
     return set(text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass"))
