@@ -12,7 +12,7 @@ from agentsignals.changes.patches import looks_like_diff, patched_files
 from agentsignals.formats import Card, Claim, Format, Input, Material, Reading
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import saw
-from agentsignals.model import Attempt, Statement
+from agentsignals.model import Attempt
 
 Role = Literal["agent", "gold", "tests"]
 
@@ -35,19 +35,17 @@ def claims(head: Head) -> Claim | None:
 def read(inputs: list[Input]) -> Reading:
     reading = Reading()
     for source in inputs:
-        path, role = source.artifact.path, role_of(source.artifact.path)
-        text = bytes(source.data).decode("utf-8", "replace")
-        files = patched_files(text)
+        role = role_of(source.artifact.path)
+        files = patched_files(bytes(source.data).decode("utf-8", "replace"))
         source.artifact.records += 1
         saw(source.artifact, f"{role}_patch")
         summary = f"{role} patch: {', '.join(f.path for f in files) or 'nothing'}"
-        part = Attempt(root=posixpath.dirname(path), scope="trial" if role == "agent" else "lent")
+        part = Attempt(root=source.folder, scope="trial" if role == "agent" else "lent")
         if role == "agent":
             part.patch, part.kinds = files, ["patch"]
         elif role == "gold":
             part.gold_patch, part.kinds = files, ["gold_patch"]
-        fields = {"agent": ["patch"], "gold": ["gold_patch"], "tests": []}[role]
-        part.statements = [Statement(text=summary, artifact_id=source.artifact.artifact_id, line=1, fields=fields)]
+        part.statements = source.states(summary, part.kinds)
         reading.attempts += [part]
     return reading
 

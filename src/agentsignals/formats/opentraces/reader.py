@@ -13,7 +13,7 @@ from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoder, lines, read_before, saw
 from agentsignals.formats.usage import charge, tokens_of
-from agentsignals.model import MAIN, RAN, Artifact, Attempt, CallStatus, Session, Statement, logged_iso, round_trip
+from agentsignals.model import MAIN, RAN, Artifact, Attempt, CallStatus, Session, logged_iso, round_trip
 from agentsignals.model.round_trip import OfCall, OfEvent, OfRecord, OfSession, OfStep, OfTurn
 
 
@@ -105,11 +105,11 @@ _ENDINGS: dict[str, CallStatus] = {"rejected": "rejected", "cancelled": "cancell
 
 def read(inputs: list[Input]) -> Reading:
     """Read every record as a session. Of several of one session the youngest generation counts, else the longest."""
-    best: dict[str, tuple[tuple[int, int], Record, Artifact, int]] = {}
+    best: dict[str, tuple[tuple[int, int], Record, Input, int]] = {}
     for source in inputs:
         for name, rank, number, record in _records(source, source.artifact):
             if name not in best or rank > best[name][0]:
-                best[name] = (rank, record, source.artifact, number)
+                best[name] = (rank, record, source, number)
     return gathered(_reading(name, *best[name][1:]) for name in best)
 
 
@@ -124,7 +124,7 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
         for name, rank, number, record in _records(source, read_before(source.artifact)):
             if chosen.get(name) == (rank, n, number):
                 del chosen[name]
-                yield _reading(name, record, source.artifact, number)
+                yield _reading(name, record, source, number)
 
 
 def _records(source: Input, artifact: Artifact) -> Iterator[tuple[str, tuple[int, int], int, Record]]:
@@ -134,22 +134,17 @@ def _records(source: Input, artifact: Artifact) -> Iterator[tuple[str, tuple[int
         yield record.session_id or record.trace_id, (record.generation_index, len(record.steps)), number, record
 
 
-def _reading(name: str, record: Record, artifact: Artifact, number: int) -> Reading:
+def _reading(name: str, record: Record, source: Input, number: int) -> Reading:
     """Read a record. One that carries a reward was a run of a task."""
-    reading, outcome = Reading([Reader(name, record, artifact, number).build()]), record.outcome
+    reading, outcome = Reading([Reader(name, record, source.artifact.artifact_id, number).build()]), record.outcome
     if outcome.reward is not None:
-        text = f"outcome: reward {outcome.reward}, ended {outcome.terminal_state}"
-        fields = ["reward", "exit_status"]
         part = Attempt(
-            root=f"{artifact.path}#{name}",
-            session_id=name,
-            session_artifact=artifact.artifact_id,
-            trial_id=record.trace_id,
-            reward=bounds.number(outcome.reward),
-            exit_status=outcome.terminal_state,
+            root=f"{source.artifact.path}#{name}", session_id=name, session_artifact=source.artifact.artifact_id,
+            trial_id=record.trace_id, reward=bounds.number(outcome.reward), exit_status=outcome.terminal_state,
             knobs={"model_id": record.agent.model} if record.agent.model else {},
-            statements=[Statement(text=text, artifact_id=artifact.artifact_id, line=number, fields=fields)],
-        )
+        )  # fmt: skip
+        text = f"outcome: reward {outcome.reward}, ended {outcome.terminal_state}"
+        part.statements = source.states(text, ("reward", "exit_status"), number)
         reading.attempts.append(part)
     return reading
 
@@ -157,13 +152,9 @@ def _reading(name: str, record: Record, artifact: Artifact, number: int) -> Read
 class Reader(Conversation):
     profile = ANYBODY
 
-    def __init__(self, name: str, record: Record, artifact: Artifact, number: int) -> None:
+    def __init__(self, name: str, record: Record, artifact_id: str, number: int) -> None:
         session = Session(
-            session_id=name,
-            context="product",
-            format="opentraces",
-            agent=record.agent.name,
-            artifact_id=artifact.artifact_id,
+            session_id=name, context="product", format="opentraces", agent=record.agent.name, artifact_id=artifact_id
         )
         session.agent_version, session.model = record.agent.version, record.agent.model
         session.repo = record.task.repository

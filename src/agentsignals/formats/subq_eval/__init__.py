@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import KeysView
 
 from agentsignals.formats import Card, Claim, Format, Material, read_by
 from agentsignals.formats.head import Head
@@ -42,40 +41,22 @@ def claims(head: Head) -> Claim | None:
     folder = posixpath.dirname(head.path)
     if isinstance(document.get("event"), str) and (PHASE.search(head.text) or PRINTED.search(head.text)):
         return Claim(keys=[], root=folder, gathers=True)  # an output whose first line is an event
-    if _is_result(keys):
+    # A reward, and two things more of those that this harness writes beside it.
+    facts = sum(1 for names in (_ENDED, _APPLIED, _LASTED, SIGNAL | MODES) if keys & names)
+    if "reward" in keys and not keys & _OF_OTHERS and facts >= _RESULT_FACTS:
         return Claim(keys=[], root=folder, gathers=True)
-    if _is_report(document):
-        return Claim(keys=[], companion=True)
-    if keys & CAPS:
-        return Claim(keys=[], lends=folder)
-    return Claim(keys=[], lends=folder) if _is_history(head) else None
-
-
-def _is_result(keys: KeysView[str]) -> bool:
-    """A reward, and two things more of those that this harness writes beside it."""
-    if "reward" not in keys or keys & _OF_OTHERS:
-        return False
-    facts = (_ENDED, _APPLIED, _LASTED, SIGNAL | MODES)
-    return sum(1 for names in facts if keys & names) >= _RESULT_FACTS
-
-
-def _is_report(document: dict[str, object]) -> bool:
-    """The transitions of tests, without the id of an instance around them as SWE-bench has it, and no dataset's row."""
-    if document.keys() & _OF_ROWS:
-        return False
+    # The transitions of tests, without the id of an instance around them as SWE-bench has it, and no dataset's row.
     status = document.get("tests_status", document)
-    return isinstance(status, dict) and len(TRANSITIONS & status.keys()) >= 2
-
-
-def _is_history(head: Head) -> bool:
-    rows = head.records
-    return bool(rows) and all(
-        isinstance(r.get("agent"), str)
-        and r.keys() & RUN_ID
-        and r.keys() & _HISTORY_ALSO
-        and not r.keys() & _OF_ATTEMPTS
-        for r in rows
+    if not keys & _OF_ROWS and isinstance(status, dict) and len(TRANSITIONS & status.keys()) >= 2:
+        return Claim(keys=[], companion=True)
+    is_history = bool(head.records) and all(
+        isinstance(row.get("agent"), str)
+        and row.keys() & RUN_ID
+        and row.keys() & _HISTORY_ALSO
+        and not row.keys() & _OF_ATTEMPTS
+        for row in head.records
     )
+    return Claim(keys=[], lends=folder) if keys & CAPS or is_history else None
 
 
 CARD = Card(

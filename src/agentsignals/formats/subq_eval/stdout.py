@@ -6,7 +6,6 @@ marks are looked at.
 from __future__ import annotations
 
 import json
-import posixpath
 import re
 from collections.abc import Iterator
 
@@ -54,11 +53,7 @@ class _Block(Struct):
 
 def read(inputs: list[Input]) -> Reading:
     """A part for each attempt of each file."""
-    reading = Reading()
-    for source in inputs:
-        blocks = _Printed(source).blocks()
-        reading.attempts += _parts(source, blocks)
-    return reading
+    return Reading(attempts=[part for source in inputs for part in _parts(source, _Printed(source).blocks())])
 
 
 class _Printed:
@@ -99,7 +94,12 @@ class _Printed:
 
     def _announce(self, number: int, line: _Line) -> None:
         if not self._announced:
-            self._number_unannounced(number)
+            # The blocks before the first announcement are earlier attempts: some runs announce only retries.
+            kept = [b for b in self._blocks if b.facts][-max(number - 1, 0) :] if number > 1 else []
+            self._waiting = [s for b in self._blocks if b not in kept for s in b.statements] + self._waiting
+            for n, unannounced in enumerate(reversed(kept), 1):
+                unannounced.index = number - n
+            self._blocks = kept
         self._announced = True
         earlier = next((b for b in self._blocks if b.index == number), None)
         block = earlier or _Block(number)
@@ -127,10 +127,9 @@ class _Printed:
 
     def _summary(self, name: str, value: str, line: _Line) -> None:
         last = self._blocks[-1] if self._blocks else None
-        if not self._announced and last is not None and name in last.facts:
-            whole, apart = len(last.facts) > 1, line.number > last.last_line + 1
-            if whole and apart:
-                self._blocks.append(_Block(None))
+        is_again = not self._announced and last is not None and name in last.facts
+        if last is not None and is_again and len(last.facts) > 1 and line.number > last.last_line + 1:
+            self._blocks.append(_Block(None))
         block = self._current(line.number)
         if not self._announced:
             block.statements += self._waiting
@@ -146,24 +145,23 @@ class _Printed:
 
     def _phase(self, event: str, line: _Line) -> None:
         """Before a summary is printed its attempt's phases are; those behind the last one are the last one's."""
-        statement = Statement(
-            text=event,
-            artifact_id=self._source.artifact.artifact_id,
-            line=line.number,
-            fields=[],
-            at=_moment(event, line.text),
-            kind="phase",
-        )
+        statement = self._statement(event, line, [])
+        statement.kind = "phase"
+        value = json.loads(event, strict=False)
+        for stamp in (value.get(name) for name in ("timestamp", "ts", "time", "at")):
+            if isinstance(stamp, str) and (at := from_iso(stamp)) is not None:
+                statement.at = at
+                break
+            if isinstance(stamp, int | float) and not isinstance(stamp, bool) and 1e8 < stamp < 1e14:
+                statement.at = int(stamp * (1_000 if stamp > 1e11 else 1_000_000))
+                break
         (self._blocks[-1].statements if self._announced else self._waiting).append(statement)
 
     def _statement(self, text: str, line: _Line, fields: list[str]) -> Statement:
-        return Statement(
-            text=text,
-            artifact_id=self._source.artifact.artifact_id,
-            line=line.number,
-            fields=fields,
-            at=_clock(line.text),
-        )
+        (statement,) = self._source.states(text, fields, line.number)
+        clock = _TIME.match(line.text.lstrip())
+        statement.at = from_iso(clock[1].replace(" ", "T")) if clock else None
+        return statement
 
 
 def _marked(data: bytes) -> Iterator[_Line]:
@@ -236,25 +234,8 @@ def _phase(text: str) -> str | None:
     return None
 
 
-def _moment(event: str, text: str) -> int | None:
-    """Return the time at which the phase was announced: the event's own, else the line's."""
-    value = json.loads(event, strict=False)
-    for name in ("timestamp", "ts", "time", "at"):
-        stamp = value.get(name)
-        if isinstance(stamp, str) and (at := from_iso(stamp)) is not None:
-            return at
-        if isinstance(stamp, int | float) and not isinstance(stamp, bool) and 1e8 < stamp < 1e14:
-            return int(stamp * (1_000 if stamp > 1e11 else 1_000_000))
-    return _clock(text)
-
-
-def _clock(text: str) -> int | None:
-    match = _TIME.match(text.lstrip())
-    return from_iso(match[1].replace(" ", "T")) if match else None
-
-
 def _parts(source: Input, blocks: list[_Block]) -> list[Attempt]:
-    root = posixpath.dirname(source.artifact.path)
+    root = source.folder
     if not blocks:
         return [Attempt(root=root, scope="trial", kinds=["stdout"])]
     numbers = [b.index for b in blocks if b.index is not None]
@@ -264,23 +245,14 @@ def _parts(source: Input, blocks: list[_Block]) -> list[Attempt]:
     for n, block in enumerate(sorted(blocks, key=lambda b: b.index if b.index is not None else 0)):
         index = n if block.index is None else block.index - base
         part = Attempt(root=root, scope="attempt", attempt_index=index, kinds=["stdout"], statements=block.statements)
-        part.summary = _summary(block)
-        part.started_at = min(_times(block, _INDEX), default=None)
-        part.ended_at = max(_times(block, _SUMMED_UP), default=None) if part.started_at is not None else None
+        if block.facts:
+            part.summary = HarnessSummary(touched_files=block.files)
+            for name, attribute in _NUMBERS.items():
+                if digits := re.match(r"\d{1,9}", block.facts.get(name, "").replace(",", "")):
+                    setattr(part.summary, attribute, int(digits[0]))
+        timed = [s for s in block.statements if s.at is not None]
+        part.started_at = min((s.at for s in timed if _INDEX in s.fields), default=None)
+        if part.started_at is not None:
+            part.ended_at = max((s.at for s in timed if _SUMMED_UP in s.fields), default=None)
         parts.append(part)
     return parts
-
-
-def _times(block: _Block, field_name: str) -> list[int]:
-    return [s.at for s in block.statements if s.at is not None and field_name in s.fields]
-
-
-def _summary(block: _Block) -> HarnessSummary | None:
-    if not block.facts:
-        return None
-    summary = HarnessSummary(touched_files=block.files)
-    for name, attribute in _NUMBERS.items():
-        digits = re.match(r"\d{1,9}", block.facts.get(name, "").replace(",", ""))
-        if digits:
-            setattr(summary, attribute, int(digits[0]))
-    return summary

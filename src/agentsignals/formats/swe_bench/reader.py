@@ -150,8 +150,7 @@ def _report_parts(source: Input) -> list[Attempt]:
             continue
         verified, tried = verification(instance), evaluation_of(source.artifact.path, task_id)
         observed = {knob: tried[name] for name, knob in KNOBS if name in tried}
-        counts = ", ".join(f"{name} {_n(getattr(verified, name))}" for name in ("fixed", "unfixed", "kept", "broken"))
-        text = f"applied {instance.patch_successfully_applied}, resolved {instance.resolved}, {counts}"
+        text = f"applied {instance.patch_successfully_applied}, resolved {instance.resolved}, {counted_tests(verified)}"
         fields = ("verification", "reward", *(f"knobs.{knob}" for knob in observed))
         part = Attempt(
             root=source.folder, scope="trial", task_id=canonical(task_id), run_id=tried.get("run"), observed=observed,
@@ -186,6 +185,11 @@ def verification(instance: Instance) -> Verification:
         layout="A", patch_applies=applied, fixed=target.success, unfixed=target.failure, kept=safe.success,
         broken=safe.failure, still_failing=hopeless.failure,
     )  # fmt: skip
+
+
+def counted_tests(verified: Verification) -> str:
+    """Count the tests by what became of them, in words."""
+    return ", ".join(f"{name} {_n(getattr(verified, name))}" for name in ("fixed", "unfixed", "kept", "broken"))
 
 
 # -- predictions

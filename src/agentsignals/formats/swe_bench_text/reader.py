@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.instances import canonical, evaluation_of, run_of
 from agentsignals.formats.records import UNREADABLE, saw, skip
 from agentsignals.formats.swe_bench.reader import MODEL, Ratings, rating_parts
-from agentsignals.model import Attempt, Statement, Verification
+from agentsignals.model import Attempt, Verification
 
 RUN_BATCH = "run_batch.config.yaml"
 _KNOBS = {
@@ -31,6 +32,11 @@ _KNOBS = {
 """Names under which submissions say who was tried: at the top, or under `info`, `tags` or `tags.system`."""
 
 
+def _inner(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = of.get(name)
+    return value if isinstance(value, dict) else {}
+
+
 def metadata_parts(source: Input) -> list[Attempt]:
     """One part, lent to all trials below."""
     import yaml  # noqa: PLC0415  (for such a file alone)
@@ -42,69 +48,52 @@ def metadata_parts(source: Input) -> list[Attempt]:
             loaded = msgspec.json.decode(loaded)
     except (yaml.YAMLError, msgspec.DecodeError, RecursionError, ValueError):
         loaded = None
-    of_batch = posixpath.basename(source.artifact.path) == RUN_BATCH
-    stated = (_tasks(_inner(loaded, "instances")) if of_batch else _stated(loaded)) if isinstance(loaded, dict) else {}
+    stated: dict[str, Any] = {}
+    if isinstance(loaded, dict) and posixpath.basename(source.artifact.path) == RUN_BATCH:
+        # The tasks of a batch of SWE-agent: a subset of SWE-bench, a data set of the Hub, or a file.
+        tasks = _inner(loaded, "instances")
+        subset = f"swe-bench_{tasks['subset']}" if tasks.get("type") == "swe_bench" and tasks.get("subset") else None
+        sets = (tasks.get("path_override"), subset, tasks.get("dataset_name"), tasks.get("path"))
+        facts = {"dataset": next((name for name in sets if name), None), "split": tasks.get("split")}
+        stated = {name: value for name, value in facts.items() if isinstance(value, str) and value}
+    elif isinstance(loaded, dict):
+        tags = _inner(loaded, "tags")
+        places = (loaded, _inner(loaded, "info"), tags, _inner(tags, "system"))
+        for knob, names in _KNOBS.items():
+            for named in (place.get(name) for name in names for place in places):
+                value = named
+                if isinstance(value, list):  # several models act together
+                    value = " + ".join(str(item) for item in value if isinstance(item, str | int | float))
+                if isinstance(value, bool | int | float) or (isinstance(value, str) and value):
+                    stated[knob] = value
+                    break
     if not stated:
         skip(source.artifact, "bad_shape")
         return []
     saw(source.artifact, "metadata")
     text = "of all trials: " + ", ".join(f"{k} {v}" for k, v in stated.items())
-    fields = [f"knobs.{name}" for name in stated]
-    statement = Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=fields)
-    root = posixpath.dirname(source.artifact.path)
-    return [Attempt(root=root, scope="lent", knobs=stated, kinds=["harness_config"], statements=[statement])]
+    statements = source.states(text, [f"knobs.{name}" for name in stated])
+    return [Attempt(root=source.folder, scope="lent", knobs=stated, kinds=["harness_config"], statements=statements)]
 
 
-def _stated(loaded: Mapping[str, Any]) -> dict[str, Any]:
-    tags = _inner(loaded, "tags")
-    places = (loaded, _inner(loaded, "info"), tags, _inner(tags, "system"))
-    stated = {}
-    for knob, names in _KNOBS.items():
-        values = (_setting(place.get(name)) for name in names for place in places)
-        value = next((v for v in values if v is not None), None)
-        if value is not None:
-            stated[knob] = value
-    return stated
-
-
-def _tasks(instances: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tasks of a batch of SWE-agent: a subset of SWE-bench, a data set of the Hub, or a file."""
-    subset = instances.get("subset") if instances.get("type") == "swe_bench" else None
-    named = (instances.get("path_override"), f"swe-bench_{subset}" if subset else None, instances.get("dataset_name"))
-    stated = {"dataset": next((n for n in (*named, instances.get("path")) if n), None), "split": instances.get("split")}
-    return {name: value for name, value in stated.items() if isinstance(value, str) and value}
-
-
-def _setting(value: object) -> str | int | float | bool | None:
-    """A plain value; several models act together."""
-    if isinstance(value, list):
-        return " + ".join(str(item) for item in value if isinstance(item, str | int | float)) or None
-    return value if isinstance(value, bool | int | float) or (isinstance(value, str) and value) else None
-
-
-def _inner(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = of.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-_RUBRICS = "Rubrics rating"
-_OVERALL = "Overall rating"
 _SUMMARY = re.compile(r"^[^\n]{0,80}\b\d{1,7} (?:passed|failed|errors?|skipped)\b[^\n]{0,200}$", re.MULTILINE)
 _END = 8_000
 _BY_HARNESS = re.compile(r"\s*\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - ")
 _FAILED = re.compile(r">>>>> Patch Apply Failed|Test timed out after \d{1,9} seconds")
+_HEADINGS = {"Rubrics rating": "rubrics_rating", "Overall rating": "overall_rating"}
+"""Headings of a form, below which JSON objects by attempt stand."""
 _decoder = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 
 def read(inputs: list[Input]) -> Reading:
     reading = Reading()
     for source in inputs:
-        if posixpath.basename(source.artifact.path).endswith((".yaml", ".yml")):
+        if source.artifact.path.endswith((".yaml", ".yml")):
             reading.attempts += metadata_parts(source)
             continue
         text = bytes(source.data).decode("utf-8", "replace")
         source.artifact.records += 1
-        reading.attempts += _form(source, text) if _OVERALL in text else _log(source, text)
+        reading.attempts += _form(source, text) if "Overall rating" in text else _log(source, text)
     return reading
 
 
@@ -113,15 +102,9 @@ def _log(source: Input, text: str) -> list[Attempt]:
     nothing else is left: that its patch did not apply, or its tests took too long."""
     saw(source.artifact, "log")
     shown = [m[0].strip() for m in _SUMMARY.finditer(text[-_END:])]
-    name = posixpath.basename(source.artifact.path)
-    statement = Statement(
-        text=f"{name}: {shown[-1] if shown else 'no summary'}",
-        artifact_id=source.artifact.artifact_id,
-        line=text.count("\n"),
-        fields=[],
-    )
-    root = posixpath.dirname(source.artifact.path)
-    part = Attempt(root=root, scope="trial", kinds=["attempt_log"], statements=[statement])
+    root, name = posixpath.split(source.artifact.path)
+    statements = source.states(f"{name}: {shown[-1] if shown else 'no summary'}", line=text.count("\n"))
+    part = Attempt(root=root, scope="trial", kinds=["attempt_log"], statements=statements)
     instance = posixpath.basename(root)
     evaluation = evaluation_of(source.artifact.path, instance)
     if "model" not in evaluation or not _BY_HARNESS.match(text):
@@ -131,36 +114,26 @@ def _log(source: Input, text: str) -> list[Attempt]:
     ended = next((m[0] for m in _FAILED.finditer(text)), None)
     if ended is not None:
         part.verification = Verification(patch_applies=False) if "Patch" in ended else Verification(status="timed_out")
-        statement.text, statement.fields = f"{name}: {ended}", ["verification"]
+        statements[0].text, statements[0].fields = f"{name}: {ended}", ["verification"]
     observed = {MODEL: evaluation["model"].replace("__", "/")}
     return [part, Attempt(root=root, scope="lent", goes_by=part.goes_by, observed=observed)]
 
 
 def _form(source: Input, text: str) -> list[Attempt]:
-    """A filled-in form: under its headings `Rubrics rating` and `Overall rating` stand JSON objects by attempt."""
+    """A filled-in form: the first JSON object below each heading."""
     form: dict[str, Any] = {}
-    for heading, name in ((_RUBRICS, "rubrics_rating"), (_OVERALL, "overall_rating")):
-        rated = next(_objects_under(text, heading), None)
-        if rated is not None:
-            form[name] = rated
+    for heading, name in _HEADINGS.items():
+        at = text.find(f"\n{heading}")
+        begin = text.find("\n{", at) if at >= 0 else -1
+        if begin >= 0:
+            with suppress(ValueError, RecursionError):
+                form[name] = _decoder.raw_decode(text, begin + 1)[0]
     try:
-        ratings = msgspec.convert(form, Ratings)
+        parts = rating_parts(source, msgspec.convert(form, Ratings))
     except UNREADABLE:
-        ratings = Ratings()
-    parts = rating_parts(source, ratings)
+        parts = []
     if parts:
         saw(source.artifact, "rating_form")
     else:
         skip(source.artifact, "no_ratings")
     return parts
-
-
-def _objects_under(text: str, heading: str) -> Iterator[Any]:
-    """The first JSON object below a line that begins with the heading."""
-    at = text.find(f"\n{heading}")
-    begin = text.find("\n{", at) if at >= 0 else -1
-    if begin >= 0:
-        try:
-            yield _decoder.raw_decode(text, begin + 1)[0]
-        except (ValueError, RecursionError):
-            return

@@ -22,24 +22,19 @@ def claims(head: Head) -> Claim | None:
     folder = posixpath.dirname(head.path)
     keys = document.keys()
     if keys >= _TRIAL:
-        return Claim(keys=_named(document.get("id")), root=folder, gathers=True)
+        own_id = document.get("id")
+        return Claim(keys=[f"trial:{own_id}"] if isinstance(own_id, str) and own_id else [], root=folder, gathers=True)
     if keys >= _METADATA or (keys >= _LOCK and isinstance(document.get("run_config"), dict)):
         return Claim(keys=[], lends=folder)
-    if _is_run(document, head):
+    results = document.get("results")
+    if results is CUT:
+        is_run = _IN_RESULTS.search(head.text) is not None and '"failure_mode"' in head.text
+    else:
+        is_run = isinstance(results, list) and any(isinstance(r, dict) and r.keys() >= _TRIAL for r in results)
+    if is_run:
         ids = _ID.findall(head.text)
         return Claim(keys=[f"trial:{trial_id}" for trial_id in dict.fromkeys(ids)], root=folder)
     return None
-
-
-def _named(own_id: object) -> list[str]:
-    return [f"trial:{own_id}"] if isinstance(own_id, str) and own_id else []
-
-
-def _is_run(document: dict[str, object], head: Head) -> bool:
-    results = document.get("results")
-    if results is CUT:
-        return _IN_RESULTS.search(head.text) is not None and '"failure_mode"' in head.text
-    return isinstance(results, list) and any(isinstance(r, dict) and r.keys() >= _TRIAL for r in results)
 
 
 CARD = Card(

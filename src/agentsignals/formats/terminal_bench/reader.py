@@ -5,15 +5,14 @@ from __future__ import annotations
 import posixpath
 from typing import Any
 
-import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import count, number
 from agentsignals.formats.documents import each, tally
 from agentsignals.formats.harbor.reader import Times, arguments, moment, word
-from agentsignals.formats.records import document, saw
-from agentsignals.model import Attempt, Ending, Statement, Verification
+from agentsignals.formats.records import decoder, document, saw
+from agentsignals.model import Attempt, Ending, Verification
 
 _NO_FAILURE = frozenset(("unset", "none"))
 _AGENT_TIMEOUT = "agent_timeout"
@@ -94,12 +93,6 @@ class Configured(Struct, gc=False, kw_only=True):
     run_config: RunConfig | None = None
 
 
-_trial = msgspec.json.Decoder(Trial).decode
-_run = msgspec.json.Decoder(Run).decode
-_configured = msgspec.json.Decoder(Configured).decode
-_keys = msgspec.json.Decoder(dict[str, Raw]).decode
-
-
 def read(inputs: list[Input]) -> Reading:
     """A part for each trial. A run's file only counts where its trials have none."""
     reading = Reading()
@@ -108,35 +101,31 @@ def read(inputs: list[Input]) -> Reading:
         record = document(source.data, source.artifact, _decode)
         if record is None:
             continue
-        folder = posixpath.dirname(source.artifact.path)
         if isinstance(record, Run):
             saw(source.artifact, "run_results")
-            decoded = each(record.results, _trial, source.artifact)
+            decoded = each(record.results, decoder(Trial).decode, source.artifact)
             tally(source.artifact, "trial", [None if t is None else "result" for t in decoded])
             runs.append((source, [t for t in decoded if t is not None]))
         elif isinstance(record, Trial):
             saw(source.artifact, "trial_result")
-            reading.attempts.append(_part(source, folder, record, 1))
+            reading.attempts.append(_part(source, source.folder, record, 1))
         else:
             saw(source.artifact, "run_config")
-            reading.attempts.append(_lent(source, folder, record))
+            reading.attempts.append(_lent(source, record))
     roots = {p.root for p in reading.attempts if p.scope == "trial"}
     for source, trials in runs:
-        folder = posixpath.dirname(source.artifact.path)
-        if not any(folder == "" or root.startswith(f"{folder}/") for root in roots):
-            reading.attempts += [_part(source, _place(folder, t, n), t, n) for n, t in enumerate(trials, 1)]
+        if not any(source.folder == "" or root.startswith(f"{source.folder}/") for root in roots):
+            for n, trial in enumerate(trials, 1):  # in the folder that the trial would have
+                task, name = ((word(name) or "").replace("/", "_") for name in (trial.task_id, trial.trial_name))
+                root = posixpath.join(source.folder, task or "trial", name or str(n))
+                reading.attempts.append(_part(source, root, trial, n))
     return reading
 
 
 def _decode(data: memoryview | bytes) -> Trial | Run | Configured:
-    keys = _keys(data).keys()
-    return _trial(data) if "is_resolved" in keys else _run(data) if "results" in keys else _configured(data)
-
-
-def _place(folder: str, trial: Trial, number_in_run: int) -> str:
-    """Return the folder that the trial would have."""
-    names = [(word(n) or "").replace("/", "_") for n in (trial.task_id, trial.trial_name)]
-    return posixpath.join(folder, names[0] or "trial", names[1] or str(number_in_run))
+    keys = decoder(dict[str, Raw]).decode(data).keys()
+    kind: type[Trial | Run | Configured] = Trial if "is_resolved" in keys else Run if "results" in keys else Configured
+    return decoder(kind).decode(data)
 
 
 def _part(source: Input, root: str, trial: Trial, line: int) -> Attempt:
@@ -144,25 +133,24 @@ def _part(source: Input, root: str, trial: Trial, line: int) -> Attempt:
     whole = Times(trial.trial_started_at, trial.trial_ended_at)
     agent = Times(trial.agent_started_at, trial.agent_ended_at)
     solved = trial.is_resolved if isinstance(trial.is_resolved, bool) else None
-    # Whether the agent's time was up; nobody knows of a trial without a verdict that names no failure.
     part = Attempt(
-        root=root,
-        scope="trial",
-        trial_id=word(trial.trial_name),
-        task_id=word(trial.task_id),
-        reward=None if solved is None else float(solved),
-        verification=_verification(trial, mode),
-        exit_status=mode if mode not in _NO_FAILURE else None,
-        ending=_ENDINGS.get(mode, "finished")
-        if mode is not None and (solved is not None or mode in _ENDINGS)
-        else None,
-        timed_out=None if mode is None or (mode in _NO_FAILURE and solved is None) else mode == _AGENT_TIMEOUT,
-        started_at=moment(whole.started_at),
-        ended_at=moment(whole.finished_at),
-        wall_time_s=whole.seconds,
-        agent_time_s=agent.seconds,
-        kinds=["result_json"],
-    )
+        root=root, scope="trial", trial_id=word(trial.trial_name), task_id=word(trial.task_id), kinds=["result_json"],
+        reward=None if solved is None else float(solved), exit_status=mode if mode not in _NO_FAILURE else None,
+        started_at=moment(whole.started_at), ended_at=moment(whole.finished_at), wall_time_s=whole.seconds,
+        agent_time_s=agent.seconds, verification=_VERIFIER.get(mode or ""),
+    )  # fmt: skip
+    if mode is not None and (solved is not None or mode in _ENDINGS):
+        part.ending = _ENDINGS.get(mode, "finished")
+    if mode is not None and (solved is not None or mode not in _NO_FAILURE):  # else nobody knows
+        part.timed_out = mode == _AGENT_TIMEOUT
+    if trial.parser_results is not None:
+        # The tests by how they end now: nobody ran them before the agent's work.
+        by, verified = trial.parser_results, Verification()
+        verified.passed = [n for n, status in by.items() if status == "passed"]
+        verified.failed = [n for n, status in by.items() if status == "failed"]
+        if part.verification is not None:
+            verified.status, verified.message = part.verification.status, part.verification.message
+        part.verification = verified
     # An agent that does not count its tokens reports 0 of them.
     used = count(trial.total_input_tokens), count(trial.total_output_tokens)
     part.input_tokens, part.output_tokens = used if any(used) else (None, None)
@@ -171,26 +159,11 @@ def _part(source: Input, root: str, trial: Trial, line: int) -> Attempt:
     fields = ["reward", "verification", "exit_status", "timed_out", "wall_time_s", "agent_time_s", "started_at"]
     fields += ["ended_at", "input_tokens", "output_tokens"]
     text = f"resolved {solved}, failure mode {mode}, {counts}, {part.wall_time_s} s, agent {part.agent_time_s} s"
-    part.statements = [Statement(text=text, artifact_id=source.artifact.artifact_id, line=line, fields=fields)]
+    part.statements = source.states(text, fields, line)
     return part
 
 
-def _verification(trial: Trial, mode: str | None) -> Verification | None:
-    """The tests by how they end now: nobody ran them before the agent's work."""
-    failed = _VERIFIER.get(mode or "")
-    if trial.parser_results is None:
-        return failed
-    by = trial.parser_results
-    verified = Verification(
-        passed=[n for n, status in by.items() if status == "passed"],
-        failed=[n for n, status in by.items() if status == "failed"],
-    )
-    if failed is not None:
-        verified.status, verified.message = failed.status, failed.message
-    return verified
-
-
-def _lent(source: Input, folder: str, run: Configured) -> Attempt:
+def _lent(source: Input, run: Configured) -> Attempt:
     agent, dataset = run.agent or Agent(), run.dataset or Dataset()
     config = run.run_config or RunConfig()
     name, version = word(run.dataset_name) or word(dataset.name), word(run.dataset_version) or word(dataset.version)
@@ -208,8 +181,6 @@ def _lent(source: Input, folder: str, run: Configured) -> Attempt:
     }
     knobs = arguments(run.agent_kwargs or agent.agent_kwargs, {k: v for k, v in settings.items() if v is not None})
     text = "configured: " + ", ".join(f"{k} {v}" for k, v in knobs.items())
-    part = Attempt(root=folder, scope="lent", run_id=word(run.run_id), knobs=knobs, kinds=["harness_config"])
-    part.statements = [
-        Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=[f"knobs.{k}" for k in knobs])
-    ]
+    part = Attempt(root=source.folder, scope="lent", run_id=word(run.run_id), knobs=knobs, kinds=["harness_config"])
+    part.statements = source.states(text, [f"knobs.{k}" for k in knobs])
     return part
