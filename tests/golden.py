@@ -1,7 +1,8 @@
 """Reads a sample as the program does, and writes down what came out: `python -m tests.golden` rewrites every golden.
 
 A sample is a file `tests/formats/<format>/<what>.<ext>`, or a folder of files that belong together; its golden lies
-beside it as `<what>.expected.json`. Regenerate, then READ the diff.
+beside it as `<what>.expected.json`. A folder `_cases` holds small ones: each file or folder in it is named for what it
+shows and is read by itself, and one golden has them all. Regenerate, then READ the diff.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from agentsignals.model import Artifact
 
 SAMPLES = Path(__file__).parent / "formats"
 LONGEST_TEXT = 160
+_LINE_CHARS = 480
 _LEFT_OUT = frozenset(("sha256", "argument_roles"))
 """Of no use to a reader: the roles are the same for all calls of a tool, as its profile declares them."""
 
@@ -32,6 +34,11 @@ def samples() -> list[Path]:
     """Every sample: files and folders beside their golden."""
     found = [p for d in folders() for p in sorted(d.iterdir())]
     return [p for p in found if not p.name.endswith(".expected.json") and not p.name.startswith(("_", "."))]
+
+
+def cases() -> list[Path]:
+    """Return the folders of small samples."""
+    return [folder / "_cases" for folder in folders() if (folder / "_cases").is_dir()]
 
 
 def expected_path(sample: Path) -> Path:
@@ -109,14 +116,37 @@ def _short(value: Any) -> Any:
     return value
 
 
+def case(sample: Path) -> dict[str, Any]:
+    """What a small sample becomes: sessions, attempts, and what of its files is out of the ordinary."""
+    files = [p for p in sorted(sample.rglob("*")) if p.is_file()] if sample.is_dir() else [sample]
+    artifacts, claims, reading = read_files(files, sample if sample.is_dir() else sample.parent)
+    shown: dict[str, Any] = {}
+    for artifact, (_, keys) in zip(artifacts, claims, strict=True):
+        told = {"keys": keys, "skipped": artifact.skipped_reasons, "kinds": artifact.record_kinds}
+        shown[artifact.path] = _short({**told, "note": artifact.note})
+    return {**shown, "sessions": [_told(s) for s in reading.sessions], "attempts": [_told(a) for a in reading.attempts]}
+
+
 def dumped(sample: Path) -> str:
     """The golden's text: one row a line."""
-    shown = picture(sample)
-    text = json.dumps(shown, ensure_ascii=False, indent=1)
-    return text + "\n"
+    if sample.name == "_cases":
+        return _lines({c.name: case(c) for c in sorted(sample.iterdir())}) + "\n"
+    return json.dumps(picture(sample), ensure_ascii=False, indent=1) + "\n"
+
+
+def _lines(value: Any, depth: int = 0) -> str:
+    """JSON in which whatever fits into a line stands on one."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(line) <= _LINE_CHARS or not isinstance(value, dict | list):
+        return line
+    named = [f"{json.dumps(k)}: " for k in value] if isinstance(value, dict) else [""] * len(value)
+    parts = value.values() if isinstance(value, dict) else value
+    inner = (f"{' ' * depth} {name}{_lines(part, depth + 1)}" for name, part in zip(named, parts, strict=True))
+    begin, end = "{}" if isinstance(value, dict) else "[]"
+    return begin + "\n" + ",\n".join(inner) + f"\n{' ' * depth}{end}"
 
 
 if __name__ == "__main__":
-    for one in samples():
+    for one in samples() + cases():
         expected_path(one).write_text(dumped(one), encoding="utf-8")
         print(expected_path(one))

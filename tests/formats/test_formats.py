@@ -15,7 +15,7 @@ from agentsignals.formats import Input, conformance, formats, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact
-from tests.golden import SAMPLES, dumped, expected_path, picture, samples
+from tests.golden import SAMPLES, cases, dumped, expected_path, picture, samples
 
 ALL = samples()
 FILES = [f for s in ALL for f in ([s] if s.is_file() else [p for p in sorted(s.rglob("*")) if p.is_file()])]
@@ -42,7 +42,7 @@ def _name(path: Path) -> str:
     return path.relative_to(SAMPLES).as_posix()
 
 
-@pytest.mark.parametrize("sample", ALL, ids=_name)
+@pytest.mark.parametrize("sample", ALL + cases(), ids=_name)
 def test_a_sample_reads_as_its_golden_says(sample: Path) -> None:
     """To the letter, so that writing the goldens anew changes none that nobody touched."""
     assert dumped(sample) == expected_path(sample).read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import pytest
 from agentsignals.formats import Input, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.openhands import FORMAT
-from agentsignals.model import ABANDONED, MAIN, Artifact, Session
+from agentsignals.model import Artifact, Session
 
 ID = "3f0c6f0e9a1b4c5d8e7f60718293a4b5"
 START = datetime(2026, 11, 20, 9, 0)
@@ -129,26 +129,6 @@ def test_what_is_not_claimed(row: dict[str, Any]) -> None:
     assert claim(f"{ID}/events/event-00001-0000000a-0000.json", json.dumps(row).encode()) is None
 
 
-def test_calls_made_at_once_are_of_one_answer_whose_tokens_the_state_has() -> None:
-    folder = Folder()
-    folder.message("look and run")
-    folder.call("file_editor", "r1", "c1", "At it.", command="view", path="/work/shop/a.py")
-    folder.call("terminal", "r1", "c2", command="pytest -q")
-    folder.used("r1", 181, 30, 50, 10, 5, usd=0.25, at=0.0)
-    folder.uses = {"odd": {"token_usages": "none"}, "none": None}
-    folder.state()
-    (session,) = read(folder)
-    (step,) = session.steps
-    # The prompt's tokens hold those from the cache and those written to it; output those of reasoning.
-    assert (step.input_tokens, step.cache_read_tokens, step.cache_write_tokens) == (121, 50, 10)
-    assert (step.output_tokens, step.reasoning_tokens, step.cost_usd, step.cost_source) == (30, 5, 0.25, "recorded")
-    assert (step.model, session.cwd, session.session_id) == ("anthropic/toy", "/work/shop", ID)
-    assert [(call.class_, call.path, call.step) for call in session.tool_calls] == [
-        ("read", "a.py", 0),
-        ("test", None, 0),
-    ]
-
-
 @pytest.mark.parametrize(
     ("command", "words", "facts", "expected"),
     [
@@ -170,57 +150,6 @@ def test_how_commands_end(command: str, words: str, facts: dict[str, Any], expec
 
 
 @pytest.mark.parametrize(
-    ("error", "class_"),
-    [
-        ("Tool 'look' not found. Available: ['terminal']", "not_found"),
-        # The arguments' names stand in it.
-        ("Error validating tool 'terminal': 1 validation error\nbogus\nParameters: ['timeout']", "invalid_arguments"),
-    ],
-)
-def test_a_call_that_never_ran(error: str, class_: str) -> None:
-    folder = Folder()
-    folder.call("look")
-    folder.event("AgentErrorEvent", "agent", tool_name="look", tool_call_id="c1", error=error)
-    (call,) = read(folder)[0].tool_calls
-    assert (call.status, call.outcome, call.error_class) == ("error", "error_result", class_)
-
-
-@pytest.mark.parametrize(
-    ("reason", "by", "status", "turns"),
-    [
-        ("Not that one", "user", "rejected", [("rejection_feedback", "Not that one")]),
-        ("User rejected the action", "user", "rejected", []),
-        ("no pushes here", "hook", "error", []),
-    ],
-)
-def test_refusals(reason: str, by: str, status: str, turns: list[tuple[str, str]]) -> None:
-    folder = Folder()
-    folder.call("terminal", command="git push")
-    folder.event("UserRejectObservation", tool_call_id="c1", rejection_reason=reason, rejection_source=by)
-    (session,) = read(folder)
-    assert session.tool_calls[0].status == status
-    assert [(turn.kind, turn.text) for turn in session.turns] == turns
-
-
-def test_whose_words_they_are() -> None:
-    folder = Folder()
-    folder.event("SystemPromptEvent", "agent", system_prompt=part("You are an agent."))
-    folder.message("mend it", extended_content=[part("<skill>how to mend</skill>")])
-    folder.message("Mended.", "agent", llm_response_id="r1")
-    folder.message(None)
-    folder.message("from another agent", sender="helper")
-    folder.message("keep going", "environment")
-    folder.event("PauseEvent", "user")
-    folder.event("ConversationErrorEvent", code="LLMRateLimitError", detail="slow down")
-    folder.event("SomethingNew", value=1)
-    (session,) = read(folder)
-    assert [(turn.kind, turn.text) for turn in session.turns] == [("prompt", "mend it"), ("attachment", "")]
-    assert [event.kind for event in session.events] == [
-        *("human_turn", "meta", "text", "human_turn", "meta", "notification", "interrupt", "api_error", "unknown"),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
     ("facts", "edit"),
     [
         ({"new_content": "a\nb\n", "prev_exist": False}, ("create", 1, 2, 2, 0)),
@@ -237,70 +166,6 @@ def test_edits(facts: dict[str, Any], edit: tuple[Any, ...] | None) -> None:
     folder.result("edited", name="file_editor", path="/work/shop/a.py", **facts)
     made = [(e.op, e.start_line, e.end_line, e.added, e.removed) for e in read(folder)[0].edits]
     assert made == ([edit] if edit else [])
-
-
-def test_files_are_in_order_of_their_numbers_which_may_outgrow_their_zeros() -> None:
-    folder = Folder()
-    first = folder.message("first")
-    second = folder.message("second")
-    path = f"{folder.path}/events/event-{{}}-{second}.json"
-    folder.files = {path.format("100000"): folder.files[path.format("00001")], **folder.files}
-    del folder.files[path.format("00001")]
-    folder.files[f"{folder.path}/events/event-99999-{first}.json"] = folder.files.pop(
-        f"{folder.path}/events/event-00000-{first}.json"
-    )
-    assert [turn.text for turn in read(folder)[0].turns] == ["first", "second"]
-
-
-def test_what_a_person_went_back_from_is_no_part_of_the_conversation() -> None:
-    folder = Folder()
-    root = folder.message("one")
-    folder.message("two")
-    folder.message("instead of two", parent=root)
-    (session,) = read(folder)
-    assert [turn.text for turn in session.turns] == ["one", "instead of two"]
-    assert [event.thread for event in session.events] == [MAIN, ABANDONED, MAIN]
-
-
-def test_a_loop_of_parents_ends() -> None:
-    folder = Folder()
-    name = folder.message("one", parent="00000001-0000-4000-8000-000000000000")
-    folder.message("two", parent=name)
-    assert len(read(folder)[0].turns) == 2
-
-
-def test_a_condensation_is_paid_for() -> None:
-    folder = Folder()
-    folder.event("Condensation", forgotten_event_ids=["a", "b"], summary="what was", llm_response_id="r9")
-    folder.used("r9", 100, 20)
-    folder.state()
-    (session,) = read(folder)
-    assert [(event.kind, event.text) for event in session.events] == [
-        ("compaction", '{"forgotten_events":2}'),
-        ("meta", "what was"),
-    ]
-    assert [(step.input_tokens, step.stop_reason) for step in session.steps] == [(100, None)]
-
-
-@pytest.mark.parametrize("with_child", [True, False])
-def test_a_subagents_tokens_are_counted_once(with_child: bool) -> None:
-    folder, child = Folder(), Folder(f"conversations/{ID}/subagents/{CHILD}")
-    folder.message("look")
-    folder.call("task", "r1", prompt="look there")
-    child.message("look there")
-    child.message("nothing", "agent", llm_response_id="r2")
-    child.used("r2", 60, 6)
-    child.state()
-    folder.used("r1", 100, 10)
-    folder.uses = {"task:task_1": {"token_usages": child.usages, "costs": []}}
-    folder.state()
-    made = {session.session_id: session for session in read(folder, *([child] if with_child else []))}
-    steps = [(s.thread, s.input_tokens, s.stop_reason) for s in made[ID].steps]
-    if with_child:
-        assert steps == [("main", 100, None)]
-        assert (made[CHILD].parent_session_id, made[CHILD].turns, made[CHILD].steps[0].input_tokens) == (ID, [], 60)
-    else:
-        assert steps == [("main", 100, None), ("task:task_1", 60, "session_total")]
 
 
 @pytest.mark.parametrize(
@@ -322,14 +187,3 @@ def test_local_time_is_put_right_by_what_calls_cost(paid_at: float | None, hours
     folder.state()
     (session,) = read(folder)
     assert session.started_at == micros(-hours * 3600)
-
-
-def test_copies_of_a_conversation_count_once() -> None:
-    folder, copied = Folder(), Folder(f"backup/{ID}")
-    for one in (folder, copied):
-        one.message("go")
-    folder.message("done", "agent", llm_response_id="r1")
-    inputs = [*folder.inputs(), *copied.inputs()]
-    (session,) = FORMAT.read(inputs).sessions
-    assert len(session.events) == 2
-    assert inputs[-1].artifact.record_kinds["repeated"] == 1

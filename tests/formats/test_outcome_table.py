@@ -137,22 +137,6 @@ def test_a_score_is_a_reward_where_all_of_its_column_lie_from_0_to_1(scores: Any
         assert artifact.records == 3
 
 
-def test_what_is_no_verdict_is_none_and_a_verdict_comes_before_a_score() -> None:
-    rows = [
-        {"task_id": "a", "model": "m", "outcome": word, "score": 9} for word in ("pass", "timeout", "nan", "FAILED")
-    ]
-    parts, _ = read(as_csv(rows))
-    assert [(p.reward, p.exit_status) for p in parts] == [(1.0, None), (None, "timeout"), (None, "nan"), (0.0, None)]
-
-
-def test_a_bad_row_costs_itself() -> None:
-    data = as_csv(ROWS) + b"fix-4,m2\nfix-5,m2,maybe,\n\nfix-6,m2,no,0.1\n" + b'"' + b"x" * 200_000 + b"\n"
-    parts, artifact = read(data)
-    assert [p.task_id for p in parts] == ["fix-1", "fix-2", "fix-3", "fix-6"]
-    assert artifact.skipped_reasons == {"bad_shape": 3}
-    assert artifact.records == 7
-
-
 def test_a_table_of_any_number_of_rows_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentsignals.formats.outcome_table.reader.ROWS_MAX", 2)
     for data in (as_csv(ROWS), as_lines(ROWS), as_parquet(ROWS)):

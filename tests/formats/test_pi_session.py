@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.formats.pi_entries import ROW, bot, call, chain, entry, main_texts, one, result, says, talk, user
+from tests.formats.pi_entries import ROW, call, entry, main_texts, one, result, talk
 
 # -- the person ----------------------------------------------------------------------------------------------------
 
@@ -36,87 +36,7 @@ def test_which_words_are_the_persons(content: object, turn: tuple[str, str] | No
     assert main_texts(session, "meta") == rest
 
 
-@pytest.mark.parametrize(("gap", "kind"), [(0.004, "queued_prompt"), (30, "prompt")])
-def test_a_prompt_handed_in_between_two_calls_was_queued(gap: float, kind: str) -> None:
-    session = one(
-        *chain(
-            (1, "message", user("go")),
-            (2, "message", call("c", "bash", command="make")),
-            (3, "message", result("c", "bash", "ok")),
-            (3 + gap, "message", user("and hurry")),
-        )
-    )
-    assert [t.kind for t in session.turns] == ["prompt", kind]
-
-
-def test_a_prompt_right_after_an_answer_was_not_queued() -> None:
-    assert [t.kind for t in one(*chain((1, "message", says("ready")), (1.1, "message", user("go")))).turns] == [
-        "prompt"
-    ]
-
-
-def test_a_command_the_person_ran_is_no_turn() -> None:
-    ran = {"role": "bashExecution", "command": "ls", "output": "a\nb\n", "exitCode": 0, "cancelled": False}
-    session = talk({"message": ran})
-    assert [(e.kind, e.text) for e in session.events] == [("user_shell", "ls"), ("command_output", "a\nb\n")]
-
-
 # -- the agent -----------------------------------------------------------------------------------------------------
-
-
-def usage(*counts: int, cost: float, **more: int) -> ROW:
-    return {
-        **dict(zip(("input", "output", "cacheRead", "cacheWrite"), counts, strict=True)),
-        "cost": {"total": cost},
-        **more,
-    }
-
-
-@pytest.mark.parametrize(
-    ("logged", "counts", "cost"),
-    [
-        (usage(7, 9, 500, 20, cost=0.25, reasoning=4), (7, 9, 500, 20, 4), 0.25),
-        (usage(7, 9, 0, 0, cost=0), (7, 9, 0, 0, None), None),
-        (usage(0, 0, 0, 0, cost=0), (None,) * 5, None),
-        (None, (None,) * 5, None),
-    ],
-    ids=["priced", "without prices", "nothing reported", "no usage"],
-)
-def test_tokens_and_cost_are_the_recorded_ones(
-    logged: object, counts: tuple[int | None, ...], cost: float | None
-) -> None:
-    (step,) = talk(says("x", usage=logged)).steps
-    got = (
-        step.input_tokens,
-        step.output_tokens,
-        step.cache_read_tokens,
-        step.cache_write_tokens,
-        step.reasoning_tokens,
-    )
-    assert (got, step.cost_usd, step.cost_source) == (counts, cost, "recorded" if cost else None)
-
-
-@pytest.mark.parametrize(
-    ("more", "event"),
-    [
-        ({"stopReason": "aborted", "errorMessage": "Operation aborted"}, ("interrupt", "Operation aborted")),
-        ({"stopReason": "error", "errorMessage": "Connection error."}, ("api_error", "Connection error.")),
-    ],
-)
-def test_an_aborted_call_is_an_interruption_and_a_failed_one_an_api_error(more: ROW, event: tuple[str, str]) -> None:
-    session = talk(user("go"), bot(**more))
-    assert [(e.kind, e.text) for e in session.events[1:]] == [event]
-    assert session.steps[0].stop_reason == more["stopReason"]
-
-
-def test_parallel_results_find_their_calls_by_the_whole_id() -> None:
-    both = bot(
-        {"type": "toolCall", "id": "call_1|fc_a", "name": "read", "arguments": {"path": "a.py"}},
-        {"type": "toolCall", "id": "call_1|fc_b", "name": "read", "arguments": {"path": "b.py"}},
-    )
-    session = talk(both, result("call_1|fc_b", "read", "b"), result("call_1|fc_a", "read", "a"))
-    texts = [session.events[c.result_seq or 0].text for c in session.tool_calls]
-    assert [(c.path, t) for c, t in zip(session.tool_calls, texts, strict=True)] == [("a.py", "a"), ("b.py", "b")]
 
 
 @pytest.mark.parametrize(
@@ -134,11 +54,6 @@ def test_parallel_results_find_their_calls_by_the_whole_id() -> None:
 def test_what_became_of_a_call(name: str, text: str, error: bool, expected: tuple[str, str | None, int | None]) -> None:
     (made,) = talk(call("c", name, command="do it", path="a.py"), result("c", name, text, error)).tool_calls
     assert (made.status, made.error_class, made.exit_code) == expected
-
-
-def test_a_call_without_a_result_stays_open() -> None:
-    (made,) = talk(call("c", "bash", command="sleep 9"), bot(stopReason="aborted")).tool_calls
-    assert (made.status, made.result_seq) == ("none", None)
 
 
 # -- edits ---------------------------------------------------------------------------------------------------------
@@ -169,22 +84,6 @@ def test_changed_lines_come_from_the_diff_else_from_the_arguments(
     )
     assert [(e.start_line, e.end_line, e.added, e.removed, e.old_start) for e in session.edits] == hunks
     assert {(e.path, e.op) for e in session.edits} == {("a.py", "modify")}
-
-
-def test_a_written_file_is_new_unless_the_session_touched_it_before() -> None:
-    session = talk(
-        call("r", "read", path="/w/known.md"), result("r", "read", "x"),
-        call("a", "write", path="known.md", content="1\n2\n"), result("a", "write", "ok"),
-        call("b", "write", path="new.md", content="1\n"), result("b", "write", "ok"),
-        call("c", "write", path="new.md", content="1\n2\n3"), result("c", "write", "ok"),
-        call("d", "write", path="never.md", content="1"), result("d", "write", "Emoji are not allowed", error=True),
-    )  # fmt: skip
-    got = [(e.path, e.op, e.added, e.removed, e.whole_file) for e in session.edits]
-    assert got == [
-        ("known.md", "modify", 2, None, True),
-        ("new.md", "create", 1, 0, True),
-        ("new.md", "modify", 3, None, True),
-    ]
 
 
 # -- other entries -------------------------------------------------------------------------------------------------
@@ -220,10 +119,3 @@ def test_entries_that_are_no_words(type_: str, fields: ROW, events: list[tuple[s
     ]
     assert got == events
     assert session.title == fields.get("name")
-
-
-def test_only_a_different_model_is_a_change() -> None:
-    chosen: list[tuple[float, str, ROW]] = [(n, "model_change", {"modelId": m}) for n, m in enumerate("aab")]
-    session = one(*chain(*chosen, (9, "message", says("x", model="c"))))
-    assert main_texts(session, "model_change") == ["a -> b", "b -> c"]
-    assert session.model == "c"

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.formats.qwen_code import FORMAT
 from agentsignals.ingest.pipeline import summarize
-from agentsignals.model import ABANDONED, MAIN, REPLAYED, Session
+from agentsignals.model import Session
 from agentsignals.store import Store
 from agentsignals.store.index import SHARDS_FOLDER, ArtifactEntry, SessionEntry
 from tests.formats.reading import format_of, given, lines, read_one
@@ -69,35 +69,6 @@ def test_each_asks_for_what_only_it_writes(more: dict[str, Any], expected: str |
     assert claimant({**head, **more}) == expected
 
 
-def test_usage_stands_twice_and_counts_once() -> None:
-    chat = Chat()
-    chat.row("user", text("go"))
-    chat.telemetry("api_response", input_token_count=201, output_token_count=40, cached_content_token_count=64)
-    usage = {"promptTokenCount": 201, "candidatesTokenCount": 40, "cachedContentTokenCount": 64}
-    chat.row("assistant", text("done"), usageMetadata=usage)
-    (step,) = chat.read().steps
-    assert (step.input_tokens, step.output_tokens, step.cache_read_tokens) == (137, 40, 64)
-
-
-@pytest.mark.parametrize(("total", "output"), [(241, 40), (249, 48), (None, 40)])
-def test_thoughts_are_part_of_the_output_or_beside_it_as_the_total_says(total: int | None, output: int) -> None:
-    chat = Chat()
-    usage = {"promptTokenCount": 201, "candidatesTokenCount": 40, "thoughtsTokenCount": 8, "totalTokenCount": total}
-    chat.row("assistant", text("done"), usageMetadata=usage)
-    (step,) = chat.read().steps
-    assert (step.output_tokens, step.reasoning_tokens) == (output, 8)
-
-
-def test_calls_of_a_subagent_are_in_the_telemetry_alone() -> None:
-    chat = Chat()
-    chat.row("user", text("go"))
-    for n in range(2):
-        chat.telemetry("api_response", subagent_name="Explore", prompt_id=f"s1#Explore-7f#{n}", response_id=f"r{n}",
-                       input_token_count=90, output_token_count=20)  # fmt: skip
-    session = chat.read()
-    assert [(s.thread, s.input_tokens, s.output_tokens) for s in session.steps] == [("Explore-7f", 90, 20)] * 2
-
-
 @pytest.mark.parametrize(
     ("status", "response", "expected"),
     [
@@ -117,37 +88,6 @@ def test_a_result_says_success_of_commands_that_failed(
     chat.row("tool_result", answer, **({"toolCallResult": {"callId": "c", "status": status}} if status else {}))
     (call,) = chat.read().tool_calls
     assert (call.status, call.outcome, call.exit_code) == expected
-
-
-def test_what_a_rewind_went_back_from_was_paid_for_and_is_no_turn() -> None:
-    chat = Chat()
-    chat.row("user", text("go"))
-    kept = chat.row("assistant", text("here"), usageMetadata={"candidatesTokenCount": 1})
-    chat.row("user", text("wrong"))
-    chat.row("assistant", text("there"), usageMetadata={"candidatesTokenCount": 2})
-    chat.row("user", text("right"), parentUuid=kept)
-    session = chat.read()
-    assert [t.text for t in session.turns] == ["go", "right"]
-    assert [(s.thread, s.output_tokens) for s in session.steps] == [(MAIN, 1), (ABANDONED, 2)]
-
-
-def test_a_lost_line_abandons_nothing() -> None:
-    chat = Chat()
-    chat.row("user", text("go"))
-    chat.row("assistant", text("here"))
-    chat.row("user", text("on"), parentUuid="a line that was never written")
-    assert [t.text for t in chat.read().turns] == ["go", "on"]
-
-
-def test_a_branch_begins_with_copies_of_another_session() -> None:
-    chat = Chat()
-    fork = {"forkedFrom": {"sessionId": "s0", "messageUuid": "x"}}
-    chat.row("user", text("go"), **fork)
-    chat.row("assistant", text("here"), usageMetadata={"candidatesTokenCount": 1}, **fork)
-    chat.row("user", text("mine"))
-    session = chat.read()
-    assert ([t.text for t in session.turns], session.parent_session_id) == (["mine"], "s0")
-    assert {s.thread for s in session.steps} == {REPLAYED}
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="../shared/corpus/native/qwen is not there")

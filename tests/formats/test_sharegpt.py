@@ -53,13 +53,6 @@ def events(session: Session) -> list[tuple[str, str | None]]:
     return [(e.kind, e.text) for e in session.events]
 
 
-def test_who_speaks_goes_by_many_names() -> None:
-    session = read(("system", "s"), ("user", "u"), ("assistant", "a"), ("human", "h"), ("model", "m"), ("poet", "p"))
-    assert events(session) == [
-        ("meta", "s"), ("human_turn", "u"), ("text", "a"), ("human_turn", "h"), ("text", "m"), ("unknown", "poet: p"),
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("value", "thoughts", "texts", "calls"),
     [
@@ -86,27 +79,6 @@ def test_tags_are_calls_and_thoughts_only_where_they_hold_some(
 ) -> None:
     found = answer_of(value)
     assert (found.thoughts, found.texts, [c.name for c in found.calls]) == (thoughts, texts, calls)
-
-
-def test_results_are_those_of_the_calls_before_them_in_order() -> None:
-    session = read(
-        ("gpt", call("terminal", command="ls") + call("terminal", command="pwd")),
-        ("tool", answer("terminal", "a.py") + "\n" + answer("terminal", "/srv")),
-    )
-    results = {e.seq: e.text for e in session.events}
-    assert [(c.command, results[c.result_seq or -1]) for c in session.tool_calls] == [("ls", "a.py"), ("pwd", "/srv")]
-
-
-def test_a_named_result_is_the_call_of_that_name() -> None:
-    session = read(
-        ("gpt", call("read_file", path="a") + call("terminal", command="ls")), ("tool", answer("terminal", "x"))
-    )
-    assert [(c.name, c.status) for c in session.tool_calls] == [("read_file", "none"), ("terminal", "ok")]
-
-
-def test_a_call_that_was_never_answered_is_not_answered_by_a_later_result() -> None:
-    session = read(("gpt", call("a")), ("gpt", call("b")), ("observation", "done"))
-    assert [(c.name, c.status) for c in session.tool_calls] == [("a", "none"), ("b", "ok")]
 
 
 @pytest.mark.parametrize(
@@ -136,45 +108,6 @@ def test_an_answer_without_tags_is_one_result() -> None:
     ]
 
 
-def test_calls_may_be_messages_of_their_own() -> None:
-    told = json.dumps([{"name": "a", "arguments": {}}, {"name": "b", "arguments": {}}])
-    session = read(("human", "go"), ("function_call", told), ("observation", "1"), ("function_call", "no call at all"))
-    assert [(c.name, c.status) for c in session.tool_calls] == [("a", "ok"), ("b", "none")]
-    assert events(session)[-1] == ("text", "no call at all")
-
-
-def test_edits_are_read_off_the_arguments() -> None:
-    session = read(
-        ("gpt", call("patch", path="a.py", old_string="x", new_string="y\nz")),
-        ("tool", answer("patch", {"success": True})),
-        ("gpt", call("write_file", path="b.py", content="1\n2\n")),
-        ("tool", answer("write_file", {"error": "denied"})),
-    )
-    assert [(e.path, e.added, e.removed) for e in session.edits] == [("a.py", 2, 1)]
-
-
-def test_sessions_keep_their_names_in_another_upload() -> None:
-    first, second = row(("human", "a"), ("gpt", "b")), row(("human", "c"), ("gpt", "d"), id=1)
-    once = FORMAT.read([given(lines(first, second))]).sessions
-    again = FORMAT.read([given(json.dumps([second, {**first, "model": "m"}]).encode())]).sessions
-    assert {s.session_id for s in once} == {s.session_id for s in again}
-    assert len({s.session_id for s in once}) == 2
-
-
-def test_a_row_that_stands_there_twice_counts_once() -> None:
-    same = row(("human", "a"), ("gpt", "b"))
-    files = [given(lines(same, same), "a"), given(lines(same), "b")]
-    assert len(FORMAT.read(files).sessions) == 1
-    assert [f.artifact.record_kinds for f in files] == [{"row": 2, "repeated": 1}, {"row": 1, "repeated": 1}]
-
-
-def test_rows_that_count_from_one_are_told_apart_by_what_was_said() -> None:
-    sessions = FORMAT.read(
-        [given(lines(row(("human", "a"), id=1))), given(lines(row(("human", "b"), id=1)), "b")]
-    ).sessions
-    assert len({s.session_id for s in sessions}) == 2
-
-
 @pytest.mark.parametrize(
     "data",
     [
@@ -199,12 +132,6 @@ def test_the_first_row_joins_a_data_set_with_its_next_upload() -> None:
     rows = [row(("human", str(n)), ("gpt", "x")) for n in range(3)]
     keys = [FORMAT.claims(Head(lines(*some), "a", True)) for some in (rows[:2], rows)]
     assert keys[0] is not None and keys[0] == keys[1] and len(keys[0].keys) == 1
-
-
-def test_a_row_says_what_its_maker_knew() -> None:
-    session = read(("human", "a"), model="hermes-4", timestamp="2026-04-14T10:00:00", completed=False, api_calls=3)
-    assert (session.agent, session.model, session.ended_at) == ("hermes", "hermes-4", 1_776_160_800_000_000)
-    assert events(session)[-1] == ("meta", '{"completed":false,"api_calls":3}')
 
 
 @pytest.mark.parametrize(

@@ -75,40 +75,7 @@ def test_the_modes_of_the_controller_are_verbatim(facts: dict[str, Any]) -> None
     assert (without.localization, without.kinds) == (None, ["result_json"])
 
 
-def test_attempts_that_a_result_lists_have_their_own_figures() -> None:
-    listed = [{"reward": 0, "duration": 3}, 7, {"attemptIndex": 1, "reward": 1, "timedOut": False}]
-    whole, first, second = parts(result={**RESULT, "attempts": listed})
-    assert (whole.scope, whole.reward) == ("trial", 1.0)
-    assert [(p.scope, p.attempt_index, p.reward) for p in (first, second)] == [("attempt", 0, 0.0), ("attempt", 1, 1.0)]
-
-
 A = {"FAIL_TO_PASS": {"success": ["a"], "failure": ["b"]}, "PASS_TO_PASS": {"success": [], "failure": ["c"]}}
-B = {"FAIL_TO_PASS": ["a"], "PASS_TO_FAIL": ["c"], "FAIL_TO_FAIL": ["b"]}
-
-
-@pytest.mark.parametrize(
-    ("report", "layout", "fixed", "broken"),
-    [
-        (A, "A", ["a"], ["c"]),
-        ({"tests_status": A, "patchApplies": True}, "A", ["a"], ["c"]),
-        (B, "B", ["a"], ["c"]),
-        ({"tests_status": B}, "B", ["a"], ["c"]),
-    ],
-)
-def test_a_report_is_read_in_both_layouts(report: Any, layout: str, fixed: list[str], broken: list[str]) -> None:
-    (found,) = parts(report=report)
-    assert found.verification is not None
-    assert (found.verification.layout, found.verification.fixed, found.verification.broken) == (layout, fixed, broken)
-    assert found.verification.patch_applies is (True if "patchApplies" in report else None)
-
-
-def test_a_report_of_another_shape_is_counted() -> None:
-    data = json.dumps({"FAIL_TO_PASS": 3, "PASS_TO_PASS": 4}).encode()
-    artifact = Artifact(
-        artifact_id="a", source="t", path="/r/t/report.json", format="subq-eval", sha256="", bytes=len(data)
-    )
-    assert FORMAT.read([Input(data, artifact)]).attempts == []
-    assert (artifact.records, artifact.skipped_reasons, artifact.record_kinds) == (1, {"bad_shape": 1}, {})
 
 
 # -- treatment ------------------------------------------------------------------------------------------------------
@@ -135,21 +102,6 @@ def test_the_configuration_keeps_what_was_set_under_the_seeds_names(config: Any,
 
 def history(*rows: dict[str, Any]) -> bytes:
     return "\n".join(json.dumps(r) for r in rows).encode()
-
-
-@pytest.mark.parametrize(
-    ("rows", "run_id", "agent"),
-    [
-        ([{"runId": "r-1", "agent": "one", "dataset": "d"}], None, "one"),
-        ([{"runId": "r-1", "agent": "one", "model": "d"}, {"run": "r-2", "agent": "two", "model": "d"}], "r-2", "two"),
-        ([{"runId": "r", "agent": "one", "dataset": "d"}, {"runId": "s", "agent": "two", "dataset": "d"}], None, "one"),
-        ([{"runId": "x", "agent": "one", "dataset": "d"}, {"runId": "y", "agent": "two", "dataset": "d"}], None, None),
-    ],
-    ids=["a single run", "the trial names its run", "its folder does", "nothing does"],
-)  # fmt: skip
-def test_the_history_is_joined_down_to_the_trials_of_the_run(rows: Any, run_id: str | None, agent: str | None) -> None:
-    found = parts(eval_history=history(*rows), result={**RESULT, **({"runId": run_id} if run_id else {})})
-    assert [p.knobs.get("agent_type") for p in found if p.scope == "lent"] == ([agent] if agent else [])
 
 
 @pytest.mark.parametrize(
@@ -243,23 +195,6 @@ def test_touched_files_are_a_list_on_one_line_or_on_many(value: str, files: Any)
     assert found.summary.touched_files == files
 
 
-def test_a_phase_is_an_event_where_and_when_it_was_announced() -> None:
-    text = (
-        'x {"a": 1} {"event":"plannotator-phase","phase":"explore","timestamp":"2026-01-01T00:00:05Z"} y\n'
-        '2026-01-01T00:00:07Z {"phase": "im{plement", "event": "plannotator-phase"}\n'
-        '{"event":"plannotator-phase","ts":1767225609}\n{"event":"plannotator-phase","ts":1767225610000}\n'
-        '{"event":"plannotator-phase"}\n{"event":"plannotator-phase", cut\nplannotator-phase\n'
-    )
-    (found,) = printed(text)
-    start = 1_767_225_600_000_000
-    phases = [(s.line, s.at, s.kind) for s in found.statements]
-    assert phases == [
-        (1, start + 5_000_000, "phase"), (2, start + 7_000_000, "phase"), (3, start + 9_000_000, "phase"),
-        (4, start + 10_000_000, "phase"), (5, None, "phase"),
-    ]  # fmt: skip
-    assert json.loads(found.statements[1].text)["phase"] == "im{plement"
-
-
 def test_phases_belong_to_the_attempt_whose_summary_follows_them() -> None:
     phase = '{"event":"plannotator-phase","phase":"%s"}\n'
     text = phase % "a" + BLOCK.format(1) + phase % "b" + BLOCK.format(2) + phase % "c"
@@ -268,14 +203,6 @@ def test_phases_belong_to_the_attempt_whose_summary_follows_them() -> None:
     text = "[subq-eval] Attempt 1\n" + BLOCK.format(1) + phase % "a" + "[subq-eval] Attempt 2\n" + phase % "b"
     named = [[json.loads(s.text)["phase"] for s in a.statements if s.kind == "phase"] for a in printed(text)]
     assert named == [["a"], ["b"]]
-
-
-def test_an_attempt_lasts_from_its_announcement_to_its_summary() -> None:
-    text = "2026-01-01T00:00:00Z [subq-eval] Attempt 1\n[2026-01-01 00:01:30] [subq-eval] Turns: 3\n"
-    (found,) = printed(text)
-    assert ((found.ended_at or 0) - (found.started_at or 0)) == 90_000_000
-    (found,) = printed("2026-01-01T00:00:00Z [subq-eval] Turns: 3\n")
-    assert (found.started_at, found.ended_at) == (None, None)
 
 
 def test_a_line_is_cited_by_its_number_in_a_long_log() -> None:

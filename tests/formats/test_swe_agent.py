@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, by_name, identify
-from agentsignals.formats.head import Head
+from agentsignals.formats import Input, by_name
 from agentsignals.model import Artifact, Attempt, Session
 
 DIFF = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
@@ -48,93 +47,6 @@ def function(id_: str, name: str, **arguments: Any) -> list[dict[str, Any]]:
 
 
 # -- steps and calls ---------------------------------------------------------------------------------------------------
-
-
-def test_call_ids_that_repeat_are_paired_by_order() -> None:
-    calls = [function("functions.bash:0", "bash", command=c) for c in ("ls one", "ls two")]
-    history = [assistant(f"ls {n}", tool_calls=c) for n, c in zip(("one", "two"), calls, strict=True)]
-    session, _ = read(document([step("ls one", "first"), step("ls two", "second")], history))
-    told = [(c.call_id, c.command, session.events[c.result_seq or 0].text) for c in session.tool_calls]
-    assert told == [("functions.bash:0", "ls one", "first"), ("functions.bash:0", "ls two", "second")]
-
-
-def test_a_step_that_the_history_lacks_is_a_model_call_whose_answer_was_refused() -> None:
-    told = [{"role": "assistant", "content": "hm"}, {"role": "user", "content": "Use a tool.", "message_type": "user"}]
-    steps = [step("", thought="hm", response="hm"), step("vim x"), step("ls", "x", query=told)]
-    steps[1]["query"] = told
-    steps[2]["query"] = [{"role": "user", "content": "No vim here.", "message_type": "user"}]
-    session, _ = read(document(steps, [assistant("ls")]))
-    assert len(session.steps) == 3, "each step is a model call, asked again or not"
-    assert [(c.command, c.status) for c in session.tool_calls] == [("vim x", "error"), ("ls", "ok")]
-    assert [(e.kind, e.text) for e in session.events[:2]] == [("text", "hm"), ("meta", "Use a tool.")]
-    assert session.events[session.tool_calls[0].result_seq or 0].text == "No vim here."
-
-
-def test_what_the_harness_writes_when_it_ends_a_run_is_no_model_call() -> None:
-    ended = [
-        step("", "Exited (autosubmitted)", thought="Exit due to cost limit", response="Exit due to cost limit"),
-        step("exit_context", "", thought="Exit due to context window", response="Exit due to context window"),
-    ]
-    for last in ended:
-        session, _ = read(document([step("ls", "x"), last], [assistant("ls")]))
-        assert (len(session.steps), len(session.tool_calls), session.events[-1].kind) == (1, 1, "meta")
-
-
-def test_a_demonstration_is_another_task_and_no_turn() -> None:
-    history = [
-        {"role": "system", "content": "You are", "agent": "main"},
-        {"role": "user", "content": "A demonstration: fix that", "is_demo": True, "agent": "main"},
-        {"role": "assistant", "content": "rm -rf", "action": "rm -rf", "is_demo": True, "agent": "main"},
-        {"role": "user", "content": "Fix this", "agent": "main"},
-        assistant("ls"),
-    ]
-    session, _ = read(document([step("ls", "x")], history))
-    assert [t.text for t in session.turns] == ["Fix this"]
-    assert [c.command for c in session.tool_calls] == ["ls"]
-    assert read_at("a.traj", document([step("ls")], history))[2].record_kinds["message.demonstration"] == 2
-
-
-def test_the_prompt_is_found_in_the_first_call_when_the_history_was_lost() -> None:
-    prompt = [{"role": "system", "content": "You are"}, {"role": "user", "content": [{"type": "text", "text": "Fix"}]}]
-    session, _ = read(document([step("ls", "x", query=prompt)]))
-    assert [t.text for t in session.turns] == ["Fix"]
-    stated = {"problem_statement": {"id": "acme__tools-1", "text": "It fails.\nAlways."}}
-    session, _ = read(document([step("ls", "x")], replay_config=stated))
-    assert ([t.text for t in session.turns], session.title) == (["It fails.\nAlways."], "It fails.")
-
-
-def test_thinking_comes_before_what_was_said_and_once() -> None:
-    blocks = [{"type": "thinking", "thinking": "Hm."}]
-    history = [assistant("ls", "So.", thinking_blocks=blocks)]
-    session, _ = read(document([step("ls", "x", thought="So.", reasoning_content="Hm.")], history))
-    assert [(e.kind, e.text) for e in session.events[:2]] == [("thinking", "Hm."), ("text", "So.")]
-    session, _ = read(document([step("ls", "x", thought="So.", reasoning_content="Hm.")]))
-    assert session.events[0].kind == "thinking"
-
-
-def test_a_history_alone_gives_steps_and_their_answers() -> None:
-    end = "\n(Open file: /r/src/a.py)\n(Current directory: /r)\nbash-$"
-    history = [
-        {"role": "system", "content": "You are", "agent": "main"},
-        {"role": "user", "content": "Fix this", "agent": "main"},
-        assistant("open src/a.py"),
-        {"role": "user", "content": f"[File: /r/src/a.py (9 lines total)]\n1:x{end}", "agent": "main"},
-        assistant("goto 3"),
-        {"role": "user", "content": f"OBSERVATION:\n3:y{end}", "agent": "main"},
-    ]
-    session, _ = read({"history": history})
-    assert [(c.name, c.class_, c.path, c.status) for c in session.tool_calls] == [
-        ("open", "read", "src/a.py", "ok"),
-        ("goto", "read", "src/a.py", "ok"),
-    ]
-    results = [e.text for e in session.events if e.kind == "tool_result"]
-    assert results == ["[File: /r/src/a.py (9 lines total)]\n1:x", "3:y"], "the shell's own lines are no output"
-
-
-def test_a_state_written_as_text_tells_the_folder_and_the_open_file() -> None:
-    state = '{"open_file": "/r/src/a.py", "working_dir": "/r"}\n'
-    session, _ = read(document([step("scroll_down", "5:x", state=state)]))
-    assert (session.cwd, session.tool_calls[0].path) == ("/r", "src/a.py")
 
 
 @pytest.mark.parametrize(
@@ -191,12 +103,6 @@ def test_an_answer_says_whether_it_worked(action: str, observation: str, status:
     assert (call.status, call.error_class, call.exit_code) == (status, error, None)
 
 
-def test_a_folder_that_is_viewed_is_listed_and_not_read() -> None:
-    listed = "Here's the files and directories up to 2 levels deep in /r, excluding hidden items:\n/r/a.py\n"
-    (call,) = read(document([step("str_replace_editor view /r", listed)]))[0].tool_calls
-    assert (call.class_, call.status) == ("search", "ok")
-
-
 # -- edits -------------------------------------------------------------------------------------------------------------
 
 OPEN = "[File: /r/a.py ({} lines total)]\n"
@@ -233,36 +139,11 @@ def test_an_edit_has_the_lines_that_its_answer_shows(steps: list[tuple[str, str]
     assert (edit.op, edit.start_line, edit.end_line, edit.added, edit.removed) == expected
 
 
-def test_an_edit_that_failed_changes_nothing() -> None:
-    steps = [
-        step("edit 1:1\nx\nend_of_edit", "Your proposed edit has introduced new syntax error(s).\n[File: a (9 lines"),
-        step("str_replace_editor create /r/a.py --file_text x", "File already exists at: /r/a.py."),
-    ]
-    session, _ = read(document(steps))
-    assert (session.edits, [c.status for c in session.tool_calls]) == ([], ["error", "error"])
-
-
 # -- the attempt -------------------------------------------------------------------------------------------------------
 
 
 def configured(**model: Any) -> dict[str, Any]:
     return {"agent": {"model": {"name": "openai/quick-1", **model}}, "problem_statement": {"id": "Acme__Tools-7"}}
-
-
-def test_limits_of_zero_are_no_limits_and_what_is_null_was_not_said() -> None:
-    config = configured(per_instance_cost_limit=0, per_instance_call_limit=150, temperature=0.0, top_p=None)
-    for told in (config, json.dumps(config)):
-        _, part = read(document([step("ls")], replay_config=told))
-        assert part.knobs["per_instance_cost_limit"] is None
-        assert (part.knobs["per_instance_call_limit"], part.knobs["temperature"]) == (150, 0.0)
-        assert part.knobs["model_id"] == "openai/quick-1"
-        assert "top_p" not in part.knobs
-        assert "total_cost_limit" not in part.knobs
-
-
-def test_a_recording_played_again_is_no_model() -> None:
-    session, part = read(document([step("ls")], replay_config=configured(name="replay")))
-    assert (session.model, session.steps[0].model, part.knobs["model_id"]) == (None, None, "replay")
 
 
 @pytest.mark.parametrize(
@@ -276,14 +157,6 @@ def test_a_recording_played_again_is_no_model() -> None:
 )
 def test_the_task_is_named_by_the_problem_the_environment_or_the_file(more: dict[str, Any], task: str) -> None:
     assert read(document([step("ls")], **more))[1].task_id == task
-
-
-def test_figures_of_zero_were_not_counted() -> None:
-    stats = {"instance_cost": 0, "tokens_sent": 900, "tokens_received": 0, "api_calls": 3}
-    _, part = read(document([step("ls")], info={"model_stats": stats}))
-    assert (part.cost_usd, part.input_tokens, part.output_tokens) == (None, 900, None)
-    session, _ = read(document([step("ls")], info={"model_stats": stats}))
-    assert session.steps[0].input_tokens is None, "the harness's figures are the attempt's, not a step's"
 
 
 @pytest.mark.parametrize(
@@ -303,40 +176,6 @@ def test_what_was_handed_in_is_a_patch_an_empty_one_or_not_known(
     _, part = read(document([step("ls")], info=info))
     assert (part.patch if part.patch is None else [f.path for f in part.patch]) == patch
     assert (part.exit_status, part.timed_out) == (info.get("exit_status"), timed_out)
-
-
-def test_a_run_that_retries_gives_an_attempt_each_and_its_best_once() -> None:
-    attempts = [{"trajectory": [step("ls", str(n))], "history": [], "info": {"exit_status": f"s{n}"}} for n in (0, 1)]
-    models = [{"model": {"name": f"m{n}"}} for n in (0, 1)]
-    whole = {"attempts": attempts, **document([step("ls", "1")]), "replay_config": {"agent": {"agent_configs": models}}}
-    sessions, parts, _ = read_at("/runs/x/acme__tools-1/acme__tools-1.traj", whole)
-    assert [(p.attempt_index, p.is_last, p.exit_status, p.knobs["model_id"]) for p in parts] == [
-        (0, False, "s0", "m0"),
-        (1, True, "s1", "m1"),
-    ]
-    assert len({s.session_id for s in sessions}) == 2
-    folder = "/runs/x/acme__tools-1"
-    files = {f"{folder}/acme__tools-1.traj": whole, f"{folder}/attempt_1/acme__tools-1.traj": attempts[1]}
-    inputs = [
-        Input(
-            json.dumps(c).encode(), Artifact(artifact_id=p, source="t", path=p, format="swe-agent", sha256="", bytes=1)
-        )
-        for p, c in files.items()
-    ]
-    assert len(by_name("swe-agent").read(inputs).sessions) == 2, "the attempt's own file says nothing new"
-    alone = by_name("swe-agent").read(inputs[1:])
-    assert [(p.attempt_index, p.root) for p in alone.attempts] == [(1, folder)]
-
-
-def test_a_run_and_its_evaluation_are_known_by_one_name() -> None:
-    path = "/out/trajectories/me/quick__v1/acme__tools-7/acme__tools-7.traj"
-    claim = identify(Head(json.dumps(document([step("ls")])).encode(), path, True))
-    assert claim is not None
-    assert (claim[1].keys, claim[1].root) == (
-        ["run:quick__v1/acme__tools-7"],
-        "/out/trajectories/me/quick__v1/acme__tools-7",
-    )
-    assert read(document([step("ls")]), path)[1].goes_by == "quick__v1/acme__tools-7"
 
 
 # -- hostile files -----------------------------------------------------------------------------------------------------
@@ -360,12 +199,6 @@ def test_a_run_and_its_evaluation_are_known_by_one_name() -> None:
 def test_odd_values_cost_nothing_but_themselves(odd: dict[str, Any]) -> None:
     session, _ = read(odd)
     assert len(session.steps) == 1
-
-
-def test_a_step_of_another_shape_is_counted_and_its_neighbours_stay() -> None:
-    sessions, _, artifact = read_at("a.traj", {**document([]), "trajectory": [step("ls"), 7, step("pwd")]})
-    assert [c.command for c in sessions[0].tool_calls] == ["ls", "pwd"]
-    assert (artifact.skipped_reasons, sessions[0].tool_calls[1].call_id) == ({"bad_shape": 1}, "step-3")
 
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval"

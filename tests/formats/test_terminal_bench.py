@@ -79,19 +79,6 @@ def test_the_mode_of_failure_says_who_failed(
     assert found.reward == (None if solved is None else float(solved))
 
 
-def test_tests_are_by_how_they_end_now_and_never_by_transition() -> None:
-    found = part(parser_results={"a": "passed", "b": "failed", "c": "odd"}).verification
-    assert found is not None
-    assert (found.passed, found.failed, found.fixed, found.unfixed) == (["a"], ["b"], None, None)
-    assert part(parser_results=None).verification is None
-
-
-def test_an_agent_that_does_not_count_reports_no_tokens_rather_than_none_used() -> None:
-    assert (part(total_input_tokens=0, total_output_tokens=0).input_tokens) is None
-    found = part(total_input_tokens=10, total_output_tokens=0)
-    assert (found.input_tokens, found.output_tokens) == (10, 0)
-
-
 def test_tries_of_one_task_are_trials_of_their_own(tmp_path: Path) -> None:
     one, two = analyzed(tmp_path / "s", RUN)
     assert [(r["trial_id"], r["attempt_index"], r["is_last"]) for r in (one, two)] == [
@@ -134,27 +121,6 @@ def test_a_runs_results_alone_are_its_trials(tmp_path: Path) -> None:
     whole = analyzed(tmp_path / "b", RUN)
     names = ("trial_id", "task_id", "reward", "wall_time_s", "agent_time_s", "agent_type", "concurrency", "timed_out")
     assert [[r[n] for n in names] for r in alone] == [[r[n] for n in names] for r in whole]
-
-
-def test_a_file_longer_than_the_window_is_known_by_its_first_trials(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    trials = [trial(id=f"{n:036d}", trial_name=f"t.{n}", instruction="x" * 9_000) for n in range(20)]
-    for n, one in enumerate(trials):
-        (run / "t" / f"t.{n}").mkdir(parents=True)
-        (run / "t" / f"t.{n}" / "results.json").write_text(json.dumps(one))
-    (run / "results.json").write_text(json.dumps({"id": "r", "results": trials, "accuracy": 1.0}))
-    assert len(analyzed(tmp_path / "s", run)) == 20
-    _, formats = asked(Store(tmp_path / "s"), "SELECT DISTINCT format FROM artifacts")
-    assert [tuple(r) for r in formats] == [("terminal-bench",)]
-
-
-def test_one_odd_trial_costs_only_itself() -> None:
-    data = json.dumps({"results": [trial(), {"is_resolved": 1}, 7], "accuracy": 1}).encode()
-    artifact = Artifact(
-        artifact_id="a", source="t", path="/r/results.json", format="terminal-bench", sha256="", bytes=len(data)
-    )
-    assert len(FORMAT.read([Input(data, artifact)]).attempts) == 1
-    assert artifact.skipped_reasons == {"bad_shape": 2}
 
 
 @pytest.mark.parametrize("key", sorted(trial()))

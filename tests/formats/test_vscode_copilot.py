@@ -16,7 +16,7 @@ from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.vscode_copilot import FORMAT
 from agentsignals.formats.vscode_copilot.records import replay
 from agentsignals.ingest import pipeline
-from agentsignals.model import ABANDONED, Session
+from agentsignals.model import Session
 from agentsignals.sources import RawFile, local
 from tests.formats import reading
 from tests.formats.vscode_chats import (
@@ -91,38 +91,6 @@ HERE = f"session:{SESSION}"
 def test_a_chat_is_told_by_who_answers_it(document: Any, path: str, keys: list[str] | None) -> None:
     """Its id stands behind the requests: of a long one the place says it, where the editor names files so."""
     assert claimant(json.dumps(document).encode(), path) == (keys if keys is None else (FORMAT.name, keys))
-
-
-def test_a_log_comes_to_what_the_document_says() -> None:
-    asked, answered = request("go", 1), request("go", 1, [words("Done.")], [model("Done.")], usage=5)
-    entries = [
-        snapshot({**chat(), "inputState": {"inputText": ""}}),
-        put("inputState", "inputText", v="never sent"),
-        push("requests", v=[{k: v for k, v in asked.items() if k != "response"}]),
-        put("requests", 0, "response", v=[words("Do")]),
-        put("requests", 0, "response", v=[words("Done.")]),
-        put("requests", 0, "result", v=answered["result"]),
-    ]
-    replayed, whole = only(of(log(*entries))), only(saved(chat(answered)))
-    assert [(e.kind, e.text) for e in replayed.events] == [(e.kind, e.text) for e in whole.events]
-    assert [e.text for e in replayed.events] == ["go", "Done."], "what was typed and not sent is nobody's prompt"
-    assert [e.line for e in replayed.events] == [3, 3]
-
-
-def test_both_files_of_a_chat_are_one_session() -> None:
-    early, later = request("one", 1, [], [model("1")]), request("two", 2, [], [model("2")])
-    session = only(saved(chat(early)), of(log(snapshot(chat(early)), push("requests", v=[later]))))
-    assert [t.text for t in session.turns] == ["one", "two"]
-
-
-def test_a_later_snapshot_replaces_everything_and_a_push_may_cut() -> None:
-    first, second, third = (request(text, n, [], [model(text)]) for n, text in enumerate(("a", "b", "c")))
-    session = only(of(log(snapshot(chat(first)), snapshot(chat(second)), push("requests", v=[third], i=1))))
-    assert [t.text for t in session.turns] == ["b", "c"]
-    assert [t.text for t in only(of(log(snapshot(chat(first, second)), push("requests", v=[third], i=1)))).turns] == [
-        "a",
-        "c",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -200,28 +168,6 @@ def test_replaying_changes_is_making_them(data: st.DataObject) -> None:
     assert source.artifact.skipped_reasons == {}
 
 
-def test_a_log_of_anything_is_data(data: bytes = log(snapshot(chat()), *([push("requests", v=[[]])] * 3))) -> None:
-    source = of(data + b'{"kind":1,"k":["requests",0],"v":' + b"[" * 3000 + b"]" * 3000 + b"}\n")
-    assert FORMAT.read([source]).sessions == []
-    assert sum(source.artifact.skipped_reasons.values()) == 4
-
-
-def test_what_the_panel_shows_is_the_call_that_the_model_made() -> None:
-    """Under another id and name; the edit that the program makes for a tool is no call."""
-    items = [shown(f"copilot_{name}", name) for name in ("readFile", "insertEdit")]
-    items.append(shown("vscode_editFile_internal", "p3"))
-    rounds = [
-        model("", asks("c1", "read_file", filePath="/w/a")),
-        model("", asks("c2", "insert_edit_into_file", filePath="/w/a")),
-    ]
-    results = {"c1": {"content": [{"value": "a"}]}, "c2": {"content": [{"value": "b"}]}}
-    session = only(saved(chat(request("go", 1, items, rounds, results))))
-    assert [(c.name, c.status) for c in session.tool_calls] == [("read_file", "ok"), ("insert_edit_into_file", "ok")]
-    assert [(e.added, e.start_line) for e in session.edits] == [(None, None)], "its code leaves out what stays"
-    stopped = only(saved(chat(request("go", 1, items))))
-    assert [c.name for c in stopped.tool_calls] == ["read_file", "insert_edit_into_file"]
-
-
 @pytest.mark.parametrize(
     ("state", "stopped"),
     [
@@ -257,23 +203,6 @@ def test_a_prompt_is_what_the_person_typed_and_meant(asked: dict[str, Any], kind
     assert not any("injected" in (e.text or "") for e in session.events)
 
 
-def test_an_undone_request_was_paid_for_and_is_no_turn() -> None:
-    asked = request("no", 1, [], [model("Yes."), model("No.")], usage=5, shouldBeRemovedOnSend={"requestId": "r"})
-    session = only(saved(chat(asked, request("on", 2, [], [model("On.")]))))
-    assert [(s.thread, s.output_tokens, s.turn) for s in session.steps[:2]] == [
-        (ABANDONED, None, None),
-        (ABANDONED, 5, None),
-    ]
-    assert [t.text for t in session.turns] == ["on"]
-
-
-def test_usage_is_that_of_the_last_call_and_a_prompt_s_cached_part_is_not_known() -> None:
-    session = only(saved(chat(request("go", 1, [], [model("a"), model("b")], usage=33))))
-    assert [(s.input_tokens, s.output_tokens) for s in session.steps] == [(None, None), (None, 33)]
-    assert session.conventions == ["usage_logged_midway"], "a lower bound"
-    assert only(saved(chat(request("go", 1, [], [model("a")], usage=33)))).conventions == []
-
-
 @pytest.mark.parametrize(
     ("model_id", "metadata", "details", "expected"),
     [
@@ -304,59 +233,7 @@ def test_the_repository_is_named_without_what_an_address_may_hold() -> None:
     assert (session.repo, session.branch) == ("ida/tides", "high") and "s3cret" not in repr(session)
 
 
-def test_an_empty_chat_says_so() -> None:
-    source = saved(chat())
-    assert (FORMAT.read([source]).sessions, source.artifact.note) == ([], "nothing was asked in this chat")
-
-
-def test_a_chat_is_looked_for_by_the_extension_s_id_too() -> None:
-    asked = chat(request("go", 1, [], [model("a")]))
-    assert FORMAT.read([saved(asked)]).keys == {HERE, f"session:{MADE_BY_THE_EXTENSION}"}
-    whole = saved(asked)
-    del asked["sessionId"]
-    exported = saved(asked, "/Downloads/chat.json")
-    assert only(exported).session_id == MADE_BY_THE_EXTENSION, "an exported chat has no other"
-    assert only(whole, exported).session_id == SESSION
-
-
 ASKED = ("user.message", {"content": "go", "attachments": []})
-
-
-@pytest.mark.parametrize("beside", [False, True])
-def test_the_extension_s_transcript_is_read_where_the_editor_s_chat_is_missing(beside: bool) -> None:
-    transcript = of(events(ASKED), "/w/GitHub.copilot-chat/transcripts/t.jsonl")
-    claim = claimant(transcript.data, transcript.artifact.path)
-    assert claim == (FORMAT.name, [f"session:{MADE_BY_THE_EXTENSION}", "session:t"])
-    session = only(transcript, *([saved(chat(request("go", 1, [], [model("a")])))] if beside else []))
-    assert (session.session_id, session.agent) == (SESSION if beside else MADE_BY_THE_EXTENSION, "vscode-copilot")
-    assert [t.text for t in session.turns] == ["go"]
-    assert session.cwd == "/home/ida/tides", "which only the transcript says"
-    assert (transcript.artifact.note is not None) == beside
-
-
-def test_calls_have_the_times_of_the_transcript_where_traces_are_off() -> None:
-    wanted = {"toolCallId": "c2", "name": "run_in_terminal", "arguments": "{}", "type": "function"}
-    answer = ("assistant.message", {"messageId": "m", "content": "", "toolRequests": [wanted]})
-    ran = ("tool.execution_complete", {"toolCallId": "c2", "success": True})
-    asked = request("go", 1, [], [model("", asks("c2", "run_in_terminal"))], {"c2": {"content": [{"value": "fine"}]}})
-    (call,) = only(of(events(ASKED, answer, ran)), saved(chat(asked))).tool_calls
-    assert (call.started_at, call.ended_at) == (1_790_000_002_000_000, 1_790_000_003_000_000)
-
-
-@pytest.mark.parametrize(
-    ("done", "status"),
-    [
-        ({"success": True}, "unknown"),
-        ({"success": False}, "error"),
-        ({"success": True, "result": {"content": "Command exited with code 2"}}, "error"),
-        ({"success": True, "result": {"content": "all good"}}, "ok"),
-    ],
-)
-def test_success_of_a_command_says_that_it_was_started(done: dict[str, Any], status: str) -> None:
-    wanted = {"toolCallId": "c", "name": "run_in_terminal", "arguments": '{"command": "make"}', "type": "function"}
-    answer = ("assistant.message", {"messageId": "m", "content": "", "toolRequests": [wanted]})
-    session = only(of(events(ASKED, answer, ("tool.execution_complete", {"toolCallId": "c", **done}))))
-    assert [(c.command, c.status) for c in session.tool_calls] == [("make", status)]
 
 
 def document_of(path: Path, chat_id: str = SESSION) -> Input:
@@ -395,15 +272,6 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Session:
     )
     path = traces(tmp_path_factory.mktemp("traces") / "agent-traces.db", *spans)
     return only(document_of(path))
-
-
-def test_traces_bill_each_call_once_and_no_agent_s_sum(traced: Session) -> None:
-    used = [(s.message_id, s.thread, s.input_tokens, s.cache_read_tokens, s.output_tokens) for s in traced.steps]
-    paid = (40, 60, 7)
-    assert used == [("title", "title", *paid), ("m1", "main", *paid), ("m2", "sub", *paid), ("m3", "main", *paid)]
-    assert [(t.text, t.timestamp) for t in traced.turns] == [("go", (START + 1000) * 1000)]
-    assert (traced.session_id, traced.repo, traced.agent) == (SESSION, "ida/tides", "vscode-copilot")
-    assert [e.text for e in traced.events if e.kind == "api_error"] == ["429"]
 
 
 @pytest.mark.parametrize(
@@ -464,44 +332,6 @@ def every_form(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_every_form_adds_what_it_alone_says(every_form: Path) -> None:
-    """The editor's words, the traces' tokens and times, the transcript's folder; what was taken back stays paid for."""
-    files = [path for path in sorted(every_form.rglob("*.json*")) if path.is_file()]
-    inputs = [of(path.read_bytes(), path.as_posix()) for path in files]
-    session = only(*inputs, document_of(every_form / "globalStorage/github.copilot-chat/agent-traces.db"))
-    used = [(s.thread, s.input_tokens, s.cache_read_tokens, s.output_tokens) for s in session.steps]
-    paid, unsaid = (40, 60, 7), (None, None, None)
-    both = [("main", *paid), ("main", *paid), ("main", *unsaid), ("main", None, None, 5)]
-    assert used == [*both, (ABANDONED, *paid)]
-    assert [t.text for t in session.turns] == ["go", "on"]
-    ended = [(c.name, c.ended_at) for c in session.tool_calls]
-    assert ended == [("run_in_terminal", (START + 64_000) * 1000 + 500), ("read_file", None)]
-    assert session.cwd == "/home/ida/tides"
-    assert session.conventions == ["usage_logged_midway"], "the second request is not traced"
-    assert [source.artifact.note is not None for source in inputs] == [True, True, False], "transcript, document, log"
-
-
-def test_what_was_sent_since_the_chat_was_saved_is_in_the_traces(tmp_path: Path) -> None:
-    path = traces(
-        tmp_path / "t.db",
-        agent_span("a0", 30, "taken back", trace_id="t0"),
-        model_span("m0", 31, "a0", trace_id="t0"),
-        agent_span("a1", 60, "go"),
-        model_span("m1", 61, "a1"),
-        agent_span("a2", 200, "go on", trace_id="t2"),
-        model_span("m2", 201, "a2", RUN, trace_id="t2"),
-        tool_span("r2", 202, "a2", RUN, "fine", trace_id="t2"),
-    )
-    session = only(saved(chat(request("go", 1, [], [model("a")]))), document_of(path))
-    assert [(t.text, t.timestamp) for t in session.turns] == [
-        ("go", (START + 60_000) * 1000), ("go on", (START + 200_000) * 1000),
-    ]  # fmt: skip
-    assert [(s.thread, s.turn, s.input_tokens) for s in session.steps] == [
-        ("main", 0, 40), (ABANDONED, None, 40), ("main", 1, 40),
-    ]  # fmt: skip
-    assert [(c.turn, c.status) for c in session.tool_calls] == [(1, "ok")]
-
-
 @pytest.mark.slow
 def test_a_chat_in_every_form_is_one_session(every_form: Path, tmp_path: Path) -> None:
     """Also where the extension called it otherwise: that id stands in the chat, behind what is looked at first. Beside
@@ -537,20 +367,6 @@ def test_the_folder_is_that_of_the_window(workspace: dict[str, str], folder: str
     session = only(lent, transcript)
     assert (session.cwd, session.tool_calls[0].path) == (folder, "a" if folder == "/srv/sea" else "/srv/sea/a")
     assert only(lent, saved(chat(request("go")), "/u/0a/chatSessions/x.json")).cwd == folder
-
-
-def test_spans_that_lie_within_one_another_in_a_circle_are_data(tmp_path: Path) -> None:
-    path = traces(
-        tmp_path / "t.db",
-        agent_span("a1", 1, "go", "a2"),
-        agent_span("a2", 2, "on", "a1"),
-        model_span("m1", 3, "m1"),
-        model_span(
-            "m2", 3, "gone", chat_session_id=SESSION, facts={"gen_ai.output.messages": "[[[", "error.type": None}
-        ),
-    )
-    session = only(document_of(path))
-    assert len(session.steps) == 1 and session.turns == []
 
 
 def test_homes_of_every_workspace_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from agentsignals.formats.zed import FORMAT
 from agentsignals.ingest import pipeline
-from agentsignals.model import Session, from_iso
+from agentsignals.model import Session
 from agentsignals.sources import RawFile, Unreadable, local
 from tests.formats.reading import read_one
 
@@ -101,43 +101,6 @@ def test_what_unpacks_to_more_than_a_document_may_have_is_no_reason_to_unpack_it
     assert not isinstance(data, Unreadable) and len(data) == 64 * 1024
 
 
-def test_a_thread_has_its_columns_and_no_times_of_its_own(tmp_path: Path) -> None:
-    made(tmp_path / "threads.db", {"child": ("zstd", packed(HELLO))}, LEGACY + LATER)
-    db = sqlite3.connect(tmp_path / "threads.db")
-    db.execute("UPDATE threads SET parent_id = 'main', folder_paths = '/home/me/a' || char(10) || '/home/me/b'")
-    db.commit()
-    db.close()
-    _, store = pipeline.ingest_into([str(tmp_path)], tmp_path / "s", jobs=1)
-    child = store.session("child")
-    assert (child.parent_session_id, child.cwd, child.branch) == ("main", "/home/me/a", "main")
-    assert (child.started_at, child.ended_at) == (from_iso("2026-09-21T13:00:00Z"), from_iso(UPDATED))
-    assert child.turns == [] and {e.timestamp for e in child.events} == {None}
-
-
-def test_messages() -> None:
-    mention = {"Mention": {"uri": {"File": {"abs_path": "/home/me/p/a.py"}}, "content": "x = 1"}}
-    session = read(
-        thread(
-            user({"Text": "look at "}, mention, {"Text": " please"}),
-            agent({"Thinking": {"text": "so", "signature": "s"}}, {"RedactedThinking": "x"}, {"Text": "Looking."}),
-            "Resume",
-            {"Compaction": {"Summary": "so far"}},
-            user({"Image": {"source": "x"}}, {"Hologram": 1}),
-            {"Robot": {}},
-            7,
-        )
-    )
-    assert [(t.kind, t.text) for t in session.turns] == [("prompt", "look at @a.py please"), ("attachment", "")]
-    assert [(e.kind, e.text) for e in session.events if e.kind != "human_turn"] == [
-        ("thinking", "so"),
-        ("text", "Looking."),
-        ("compaction", '{"Summary": "so far"}'),
-        ("unknown", "block without a type"),
-        ("unknown", "message without a kind that is known"),
-    ]
-    assert (session.model, session.title, session.cwd) == ("m-1", "T", "/home/me/p")
-
-
 FAILED = 'Command "npm test" failed with exit code 2.\n\n```\nboom\n```'
 
 
@@ -182,42 +145,6 @@ def test_lines_of_an_edit(call: dict[str, Any], output: object, edits: list[obje
     """Paths begin with the name of the project's folder."""
     session = read(thread(agent(call, **result("done", output=output))))
     assert [(e.path, e.op, e.start_line, e.added, e.removed) for e in session.edits] == edits
-
-
-def test_tokens_are_those_of_the_last_call_of_a_prompt_and_the_thread_s_sum() -> None:
-    per_call = {"u1": {"input_tokens": 10, "output_tokens": 3, "cache_read_input_tokens": 50}, "u2": {}}
-    talk = [user({"Text": "a"}), agent({"Text": "x"}), agent({"Text": "y"}), user({"Text": "b"}, message_id="u2")]
-    known = read(thread(*talk, agent({"Text": "z"}), request_token_usage=per_call))
-    used = [(s.input_tokens, s.output_tokens, s.cache_read_tokens) for s in known.steps]
-    assert used == [(None, None, None), (10, 3, 50), (None, None, None)]
-    total = {"input_tokens": 25, "output_tokens": 9, "cache_read_input_tokens": 90}
-    summed = read(thread(*talk, request_token_usage=per_call, cumulative_token_usage=total))
-    assert [(s.input_tokens, s.output_tokens, s.cache_read_tokens, s.stop_reason) for s in summed.steps][-1] == (
-        *(15, 6, 40),
-        "session_total",
-    )
-
-
-def test_versions_before_0_3_0() -> None:
-    tool = {"id": "c1", "name": "terminal", "input": {"command": "ls", "cd": "p"}}
-    answer = [{"tool_use_id": "c1", "is_error": False, "content": {"type": "text", "Text": "a"}, "output": None}]
-    messages = [
-        {"id": 0, "role": "user", "segments": [{"type": "text", "text": "go"}]},
-        {"id": 1, "role": "assistant", "segments": [{"type": "thinking", "text": "so"}], "tool_uses": [tool]},
-        {"id": 2, "role": "user", "segments": [{"type": "text", "text": "the result"}], "tool_results": answer},
-        {"id": 3, "role": "assistant", "text": "done", "tool_results": []},
-        {"id": 4, "role": "user", "text": "Continue", "is_hidden": True},
-        {"id": 5, "role": "system", "text": "x"},
-    ]
-    session = read(thread(*messages, version="0.1.0", summary="S", request_token_usage=[{}, {"output_tokens": 7}]))
-    assert [t.text for t in session.turns] == ["go"]
-    assert [(e.kind, e.text) for e in session.events if e.kind in ("thinking", "text", "meta")] == [
-        ("thinking", "so"),
-        ("text", "done"),
-        ("meta", "Continue"),
-    ]
-    assert [(c.status, c.command) for c in session.tool_calls] == [("ok", "ls")]
-    assert [s.output_tokens for s in session.steps] == [7, None]
 
 
 @pytest.mark.corpus
