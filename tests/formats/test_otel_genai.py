@@ -39,3 +39,12 @@ def test_spans_of_anything_else_are_no_session() -> None:
     one = given(export(span("a", 0, name="GET /")), "otel-genai")
     assert FORMAT.read([one]).sessions == []
     assert one.artifact.record_kinds == {"batch": 1, "span.other": 1}
+
+
+@pytest.mark.parametrize("depth", [40, 400, 50_000])
+def test_values_nested_too_deep_are_left_out(depth: int) -> None:
+    deep = '{"arrayValue":{"values":[' * depth + '{"stringValue":"x"}' + "]}}" * depth
+    line = json.dumps(export(chat("a", 1, said=[text("assistant", "ok")], facts={"deep": "XX"})))
+    one = given(line.replace('{"stringValue": "XX"}', deep).encode(), "otel-genai")
+    FORMAT.read([one])
+    assert one.artifact.records >= 1

@@ -211,3 +211,11 @@ def test_candidates_are_compared_by_a_table_alone(tmp_path: Path, capsys: pytest
     assert main(["drivers", "--json", *store]) == 0, "no attempt has a prompt, and models are fitted without"
     made = json.loads(capsys.readouterr().out)
     assert made["without_models"] == "" and made["models"]["attempts"] == 60
+
+
+def test_a_bad_row_costs_itself() -> None:
+    data = as_csv(ROWS) + b"fix-4,m2\nfix-5,m2,maybe,\n\nfix-6,m2,no,0.1\n" + b'"' + b"x" * 200_000 + b"\n"
+    parts, artifact = read(data)
+    assert [p.task_id for p in parts] == ["fix-1", "fix-2", "fix-3", "fix-6"]
+    assert artifact.skipped_reasons == {"bad_shape": 3}
+    assert artifact.records == 7

@@ -127,3 +127,15 @@ def test_a_runs_results_alone_are_its_trials(tmp_path: Path) -> None:
 def test_odd_values_never_raise(key: str) -> None:
     for odd in (None, 7, "x/../y", [], {}, [None], {"a": {}}, 10**30):
         parts(_r_t=trial(**{key: odd}), _r=({"results": [trial(**{key: odd})]}))
+
+
+def test_a_file_longer_than_the_window_is_known_by_its_first_trials(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    trials = [trial(id=f"{n:036d}", trial_name=f"t.{n}", instruction="x" * 9_000) for n in range(20)]
+    for n, one in enumerate(trials):
+        (run / "t" / f"t.{n}").mkdir(parents=True)
+        (run / "t" / f"t.{n}" / "results.json").write_text(json.dumps(one))
+    (run / "results.json").write_text(json.dumps({"id": "r", "results": trials, "accuracy": 1.0}))
+    assert len(analyzed(tmp_path / "s", run)) == 20
+    _, formats = asked(Store(tmp_path / "s"), "SELECT DISTINCT format FROM artifacts")
+    assert [tuple(r) for r in formats] == [("terminal-bench",)]
