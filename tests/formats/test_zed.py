@@ -157,3 +157,16 @@ def test_the_first_form_of_the_table_is_that_of_the_corpus(tmp_path: Path) -> No
     )
     (file,) = [f for f in local.find(str(tmp_path)) if isinstance(f, RawFile)]
     assert b"hello" in bytes(next(local.read([file], None)))  # type: ignore[arg-type]
+
+
+def test_a_thread_has_its_columns_and_no_times_of_its_own(tmp_path: Path) -> None:
+    made(tmp_path / "threads.db", {"child": ("zstd", packed(HELLO))}, LEGACY + LATER)
+    db = sqlite3.connect(tmp_path / "threads.db")
+    db.execute("UPDATE threads SET parent_id = 'main', folder_paths = '/home/me/a' || char(10) || '/home/me/b'")
+    db.commit()
+    db.close()
+    _, store = pipeline.ingest_into([str(tmp_path)], tmp_path / "s", jobs=1)
+    child = store.session("child")
+    assert (child.parent_session_id, child.cwd, child.branch) == ("main", "/home/me/a", "main")
+    assert (child.started_at, child.ended_at) == (from_iso("2026-09-21T13:00:00Z"), from_iso(UPDATED))
+    assert child.turns == [] and {e.timestamp for e in child.events} == {None}
