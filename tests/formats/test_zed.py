@@ -12,7 +12,7 @@ import pytest
 
 from agentsignals.formats.zed import FORMAT
 from agentsignals.ingest import pipeline
-from agentsignals.model import Session
+from agentsignals.model import Session, from_iso
 from agentsignals.sources import RawFile, Unreadable, local
 from tests.formats.reading import read_one
 
