@@ -36,7 +36,7 @@ class Document(Struct, kw_only=True):
 class Conversation:
     """A session while it is read. `thread` is the thread of the next event."""
 
-    profile: ClassVar[Profile]
+    profile: Profile
     is_subagent = False
     """An agent wrote the prompts, not a person."""
 

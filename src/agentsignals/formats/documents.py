@@ -124,8 +124,13 @@ def string(value: object) -> str | None:
     return value or None if isinstance(value, str) else None
 
 
-def texts_of(content: Iterable[Any] | str | None) -> str:
-    """Join the texts of a message, which is a string or parts with a `text`."""
+def as_list(value: object) -> list[Any]:
+    """Return a list as it is, and an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def texts_of(content: Any) -> str:
+    """Join the texts of a message, which is a string, parts with a `text`, or nothing."""
     return content if isinstance(content, str) else "\n".join(part.text for part in content or () if part.text)
 
 

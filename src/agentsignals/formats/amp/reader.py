@@ -8,16 +8,13 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.changes.hunks import unified
 from agentsignals.formats.amp import PROFILE
-from agentsignals.formats.bounds import count, whole
+from agentsignals.formats.bounds import whole
 from agentsignals.formats.builder import path_of_uri, repo_name
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import as_text
+from agentsignals.formats.documents import as_list, as_text, inside, string
 from agentsignals.formats.records import decoded
-from agentsignals.model import MAIN, REPLAYED, CallStatus, Step, ToolCall, logged_iso, logged_ms
-
-
-class Problem(Struct, gc=False):
-    message: str | None = None
+from agentsignals.formats.usage import charge, tokens_of
+from agentsignals.model import MAIN, REPLAYED, CallStatus, ToolCall, logged_iso, logged_ms
 
 
 class Run(Struct, gc=False, kw_only=True):
@@ -25,13 +22,9 @@ class Run(Struct, gc=False, kw_only=True):
 
     status: str = ""
     result: Raw = Raw()
-    error: Problem | None = None
+    error: object = None
     reason: str | None = None
     progress: Raw = Raw()
-
-
-class BashArguments(Struct, gc=False):
-    cmd: str | None = None
 
 
 class Block(Struct, gc=False, kw_only=True):
@@ -43,91 +36,29 @@ class Block(Struct, gc=False, kw_only=True):
     input: Raw = Raw()
     toolUseID: str = ""
     run: Run = field(default_factory=Run)
-    args: BashArguments = field(default_factory=BashArguments)
+    args: object = None
     toolRun: Run | None = None
     """Result of a command that the person ran."""
     summary: Raw = Raw()
-
-
-class State(Struct, gc=False):
-    type: str | None = None
-    stopReason: str | None = None
-    error: Problem = field(default_factory=Problem)
-
-
-class Usage(Struct, gc=False, kw_only=True):
-    model: str | None = None
-    inputTokens: object = None
-    outputTokens: object = None
-    cacheCreationInputTokens: object = None
-    cacheReadInputTokens: object = None
-    timestamp: str | None = None
-
-
-class Sent(Struct, gc=False):
-    sentAt: object = None
 
 
 class Message(Struct, gc=False, kw_only=True):
     role: str = ""
     messageId: int | None = None
     content: list[Block] = []
-    state: State | None = None
-    usage: Usage | None = None
-    meta: Sent = field(default_factory=Sent)
+    state: object = None
+    usage: object = None
+    meta: object = None
     interrupted: bool = False
-
-
-class Context(Struct, gc=False):
-    messageId: int | None = None
-
-
-class Trace(Struct, gc=False, kw_only=True):
-    name: str = ""
-    context: Context = field(default_factory=Context)
-    endTime: str | None = None
-
-
-class Meta(Struct, gc=False):
-    traces: list[Trace] = []
-
-
-class Repository(Struct, gc=False):
-    url: str | None = None
-    ref: str | None = None
-
-
-class Tree(Struct, gc=False):
-    uri: str | None = None
-    repository: Repository = field(default_factory=Repository)
-
-
-class Platform(Struct, gc=False):
-    clientVersion: str | None = None
-
-
-class Initial(Struct, gc=False):
-    trees: list[Tree] = []
-    platform: Platform = field(default_factory=Platform)
-
-
-class Environment(Struct, gc=False):
-    initial: Initial = field(default_factory=Initial)
-
-
-class Relation(Struct, gc=False, kw_only=True):
-    threadID: str | None = None
-    type: str | None = None
-    role: str | None = None
-    """Role of this thread in the relation, such as `child`."""
 
 
 class Thread(Document, kw_only=True):
     created: object = None
     title: str | None = None
-    env: Raw = Raw()
-    meta: Raw = Raw()
-    relationships: list[Relation] = field(default_factory=list)
+    env: object = None
+    meta: object = None
+    relationships: list[Any] = field(default_factory=list)
+    """Other threads, each with the role of this one in the relation, such as `child`."""
     mainThreadID: str | None = None
     """Set in a subagent's thread."""
     forkPointIndex: int | None = None
@@ -139,7 +70,7 @@ class SubagentCall(Struct, gc=False, kw_only=True):
     status: str = ""
     input: Raw = Raw()
     result: Raw = Raw()
-    error: Problem | None = None
+    error: object = None
 
 
 class SubagentTurn(Struct, gc=False, kw_only=True):
@@ -178,18 +109,25 @@ class Reader(DocumentReader[Thread, Message]):
 
     def begin(self) -> None:
         thread, session = self.document, self.session
-        initial = (decoded(thread.env, Environment) or Environment()).initial
         self.is_subagent = thread.mainThreadID is not None
         session.title, session.started_at = thread.title, logged_ms(thread.created)
-        session.agent_version = initial.platform.clientVersion
-        began_it = (r.threadID for r in thread.relationships if r.role == "child" and r.type in ("fork", "handoff"))
+        session.agent_version = string(inside(thread.env, "initial", "platform", "clientVersion"))
+        began_it = (
+            string(inside(r, "threadID"))
+            for r in thread.relationships
+            if inside(r, "role") == "child" and inside(r, "type") in ("fork", "handoff")
+        )
         session.parent_session_id = thread.mainThreadID or next(began_it, None)
-        for tree in initial.trees[:1]:
-            ref = tree.repository.ref or ""
-            session.repo = repo_name(tree.repository.url) or session.repo
-            self.builder.where(path_of_uri(tree.uri), ref.removeprefix(_BRANCH) if ref.startswith(_BRANCH) else None)
-        traces = (decoded(thread.meta, Meta) or Meta()).traces
-        self.ends = {t.context.messageId: logged_iso(t.endTime) for t in traces if t.name == "tools"}
+        for tree in as_list(inside(thread.env, "initial", "trees"))[:1]:
+            ref = string(inside(tree, "repository", "ref")) or ""
+            session.repo = repo_name(string(inside(tree, "repository", "url"))) or session.repo
+            branch = ref.removeprefix(_BRANCH) if ref.startswith(_BRANCH) else None
+            self.builder.where(path_of_uri(string(inside(tree, "uri"))), branch)
+        self.ends = {
+            as_text(inside(trace, "context", "messageId")): logged_iso(string(inside(trace, "endTime")))
+            for trace in as_list(inside(thread.meta, "traces"))
+            if inside(trace, "name") == "tools"
+        }
 
     def take(self, message: Message) -> None:
         copied = self.document.forkPointIndex
@@ -197,7 +135,7 @@ class Reader(DocumentReader[Thread, Message]):
         super().take(message)
 
     def at(self, message: Message) -> int | None:
-        return logged_ms(message.meta.sentAt)
+        return logged_ms(inside(message.meta, "sentAt"))
 
     def types(self, message: Message) -> list[str]:
         return [block.type for block in message.content]
@@ -215,7 +153,7 @@ class Reader(DocumentReader[Thread, Message]):
     def on_info(self, message: Message, at: int | None) -> None:
         for block in message.content:
             if block.type == "manual_bash_invocation":
-                self.event("user_shell", block.args.cmd or "", at)
+                self.event("user_shell", string(inside(block.args, "cmd")) or "", at)
                 if block.toolRun is not None:
                     self.event("command_output", _text(block.toolRun), at)
             elif block.type == "summary":
@@ -225,12 +163,16 @@ class Reader(DocumentReader[Thread, Message]):
                 self.event("meta", block.text, at)
 
     def on_assistant(self, message: Message, _: int | None) -> None:
-        usage, state = message.usage or Usage(), message.state
-        at = logged_iso(usage.timestamp)
-        step = self.builder.step(None, usage.model, at, self.thread)
+        usage, model = message.usage, string(inside(message.usage, "model"))
+        at = logged_iso(string(inside(usage, "timestamp")))
+        step = self.builder.step(None, model, at, self.thread)
         if message.messageId is not None:
             step.message_id = str(message.messageId)
-        _count(step, usage)
+        tokens = tokens_of(usage, "apart")
+        if tokens.input == 0 and not (model or "").startswith("claude"):
+            # For providers other than Anthropic Amp logs the uncached input as cache writes, and 0 input tokens.
+            tokens = tokens._replace(input=tokens.cache_write, cache_write=None)
+        charge(step, tokens)
         for block in message.content:
             if block.type in ("thinking", "redacted_thinking"):
                 self.event("thinking", block.thinking or "", at, step)
@@ -239,13 +181,12 @@ class Reader(DocumentReader[Thread, Message]):
             elif block.type == "tool_use":
                 self.call(block.id, block.name, bytes(block.input), at, step)
         calls = sum(block.type == "tool_use" for block in message.content)
-        self.ended = self.ends.get(message.messageId) if calls == 1 else None
-        if state is not None:
-            step.stop_reason = state.stopReason
-            if state.type == "cancelled":
-                self.event("interrupt", "", at, step)
-            elif state.type == "error":
-                self.event("api_error", state.error.message or "", at, step)
+        self.ended = self.ends.get(as_text(message.messageId)) if calls == 1 else None
+        step.stop_reason, state = string(inside(message.state, "stopReason")), inside(message.state, "type")
+        if state == "cancelled":
+            self.event("interrupt", "", at, step)
+        elif state == "error":
+            self.event("api_error", string(inside(message.state, "error", "message")) or "", at, step)
 
     def run(self, call_id: str, run: Run, at: int | None) -> None:
         """Record a call's result. Its subagent's turns go to a thread named after the call, without times."""
@@ -290,22 +231,12 @@ def _result(raw: Raw) -> Result | str | None:
 def _text(run: Run) -> str:
     """Return the text that the model received."""
     if run.error is not None:
-        return run.error.message or ""
+        return string(inside(run.error, "message")) or ""
     result = _result(run.result)
     if not isinstance(result, Result):
         return result or run.reason or ""
     shown = next((v for v in (result.output, result.content, result.diff) if v is not None), None)
     return as_text(shown) if shown is not None else bytes(run.result).decode("utf-8", "replace")
-
-
-def _count(step: Step, usage: Usage) -> None:
-    """Set the tokens of a model call (design/formats.md#token-usage). For providers other than Anthropic, Amp logs 0
-    input tokens and logs the uncached input as cache writes."""
-    fresh, written = count(usage.inputTokens), count(usage.cacheCreationInputTokens)
-    if fresh == 0 and not (usage.model or "").startswith("claude"):
-        fresh, written = written, None
-    step.input_tokens, step.cache_write_tokens = fresh, written
-    step.output_tokens, step.cache_read_tokens = count(usage.outputTokens), count(usage.cacheReadInputTokens)
 
 
 read = Reader.read

@@ -16,25 +16,14 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount
 from agentsignals.formats.cline import KILO, PROFILE, ROO, kind_of, task_of
 from agentsignals.formats.conversation import Conversation, Document, DocumentReader
-from agentsignals.formats.documents import as_text, each, is_list, saw_again, tally
+from agentsignals.formats.documents import as_list, as_text, each, inside, is_list, saw_again, string, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.head import head_of
-from agentsignals.formats.profile import Profile
 from agentsignals.formats.records import decoded, decoder, document, saw
 from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import SESSION_TOTAL, CallStatus, EventKind, Session, Step, ToolCall, logged_ms
 
 _BLOCKS = frozenset(("text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document", "file"))
-
-
-class ModelInfo(Struct, gc=False, kw_only=True):
-    """The model of a row, in the words of the extension (`modelId`) or of the CLI (`id`)."""
-
-    modelId: str | None = None
-    providerId: str | None = None
-    id: str | None = None
-    provider: str | None = None
-    mode: str | None = None
 
 
 class Row(Struct, gc=False, kw_only=True):
@@ -47,7 +36,7 @@ class Row(Struct, gc=False, kw_only=True):
     text: str | None = None
     partial: bool | None = None
     images: list[str] | None = None
-    modelInfo: ModelInfo | None = None
+    modelInfo: object = None
 
     @property
     def kind(self) -> str:
@@ -65,16 +54,6 @@ class Usage(Struct, gc=False, kw_only=True):
     cost: object = None
     cancelReason: str | None = None
     streamingFailedMessage: str | None = None
-
-
-class Metrics(Struct, gc=False, kw_only=True):
-    """The tokens of a message of the CLI."""
-
-    inputTokens: object = None
-    outputTokens: object = None
-    cacheReadTokens: object = None
-    cacheWriteTokens: object = None
-    cost: object = None
 
 
 class Block(Struct, kw_only=True):
@@ -96,81 +75,23 @@ class Message(Struct, kw_only=True):
     content: str | list[Block] = ""
     id: str | None = None
     ts: object = None
-    modelInfo: ModelInfo | None = None
-    metrics: Metrics | None = None
+    modelInfo: object = None
+    metrics: object = None
 
     @property
     def blocks(self) -> list[Block]:
         return [Block(type="text", text=self.content)] if isinstance(self.content, str) else self.content
 
 
-class Environment(Struct, gc=False, kw_only=True):
-    cline_version: str | None = None
-
-
-class Used(Struct, gc=False, kw_only=True):
-    model_id: str | None = None
-
-
-class Metadata(Struct, kw_only=True):
-    """`task_metadata.json`."""
-
-    model_usage: list[Used] = []
-    environment_history: list[Environment] = []
-
-
-class Item(Struct, kw_only=True):
-    """Roo's `history_item.json`: an entry of the list of tasks."""
-
-    id: str | None = None
-    parentTaskId: str | None = None
-    workspace: str | None = None
-
-
-class Origin(Struct, gc=False, kw_only=True):
-    version: str | None = None
-    parentThreadId: str | None = None
-    """For a subagent: the session that started it."""
-
-
 class Chat(Document, kw_only=True):
     """The messages of a session of the CLI."""
 
     id: str = field(name="sessionId", default="")
-    origin: Origin | None = None
-
-
-class Titled(Struct, gc=False, kw_only=True):
-    title: str | None = None
-    sessionHistoryOrigin: Origin | None = None
-
-
-class Run(Struct, kw_only=True):
-    """Facts about a session of the CLI, in a document of their own."""
-
-    session_id: str = ""
-    cwd: str | None = None
-    parent_session_id: str | None = None
-    is_subagent: bool | None = None
-    metadata: Titled | None = None
+    origin: object = None
 
 
 class Salvaged(Struct):
     rows: list[Raw] = []
-
-
-class Page(Struct):
-    """The rows of a task's page."""
-
-    source: Input
-    rows: Sequence[tuple[int, Row]]
-
-
-class History(Struct):
-    """The messages between program and model."""
-
-    source: Input
-    messages: Sequence[tuple[int, Message]]
 
 
 T = TypeVar("T")
@@ -188,65 +109,79 @@ _ROO_ROWS = frozenset(
 
 
 class _Folder(Struct):
-    """A task's folder."""
+    """A task's folder: the rows of its page, the messages between program and model, and two documents about it."""
 
-    page: Page | None = None
-    history: History | None = None
-    metadata: Metadata = field(default_factory=Metadata)
-    item: Item = field(default_factory=Item)
+    page: Input | None = None
+    rows: list[tuple[int, Row]] = field(default_factory=list)
+    history: Input | None = None
+    messages: list[tuple[int, Message]] = field(default_factory=list)
+    metadata: object = None
+    """`task_metadata.json`."""
+    item: object = None
+    """Roo's `history_item.json`: an entry of the list of tasks."""
     inputs: list[Input] = field(default_factory=list)
 
     @property
     def size(self) -> tuple[int, int]:
-        return (len(self.page.rows) if self.page else 0, len(self.history.messages) if self.history else 0)
+        return len(self.rows), len(self.messages)
+
+    @property
+    def task_id(self) -> str:
+        first = self.inputs[0]
+        named = string(inside(self.item, "id")) or task_of(first.artifact.path)
+        return named or first.session_hint or first.artifact.artifact_id
 
 
 def read(inputs: list[Input]) -> Reading:
     """Read a group of files. Of several copies of a task the one with most rows counts."""
     folders: dict[str, _Folder] = {}
-    of_cli: list[tuple[Input, str]] = []
+    chats: list[Input] = []
+    runs: dict[object, object] = {}
     for source in inputs:
         kind = kind_of(head_of(source.data, source.artifact.path))
-        if kind in ("chat", "run"):
-            of_cli.append((source, kind))
+        if kind == "chat":
+            chats.append(source)
+            continue
+        if kind == "run":
+            run = _document(source, kind)
+            runs[string(inside(run, "session_id"))] = run
+            continue
+        folder = folders.setdefault(posixpath.dirname(source.artifact.path), _Folder())
+        folder.inputs.append(source)
+        if kind == "metadata":
+            folder.metadata = _document(source, kind)
+        elif kind == "item":
+            folder.item = _document(source, kind)
+        elif kind == "history":
+            folder.history, folder.messages = source, _rows(source, Message, "message", lambda m: m.role)
         else:
-            folder = folders.setdefault(posixpath.dirname(source.artifact.path), _Folder())
-            folder.inputs.append(source)
-            _take(folder, source, kind)
+            folder.page, folder.rows = source, _rows(source, Row, "row", lambda r: f"{r.type}.{r.kind}")
     tasks: dict[str, _Folder] = {}
     for folder in sorted(folders.values(), key=lambda f: f.size, reverse=True):
         if folder.size == (0, 0):
             continue
-        first = tasks.setdefault(_id_of(folder), folder)
+        first = tasks.setdefault(folder.task_id, folder)
         if first is not folder:
             for source in folder.inputs:
                 source.artifact.note = f"superseded by {first.inputs[0].artifact.artifact_id}"
                 saw_again(source.artifact)
-    return Reading([_read(task_id, tasks[task_id]) for task_id in sorted(tasks)] + _read_chats(of_cli))
+    read_tasks = [TaskReader(task_id, tasks[task_id]).read() for task_id in sorted(tasks)]
+    return Reading(read_tasks + ChatReader.read(chats, runs).sessions)
 
 
-def _take(folder: _Folder, source: Input, kind: str | None) -> None:
-    if kind == "metadata":
-        if (metadata := document(source.data, source.artifact, decoder(Metadata).decode)) is not None:
-            saw(source.artifact, kind)
-            folder.metadata = metadata
-    elif kind == "item":
-        if (item := document(source.data, source.artifact, decoder(Item).decode)) is not None:
-            saw(source.artifact, kind)
-            folder.item = item
-    elif kind == "history":
-        messages = list(_rows(source, Message, "message", lambda m: m.role))
-        folder.history = History(source=source, messages=messages)
-    else:
-        folder.page = Page(source=source, rows=list(_rows(source, Row, "row", lambda r: f"{r.type}.{r.kind}")))
+def _document(source: Input, kind: str) -> dict[str, Any]:
+    found = document(source.data, source.artifact, decoder(dict[str, Any]).decode)
+    if found is not None:
+        saw(source.artifact, kind)
+    return found or {}
 
 
-def _rows(source: Input, type_: Any, group: str, kind: Callable[[Any], str]) -> Iterator[tuple[int, Any]]:
-    """Yield the records of a list that can be read, each with its number."""
+def _rows(source: Input, type_: Any, group: str, kind: Callable[[Any], str]) -> list[tuple[int, Any]]:
+    """Return the records of a list that can be read, each with its number."""
     listed = read_document(source, _list, "rows") or []
     records = each(listed, decoder(type_).decode, source.artifact)
     tally(source.artifact, group, [None if record is None else kind(record) for record in records])
-    return ((number, record) for number, record in enumerate(records, 1) if record is not None)
+    return [(number, record) for number, record in enumerate(records, 1) if record is not None]
 
 
 def _list(data: memoryview | bytes) -> list[Raw]:
@@ -254,34 +189,6 @@ def _list(data: memoryview | bytes) -> list[Raw]:
     is_whole = is_list(bytes(data))
     rows: list[Raw] = decoder(list[Raw]).decode(data) if is_whole else decoder(Salvaged).decode(data).rows
     return rows
-
-
-def _id_of(folder: _Folder) -> str:
-    source = folder.inputs[0]
-    return folder.item.id or task_of(source.artifact.path) or source.session_hint or source.artifact.artifact_id
-
-
-def _read(task_id: str, folder: _Folder) -> Session:
-    first = folder.page.source if folder.page is not None else folder.inputs[0]
-    profile = _agent(folder)
-    session = first.session(task_id, "cline", profile.agent)
-    session.parent_session_id = folder.item.parentTaskId
-    models = (used.model_id for used in folder.metadata.model_usage if used.model_id)
-    reader = _TASK_READERS[profile.agent](session, next(models, None))
-    reader.builder.where(folder.item.workspace)
-    versions = [e.cline_version for e in folder.metadata.environment_history if e.cline_version]
-    session.agent_version = versions[-1] if versions else None
-    return reader.read(folder.page, folder.history)
-
-
-def _agent(folder: _Folder) -> Profile:
-    """Return the agent that the path names, or else the one whose rows the page has."""
-    path = folder.inputs[0].artifact.path
-    named = next((profile for place, profile in _PLACES if place in path), None)
-    if named is not None:
-        return named
-    rows = folder.page.rows if folder.page is not None else ()
-    return ROO if any(row.kind in _ROO_ROWS for _, row in rows) else PROFILE
 
 
 def _decoded(text: str | None, type_: type[T]) -> T | None:
@@ -355,52 +262,54 @@ class _Exchange(Struct, kw_only=True):
 class TaskReader(Conversation):
     """A task. Its page has model calls, times, tokens and prompts; the history has calls and results in full."""
 
-    profile = PROFILE
-
-    def __init__(self, session: Session, model: str | None) -> None:
-        super().__init__(session)
-        self.model = model
+    def __init__(self, task_id: str, folder: _Folder) -> None:
+        first = folder.page or folder.inputs[0]
+        path = folder.inputs[0].artifact.path
+        named = next((profile for place, profile in _PLACES if place in path), None)
+        is_roo = any(row.kind in _ROO_ROWS for _, row in folder.rows)
+        self.profile = named or (ROO if is_roo else PROFILE)
+        super().__init__(first.session(task_id, "cline", self.profile.agent))
+        self.folder = folder
+        self.session.parent_session_id = string(inside(folder.item, "parentTaskId"))
+        self.builder.where(string(inside(folder.item, "workspace")))
+        models = [string(inside(used, "model_id")) for used in as_list(inside(folder.metadata, "model_usage"))]
+        self.model = next(filter(None, models), None)
+        ran_in = as_list(inside(folder.metadata, "environment_history"))
+        versions = [string(inside(environment, "cline_version")) for environment in ran_in]
+        self.session.agent_version = next(filter(None, reversed(versions)), None)
         self.mode: str | None = None
         self.provider: str | None = None
-        self.page_id = self.history_id = ""
         self.last_text = ""
 
-    def read(self, page: Page | None, history: History | None) -> Session:
-        self.page_id = page.source.artifact.artifact_id if page is not None else ""
-        self.history_id = history.source.artifact.artifact_id if history is not None else ""
-        messages = history.messages if history is not None else ()
-        before, exchanges = _exchanges(page.rows if page is not None else ())
+    def read(self) -> Session:
+        folder, messages = self.folder, self.folder.messages
+        before, exchanges = _exchanges(folder.rows)
         has_page = bool(before or exchanges)
         exchanges = _with_answers(exchanges, messages)
         if messages:
             self.environment(_texts(messages[0][1].blocks, "text"))
         for line, row in before:
             self.row(line, row)
+        last = 0
         for n, exchange in enumerate(exchanges):
             if n + 1 < len(exchanges):
                 exchange.sent, exchange.until = exchanges[n + 1].usage.request, exchanges[n + 1].at
             if not has_page:
-                self.prompts(messages, exchanges[n - 1].answer if n else None, exchange.answer)
+                here = exchange.answer[0] if exchange.answer else 0
+                self.prompts((number, m) for number, m in messages if last < number < here and m.role == "user")
+                last = here
             self.exchange(exchange)
         for number, message in messages:
-            self.place(self.history_id, number)
+            self.place(folder.history, number)
             self.builder.unread((b.type for b in message.blocks), _BLOCKS, logged_ms(message.ts))
         return self.builder.finish()
 
-    def prompts(
-        self,
-        messages: Sequence[tuple[int, Message]],
-        last: tuple[int, Message] | None,
-        here: tuple[int, Message] | None,
-    ) -> None:
+    def prompts(self, messages: Iterable[tuple[int, Message]]) -> None:
         """Record the prompts before an answer, if there is no page."""
-        first, end = last[0] if last else 0, here[0] if here else 0
         for number, message in messages:
-            if not first < number < end or message.role != "user":
-                continue
             for block in message.blocks:
                 if human := _HUMAN.match(block.text or ""):
-                    self.place(self.history_id, number)
+                    self.place(self.folder.history, number)
                     self.builder.turn("prompt", human[2].strip(), logged_ms(message.ts))
 
     def environment(self, text: str) -> None:
@@ -409,14 +318,15 @@ class TaskReader(Conversation):
         if model := _MODEL.search(text):
             self.model = model[1]
 
-    def place(self, artifact_id: str, line: int) -> None:
-        self.builder.artifact_id, self.builder.line = artifact_id, line
+    def place(self, source: Input | None, line: int) -> None:
+        self.builder.artifact_id = source.artifact.artifact_id if source is not None else ""
+        self.builder.line = line
 
     def exchange(self, exchange: _Exchange) -> None:
         builder = self.builder
-        self.place(self.page_id, exchange.line)
+        self.place(self.folder.page, exchange.line)
         if exchange.row is None and exchange.answer is not None:
-            self.place(self.history_id, exchange.answer[0])
+            self.place(self.folder.history, exchange.answer[0])
         self.environment(exchange.usage.request)
         self.model_info(exchange.row, exchange.at)
         step = builder.step(None, self.model, exchange.at)
@@ -430,13 +340,13 @@ class TaskReader(Conversation):
             at = logged_ms(message.ts)
             for kind in _TEXT_KINDS:
                 if kind not in shown and (text := _without_calls(_texts(message.blocks, kind))):
-                    self.place(self.history_id, number)
+                    self.place(self.folder.history, number)
                     self.event(kind, text, at if at is not None else exchange.at, step)
         refused = self.calls(exchange, rest, step)
         if exchange.usage.cancelReason:
             ended: EventKind = "interrupt" if exchange.usage.cancelReason == _STOPPED else "api_error"
             agent_rows = [row for _, row in exchange.shown if row.kind in _TEXT_ROWS or row.kind in _SHOWS_CALL]
-            self.place(self.page_id, exchange.line)
+            self.place(self.folder.page, exchange.line)
             last = logged_ms(agent_rows[-1].ts) if agent_rows else exchange.at
             self.event(ended, exchange.usage.streamingFailedMessage or exchange.usage.cancelReason, last, step)
         for line, row in rest:
@@ -450,7 +360,7 @@ class TaskReader(Conversation):
         logged = _calls(exchange.answer[1]) if exchange.answer is not None else []
         if logged and exchange.answer is not None:
             ended, calls = logged_ms(exchange.answer[1].ts), []
-            self.place(self.history_id, exchange.answer[0])
+            self.place(self.folder.history, exchange.answer[0])
             for n, call in enumerate(logged):
                 at = times[n] if n < len(times) else ended if ended is not None else exchange.at
                 call_id = call.call_id or f"{step.step}.{len(self.session.tool_calls)}"
@@ -464,7 +374,7 @@ class TaskReader(Conversation):
         feedback = next((logged_ms(row.ts) for _, row in rest if row.kind == "user_feedback"), None)
         ended = feedback if feedback is not None else _last_time(exchange, rest)
         if exchange.after is not None and back:
-            self.place(self.history_id, exchange.after[0])
+            self.place(self.folder.history, exchange.after[0])
         for n, result in enumerate(back):
             call_id = result.call_id or (calls[n].call_id if n < len(calls) else "")
             status, code = _status(result, is_command=self.is_command(call_id))
@@ -473,7 +383,7 @@ class TaskReader(Conversation):
 
     def page_call(self, line: int, row: Row, step: Step) -> ToolCall:
         """Record a call as the page shows it: an edit by its outcome, a command by its line."""
-        self.place(self.page_id, line)
+        self.place(self.folder.page, line)
         name, arguments = _SHOWS_CALL[row.kind], row.text or "{}"
         if row.kind == "tool":
             tool = _decoded(row.text, dict) or {}
@@ -489,7 +399,7 @@ class TaskReader(Conversation):
         self, line: int, row: Row, step: Step | None = None, usage: Usage | None = None, refused: bool = False
     ) -> None:
         """Record a row that is no call. `refused`: a prompt in it explains a refusal."""
-        self.place(self.page_id, line)
+        self.place(self.folder.page, line)
         at, text = logged_ms(row.ts), row.text or ""
         self.model_info(row, at)
         if row.partial is True and (usage is None or not usage.cancelReason):
@@ -528,27 +438,15 @@ class TaskReader(Conversation):
 
     def model_info(self, row: Row | None, at: int | None) -> None:
         info = row.modelInfo if row is not None else None
-        if info is None:
-            return
-        self.provider = info.providerId or self.provider
-        self.model = info.modelId or self.model
-        if info.mode and self.mode and info.mode != self.mode:
-            self.event("phase", info.mode, at)
-        self.mode = info.mode or self.mode
+        self.provider = string(inside(info, "providerId")) or self.provider
+        self.model = string(inside(info, "modelId")) or self.model
+        mode = string(inside(info, "mode"))
+        if mode and self.mode and mode != self.mode:
+            self.event("phase", mode, at)
+        self.mode = mode or self.mode
 
     def count(self, step: Step, usage: Usage) -> None:
-        _charge(step, usage, self.provider in _CACHED_WITHIN_TASK)
-
-
-class RooReader(TaskReader):
-    profile = ROO
-
-
-class KiloReader(TaskReader):
-    profile = KILO
-
-
-_TASK_READERS = {reader.profile.agent: reader for reader in (TaskReader, RooReader, KiloReader)}
+        _charge(step, usage, usage.cost, self.provider == _CACHED_WITHIN_TASK)
 
 
 def _exchanges(rows: Iterable[tuple[int, Row]]) -> tuple[list[tuple[int, Row]], list[_Exchange]]:
@@ -762,26 +660,12 @@ def _texts(blocks: list[Block], kind: str) -> str:
 
 # -- sessions of the CLI ---------------------------------------------------------------------------------------------
 
-_CACHED_WITHIN = frozenset(("openai-compatible",))
-"""Providers of the CLI whose input includes cached tokens (design/formats.md#token-usage)."""
-_CACHED_WITHIN_TASK = frozenset(("openai",))
-"""Providers of the extensions whose input includes cached tokens."""
+_CACHED_WITHIN, _CACHED_WITHIN_TASK = "openai-compatible", "openai"
+"""The provider of the CLI, and that of the extensions, whose input includes cached tokens
+(design/formats.md#token-usage)."""
 _INPUT = re.compile(r'<user_input(?: mode="(\w{1,20})")?>(.*?)(?:</user_input>|\Z)', re.DOTALL)
 _EXITED = re.compile(r"exited with code (-?\d{1,10})")
 _CREATED = "File created"
-
-
-def _read_chats(files: Iterable[tuple[Input, str]]) -> list[Session]:
-    """Read the sessions of Cline's CLI (from 3.0): messages in one document, facts in another."""
-    runs: dict[str, Run] = {}
-    chats: list[Input] = []
-    for source, kind in files:
-        if kind == "chat":
-            chats.append(source)
-        elif (run := document(source.data, source.artifact, decoder(Run).decode)) is not None:
-            saw(source.artifact, "run")
-            runs[run.session_id] = run
-    return ChatReader.read(chats, runs).sessions
 
 
 class ChatReader(DocumentReader[Chat, Message]):
@@ -789,14 +673,14 @@ class ChatReader(DocumentReader[Chat, Message]):
     mode: str | None = None
 
     def begin(self) -> None:
-        chat, session, runs = self.document, self.session, self.extra
-        run = runs.get(session.session_id, Run())
-        parent_id = run.parent_session_id or (chat.origin.parentThreadId if chat.origin is not None else None)
-        self.builder.where(run.cwd or runs.get(parent_id or "", run).cwd)
-        described = run.metadata
-        origin = chat.origin or (described.sessionHistoryOrigin if described is not None else None)
-        session.agent_version = origin.version if origin is not None else None
-        session.title = described.title if described is not None else None
+        """Read the document that describes the session, if it is there."""
+        session, runs, origin = self.session, self.extra, self.document.origin
+        run = runs.get(session.session_id, {})
+        parent_id = string(inside(run, "parent_session_id")) or string(inside(origin, "parentThreadId"))
+        self.builder.where(string(inside(run, "cwd")) or string(inside(runs.get(parent_id, run), "cwd")))
+        origin = origin or inside(run, "metadata", "sessionHistoryOrigin")
+        session.agent_version = string(inside(origin, "version"))
+        session.title = string(inside(run, "metadata", "title"))
         session.parent_session_id = parent_id
         self.is_subagent = parent_id is not None
 
@@ -811,10 +695,9 @@ class ChatReader(DocumentReader[Chat, Message]):
             self.event("unknown", f"message of role {message.role}"[:80], at)
 
     def answer(self, message: Message, at: int | None) -> None:
-        info = message.modelInfo
-        step = self.builder.step(message.id, info.id if info is not None else None, at)
-        if message.metrics is not None:
-            _charge(step, message.metrics, info is not None and info.provider in _CACHED_WITHIN)
+        step = self.builder.step(message.id, string(inside(message.modelInfo, "id")), at)
+        is_within = inside(message.modelInfo, "provider") == _CACHED_WITHIN
+        _charge(step, message.metrics, inside(message.metrics, "cost"), is_within)
         for block in message.blocks:
             if block.type == "tool_use":
                 self.tool_use(block, at, step)
@@ -890,10 +773,9 @@ def _part_text(part: object) -> str:
     return "\n".join(t for n, t in enumerate(texts) if t and t not in texts[:n]) or as_text(part)
 
 
-def _charge(step: Step, usage: Usage | Metrics, cached_within: bool) -> None:
+def _charge(step: Step, usage: object, cost: object, cached_within: bool) -> None:
     """Set tokens and cost of a call. A call without an answer has none, or zeros. Without a price the cost is 0."""
-    tokens = tokens_of(usage, "within" if cached_within else "apart")
     if any(tokens_of(usage, "apart")):
-        charge(step, tokens)
-    if usage.cost:
-        step.cost_usd, step.cost_source = amount(usage.cost), "recorded"
+        charge(step, tokens_of(usage, "within" if cached_within else "apart"))
+    if cost:
+        step.cost_usd, step.cost_source = amount(cost), "recorded"

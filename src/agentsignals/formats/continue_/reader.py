@@ -14,10 +14,10 @@ from agentsignals.formats.bounds import count
 from agentsignals.formats.builder import path_of_uri
 from agentsignals.formats.continue_ import PROFILE
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import each, is_list, tally
+from agentsignals.formats.documents import each, inside, is_list, string, tally, texts_of
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.records import decoder
-from agentsignals.formats.usage import Tokens, close, tokens_of_steps
+from agentsignals.formats.usage import Tokens, charge, close, tokens_of, tokens_of_steps
 from agentsignals.model import CallStatus, Step, ToolCall, logged_ms
 
 
@@ -28,14 +28,9 @@ class Part(Struct, gc=False, kw_only=True):
     text: str | None = None
 
 
-class Function(Struct, gc=False):
-    name: str | None = None
-    arguments: str | None = None
-
-
 class Call(Struct, gc=False):
     id: str | None = None
-    function: Function = field(default_factory=Function)
+    function: object = None
 
 
 class Shown(Struct, gc=False, kw_only=True):
@@ -54,31 +49,12 @@ class State(Struct, gc=False, kw_only=True):
     output: list[Shown] | None = None
 
 
-class PromptDetails(Struct, gc=False, kw_only=True):
-    cached_tokens: object = None
-    cache_read_tokens: object = None
-    """Present only if the provider's `prompt_tokens` exclude cached ones."""
-    cache_write_tokens: object = None
-
-
-class OutputDetails(Struct, gc=False):
-    reasoning_tokens: object = None
-
-
-class Usage(Struct, gc=False, kw_only=True):
-    model: str | None = None
-    prompt_tokens: object = None
-    completion_tokens: object = None
-    prompt_tokens_details: PromptDetails | None = None
-    completion_tokens_details: OutputDetails | None = None
-
-
 class Message(Struct, gc=False, kw_only=True):
     role: str = ""
     content: str | list[Part] | None = None
     toolCalls: list[Call] | None = None
     toolCallId: str | None = None
-    usage: Usage | None = None
+    usage: object = None
 
     @property
     def parts(self) -> list[Part]:
@@ -88,33 +64,18 @@ class Message(Struct, gc=False, kw_only=True):
 
     @property
     def text(self) -> str:
-        return "\n".join(part.text for part in self.parts if part.text)
-
-
-class Reasoning(Struct, gc=False):
-    text: str | None = None
+        return texts_of(self.content)
 
 
 class Item(Struct, gc=False, kw_only=True):
     message: Message
     toolCallStates: list[State] | None = None
     conversationSummary: str | None = None
-    reasoning: Reasoning | None = None
+    reasoning: object = None
 
     @property
     def parts(self) -> list[Part]:
         return self.message.parts
-
-
-class TotalDetails(Struct, gc=False):
-    cachedTokens: object = None
-    cacheWriteTokens: object = None
-
-
-class Total(Struct, gc=False):
-    promptTokens: object = None
-    completionTokens: object = None
-    promptTokensDetails: TotalDetails = field(default_factory=TotalDetails)
 
 
 class SessionFile(Document, kw_only=True):
@@ -123,7 +84,7 @@ class SessionFile(Document, kw_only=True):
     title: str | None = None
     workspaceDirectory: str | None = None
     chatModelTitle: str | None = None
-    usage: Total | None = None
+    usage: object = None
 
 
 class Listed(Struct, gc=False):
@@ -192,20 +153,20 @@ class Reader(DocumentReader[SessionFile, Item]):
         self.event("meta", item.message.text)
 
     def on_assistant(self, item: Item, at: None) -> None:
-        message, usage = item.message, item.message.usage
+        message = item.message
         if item.conversationSummary is not None and message.text == item.conversationSummary and not message.toolCalls:
             return
-        step = self.builder.step(None, (usage.model if usage is not None else None) or self.model)
-        if usage is not None:
-            self.charge(step, usage)
-        if item.reasoning is not None and item.reasoning.text:
-            self.event("thinking", item.reasoning.text, None, step)
+        step = self.builder.step(None, string(inside(message.usage, "model")) or self.model)
+        if message.usage is not None:
+            self.charge(step, message.usage)
+        if thought := string(inside(item.reasoning, "text")):
+            self.event("thinking", thought, None, step)
         if message.text:
             self.event("text", message.text, None, step)
         states = {state.toolCallId: state for state in item.toolCallStates or ()}
         for call in message.toolCalls or [state.toolCall for state in states.values()]:
-            name = (call.function.name or "").removeprefix(_BUILT_IN)
-            self.call(call.id or "", name, call.function.arguments or "", None, step)
+            name = (string(inside(call.function, "name")) or "").removeprefix(_BUILT_IN)
+            self.call(call.id or "", name, string(inside(call.function, "arguments")) or "", None, step)
         for state in states.values():
             pieces = state.output or ()
             text = "\n".join(shown.content for shown in pieces if shown.content)
@@ -244,33 +205,30 @@ class Reader(DocumentReader[SessionFile, Item]):
             return False
         return True
 
-    def charge(self, step: Step, usage: Usage) -> None:
-        """Set the tokens of a call as they are billed (design/formats.md#token-usage)."""
-        prompt, details = count(usage.prompt_tokens), usage.prompt_tokens_details
-        apart = details is not None and details.cache_read_tokens is not None
-        self.prompt_tokens += prompt or 0
-        self.cached_apart = apart
-        cached = count(details.cache_read_tokens if apart else details.cached_tokens) if details else None
-        if prompt is not None:
-            step.input_tokens = prompt if apart else max(prompt - (cached or 0), 0)
-        step.output_tokens, step.cache_read_tokens = count(usage.completion_tokens), cached
-        step.cache_write_tokens = count(details.cache_write_tokens) if details else None
-        if usage.completion_tokens_details is not None:
-            step.reasoning_tokens = count(usage.completion_tokens_details.reasoning_tokens)
+    def charge(self, step: Step, usage: object) -> None:
+        """Set the tokens of a call as they are billed (design/formats.md#token-usage).
+
+        `cache_read_tokens` is there only if the provider's `prompt_tokens` exclude cached ones.
+        """
+        self.cached_apart = inside(usage, "prompt_tokens_details", "cache_read_tokens") is not None
+        self.prompt_tokens += count(inside(usage, "prompt_tokens")) or 0
+        tokens = tokens_of(usage, "apart")
+        if tokens.input is not None and not self.cached_apart:
+            tokens = tokens._replace(input=max(tokens.input - (tokens.cache_read or 0), 0))
+        charge(step, tokens)
 
     def end(self) -> None:
         """Record what the session's totals hold beyond its messages: subagents, and what a compaction removed."""
         total, steps = self.document.usage, self.session.steps
-        if total is None:
-            return
-        counted, details = tokens_of_steps(steps), total.promptTokensDetails
-        output = (count(total.completionTokens) or 0) - (counted.output or 0)
+        counted = tokens_of_steps(steps)
+        output = (count(inside(total, "completionTokens")) or 0) - (counted.output or 0)
         if not output > 0:
             return
-        read, written = count(details.cachedTokens) or 0, count(details.cacheWriteTokens) or 0
+        details = inside(total, "promptTokensDetails")
+        read, written = (count(inside(details, name)) or 0 for name in ("cachedTokens", "cacheWriteTokens"))
         tokens = Tokens(output=output)
         if self.cached_apart or (self.cached_apart is None and read):
-            fresh = (count(total.promptTokens) or 0) - self.prompt_tokens
+            fresh = (count(inside(total, "promptTokens")) or 0) - self.prompt_tokens
             rest = Tokens(input=fresh, output=output, cache_read=read, cache_write=written)
             tokens = rest.without(Tokens(cache_read=counted.cache_read, cache_write=counted.cache_write))
         models = {step.model for step in steps}
