@@ -134,7 +134,6 @@ def test_so_long_a_first_record_is_looked_for(megabytes: int, formats: dict[str,
     assert (made.formats, "unrecognised" in made.skipped) == (formats, not formats)
 
 
-SAMPLES = Path(__file__).parent
 FIRST = ('{"id":"g2","timestamp":"2026-05', "warning: slow disk", "{", "{}", "[1, 2]", '[{"a": 1}]')
 
 
